@@ -1,0 +1,18 @@
+//! Rules that need more than one key or more than one agent.
+
+mod agent;
+mod cycle;
+pub mod walk;
+
+use crate::problem::Problem;
+use crate::roster::Draft;
+
+/// All problems that only show when the agents are looked at together.
+pub fn check(draft: &Draft) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for entry in draft.agents() {
+        agent::check(entry, draft, &mut problems);
+    }
+    cycle::check(draft, &mut problems);
+    problems
+}

@@ -1,0 +1,193 @@
+//! From frontmatter to [`Agent`]: every key checked, every reference resolved, every mistake reported.
+//!
+//! A key that cannot be read keeps its default, so that the rest of the file and of the roster is still
+//! looked at. One file below this one per group of keys.
+
+mod foreign;
+mod patterns;
+mod prompt;
+mod remote;
+mod section;
+mod settings;
+mod takeover;
+mod tools;
+mod values;
+
+use baton_core::agent::{Agent, Badge, Kind, PlanningStrategy};
+
+use crate::frontmatter::Document;
+use crate::graph::{Edge, EdgeKind, Target};
+use crate::known::Known;
+use crate::names::{Identity, Names, Unresolved};
+use crate::problem::{Problem, Rule};
+use crate::source::Span;
+use crate::yaml::Node;
+
+use section::Head;
+
+/// What one file came to.
+#[derive(Debug)]
+pub struct Decoded {
+    pub agent: Agent,
+    pub edges: Vec<Edge>,
+    pub problems: Vec<Problem>,
+    pub spans: KeySpans,
+}
+
+/// Where the keys stand that checks across keys and agents point at.
+#[derive(Debug, Default)]
+pub struct KeySpans(Vec<(String, Span)>);
+
+impl KeySpans {
+    /// The span of a top-level key, by its canonical name.
+    pub fn get(&self, key: &str) -> Option<Span> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, span)| *span)
+    }
+}
+
+/// Everything a key may need to be understood.
+struct Decoder<'a> {
+    document: &'a Document,
+    identity: &'a Identity,
+    names: &'a Names,
+    known: &'a Known,
+    problems: Vec<Problem>,
+    edges: Vec<Edge>,
+}
+
+pub fn decode(document: &Document, identity: &Identity, names: &Names, known: &Known) -> Decoded {
+    let mut decoder = Decoder { document, identity, names, known, problems: Vec::new(), edges: Vec::new() };
+    let head = decoder.head();
+    let spans = KeySpans(head.spans());
+    let agent = decoder.agent(&head);
+    Decoded { agent, edges: decoder.edges, problems: decoder.problems, spans }
+}
+
+impl<'a> Decoder<'a> {
+    fn agent(&mut self, head: &Head<'a>) -> Agent {
+        let foreign = self.foreign(head);
+        let kind = self.kind(head);
+        let router = self.router(head);
+        let tools = self.tools(head, &foreign);
+        Agent {
+            name: self.identity.id.clone(),
+            display_name: self.identity.display_name.clone(),
+            description: self.description(head),
+            version: self.version(head),
+            model: self.models(head),
+            sampling: self.sampling(head),
+            planning_strategy: self.choice_at(head, "planning_strategy", PlanningStrategy::NativeReact),
+            output_schema: head.get("output_schema").and_then(|node| self.output_schema(node)),
+            mcp_servers: self.mcp_servers(head),
+            skills: self.skills(head),
+            approvals: self.approvals(head, foreign.approvals),
+            agents: self.callable(head, tools.agents, router.is_some()),
+            tools: tools.access,
+            delegation: self.delegation(head),
+            advisors: self.advisors(head),
+            team: self.team(head),
+            handoff: self.handoff(head),
+            collaborations: self.collaborations(head),
+            accepts_handoff: self.accepts_handoff(head),
+            workflow: self.workflow(head),
+            can_be_orchestrated: self.flag_at(head, "can_be_orchestrated", !foreign.people_only),
+            history: self.history(head),
+            sanitize: self.flag_at(head, "sanitize", true),
+            limits: self.limits(head, &foreign.limits),
+            badge: self.badge(head, foreign.hidden),
+            handoffs: self.buttons(head),
+            prompt: self.prompt(&kind),
+            kind,
+            router,
+        }
+    }
+
+    fn badge(&mut self, head: &Head<'a>, hidden: bool) -> Badge {
+        let color = self.text_at(head, "color");
+        let icon = self.text_at(head, "icon");
+        Badge { color: color.unwrap_or_else(|| Badge::derived_color(&self.identity.id)), icon, hidden }
+    }
+
+    fn description(&mut self, head: &Head<'a>) -> String {
+        let description = self.text_at(head, "description").filter(|text| !text.trim().is_empty());
+        description.unwrap_or_else(|| {
+            self.problems.push(Problem::new(
+                Rule::MissingKey,
+                self.document.top(),
+                "the agent has no `description`",
+                "add `description:` and say in one sentence what the agent is for; routers and callers choose by it",
+            ));
+            String::new()
+        })
+    }
+
+    fn report(&mut self, rule: Rule, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.problems.push(Problem::new(rule, self.document.locate(span), message, help));
+    }
+
+    /// Resolves a reference and records it as an edge, also when it leads nowhere.
+    fn refer(
+        &mut self,
+        text: &str,
+        span: Span,
+        kind: EdgeKind,
+        label: Option<&str>,
+    ) -> Option<baton_core::AgentName> {
+        let resolved = self.names.resolve(text);
+        let target = match &resolved {
+            Ok(id) => Target::Agent(id.clone()),
+            Err(_) => Target::Unknown(text.to_owned()),
+        };
+        self.edges.push(Edge {
+            from: self.identity.id.clone(),
+            to: target,
+            kind,
+            label: label.map(str::to_owned),
+            location: self.document.locate(span),
+        });
+        match resolved {
+            Ok(id) => Some(id),
+            Err(unresolved) => {
+                self.unresolved(text, span, &unresolved);
+                None
+            }
+        }
+    }
+
+    fn unresolved(&mut self, text: &str, span: Span, why: &Unresolved) {
+        let quoted = |ids: &[baton_core::AgentName]| {
+            ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" or ")
+        };
+        match why {
+            Unresolved::Ambiguous(ids) => self.report(
+                Rule::AmbiguousAgent,
+                span,
+                format!("`{text}` could mean several agents"),
+                format!("write the id: {}", quoted(ids)),
+            ),
+            Unresolved::Unknown { nearest } => {
+                let help = match nearest.as_slice() {
+                    [] => "write the name of an agent of this roster (`baton agents list` prints them), or add its file".to_owned(),
+                    ids => format!("did you mean {}?", quoted(ids)),
+                };
+                self.report(Rule::UnknownAgent, span, format!("no agent is called `{text}`"), help);
+            }
+        }
+    }
+
+    /// A list item or value that has to be the name of an agent.
+    fn agent_name(
+        &mut self,
+        node: &Node,
+        kind: EdgeKind,
+        label: Option<&str>,
+    ) -> Option<baton_core::AgentName> {
+        let text = self.text(node, "the name of an agent")?;
+        self.refer(&text, node.span, kind, label)
+    }
+}
+
+/// Whether keys that only a local agent needs have a meaning.
+fn is_local(kind: &Kind) -> bool {
+    !kind.is_remote()
+}

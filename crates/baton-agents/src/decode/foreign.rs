@@ -1,0 +1,226 @@
+//! Words of Claude Code, Copilot and VS Code, Gemini CLI, opencode and Cursor, in Baton's terms.
+
+use baton_core::agent::{Approvals, ToolPattern};
+use baton_core::duration::HumanDuration;
+
+use super::Decoder;
+use super::section::Head;
+use super::settings::ForeignLimits;
+use crate::known::Known;
+use crate::problem::Rule;
+use crate::yaml::{Node, Value};
+
+/// What other tools' keys say, for the parts of an agent they belong to.
+#[derive(Debug, Default)]
+pub(super) struct Foreign {
+    pub(super) limits: ForeignLimits,
+    pub(super) approvals: Approvals,
+    pub(super) read_only: bool,
+    /// Only people may start it, never another agent.
+    pub(super) people_only: bool,
+    /// Only other agents use it.
+    pub(super) hidden: bool,
+}
+
+impl<'a> Decoder<'a> {
+    pub(super) fn foreign(&mut self, head: &Head<'a>) -> Foreign {
+        let mut flag = |key: &str| head.get(key).and_then(|node| self.flag(node));
+        let mut foreign = Foreign {
+            read_only: flag("readonly") == Some(true),
+            people_only: flag("disable_model_invocation") == Some(true) || flag("infer") == Some(false),
+            hidden: flag("hidden") == Some(true) || flag("user_invocable") == Some(false),
+            ..Foreign::default()
+        };
+        foreign.limits.max_turns = head.get("max_turns").and_then(|node| self.count(node, 1..=u32::MAX));
+        let minutes: Option<u32> = head.get("timeout_mins").and_then(|node| self.count(node, 1..=100_000));
+        foreign.limits.timeout = minutes.map(|minutes| HumanDuration::from_mins(minutes.into()));
+        if let Some(node) = head.get("mode") {
+            foreign.people_only |= node.scalar().is_some_and(|mode| mode.text == "primary");
+        }
+        if let Some(node) = head.get("permission_mode") {
+            self.permission_mode(node, &mut foreign);
+        }
+        if let Some(node) = head.get("permission") {
+            self.permission_map(node, &mut foreign.approvals);
+        }
+        foreign
+    }
+
+    /// Claude Code's `plan` only reads. Its other modes describe its own prompts.
+    fn permission_mode(&mut self, node: &Node, foreign: &mut Foreign) {
+        match node.scalar().map(|scalar| scalar.text.as_str()) {
+            Some("plan") => foreign.read_only = true,
+            _ => self.report(
+                Rule::UnusedKey,
+                node.span,
+                "this permission mode of Claude Code has no effect in Baton",
+                "use `approvals:` to say which tools wait for a person",
+            ),
+        }
+    }
+
+    /// opencode's `permission: {edit: ask, bash: {"git *": allow, "*": deny}}`. Patterns inside a tool are
+    /// finer than Baton's: such a tool is denied if every pattern is, and asks otherwise.
+    fn permission_map(&mut self, node: &'a Node, approvals: &mut Approvals) {
+        let Value::Map(entries) = &node.value else {
+            self.wrong_type(node, "a map of tools to `allow`, `ask` or `deny`");
+            return;
+        };
+        for entry in entries {
+            let ForeignTool::Same(name) = tool(&entry.key, self.known) else {
+                let message = format!("the permission `{}` has no counterpart in Baton", entry.key);
+                self.report(Rule::UnusedKey, entry.key_span, message, "nothing to do");
+                continue;
+            };
+            let Ok(pattern) = ToolPattern::parse(&name) else { continue };
+            let answer = match &entry.value.value {
+                Value::Scalar(scalar) => scalar.text.as_str(),
+                Value::Map(patterns) => {
+                    let denied = |node: &Node| node.scalar().is_some_and(|answer| answer.text == "deny");
+                    if patterns.iter().all(|pattern| denied(&pattern.value)) { "deny" } else { "ask" }
+                }
+                Value::List(_) => "",
+            };
+            match answer {
+                "allow" => approvals.auto.push(pattern),
+                "ask" => approvals.ask.push(pattern),
+                "deny" => approvals.deny.push(pattern),
+                _ => self.wrong_type(&entry.value, "`allow`, `ask` or `deny`"),
+            }
+        }
+    }
+}
+
+/// What a tool name of another program is here.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ForeignTool {
+    /// Not foreign at all.
+    Native,
+    Same(String),
+    Unused,
+}
+
+/// Lower-case names of others' built-in tools, and ours for the same thing.
+const TOOLS: &[(&str, Option<&str>)] = &[
+    ("agent", None),
+    ("askuserquestion", Some("ask_user")),
+    ("bash", Some("shell")),
+    ("codebase", None),
+    ("edit", Some("write_file")),
+    ("edit_file", Some("write_file")),
+    ("editfiles", Some("write_file")),
+    ("execute", Some("shell")),
+    ("exitplanmode", None),
+    ("fetch", Some("web_fetch")),
+    ("glob", Some("list_files")),
+    ("google_web_search", None),
+    ("grep", None),
+    ("grep_search", None),
+    ("list", Some("list_files")),
+    ("list_directory", Some("list_files")),
+    ("ls", Some("list_files")),
+    ("lsp", None),
+    ("multiedit", Some("write_file")),
+    ("notebookedit", None),
+    ("patch", Some("write_file")),
+    ("problems", None),
+    ("read", Some("read_file")),
+    ("read_many_files", Some("read_file")),
+    ("replace", Some("write_file")),
+    ("run_shell_command", Some("shell")),
+    ("runcommands", Some("shell")),
+    ("save_memory", None),
+    ("search", None),
+    ("search_file_content", None),
+    ("skill", None),
+    ("task", None),
+    ("todo", None),
+    ("todoread", None),
+    ("todowrite", None),
+    ("usages", None),
+    ("vscode", None),
+    ("web", Some("web_fetch")),
+    ("webfetch", Some("web_fetch")),
+    ("websearch", None),
+    ("write", Some("write_file")),
+    ("write_todos", None),
+];
+
+pub(super) fn tool(text: &str, known: &Known) -> ForeignTool {
+    if known.tools.contains(text) || text.starts_with("mcp:") {
+        return ForeignTool::Native;
+    }
+    if let Some(mcp) = mcp_tool(text, known) {
+        return ForeignTool::Same(mcp);
+    }
+    // Claude Code limits a tool by arguments, `Bash(git:*)`; Baton's approvals do that job.
+    let bare = text.split_once('(').map_or(text, |(bare, _)| bare).to_lowercase();
+    // Copilot groups its own tools: `search/codebase`, `read/readFile`.
+    let group = bare.split_once('/').map_or(bare.as_str(), |(group, _)| group);
+    match TOOLS.iter().find(|(name, _)| *name == bare || *name == group) {
+        Some((_, Some(same))) => ForeignTool::Same((*same).to_owned()),
+        Some((_, None)) => ForeignTool::Unused,
+        None => match bare.split_once('/') {
+            Some((server, tool)) if !server.is_empty() && !tool.is_empty() => {
+                ForeignTool::Same(format!("mcp:{}", text.trim()))
+            }
+            _ => ForeignTool::Native,
+        },
+    }
+}
+
+/// `mcp__server__tool` of Claude Code and `mcp_server_tool` of Gemini CLI.
+fn mcp_tool(text: &str, known: &Known) -> Option<String> {
+    if let Some(rest) = text.strip_prefix("mcp__") {
+        let (server, tool) = rest.split_once("__").unwrap_or((rest, "*"));
+        return Some(format!("mcp:{server}/{tool}"));
+    }
+    let rest = text.strip_prefix("mcp_")?;
+    // The server's own name may hold underscores; a configured one is recognised whole.
+    let configured = known
+        .mcp_servers
+        .iter()
+        .filter_map(|server| Some((server.as_str(), rest.strip_prefix(server.as_str())?.strip_prefix('_')?)));
+    let (server, tool) =
+        configured.max_by_key(|(server, _)| server.len()).or_else(|| rest.split_once('_'))?;
+    Some(format!("mcp:{server}/{tool}"))
+}
+
+/// `Agent(researcher, writer)` and `Task(…)` of Claude Code name agents that may be called.
+pub(super) fn agents_in(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix("Agent(").or_else(|| text.strip_prefix("Task("))?;
+    inner.strip_suffix(')')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_programs_tools() {
+        let known = Known { mcp_servers: ["my_srv".to_owned()].into(), ..Known::default() };
+        let same = |text: &str| match tool(text, &known) {
+            ForeignTool::Same(name) => name,
+            ForeignTool::Native => "native".into(),
+            ForeignTool::Unused => "unused".into(),
+        };
+        for (theirs, ours) in [
+            ("Read", "read_file"),
+            ("Bash(git:*)", "shell"),
+            ("webfetch", "web_fetch"),
+            ("Grep", "unused"),
+            ("search/codebase", "unused"),
+            ("github/create_issue", "mcp:github/create_issue"),
+            ("mcp__github__*", "mcp:github/*"),
+            ("mcp__github", "mcp:github/*"),
+            ("mcp_my_srv_do_it", "mcp:my_srv/do_it"),
+            ("mcp_other_do_it", "mcp:other/do_it"),
+            ("search_docs", "native"),
+            ("whatever", "native"),
+        ] {
+            assert_eq!(same(theirs), ours, "{theirs}");
+        }
+        assert_eq!(agents_in("Agent(a, b)"), Some("a, b"));
+        assert!(TOOLS.is_sorted());
+    }
+}

@@ -1,0 +1,164 @@
+//! `kind: remote` and what belongs to it.
+
+use baton_core::agent::{Kind, RemoteAuth, RemoteCard, SecretName};
+use baton_core::choices;
+
+use super::Decoder;
+use super::section::{Head, Section};
+use crate::problem::{Problem, Rule};
+use crate::yaml::{Node, Value};
+
+choices! {
+    enum KindWord {
+        Local = "local",
+        Remote = "remote",
+    }
+}
+
+choices! {
+    enum AuthType {
+        Bearer = "bearer",
+        ApiKey = "api_key",
+        Basic = "basic",
+        /// Gemini CLI: `scheme: Bearer | Basic`.
+        Http = "http",
+    }
+}
+
+/// What a remote agent brings along by itself.
+const UNUSED_BY_REMOTE: &[&str] = &[
+    "model",
+    "temperature",
+    "top_p",
+    "max_output_tokens",
+    "effort",
+    "tools",
+    "disallowed_tools",
+    "mcp_servers",
+    "skills",
+    "planning_strategy",
+    "agents",
+    "delegation",
+    "team",
+    "router",
+    "workflow",
+    "collaborations",
+];
+
+impl<'a> Decoder<'a> {
+    pub(super) fn kind(&mut self, head: &Head<'a>) -> Kind {
+        if self.choice_at(head, "kind", KindWord::Local) == KindWord::Local {
+            for key in ["agent_card_url", "agent_card_json", "auth"] {
+                if let Some(node) = head.get(key) {
+                    let message = format!("`{key}` belongs to a remote agent");
+                    self.report(Rule::MissingKey, node.span, message, "add `kind: remote`, or remove it");
+                }
+            }
+            return Kind::Local;
+        }
+        for key in UNUSED_BY_REMOTE.iter().filter(|key| head.has(key)) {
+            let span = head.get(key).map(|node| node.span).unwrap_or_default();
+            let message = format!("`{key}` has no effect: a remote agent brings its own");
+            self.report(
+                Rule::RemoteUnused,
+                span,
+                message,
+                "remove it, or use it in a local agent that calls this one",
+            );
+        }
+        let auth = head.get("auth").and_then(|node| self.auth(node));
+        Kind::Remote { card: self.card(head), auth }
+    }
+
+    fn card(&mut self, head: &Head<'a>) -> RemoteCard {
+        if let Some(node) = head.get("agent_card_url") {
+            let url = self.text(node, "a URL").unwrap_or_default();
+            let address = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+            if address.is_none_or(|rest| {
+                rest.is_empty() || rest.starts_with('/') || url.contains(char::is_whitespace)
+            }) {
+                let help = "write the address of its card, such as `https://agents.example.com/.well-known/agent-card.json`";
+                self.report(
+                    Rule::InvalidUrl,
+                    node.span,
+                    format!("`{url}` is not an http or https URL"),
+                    help,
+                );
+            }
+            return RemoteCard::Url(url);
+        }
+        if let Some(node) = head.get("agent_card_json") {
+            return RemoteCard::Inline(self.inline_card(node));
+        }
+        self.problems.push(Problem::new(
+            Rule::MissingKey,
+            self.document.top(),
+            "a remote agent needs `agent_card_url`",
+            "add the address of its A2A agent card",
+        ));
+        RemoteCard::Url(String::new())
+    }
+
+    /// A map, or JSON as text (Gemini CLI).
+    fn inline_card(&mut self, node: &Node) -> serde_json::Value {
+        match &node.value {
+            Value::Map(_) => node.to_json(),
+            Value::Scalar(scalar) => serde_json::from_str(&scalar.text).unwrap_or_else(|error| {
+                let message = format!("`agent_card_json` is not JSON: {error}");
+                self.report(Rule::WrongType, node.span, message, "write the card as JSON or as a map");
+                serde_json::Value::Null
+            }),
+            Value::List(_) => {
+                self.wrong_type(node, "an agent card as a map");
+                serde_json::Value::Null
+            }
+        }
+    }
+
+    fn auth(&mut self, node: &'a Node) -> Option<RemoteAuth> {
+        const KEYS: &[&str] = &["type", "scheme", "token", "header", "name", "key", "username", "password"];
+        let section = self.section(node, "`auth`", KEYS)?;
+        let Some(kind) = section.get("type") else {
+            let help = "write for example `auth: { type: bearer, token: $PARTNER_TOKEN }`";
+            self.report(Rule::MissingKey, node.span, "`auth` needs a `type`", help);
+            return None;
+        };
+        let scheme = section.get("scheme").and_then(Node::scalar).map(|scalar| scalar.text.to_lowercase());
+        match self.choice::<AuthType>(kind)? {
+            AuthType::Basic => self.basic(&section),
+            AuthType::Http if scheme.as_deref() == Some("basic") => self.basic(&section),
+            AuthType::Bearer | AuthType::Http => {
+                Some(RemoteAuth::Bearer { token: self.secret(&section, "token")? })
+            }
+            AuthType::ApiKey => {
+                let header =
+                    section.get("header").or(section.get("name")).and_then(|n| self.text(n, "a header"));
+                let key = self.secret(&section, "key")?;
+                Some(RemoteAuth::ApiKey { header: header.unwrap_or_else(|| "X-API-Key".to_owned()), key })
+            }
+        }
+    }
+
+    fn basic(&mut self, section: &Section<'a>) -> Option<RemoteAuth> {
+        let username = section.get("username").and_then(|n| self.text(n, "a user name")).unwrap_or_default();
+        Some(RemoteAuth::Basic { username, password: self.secret(section, "password")? })
+    }
+
+    /// The name of an environment variable. The text is not repeated: it may be the secret itself.
+    fn secret(&mut self, section: &Section<'a>, key: &str) -> Option<SecretName> {
+        let Some(node) = section.get(key) else {
+            let help = format!("add `{key}: $NAME`, where NAME is an environment variable");
+            self.report(Rule::MissingKey, section.span, format!("`auth` needs `{key}`"), help);
+            return None;
+        };
+        let text = self.text(node, "`$NAME`")?;
+        match SecretName::parse(&text) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                let help = format!("put it into an environment variable and write `{key}: $NAME`");
+                self.report(Rule::LiteralSecret, node.span, error.to_string(), help);
+                None
+            }
+        }
+    }
+}

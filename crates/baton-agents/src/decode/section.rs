@@ -1,0 +1,186 @@
+//! Maps whose keys are taken by name; whatever nobody knows is reported.
+
+use baton_core::choice::snake_case;
+
+use super::Decoder;
+use crate::keys::{self, Key};
+use crate::names::nearest;
+use crate::problem::{Problem, Rule, Severity};
+use crate::source::Span;
+use crate::yaml::{Entry, Node, Value};
+
+/// The top level of a frontmatter, by canonical key.
+pub(super) struct Head<'a> {
+    entries: Vec<(&'static str, &'a Entry)>,
+}
+
+impl<'a> Head<'a> {
+    /// The value of a key; an empty value is as good as none.
+    pub(super) fn get(&self, key: &str) -> Option<&'a Node> {
+        self.find(key).map(|entry| &entry.value).filter(|node| !node.is_null())
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.find(key).is_some_and(|entry| !entry.value.is_null())
+    }
+
+    fn find(&self, key: &str) -> Option<&'a Entry> {
+        self.entries.iter().find(|(name, _)| *name == key).map(|(_, entry)| *entry)
+    }
+
+    pub(super) fn spans(&self) -> Vec<(String, Span)> {
+        let filled = self.entries.iter().filter(|(_, entry)| !entry.value.is_null());
+        filled.map(|(name, entry)| ((*name).to_owned(), entry.key_span)).collect()
+    }
+}
+
+impl<'a> Decoder<'a> {
+    /// Sorts the keys of the file into known ones and the rest, which is reported. Settings may also stand
+    /// under one key `baton:`, so that other tools can read the same file.
+    pub(super) fn head(&mut self) -> Head<'a> {
+        let mut head = Head { entries: Vec::new() };
+        for entry in &self.document.head {
+            match &entry.value.value {
+                Value::Map(inner) if entry.key == "baton" => {
+                    for entry in inner {
+                        self.classify(entry, &mut head);
+                    }
+                }
+                _ => self.classify(entry, &mut head),
+            }
+            self.no_duplicates(&entry.value);
+        }
+        head
+    }
+
+    fn classify(&mut self, entry: &'a Entry, head: &mut Head<'a>) {
+        let span = entry.key_span;
+        match keys::lookup(&snake_case(&entry.key)) {
+            Some(Key::Own(name) | Key::Foreign(name)) => match head.find(name) {
+                Some(first) => self.duplicate(entry, first),
+                None => head.entries.push((name, entry)),
+            },
+            Some(Key::Unused { of }) => self.report(
+                Rule::UnusedKey,
+                span,
+                format!("`{}` is a key of {of} and has no effect in Baton", entry.key),
+                "nothing to do; the file still works in the other tool",
+            ),
+            Some(Key::Renamed { to }) => self.report(
+                Rule::RenamedKey,
+                span,
+                format!("`{}` is called `{to}`", entry.key),
+                format!("write `{to}:` instead"),
+            ),
+            None => self.unknown_key(&entry.key, span, keys::own()),
+        }
+    }
+
+    fn duplicate(&mut self, entry: &Entry, first: &Entry) {
+        let problem = Problem::new(
+            Rule::DuplicateKey,
+            self.document.locate(entry.key_span),
+            format!("the key `{}` appears twice", entry.key),
+            "keep one of them",
+        );
+        let first = self.document.locate(first.key_span);
+        self.problems.push(problem.with_related("first here", first));
+    }
+
+    /// Exact repetitions in maps below the top level.
+    fn no_duplicates(&mut self, node: &'a Node) {
+        match &node.value {
+            Value::Scalar(_) => {}
+            Value::List(items) => items.iter().for_each(|item| self.no_duplicates(item)),
+            Value::Map(entries) => {
+                let mut seen = std::collections::HashMap::new();
+                for entry in entries {
+                    if let Some(first) = seen.insert(entry.key.as_str(), entry) {
+                        self.duplicate(entry, first);
+                    }
+                    self.no_duplicates(&entry.value);
+                }
+            }
+        }
+    }
+
+    /// A slip of the pen is an error, because the key was meant to do something.
+    fn unknown_key(&mut self, key: &str, span: Span, candidates: impl Iterator<Item = &'static str>) {
+        let near = nearest(&snake_case(key), candidates, |_| 2);
+        let location = self.document.locate(span);
+        let problem = match near.first() {
+            Some(near) => Problem::new(
+                Rule::UnknownKey,
+                location,
+                format!("unknown key `{key}`; did you mean `{near}`?"),
+                format!("write `{near}:` instead"),
+            )
+            .with_severity(Severity::Error),
+            None => Problem::new(
+                Rule::UnknownKey,
+                location,
+                format!("unknown key `{key}`"),
+                "remove it; docs/agent-files.md lists all keys",
+            ),
+        };
+        self.problems.push(problem);
+    }
+
+    /// Reads a map that has exactly these keys. `None` when the value is no map, which is reported.
+    pub(super) fn section(
+        &mut self,
+        node: &'a Node,
+        what: &str,
+        keys: &'static [&'static str],
+    ) -> Option<Section<'a>> {
+        let Value::Map(entries) = &node.value else {
+            self.report(
+                Rule::WrongType,
+                node.span,
+                format!("{what} is {}, and has to be a map", node.describe()),
+                format!("write it as a map with the keys {}", listed(keys)),
+            );
+            return None;
+        };
+        let mut known: Vec<(&'static str, &'a Entry)> = Vec::new();
+        for entry in entries {
+            let snake = snake_case(&entry.key);
+            match keys.iter().find(|key| **key == snake) {
+                Some(key) => match known.iter().find(|(name, first)| name == key && first.key != entry.key) {
+                    Some((_, first)) => self.duplicate(entry, first),
+                    None => known.push((key, entry)),
+                },
+                None => self.unknown_section_key(entry, what, keys),
+            }
+        }
+        Some(Section { entries: known, span: node.span })
+    }
+
+    fn unknown_section_key(&mut self, entry: &Entry, what: &str, keys: &'static [&'static str]) {
+        let snake = snake_case(&entry.key);
+        if nearest(&snake, keys.iter().copied(), |_| 2).is_empty() {
+            let message = format!("{what} has no key `{}`", entry.key);
+            self.report(Rule::UnknownKey, entry.key_span, message, format!("it may have {}", listed(keys)));
+        } else {
+            self.unknown_key(&entry.key, entry.key_span, keys.iter().copied());
+        }
+    }
+}
+
+fn listed(keys: &[&str]) -> String {
+    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// A map below the top level.
+pub(super) struct Section<'a> {
+    entries: Vec<(&'static str, &'a Entry)>,
+    pub(super) span: Span,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn get(&self, key: &str) -> Option<&'a Node> {
+        debug_assert!(!key.is_empty());
+        let entry = self.entries.iter().find(|(name, _)| *name == key).map(|(_, entry)| *entry);
+        entry.map(|entry| &entry.value).filter(|node| !node.is_null())
+    }
+}

@@ -1,0 +1,187 @@
+//! Model, sampling, version, limits, history, output schema.
+
+use baton_core::agent::{History, Limits, ModelName, Sampling};
+use baton_core::{choices, duration::HumanDuration};
+use semver::Version;
+
+use super::Decoder;
+use super::section::Head;
+use crate::problem::Rule;
+use crate::yaml::{Node, Scalar, Value};
+
+impl<'a> Decoder<'a> {
+    pub(super) fn version(&mut self, head: &Head<'a>) -> Version {
+        const DEFAULT: Version = Version::new(1, 0, 0);
+        let Some((text, node)) =
+            head.get("version").and_then(|node| Some((self.text(node, "a version")?, node)))
+        else {
+            return DEFAULT;
+        };
+        Version::parse(&text).unwrap_or_else(|_| {
+            let padded =
+                [format!("{text}.0"), format!("{text}.0.0")].into_iter().find(|t| Version::parse(t).is_ok());
+            let help = format!("write `version: {}`", padded.as_deref().unwrap_or("1.0.0"));
+            self.report(
+                Rule::InvalidVersion,
+                node.span,
+                format!("`{text}` is not a version: it has three numbers"),
+                help,
+            );
+            DEFAULT
+        })
+    }
+
+    pub(super) fn models(&mut self, head: &Head<'a>) -> Vec<ModelName> {
+        let Some(node) = head.get("model") else { return Vec::new() };
+        Self::items(node).iter().filter_map(|item| self.model(item)).collect()
+    }
+
+    /// Another tool's model name never fails a load: the default model answers instead.
+    fn model(&mut self, node: &Node) -> Option<ModelName> {
+        let text = self.text(node, "a model")?;
+        let name = match ModelName::parse(&text) {
+            Ok(name) => name,
+            Err(error) => {
+                self.report(
+                    Rule::UnknownModel,
+                    node.span,
+                    error.to_string(),
+                    "the default model answers until then",
+                );
+                return None;
+            }
+        };
+        let (is_known, help) = match &name {
+            ModelName::Provider { provider, .. } => (
+                self.known.providers.contains(provider),
+                format!(
+                    "add `[models.providers.{provider}]` to baton.toml; the default model answers until then"
+                ),
+            ),
+            ModelName::Alias(alias) => (
+                self.known.model_aliases.contains(alias),
+                format!(
+                    "add `\"{alias}\"` to `models.aliases` in baton.toml; the default model answers until then"
+                ),
+            ),
+        };
+        if !is_known {
+            self.report(Rule::UnknownModel, node.span, format!("`{text}` is not a configured model"), help);
+        }
+        Some(name)
+    }
+
+    pub(super) fn sampling(&mut self, head: &Head<'a>) -> Sampling {
+        Sampling {
+            temperature: head.get("temperature").and_then(|node| self.number(node, 0.0..=2.0)),
+            top_p: head.get("top_p").and_then(|node| self.number(node, 0.0..=1.0)),
+            max_output_tokens: head.get("max_output_tokens").and_then(|node| self.count(node, 1..=u32::MAX)),
+            effort: head.get("effort").and_then(|node| self.choice(node)),
+        }
+    }
+
+    /// `foreign` holds the limits that another tool's keys set; `limits:` wins.
+    pub(super) fn limits(&mut self, head: &Head<'a>, foreign: &ForeignLimits) -> Limits {
+        let defaults = Limits::default();
+        let mut limits = Limits {
+            max_turns: foreign.max_turns.unwrap_or(defaults.max_turns),
+            timeout: foreign.timeout.unwrap_or(defaults.timeout),
+            ..defaults
+        };
+        let section = head.get("limits").and_then(|node| {
+            let keys = &[
+                "max_turns",
+                "max_depth",
+                "max_transfers",
+                "timeout",
+                "max_cost_usd",
+                "max_tokens",
+                "max_parallel_tools",
+            ];
+            self.section(node, "`limits`", keys)
+        });
+        let Some(section) = section else { return limits };
+        let mut set = |key: &str, field: &mut u32, low: u32| {
+            *field = section.get(key).and_then(|node| self.count(node, low..=u32::MAX)).unwrap_or(*field);
+        };
+        set("max_turns", &mut limits.max_turns, 1);
+        set("max_depth", &mut limits.max_depth, 0);
+        set("max_transfers", &mut limits.max_transfers, 0);
+        set("max_parallel_tools", &mut limits.max_parallel_tools, 1);
+        limits.timeout =
+            section.get("timeout").and_then(|node| self.duration(node)).unwrap_or(limits.timeout);
+        limits.max_cost_usd = section.get("max_cost_usd").and_then(|node| self.money(node));
+        limits.max_tokens = section.get("max_tokens").and_then(|node| self.count(node, 1..=u64::MAX));
+        limits
+    }
+
+    /// A word, `{last: 5}`, or `last: 5` after it was quoted.
+    pub(super) fn history(&mut self, head: &Head<'a>) -> History {
+        let Some(node) = head.get("history") else { return History::Conversation };
+        let read = match &node.value {
+            Value::Map(_) => {
+                self.section(node, "`history`", &["last"]).and_then(|section| match section.get("last") {
+                    Some(last) => self.count(last, 1..=10_000).map(History::Last),
+                    None => {
+                        self.wrong_type(node, "`last: 5`");
+                        None
+                    }
+                })
+            }
+            Value::Scalar(Scalar { text, .. }) if text.starts_with("last:") => {
+                let last = text["last:".len()..].trim().parse().ok().filter(|last| *last > 0);
+                if last.is_none() {
+                    self.wrong_type(node, "`{last: 5}`");
+                }
+                last.map(History::Last)
+            }
+            _ => self.choice::<HistoryWord>(node).map(History::from),
+        };
+        read.unwrap_or(History::Conversation)
+    }
+
+    pub(super) fn output_schema(&mut self, node: &Node) -> Option<serde_json::Value> {
+        let schema = node.to_json();
+        if !matches!(node.value, Value::Map(_)) {
+            self.wrong_type(node, "a JSON Schema as a map");
+            return None;
+        }
+        if let Err(error) = jsonschema::validator_for(&schema) {
+            let at = node.at_pointer(&error.instance_path().to_string());
+            let message = format!("`output_schema` is not a valid JSON Schema: {error}");
+            self.report(Rule::InvalidSchema, at.span, message, "correct it; the default draft is 2020-12");
+            return None;
+        }
+        Some(schema)
+    }
+}
+
+/// Limits that other tools write at the top level.
+#[derive(Debug, Default)]
+pub(super) struct ForeignLimits {
+    pub(super) max_turns: Option<u32>,
+    pub(super) timeout: Option<HumanDuration>,
+}
+
+choices! {
+    pub enum HistoryWord {
+        Conversation = "conversation",
+        Full = "full",
+        Last = "last",
+        Summary = "summary",
+        Brief = "brief",
+    }
+}
+
+/// `last` alone means the last message.
+impl From<HistoryWord> for History {
+    fn from(word: HistoryWord) -> Self {
+        match word {
+            HistoryWord::Conversation => Self::Conversation,
+            HistoryWord::Full => Self::Full,
+            HistoryWord::Last => Self::Last(1),
+            HistoryWord::Summary => Self::Summary,
+            HistoryWord::Brief => Self::Brief,
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! `accepts_handoff` and `workflow`.
+
+use baton_core::agent::{AcceptsHandoff, Slot, State, StateName, Workflow};
+use baton_core::permission::Permission;
+
+use super::Decoder;
+use super::section::Head;
+use crate::problem::{Problem, Rule, Severity};
+use crate::source::Span;
+use crate::yaml::{Node, Value};
+
+impl<'a> Decoder<'a> {
+    pub(super) fn accepts_handoff(&mut self, head: &Head<'a>) -> Option<AcceptsHandoff> {
+        const KEYS: &[&str] = &[
+            "triggers",
+            "trigger_mode",
+            "permission",
+            "exclusive",
+            "max_session",
+            "return",
+            "resume",
+            "exit_words",
+        ];
+        let defaults = AcceptsHandoff::default();
+        let node = head.get("accepts_handoff")?;
+        if !matches!(node.value, Value::Map(_)) {
+            return self.flag(node)?.then_some(defaults);
+        }
+        let section = self.section(node, "`accepts_handoff`", KEYS)?;
+        Some(AcceptsHandoff {
+            triggers: section.get("triggers").map(|n| self.texts(n)).unwrap_or_default(),
+            trigger_mode: section
+                .get("trigger_mode")
+                .and_then(|n| self.choice(n))
+                .unwrap_or(defaults.trigger_mode),
+            permission: section.get("permission").and_then(|n| self.permission(n)),
+            exclusive: section.get("exclusive").and_then(|n| self.flag(n)).unwrap_or(true),
+            max_session: section
+                .get("max_session")
+                .and_then(|n| self.duration(n))
+                .unwrap_or(defaults.max_session),
+            returns: section.get("return").and_then(|n| self.choice(n)).unwrap_or(defaults.returns),
+            resume: section.get("resume").and_then(|n| self.flag(n)).unwrap_or(true),
+            exit_words: section.get("exit_words").map_or(defaults.exit_words, |n| self.texts(n)),
+        })
+    }
+
+    fn permission(&mut self, node: &Node) -> Option<Permission> {
+        let text = self.text(node, "a permission, such as `skill:create`")?;
+        match Permission::parse(&text) {
+            Ok(permission) => Some(permission),
+            Err(error) => {
+                self.report(
+                    Rule::InvalidPermission,
+                    node.span,
+                    error.to_string(),
+                    "write for example `skill:create`",
+                );
+                None
+            }
+        }
+    }
+
+    pub(super) fn workflow(&mut self, head: &Head<'a>) -> Option<Workflow> {
+        let node = head.get("workflow")?;
+        let section = self.section(node, "`workflow`", &["states"])?;
+        let Some(states) = section.get("states") else {
+            let help = "add `states:` with a list of at least one `- name: …`";
+            self.report(Rule::MissingKey, node.span, "the workflow has no states", help);
+            return None;
+        };
+        let mut read: Vec<(State, Span)> = Vec::new();
+        for item in Self::items(states) {
+            let Some((state, span)) = self.state(item) else { continue };
+            match read.iter().find(|(other, _)| other.name == state.name) {
+                Some((_, first)) => self.duplicate_state(&state.name, span, *first),
+                None => read.push((state, span)),
+            }
+        }
+        self.link(&mut read, states);
+        Some(Workflow { states: read.into_iter().map(|(state, _)| state).collect() })
+    }
+
+    fn state(&mut self, node: &'a Node) -> Option<(State, Span)> {
+        const KEYS: &[&str] = &["name", "collect", "run", "on_failure", "confirm", "next"];
+        let section = self.section(node, "a workflow state", KEYS)?;
+        let Some(name) = section.get("name") else {
+            self.report(
+                Rule::MissingKey,
+                node.span,
+                "this state has no name",
+                "add `name:`, such as `name: testing`",
+            );
+            return None;
+        };
+        let span = name.span;
+        let name = self.state_name(name)?;
+        let on_failure = section.get("on_failure");
+        if let Some(target) =
+            on_failure.filter(|_| section.get("run").is_none() && section.get("confirm").is_none())
+        {
+            let message =
+                "`on_failure` has no effect: the state neither runs a tool nor asks for a confirmation";
+            let problem = Problem::new(
+                Rule::WrongType,
+                self.document.locate(target.span),
+                message,
+                "add `run:` or remove it",
+            );
+            self.problems.push(problem.with_severity(Severity::Warning));
+        }
+        let state = State {
+            name,
+            collect: section.get("collect").map(|n| self.slots(n)).unwrap_or_default(),
+            run: section.get("run").and_then(|n| self.workflow_tool(n)),
+            on_failure: on_failure.and_then(|n| self.state_name(n)),
+            confirm: section.get("confirm").and_then(|n| self.text(n, "the question to ask")),
+            next: section
+                .get("next")
+                .map(|n| Self::items(n).iter().filter_map(|item| self.state_name(item)).collect())
+                .unwrap_or_default(),
+        };
+        Some((state, span))
+    }
+
+    fn state_name(&mut self, node: &Node) -> Option<StateName> {
+        let text = self.text(node, "the name of a state")?;
+        let is_name = !text.is_empty()
+            && text.len() <= 64
+            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
+        if !is_name {
+            let message = format!("`{text}` is not a state name: lower-case letters, digits, `_` and `-`");
+            self.report(Rule::InvalidName, node.span, message, "write for example `gathering_requirements`");
+        }
+        is_name.then_some(StateName(text))
+    }
+
+    fn slots(&mut self, node: &'a Node) -> Vec<Slot> {
+        let mut slots: Vec<Slot> = Vec::new();
+        for item in Self::items(node) {
+            let Some(slot) = self.slot(item) else { continue };
+            if slots.iter().any(|other| other.key == slot.key) {
+                let message = format!("`{}` is collected twice in this state", slot.key);
+                self.report(Rule::DuplicateKey, item.span, message, "remove one of them");
+            } else {
+                slots.push(slot);
+            }
+        }
+        slots
+    }
+
+    fn slot(&mut self, node: &'a Node) -> Option<Slot> {
+        let section = self.section(node, "an entry of `collect`", &["key", "ask", "choices", "required"])?;
+        let (Some(key), Some(ask)) = (section.get("key"), section.get("ask")) else {
+            let help = "write for example `{ key: purpose, ask: \"What should it do?\" }`";
+            self.report(Rule::MissingKey, node.span, "an entry of `collect` needs `key` and `ask`", help);
+            return None;
+        };
+        Some(Slot {
+            key: self.text(key, "a key")?,
+            ask: self.text(ask, "a question")?,
+            choices: section.get("choices").map(|n| self.texts(n)).unwrap_or_default(),
+            required: section.get("required").and_then(|n| self.flag(n)).unwrap_or(true),
+        })
+    }
+
+    /// A tool that does not exist would stop the person in the middle of the walk: an error, unlike in `tools:`.
+    fn workflow_tool(&mut self, node: &Node) -> Option<String> {
+        let text = self.text(node, "the name of a tool")?;
+        let server =
+            text.strip_prefix("mcp:").and_then(|rest| rest.split_once('/')).map(|(server, _)| server);
+        match server {
+            Some(server) => {
+                if !self.known.mcp_servers.contains(server) {
+                    self.unknown_server(server, node.span);
+                }
+            }
+            None if self.known.tools.contains(&text) => {}
+            None => {
+                let help = self.tool_help(&text);
+                let message = format!("no tool is called `{text}`");
+                let problem = Problem::new(Rule::UnknownTool, self.document.locate(node.span), message, help);
+                self.problems.push(problem.with_severity(Severity::Error));
+                return None;
+            }
+        }
+        Some(text)
+    }
+
+    /// Fills in where each state leads by default, and looks for states that lead nowhere or that none leads to.
+    fn link(&mut self, states: &mut [(State, Span)], list: &Node) {
+        let names: Vec<StateName> = states.iter().map(|(state, _)| state.name.clone()).collect();
+        for (at, (state, span)) in states.iter_mut().enumerate() {
+            for target in state.next.iter().chain(&state.on_failure).filter(|target| !names.contains(target))
+            {
+                let near = crate::names::nearest(&target.0, names.iter().map(|name| name.0.as_str()), |_| 3);
+                let all = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                let help = near.first().map_or_else(
+                    || format!("the states are {all}"),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let message =
+                    format!("`{}` leads to `{target}`, which is not a state of this workflow", state.name);
+                self.report(Rule::UnknownState, *span, message, help);
+            }
+            if state.next.is_empty() {
+                state.next.extend(names.get(at + 1).cloned());
+            }
+        }
+        if states.is_empty() {
+            let help = "add at least one `- name: …`";
+            self.report(Rule::MissingKey, list.span, "the workflow has no states", help);
+            return;
+        }
+        let workflow = Workflow { states: states.iter().map(|(state, _)| state.clone()).collect() };
+        for name in workflow.unreachable() {
+            let span =
+                states.iter().find(|(state, _)| state.name == *name).map_or(list.span, |(_, span)| *span);
+            let help = format!("let another state lead to it with `next: {name}`, or remove it");
+            self.report(Rule::UnreachableState, span, format!("no state leads to `{name}`"), help);
+        }
+    }
+
+    fn duplicate_state(&mut self, name: &StateName, span: Span, first: Span) {
+        let problem = Problem::new(
+            Rule::DuplicateState,
+            self.document.locate(span),
+            format!("two states are called `{name}`"),
+            "give each state a name of its own",
+        );
+        self.problems.push(problem.with_related("first here", self.document.locate(first)));
+    }
+}

@@ -1,0 +1,312 @@
+//! `tools`, `disallowed_tools`, `approvals`, `mcp_servers`, `skills`.
+
+use baton_core::AgentName;
+use baton_core::agent::{Approvals, McpServer, SkillName, Skills, ToolAccess, ToolPattern};
+use indexmap::IndexMap;
+
+use super::Decoder;
+use super::foreign::{Foreign, ForeignTool};
+use super::section::Head;
+use crate::graph::EdgeKind;
+use crate::names::nearest;
+use crate::problem::{Problem, Rule, Severity};
+use crate::source::Span;
+use crate::yaml::{Node, Value};
+
+/// Tools that the file names, and agents that another tool's syntax names among them.
+#[derive(Default)]
+pub(super) struct Tools {
+    pub(super) access: ToolAccess,
+    pub(super) agents: Vec<AgentName>,
+}
+
+/// One name in a tool list, with where it stands.
+struct Mention<'a> {
+    text: &'a str,
+    span: Span,
+}
+
+impl<'a> Decoder<'a> {
+    pub(super) fn tools(&mut self, head: &Head<'a>, foreign: &Foreign) -> Tools {
+        let mut tools = Tools {
+            access: ToolAccess { read_only: foreign.read_only, ..ToolAccess::default() },
+            ..Tools::default()
+        };
+        if let Some(node) = head.get("tools") {
+            let (allowed, denied) = self.mentions(node);
+            for mention in &allowed {
+                self.allow(mention, &mut tools);
+            }
+            tools.access.deny.extend(denied.iter().flat_map(|mention| self.patterns(mention)));
+        }
+        if let Some(node) = head.get("disallowed_tools") {
+            let (denied, _) = self.mentions(node);
+            tools.access.deny.extend(denied.iter().flat_map(|mention| self.patterns(mention)));
+        }
+        tools.access.allow.dedup();
+        tools
+    }
+
+    /// A list, a comma-separated text, or opencode's map of names to true or false.
+    fn mentions(&mut self, node: &'a Node) -> (Vec<Mention<'a>>, Vec<Mention<'a>>) {
+        match &node.value {
+            Value::Map(entries) => {
+                let (mut allowed, mut denied) = (Vec::new(), Vec::new());
+                for entry in entries {
+                    let mention = Mention { text: &entry.key, span: entry.key_span };
+                    match self.flag(&entry.value) {
+                        Some(true) => allowed.push(mention),
+                        Some(false) => denied.push(mention),
+                        None => {}
+                    }
+                }
+                (allowed, denied)
+            }
+            Value::Scalar(scalar) => (comma_separated(&scalar.text, node.span), Vec::new()),
+            Value::List(items) => {
+                let mut allowed = Vec::new();
+                for item in items {
+                    match item.scalar() {
+                        Some(scalar) => allowed.push(Mention { text: scalar.text.trim(), span: item.span }),
+                        None => self.wrong_type(item, "the name of a tool"),
+                    }
+                }
+                (allowed, Vec::new())
+            }
+        }
+    }
+
+    fn allow(&mut self, mention: &Mention<'_>, tools: &mut Tools) {
+        if let Some(agents) = super::foreign::agents_in(mention.text) {
+            let named = agents.split(',').map(str::trim).filter(|name| !name.is_empty());
+            tools
+                .agents
+                .extend(named.filter_map(|name| self.refer(name, mention.span, EdgeKind::Call, None)));
+            return;
+        }
+        for pattern in self.patterns(mention) {
+            self.exists(&pattern, mention.span);
+            tools.access.allow.push(pattern);
+        }
+    }
+
+    /// What a mention means here: itself, or what another tool's word for it stands for.
+    fn patterns(&mut self, mention: &Mention<'_>) -> Vec<ToolPattern> {
+        let text = match super::foreign::tool(mention.text, self.known) {
+            ForeignTool::Native => mention.text.to_owned(),
+            ForeignTool::Same(name) => name,
+            ForeignTool::Unused => {
+                self.report(
+                    Rule::UnusedKey,
+                    mention.span,
+                    format!("the tool `{}` of another program has no counterpart in Baton", mention.text),
+                    "nothing to do; an MCP server may offer one",
+                );
+                return Vec::new();
+            }
+        };
+        match ToolPattern::parse(&text) {
+            Ok(pattern) => vec![pattern],
+            Err(error) => {
+                let help = "write a tool name, `mcp:<server>/<tool>`, or a glob such as `mcp:github/*`";
+                self.report(Rule::InvalidGlob, mention.span, error.to_string(), help);
+                Vec::new()
+            }
+        }
+    }
+
+    fn exists(&mut self, pattern: &ToolPattern, span: Span) {
+        match pattern.mcp_server() {
+            Some(server) if server.contains('*') || self.known.mcp_servers.contains(server) => {}
+            Some(server) if self.inline_server(server) => {}
+            Some(server) => self.unknown_server(server, span),
+            None if self.known.tools.iter().any(|tool| pattern.matches(tool)) => {}
+            None => {
+                let help = self.tool_help(pattern.as_str());
+                self.report(
+                    Rule::UnknownTool,
+                    span,
+                    format!("no tool is called `{pattern}`; it is left out"),
+                    help,
+                );
+            }
+        }
+    }
+
+    /// Servers that this very file describes are known too.
+    fn inline_server(&self, server: &str) -> bool {
+        let key = |key: &str| baton_core::choice::snake_case(key) == "mcp_servers";
+        let entries = self.document.head.iter().filter(|entry| key(&entry.key));
+        let mut maps = entries.filter_map(|entry| match &entry.value.value {
+            Value::Map(servers) => Some(servers),
+            _ => None,
+        });
+        maps.any(|servers| servers.iter().any(|entry| entry.key == server))
+    }
+
+    pub(super) fn unknown_server(&mut self, server: &str, span: Span) {
+        self.report(
+            Rule::UnknownServer,
+            span,
+            format!("no MCP server is called `{server}`"),
+            format!("add it to `.mcp.json`, or as `[mcp.servers.{server}]` to baton.toml"),
+        );
+    }
+
+    pub(super) fn tool_help(&self, text: &str) -> String {
+        match nearest(text, self.known.tools.iter().map(String::as_str), |_| 3).first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                let all: Vec<&str> = self.known.tools.iter().map(String::as_str).collect();
+                format!(
+                    "built-in tools are {}; tools of MCP servers are `mcp:<server>/<tool>`",
+                    all.join(", ")
+                )
+            }
+        }
+    }
+
+    pub(super) fn approvals(&mut self, head: &Head<'a>, foreign: Approvals) -> Approvals {
+        let Some(section) = head
+            .get("approvals")
+            .and_then(|node| self.section(node, "`approvals`", &["ask", "deny", "auto"]))
+        else {
+            return foreign;
+        };
+        let mut globs = |key: &str| {
+            let (mentions, _) = section.get(key).map(|node| self.mentions(node)).unwrap_or_default();
+            mentions.iter().flat_map(|mention| self.patterns(mention)).collect::<Vec<_>>()
+        };
+        let mut approvals = Approvals { ask: globs("ask"), deny: globs("deny"), auto: globs("auto") };
+        approvals.ask.extend(foreign.ask);
+        approvals.deny.extend(foreign.deny);
+        approvals.auto.extend(foreign.auto);
+        approvals
+    }
+
+    pub(super) fn skills(&mut self, head: &Head<'a>) -> Skills {
+        let Some(node) = head.get("skills") else { return Skills::default() };
+        if node.scalar().is_some_and(|scalar| scalar.text == "all") {
+            return Skills::All;
+        }
+        let (mentions, _) = self.mentions(node);
+        let mut names = Vec::new();
+        for mention in mentions {
+            match SkillName::parse(mention.text) {
+                Ok(name) => names.push(name),
+                Err(error) => self.report(
+                    Rule::InvalidName,
+                    mention.span,
+                    error.to_string(),
+                    "write the skill's folder name",
+                ),
+            }
+        }
+        Skills::Named(names)
+    }
+
+    /// Names of configured servers, or servers described in place.
+    pub(super) fn mcp_servers(&mut self, head: &Head<'a>) -> IndexMap<String, McpServer> {
+        let mut servers = IndexMap::new();
+        let Some(node) = head.get("mcp_servers") else { return servers };
+        if let Value::Map(entries) = &node.value {
+            for entry in entries {
+                if let Some(server) = self.mcp_server(&entry.value) {
+                    servers.insert(entry.key.clone(), server);
+                }
+            }
+            return servers;
+        }
+        for item in Self::items(node) {
+            match &item.value {
+                // Claude Code: a list whose entries are names or one-entry maps.
+                Value::Map(entries) => {
+                    for entry in entries {
+                        if let Some(server) = self.mcp_server(&entry.value) {
+                            servers.insert(entry.key.clone(), server);
+                        }
+                    }
+                }
+                _ => {
+                    let Some(name) = self.text(item, "the name of an MCP server") else { continue };
+                    if !self.known.mcp_servers.contains(&name) {
+                        self.unknown_server(&name, item.span);
+                    }
+                    servers.insert(name, McpServer::Configured);
+                }
+            }
+        }
+        servers
+    }
+
+    fn mcp_server(&mut self, node: &'a Node) -> Option<McpServer> {
+        const KEYS: &[&str] = &[
+            "type", "command", "args", "env", "url", "http_url", "headers", "tools", "timeout", "trust",
+            "cwd",
+        ];
+        if node.is_null() {
+            return Some(McpServer::Configured);
+        }
+        let section = self.section(node, "an MCP server", KEYS)?;
+        for key in ["tools", "timeout", "trust", "cwd"] {
+            if let Some(value) = section.get(key) {
+                let message = format!("`{key}` of an MCP server has no effect in Baton");
+                self.report(
+                    Rule::UnusedKey,
+                    value.span,
+                    message,
+                    "list tools under `tools:` as `mcp:<server>/<tool>`",
+                );
+            }
+        }
+        let command = section.get("command").and_then(|n| self.text(n, "a command"));
+        let url = section.get("url").or(section.get("http_url")).and_then(|n| self.text(n, "a URL"));
+        match (command, url) {
+            (Some(command), None) => Some(McpServer::Stdio {
+                command,
+                args: section.get("args").map(|n| self.texts(n)).unwrap_or_default(),
+                env: section.get("env").map(|n| self.text_map(n)).unwrap_or_default(),
+            }),
+            (None, Some(url)) => Some(McpServer::Http {
+                url,
+                headers: section.get("headers").map(|n| self.text_map(n)).unwrap_or_default(),
+            }),
+            _ => {
+                let message = "an MCP server has either `command` or `url`";
+                let problem = Problem::new(
+                    Rule::MissingKey,
+                    self.document.locate(node.span),
+                    message,
+                    "write one of them",
+                );
+                self.problems.push(problem.with_severity(Severity::Error));
+                None
+            }
+        }
+    }
+
+    fn text_map(&mut self, node: &'a Node) -> IndexMap<String, String> {
+        let Value::Map(entries) = &node.value else {
+            self.wrong_type(node, "a map of names to texts");
+            return IndexMap::new();
+        };
+        entries
+            .iter()
+            .filter_map(|entry| Some((entry.key.clone(), self.text(&entry.value, "text")?)))
+            .collect()
+    }
+}
+
+/// Splits at commas outside parentheses: `Read, Agent(a, b), mcp__x__*`. All parts share the text's span.
+fn comma_separated(text: &str, span: Span) -> Vec<Mention<'_>> {
+    let mut depth = 0_usize;
+    let parts = text.split(move |c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.map(str::trim).filter(|part| !part.is_empty()).map(|text| Mention { text, span }).collect()
+}

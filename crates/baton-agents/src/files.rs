@@ -1,0 +1,124 @@
+//! Finding and reading agent files, within limits.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::problem::{Problem, Rule};
+use crate::source::{Location, Source, Span};
+
+/// Far above any prompt; far below what would hurt to read.
+pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// Deeper folders are somebody else's tree.
+const MAX_DEPTH: usize = 16;
+/// Markdown that stands beside agents without being one.
+const NOT_AGENTS: &[&str] = &[
+    "readme.md",
+    "agents.md",
+    "claude.md",
+    "gemini.md",
+    "skill.md",
+    "changelog.md",
+    "contributing.md",
+    "license.md",
+];
+
+/// All agent files below `dirs`, sorted, so that every load sees the same order. A file given by name is
+/// taken as it is.
+pub fn discover(dirs: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for dir in dirs {
+        if dir.is_file() {
+            found.push(dir.clone());
+        } else if let Err(error) = walk(dir, 0, &mut found) {
+            problems.push(unreadable(dir, &error, "check `agents.dirs` in baton.toml, or create the folder"));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn walk(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        // Links to folders are not followed: they can lead out of the tree or in circles.
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            if depth < MAX_DEPTH && !name.starts_with('.') && name != "node_modules" {
+                walk(&path, depth + 1, found)?;
+            }
+        } else if is_agent_file(&name) && path.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file of this (lower-case) name is read as an agent.
+pub fn is_agent_file(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "md")
+        && !name.starts_with('.')
+        && !NOT_AGENTS.contains(&name)
+}
+
+/// What an agent in this file is called unless it says otherwise: the name without `.md`, `.agent.md` or
+/// `.chatmode.md`.
+pub fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = stem.strip_suffix(".agent").or_else(|| stem.strip_suffix(".chatmode")).unwrap_or(&stem);
+    stem.to_owned()
+}
+
+/// Reads one file. Size is checked before a byte is read.
+pub fn read(path: &Path) -> Result<Arc<Source>, Problem> {
+    let help = "make the file readable for the user Baton runs as";
+    let size = fs::metadata(path).map_err(|error| unreadable(path, &error, help))?.len();
+    if size > MAX_FILE_BYTES {
+        return Err(too_large(path, size));
+    }
+    let bytes = fs::read(path).map_err(|error| unreadable(path, &error, help))?;
+    String::from_utf8(bytes).map(|text| Source::new(path, text)).map_err(|error| not_utf8(path, &error))
+}
+
+fn too_large(path: &Path, size: u64) -> Problem {
+    Problem::new(
+        Rule::TooLarge,
+        Location { source: Source::new(path, ""), span: Span::default() },
+        format!("the file has {size} bytes, and an agent file has at most {MAX_FILE_BYTES}"),
+        "move long reference text into files that the agent reads with `search_docs` or `read_file`",
+    )
+}
+
+fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> Problem {
+    // The valid part is kept so that the position can be shown.
+    let valid = error.utf8_error().valid_up_to();
+    let text = String::from_utf8_lossy(&error.as_bytes()[..valid]);
+    let source = Source::new(path, text);
+    Problem::new(
+        Rule::NotUtf8,
+        Location { source, span: Span::new(valid, valid) },
+        format!("the file is not UTF-8: byte {} cannot be read", valid + 1),
+        "save the file as UTF-8",
+    )
+}
+
+fn unreadable(path: &Path, error: &io::Error, help: &str) -> Problem {
+    let location = Location { source: Source::new(path, ""), span: Span::default() };
+    Problem::new(Rule::Unreadable, location, format!("cannot be read: {error}"), help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stems() {
+        assert_eq!(stem(Path::new("x/planner.md")), "planner");
+        assert_eq!(stem(Path::new("x/planner.agent.md")), "planner");
+        assert_eq!(stem(Path::new("Old Mode.chatmode.md")), "Old Mode");
+    }
+}

@@ -1,0 +1,190 @@
+//! A file's two halves: the YAML head between `---` lines, and the body, which is the prompt.
+
+use std::sync::Arc;
+
+use crate::problem::{Problem, Rule, Severity};
+use crate::repair;
+use crate::source::{Location, Source, Span};
+use crate::yaml::{Entry, FailureKind, MAX_DEPTH, MAX_NODES, Value};
+
+pub const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// A file that could be split and read.
+#[derive(Debug)]
+pub struct Document {
+    pub source: Arc<Source>,
+    pub head: Vec<Entry>,
+    /// The body without surrounding blank lines.
+    pub body: Span,
+}
+
+impl Document {
+    pub fn body(&self) -> &str {
+        &self.source.text[self.body.range()]
+    }
+
+    pub fn locate(&self, span: Span) -> Location {
+        Location { source: Arc::clone(&self.source), span }
+    }
+
+    /// The top of the file, for what is missing and so stands nowhere.
+    pub fn top(&self) -> Location {
+        let first_line = self.source.text.lines().next().unwrap_or_default();
+        self.locate(Span::new(0, first_line.len()))
+    }
+}
+
+/// Splits and reads `source`. A repaired value is reported and does not prevent reading.
+pub fn parse(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Option<Document> {
+    let split = split(source).map_err(|problem| problems.push(*problem)).ok()?;
+    let locate = |span| Location { source: Arc::clone(source), span };
+    if split.head.end - split.head.start > MAX_HEAD_BYTES {
+        problems.push(Problem::new(
+            Rule::TooLarge,
+            locate(Span::new(split.head.start, split.head.start)),
+            format!("the frontmatter is longer than {MAX_HEAD_BYTES} bytes"),
+            "keep settings in the frontmatter and move text into the body",
+        ));
+        return None;
+    }
+    let read = match repair::parse(&source.text[split.head.range()], split.head.start) {
+        Ok(read) => read,
+        Err(failure) => {
+            problems.push(explain(&failure.kind, locate(failure.span)));
+            return None;
+        }
+    };
+    for span in read.repaired {
+        let quoted = format!("'{}'", source.text[span.range()].replace('\'', "''"));
+        problems.push(Problem::new(
+            Rule::YamlRepaired,
+            locate(span),
+            "a value with a colon has to be quoted; it was read as one text",
+            format!("write {quoted}"),
+        ));
+    }
+    let head = match read.root {
+        None => Vec::new(),
+        Some(node) => match node.value {
+            Value::Map(entries) => entries,
+            _ if node.is_null() => Vec::new(),
+            _ => {
+                problems.push(Problem::new(
+                    Rule::WrongType,
+                    locate(node.span),
+                    format!("the frontmatter is {}, and has to be a map", node.describe()),
+                    "write `key: value` lines, such as `description: Answers questions.`",
+                ));
+                return None;
+            }
+        },
+    };
+    Some(Document { source: Arc::clone(source), head, body: split.body })
+}
+
+struct Split {
+    head: Span,
+    body: Span,
+}
+
+fn split(source: &Arc<Source>) -> Result<Split, Box<Problem>> {
+    let problem = |at: usize, message: &str, help: &str| {
+        let location = Location { source: Arc::clone(source), span: Span::new(at, at) };
+        Box::new(Problem::new(Rule::NoFrontmatter, location, message, help))
+    };
+    let text = source.text.as_str();
+    let bom = text.len() - text.trim_start_matches('\u{feff}').len();
+    let is_fence = |line: &str| line.trim_end() == "---";
+    let mut offset = bom;
+    let mut head_start = None;
+    for line in text[bom..].split_inclusive('\n') {
+        let (start, end) = (offset, offset + line.len());
+        offset = end;
+        match head_start {
+            None if is_fence(line) => head_start = Some(end),
+            None => {
+                return Err(problem(
+                    start,
+                    "the file has no frontmatter",
+                    "start the file with a line `---`, the keys (at least `description:`), and another `---`",
+                ));
+            }
+            Some(head) if is_fence(line) => {
+                return Ok(Split { head: Span::new(head, start), body: trimmed(text, end) });
+            }
+            Some(_) => {}
+        }
+    }
+    match head_start {
+        Some(_) => Err(problem(bom, "the frontmatter is not closed", "end it with a line `---`")),
+        None => Err(problem(0, "the file is empty", "start with a line `---`, the keys, and another `---`")),
+    }
+}
+
+fn trimmed(text: &str, from: usize) -> Span {
+    let body = &text[from..];
+    let start = from + body.len() - body.trim_start().len();
+    Span::new(start, from + body.trim_end().len())
+}
+
+fn explain(kind: &FailureKind, location: Location) -> Problem {
+    let (rule, message, help) = match kind {
+        FailureKind::Syntax(text) => (
+            Rule::YamlSyntax,
+            format!("the YAML cannot be read: {text}"),
+            "check indentation, brackets and quotes around here; quote values that hold `: ` or start with a special character",
+        ),
+        FailureKind::TooDeep => (
+            Rule::YamlTooComplex,
+            format!("the YAML is nested more than {MAX_DEPTH} levels deep"),
+            "flatten it; no key of an agent file needs such depth",
+        ),
+        FailureKind::TooManyNodes => (
+            Rule::YamlTooComplex,
+            format!("the YAML has more than {MAX_NODES} values, counting what aliases repeat"),
+            "write fewer values and no aliases of aliases",
+        ),
+        FailureKind::KeyIsNotText => {
+            (Rule::YamlSyntax, "a key is not text".to_owned(), "use a plain word as the key")
+        }
+        FailureKind::SeveralDocuments => (
+            Rule::YamlSyntax,
+            "the frontmatter holds more than one YAML document".to_owned(),
+            "keep one block of keys between the two `---` lines",
+        ),
+    };
+    Problem::new(rule, location, message, help).with_severity(Severity::Error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Option<Document>, Vec<Rule>) {
+        let mut problems = Vec::new();
+        let document = parse(&Source::new("x.md", text), &mut problems);
+        (document, problems.into_iter().map(|problem| problem.rule).collect())
+    }
+
+    #[test]
+    fn head_and_body() {
+        for text in [
+            "---\na: 1\n---\n\nHello.\n\n",
+            "\u{feff}---\r\na: 1\r\n---\r\nHello.\r\n",
+            "--- \na: 1\n---\nHello.",
+        ] {
+            let (document, problems) = read(text);
+            let document = document.unwrap();
+            assert_eq!((document.body(), document.head.len(), problems.len()), ("Hello.", 1, 0), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_split() {
+        for text in ["", "hello", "---\na: 1\n", " ---\na: 1\n---\n", "---"] {
+            assert_eq!(read(text).1, [Rule::NoFrontmatter], "{text:?}");
+        }
+        assert_eq!(read("---\n- a\n---\n").1, [Rule::WrongType]);
+        assert_eq!(read("---\n---\n").1, []);
+    }
+}

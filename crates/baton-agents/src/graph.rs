@@ -1,0 +1,233 @@
+//! Who may call, consult, route, hand off and transfer to whom, and who owns the answer.
+
+mod dot;
+mod mermaid;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use baton_core::agent::Agent;
+use baton_core::{AgentName, choices};
+use serde::Serialize;
+
+use crate::problem::Problem;
+use crate::roster::Draft;
+use crate::source::Location;
+use crate::terminal::Owners;
+
+choices! {
+    /// How one agent may involve another.
+    pub enum EdgeKind {
+        /// Calls it and keeps the baton.
+        Call = "call",
+        /// Consults it before each answer.
+        Advise = "advise",
+        /// May choose it to handle the request.
+        Route = "route",
+        /// Leads it in a team.
+        Member = "member",
+        /// Lets it give the final answer.
+        Chain = "handoff",
+        /// May pass the baton to it.
+        Transfer = "transfer",
+        /// Offers the person a button that starts a handoff.
+        Button = "button",
+    }
+}
+
+impl EdgeKind {
+    /// The edge as a verb: `assistant` *calls* `knowledge`.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Call => "calls",
+            Self::Advise => "consults",
+            Self::Route => "routes to",
+            Self::Member => "leads",
+            Self::Chain => "hands off to",
+            Self::Transfer => "may transfer to",
+            Self::Button => "offers",
+        }
+    }
+
+    /// Followed without asking anybody, so a cycle of such edges would never end.
+    pub fn is_fixed(self) -> bool {
+        matches!(self, Self::Advise | Self::Route | Self::Member | Self::Chain)
+    }
+
+    /// Whether the target takes over, instead of reporting back.
+    pub fn passes_baton(self) -> bool {
+        matches!(self, Self::Route | Self::Chain | Self::Transfer | Self::Button)
+    }
+}
+
+/// A reference from one agent to another, as a file states it.
+#[derive(Debug, Clone)]
+pub struct Edge {
+    pub from: AgentName,
+    pub to: Target,
+    pub kind: EdgeKind,
+    /// The condition, specialty or caption that stands with it.
+    pub label: Option<String>,
+    pub location: Location,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    Agent(AgentName),
+    /// Names no agent of the roster.
+    Unknown(String),
+}
+
+impl Target {
+    pub fn agent(&self) -> Option<&AgentName> {
+        match self {
+            Self::Agent(name) => Some(name),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Agent(name) => name.as_str(),
+            Self::Unknown(text) => text,
+        }
+    }
+}
+
+/// The picture of a roster, broken or not.
+#[derive(Debug, Clone, Serialize)]
+pub struct Graph {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub main: Option<AgentName>,
+    pub agents: Vec<Node>,
+    pub edges: Vec<Line>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Node {
+    pub id: AgentName,
+    pub display_name: String,
+    pub description: String,
+    pub remote: bool,
+    /// May hold a thread across turns.
+    pub holds_threads: bool,
+    /// Whether its own words are the answer.
+    pub terminal: bool,
+    /// Whose words can be the answer when this agent is asked.
+    pub answers: Vec<AgentName>,
+    /// What happens in one run, in order.
+    pub order: Vec<Stage>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+/// One stage of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stage {
+    pub stage: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentName>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Line {
+    pub from: AgentName,
+    pub to: String,
+    pub kind: EdgeKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl Graph {
+    pub fn of(draft: &Draft, main: Option<&AgentName>) -> Self {
+        let owners = Owners::of(draft);
+        let mut problems: BTreeMap<&std::path::Path, Vec<&Problem>> = BTreeMap::new();
+        for problem in draft.problems().iter().filter(|problem| problem.is_error()) {
+            problems.entry(problem.location.path()).or_default().push(problem);
+        }
+        let agents = draft.agents().map(|entry| {
+            let agent = &entry.agent;
+            let answers: Vec<AgentName> = owners.of_agent(&agent.name).iter().cloned().collect();
+            let problems = problems.get(entry.path()).into_iter().flatten();
+            Node {
+                id: agent.name.clone(),
+                display_name: agent.display_name.clone(),
+                description: agent.description.clone(),
+                remote: agent.kind.is_remote(),
+                holds_threads: agent.accepts_handoff.is_some(),
+                terminal: answers == [agent.name.clone()],
+                answers,
+                order: order(agent),
+                problems: problems.map(|problem| problem.message.clone()).collect(),
+            }
+        });
+        let edges = draft.edges().iter().map(|edge| Line {
+            from: edge.from.clone(),
+            to: edge.to.as_str().to_owned(),
+            kind: edge.kind,
+            label: edge.label.clone(),
+            problem: draft.problem_at(&edge.location).map(|problem| problem.message.clone()),
+        });
+        Self { main: main.cloned(), agents: agents.collect(), edges: edges.collect() }
+    }
+
+    /// The agent and everyone it can involve, directly or not.
+    #[must_use]
+    pub fn around(&self, agent: &AgentName) -> Self {
+        let mut lines: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for line in &self.edges {
+            lines.entry(line.from.as_str()).or_default().push(&line.to);
+        }
+        let mut reached = BTreeSet::new();
+        let mut open = vec![agent.as_str()];
+        while let Some(name) = open.pop() {
+            if reached.insert(name) {
+                open.extend(lines.get(name).into_iter().flatten());
+            }
+        }
+        Self {
+            main: Some(agent.clone()),
+            agents: self.agents.iter().filter(|node| reached.contains(node.id.as_str())).cloned().collect(),
+            edges: self.edges.iter().filter(|line| reached.contains(line.from.as_str())).cloned().collect(),
+        }
+    }
+
+    /// Targets that lines lead to and that are no agents.
+    pub fn missing(&self) -> BTreeSet<&str> {
+        let known: BTreeSet<&str> = self.agents.iter().map(|node| node.id.as_str()).collect();
+        self.edges.iter().map(|line| line.to.as_str()).filter(|to| !known.contains(to)).collect()
+    }
+
+    /// A tree for people.
+    pub fn to_text(&self) -> String {
+        text::render(self)
+    }
+
+    pub fn to_mermaid(&self) -> String {
+        mermaid::render(self)
+    }
+
+    pub fn to_dot(&self) -> String {
+        dot::render(self)
+    }
+}
+
+/// Advisors, then the agent's own session or team, then where it routes, then its chain.
+fn order(agent: &Agent) -> Vec<Stage> {
+    let advisors: Vec<_> = agent.advisors.agents.iter().map(|advisor| advisor.agent.clone()).collect();
+    let mut stages = vec![Stage { stage: "advisors", agents: advisors }];
+    match &agent.team {
+        Some(team) => stages.push(Stage { stage: "team", agents: team.members.clone() }),
+        None => stages.push(Stage { stage: "session", agents: vec![agent.name.clone()] }),
+    }
+    if let Some(router) = &agent.router {
+        let agents = router.destinations.iter().chain(&router.fallback).cloned().collect();
+        stages.push(Stage { stage: "route", agents });
+    }
+    let chain = agent.handoff.iter().map(|destination| destination.to.clone()).collect();
+    stages.push(Stage { stage: "handoff", agents: chain });
+    stages.retain(|stage| !stage.agents.is_empty());
+    stages
+}

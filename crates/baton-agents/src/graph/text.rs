@@ -1,0 +1,108 @@
+//! The graph as a tree of lines. `✗` marks what is wrong, `●` who owns the answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::{Graph, Line, Node};
+
+/// Chains longer than this are cut with a hint; nobody reads deeper on a screen.
+const MAX_DEPTH: usize = 12;
+
+pub(super) fn render(graph: &Graph) -> String {
+    let mut tree = Tree::new(graph);
+    let targets: BTreeSet<&str> = graph.edges.iter().map(|line| line.to.as_str()).collect();
+    let is_root = |node: &&Node| !targets.contains(node.id.as_str());
+    let main = graph.agents.iter().filter(|node| Some(&node.id) == graph.main.as_ref());
+    // Whoever is nobody's target starts a tree; what is left after that stands in a circle.
+    let roots = main.chain(graph.agents.iter().filter(is_root)).chain(&graph.agents);
+    for node in roots {
+        if !tree.shown.contains(node.id.as_str()) {
+            tree.root(node);
+        }
+    }
+    tree.out
+}
+
+struct Tree<'a> {
+    graph: &'a Graph,
+    nodes: BTreeMap<&'a str, &'a Node>,
+    lines: BTreeMap<&'a str, Vec<&'a Line>>,
+    shown: BTreeSet<&'a str>,
+    out: String,
+}
+
+impl<'a> Tree<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        let mut lines: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
+        for line in &graph.edges {
+            lines.entry(line.from.as_str()).or_default().push(line);
+        }
+        let nodes = graph.agents.iter().map(|node| (node.id.as_str(), node)).collect();
+        Self { graph, nodes, lines, shown: BTreeSet::new(), out: String::new() }
+    }
+
+    fn root(&mut self, node: &'a Node) {
+        if !self.out.is_empty() {
+            self.out.push('\n');
+        }
+        let main = if Some(&node.id) == self.graph.main.as_ref() { "  (main)" } else { "" };
+        let _ = writeln!(self.out, "{}{main}{}", node.id, marks(node));
+        self.children(node, "", 1);
+    }
+
+    fn children(&mut self, node: &'a Node, indent: &str, depth: usize) {
+        self.shown.insert(node.id.as_str());
+        for problem in &node.problems {
+            let _ = writeln!(self.out, "{indent}✗ {problem}");
+        }
+        let lines = self.lines.get(node.id.as_str()).cloned().unwrap_or_default();
+        for (at, line) in lines.iter().enumerate() {
+            let last = at + 1 == lines.len();
+            let (branch, below) = if last { ("└── ", "    ") } else { ("├── ", "│   ") };
+            let _ = write!(self.out, "{indent}{branch}{} {}", line.kind.verb(), line.to);
+            self.target(line, &format!("{indent}{below}"), depth);
+        }
+    }
+
+    fn target(&mut self, line: &'a Line, indent: &str, depth: usize) {
+        let node = self.nodes.get(line.to.as_str()).copied();
+        let label = line.label.as_ref().map(|label| format!("  ({label})")).unwrap_or_default();
+        let problem = line.problem.as_ref().map(|problem| format!("  ✗ {problem}")).unwrap_or_default();
+        let marks = node.map(marks).unwrap_or_default();
+        let (again, deeper) = match node {
+            Some(node) if self.shown.contains(node.id.as_str()) => {
+                (self.lines.contains_key(node.id.as_str()), None)
+            }
+            Some(node) if depth < MAX_DEPTH => (false, Some(node)),
+            Some(node) => (self.lines.contains_key(node.id.as_str()), None),
+            None => (false, None),
+        };
+        let more = if again { " …" } else { "" };
+        let _ = writeln!(self.out, "{more}{marks}{label}{problem}");
+        if let Some(node) = deeper {
+            self.children(node, indent, depth + 1);
+        }
+    }
+}
+
+/// What is special about an agent, behind its name.
+fn marks(node: &Node) -> String {
+    let mut marks = String::new();
+    if node.remote {
+        marks += "  [remote]";
+    }
+    if node.holds_threads {
+        marks += "  [may hold the thread]";
+    }
+    if node.terminal {
+        marks += "  ●";
+    } else {
+        let answers: Vec<&str> = node.answers.iter().map(baton_core::AgentName::as_str).collect();
+        let _ = write!(
+            marks,
+            "  ○ answered by {}",
+            if answers.is_empty() { "nobody".into() } else { answers.join(" or ") }
+        );
+    }
+    marks
+}

@@ -1,0 +1,36 @@
+//! Agent files become a [`Roster`]: all agents of a folder, read and validated together.
+//!
+//! The walk of a file, in reading order:
+//!
+//! 1. [`files`] finds the Markdown files and reads them, within limits.
+//! 2. [`frontmatter`] splits head from body; [`yaml`] reads the head into nodes that know where they stand
+//!    ([`source`]), with [`repair`] for the one mistake everybody makes.
+//! 3. [`names`] collects what every agent is called, so that
+//! 4. [`decode`] can turn heads into [`baton_core::Agent`]s with every reference resolved, and edges between them.
+//! 5. [`check`] looks at all agents together: cycles, clashes, who may be used by whom.
+//! 6. [`roster`] ties it up. [`terminal`] says who owns an answer, [`graph`] draws it, [`watch`] keeps it fresh.
+//!
+//! Nothing stops at the first mistake: every step adds [`problem`]s and goes on with what it could read.
+
+pub mod check;
+pub mod decode;
+pub mod files;
+pub mod frontmatter;
+pub mod graph;
+pub mod keys;
+pub mod known;
+pub mod names;
+pub mod problem;
+pub mod repair;
+pub mod roster;
+pub mod source;
+pub mod terminal;
+pub mod watch;
+pub mod yaml;
+
+pub use graph::{Edge, EdgeKind, Graph};
+pub use known::Known;
+pub use problem::{Problem, Rule, Severity};
+pub use roster::{Draft, Rejected, Roster, Strictness};
+pub use source::{Location, Source, Span};
+pub use watch::{Reload, Watch};

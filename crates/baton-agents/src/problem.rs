@@ -1,0 +1,163 @@
+//! What is wrong with agent files, and what to write instead.
+
+use std::fmt;
+
+use baton_core::choices;
+use serde::Serialize;
+
+use crate::source::Location;
+
+choices! {
+    pub enum Severity {
+        /// The roster cannot be used.
+        Error = "error",
+        /// It can, but probably not as meant. An error in strict mode.
+        Warning = "warning",
+        /// Worth knowing, and fine: a key of another tool that Baton does not use.
+        Note = "note",
+    }
+}
+
+/// One finding. The message says what is wrong, `help` what to do about it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Problem {
+    pub severity: Severity,
+    pub rule: Rule,
+    pub message: String,
+    pub help: String,
+    #[serde(flatten)]
+    pub location: Location,
+    /// Other places that matter, such as the first of two files with the same name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<Related>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Related {
+    pub message: String,
+    #[serde(flatten)]
+    pub location: Location,
+}
+
+impl Problem {
+    pub fn new(rule: Rule, location: Location, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            severity: rule.severity(),
+            rule,
+            message: message.into(),
+            help: help.into(),
+            location,
+            related: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn with_severity(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
+    }
+
+    #[must_use]
+    pub fn with_related(mut self, message: impl Into<String>, location: Location) -> Self {
+        self.related.push(Related { message: message.into(), location });
+        self
+    }
+
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// `file:line:col: error[rule]: message (help)`, one line, as logs want it.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { severity, rule, message, help, location, .. } = self;
+        write!(f, "{location}: {severity}[{rule}]: {message} ({help})")
+    }
+}
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal, $severity:ident, $summary:literal;)+) => {
+        choices! {
+            /// Which rule was broken. The words are stable: editors and CI refer to them.
+            pub enum Rule { $($(#[$doc])* $variant = $word,)+ }
+        }
+
+        impl Rule {
+            /// How bad it is unless the case says otherwise.
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$variant => Severity::$severity,)+ }
+            }
+
+            /// The rule in one sentence.
+            pub fn summary(self) -> &'static str {
+                match self { $(Self::$variant => $summary,)+ }
+            }
+        }
+    };
+}
+
+rules! {
+    Unreadable = "unreadable", Error, "A file or folder must be readable.";
+    TooLarge = "too-large", Error, "A file is at most 1 MiB and its head at most 64 KiB.";
+    NotUtf8 = "not-utf8", Error, "A file is UTF-8 text.";
+    NoFrontmatter = "no-frontmatter", Error, "A file starts with frontmatter between two `---` lines.";
+    YamlSyntax = "yaml-syntax", Error, "The frontmatter is valid YAML.";
+    YamlTooComplex = "yaml-too-complex", Error, "The frontmatter stays within limits of size and nesting.";
+    YamlRepaired = "yaml-repaired", Warning, "A value with a colon is quoted.";
+    DuplicateKey = "duplicate-key", Error, "A key appears once.";
+    UnknownKey = "unknown-key", Warning, "Keys are those of the contract.";
+    UnusedKey = "unused-key", Note, "A key of another tool has no effect in Baton.";
+    RenamedKey = "renamed-key", Error, "Keys that were renamed use their new name.";
+    WrongType = "wrong-type", Error, "A value has the form its key expects.";
+    UnknownChoice = "unknown-choice", Error, "A value is one of the words its key allows.";
+    OutOfRange = "out-of-range", Error, "A number lies within its limits.";
+    InvalidName = "invalid-name", Error, "Names follow their pattern.";
+    InvalidVersion = "invalid-version", Error, "A version is `major.minor.patch`.";
+    InvalidDuration = "invalid-duration", Error, "A duration is a whole number and a unit.";
+    InvalidGlob = "invalid-glob", Error, "A tool glob uses letters, digits, `_`, `-`, `.` and `*`.";
+    InvalidTemplate = "invalid-template", Error, "The body is a valid minijinja template.";
+    InvalidExpression = "invalid-expression", Error, "A `when` condition is a valid minijinja expression.";
+    InvalidSchema = "invalid-schema", Error, "`output_schema` is a valid JSON Schema.";
+    InvalidUrl = "invalid-url", Error, "An address is an http or https URL.";
+    InvalidPermission = "invalid-permission", Error, "A permission is `noun:verb`.";
+    LiteralSecret = "literal-secret", Error, "Files name secrets and never hold them.";
+    UnknownVariable = "unknown-variable", Warning, "Templates use variables that exist.";
+    MissingKey = "missing-key", Error, "Required keys are there.";
+    UnknownModel = "unknown-model", Warning, "A model is `provider/model` or a configured alias.";
+    UnknownTool = "unknown-tool", Warning, "A tool exists. In a workflow this is an error.";
+    UnknownServer = "unknown-server", Warning, "An MCP server is configured.";
+    DuplicateName = "duplicate-name", Error, "Two agents never share a name.";
+    UnknownAgent = "unknown-agent", Error, "An agent that is referred to exists.";
+    AmbiguousAgent = "ambiguous-agent", Error, "A reference means exactly one agent.";
+    Cycle = "cycle", Error, "Handoff, router, advisors and team never lead back to where they started.";
+    OwnAncestor = "own-ancestor", Error, "A team member or advisor is never its own ancestor.";
+    RouterConflict = "router-conflict", Error, "A pure router only routes.";
+    NoDestinations = "no-destinations", Error, "A router has somewhere to route to.";
+    RouterHolds = "router-holds", Error, "A router does not hold threads.";
+    TeamHandoff = "team-handoff", Error, "A team coordinator owns the answer and has no handoff.";
+    TeamTooSmall = "team-too-small", Error, "A team has at least two members.";
+    NotOrchestratable = "not-orchestratable", Error, "An agent with `can_be_orchestrated: false` is not used by others.";
+    TransferClash = "transfer-clash", Error, "Each collaborator gets a transfer tool of its own name.";
+    SelfTransfer = "self-transfer", Error, "An agent does not transfer to itself.";
+    DuplicateState = "duplicate-state", Error, "A workflow's states have different names.";
+    UnknownState = "unknown-state", Error, "A workflow's transitions lead to its own states.";
+    UnreachableState = "unreachable-state", Error, "Every workflow state can be reached from the first.";
+    RemoteUnused = "remote-unused", Warning, "A remote agent brings its own model, tools and prompt.";
+    NoAgents = "no-agents", Error, "There is at least one agent.";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use baton_core::choice::Choice;
+
+    use super::Rule;
+
+    #[test]
+    fn rule_words_are_unique() {
+        let words: BTreeSet<_> = Rule::ALL.iter().map(|(word, _)| word).collect();
+        assert_eq!(words.len(), Rule::ALL.len());
+    }
+}

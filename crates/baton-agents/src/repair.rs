@@ -1,0 +1,153 @@
+//! Quoting of values that hold a colon.
+//!
+//! `description: Use it when: the person asks` is the mistake everybody makes and most tools accept. When YAML
+//! fails at such a line, the value is put in quotes and read again; positions are mapped back to the file.
+
+use crate::source::Span;
+use crate::yaml::{self, Failure, FailureKind, Node, Value};
+
+/// A file with more such lines is not a slip.
+const MAX_REPAIRS: usize = 16;
+
+/// What was read, and which values had to be quoted for it.
+#[derive(Debug)]
+pub struct Read {
+    pub root: Option<Node>,
+    pub repaired: Vec<Span>,
+}
+
+/// Reads `text` (which stands at `offset` in its file), repairing lines as needed.
+pub fn parse(text: &str, offset: usize) -> Result<Read, Failure> {
+    let mut edited = text.to_owned();
+    let mut repairs: Vec<Repair> = Vec::new();
+    loop {
+        match yaml::parse(&edited, 0) {
+            Ok(mut root) => {
+                if let Some(node) = &mut root {
+                    shift(node, &|at| original(&repairs, at) + offset);
+                }
+                let repaired = repairs.iter().map(|r| Span::new(offset + r.start, offset + r.end)).collect();
+                return Ok(Read { root, repaired });
+            }
+            Err(failure) => {
+                let at = original(&repairs, failure.span.start);
+                let repair = match failure.kind {
+                    FailureKind::Syntax(_) if repairs.len() < MAX_REPAIRS => Repair::of_line(text, at),
+                    _ => None,
+                };
+                let fresh = repair.filter(|repair| repairs.iter().all(|other| other.start != repair.start));
+                let Some(repair) = fresh else {
+                    return Err(Failure { span: Span::new(at + offset, at + offset), ..failure });
+                };
+                repairs.push(repair);
+                repairs.sort_by_key(|repair| repair.start);
+                edited = apply(text, &repairs);
+            }
+        }
+    }
+}
+
+/// A value, by its bytes in the original text, and what it became.
+#[derive(Debug)]
+struct Repair {
+    start: usize,
+    end: usize,
+    quoted: String,
+}
+
+impl Repair {
+    /// The value on the line around `at`, if it is plain text with a colon in it.
+    fn of_line(text: &str, at: usize) -> Option<Self> {
+        let at = text.floor_char_boundary(at);
+        let line_start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text[line_start..].lines().next()?;
+        let key_end = line.find(": ")?;
+        let key = line[..key_end].trim_start().trim_start_matches("- ");
+        if key.is_empty() || !key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')) {
+            return None;
+        }
+        let value = line[key_end + 2..].trim();
+        let plain = !value.starts_with(['"', '\'', '[', '{', '|', '>', '&', '*', '!', '#', '%']);
+        if !plain || !(value.contains(": ") || value.ends_with(':')) {
+            return None;
+        }
+        let start =
+            line_start + key_end + 2 + (line[key_end + 2..].len() - line[key_end + 2..].trim_start().len());
+        let quoted = format!("'{}'", value.replace('\'', "''"));
+        Some(Self { start, end: start + value.len(), quoted })
+    }
+}
+
+fn apply(text: &str, repairs: &[Repair]) -> String {
+    let mut edited = String::with_capacity(text.len() + 8);
+    let mut done = 0;
+    for repair in repairs {
+        edited += &text[done..repair.start];
+        edited += &repair.quoted;
+        done = repair.end;
+    }
+    edited += &text[done..];
+    edited
+}
+
+/// The offset in the original text that an offset in the edited one came from.
+fn original(repairs: &[Repair], at: usize) -> usize {
+    let mut grown = 0;
+    for repair in repairs {
+        let start = repair.start + grown;
+        let end = start + repair.quoted.len();
+        if at <= start {
+            break;
+        }
+        if at < end {
+            return (repair.start + (at - start - 1)).min(repair.end);
+        }
+        grown += repair.quoted.len() - (repair.end - repair.start);
+    }
+    at - grown
+}
+
+fn shift(node: &mut Node, to: &dyn Fn(usize) -> usize) {
+    let shifted = |span: Span| Span::new(to(span.start), to(span.end));
+    node.span = shifted(node.span);
+    match &mut node.value {
+        Value::Scalar(_) => {}
+        Value::List(items) => items.iter_mut().for_each(|item| shift(item, to)),
+        Value::Map(entries) => {
+            for entry in entries {
+                entry.key_span = shifted(entry.key_span);
+                shift(&mut entry.value, to);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_colon_is_quoted_and_positions_stay() {
+        let text =
+            "name: a\ndescription: Use when: it's needed\ntools: [x]\nitems:\n  - label: Go: now\n    n: 1\n";
+        let read = parse(text, 0).unwrap();
+        let root = read.root.unwrap();
+        assert_eq!(
+            root.to_json(),
+            serde_json::json!({"name": "a", "description": "Use when: it's needed", "tools": ["x"],
+                "items": [{"label": "Go: now", "n": 1}]})
+        );
+        let shown: Vec<_> = read.repaired.iter().map(|span| &text[span.range()]).collect();
+        assert_eq!(shown, ["Use when: it's needed", "Go: now"]);
+        let Value::Map(entries) = &root.value else { panic!() };
+        assert_eq!(&text[entries[1].value.span.range()], "Use when: it's needed");
+        assert_eq!(&text[entries[2].value.span.range()], "[x]");
+    }
+
+    #[test]
+    fn other_mistakes_stay_mistakes() {
+        for text in ["a: [1, 2\nb: 3\n", "a: 'x\n", "a: {b: c: d}\n", "a: b\n c: d: e\n"] {
+            assert!(parse(text, 0).is_err(), "{text}");
+        }
+    }
+}

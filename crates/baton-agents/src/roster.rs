@@ -1,0 +1,261 @@
+//! All agents of a set of folders, read and validated together.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use baton_core::agent::Agent;
+use baton_core::{AgentName, choices};
+
+use crate::check;
+use crate::decode::{self, KeySpans};
+use crate::files;
+use crate::frontmatter::{self, Document};
+use crate::graph::{Edge, Graph};
+use crate::known::Known;
+use crate::names::{self, Identity, Names};
+use crate::problem::{Problem, Rule, Severity};
+use crate::source::{Location, Source, Span};
+
+choices! {
+    pub enum Strictness {
+        /// Warnings are reported.
+        Lenient = "lenient",
+        /// Warnings are errors.
+        Strict = "strict",
+    }
+}
+
+/// Everything that could be read, valid or not, with everything that is wrong with it.
+#[derive(Debug)]
+pub struct Draft {
+    agents: BTreeMap<AgentName, Entry>,
+    edges: Vec<Edge>,
+    /// Where each agent's edges are in `edges`.
+    edges_by_agent: BTreeMap<AgentName, std::ops::Range<usize>>,
+    problems: Vec<Problem>,
+    files: usize,
+    names: Names,
+}
+
+/// An agent together with the file it comes from.
+#[derive(Debug)]
+pub struct Entry {
+    pub agent: Arc<Agent>,
+    pub spans: KeySpans,
+    source: Arc<Source>,
+}
+
+impl Entry {
+    pub fn path(&self) -> &Path {
+        &self.source.path
+    }
+
+    pub fn locate(&self, span: Span) -> Location {
+        Location { source: Arc::clone(&self.source), span }
+    }
+}
+
+impl Draft {
+    /// Reads all agent files below `dirs`. Never fails: what is wrong is in [`Draft::problems`].
+    pub fn read(dirs: &[PathBuf], known: &Known) -> Self {
+        let mut problems = Vec::new();
+        let paths = files::discover(dirs, &mut problems);
+        let mut sources = Vec::with_capacity(paths.len());
+        for path in &paths {
+            match files::read(path) {
+                Ok(source) => sources.push(source),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if paths.is_empty() && problems.is_empty() {
+            problems.push(nothing_found(dirs));
+        }
+        let mut draft = Self::parse(&sources, known, problems);
+        draft.files = paths.len();
+        draft
+    }
+
+    /// The same from texts that are already in memory.
+    pub fn parse(sources: &[Arc<Source>], known: &Known, mut problems: Vec<Problem>) -> Self {
+        let mut documents: Vec<(Document, Identity)> = Vec::with_capacity(sources.len());
+        for source in sources {
+            let Some(document) = frontmatter::parse(source, &mut problems) else { continue };
+            let Some(identity) = names::identify(&document, &mut problems) else { continue };
+            documents.push((document, identity));
+        }
+        let names = Names::of(documents.iter().map(|(_, identity)| identity));
+        let mut draft = Self {
+            agents: BTreeMap::new(),
+            edges: Vec::new(),
+            edges_by_agent: BTreeMap::new(),
+            problems,
+            files: sources.len(),
+            names,
+        };
+        for (document, identity) in &documents {
+            draft.add(document, identity, known);
+        }
+        draft.problems.extend(check::check(&draft));
+        draft.sort_problems();
+        draft
+    }
+
+    fn add(&mut self, document: &Document, identity: &Identity, known: &Known) {
+        let decoded = decode::decode(document, identity, &self.names, known);
+        self.problems.extend(decoded.problems);
+        if let Some(first) = self.agents.get(&identity.id) {
+            let problem = Problem::new(
+                Rule::DuplicateName,
+                document.locate(identity.span),
+                format!("two agents are called `{}`: here and in {}", identity.id, first.path().display()),
+                "rename one of them, with `name:` or by its file name",
+            );
+            let at = first.spans.get("name").unwrap_or_default();
+            self.problems.push(problem.with_related("the other one", first.locate(at)));
+            return;
+        }
+        let start = self.edges.len();
+        self.edges.extend(decoded.edges);
+        self.edges_by_agent.insert(identity.id.clone(), start..self.edges.len());
+        let source = Arc::clone(&document.source);
+        self.agents.insert(
+            identity.id.clone(),
+            Entry { agent: Arc::new(decoded.agent), spans: decoded.spans, source },
+        );
+    }
+
+    fn sort_problems(&mut self) {
+        self.problems.sort_by(|a, b| {
+            let key = |p: &Problem| (p.location.span.start, p.rule);
+            a.location.path().cmp(b.location.path()).then_with(|| key(a).cmp(&key(b)))
+        });
+    }
+
+    pub fn agents(&self) -> impl Iterator<Item = &Entry> {
+        self.agents.values()
+    }
+
+    pub fn agent(&self, name: &AgentName) -> Option<&Entry> {
+        self.agents.get(name)
+    }
+
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    pub fn edges_of(&self, name: &AgentName) -> impl Iterator<Item = &Edge> {
+        self.edges_by_agent.get(name).map(|range| &self.edges[range.clone()]).unwrap_or_default().iter()
+    }
+
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// The error, if any, that is reported at exactly this place.
+    pub fn problem_at(&self, location: &Location) -> Option<&Problem> {
+        let at = self.problems.partition_point(|problem| problem.location.path() < location.path());
+        let in_file =
+            self.problems[at..].iter().take_while(|problem| problem.location.path() == location.path());
+        in_file.filter(|problem| problem.is_error()).find(|problem| problem.location.span == location.span)
+    }
+
+    /// How many files were looked at.
+    pub fn files(&self) -> usize {
+        self.files
+    }
+
+    /// Turns warnings into errors.
+    #[must_use]
+    pub fn with_strictness(mut self, strictness: Strictness) -> Self {
+        if strictness == Strictness::Strict {
+            for problem in self.problems.iter_mut().filter(|problem| problem.severity == Severity::Warning) {
+                problem.severity = Severity::Error;
+            }
+        }
+        self
+    }
+
+    /// A roster that can be used, unless something is wrong.
+    pub fn finish(self) -> Result<Roster, Rejected> {
+        if self.problems.iter().any(Problem::is_error) {
+            return Err(Rejected { problems: self.problems });
+        }
+        let graph = Graph::of(&self, None);
+        let agents = self.agents.into_iter().map(|(name, entry)| (name, entry.agent)).collect();
+        Ok(Roster { agents, names: self.names, graph, problems: self.problems })
+    }
+}
+
+fn nothing_found(dirs: &[PathBuf]) -> Problem {
+    let dirs: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+    let source = Source::new(dirs.first().map_or("", String::as_str), "");
+    Problem::new(
+        Rule::NoAgents,
+        Location { source, span: Span::default() },
+        format!("no agent files in {}", dirs.join(", ")),
+        "add a Markdown file with frontmatter, or run `baton init`",
+    )
+}
+
+/// Why a set of files is no roster: every problem, not only the first.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", summary(.problems))]
+pub struct Rejected {
+    pub problems: Vec<Problem>,
+}
+
+fn summary(problems: &[Problem]) -> String {
+    let errors: Vec<String> =
+        problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
+    format!("the agent files have {} errors:\n{}", errors.len(), errors.join("\n"))
+}
+
+/// A valid set of agents. Immutable: a reload makes a new one, and whoever holds the old one keeps it.
+#[derive(Debug)]
+pub struct Roster {
+    agents: BTreeMap<AgentName, Arc<Agent>>,
+    names: Names,
+    graph: Graph,
+    problems: Vec<Problem>,
+}
+
+impl Roster {
+    pub fn load(dirs: &[PathBuf], known: &Known, strictness: Strictness) -> Result<Self, Rejected> {
+        Draft::read(dirs, known).with_strictness(strictness).finish()
+    }
+
+    pub fn get(&self, name: &AgentName) -> Option<&Arc<Agent>> {
+        self.agents.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.agents.values()
+    }
+
+    pub fn len(&self) -> usize {
+        self.agents.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.agents.is_empty()
+    }
+
+    /// Names that a wrong one may have been meant as.
+    pub fn nearest(&self, text: &str) -> Vec<AgentName> {
+        self.names.nearest(text)
+    }
+
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Warnings and notes; a roster has no errors.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}

@@ -1,0 +1,161 @@
+//! Keeps a roster fresh while its files change.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+use crate::known::Known;
+use crate::roster::{Rejected, Roster, Strictness};
+
+/// Editors write a file in several steps; reading waits until they are quiet for this long,
+const QUIET: Duration = Duration::from_millis(80);
+/// but no longer than this.
+const PATIENCE: Duration = Duration::from_millis(400);
+/// How often a folder that has gone is looked for.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// What came of a change.
+#[derive(Debug)]
+pub enum Reload {
+    Loaded(Arc<Roster>),
+    /// The files are broken; the last good roster stays in use.
+    Kept(Rejected),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
+    #[error("cannot watch the agent folders: {0}")]
+    Notify(#[from] notify::Error),
+    #[error("cannot start the watching thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// A roster that follows its files. Owns its thread: dropping it ends the watching.
+#[derive(Debug)]
+pub struct Watch {
+    current: Arc<ArcSwap<Roster>>,
+    stopped: Arc<AtomicBool>,
+    wake: SyncSender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Loads the roster and starts watching. `on_reload` is told about every reload, good or broken.
+    pub fn start(
+        dirs: Vec<PathBuf>,
+        known: Known,
+        strictness: Strictness,
+        on_reload: impl Fn(Reload) + Send + 'static,
+    ) -> Result<Self, WatchError> {
+        // One place is enough: it says that something changed, not what.
+        let (wake, changes) = sync_channel(1);
+        let signal = wake.clone();
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // Reading a file is an event too, and must not cause another reading.
+            if event.map_or(true, |event| !event.kind.is_access()) {
+                let _ = signal.try_send(());
+            }
+        })?;
+        // Watching begins before reading, so that no change falls between the two.
+        for dir in &dirs {
+            watcher.watch(dir, RecursiveMode::Recursive)?;
+        }
+        let roster = Roster::load(&dirs, &known, strictness)?;
+        let current = Arc::new(ArcSwap::from_pointee(roster));
+        let stopped = Arc::new(AtomicBool::new(false));
+        let worker = Worker {
+            dirs,
+            known,
+            strictness,
+            watcher,
+            current: Arc::clone(&current),
+            stopped: Arc::clone(&stopped),
+        };
+        let thread = std::thread::Builder::new()
+            .name("baton-watch".into())
+            .spawn(move || worker.run(&changes, on_reload))?;
+        Ok(Self { current, stopped, wake, thread: Some(thread) })
+    }
+
+    /// The last good roster. Cheap; hold the result for as long as one consistent view is needed.
+    pub fn current(&self) -> Arc<Roster> {
+        self.current.load_full()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Release);
+        let _ = self.wake.try_send(());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker {
+    dirs: Vec<PathBuf>,
+    known: Known,
+    strictness: Strictness,
+    watcher: RecommendedWatcher,
+    current: Arc<ArcSwap<Roster>>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Worker {
+    fn run(mut self, changes: &Receiver<()>, on_reload: impl Fn(Reload)) {
+        let mut all_watched = true;
+        loop {
+            let woken = if all_watched {
+                changes.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                changes.recv_timeout(RETRY)
+            };
+            if woken == Err(RecvTimeoutError::Disconnected) || self.stopped.load(Ordering::Acquire) {
+                return;
+            }
+            settle(changes);
+            let was_watched = std::mem::replace(&mut all_watched, self.watch_again());
+            // While a folder is missing there is nothing new to say until it is back.
+            if woken.is_ok() || all_watched != was_watched {
+                on_reload(self.reload());
+            }
+        }
+    }
+
+    /// A folder that was deleted and made again has lost its watch. Watching twice changes nothing.
+    fn watch_again(&mut self) -> bool {
+        let watched =
+            |dir: &PathBuf| dir.exists() && self.watcher.watch(dir, RecursiveMode::Recursive).is_ok();
+        self.dirs.iter().map(watched).fold(true, |all, one| all && one)
+    }
+
+    fn reload(&self) -> Reload {
+        match Roster::load(&self.dirs, &self.known, self.strictness) {
+            Ok(roster) => {
+                let roster = Arc::new(roster);
+                self.current.store(Arc::clone(&roster));
+                Reload::Loaded(roster)
+            }
+            Err(rejected) => Reload::Kept(rejected),
+        }
+    }
+}
+
+/// Waits until nothing has changed for a moment.
+fn settle(changes: &Receiver<()>) {
+    let deadline = Instant::now() + PATIENCE;
+    while changes.recv_timeout(QUIET).is_ok() {
+        if Instant::now() >= deadline {
+            return;
+        }
+    }
+}

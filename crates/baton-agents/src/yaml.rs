@@ -1,0 +1,350 @@
+//! YAML as a tree of nodes that know where they stand.
+//!
+//! The event parser is used directly instead of through serde: a typed reader stops at the first mistake and
+//! forgets positions, and both are what authors need. Limits are checked while events arrive, so a hostile
+//! file costs no more than the limit.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
+
+use crate::source::Span;
+
+pub const MAX_NODES: usize = 10_000;
+pub const MAX_DEPTH: usize = 48;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    pub span: Span,
+    pub value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Scalar(Scalar),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scalar {
+    pub text: String,
+    /// Written without quotes, so that `true`, `3` and `null` mean what they look like.
+    pub plain: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub key: String,
+    pub key_span: Span,
+    pub value: Node,
+}
+
+/// Why a text could not be read, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub kind: FailureKind,
+    pub span: Span,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FailureKind {
+    Syntax(String),
+    TooDeep,
+    TooManyNodes,
+    KeyIsNotText,
+    SeveralDocuments,
+}
+
+impl Node {
+    pub fn scalar(&self) -> Option<&Scalar> {
+        match &self.value {
+            Value::Scalar(scalar) => Some(scalar),
+            _ => None,
+        }
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.scalar()
+            .is_some_and(|s| s.plain && matches!(s.text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+    }
+
+    /// What the value is, in a word for error messages.
+    pub fn describe(&self) -> &'static str {
+        match &self.value {
+            Value::List(_) => "a list",
+            Value::Map(_) => "a map",
+            Value::Scalar(_) if self.is_null() => "empty",
+            Value::Scalar(scalar) if scalar.as_bool().is_some() => "true or false",
+            Value::Scalar(scalar) if scalar.as_number().is_some() => "a number",
+            Value::Scalar(_) => "text",
+        }
+    }
+
+    /// The same value as JSON; numbers and booleans follow the YAML core schema.
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match &self.value {
+            Value::List(items) => Json::Array(items.iter().map(Self::to_json).collect()),
+            Value::Map(entries) => {
+                Json::Object(entries.iter().map(|e| (e.key.clone(), e.value.to_json())).collect())
+            }
+            Value::Scalar(_) if self.is_null() => Json::Null,
+            Value::Scalar(scalar) => match (scalar.as_bool(), scalar.as_number()) {
+                (Some(flag), _) => Json::Bool(flag),
+                (None, Some(number)) => Json::Number(number),
+                (None, None) => Json::String(scalar.text.clone()),
+            },
+        }
+    }
+
+    /// The node that a JSON pointer leads to, or the last one on the way that exists.
+    pub fn at_pointer(&self, pointer: &str) -> &Self {
+        let mut node = self;
+        for token in pointer.split('/').skip(1) {
+            let token = token.replace("~1", "/").replace("~0", "~");
+            let next = match &node.value {
+                Value::Map(entries) => entries.iter().find(|e| e.key == token).map(|e| &e.value),
+                Value::List(items) => token.parse::<usize>().ok().and_then(|index| items.get(index)),
+                Value::Scalar(_) => None,
+            };
+            match next {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        node
+    }
+}
+
+impl Scalar {
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.text.as_str() {
+            "true" | "True" | "TRUE" if self.plain => Some(true),
+            "false" | "False" | "FALSE" if self.plain => Some(false),
+            _ => None,
+        }
+    }
+
+    pub fn as_number(&self) -> Option<serde_json::Number> {
+        let looks_numeric = self.plain && self.text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        looks_numeric.then(|| serde_json::from_str(&self.text).ok()).flatten()
+    }
+}
+
+/// Reads one document. Spans are byte offsets into `text`, plus `offset`.
+pub fn parse(text: &str, offset: usize) -> Result<Option<Node>, Failure> {
+    let mut builder = Builder { bytes: ByteOffsets::of(text, offset), ..Builder::default() };
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| builder.syntax(&error))?;
+        let span = builder.bytes.span(span.start.index(), span.end.index());
+        if matches!(event, Event::StreamEnd) {
+            break;
+        }
+        builder.take(event, span)?;
+    }
+    Ok(builder.root)
+}
+
+/// Collections that are not closed yet, innermost last.
+#[derive(Default)]
+struct Builder {
+    bytes: ByteOffsets,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+    root: Option<Node>,
+}
+
+struct Open {
+    node: Node,
+    anchor: usize,
+    /// In a map: the key whose value comes next.
+    key: Option<(String, Span)>,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Failure> {
+        match event {
+            Event::Scalar(text, style, anchor, _) => {
+                let scalar = Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain };
+                self.place(Node { span, value: Value::Scalar(scalar) }, anchor)
+            }
+            Event::SequenceStart(anchor, _) => self.open(Value::List(Vec::new()), span, anchor),
+            Event::MappingStart(anchor, _) => self.open(Value::Map(Vec::new()), span, anchor),
+            Event::SequenceEnd | Event::MappingEnd => self.close(span),
+            Event::Alias(anchor) => {
+                // Only finished nodes are anchors, so an alias can never contain itself. Copies count
+                // against the limit, which defuses bombs made of aliases.
+                let Some(node) = self.anchors.get(&anchor).cloned() else {
+                    let text = "an alias refers to the node it stands in".to_owned();
+                    return Err(Failure { kind: FailureKind::Syntax(text), span });
+                };
+                self.count(copies(&node), span)?;
+                self.place(Node { span, value: node.value }, 0)
+            }
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(Failure { kind: FailureKind::SeveralDocuments, span })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&mut self, value: Value, span: Span, anchor: usize) -> Result<(), Failure> {
+        if self.open.len() == MAX_DEPTH {
+            return Err(Failure { kind: FailureKind::TooDeep, span });
+        }
+        self.open.push(Open { node: Node { span, value }, anchor, key: None });
+        Ok(())
+    }
+
+    fn close(&mut self, span: Span) -> Result<(), Failure> {
+        let Some(Open { mut node, anchor, .. }) = self.open.pop() else { return Ok(()) };
+        // A block collection is closed by the line after it; its last child ends where it really ends.
+        let last_child = match &node.value {
+            Value::List(items) => items.last().map(|item| item.span.end),
+            Value::Map(entries) => entries.last().map(|entry| entry.value.span.end),
+            Value::Scalar(_) => None,
+        };
+        let closed_by_bracket = span.end > span.start;
+        let end = if closed_by_bracket { span.end } else { last_child.unwrap_or(span.end) };
+        node.span = Span::new(node.span.start, end);
+        self.place(node, anchor)
+    }
+
+    fn place(&mut self, node: Node, anchor: usize) -> Result<(), Failure> {
+        self.count(1, node.span)?;
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        let Some(parent) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        match (&mut parent.node.value, parent.key.take()) {
+            (Value::List(items), _) => items.push(node),
+            (Value::Map(entries), Some((key, key_span))) => {
+                entries.push(Entry { key, key_span, value: node })
+            }
+            (Value::Map(_), None) => match node.value {
+                Value::Scalar(scalar) => parent.key = Some((scalar.text, node.span)),
+                _ => return Err(Failure { kind: FailureKind::KeyIsNotText, span: node.span }),
+            },
+            (Value::Scalar(_), _) => unreachable!("a scalar is never open"),
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, nodes: usize, span: Span) -> Result<(), Failure> {
+        self.nodes += nodes;
+        if self.nodes > MAX_NODES {
+            return Err(Failure { kind: FailureKind::TooManyNodes, span });
+        }
+        Ok(())
+    }
+
+    fn syntax(&self, error: &ScanError) -> Failure {
+        let at = error.marker().index();
+        let span = self.bytes.span(at, at);
+        // The parser has limits of its own, which it reports as text.
+        let kind = match error.info() {
+            info if info.contains("recursion limit") => FailureKind::TooDeep,
+            info => FailureKind::Syntax(info.to_owned()),
+        };
+        Failure { kind, span }
+    }
+}
+
+/// How many nodes an alias to this one adds.
+fn copies(node: &Node) -> usize {
+    match &node.value {
+        Value::Scalar(_) => 1,
+        Value::List(items) => 1 + items.iter().map(copies).sum::<usize>(),
+        Value::Map(entries) => 1 + entries.iter().map(|entry| copies(&entry.value)).sum::<usize>(),
+    }
+}
+
+/// The parser counts characters; files are sliced by bytes.
+#[derive(Default)]
+struct ByteOffsets {
+    offset: usize,
+    len: usize,
+    /// Empty when the text is ASCII and both counts are the same.
+    of_char: Vec<usize>,
+}
+
+impl ByteOffsets {
+    fn of(text: &str, offset: usize) -> Self {
+        let of_char =
+            if text.is_ascii() { Vec::new() } else { text.char_indices().map(|(at, _)| at).collect() };
+        Self { offset, len: text.len(), of_char }
+    }
+
+    fn span(&self, start: usize, end: usize) -> Span {
+        let byte = |index: usize| match self.of_char.is_empty() {
+            true => index.min(self.len),
+            false => self.of_char.get(index).copied().unwrap_or(self.len),
+        };
+        Span::new(self.offset + byte(start), self.offset + byte(end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(text: &str) -> Node {
+        parse(text, 0).unwrap().unwrap()
+    }
+
+    fn failure(text: &str) -> FailureKind {
+        parse(text, 0).unwrap_err().kind
+    }
+
+    #[test]
+    fn spans_are_bytes() {
+        let text = "näme: «x»\nlist:\n  - one\n  - two  # note\nflow: [a, b]\n";
+        let Value::Map(entries) = root(text).value else { panic!() };
+        let shown: Vec<_> =
+            entries.iter().map(|e| (&text[e.key_span.range()], &text[e.value.span.range()])).collect();
+        assert_eq!(shown, [("näme", "«x»"), ("list", "- one\n  - two"), ("flow", "[a, b]")]);
+    }
+
+    #[test]
+    fn scalars_mean_what_they_look_like() {
+        let json = root("a: 1\nb: '1'\nc: true\nd: ~\ne: off\nf: 1.5\ng: -3\nh: 0x1f\n").to_json();
+        assert_eq!(
+            json,
+            serde_json::json!({"a": 1, "b": "1", "c": true, "d": null, "e": "off", "f": 1.5, "g": -3, "h": "0x1f"})
+        );
+    }
+
+    #[test]
+    fn aliases_work_and_bombs_do_not() {
+        assert_eq!(root("a: &x [1]\nb: *x\n").to_json(), serde_json::json!({"a": [1], "b": [1]}));
+        assert!(matches!(failure("a: &x [*x]\n"), FailureKind::Syntax(_)));
+        let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..20 {
+            let previous = format!("*a{}, ", level - 1).repeat(10);
+            bomb += &format!("a{level}: &a{level} [{previous}]\n");
+        }
+        assert_eq!(failure(&bomb), FailureKind::TooManyNodes);
+    }
+
+    #[test]
+    fn nesting_is_limited() {
+        assert_eq!(failure(&"[".repeat(10_000)), FailureKind::TooDeep);
+        let block: String = (0..10_000).map(|level| format!("{}a:\n", " ".repeat(level.min(200)))).collect();
+        assert!(parse(&block, 0).is_err());
+        let blocks: String = (0..100).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+        assert_eq!(failure(&blocks), FailureKind::TooDeep);
+    }
+
+    #[test]
+    fn odd_documents() {
+        assert_eq!(parse("", 0), Ok(None));
+        assert_eq!(failure("? [x]\n: y\n"), FailureKind::KeyIsNotText);
+        assert_eq!(failure("a: 1\n---\nb: 2\n"), FailureKind::SeveralDocuments);
+    }
+}

@@ -1,0 +1,58 @@
+//! Holding a thread across turns.
+
+use serde::Serialize;
+
+use crate::choices;
+use crate::duration::HumanDuration;
+use crate::permission::Permission;
+
+/// Words that always bring the person back to the main agent, unless the file names its own.
+pub const EXIT_WORDS: &[&str] = &["cancel", "exit", "quit", "stop", "leave", "never mind"];
+
+/// The terms on which an agent takes over a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AcceptsHandoff {
+    pub triggers: Vec<String>,
+    pub trigger_mode: TriggerMode,
+    /// What the person must be allowed to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission: Option<Permission>,
+    pub exclusive: bool,
+    pub max_session: HumanDuration,
+    #[serde(rename = "return")]
+    pub returns: Return,
+    /// A session that was left can be continued later.
+    pub resume: bool,
+    pub exit_words: Vec<String>,
+}
+
+impl Default for AcceptsHandoff {
+    fn default() -> Self {
+        Self {
+            triggers: Vec::new(),
+            trigger_mode: TriggerMode::Hint,
+            permission: None,
+            exclusive: true,
+            max_session: HumanDuration::from_mins(60),
+            returns: Return::OnComplete,
+            resume: true,
+            exit_words: EXIT_WORDS.iter().map(|word| (*word).to_owned()).collect(),
+        }
+    }
+}
+
+choices! {
+    pub enum TriggerMode {
+        /// Triggers are shown to the giving agent's model, which decides.
+        Hint = "hint",
+        /// A trigger in the person's message starts the handoff by itself.
+        Auto = "auto",
+    }
+}
+
+choices! {
+    pub enum Return {
+        OnComplete = "on_complete",
+        Never = "never",
+    }
+}

@@ -1,0 +1,151 @@
+//! One thing that happened in a thread. The engine writes events; every door (SSE, WebSocket, A2A, CLI)
+//! reads the same ones and projects them into its own vocabulary.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::choices;
+use crate::id::{AgentName, HandoffId, MessageId, RunId, SessionId, ThreadId, ToolCallId};
+use crate::message::Visibility;
+use crate::usage::Usage;
+
+/// The envelope: where, when and about whom. What happened is in `kind`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Numbered per thread from 1, without gaps.
+    pub seq: u64,
+    pub thread_id: ThreadId,
+    pub run_id: RunId,
+    pub at: Timestamp,
+    pub agent: AgentName,
+    /// Where in the run's tree: `["assistant", "advisor:legal", "turn:2", "tool:1"]`.
+    pub path: Vec<String>,
+    pub visibility: Visibility,
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum EventKind {
+    RunStarted,
+    RunFinished {
+        outcome: Outcome,
+        usage: Usage,
+    },
+    RunFailed {
+        code: String,
+        message: String,
+    },
+    SessionStarted {
+        session_id: SessionId,
+        parent: Option<SessionId>,
+    },
+    SessionFinished {
+        session_id: SessionId,
+    },
+    SessionFailed {
+        session_id: SessionId,
+        code: String,
+        message: String,
+    },
+    TextStarted {
+        message_id: MessageId,
+        speaker: String,
+    },
+    TextDelta {
+        message_id: MessageId,
+        delta: String,
+    },
+    TextFinished {
+        message_id: MessageId,
+        text: String,
+    },
+    /// A fault cut this text in the middle: drop it, it comes again from the start.
+    TurnRestarted {
+        message_id: MessageId,
+    },
+    Reasoning {
+        message_id: MessageId,
+        delta: String,
+    },
+    ToolCalled {
+        call_id: ToolCallId,
+        tool: String,
+        arguments: Value,
+    },
+    ToolReturned {
+        call_id: ToolCallId,
+        output: String,
+        failed: bool,
+    },
+    Handoff(HandoffEvent),
+    /// How far a workflow has come: step 2 of 5.
+    Progress {
+        state: String,
+        label: String,
+        step: u32,
+        total: u32,
+    },
+    /// A sentence for the person about what is going on ("Researching…").
+    Status {
+        text: String,
+    },
+}
+
+/// A change of a thread's lease.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandoffEvent {
+    pub handoff_id: HandoffId,
+    pub phase: HandoffPhase,
+    pub from: AgentName,
+    pub to: AgentName,
+    pub reason: String,
+    /// The sentence for the person.
+    pub message: String,
+}
+
+choices! {
+    pub enum HandoffPhase {
+        Connecting = "connecting",
+        Active = "active",
+        Returning = "returning",
+        Completed = "completed",
+        Cancelled = "cancelled",
+        Error = "error",
+    }
+}
+
+choices! {
+    /// How a run ended without an error.
+    pub enum Outcome {
+        Success = "success",
+        /// It waits for a person or a remote agent.
+        Interrupt = "interrupt",
+        Cancelled = "cancelled",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_is_flat_in_the_envelope() {
+        let event = Event {
+            seq: 7,
+            thread_id: ThreadId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap(),
+            run_id: RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap(),
+            at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            agent: AgentName::parse("assistant").unwrap(),
+            path: vec!["assistant".into(), "turn:1".into()],
+            visibility: Visibility::User,
+            kind: EventKind::Status { text: "Researching…".into() },
+        };
+        let json = serde_json::to_value(&event).unwrap();
+        assert_eq!(json["kind"], "status");
+        assert_eq!(json["text"], "Researching…");
+        assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
+    }
+}

@@ -1,0 +1,340 @@
+//! Newtype ids. A value of one of these types is valid by construction: the check is in `parse`, and
+//! deserialising goes through it.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Why a text is not an id. The message says what would be one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidId {
+    #[error(
+        "`{0}` is not an agent name: use lower-case letters, digits, `-` and `_`, at most 64 characters, starting with a letter or digit"
+    )]
+    Agent(String),
+    #[error(
+        "`{0}` is not a thread id: a thread id is a UUID version 4, such as 550e8400-e29b-41d4-a716-446655440000"
+    )]
+    Thread(String),
+    #[error("`{value}` is not a {what} id: it is a UUID")]
+    Uuid { what: &'static str, value: String },
+    #[error("a {what} id has 1 to 255 characters and no control characters")]
+    Text { what: &'static str },
+    #[error("`{0}` is not a session id: it is a run id followed by any number of `:sub_label_1a2b3c4d`")]
+    Session(String),
+}
+
+/// Implements the traits that every id shares, on top of its `parse` and `as_str`.
+macro_rules! text_id {
+    ($name:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.as_str())
+            }
+        }
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                self.as_str()
+            }
+        }
+        parsed_id!($name);
+    };
+}
+
+macro_rules! parsed_id {
+    ($name:ident) => {
+        impl FromStr for $name {
+            type Err = InvalidId;
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                Self::parse(text)
+            }
+        }
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+                Self::parse(&text).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+/// The id of an agent: `[a-z0-9][a-z0-9_-]{0,63}`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentName(Arc<str>);
+
+impl AgentName {
+    pub const MAX_CHARS: usize = 64;
+
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let starts_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let all_allowed =
+            text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
+        if starts_well && all_allowed && text.len() <= Self::MAX_CHARS {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidId::Agent(text.to_owned()))
+        }
+    }
+
+    /// The nearest name that `text` can be written as: "Code Review!" becomes `code-review`. `None` when
+    /// nothing usable is left.
+    pub fn slug(text: &str) -> Option<Self> {
+        let mut slug = String::with_capacity(text.len());
+        for c in text.chars().flat_map(char::to_lowercase) {
+            match c {
+                'a'..='z' | '0'..='9' | '_' => slug.push(c),
+                _ if slug.is_empty() || slug.ends_with('-') => {}
+                _ => slug.push('-'),
+            }
+        }
+        slug.truncate(Self::MAX_CHARS);
+        Self::parse(slug.trim_matches(['-', '_'])).ok()
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of the tool that transfers to this agent: `transfer_to_skill_creator`.
+    pub fn transfer_tool(&self) -> String {
+        format!("transfer_to_{}", self.0.replace('-', "_"))
+    }
+}
+text_id!(AgentName);
+
+macro_rules! uuid_id_traits {
+    ($name:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+        parsed_id!($name);
+    };
+}
+/// A conversation, named by the caller: a UUID version 4 in its hyphenated form and nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(Uuid);
+
+impl ThreadId {
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        // `Uuid` also reads the braced, URN and bare forms; a thread id has one spelling.
+        let hyphenated = text.len() == uuid::fmt::Hyphenated::LENGTH;
+        match Uuid::try_parse(text) {
+            Ok(id)
+                if hyphenated && id.get_version_num() == 4 && id.get_variant() == uuid::Variant::RFC4122 =>
+            {
+                Ok(Self(id))
+            }
+            _ => Err(InvalidId::Thread(text.to_owned())),
+        }
+    }
+
+    pub fn random() -> Self {
+        Self(Uuid::new_v4())
+    }
+}
+uuid_id_traits!(ThreadId);
+
+/// Implements a UUID id whose version does not matter to callers.
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            pub fn parse(text: &str) -> Result<Self, InvalidId> {
+                Uuid::try_parse(text)
+                    .map(Self)
+                    .map_err(|_| InvalidId::Uuid { what: $what, value: text.to_owned() })
+            }
+
+            /// The clock is the caller's: pass a version 7 UUID to get ids that sort by time.
+            pub fn from_uuid(id: Uuid) -> Self {
+                Self(id)
+            }
+        }
+        uuid_id_traits!($name);
+    };
+}
+
+uuid_id!(
+    /// The work for one incoming message.
+    RunId, "run"
+);
+uuid_id!(
+    /// One message of a thread.
+    MessageId, "message"
+);
+uuid_id!(
+    /// One lease of a thread to an agent.
+    HandoffId, "handoff"
+);
+
+macro_rules! short_text_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            pub fn parse(text: &str) -> Result<Self, InvalidId> {
+                let sized = !text.is_empty() && text.chars().count() <= 255;
+                if sized && !text.chars().any(char::is_control) {
+                    Ok(Self(text.into()))
+                } else {
+                    Err(InvalidId::Text { what: $what })
+                }
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        text_id!($name);
+    };
+}
+
+short_text_id!(
+    /// Whom the data belongs to. Comes from a credential, never from a request body or header.
+    TenantId, "tenant"
+);
+short_text_id!(
+    /// The person or program on whose behalf a run happens.
+    UserId, "user"
+);
+short_text_id!(
+    /// One tool call inside a turn, as the model's provider named it.
+    ToolCallId, "tool call"
+);
+
+/// One agent's loop inside a run: `{run}` for the first, `{parent}:sub_{label}_{8 hex}` for its children.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(Arc<str>);
+
+impl SessionId {
+    pub fn root(run: RunId) -> Self {
+        Self(run.to_string().into())
+    }
+
+    /// `label` names the agent at work; `nonce` tells two calls of the same agent apart.
+    #[must_use]
+    pub fn child(&self, label: &AgentName, nonce: u32) -> Self {
+        Self(format!("{}:sub_{label}_{nonce:08x}", self.0).into())
+    }
+
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let mut segments = text.split(':');
+        let run_is_valid = segments.next().is_some_and(|run| RunId::parse(run).is_ok());
+        if run_is_valid && segments.all(is_child_segment) {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidId::Session(text.to_owned()))
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn parent(&self) -> Option<Self> {
+        self.0.rsplit_once(':').map(|(parent, _)| Self(parent.into()))
+    }
+
+    /// 1 for the run's first session, one more for each nesting.
+    pub fn level(&self) -> usize {
+        self.0.matches(':').count() + 1
+    }
+}
+text_id!(SessionId);
+
+fn is_child_segment(segment: &str) -> bool {
+    let Some((label, nonce)) = segment.strip_prefix("sub_").and_then(|rest| rest.rsplit_once('_')) else {
+        return false;
+    };
+    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    AgentName::parse(label).is_ok() && nonce.len() == 8 && nonce.bytes().all(is_hex)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_ids_are_uuid_v4_only() {
+        // A3
+        assert!(ThreadId::parse("550e8400-e29b-41d4-a716-446655440000").is_ok());
+        for bad in [
+            "",
+            "abc-123",
+            "550e8400e29b41d4a716446655440000",
+            "{550e8400-e29b-41d4-a716-446655440000}",
+            "urn:uuid:550e8400-e29b-41d4-a716-446655440000",
+            "550e8400-e29b-11d4-a716-446655440000",
+            "550e8400-e29b-71d4-a716-446655440000",
+            "550e8400-e29b-41d4-c716-446655440000",
+            "00000000-0000-0000-0000-000000000000",
+            " 550e8400-e29b-41d4-a716-446655440000",
+        ] {
+            assert!(ThreadId::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(
+            ThreadId::parse("550E8400-E29B-41D4-A716-446655440000").unwrap().to_string(),
+            "550e8400-e29b-41d4-a716-446655440000"
+        );
+    }
+
+    #[test]
+    fn agent_names_and_slugs() {
+        assert!(AgentName::parse("skill-creator").is_ok());
+        assert!(AgentName::parse("9to5_desk").is_ok());
+        for bad in ["", "-a", "_a", "Skill", "a b", "ä", &"a".repeat(65)] {
+            assert!(AgentName::parse(bad).is_err(), "{bad}");
+        }
+        let slug = |text| AgentName::slug(text).map(|name| name.to_string());
+        assert_eq!(slug("Code Review!").as_deref(), Some("code-review"));
+        assert_eq!(slug("  SRE -- Principal "), Some("sre-principal".into()));
+        assert_eq!(slug("日本語"), None);
+        assert_eq!(slug("_x_"), Some("x".into()));
+    }
+
+    #[test]
+    fn session_ids_nest() {
+        // F9, F14
+        let root = SessionId::root(RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap());
+        let child = root.child(&AgentName::parse("web_research").unwrap(), 0x1f);
+        assert_eq!(child.as_str(), "01890a5d-ac96-774b-bcce-b302099a8057:sub_web_research_0000001f");
+        assert_eq!((root.level(), child.level()), (1, 2));
+        assert_eq!(child.parent(), Some(root));
+        assert_eq!(SessionId::parse(child.as_str()), Ok(child.clone()));
+        assert!(SessionId::parse(&format!("{child}:sub_x")).is_err());
+        assert!(SessionId::parse("hello").is_err());
+    }
+
+    #[test]
+    fn deserialising_checks() {
+        assert!(serde_json::from_str::<ThreadId>("\"nope\"").is_err());
+        assert!(serde_json::from_str::<TenantId>("\"\"").is_err());
+        assert_eq!(serde_json::from_str::<AgentName>("\"a\"").unwrap().as_str(), "a");
+    }
+}

@@ -1,0 +1,36 @@
+//! Baton's vocabulary: the same words in agent files, code, API, UI and docs.
+//!
+//! In reading order:
+//!
+//! - [`id`]: who and what is meant. Every id is a type of its own and is checked once, when it is made.
+//! - [`agent`]: an agent as its file defines it, every key with a meaning instead of a string.
+//! - [`message`]: what people and agents say to each other.
+//! - [`event`]: one thing that happened in a thread.
+//! - [`usage`], [`money`]: what a call consumed and what that cost.
+//! - [`permission`]: what a caller may do.
+//! - [`duration`]: durations as people write them (`500ms`, `30s`, `5m`).
+//!
+//! This crate reads no network, database, file, environment variable or clock. Whoever needs the time
+//! passes it in.
+
+pub mod agent;
+pub mod choice;
+pub mod duration;
+pub mod event;
+pub mod id;
+pub mod message;
+pub mod money;
+pub mod permission;
+
+pub mod usage;
+
+pub use agent::Agent;
+pub use duration::HumanDuration;
+pub use event::{Event, EventKind};
+pub use id::{
+    AgentName, HandoffId, InvalidId, MessageId, RunId, SessionId, TenantId, ThreadId, ToolCallId, UserId,
+};
+pub use message::{Message, Part, Role, Visibility};
+pub use money::Usd;
+pub use permission::Permission;
+pub use usage::Usage;

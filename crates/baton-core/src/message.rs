@@ -1,0 +1,171 @@
+//! What people and agents say to each other.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::choices;
+use crate::id::{AgentName, MessageId, RunId};
+
+/// One entry of a thread's history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    pub id: MessageId,
+    pub run_id: RunId,
+    pub role: Role,
+    /// Who wrote it; absent for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    pub visibility: Visibility,
+    pub parts: Vec<Part>,
+    pub created_at: Timestamp,
+}
+
+impl Message {
+    /// The text parts, a line each, as an agent that reads only text would see the message.
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        texts.join("\n")
+    }
+}
+
+choices! {
+    /// Who speaks.
+    pub enum Role {
+        User = "user",
+        Assistant = "assistant",
+        System = "system",
+    }
+}
+
+choices! {
+    /// Whether the person sees it, or only those who may read traces.
+    pub enum Visibility {
+        User = "user",
+        Internal = "internal",
+    }
+}
+
+/// One piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Part {
+    Text {
+        text: String,
+    },
+    Image(Image),
+    /// A stored file; `uri` is where it can be downloaded.
+    File {
+        name: String,
+        uri: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        media_type: Option<String>,
+    },
+    Data {
+        data: Value,
+    },
+}
+
+impl Part {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "ImageWire", into = "ImageWire")]
+pub struct Image {
+    pub source: ImageSource,
+    pub media_type: String,
+}
+
+/// The bytes themselves, or where they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImageSource {
+    Base64(String),
+    Uri(String),
+}
+
+/// On the wire the source is one of two fields; inside it is one of two variants.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ImageWire {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<String>,
+    media_type: String,
+}
+
+impl TryFrom<ImageWire> for Image {
+    type Error = &'static str;
+    fn try_from(wire: ImageWire) -> Result<Self, Self::Error> {
+        let source = match (wire.data, wire.uri) {
+            (Some(data), None) => ImageSource::Base64(data),
+            (None, Some(uri)) => ImageSource::Uri(uri),
+            _ => return Err("an image has either `data` (base64) or `uri`"),
+        };
+        Ok(Self { source, media_type: wire.media_type })
+    }
+}
+
+impl From<Image> for ImageWire {
+    fn from(image: Image) -> Self {
+        let (data, uri) = match image.source {
+            ImageSource::Base64(data) => (Some(data), None),
+            ImageSource::Uri(uri) => (None, Some(uri)),
+        };
+        Self { data, uri, media_type: image.media_type }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_keep_their_wire_form() {
+        let parts = [
+            (r#"{"type":"text","text":"hi"}"#, Part::text("hi")),
+            (
+                r#"{"type":"image","uri":"https://x/y.png","media_type":"image/png"}"#,
+                Part::Image(Image {
+                    source: ImageSource::Uri("https://x/y.png".into()),
+                    media_type: "image/png".into(),
+                }),
+            ),
+            (
+                r#"{"type":"image","data":"aGk=","media_type":"image/png"}"#,
+                Part::Image(Image {
+                    source: ImageSource::Base64("aGk=".into()),
+                    media_type: "image/png".into(),
+                }),
+            ),
+            (
+                r#"{"type":"file","name":"a.pdf","uri":"/api/v1/artifacts/1"}"#,
+                Part::File { name: "a.pdf".into(), uri: "/api/v1/artifacts/1".into(), media_type: None },
+            ),
+            (r#"{"type":"data","data":{"n":1}}"#, Part::Data { data: serde_json::json!({"n": 1}) }),
+        ];
+        for (json, part) in parts {
+            assert_eq!(serde_json::from_str::<Part>(json).unwrap(), part);
+            assert_eq!(serde_json::to_string(&part).unwrap(), json);
+        }
+        for bad in [
+            r#"{"type":"audio"}"#,
+            r#"{"type":"text","text":"hi","extra":1}"#,
+            r#"{"type":"image","media_type":"image/png"}"#,
+            r#"{"type":"image","data":"a","uri":"b","media_type":"image/png"}"#,
+            r#"{"type":"image","uri":"b","media_type":"image/png","extra":1}"#,
+        ] {
+            assert!(serde_json::from_str::<Part>(bad).is_err(), "{bad}");
+        }
+    }
+}
