@@ -12,6 +12,8 @@ use crate::source::{Location, Source, Span};
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// Deeper folders are somebody else's tree.
 const MAX_DEPTH: usize = 16;
+/// A folder that holds this file is a project of its own, with its own agents.
+pub const PROJECT_FILE: &str = "baton.toml";
 /// Markdown that stands beside agents without being one.
 const NOT_AGENTS: &[&str] = &[
     "readme.md",
@@ -48,7 +50,9 @@ fn walk(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
         // Links to folders are not followed: they can lead out of the tree or in circles.
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            if depth < MAX_DEPTH && !name.starts_with('.') && name != "node_modules" {
+            let is_other =
+                name.starts_with('.') || name == "node_modules" || path.join(PROJECT_FILE).is_file();
+            if depth < MAX_DEPTH && !is_other {
                 walk(&path, depth + 1, found)?;
             }
         } else if is_agent_file(&name) && path.is_file() {

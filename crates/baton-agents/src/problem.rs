@@ -144,6 +144,7 @@ rules! {
     UnknownState = "unknown-state", Error, "A workflow's transitions lead to its own states.";
     UnreachableState = "unreachable-state", Error, "Every workflow state can be reached from the first.";
     RemoteUnused = "remote-unused", Warning, "A remote agent brings its own model, tools and prompt.";
+    UnknownMain = "unknown-main", Error, "`agents.main` in baton.toml names an agent of the roster.";
     NoAgents = "no-agents", Error, "There is at least one agent.";
 }
 

@@ -133,9 +133,11 @@ impl Worker {
 
     /// A folder that was deleted and made again has lost its watch. Watching twice changes nothing.
     fn watch_again(&mut self) -> bool {
-        let watched =
-            |dir: &PathBuf| dir.exists() && self.watcher.watch(dir, RecursiveMode::Recursive).is_ok();
-        self.dirs.iter().map(watched).fold(true, |all, one| all && one)
+        let mut all = true;
+        for dir in &self.dirs {
+            all &= dir.exists() && self.watcher.watch(dir, RecursiveMode::Recursive).is_ok();
+        }
+        all
     }
 
     fn reload(&self) -> Reload {

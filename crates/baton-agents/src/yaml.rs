@@ -225,7 +225,7 @@ impl Builder {
         match (&mut parent.node.value, parent.key.take()) {
             (Value::List(items), _) => items.push(node),
             (Value::Map(entries), Some((key, key_span))) => {
-                entries.push(Entry { key, key_span, value: node })
+                entries.push(Entry { key, key_span, value: node });
             }
             (Value::Map(_), None) => match node.value {
                 Value::Scalar(scalar) => parent.key = Some((scalar.text, node.span)),
@@ -282,9 +282,12 @@ impl ByteOffsets {
     }
 
     fn span(&self, start: usize, end: usize) -> Span {
-        let byte = |index: usize| match self.of_char.is_empty() {
-            true => index.min(self.len),
-            false => self.of_char.get(index).copied().unwrap_or(self.len),
+        let byte = |index: usize| {
+            if self.of_char.is_empty() {
+                index.min(self.len)
+            } else {
+                self.of_char.get(index).copied().unwrap_or(self.len)
+            }
         };
         Span::new(self.offset + byte(start), self.offset + byte(end))
     }

@@ -1,0 +1,95 @@
+//! The command line: arguments in, exit code out.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::commands;
+use crate::exit::Exit;
+
+/// Run teams of LLM agents: conduct them, or pass the baton.
+#[derive(Debug, Parser)]
+#[command(name = "baton", version, arg_required_else_help = true, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command understands.
+#[derive(Debug, clap::Args)]
+pub struct Common {
+    /// The configuration file [default: the nearest baton.toml upwards]
+    #[arg(long, global = true, value_name = "FILE", env = "BATON_CONFIG")]
+    pub config: Option<PathBuf>,
+
+    /// A folder with agent files, instead of those in baton.toml; may be repeated
+    #[arg(long = "agents", global = true, value_name = "DIR")]
+    pub agents: Vec<PathBuf>,
+
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Check agent files and print every problem with its place and a way out
+    Validate(commands::validate::Args),
+    /// Print who may call, consult, route, hand off to whom, and who owns the answer
+    Graph(commands::graph::Args),
+    /// List agents, or show one with every default filled in
+    #[command(subcommand)]
+    Agents(commands::agents::Command),
+    /// Start a project: baton.toml and a first set of agents
+    Init(commands::init::Args),
+    /// Print a completion script for a shell
+    Completions(commands::completions::Args),
+}
+
+impl Cli {
+    pub fn run(self) -> Exit {
+        self.common.color.apply();
+        let result = match self.command {
+            Command::Validate(args) => commands::validate::run(&self.common, &args),
+            Command::Graph(args) => commands::graph::run(&self.common, &args),
+            Command::Agents(command) => commands::agents::run(&self.common, &command),
+            Command::Init(args) => commands::init::run(&args),
+            Command::Completions(args) => commands::completions::run(&args),
+        };
+        result.unwrap_or_else(|error| {
+            let style = anstyle::AnsiColor::Red.on_default().bold();
+            anstream::eprintln!("{style}error:{style:#} {error:#}");
+            if error.is::<crate::config::ConfigError>() { Exit::Invalid } else { Exit::Failed }
+        })
+    }
+}
+
+impl Color {
+    /// `auto` leaves it to the terminal and to `NO_COLOR`.
+    fn apply(self) {
+        match self {
+            Self::Auto => {}
+            Self::Always => anstream::ColorChoice::Always.write_global(),
+            Self::Never => anstream::ColorChoice::Never.write_global(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

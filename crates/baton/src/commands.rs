@@ -1,0 +1,33 @@
+//! One file per command. Results go to stdout, everything else to stderr.
+
+pub mod agents;
+pub mod completions;
+pub mod graph;
+pub mod init;
+pub mod validate;
+
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+use crate::cli::Common;
+use crate::config::ConfigError;
+use crate::project::Project;
+
+/// The project that a command without paths works on: the one around the current folder.
+fn project(common: &Common) -> Result<Project, ConfigError> {
+    Project::open(Path::new(""), common.config.as_deref(), &common.agents)
+}
+
+/// Writes a result. A reader that has gone, as in `baton graph | head`, is not an error.
+fn print(text: &str) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Results for programs.
+fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    Ok(print(&(serde_json::to_string_pretty(value)? + "\n"))?)
+}

@@ -1,0 +1,163 @@
+//! `baton agents`: the registry.
+
+use std::fmt::Write as _;
+
+use baton_agents::Draft;
+use baton_agents::names::Unresolved;
+use baton_core::AgentName;
+use baton_core::agent::{Agent, ModelName};
+use clap::ValueEnum;
+use serde_json::Value;
+
+use super::{print, print_json};
+use crate::cli::Common;
+use crate::exit::Exit;
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// All agents, one line each
+    List {
+        #[arg(long, value_name = "FORMAT", default_value = "text")]
+        format: Format,
+    },
+    /// One agent as Baton understands it, every default filled in
+    Show {
+        agent: String,
+        #[arg(long, value_name = "FORMAT", default_value = "text")]
+        format: Format,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
+    let draft = super::project(common)?.draft();
+    match command {
+        Command::List { format: Format::Json } => {
+            print_json(&draft.agents().map(|entry| entry.agent.as_ref()).collect::<Vec<_>>())?;
+        }
+        Command::List { format: Format::Text } => print(&table(&draft))?,
+        Command::Show { agent, format } => {
+            let name = find(&draft, agent)?;
+            let Some(entry) = draft.agent(&name) else { return Ok(Exit::Failed) };
+            match format {
+                Format::Json => print_json(entry.agent.as_ref())?,
+                Format::Text => print(&definition(&entry.agent, &entry.path().display().to_string())?)?,
+            }
+        }
+    }
+    let errors = draft.problems().iter().filter(|problem| problem.is_error()).count();
+    if errors > 0 {
+        anstream::eprintln!("\nThe agent files have {errors} error(s); `baton validate` explains them.");
+        return Ok(Exit::Invalid);
+    }
+    Ok(Exit::Ok)
+}
+
+/// The agent that a person means, or an error that helps.
+pub(super) fn find(draft: &Draft, text: &str) -> anyhow::Result<AgentName> {
+    let quoted =
+        |names: &[AgentName]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ");
+    draft.names().resolve(text).map_err(|unresolved| match unresolved {
+        Unresolved::Unknown { nearest } if nearest.is_empty() => {
+            anyhow::anyhow!("no agent is called `{text}`; `baton agents list` prints them all")
+        }
+        Unresolved::Unknown { nearest } => {
+            anyhow::anyhow!("no agent is called `{text}`; did you mean {}?", quoted(&nearest))
+        }
+        Unresolved::Ambiguous(names) => anyhow::anyhow!("`{text}` could mean {}", quoted(&names)),
+    })
+}
+
+fn table(draft: &Draft) -> String {
+    let rows: Vec<(String, String, &str)> = draft
+        .agents()
+        .map(|entry| (entry.agent.name.to_string(), models(&entry.agent), entry.agent.description.as_str()))
+        .collect();
+    let width = |column: fn(&(String, String, &str)) -> usize| rows.iter().map(column).max().unwrap_or(0);
+    let (names, models) = (width(|row| row.0.len()), width(|row| row.1.len()));
+    let bold = anstyle::Style::new().bold();
+    rows.iter().fold(String::new(), |mut out, (name, model, description)| {
+        let first_line = description.lines().next().unwrap_or_default();
+        let _ = writeln!(out, "{bold}{name:names$}{bold:#}  {model:models$}  {first_line}");
+        out
+    })
+}
+
+fn models(agent: &Agent) -> String {
+    if agent.kind.is_remote() {
+        return "(remote)".to_owned();
+    }
+    match agent.model.as_slice() {
+        [] => "(default)".to_owned(),
+        models => models.iter().map(ModelName::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The definition in the form of an agent file: keys, then the prompt.
+fn definition(agent: &Agent, path: &str) -> anyhow::Result<String> {
+    let mut value = serde_json::to_value(agent)?;
+    let prompt = value.as_object_mut().and_then(|object| object.remove("prompt"));
+    let mut out = format!("# {path}\n---\n");
+    yaml(&value, 0, &mut out);
+    let _ = write!(out, "---\n{}\n", prompt.as_ref().and_then(Value::as_str).unwrap_or_default());
+    Ok(out)
+}
+
+/// Maps and lists in block style. Only for reading: text is quoted whenever it could be mistaken.
+fn yaml(value: &Value, indent: usize, out: &mut String) {
+    let pad = "  ".repeat(indent);
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let _ = write!(out, "{pad}{key}:");
+                nested(value, indent + 1, out);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                let mut block = String::new();
+                yaml(item, indent + 1, &mut block);
+                let _ = writeln!(out, "{pad}- {}", block.trim());
+            }
+        }
+        scalar => {
+            let _ = writeln!(out, "{pad}{}", plain(scalar));
+        }
+    }
+}
+
+fn nested(value: &Value, indent: usize, out: &mut String) {
+    let is_block = match value {
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(items) => items.iter().any(|item| item.is_object() || item.is_array()),
+        _ => false,
+    };
+    if is_block {
+        out.push('\n');
+        yaml(value, indent, out);
+    } else {
+        let _ = writeln!(out, " {}", plain(value));
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => {
+            let starts_plain = text.starts_with(|c: char| c.is_alphanumeric());
+            let is_word = matches!(text.as_str(), "true" | "false" | "null") || text.parse::<f64>().is_ok();
+            if starts_plain && !is_word && !text.contains([':', '#', '\n', '"']) {
+                text.clone()
+            } else {
+                value.to_string()
+            }
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(", ")),
+        Value::Object(_) => "{}".to_owned(),
+        other => other.to_string(),
+    }
+}

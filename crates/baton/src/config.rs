@@ -1,0 +1,202 @@
+//! Settings: flags over `BATON_*` environment over `baton.toml` over what is built in.
+
+mod environment;
+mod sections;
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+pub use sections::{
+    Agents, ApprovalLevel, Approvals, Auth, AuthMode, Bus, Feature, Handoff, Limits, McpServers, Models,
+    Orchestration, Provider, SearchDocs, Server, Store, Tools,
+};
+
+pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
+
+/// The whole of `baton.toml`. A key that is not listed here is an error, so that a misspelt one is not ignored.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    pub server: Server,
+    pub store: Store,
+    pub bus: Bus,
+    pub agents: Agents,
+    pub models: Models,
+    pub tools: Tools,
+    pub mcp: McpServers,
+    pub approvals: Approvals,
+    pub auth: Auth,
+    pub features: indexmap::IndexMap<String, Feature>,
+    pub orchestration: Orchestration,
+    pub handoff: Handoff,
+    pub limits: Limits,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    /// The parser's message shows the line.
+    #[error("{} is invalid\n{message}", path.display())]
+    Invalid { path: PathBuf, message: String },
+    #[error("the environment variable {name} is invalid: {message}")]
+    Environment { name: String, message: String },
+}
+
+impl Config {
+    /// Reads `path`, or only the environment and the defaults without one.
+    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let text = match path {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?,
+            None => String::new(),
+        };
+        Self::parse(&text, path.unwrap_or(Path::new(FILE_NAME)), variables)
+    }
+
+    /// The same from text and variables that are already there.
+    pub fn parse(
+        text: &str,
+        path: &Path,
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        // The file alone first: its errors point at lines, which a merged table has lost.
+        let config: Self = toml::from_str(text)
+            .map_err(|error| ConfigError::Invalid { path: path.to_owned(), message: error.to_string() })?;
+        let overrides: Vec<_> = environment::overrides(variables).collect();
+        if overrides.is_empty() {
+            return Ok(config);
+        }
+        let mut table: toml::Table = toml::from_str(text)
+            .map_err(|error| ConfigError::Invalid { path: path.to_owned(), message: error.to_string() })?;
+        for entry in overrides {
+            entry.apply(&mut table);
+            if let Err(error) = table.clone().try_into::<Self>() {
+                let message = error.message().to_owned();
+                return Err(ConfigError::Environment { name: entry.name, message });
+            }
+        }
+        table.try_into().map_err(|error: toml::de::Error| ConfigError::Invalid {
+            path: path.to_owned(),
+            message: error.to_string(),
+        })
+    }
+
+    /// The nearest `baton.toml` in `start` or above it.
+    pub fn find(start: &Path) -> Option<PathBuf> {
+        start.ancestors().map(|dir| dir.join(FILE_NAME)).find(|path| path.is_file())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every key of the contract's example, with its value there.
+    const CONTRACT: &str = r#"
+[server]
+listen = "127.0.0.1:8420"
+[store]
+url = "sqlite://baton.db"
+[bus]
+url = "memory:"
+[agents]
+dirs = ["agents"]
+main = "assistant"
+watch = true
+[models]
+default = "offline"
+aliases = { fast = "offline", smart = "offline" }
+[tools.search_docs]
+dirs = ["docs"]
+[approvals]
+ask_at = "high"
+[auth]
+mode = "open"
+[features]
+transfers = true
+agent_tool = true
+[orchestration]
+max_concurrent_delegations = 5
+sub_agent_max_steps = 30
+sub_agent_tool_allowlist = []
+summarize_results = false
+summary_max_length = 2000
+enable_result_cache = false
+cache_ttl_seconds = 3600
+stream_sub_agent_events = true
+[handoff]
+max_transfers = 5
+context_max_chars = 2000
+recent_messages = 5
+state_retention = "30d"
+[limits]
+requests_per_minute = 600
+max_body_bytes = 1048576
+max_concurrent_runs = 1000
+"#;
+
+    fn parse(text: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::parse(text, Path::new(FILE_NAME), variables)
+    }
+
+    #[test]
+    fn the_contracts_values_are_the_defaults() {
+        let mut config = parse(CONTRACT, &[]).unwrap();
+        config.features.clear();
+        assert_eq!(config, Config::default());
+    }
+
+    #[test]
+    fn providers_and_rollouts() {
+        let text = "[models.providers.openai]\nbase_url = \"https://x\"\n[features]\ntransfers = { percent = 10, tenants = [\"acme\"] }\n";
+        let config = parse(text, &[]).unwrap();
+        assert_eq!(config.models.providers["openai"].base_url.as_deref(), Some("https://x"));
+        assert_eq!(
+            config.features["transfers"],
+            Feature::Rollout { percent: 10, tenants: vec!["acme".into()] }
+        );
+    }
+
+    #[test]
+    fn mistakes_are_shown_with_their_line() {
+        let unknown = parse("[agents]\nmian = \"assistant\"\n", &[]).unwrap_err().to_string();
+        assert!(
+            unknown.contains("line 2") && unknown.contains("mian") && unknown.contains("main"),
+            "{unknown}"
+        );
+        let section = parse("[agent]\n", &[]).unwrap_err().to_string();
+        assert!(section.contains("`agents`"), "{section}");
+        assert!(parse("[agents]\nmain = \"Not A Name\"\n", &[]).is_err());
+        assert!(parse("[features]\nx = { percent = 101 }\n", &[]).is_err());
+        assert!(parse("[handoff]\nstate_retention = \"long\"\n", &[]).is_err());
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let config = parse(
+            "[agents]\nmain = \"a\"\ndirs = [\"x\"]\n",
+            &[
+                ("BATON_AGENTS_MAIN", "b"),
+                ("BATON_AGENTS_WATCH", "false"),
+                ("BATON_LIMITS_MAX_CONCURRENT_RUNS", "7"),
+                ("BATON_AGENTS_DIRS", "[\"y\", \"z\"]"),
+                ("BATON_STORE_URL", "postgres://h/db"),
+                ("BATON_CONFIG", "ignored.toml"),
+                ("PATH", "/bin"),
+            ],
+        )
+        .unwrap();
+        assert_eq!(config.agents.main.to_string(), "b");
+        assert!(!config.agents.watch);
+        assert_eq!(config.agents.dirs, [PathBuf::from("y"), PathBuf::from("z")]);
+        assert_eq!(config.limits.max_concurrent_runs, 7);
+        assert_eq!(config.store.url, "postgres://h/db");
+        let error = parse("", &[("BATON_AGENTS_MIAN", "b")]).unwrap_err().to_string();
+        assert!(error.contains("BATON_AGENTS_MIAN") && error.contains("mian"), "{error}");
+    }
+}

@@ -1,0 +1,269 @@
+//! The tables of `baton.toml`, each with the contract's defaults.
+
+use std::path::PathBuf;
+
+use baton_core::agent::{McpServer, ModelName};
+use baton_core::{AgentName, HumanDuration, choices};
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    pub listen: String,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:8420".into() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Store {
+    /// `sqlite://file` or `postgres://…`.
+    pub url: String,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { url: "sqlite://baton.db".into() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Bus {
+    /// `memory:` or `nats://…`.
+    pub url: String,
+}
+
+impl Default for Bus {
+    fn default() -> Self {
+        Self { url: "memory:".into() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Agents {
+    /// Relative to the folder of `baton.toml`.
+    pub dirs: Vec<PathBuf>,
+    /// Who answers first.
+    pub main: AgentName,
+    /// Whether changed files are loaded while the server runs.
+    pub watch: bool,
+}
+
+impl Default for Agents {
+    fn default() -> Self {
+        let main = AgentName::parse("assistant").expect("a valid name");
+        Self { dirs: vec!["agents".into()], main, watch: true }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Models {
+    pub default: ModelName,
+    pub aliases: IndexMap<String, ModelName>,
+    pub providers: IndexMap<String, Provider>,
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        let offline = || ModelName::Alias("offline".into());
+        let aliases = [("fast".to_owned(), offline()), ("smart".to_owned(), offline())];
+        Self { default: offline(), aliases: aliases.into_iter().collect(), providers: IndexMap::new() }
+    }
+}
+
+/// Where a provider is. Its key comes from the environment, never from this file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Provider {
+    pub base_url: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tools {
+    pub search_docs: SearchDocs,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SearchDocs {
+    pub dirs: Vec<PathBuf>,
+}
+
+impl Default for SearchDocs {
+    fn default() -> Self {
+        Self { dirs: vec!["docs".into()] }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpServers {
+    pub servers: IndexMap<String, McpServerTable>,
+}
+
+/// The fields of `.mcp.json`, so that an entry can be moved from one file to the other.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpServerTable {
+    pub command: Option<String>,
+    pub args: Vec<String>,
+    pub env: IndexMap<String, String>,
+    pub url: Option<String>,
+    pub headers: IndexMap<String, String>,
+}
+
+impl McpServerTable {
+    /// `None` unless exactly one of `command` and `url` is given.
+    pub fn server(self) -> Option<McpServer> {
+        match (self.command, self.url) {
+            (Some(command), None) => Some(McpServer::Stdio { command, args: self.args, env: self.env }),
+            (None, Some(url)) => Some(McpServer::Http { url, headers: self.headers }),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Approvals {
+    /// Tools of this risk and above wait for a person.
+    pub ask_at: ApprovalLevel,
+}
+
+impl Default for Approvals {
+    fn default() -> Self {
+        Self { ask_at: ApprovalLevel::High }
+    }
+}
+
+choices! {
+    pub enum ApprovalLevel {
+        Low = "low",
+        Medium = "medium",
+        High = "high",
+        Never = "never",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Auth {
+    pub mode: AuthMode,
+}
+
+impl Default for Auth {
+    fn default() -> Self {
+        Self { mode: AuthMode::Open }
+    }
+}
+
+choices! {
+    pub enum AuthMode {
+        /// Everyone is the local administrator; only on loopback.
+        Open = "open",
+        Required = "required",
+    }
+}
+
+/// Whether a feature is on: for all, for none, or for a part of the tenants.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "FeatureValue")]
+pub enum Feature {
+    Switch(bool),
+    Rollout { percent: u8, tenants: Vec<String> },
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum FeatureValue {
+    Switch(bool),
+    Rollout(Rollout),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rollout {
+    #[serde(default)]
+    percent: u8,
+    #[serde(default)]
+    tenants: Vec<String>,
+}
+
+impl TryFrom<FeatureValue> for Feature {
+    type Error = &'static str;
+    fn try_from(value: FeatureValue) -> Result<Self, Self::Error> {
+        match value {
+            FeatureValue::Switch(on) => Ok(Self::Switch(on)),
+            FeatureValue::Rollout(Rollout { percent, .. }) if percent > 100 => Err("`percent` is 0 to 100"),
+            FeatureValue::Rollout(Rollout { percent, tenants }) => Ok(Self::Rollout { percent, tenants }),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Orchestration {
+    pub max_concurrent_delegations: u32,
+    pub sub_agent_max_steps: u32,
+    pub sub_agent_tool_allowlist: Vec<String>,
+    pub summarize_results: bool,
+    pub summary_max_length: u32,
+    pub enable_result_cache: bool,
+    pub cache_ttl_seconds: u64,
+    pub stream_sub_agent_events: bool,
+}
+
+impl Default for Orchestration {
+    fn default() -> Self {
+        Self {
+            max_concurrent_delegations: 5,
+            sub_agent_max_steps: 30,
+            sub_agent_tool_allowlist: Vec::new(),
+            summarize_results: false,
+            summary_max_length: 2000,
+            enable_result_cache: false,
+            cache_ttl_seconds: 3600,
+            stream_sub_agent_events: true,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Handoff {
+    pub max_transfers: u32,
+    pub context_max_chars: u32,
+    pub recent_messages: u32,
+    pub state_retention: HumanDuration,
+}
+
+impl Default for Handoff {
+    fn default() -> Self {
+        let thirty_days = HumanDuration::from_mins(30 * 24 * 60);
+        Self { max_transfers: 5, context_max_chars: 2000, recent_messages: 5, state_retention: thirty_days }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Per tenant.
+    pub requests_per_minute: u32,
+    pub max_body_bytes: u64,
+    pub max_concurrent_runs: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { requests_per_minute: 600, max_body_bytes: 1_048_576, max_concurrent_runs: 1000 }
+    }
+}

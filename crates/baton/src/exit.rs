@@ -1,0 +1,20 @@
+//! Exit codes of the contract.
+
+use std::process::ExitCode;
+
+/// How a command ended. The numbers are promised to scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Ok = 0,
+    Failed = 1,
+    /// Wrong use of the command line. clap exits with the same number.
+    Usage = 2,
+    /// The configuration or an agent file is invalid.
+    Invalid = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
