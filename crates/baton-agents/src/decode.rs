@@ -13,6 +13,8 @@ mod takeover;
 mod tools;
 mod values;
 
+use std::sync::Arc;
+
 use baton_core::agent::{Agent, Badge, Kind, PlanningStrategy};
 
 use crate::frontmatter::Document;
@@ -53,13 +55,17 @@ struct Decoder<'a> {
     known: &'a Known,
     problems: Vec<Problem>,
     edges: Vec<Edge>,
+    /// Where secrets stand that should not be in the file.
+    secrets: Vec<Span>,
 }
 
 pub fn decode(document: &Document, identity: &Identity, names: &Names, known: &Known) -> Decoded {
-    let mut decoder = Decoder { document, identity, names, known, problems: Vec::new(), edges: Vec::new() };
+    let (problems, edges, secrets) = (Vec::new(), Vec::new(), Vec::new());
+    let mut decoder = Decoder { document, identity, names, known, problems, edges, secrets };
     let head = decoder.head();
     let spans = KeySpans(head.spans());
     let agent = decoder.agent(&head);
+    decoder.mask_secrets();
     Decoded { agent, edges: decoder.edges, problems: decoder.problems, spans }
 }
 
@@ -102,6 +108,17 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Reports quote lines of the file and end up in logs; a secret must not.
+    fn mask_secrets(&mut self) {
+        if self.secrets.is_empty() {
+            return;
+        }
+        let source = self.document.source.masked(&self.secrets);
+        for problem in &mut self.problems {
+            problem.location.source = Arc::clone(&source);
+        }
+    }
+
     fn badge(&mut self, head: &Head<'a>, hidden: bool) -> Badge {
         let color = self.text_at(head, "color");
         let icon = self.text_at(head, "icon");
@@ -109,16 +126,18 @@ impl<'a> Decoder<'a> {
     }
 
     fn description(&mut self, head: &Head<'a>) -> String {
-        let description = self.text_at(head, "description").filter(|text| !text.trim().is_empty());
-        description.unwrap_or_else(|| {
+        let node =
+            head.get("description").filter(|node| node.scalar().is_none_or(|s| !s.text.trim().is_empty()));
+        let Some(node) = node else {
             self.problems.push(Problem::new(
                 Rule::MissingKey,
                 self.document.top(),
                 "the agent has no `description`",
                 "add `description:` and say in one sentence what the agent is for; routers and callers choose by it",
             ));
-            String::new()
-        })
+            return String::new();
+        };
+        self.text(node, "text").unwrap_or_default()
     }
 
     fn report(&mut self, rule: Rule, span: Span, message: impl Into<String>, help: impl Into<String>) {

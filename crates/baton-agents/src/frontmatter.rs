@@ -23,8 +23,10 @@ impl Document {
         &self.source.text[self.body.range()]
     }
 
+    /// Positions of template errors come from elsewhere and can lie past the end or inside a character.
     pub fn locate(&self, span: Span) -> Location {
-        Location { source: Arc::clone(&self.source), span }
+        let boundary = |at| self.source.text.floor_char_boundary(at);
+        Location { source: Arc::clone(&self.source), span: Span::new(boundary(span.start), boundary(span.end)) }
     }
 
     /// The top of the file, for what is missing and so stands nowhere.

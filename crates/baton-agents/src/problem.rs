@@ -142,6 +142,7 @@ rules! {
     SelfTransfer = "self-transfer", Error, "An agent does not transfer to itself.";
     DuplicateState = "duplicate-state", Error, "A workflow's states have different names.";
     UnknownState = "unknown-state", Error, "A workflow's transitions lead to its own states.";
+    UnreachableHandoff = "unreachable-handoff", Error, "An unconditional handoff comes last.";
     UnreachableState = "unreachable-state", Error, "Every workflow state can be reached from the first.";
     RemoteUnused = "remote-unused", Warning, "A remote agent brings its own model, tools and prompt.";
     UnknownMain = "unknown-main", Error, "`agents.main` in baton.toml names an agent of the roster.";

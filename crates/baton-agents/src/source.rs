@@ -25,6 +25,16 @@ impl Source {
         Arc::new(Self { path: path.into(), text, line_starts })
     }
 
+    /// The same file with these parts made unreadable, every position unchanged.
+    pub fn masked(&self, spans: &[Span]) -> Arc<Self> {
+        let mut text = self.text.clone();
+        for span in spans {
+            let stars = "*".repeat(span.end - span.start);
+            text.replace_range(span.range(), &stars);
+        }
+        Self::new(&self.path, text)
+    }
+
     /// Line and column from 1; columns count characters, as editors do.
     pub fn position(&self, offset: usize) -> Position {
         let offset = self.text.floor_char_boundary(offset);

@@ -199,7 +199,7 @@ impl<'a> Decoder<'a> {
         if let Some(at) = unconditional.filter(|at| at + 1 < items.len() && destinations.len() == items.len())
         {
             self.report(
-                Rule::WrongType,
+                Rule::UnreachableHandoff,
                 items[at].span,
                 "this entry has no `when` and always wins, so those after it are never used",
                 "move it to the end of the list, or give it a `when`",
@@ -235,7 +235,7 @@ impl<'a> Decoder<'a> {
                 "add a member, or use `agents:` to call a single agent",
             );
         }
-        let size = u32::try_from(asked).unwrap_or(u32::MAX).max(1);
+        let size = u32::try_from(asked).unwrap_or(u32::MAX).max(2);
         Some(Team {
             members,
             termination_mode: section

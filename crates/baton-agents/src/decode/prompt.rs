@@ -135,7 +135,8 @@ fn collaborations_line(line: &str) -> Option<&str> {
     Some(rest.trim_end_matches(['\n', '\r']))
 }
 
-fn split_outside_parentheses(list: &str) -> Vec<(usize, &str)> {
+/// The parts of a list, each with where it starts; commas in parentheses belong to a part.
+pub(super) fn split_outside_parentheses(list: &str) -> Vec<(usize, &str)> {
     let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0_usize);
     for (at, c) in list.char_indices() {
         match c {

@@ -155,6 +155,7 @@ impl<'a> Decoder<'a> {
         match SecretName::parse(&text) {
             Ok(name) => Some(name),
             Err(error) => {
+                self.secrets.push(node.span);
                 let help = format!("put it into an environment variable and write `{key}: $NAME`");
                 self.report(Rule::LiteralSecret, node.span, error.to_string(), help);
                 None

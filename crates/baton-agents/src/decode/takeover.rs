@@ -9,6 +9,13 @@ use crate::problem::{Problem, Rule, Severity};
 use crate::source::Span;
 use crate::yaml::{Node, Value};
 
+/// A way from one state to another, as the file states it.
+struct Transition {
+    from: StateName,
+    to: StateName,
+    span: Span,
+}
+
 impl<'a> Decoder<'a> {
     pub(super) fn accepts_handoff(&mut self, head: &Head<'a>) -> Option<AcceptsHandoff> {
         const KEYS: &[&str] = &[
@@ -70,18 +77,19 @@ impl<'a> Decoder<'a> {
             return None;
         };
         let mut read: Vec<(State, Span)> = Vec::new();
+        let mut transitions: Vec<Transition> = Vec::new();
         for item in Self::items(states) {
-            let Some((state, span)) = self.state(item) else { continue };
+            let Some((state, span)) = self.state(item, &mut transitions) else { continue };
             match read.iter().find(|(other, _)| other.name == state.name) {
                 Some((_, first)) => self.duplicate_state(&state.name, span, *first),
                 None => read.push((state, span)),
             }
         }
-        self.link(&mut read, states);
+        self.link(&mut read, &transitions, states);
         Some(Workflow { states: read.into_iter().map(|(state, _)| state).collect() })
     }
 
-    fn state(&mut self, node: &'a Node) -> Option<(State, Span)> {
+    fn state(&mut self, node: &'a Node, transitions: &mut Vec<Transition>) -> Option<(State, Span)> {
         const KEYS: &[&str] = &["name", "collect", "run", "on_failure", "confirm", "next"];
         let section = self.section(node, "a workflow state", KEYS)?;
         let Some(name) = section.get("name") else {
@@ -109,16 +117,19 @@ impl<'a> Decoder<'a> {
             );
             self.problems.push(problem.with_severity(Severity::Warning));
         }
+        let next = section.get("next").map(Self::items).unwrap_or_default();
+        for target in next.iter().chain(on_failure) {
+            let to = self.state_name(target)?;
+            transitions.push(Transition { from: name.clone(), to, span: target.span });
+        }
+        let named = |node: &Node| node.scalar().map(|scalar| StateName(scalar.text.clone()));
         let state = State {
             name,
             collect: section.get("collect").map(|n| self.slots(n)).unwrap_or_default(),
             run: section.get("run").and_then(|n| self.workflow_tool(n)),
-            on_failure: on_failure.and_then(|n| self.state_name(n)),
+            on_failure: on_failure.and_then(named),
             confirm: section.get("confirm").and_then(|n| self.text(n, "the question to ask")),
-            next: section
-                .get("next")
-                .map(|n| Self::items(n).iter().filter_map(|item| self.state_name(item)).collect())
-                .unwrap_or_default(),
+            next: next.iter().filter_map(named).collect(),
         };
         Some((state, span))
     }
@@ -188,21 +199,20 @@ impl<'a> Decoder<'a> {
     }
 
     /// Fills in where each state leads by default, and looks for states that lead nowhere or that none leads to.
-    fn link(&mut self, states: &mut [(State, Span)], list: &Node) {
+    fn link(&mut self, states: &mut [(State, Span)], transitions: &[Transition], list: &Node) {
         let names: Vec<StateName> = states.iter().map(|(state, _)| state.name.clone()).collect();
-        for (at, (state, span)) in states.iter_mut().enumerate() {
-            for target in state.next.iter().chain(&state.on_failure).filter(|target| !names.contains(target))
-            {
-                let near = crate::names::nearest(&target.0, names.iter().map(|name| name.0.as_str()), |_| 3);
-                let all = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                let help = near.first().map_or_else(
-                    || format!("the states are {all}"),
-                    |near| format!("did you mean `{near}`?"),
-                );
-                let message =
-                    format!("`{}` leads to `{target}`, which is not a state of this workflow", state.name);
-                self.report(Rule::UnknownState, *span, message, help);
-            }
+        for Transition { from, to, span } in
+            transitions.iter().filter(|transition| !names.contains(&transition.to))
+        {
+            let near = crate::names::nearest(&to.0, names.iter().map(|name| name.0.as_str()), |_| 3);
+            let all = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            let help = near
+                .first()
+                .map_or_else(|| format!("the states are {all}"), |near| format!("did you mean `{near}`?"));
+            let message = format!("`{from}` leads to `{to}`, which is not a state of this workflow");
+            self.report(Rule::UnknownState, *span, message, help);
+        }
+        for (at, (state, _)) in states.iter_mut().enumerate() {
             if state.next.is_empty() {
                 state.next.extend(names.get(at + 1).cloned());
             }

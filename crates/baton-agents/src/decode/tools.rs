@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 
 use super::Decoder;
 use super::foreign::{Foreign, ForeignTool};
+use super::prompt::split_outside_parentheses;
 use super::section::Head;
 use crate::graph::EdgeKind;
 use crate::names::nearest;
@@ -62,7 +63,11 @@ impl<'a> Decoder<'a> {
                 }
                 (allowed, denied)
             }
-            Value::Scalar(scalar) => (comma_separated(&scalar.text, node.span), Vec::new()),
+            Value::Scalar(scalar) => {
+                // Where the text stands in the file as it is, each part has a place of its own.
+                let verbatim = self.document.source.text[node.span.range()] == scalar.text;
+                (comma_separated(&scalar.text, node.span, verbatim), Vec::new())
+            }
             Value::List(items) => {
                 let mut allowed = Vec::new();
                 for item in items {
@@ -94,7 +99,10 @@ impl<'a> Decoder<'a> {
     fn patterns(&mut self, mention: &Mention<'_>) -> Vec<ToolPattern> {
         let text = match super::foreign::tool(mention.text, self.known) {
             ForeignTool::Native => mention.text.to_owned(),
-            ForeignTool::Same(name) => name,
+            ForeignTool::Same(name) => {
+                self.no_arguments(mention, &name);
+                name
+            }
             ForeignTool::Unused => {
                 self.report(
                     Rule::UnusedKey,
@@ -112,6 +120,19 @@ impl<'a> Decoder<'a> {
                 self.report(Rule::InvalidGlob, mention.span, error.to_string(), help);
                 Vec::new()
             }
+        }
+    }
+
+    /// `Bash(git:*)` grants less in Claude Code than `shell` does here, which must not go unnoticed.
+    fn no_arguments(&mut self, mention: &Mention<'_>, name: &str) {
+        if mention.text.contains('(') {
+            let message =
+                format!("Baton does not limit a tool by its arguments: the whole tool `{name}` is granted");
+            let help = format!(
+                "remove the tool, or let a person decide about each call: `approvals: {{ask: [{name}]}}`"
+            );
+            let problem = Problem::new(Rule::UnusedKey, self.document.locate(mention.span), message, help);
+            self.problems.push(problem.with_severity(Severity::Warning));
         }
     }
 
@@ -297,16 +318,14 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Splits at commas outside parentheses: `Read, Agent(a, b), mcp__x__*`. All parts share the text's span.
-fn comma_separated(text: &str, span: Span) -> Vec<Mention<'_>> {
-    let mut depth = 0_usize;
-    let parts = text.split(move |c| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == ',' && depth == 0
+/// Splits at commas outside parentheses: `Read, Agent(a, b), mcp__x__*`. Parts of a text that does not stand
+/// verbatim in the file share its span.
+fn comma_separated(text: &str, span: Span, verbatim: bool) -> Vec<Mention<'_>> {
+    let mentions = split_outside_parentheses(text).into_iter().filter_map(|(at, part)| {
+        let start = span.start + at + (part.len() - part.trim_start().len());
+        let text = part.trim();
+        let span = if verbatim { Span::new(start, start + text.len()) } else { span };
+        (!text.is_empty()).then_some(Mention { text, span })
     });
-    parts.map(str::trim).filter(|part| !part.is_empty()).map(|text| Mention { text, span }).collect()
+    mentions.collect()
 }

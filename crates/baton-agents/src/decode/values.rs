@@ -156,18 +156,16 @@ impl<'a> Decoder<'a> {
             Some(flag) => flag.to_string(),
             None => self.text(node, "a condition, such as `\"refund\" in output`")?,
         };
-        match TEMPLATES.compile_expression(&text) {
-            Ok(_) => Some(text),
-            Err(error) => {
-                let detail = error.detail().unwrap_or("it cannot be read").to_owned();
-                self.report(
-                    Rule::InvalidExpression,
-                    node.span,
-                    format!("the condition is not a valid expression: {detail}"),
-                    "write a minijinja expression over `output`, `input` and `user`, such as `\"approved\" in output`",
-                );
-                None
-            }
+        if let Err(error) = TEMPLATES.compile_expression(&text) {
+            let detail = error.detail().unwrap_or("it cannot be read").to_owned();
+            self.report(
+                Rule::InvalidExpression,
+                node.span,
+                format!("the condition is not a valid expression: {detail}"),
+                "write a minijinja expression over `output`, `input` and `user`, such as `\"approved\" in output`",
+            );
         }
+        // Kept even so: an entry with a broken condition is still a conditional one.
+        Some(text)
     }
 }

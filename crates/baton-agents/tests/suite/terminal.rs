@@ -1,0 +1,99 @@
+//! Who owns the answer (E8, E9, E14), and cycles (E12, E13).
+
+use crate::{answers, draft, errors, name};
+
+#[test]
+fn e8_the_terminal_table() {
+    let draft = draft(&[
+        ("plain", ""),
+        ("chained", "handoff: plain"),
+        ("router", "router: true\nagents: [plain, other]"),
+        ("advised", "advisors: [plain]"),
+        ("coordinator", "team: {members: [plain, other]}"),
+        ("other", ""),
+    ]);
+    assert_eq!(errors(&draft), [""; 0]);
+    assert_eq!(answers(&draft, "plain"), ["plain"]);
+    assert_eq!(answers(&draft, "chained"), ["plain"]);
+    assert_eq!(answers(&draft, "router"), ["other", "plain"]);
+    assert_eq!(answers(&draft, "advised"), ["advised"]);
+    assert_eq!(answers(&draft, "coordinator"), ["coordinator"]);
+}
+
+#[test]
+fn e4_e9_a_chain_of_any_length_ends_with_its_last() {
+    let draft = draft(&[("a", "handoff: b"), ("b", "handoff: c"), ("c", "handoff: d"), ("d", "")]);
+    for agent in ["a", "b", "c", "d"] {
+        assert_eq!(answers(&draft, agent), ["d"]);
+    }
+}
+
+#[test]
+fn conditions_leave_several_possible_owners() {
+    let draft = draft(&[
+        ("a", "handoff: [{to: b, when: \"'x' in output\"}]"),
+        ("b", ""),
+        ("c", "handoff: [{to: b, when: \"true\"}, {to: d}]"),
+        ("d", ""),
+        ("r", "router: {destinations: [a], fallback: d, may_answer: true}"),
+    ]);
+    assert_eq!(errors(&draft), [""; 0]);
+    assert_eq!(answers(&draft, "a"), ["a", "b"]);
+    assert_eq!(answers(&draft, "c"), ["b", "d"]);
+    assert_eq!(answers(&draft, "r"), ["a", "b", "d", "r"]);
+}
+
+#[test]
+fn x6b_a_routers_own_handoff_speaks_last() {
+    let draft = draft(&[("r", "router: true\nagents: [a, b]\nhandoff: c"), ("a", ""), ("b", ""), ("c", "")]);
+    assert_eq!(errors(&draft), [""; 0]);
+    assert_eq!(answers(&draft, "r"), ["c"]);
+}
+
+#[test]
+fn e12_e13_cycles_are_found_over_all_fixed_edges() {
+    for head in ["handoff: a", "router: {destinations: [a]}", "advisors: [a]", "team: {members: [a, c]}"] {
+        let draft = draft(&[("a", "handoff: b"), ("b", head), ("c", "")]);
+        let found = errors(&draft);
+        assert_eq!(found.len(), 1, "{head}: {found:?}");
+        assert!(found[0].contains("a → b → a"), "{head}: {found:?}");
+    }
+}
+
+#[test]
+fn x23_collaborations_and_calls_may_be_mutual() {
+    let draft =
+        draft(&[("a", "collaborations: [b]\nagents: [b]"), ("b", "collaborations: [a]\nagents: [a]")]);
+    assert_eq!(errors(&draft), [""; 0]);
+}
+
+#[test]
+fn every_cycle_is_reported_at_once() {
+    let draft = draft(&[
+        ("a", "handoff: b"),
+        ("b", "handoff: a"),
+        ("c", "advisors: [d]"),
+        ("d", "advisors: [c]"),
+        ("e", "handoff: e"),
+    ]);
+    let found = errors(&draft);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(
+        found.iter().any(|error| error.contains("own-ancestor") && error.contains("c → d → c")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_chain_of_ten_thousand_needs_no_stack() {
+    let heads: Vec<(String, String)> = (0..10_000)
+        .map(|at| {
+            (format!("n{at}"), if at + 1 < 10_000 { format!("handoff: n{}", at + 1) } else { String::new() })
+        })
+        .collect();
+    let heads: Vec<(&str, &str)> = heads.iter().map(|(name, head)| (name.as_str(), head.as_str())).collect();
+    let draft = draft(&heads);
+    assert_eq!(errors(&draft), [""; 0]);
+    assert_eq!(answers(&draft, "n0"), ["n9999"]);
+    assert_eq!(draft.agent(&name("n0")).unwrap().agent.handoff[0].to, name("n1"));
+}
