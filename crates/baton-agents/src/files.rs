@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::problem::{Problem, Rule};
-use crate::source::{Location, Source, Span};
+use crate::source::{Source, Span};
 
 /// Far above any prompt; far below what would hurt to read.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -43,9 +43,11 @@ pub fn discover(dirs: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<PathBuf> {
 }
 
 fn walk(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
+    // The current folder is written as an empty path, so that what is found in it is shown without `./`.
+    let here = if dir == Path::new("") { Path::new(".") } else { dir };
+    for entry in fs::read_dir(here)? {
         let entry = entry?;
-        let path = entry.path();
+        let path = dir.join(entry.file_name());
         let name = entry.file_name().to_string_lossy().to_lowercase();
         // Links to folders are not followed: they can lead out of the tree or in circles.
         let kind = entry.file_type()?;
@@ -91,7 +93,7 @@ pub fn read(path: &Path) -> Result<Arc<Source>, Problem> {
 fn too_large(path: &Path, size: u64) -> Problem {
     Problem::new(
         Rule::TooLarge,
-        Location { source: Source::new(path, ""), span: Span::default() },
+        Source::new(path, "").locate(Span::default()),
         format!("the file has {size} bytes, and an agent file has at most {MAX_FILE_BYTES}"),
         "move long reference text into files that the agent reads with `search_docs` or `read_file`",
     )
@@ -104,14 +106,14 @@ fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> Problem {
     let source = Source::new(path, text);
     Problem::new(
         Rule::NotUtf8,
-        Location { source, span: Span::new(valid, valid) },
+        source.locate(Span::new(valid, valid)),
         format!("the file is not UTF-8: byte {} cannot be read", valid + 1),
         "save the file as UTF-8",
     )
 }
 
 fn unreadable(path: &Path, error: &io::Error, help: &str) -> Problem {
-    let location = Location { source: Source::new(path, ""), span: Span::default() };
+    let location = Source::new(path, "").locate(Span::default());
     Problem::new(Rule::Unreadable, location, format!("cannot be read: {error}"), help)
 }
 

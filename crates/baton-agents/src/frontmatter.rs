@@ -23,10 +23,8 @@ impl Document {
         &self.source.text[self.body.range()]
     }
 
-    /// Positions of template errors come from elsewhere and can lie past the end or inside a character.
     pub fn locate(&self, span: Span) -> Location {
-        let boundary = |at| self.source.text.floor_char_boundary(at);
-        Location { source: Arc::clone(&self.source), span: Span::new(boundary(span.start), boundary(span.end)) }
+        self.source.locate(span)
     }
 
     /// The top of the file, for what is missing and so stands nowhere.
@@ -39,7 +37,7 @@ impl Document {
 /// Splits and reads `source`. A repaired value is reported and does not prevent reading.
 pub fn parse(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Option<Document> {
     let split = split(source).map_err(|problem| problems.push(*problem)).ok()?;
-    let locate = |span| Location { source: Arc::clone(source), span };
+    let locate = |span| source.locate(span);
     if split.head.end - split.head.start > MAX_HEAD_BYTES {
         problems.push(Problem::new(
             Rule::TooLarge,
@@ -91,8 +89,7 @@ struct Split {
 
 fn split(source: &Arc<Source>) -> Result<Split, Box<Problem>> {
     let problem = |at: usize, message: &str, help: &str| {
-        let location = Location { source: Arc::clone(source), span: Span::new(at, at) };
-        Box::new(Problem::new(Rule::NoFrontmatter, location, message, help))
+        Box::new(Problem::new(Rule::NoFrontmatter, source.locate(Span::new(at, at)), message, help))
     };
     let text = source.text.as_str();
     let bom = text.len() - text.trim_start_matches('\u{feff}').len();

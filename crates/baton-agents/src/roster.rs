@@ -52,7 +52,7 @@ impl Entry {
     }
 
     pub fn locate(&self, span: Span) -> Location {
-        Location { source: Arc::clone(&self.source), span }
+        self.source.locate(span)
     }
 }
 
@@ -196,7 +196,7 @@ fn nothing_found(dirs: &[PathBuf]) -> Problem {
     let source = Source::new(dirs.first().map_or("", String::as_str), "");
     Problem::new(
         Rule::NoAgents,
-        Location { source, span: Span::default() },
+        source.locate(Span::default()),
         format!("no agent files in {}", dirs.join(", ")),
         "add a Markdown file with frontmatter, or run `baton init`",
     )

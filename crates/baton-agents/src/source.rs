@@ -25,6 +25,12 @@ impl Source {
         Arc::new(Self { path: path.into(), text, line_starts })
     }
 
+    /// A place in this file. Positions that come from other parsers can lie past the end or inside a character.
+    pub fn locate(self: &Arc<Self>, span: Span) -> Location {
+        let boundary = |at| self.text.floor_char_boundary(at);
+        Location { source: Arc::clone(self), span: Span::new(boundary(span.start), boundary(span.end)) }
+    }
+
     /// The same file with these parts made unreadable, every position unchanged.
     pub fn masked(&self, spans: &[Span]) -> Arc<Self> {
         let mut text = self.text.clone();

@@ -85,9 +85,14 @@ impl Config {
         })
     }
 
-    /// The nearest `baton.toml` in `start` or above it.
+    /// The nearest `baton.toml` in `start` or above it, written as a person in the current folder would.
     pub fn find(start: &Path) -> Option<PathBuf> {
-        start.ancestors().map(|dir| dir.join(FILE_NAME)).find(|path| path.is_file())
+        let here = std::env::current_dir().unwrap_or_default();
+        let above_here =
+            (1..here.ancestors().count()).map(|levels| [".."].repeat(levels).iter().collect::<PathBuf>());
+        let beyond = above_here.take_while(|_| start.is_relative());
+        let folders = start.ancestors().map(Path::to_owned).chain(beyond);
+        folders.map(|dir| dir.join(FILE_NAME)).find(|path| path.is_file())
     }
 }
 

@@ -23,11 +23,7 @@ impl Project {
     /// The project around `start`: the nearest `baton.toml` upwards, or `start` itself with the defaults. `dirs`
     /// replace the configured folders.
     pub fn open(start: &Path, config_file: Option<&Path>, dirs: &[PathBuf]) -> Result<Self, ConfigError> {
-        let file = match config_file {
-            Some(file) => Some(file.to_owned()),
-            None => Config::find(&std::path::absolute(start).unwrap_or_else(|_| start.to_owned()))
-                .map(|found| shortened(start, found)),
-        };
+        let file = config_file.map(Path::to_owned).or_else(|| Config::find(start));
         let config = Config::load(file.as_deref())?;
         let root = file.as_deref().and_then(Path::parent).unwrap_or(start).to_owned();
         let configured = config.agents.dirs.iter().map(|dir| join(&root, dir));
@@ -54,13 +50,6 @@ impl Project {
     pub fn main<'a>(&'a self, draft: &Draft) -> Option<&'a AgentName> {
         Some(&self.config.agents.main).filter(|main| draft.agent(main).is_some())
     }
-}
-
-/// Paths are shown as short as the person would write them.
-fn shortened(start: &Path, found: PathBuf) -> PathBuf {
-    let here = start.join(FILE_NAME);
-    let same = std::path::absolute(&here).is_ok_and(|absolute| absolute == found);
-    if same { here } else { found }
 }
 
 /// `./agents` is written `agents`.

@@ -1,5 +1,7 @@
 //! Agent files through the whole of this crate, as a caller uses it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod hostile;
 mod roster;
 mod terminal;

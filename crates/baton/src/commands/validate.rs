@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use baton_agents::problem::{Problem, Rule};
-use baton_agents::{Draft, Location, Source, Span, Strictness, files};
+use baton_agents::{Draft, Source, Span, Strictness, files};
 use clap::ValueEnum;
 
 use super::{print, print_json};
@@ -50,14 +50,7 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
 fn check(common: &Common, args: &Args, path: &Path, report: &mut Report) -> anyhow::Result<()> {
     let config = common.config.as_deref();
     if path.is_file() {
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let project = Project::open(folder, config, &[])?;
-        let inside = project.dirs.iter().any(|dir| is_inside(path, dir));
-        let project = if inside { project } else { Project::open(folder, config, &[folder.to_owned()])? };
-        let draft = draft(&project, args);
-        let concerns = |problem: &&Problem| same_file(problem.location.path(), path);
-        report.add(1, draft.problems().iter().filter(concerns).cloned());
-        return Ok(());
+        return check_file(args, path, config, report);
     }
     let nested = project::nested(path);
     for root in &nested {
@@ -67,6 +60,20 @@ fn check(common: &Common, args: &Args, path: &Path, report: &mut Report) -> anyh
     if nested.is_empty() || (!direct.is_empty() && !nested.iter().any(|root| root == path)) {
         add(&Project::open(path, config, &[path.to_owned()])?, args, report);
     }
+    Ok(())
+}
+
+fn check_file(args: &Args, path: &Path, config: Option<&Path>, report: &mut Report) -> anyhow::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut project = Project::open(folder, config, &[])?;
+    let is_agent =
+        path.file_name().is_some_and(|name| files::is_agent_file(&name.to_string_lossy().to_lowercase()));
+    if !is_agent || !project.dirs.iter().any(|dir| is_inside(path, dir)) {
+        project.dirs = vec![folder.to_owned(), path.to_owned()];
+    }
+    let draft = draft(&project, args);
+    let concerns = |problem: &&Problem| same_file(problem.location.path(), path);
+    report.add(1, draft.problems().iter().filter(concerns).cloned());
     Ok(())
 }
 
@@ -102,7 +109,7 @@ fn missing_main(project: &Project, draft: &Draft) -> Option<Problem> {
     let help = near
         .first()
         .map_or_else(|| "set `main` in `[agents]`".to_owned(), |near| format!("did you mean `{near}`?"));
-    let location = Location { source: Source::new(file, text), span };
+    let location = Source::new(file, text).locate(span);
     Some(Problem::new(Rule::UnknownMain, location, format!("the main agent `{main}` does not exist"), help))
 }
 

@@ -1,0 +1,40 @@
+//! `make bench`: measures speed as ratios within one run, because machines are noisy. Prints each goal with whether
+//! it was met, and fails if one was not.
+//!
+//! Run all with `make bench`, or some with `make bench ONLY=agents`.
+
+mod agents;
+
+use std::process::ExitCode;
+
+/// One measurement: its name and what runs it.
+type Bench = (&'static str, fn(&mut Goals));
+
+const BENCHES: &[Bench] = &[("agents", agents::run)];
+
+/// What was promised, and whether it held.
+#[derive(Debug, Default)]
+struct Goals {
+    missed: usize,
+}
+
+impl Goals {
+    /// `value` must stay below `limit`.
+    fn below(&mut self, what: &str, value: f64, limit: f64) {
+        let met = value < limit;
+        self.missed += usize::from(!met);
+        println!("  goal: {what} {value:.3} < {limit}  {}", if met { "met" } else { "MISSED" });
+    }
+}
+
+fn main() -> ExitCode {
+    let only: Vec<String> = std::env::args().skip(1).collect();
+    let mut goals = Goals::default();
+    for (name, run) in
+        BENCHES.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|wanted| wanted == name))
+    {
+        println!("{name}");
+        run(&mut goals);
+    }
+    if goals.missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,99 @@
+//! What the documentation says is true.
+
+use std::path::Path;
+
+use baton_agents::{Draft, Known, Problem, Rule, Source, keys};
+use baton_core::choice::Choice as _;
+
+use crate::root;
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The contents of fenced blocks that open with ```` ```<language> ````.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    let starts = text.match_indices(&fence).map(|(at, _)| &text[at + fence.len()..]);
+    starts.map(|rest| rest.split("\n```").next().unwrap_or(rest).to_owned()).collect()
+}
+
+#[test]
+fn every_rule_is_documented_with_its_sentence() {
+    let text = read("docs/validation.md");
+    for (word, rule) in Rule::ALL {
+        let row = format!("| `{word}` | {} | {} |", rule.severity(), rule.summary());
+        assert!(text.contains(&row), "docs/validation.md lacks the row {row}");
+    }
+}
+
+#[test]
+fn every_key_is_documented() {
+    let text = read("docs/agent-files.md");
+    for key in keys::own() {
+        assert!(text.contains(&format!("`{key}`")), "docs/agent-files.md lacks `{key}`");
+    }
+}
+
+/// Each example that is a whole agent file loads; what it refers to is there as a stand-in.
+#[test]
+fn agent_files_in_the_documentation_are_valid() {
+    let mut found = 0;
+    for path in ["README.md", "docs/agent-files.md"] {
+        for block in blocks(&read(path), "markdown").iter().filter(|block| block.starts_with("---\n")) {
+            found += 1;
+            let mut sources = vec![Source::new("example.md", block.as_str())];
+            loop {
+                let draft = Draft::parse(&sources, &Known::default(), Vec::new());
+                let missing = |problem: &&Problem| problem.rule == Rule::UnknownAgent;
+                let Some(problem) = draft.problems().iter().find(missing) else {
+                    let problems: Vec<_> = draft.problems().iter().map(ToString::to_string).collect();
+                    assert!(problems.is_empty(), "{path}: {problems:?}\n{block}");
+                    break;
+                };
+                let name = problem.message.split('`').nth(1).expect("a name");
+                sources
+                    .push(Source::new(format!("{name}.md"), "---\ndescription: A stand-in.\n---\nHelp.\n"));
+            }
+        }
+    }
+    assert!(found >= 5, "only {found} examples");
+}
+
+#[test]
+fn the_configuration_in_the_documentation_is_valid() {
+    let text = read("docs/configuration.md");
+    let blocks = blocks(&text, "toml");
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let config =
+            baton::config::Config::parse(&block, "docs/configuration.md".as_ref(), std::iter::empty());
+        assert!(config.is_ok(), "{}\n{block}", config.unwrap_err());
+    }
+}
+
+/// Links between documents lead somewhere.
+#[test]
+fn relative_links_exist() {
+    let mut documents = vec![
+        "README.md".to_owned(),
+        "ARCHITECTURE.md".into(),
+        "CONTRIBUTING.md".into(),
+        "CHANGELOG.md".into(),
+    ];
+    let docs = std::fs::read_dir(root().join("docs")).expect("docs");
+    documents
+        .extend(docs.map(|entry| format!("docs/{}", entry.expect("a file").file_name().to_string_lossy())));
+    for document in
+        documents.iter().filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "md"))
+    {
+        let text = read(document);
+        let folder = root().join(document).parent().expect("a folder").to_owned();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap_or_default();
+            if !target.is_empty() && !target.contains("://") {
+                assert!(folder.join(target).exists(), "{document} links to {target}");
+            }
+        }
+    }
+}

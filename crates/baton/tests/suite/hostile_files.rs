@@ -1,0 +1,79 @@
+//! Files made to hurt: a clear error, within one second of processor time and bounded memory. Both limits are set by
+//! the kernel (`ulimit`), so the test does not depend on how busy the machine is.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+/// Validates one file under limits of 1 s processor time and 256 MiB address space, and returns what was printed.
+fn validate_under_limits(dir: &Path, file: &str) -> String {
+    let script = "ulimit -t 1 && ulimit -v 262144 && exec \"$0\" validate \"$1\"";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_baton"), file])
+        .current_dir(dir)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("sh runs");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(3), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    stdout
+}
+
+fn explained(content: &[u8], expected: &[&str]) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.md"), content).unwrap();
+    let printed = validate_under_limits(dir.path(), "agent.md");
+    for expected in expected.iter().chain(&["agent.md", "help"]) {
+        assert!(printed.contains(expected), "{expected}: {printed}");
+    }
+    assert!(printed.len() < 5_000, "the report itself is short");
+}
+
+#[test]
+fn a_yaml_bomb() {
+    let mut bomb = String::from("---\ndescription: x\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..30 {
+        let _ = writeln!(bomb, "a{level}: &a{level} [{}]", format!("*a{}, ", level - 1).repeat(10));
+    }
+    explained((bomb + "---\nBoom.\n").as_bytes(), &["yaml-too-complex", ":6:"]);
+}
+
+#[test]
+fn ten_megabytes() {
+    let long = format!("---\ndescription: x\n---\n{}", "word ".repeat(2 * 1024 * 1024));
+    explained(long.as_bytes(), &["too-large", "10485783 bytes"]);
+    let head = format!("---\ndescription: x\nnote: {}\n---\nHello.\n", "x".repeat(100_000));
+    explained(head.as_bytes(), &["too-large", "frontmatter"]);
+}
+
+#[test]
+fn one_long_line() {
+    let line = format!("---\ndescription: x\nhandoff: {}\n---\nHello.\n", "x".repeat(50_000));
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.md"), line).unwrap();
+    assert!(validate_under_limits(dir.path(), "agent.md").contains("unknown-agent"));
+}
+
+#[test]
+fn invalid_utf8() {
+    explained(b"---\ndescription: caf\xe9\n---\nHello.\n", &["not-utf8", ":2:17"]);
+    explained(&[0xff; 4096], &["not-utf8"]);
+}
+
+#[test]
+fn ten_thousand_levels() {
+    let flow = format!("---\ndescription: x\ndeep: {}\n---\nHello.\n", "[".repeat(10_000));
+    explained(flow.as_bytes(), &["yaml-too-complex", ":3:"]);
+    let block: String = (0..300).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    explained(format!("---\n{block}---\nHello.\n").as_bytes(), &["yaml-too-complex"]);
+    let lists = format!("---\nx: {}x\n---\nHello.\n", "- ".repeat(10_000));
+    explained(lists.as_bytes(), &["yaml"]);
+}
+
+#[test]
+fn many_problems_in_one_file() {
+    let keys: String = (0..2_000).map(|at| format!("k{at}: [a, b]\n")).collect();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.md"), format!("---\n{keys}---\nHello.\n")).unwrap();
+    assert!(validate_under_limits(dir.path(), "agent.md").contains("2000 warnings"));
+}

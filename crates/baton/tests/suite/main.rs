@@ -1,0 +1,43 @@
+//! Baton as a person uses it: the built command in a folder of files.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod architecture;
+mod commands;
+mod documents;
+mod fixtures;
+mod hostile_files;
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+
+/// The repository's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// What a command printed and how it ended.
+struct Ran {
+    stdout: String,
+    stderr: String,
+    code: i32,
+}
+
+/// Runs `baton` in `dir` with nothing of the developer's environment that could change what it prints.
+fn baton(dir: &Path, args: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    let inherited =
+        std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_string_lossy().starts_with("BATON_"));
+    for name in inherited {
+        command.env_remove(name);
+    }
+    let output = command.current_dir(dir).env("NO_COLOR", "1").args(args).output().expect("baton runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    let code = output.status.code().expect("an exit code, not a signal");
+    Ran { stdout: text(output.stdout), stderr: text(output.stderr), code }
+}
