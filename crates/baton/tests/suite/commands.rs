@@ -21,7 +21,12 @@ fn sarif_satisfies_its_schema() {
     let sarif = packages.iter().find(|package| package["name"] == "serde-sarif").unwrap();
     let manifest = Path::new(sarif["manifest_path"].as_str().unwrap());
     let schema = std::fs::read_to_string(manifest.parent().unwrap().join("src/schema.json")).unwrap();
-    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let mut schema: Value = serde_json::from_str(&schema).unwrap();
+    // One pattern in it has a bracket too many and is no regular expression; it is about a field that is not used here.
+    for definition in ["run", "toolComponent"] {
+        schema["definitions"][definition]["properties"]["language"].as_object_mut().unwrap().remove("pattern").unwrap();
+    }
+    let validator = jsonschema::validator_for(&schema).unwrap();
 
     for paths in [&["broken"][..], &["foreign/vscode", "foreign/claude-code"], &["broken/good.md"]] {
         let ran = baton(&fixtures(), &[&["validate", "--format", "sarif"], paths].concat());

@@ -1,0 +1,48 @@
+# `make run` starts Baton with nothing configured; `make test` checks everything. `make help` lists the rest.
+
+CARGO ?= cargo
+ONLY ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
+
+.PHONY: run
+run: ## Build Baton and show what it can do, with nothing configured
+	@scripts/setup.sh run
+	@$(CARGO) build --locked -p baton
+	@echo
+	@target/debug/baton graph
+	@echo
+	@echo "These are the bundled agents in agents/. Try next:"
+	@echo "  target/debug/baton validate agents examples"
+	@echo "  target/debug/baton agents show skill-creator"
+	@echo "  (cd examples/router && ../../target/debug/baton graph reception)"
+	@echo "  target/debug/baton init /tmp/my-agents"
+
+.PHONY: test
+test: ## Install what the tests need, then run every check and test
+	@scripts/setup.sh test
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) nextest run --workspace --locked
+	$(CARGO) test --workspace --doc --locked
+
+.PHONY: lint
+lint: ## Formatting, clippy and, when it is installed, cargo-deny
+	@scripts/setup.sh test
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
+	else echo "cargo-deny is not installed, so licences were not checked: cargo install cargo-deny --locked"; fi
+
+.PHONY: bench
+bench: ## Measure speed as ratios within one run (ONLY=agents for a part)
+	@scripts/setup.sh run
+	$(CARGO) run --locked --release -q -p baton-bench -- $(ONLY)
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	$(CARGO) clean

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Makes sure that what Baton needs is on this machine, and says what it does. Safe to run again and again.
+#   scripts/setup.sh run    what building needs
+#   scripts/setup.sh test   that, and what the tests need
+set -euo pipefail
+
+purpose=${1:-test}
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+command -v cargo >/dev/null || {
+    say "Rust is missing. Install it with rustup, then try again."
+    exit 1
+}
+
+# Debian packages, each with a command that shows whether it is there.
+missing=()
+command -v cc >/dev/null || missing+=(build-essential)
+command -v git >/dev/null || missing+=(git)
+
+if ((${#missing[@]})); then
+    if [[ $(id -u) -ne 0 ]] || ! command -v apt-get >/dev/null; then
+        say "these packages are missing; install them as root: apt-get install ${missing[*]}"
+        exit 1
+    fi
+    say "installing ${missing[*]}"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+[[ $purpose == test ]] || exit 0
+
+for component in rustfmt clippy; do
+    cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 || {
+        say "adding the Rust component $component"
+        rustup component add "$component"
+    }
+done
+
+if ! cargo nextest --version >/dev/null 2>&1; then
+    say "installing cargo-nextest, which runs the tests in parallel (once, takes some minutes)"
+    cargo install cargo-nextest --locked --quiet
+fi
