@@ -52,10 +52,12 @@ impl<'a> Tree<'a> {
 
     fn children(&mut self, node: &'a Node, indent: &str, depth: usize) {
         self.shown.insert(node.id.as_str());
-        for problem in &node.problems {
+        let lines = self.lines.get(node.id.as_str()).cloned().unwrap_or_default();
+        // What is wrong with a reference is said beside it.
+        let beside = |problem: &&String| lines.iter().any(|line| line.problem.as_ref() == Some(problem));
+        for problem in node.problems.iter().filter(|problem| !beside(problem)) {
             let _ = writeln!(self.out, "{indent}✗ {problem}");
         }
-        let lines = self.lines.get(node.id.as_str()).cloned().unwrap_or_default();
         for (at, line) in lines.iter().enumerate() {
             let last = at + 1 == lines.len();
             let (branch, below) = if last { ("└── ", "    ") } else { ("├── ", "│   ") };
@@ -98,11 +100,12 @@ fn marks(node: &Node) -> String {
         marks += "  ●";
     } else {
         let answers: Vec<&str> = node.answers.iter().map(baton_core::AgentName::as_str).collect();
-        let _ = write!(
-            marks,
-            "  ○ answered by {}",
-            if answers.is_empty() { "nobody".into() } else { answers.join(" or ") }
-        );
+        let answered = if answers.is_empty() {
+            "never answered".into()
+        } else {
+            format!("answered by {}", answers.join(" or "))
+        };
+        let _ = write!(marks, "  ○ {answered}");
     }
     marks
 }

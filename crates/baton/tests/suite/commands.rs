@@ -24,7 +24,11 @@ fn sarif_satisfies_its_schema() {
     let mut schema: Value = serde_json::from_str(&schema).unwrap();
     // One pattern in it has a bracket too many and is no regular expression; it is about a field that is not used here.
     for definition in ["run", "toolComponent"] {
-        schema["definitions"][definition]["properties"]["language"].as_object_mut().unwrap().remove("pattern").unwrap();
+        schema["definitions"][definition]["properties"]["language"]
+            .as_object_mut()
+            .unwrap()
+            .remove("pattern")
+            .unwrap();
     }
     let validator = jsonschema::validator_for(&schema).unwrap();
 
