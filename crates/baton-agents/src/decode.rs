@@ -13,6 +13,7 @@ mod takeover;
 mod tools;
 mod values;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, Badge, Kind, PlanningStrategy};
@@ -55,13 +56,15 @@ struct Decoder<'a> {
     known: &'a Known,
     problems: Vec<Problem>,
     edges: Vec<Edge>,
+    /// MCP servers that the file itself describes.
+    servers: BTreeSet<String>,
     /// Where secrets stand that should not be in the file.
     secrets: Vec<Span>,
 }
 
 pub fn decode(document: &Document, identity: &Identity, names: &Names, known: &Known) -> Decoded {
-    let (problems, edges, secrets) = (Vec::new(), Vec::new(), Vec::new());
-    let mut decoder = Decoder { document, identity, names, known, problems, edges, secrets };
+    let (problems, edges, servers, secrets) = (Vec::new(), Vec::new(), BTreeSet::new(), Vec::new());
+    let mut decoder = Decoder { document, identity, names, known, problems, edges, servers, secrets };
     let head = decoder.head();
     let spans = KeySpans(head.spans());
     let agent = decoder.agent(&head);
@@ -74,6 +77,7 @@ impl<'a> Decoder<'a> {
         let foreign = self.foreign(head);
         let kind = self.kind(head);
         let router = self.router(head);
+        let mcp_servers = self.mcp_servers(head);
         let tools = self.tools(head, &foreign);
         Agent {
             name: self.identity.id.clone(),
@@ -84,7 +88,7 @@ impl<'a> Decoder<'a> {
             sampling: self.sampling(head),
             planning_strategy: self.choice_at(head, "planning_strategy", PlanningStrategy::NativeReact),
             output_schema: head.get("output_schema").and_then(|node| self.output_schema(node)),
-            mcp_servers: self.mcp_servers(head),
+            mcp_servers,
             skills: self.skills(head),
             approvals: self.approvals(head, foreign.approvals),
             agents: self.callable(head, tools.agents, router.is_some()),

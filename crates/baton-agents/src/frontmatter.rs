@@ -23,6 +23,15 @@ impl Document {
         &self.source.text[self.body.range()]
     }
 
+    /// The top-level entries. Settings may also stand under one key `baton:`, so that other tools can read the same
+    /// file; those count as top-level.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.head.iter().flat_map(|entry| match &entry.value.value {
+            Value::Map(inner) if entry.key == "baton" => inner.as_slice(),
+            _ => std::slice::from_ref(entry),
+        })
+    }
+
     pub fn locate(&self, span: Span) -> Location {
         self.source.locate(span)
     }

@@ -188,7 +188,7 @@ impl Graph {
             }
         }
         Self {
-            main: Some(agent.clone()),
+            main: self.main.clone(),
             agents: self.agents.iter().filter(|node| reached.contains(node.id.as_str())).cloned().collect(),
             edges: self.edges.iter().filter(|line| reached.contains(line.from.as_str())).cloned().collect(),
         }
@@ -200,9 +200,9 @@ impl Graph {
         self.edges.iter().map(|line| line.to.as_str()).filter(|to| !known.contains(to)).collect()
     }
 
-    /// A tree for people.
-    pub fn to_text(&self) -> String {
-        text::render(self)
+    /// A tree for people, starting with `first` or else with the main agent.
+    pub fn to_text(&self, first: Option<&AgentName>) -> String {
+        text::render(self, first.or(self.main.as_ref()))
     }
 
     pub fn to_mermaid(&self) -> String {

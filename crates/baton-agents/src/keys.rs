@@ -54,6 +54,7 @@ const OWN: &[&str] = &[
 /// Spelling → what `decode` knows it as.
 const FOREIGN: &[(&str, &str)] = &[
     ("agent_card_json", "agent_card_json"),
+    ("disable", "disable"),
     ("disable_model_invocation", "disable_model_invocation"),
     ("hidden", "hidden"),
     ("infer", "infer"),
@@ -74,7 +75,6 @@ const UNUSED: &[(&str, &str)] = &[
     ("argument_hint", "VS Code"),
     ("auto_compact_window", "Claude Code"),
     ("background", "Claude Code"),
-    ("disable", "opencode"),
     ("globs", "Cursor"),
     ("hooks", "Claude Code"),
     ("initial_prompt", "Claude Code"),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton_core::AgentName;
+use baton_core::choice::snake_case;
 
 use crate::files;
 use crate::frontmatter::Document;
@@ -22,7 +23,7 @@ pub struct Identity {
 /// Reads who an agent is. `None` means that no id can be made, which is reported.
 pub fn identify(document: &Document, problems: &mut Vec<Problem>) -> Option<Identity> {
     let text_of = |key: &str| {
-        let entry = document.head.iter().find(|entry| baton_core::choice::snake_case(&entry.key) == key)?;
+        let entry = document.entries().find(|entry| snake_case(&entry.key) == key)?;
         let text = entry.value.scalar()?.text.trim();
         (!text.is_empty()).then_some((text, &entry.value))
     };

@@ -178,6 +178,8 @@ max_concurrent_runs = 1000
         assert!(section.contains("`agents`"), "{section}");
         assert!(parse("[agents]\nmain = \"Not A Name\"\n", &[]).is_err());
         assert!(parse("[features]\nx = { percent = 101 }\n", &[]).is_err());
+        let mcp = parse("[mcp.servers.x]\nargs = []\n", &[]).unwrap_err().to_string();
+        assert!(mcp.contains("`command` or `url`"), "{mcp}");
         assert!(parse("[handoff]\nstate_retention = \"long\"\n", &[]).is_err());
     }
 

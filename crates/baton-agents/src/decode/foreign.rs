@@ -7,7 +7,7 @@ use super::Decoder;
 use super::section::Head;
 use super::settings::ForeignLimits;
 use crate::known::Known;
-use crate::problem::Rule;
+use crate::problem::{Problem, Rule, Severity};
 use crate::yaml::{Node, Value};
 
 /// What other tools' keys say, for the parts of an agent they belong to.
@@ -34,6 +34,16 @@ impl<'a> Decoder<'a> {
         foreign.limits.max_turns = head.get("max_turns").and_then(|node| self.count(node, 1..=u32::MAX));
         let minutes: Option<u32> = head.get("timeout_mins").and_then(|node| self.count(node, 1..=100_000));
         foreign.limits.timeout = minutes.map(|minutes| HumanDuration::from_mins(minutes.into()));
+        if let Some(node) = head.get("disable").filter(|node| self.flag(node) == Some(true)) {
+            let message = "`disable: true` of opencode has no effect: Baton loads every agent of its folders";
+            let problem = Problem::new(
+                Rule::UnusedKey,
+                self.document.locate(node.span),
+                message,
+                "move the file elsewhere",
+            );
+            self.problems.push(problem.with_severity(Severity::Warning));
+        }
         if let Some(node) = head.get("mode") {
             foreign.people_only |= node.scalar().is_some_and(|mode| mode.text == "primary");
         }

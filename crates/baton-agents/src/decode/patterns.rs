@@ -165,7 +165,7 @@ impl<'a> Decoder<'a> {
         let section = self.section(node, "`router`", &["destinations", "fallback", "may_answer"])?;
         let listed = section.get("destinations").or(agents);
         let destinations = listed.map(|node| self.agent_list(node, EdgeKind::Route)).unwrap_or_default();
-        if listed.is_none() {
+        if listed.is_none_or(|list| Self::items(list).is_empty()) {
             self.no_destinations(node.span);
         }
         let fallback =
@@ -176,7 +176,7 @@ impl<'a> Decoder<'a> {
 
     fn pure_router(&mut self, node: &Node, agents: Option<&'a Node>) -> Router {
         let destinations = agents.map(|node| self.agent_list(node, EdgeKind::Route)).unwrap_or_default();
-        if agents.is_none() {
+        if agents.is_none_or(|list| Self::items(list).is_empty()) {
             self.no_destinations(node.span);
         }
         Router { mode: RoutingMode::Pure, destinations, fallback: None, may_answer: false }

@@ -35,19 +35,11 @@ impl<'a> Head<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Sorts the keys of the file into known ones and the rest, which is reported. Settings may also stand
-    /// under one key `baton:`, so that other tools can read the same file.
+    /// Sorts the keys of the file into known ones and the rest, which is reported.
     pub(super) fn head(&mut self) -> Head<'a> {
         let mut head = Head { entries: Vec::new() };
-        for entry in &self.document.head {
-            match &entry.value.value {
-                Value::Map(inner) if entry.key == "baton" => {
-                    for entry in inner {
-                        self.classify(entry, &mut head);
-                    }
-                }
-                _ => self.classify(entry, &mut head),
-            }
+        for entry in self.document.entries() {
+            self.classify(entry, &mut head);
             self.no_duplicates(&entry.value);
         }
         head

@@ -1,6 +1,6 @@
 //! Model, sampling, version, limits, history, output schema.
 
-use baton_core::agent::{History, Limits, ModelName, Sampling};
+use baton_core::agent::{Effort, History, Limits, ModelName, Sampling};
 use baton_core::{choices, duration::HumanDuration};
 use semver::Version;
 
@@ -76,8 +76,18 @@ impl<'a> Decoder<'a> {
             temperature: head.get("temperature").and_then(|node| self.number(node, 0.0..=2.0)),
             top_p: head.get("top_p").and_then(|node| self.number(node, 0.0..=1.0)),
             max_output_tokens: head.get("max_output_tokens").and_then(|node| self.count(node, 1..=u32::MAX)),
-            effort: head.get("effort").and_then(|node| self.choice(node)),
+            effort: head.get("effort").and_then(|node| self.effort(node)),
         }
+    }
+
+    /// Some tools also take a number, whose scale is their own.
+    fn effort(&mut self, node: &Node) -> Option<Effort> {
+        if node.scalar().and_then(Scalar::as_number).is_some() {
+            let help = "write `low`, `medium` or `high`";
+            self.report(Rule::UnusedKey, node.span, "a number for `effort` has no effect in Baton", help);
+            return None;
+        }
+        self.choice(node)
     }
 
     /// `foreign` holds the limits that another tool's keys set; `limits:` wins.

@@ -182,7 +182,7 @@ impl<'a> Decoder<'a> {
             text.strip_prefix("mcp:").and_then(|rest| rest.split_once('/')).map(|(server, _)| server);
         match server {
             Some(server) => {
-                if !self.known.mcp_servers.contains(server) {
+                if !self.knows_server(server) {
                     self.unknown_server(server, node.span);
                 }
             }

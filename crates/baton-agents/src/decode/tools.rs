@@ -90,8 +90,9 @@ impl<'a> Decoder<'a> {
             return;
         }
         for pattern in self.patterns(mention) {
-            self.exists(&pattern, mention.span);
-            tools.access.allow.push(pattern);
+            if self.exists(&pattern, mention.span) {
+                tools.access.allow.push(pattern);
+            }
         }
     }
 
@@ -136,33 +137,29 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn exists(&mut self, pattern: &ToolPattern, span: Span) {
+    /// Whether the pattern can match something. A server that is not configured yet may be later; a built-in tool is
+    /// there or is not.
+    fn exists(&mut self, pattern: &ToolPattern, span: Span) -> bool {
         match pattern.mcp_server() {
-            Some(server) if server.contains('*') || self.known.mcp_servers.contains(server) => {}
-            Some(server) if self.inline_server(server) => {}
-            Some(server) => self.unknown_server(server, span),
-            None if self.known.tools.iter().any(|tool| pattern.matches(tool)) => {}
+            Some(server) => {
+                if !self.knows_server(server) {
+                    self.unknown_server(server, span);
+                }
+                true
+            }
+            None if self.known.tools.iter().any(|tool| pattern.matches(tool)) => true,
             None => {
                 let help = self.tool_help(pattern.as_str());
-                self.report(
-                    Rule::UnknownTool,
-                    span,
-                    format!("no tool is called `{pattern}`; it is left out"),
-                    help,
-                );
+                let message = format!("no tool is called `{pattern}`; it is left out");
+                self.report(Rule::UnknownTool, span, message, help);
+                false
             }
         }
     }
 
-    /// Servers that this very file describes are known too.
-    fn inline_server(&self, server: &str) -> bool {
-        let key = |key: &str| baton_core::choice::snake_case(key) == "mcp_servers";
-        let entries = self.document.head.iter().filter(|entry| key(&entry.key));
-        let mut maps = entries.filter_map(|entry| match &entry.value.value {
-            Value::Map(servers) => Some(servers),
-            _ => None,
-        });
-        maps.any(|servers| servers.iter().any(|entry| entry.key == server))
+    /// A server of the configuration or of this very file.
+    pub(super) fn knows_server(&self, server: &str) -> bool {
+        server.contains('*') || self.known.mcp_servers.contains(server) || self.servers.contains(server)
     }
 
     pub(super) fn unknown_server(&mut self, server: &str, span: Span) {
@@ -230,31 +227,19 @@ impl<'a> Decoder<'a> {
     pub(super) fn mcp_servers(&mut self, head: &Head<'a>) -> IndexMap<String, McpServer> {
         let mut servers = IndexMap::new();
         let Some(node) = head.get("mcp_servers") else { return servers };
-        if let Value::Map(entries) = &node.value {
-            for entry in entries {
-                if let Some(server) = self.mcp_server(&entry.value) {
+        // Claude Code writes a list whose entries are names or one-entry maps; others write one map.
+        for item in Self::items(node) {
+            if let Value::Map(entries) = &item.value {
+                for entry in entries {
+                    let Some(server) = self.mcp_server(&entry.value) else { continue };
+                    self.servers.insert(entry.key.clone());
                     servers.insert(entry.key.clone(), server);
                 }
-            }
-            return servers;
-        }
-        for item in Self::items(node) {
-            match &item.value {
-                // Claude Code: a list whose entries are names or one-entry maps.
-                Value::Map(entries) => {
-                    for entry in entries {
-                        if let Some(server) = self.mcp_server(&entry.value) {
-                            servers.insert(entry.key.clone(), server);
-                        }
-                    }
+            } else if let Some(name) = self.text(item, "the name of an MCP server") {
+                if !self.known.mcp_servers.contains(&name) {
+                    self.unknown_server(&name, item.span);
                 }
-                _ => {
-                    let Some(name) = self.text(item, "the name of an MCP server") else { continue };
-                    if !self.known.mcp_servers.contains(&name) {
-                        self.unknown_server(&name, item.span);
-                    }
-                    servers.insert(name, McpServer::Configured);
-                }
+                servers.insert(name, McpServer::Configured);
             }
         }
         servers

@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use baton_core::AgentName;
+
 use super::{Graph, Line, Node};
 
 /// Chains longer than this are cut with a hint; nobody reads deeper on a screen.
 const MAX_DEPTH: usize = 12;
 
-pub(super) fn render(graph: &Graph) -> String {
+pub(super) fn render(graph: &Graph, first: Option<&AgentName>) -> String {
     let mut tree = Tree::new(graph);
     let targets: BTreeSet<&str> = graph.edges.iter().map(|line| line.to.as_str()).collect();
     let is_root = |node: &&Node| !targets.contains(node.id.as_str());
-    let main = graph.agents.iter().filter(|node| Some(&node.id) == graph.main.as_ref());
+    let first = graph.agents.iter().filter(|node| Some(&node.id) == first);
     // Whoever is nobody's target starts a tree; what is left after that stands in a circle.
-    let roots = main.chain(graph.agents.iter().filter(is_root)).chain(&graph.agents);
+    let roots = first.chain(graph.agents.iter().filter(is_root)).chain(&graph.agents);
     for node in roots {
         if !tree.shown.contains(node.id.as_str()) {
             tree.root(node);
@@ -99,7 +101,7 @@ fn marks(node: &Node) -> String {
     if node.terminal {
         marks += "  ●";
     } else {
-        let answers: Vec<&str> = node.answers.iter().map(baton_core::AgentName::as_str).collect();
+        let answers: Vec<&str> = node.answers.iter().map(AgentName::as_str).collect();
         let answered = if answers.is_empty() {
             "never answered".into()
         } else {

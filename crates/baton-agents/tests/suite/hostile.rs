@@ -15,7 +15,7 @@ fn survive(text: &str) {
         assert!(!problem.help.is_empty() && !problem.message.is_empty());
     }
     let graph = Graph::of(&draft, None);
-    let _ = (graph.to_text(), graph.to_mermaid(), graph.to_dot());
+    let _ = (graph.to_text(None), graph.to_mermaid(), graph.to_dot());
 }
 
 /// Pieces that agent files are made of, so that random texts get past the first line.

@@ -80,7 +80,9 @@ fn x5_with_router_true_agents_are_destinations_only() {
 
 #[test]
 fn baton_settings_may_stand_under_one_key() {
-    let agent = agent("tools: [search_docs]\nbaton:\n  handoff: b\n  limits: {max_turns: 2}");
+    let agent =
+        agent("tools: [search_docs]\nbaton:\n  handoff: b\n  limits: {max_turns: 2}\n  display_name: Shown");
+    assert_eq!(agent.display_name, "Shown");
     assert_eq!(agent.handoff[0].to, name("b"));
     assert_eq!(agent.limits.max_turns, 2);
 }

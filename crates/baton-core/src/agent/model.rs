@@ -75,6 +75,7 @@ choices! {
         Low = "low",
         Medium = "medium",
         High = "high",
+        Xhigh = "xhigh",
         Max = "max",
     }
 }

@@ -38,7 +38,9 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         focus = Some(name);
     }
     match args.format {
-        Format::Text => print(&painted(&(graph.to_text() + &explained(&graph, focus.as_ref()))))?,
+        Format::Text => {
+            print(&painted(&(graph.to_text(focus.as_ref()) + &explained(&graph, focus.as_ref()))))?;
+        }
         Format::Mermaid => print(&graph.to_mermaid())?,
         Format::Dot => print(&graph.to_dot())?,
         Format::Json => print_json(&graph)?,

@@ -107,29 +107,33 @@ impl Default for SearchDocs {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpServers {
-    pub servers: IndexMap<String, McpServerTable>,
+    #[serde(deserialize_with = "mcp_servers")]
+    pub servers: IndexMap<String, McpServer>,
 }
 
 /// The fields of `.mcp.json`, so that an entry can be moved from one file to the other.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct McpServerTable {
-    pub command: Option<String>,
-    pub args: Vec<String>,
-    pub env: IndexMap<String, String>,
-    pub url: Option<String>,
-    pub headers: IndexMap<String, String>,
+struct McpServerTable {
+    command: Option<String>,
+    args: Vec<String>,
+    env: IndexMap<String, String>,
+    url: Option<String>,
+    headers: IndexMap<String, String>,
 }
 
-impl McpServerTable {
-    /// `None` unless exactly one of `command` and `url` is given.
-    pub fn server(self) -> Option<McpServer> {
-        match (self.command, self.url) {
-            (Some(command), None) => Some(McpServer::Stdio { command, args: self.args, env: self.env }),
-            (None, Some(url)) => Some(McpServer::Http { url, headers: self.headers }),
-            _ => None,
+fn mcp_servers<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<IndexMap<String, McpServer>, D::Error> {
+    let tables = IndexMap::<String, McpServerTable>::deserialize(deserializer)?;
+    let servers = tables.into_iter().map(|(name, table)| match (table.command, table.url) {
+        (Some(command), None) => Ok((name, McpServer::Stdio { command, args: table.args, env: table.env })),
+        (None, Some(url)) => Ok((name, McpServer::Http { url, headers: table.headers })),
+        _ => {
+            Err(serde::de::Error::custom(format!("the MCP server `{name}` needs either `command` or `url`")))
         }
-    }
+    });
+    servers.collect()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
