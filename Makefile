@@ -27,8 +27,8 @@ test: ## Install what the tests need, then run every check and test
 	@scripts/setup.sh test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) nextest run --workspace --locked
 	$(CARGO) test --workspace --doc --locked
+	$(CARGO) nextest run --workspace --locked
 
 .PHONY: lint
 lint: ## Formatting, clippy and, when it is installed, cargo-deny

@@ -11,6 +11,20 @@
 //! 6. [`roster`] ties it up. [`terminal`] says who owns an answer, [`graph`] draws it, [`watch`] keeps it fresh.
 //!
 //! Nothing stops at the first mistake: every step adds [`problem`]s and goes on with what it could read.
+//!
+//! ```
+//! use baton_agents::{Draft, Known, Source};
+//!
+//! let files = [
+//!     Source::new("assistant.md", "---\ndescription: Answers.\nagents: [reserch]\n---\nAnswer.\n"),
+//!     Source::new("research.md", "---\ndescription: Finds out.\n---\nFind out.\n"),
+//! ];
+//! let rejected = Draft::parse(&files, &Known::default(), Vec::new()).finish().unwrap_err();
+//! assert_eq!(
+//!     rejected.problems[0].to_string(),
+//!     "assistant.md:3:10: error[unknown-agent]: no agent is called `reserch` (did you mean `research`?)"
+//! );
+//! ```
 
 pub mod check;
 pub mod decode;

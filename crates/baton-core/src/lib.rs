@@ -10,6 +10,15 @@
 //! - [`permission`]: what a caller may do.
 //! - [`duration`]: durations as people write them (`500ms`, `30s`, `5m`).
 //!
+//! ```
+//! use baton_core::{AgentName, ThreadId, Usd};
+//!
+//! assert_eq!(AgentName::parse("skill-creator")?.transfer_tool(), "transfer_to_skill_creator");
+//! assert!(ThreadId::parse("my-thread").is_err(), "a thread id is a UUID v4");
+//! assert_eq!("0.1".parse::<Usd>()?.plus("0.2".parse()?), "0.3".parse()?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! This crate reads no network, database, file, environment variable or clock. Whoever needs the time
 //! passes it in.
 

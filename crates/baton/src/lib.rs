@@ -7,6 +7,19 @@
 //! - [`cli`]: the command line; one file per command in [`commands`].
 //! - [`exit`]: what a command's exit code means.
 //!
+//! A program that wants only the agents of a project:
+//!
+//! ```no_run
+//! use baton::project::Project;
+//!
+//! let project = Project::open("my-team".as_ref(), None, &[])?;
+//! let roster = project.draft().finish()?;
+//! for agent in roster.iter() {
+//!     println!("{}: {}", agent.name, agent.description);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Agent files are read by [`agents`], and the words for everything are in [`core`].
 
 pub mod cli;
