@@ -16,11 +16,15 @@ run: ## Build Baton and show what it can do, with nothing configured
 	@echo
 	@target/debug/baton graph
 	@echo
-	@echo "These are the bundled agents in agents/. Try next:"
+	@echo '$$ baton run -a knowledge "How do I configure rate limiting?"'
+	@target/debug/baton run -a knowledge "How do I configure rate limiting?" </dev/null
+	@echo
+	@echo "These are the bundled agents in agents/, without a language model. Try next:"
+	@echo '  target/debug/baton run -a knowledge "Which exit codes are there?"'
 	@echo "  target/debug/baton validate agents examples"
-	@echo "  target/debug/baton agents show skill-creator"
 	@echo "  (cd examples/router && ../../target/debug/baton graph reception)"
 	@echo "  target/debug/baton init /tmp/my-agents"
+	@echo "docs/running.md says how to use a real model."
 
 .PHONY: test
 test: ## Install what the tests need, then run every check and test

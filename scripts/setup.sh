@@ -40,3 +40,6 @@ if ! cargo nextest --version >/dev/null 2>&1; then
     say "installing cargo-nextest, which runs the tests in parallel (once, takes some minutes)"
     cargo install cargo-nextest --locked --quiet
 fi
+
+# A real MCP server from npm, for the tests of the MCP client. Needs Node.js, and says so.
+bash crates/baton-mcp/tests/setup-npm.sh

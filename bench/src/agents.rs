@@ -25,11 +25,34 @@ pub fn run(goals: &mut Goals) {
     println!("  load {LARGE:>5} files: {best_large:>9.1?}  {:>8.0} files/s", per_second(LARGE, best_large));
     let ratio = per_second(SMALL, best_small) / per_second(LARGE, best_large);
     goals.below("time per file, 5,000 to 500", ratio, 1.5);
+    goals.below("time per file with an unknown name in each, 5,000 to 500", broken_ratio(), 2.5);
     goals.below(
         "seconds from an edit to the new roster (500 files)",
         reload(small.path()).as_secs_f64(),
         1.0,
     );
+}
+
+/// A roster that was renamed by half: every file refers to an agent that is not there, each to another one.
+fn broken_ratio() -> f64 {
+    let folder = |files: u32| {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        for at in 0..files {
+            let text = format!("---\ndescription: Agent number {at}.\nagents: [agnet-{at}]\n---\nHelp.\n");
+            std::fs::write(dir.path().join(format!("agent-{at}.md")), text).expect("a file");
+        }
+        dir
+    };
+    let (small, large) = (folder(SMALL), folder(LARGE));
+    let per_file = |dir: &Path, files: u32| {
+        let start = Instant::now();
+        let rejected =
+            Roster::load(&[dir.to_owned()], &Known::default(), Strictness::Lenient).expect_err("errors");
+        assert_eq!(rejected.problems.len(), files as usize);
+        start.elapsed().as_secs_f64() / f64::from(files)
+    };
+    let best = |dir: &Path, files: u32| (0..3).map(|_| per_file(dir, files)).fold(f64::INFINITY, f64::min);
+    best(large.path(), LARGE) / best(small.path(), SMALL)
 }
 
 /// Agents with every pattern between them, so that all checks have work: each refers to some of the next ones.

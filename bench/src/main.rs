@@ -4,13 +4,16 @@
 //! Run all with `make bench`, or some with `make bench ONLY=agents`.
 
 mod agents;
+mod cpu;
+mod provider;
+mod turns;
 
 use std::process::ExitCode;
 
 /// One measurement: its name and what runs it.
 type Bench = (&'static str, fn(&mut Goals));
 
-const BENCHES: &[Bench] = &[("agents", agents::run)];
+const BENCHES: &[Bench] = &[("agents", agents::run), ("turns", turns::run)];
 
 /// What was promised, and whether it held.
 #[derive(Debug, Default)]
@@ -29,6 +32,10 @@ impl Goals {
 
 fn main() -> ExitCode {
     let only: Vec<String> = std::env::args().skip(1).collect();
+    if only.iter().any(|argument| argument == "--provider") {
+        provider::serve();
+        return ExitCode::SUCCESS;
+    }
     let mut goals = Goals::default();
     for (name, run) in
         BENCHES.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|wanted| wanted == name))

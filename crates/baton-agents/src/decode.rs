@@ -10,19 +10,20 @@ mod remote;
 mod section;
 mod settings;
 mod takeover;
+mod template;
 mod tools;
 mod values;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
+use baton_core::AgentName;
 use baton_core::agent::{Agent, Badge, Kind, PlanningStrategy};
 
 use crate::frontmatter::Document;
 use crate::graph::{Edge, EdgeKind, Target};
 use crate::known::Known;
-use crate::names::{Identity, Names, Unresolved};
-use crate::problem::{Problem, Rule};
+use crate::names::{Identity, Resolver, Unresolved, shortened};
+use crate::problem::{self, Problem, Rule};
 use crate::source::Span;
 use crate::yaml::Node;
 
@@ -35,6 +36,8 @@ pub struct Decoded {
     pub edges: Vec<Edge>,
     pub problems: Vec<Problem>,
     pub spans: KeySpans,
+    /// Where `agents` holds `*`: every other agent may be called. Who that is shows when all files are read.
+    everyone: Option<Span>,
 }
 
 /// Where the keys stand that checks across keys and agents point at.
@@ -52,30 +55,65 @@ impl KeySpans {
 struct Decoder<'a> {
     document: &'a Document,
     identity: &'a Identity,
-    names: &'a Names,
+    resolver: &'a Resolver<'a>,
     known: &'a Known,
     problems: Vec<Problem>,
     edges: Vec<Edge>,
     /// MCP servers that the file itself describes.
     servers: BTreeSet<String>,
-    /// Where secrets stand that should not be in the file.
-    secrets: Vec<Span>,
+    everyone: Option<Span>,
 }
 
-pub fn decode(document: &Document, identity: &Identity, names: &Names, known: &Known) -> Decoded {
-    let (problems, edges, servers, secrets) = (Vec::new(), Vec::new(), BTreeSet::new(), Vec::new());
-    let mut decoder = Decoder { document, identity, names, known, problems, edges, servers, secrets };
-    let head = decoder.head();
+pub fn decode(document: &Document, identity: &Identity, resolver: &Resolver<'_>, known: &Known) -> Decoded {
+    let (problems, edges, servers) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let mut decoder =
+        Decoder { document, identity, resolver, known, problems, edges, servers, everyone: None };
+    let mut head = decoder.head();
+    let kind = decoder.kind(&mut head);
     let spans = KeySpans(head.spans());
-    let agent = decoder.agent(&head);
-    decoder.mask_secrets();
-    Decoded { agent, edges: decoder.edges, problems: decoder.problems, spans }
+    let agent = decoder.agent(&head, kind);
+    let Decoder { edges, mut problems, everyone, .. } = decoder;
+    problem::limit_per_file(&mut problems);
+    Decoded { agent, edges, problems, spans, everyone }
 }
+
+/// Gives agents with `agents: ["*"]` (VS Code) all others that may be called.
+pub fn call_everyone(decoded: &mut [Decoded], documents: &[(Document, Identity)]) {
+    let open: BTreeSet<AgentName> = decoded
+        .iter()
+        .filter(|decoded| decoded.agent.can_be_orchestrated)
+        .map(|decoded| decoded.agent.name.clone())
+        .collect();
+    for (decoded, (document, _)) in decoded.iter_mut().zip(documents) {
+        let Some(span) = decoded.everyone else { continue };
+        let location = document.locate(span);
+        // Each with each is the square of their number.
+        if open.len() > MAX_EVERYONE {
+            let message =
+                format!("`*` would be {} agents, and stands for at most {MAX_EVERYONE}", open.len());
+            let help = "list the agents that it may call";
+            decoded.problems.push(Problem::new(Rule::OutOfRange, location, message, help));
+            continue;
+        }
+        let agent = &mut decoded.agent;
+        let others = open.iter().filter(|name| **name != agent.name && !agent.agents.contains(name));
+        let others: Vec<AgentName> = others.cloned().collect();
+        decoded.edges.extend(others.iter().map(|name| Edge {
+            from: agent.name.clone(),
+            to: Target::Agent(name.clone()),
+            kind: EdgeKind::Call,
+            label: None,
+            location: location.clone(),
+        }));
+        agent.agents.extend(others);
+    }
+}
+
+const MAX_EVERYONE: usize = 256;
 
 impl<'a> Decoder<'a> {
-    fn agent(&mut self, head: &Head<'a>) -> Agent {
+    fn agent(&mut self, head: &Head<'a>, kind: Kind) -> Agent {
         let foreign = self.foreign(head);
-        let kind = self.kind(head);
         let router = self.router(head);
         let mcp_servers = self.mcp_servers(head);
         let tools = self.tools(head, &foreign);
@@ -91,13 +129,13 @@ impl<'a> Decoder<'a> {
             mcp_servers,
             skills: self.skills(head),
             approvals: self.approvals(head, foreign.approvals),
-            agents: self.callable(head, tools.agents, router.is_some()),
+            agents: self.callable(head, tools.agents, router.as_ref()),
             tools: tools.access,
             delegation: self.delegation(head),
             advisors: self.advisors(head),
             team: self.team(head),
             handoff: self.handoff(head),
-            collaborations: self.collaborations(head),
+            collaborations: self.collaborations(head, &kind),
             accepts_handoff: self.accepts_handoff(head),
             workflow: self.workflow(head),
             can_be_orchestrated: self.flag_at(head, "can_be_orchestrated", !foreign.people_only),
@@ -109,17 +147,6 @@ impl<'a> Decoder<'a> {
             prompt: self.prompt(&kind),
             kind,
             router,
-        }
-    }
-
-    /// Reports quote lines of the file and end up in logs; a secret must not.
-    fn mask_secrets(&mut self) {
-        if self.secrets.is_empty() {
-            return;
-        }
-        let source = self.document.source.masked(&self.secrets);
-        for problem in &mut self.problems {
-            problem.location.source = Arc::clone(&source);
         }
     }
 
@@ -149,14 +176,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// Resolves a reference and records it as an edge, also when it leads nowhere.
-    fn refer(
-        &mut self,
-        text: &str,
-        span: Span,
-        kind: EdgeKind,
-        label: Option<&str>,
-    ) -> Option<baton_core::AgentName> {
-        let resolved = self.names.resolve(text);
+    fn refer(&mut self, text: &str, span: Span, kind: EdgeKind, label: Option<&str>) -> Option<AgentName> {
+        let resolved = self.resolver.resolve(text);
         let target = match &resolved {
             Ok(id) => Target::Agent(id.clone()),
             Err(_) => Target::Unknown(text.to_owned()),
@@ -178,9 +199,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn unresolved(&mut self, text: &str, span: Span, why: &Unresolved) {
-        let quoted = |ids: &[baton_core::AgentName]| {
-            ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" or ")
-        };
+        let quoted =
+            |ids: &[AgentName]| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" or ");
+        let text = shortened(text);
         match why {
             Unresolved::Ambiguous(ids) => self.report(
                 Rule::AmbiguousAgent,
@@ -199,12 +220,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A list item or value that has to be the name of an agent.
-    fn agent_name(
-        &mut self,
-        node: &Node,
-        kind: EdgeKind,
-        label: Option<&str>,
-    ) -> Option<baton_core::AgentName> {
+    fn agent_name(&mut self, node: &Node, kind: EdgeKind, label: Option<&str>) -> Option<AgentName> {
         let text = self.text(node, "the name of an agent")?;
         self.refer(&text, node.span, kind, label)
     }

@@ -1,5 +1,6 @@
 //! Finding and reading agent files, within limits.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
 const MAX_DEPTH: usize = 16;
 /// A folder that holds this file is a project of its own, with its own agents.
 pub const PROJECT_FILE: &str = "baton.toml";
+const READABLE: &str = "make it readable for the user Baton runs as";
 /// Markdown that stands beside agents without being one.
 const NOT_AGENTS: &[&str] = &[
     "readme.md",
@@ -27,41 +29,68 @@ const NOT_AGENTS: &[&str] = &[
 ];
 
 /// All agent files below `dirs`, sorted, so that every load sees the same order. A file given by name is
-/// taken as it is.
+/// taken as it is. Folders in different spellings are one.
 pub fn discover(dirs: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for dir in dirs {
         if dir.is_file() {
             found.push(dir.clone());
-        } else if let Err(error) = walk(dir, 0, &mut found) {
-            problems.push(unreadable(dir, &error, "check `agents.dirs` in baton.toml, or create the folder"));
+        } else {
+            let help = "check `agents.dirs` in baton.toml, or create the folder";
+            walk(dir, 0, help, &mut found, problems);
         }
     }
     found.sort();
-    found.dedup();
+    let mut places = Places::default();
+    found.retain(|path| places.is_new(path));
     found
 }
 
-fn walk(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Where files really are: a name in a folder, whatever the spelling of the way there. A link and what it leads to are
+/// two files.
+#[derive(Default)]
+struct Places {
+    folders: HashMap<PathBuf, PathBuf>,
+    seen: HashSet<PathBuf>,
+}
+
+impl Places {
+    fn is_new(&mut self, path: &Path) -> bool {
+        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        let real = self
+            .folders
+            .entry(parent.to_owned())
+            .or_insert_with(|| parent.canonicalize().unwrap_or_else(|_| parent.to_owned()));
+        self.seen.insert(real.join(path.file_name().unwrap_or_default()))
+    }
+}
+
+/// What cannot be read is reported, and the rest goes on.
+fn walk(dir: &Path, depth: usize, help: &str, found: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
     // The current folder is written as an empty path, so that what is found in it is shown without `./`.
     let here = if dir == Path::new("") { Path::new(".") } else { dir };
-    for entry in fs::read_dir(here)? {
-        let entry = entry?;
+    let entries = match fs::read_dir(here) {
+        Ok(entries) => entries,
+        Err(error) => return problems.push(unreadable(dir, &error, help)),
+    };
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => return problems.push(unreadable(dir, &error, help)),
+        };
         let path = dir.join(entry.file_name());
         let name = entry.file_name().to_string_lossy().to_lowercase();
         // Links to folders are not followed: they can lead out of the tree or in circles.
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let is_other =
                 name.starts_with('.') || name == "node_modules" || path.join(PROJECT_FILE).is_file();
             if depth < MAX_DEPTH && !is_other {
-                walk(&path, depth + 1, found)?;
+                walk(&path, depth + 1, READABLE, found, problems);
             }
         } else if is_agent_file(&name) && path.is_file() {
             found.push(path);
         }
     }
-    Ok(())
 }
 
 /// Whether a file of this (lower-case) name is read as an agent.
@@ -81,7 +110,7 @@ pub fn stem(path: &Path) -> String {
 
 /// Reads one file. Size is checked before a byte is read.
 pub fn read(path: &Path) -> Result<Arc<Source>, Problem> {
-    let help = "make the file readable for the user Baton runs as";
+    let help = READABLE;
     let size = fs::metadata(path).map_err(|error| unreadable(path, &error, help))?.len();
     if size > MAX_FILE_BYTES {
         return Err(too_large(path, size));

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use crate::problem::{Problem, Rule, Severity};
 use crate::repair;
+use crate::secrets;
 use crate::source::{Location, Source, Span};
-use crate::yaml::{Entry, FailureKind, MAX_DEPTH, MAX_NODES, Value};
+use crate::yaml::{Entry, FailureKind, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, Node, Value};
 
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// A file that could be split and read.
 #[derive(Debug)]
 pub struct Document {
+    /// The file with secrets masked: values come from nodes, and everything else may be quoted.
     pub source: Arc<Source>,
     pub head: Vec<Entry>,
     /// The body without surrounding blank lines.
@@ -45,50 +47,59 @@ impl Document {
 
 /// Splits and reads `source`. A repaired value is reported and does not prevent reading.
 pub fn parse(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Option<Document> {
-    let split = split(source).map_err(|problem| problems.push(*problem)).ok()?;
-    let locate = |span| source.locate(span);
-    if split.head.end - split.head.start > MAX_HEAD_BYTES {
-        problems.push(Problem::new(
+    match read(source, problems) {
+        Ok(document) => Some(document),
+        Err(mut problem) => {
+            // Without nodes nobody knows what is a secret; the line that is quoted may be one.
+            problem.location.source = secrets::masked_lines(source);
+            problems.push(*problem);
+            None
+        }
+    }
+}
+
+fn read(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Result<Document, Box<Problem>> {
+    let Split { head, body } = split(source)?;
+    if head.end - head.start > MAX_HEAD_BYTES {
+        return Err(Box::new(Problem::new(
             Rule::TooLarge,
-            locate(Span::new(split.head.start, split.head.start)),
+            source.locate(Span::new(head.start, head.start)),
             format!("the frontmatter is longer than {MAX_HEAD_BYTES} bytes"),
             "keep settings in the frontmatter and move text into the body",
-        ));
-        return None;
+        )));
     }
-    let read = match repair::parse(&source.text[split.head.range()], split.head.start) {
-        Ok(read) => read,
-        Err(failure) => {
-            problems.push(explain(&failure.kind, locate(failure.span)));
-            return None;
-        }
-    };
-    for span in read.repaired {
-        let quoted = format!("'{}'", source.text[span.range()].replace('\'', "''"));
-        problems.push(Problem::new(
-            Rule::YamlRepaired,
-            locate(span),
-            "a value with a colon has to be quoted; it was read as one text",
-            format!("write {quoted}"),
-        ));
+    let read = repair::parse(&source.text[head.range()], head.start)
+        .map_err(|failure| Box::new(explain(&failure.kind, source.locate(failure.span))))?;
+    let entries = entries(read.root, source)?;
+    let document = Document { source: secrets::masked(source, head, &entries), head: entries, body };
+    problems.extend(read.repaired.iter().map(|span| repaired(&document, source, *span)));
+    Ok(document)
+}
+
+fn entries(root: Option<Node>, source: &Arc<Source>) -> Result<Vec<Entry>, Box<Problem>> {
+    match root {
+        None => Ok(Vec::new()),
+        Some(Node { value: Value::Map(entries), .. }) => Ok(entries),
+        Some(node) if node.is_null() => Ok(Vec::new()),
+        Some(node) => Err(Box::new(Problem::new(
+            Rule::WrongType,
+            source.locate(node.span),
+            format!("the frontmatter is {}, and has to be a map", node.describe()),
+            "write `key: value` lines, such as `description: Answers questions.`",
+        ))),
     }
-    let head = match read.root {
-        None => Vec::new(),
-        Some(node) => match node.value {
-            Value::Map(entries) => entries,
-            _ if node.is_null() => Vec::new(),
-            _ => {
-                problems.push(Problem::new(
-                    Rule::WrongType,
-                    locate(node.span),
-                    format!("the frontmatter is {}, and has to be a map", node.describe()),
-                    "write `key: value` lines, such as `description: Answers questions.`",
-                ));
-                return None;
-            }
-        },
+}
+
+fn repaired(document: &Document, source: &Source, span: Span) -> Problem {
+    let (shown, written) = (&document.source.text[span.range()], &source.text[span.range()]);
+    // A masked value is no advice.
+    let help = if shown == written {
+        format!("write '{}'", written.replace('\'', "''"))
+    } else {
+        "put the value in quotes".to_owned()
     };
-    Some(Document { source: Arc::clone(source), head, body: split.body })
+    let message = "a value with a colon has to be quoted; it was read as one text";
+    Problem::new(Rule::YamlRepaired, document.locate(span), message, help)
 }
 
 struct Split {
@@ -151,6 +162,11 @@ fn explain(kind: &FailureKind, location: Location) -> Problem {
             Rule::YamlTooComplex,
             format!("the YAML has more than {MAX_NODES} values, counting what aliases repeat"),
             "write fewer values and no aliases of aliases",
+        ),
+        FailureKind::TooMuchText => (
+            Rule::YamlTooComplex,
+            format!("the YAML has more than {MAX_TEXT_BYTES} bytes of text, counting what aliases repeat"),
+            "use fewer aliases of long texts",
         ),
         FailureKind::KeyIsNotText => {
             (Rule::YamlSyntax, "a key is not text".to_owned(), "use a plain word as the key")

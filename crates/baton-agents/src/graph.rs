@@ -55,7 +55,7 @@ impl EdgeKind {
     }
 
     /// Whether the target takes over, instead of reporting back.
-    pub fn passes_baton(self) -> bool {
+    pub(crate) fn passes_baton(self) -> bool {
         matches!(self, Self::Route | Self::Chain | Self::Transfer | Self::Button)
     }
 }
@@ -104,6 +104,7 @@ pub struct Graph {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Node {
     pub id: AgentName,
     pub display_name: String,
@@ -113,12 +114,23 @@ pub struct Node {
     pub holds_threads: bool,
     /// Whether its own words are the answer.
     pub terminal: bool,
-    /// Whose words can be the answer when this agent is asked.
+    /// Whose words can be the answer when this agent is asked: the first of them, by name.
     pub answers: Vec<AgentName>,
+    /// Whether more agents than those in `answers` can.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub other_answers: bool,
     /// What happens in one run, in order.
     pub order: Vec<Stage>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+}
+
+impl Node {
+    /// Whose words can be the answer, for people: `a or b`, and `a, b or others` where there are many.
+    pub fn answered_by(&self) -> String {
+        let names: Vec<&str> = self.answers.iter().map(AgentName::as_str).collect();
+        if self.other_answers { format!("{} or others", names.join(", ")) } else { names.join(" or ") }
+    }
 }
 
 /// One stage of a run.
@@ -149,7 +161,8 @@ impl Graph {
         }
         let agents = draft.agents().map(|entry| {
             let agent = &entry.agent;
-            let answers: Vec<AgentName> = owners.of_agent(&agent.name).iter().cloned().collect();
+            let answer = owners.of_agent(&agent.name);
+            let answers: Vec<AgentName> = answer.named.iter().cloned().collect();
             let problems = problems.get(entry.path()).into_iter().flatten();
             Node {
                 id: agent.name.clone(),
@@ -159,6 +172,7 @@ impl Graph {
                 holds_threads: agent.accepts_handoff.is_some(),
                 terminal: answers == [agent.name.clone()],
                 answers,
+                other_answers: answer.others,
                 order: order(agent),
                 problems: problems.map(|problem| problem.message.clone()).collect(),
             }

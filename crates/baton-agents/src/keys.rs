@@ -63,6 +63,7 @@ const FOREIGN: &[(&str, &str)] = &[
     ("mode", "mode"),
     ("permission", "permission"),
     ("permission_mode", "permission_mode"),
+    ("read_only", "readonly"),
     ("readonly", "readonly"),
     ("reasoning_effort", "effort"),
     ("steps", "max_turns"),
@@ -103,9 +104,15 @@ pub fn lookup(key: &str) -> Option<Key> {
         .or_else(|| find(RENAMED).map(|to| Key::Renamed { to }))
 }
 
-/// Keys that a misspelling may have been meant as.
-pub fn own() -> impl Iterator<Item = &'static str> {
+/// The keys of the contract.
+pub fn own() -> impl Iterator<Item = &'static str> + Clone {
     OWN.iter().copied()
+}
+
+/// Keys that a misspelling may have been meant as, each with what to write for it.
+pub fn meant() -> impl Iterator<Item = (&'static str, &'static str)> + Clone {
+    let foreign = FOREIGN.iter().map(|(name, _)| (*name, *name));
+    own().map(|name| (name, name)).chain(foreign).chain(RENAMED.iter().copied())
 }
 
 #[cfg(test)]

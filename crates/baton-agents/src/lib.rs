@@ -4,7 +4,8 @@
 //!
 //! 1. [`files`] finds the Markdown files and reads them, within limits.
 //! 2. [`frontmatter`] splits head from body; [`yaml`] reads the head into nodes that know where they stand
-//!    ([`source`]), with [`repair`] for the one mistake everybody makes.
+//!    ([`source`]), with [`repair`] for the one mistake everybody makes, and [`secrets`] masks what reports must not
+//!    quote.
 //! 3. [`names`] collects what every agent is called, so that
 //! 4. [`decode`] can turn heads into [`baton_core::Agent`]s with every reference resolved, and edges between them.
 //! 5. [`check`] looks at all agents together: cycles, clashes, who may be used by whom.
@@ -37,6 +38,7 @@ pub mod names;
 pub mod problem;
 pub mod repair;
 pub mod roster;
+pub mod secrets;
 pub mod source;
 pub mod terminal;
 pub mod watch;

@@ -1,6 +1,7 @@
 //! What every agent is called: the index that references are resolved against.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use baton_core::AgentName;
 use baton_core::choice::snake_case;
@@ -9,7 +10,6 @@ use crate::files;
 use crate::frontmatter::Document;
 use crate::problem::{Problem, Rule};
 use crate::source::Span;
-use crate::yaml::Node;
 
 /// An agent's own name, as its file gives it.
 #[derive(Debug, Clone)]
@@ -20,41 +20,47 @@ pub struct Identity {
     pub span: Span,
 }
 
-/// Reads who an agent is. `None` means that no id can be made, which is reported.
-pub fn identify(document: &Document, problems: &mut Vec<Problem>) -> Option<Identity> {
-    let text_of = |key: &str| {
-        let entry = document.entries().find(|entry| snake_case(&entry.key) == key)?;
-        let text = entry.value.scalar()?.text.trim();
-        (!text.is_empty()).then_some((text, &entry.value))
-    };
-    let name = text_of("name");
-    let display_name = text_of("display_name").map(|(text, _)| text.to_owned());
-    match name {
-        Some((text, node)) if AgentName::parse(text).is_ok() => {
-            let id = AgentName::parse(text).ok()?;
-            let display_name = display_name.unwrap_or_else(|| title(&id));
-            Some(Identity { id, display_name, span: node.span })
-        }
-        // A name with spaces or capitals is what people see; the file's name is the id.
-        Some((text, node)) if is_display_name(text) => {
-            let id = id_from_file(document, node.span, problems)?;
-            Some(Identity {
-                id,
-                display_name: display_name.unwrap_or_else(|| text.to_owned()),
-                span: node.span,
-            })
-        }
-        Some((text, node)) => {
-            problems.push(invalid_name(document, text, node));
-            None
-        }
-        None => {
-            let top = document.top().span;
-            let id = id_from_file(document, top, problems)?;
-            let display_name = display_name.unwrap_or_else(|| title(&id));
-            Some(Identity { id, display_name, span: top })
-        }
+/// Reads who an agent is. A name that cannot be one is reported, and the file's name stands in for it, so that the
+/// rest of the file is still looked at; `nth` tells files apart that have no usable name either.
+pub fn identify(document: &Document, nth: usize, problems: &mut Vec<Problem>) -> Identity {
+    let name = text_of(document, "name", problems);
+    let display_name = text_of(document, "display_name", problems).map(|(text, _)| text);
+    let span = name.as_ref().map_or_else(|| document.top().span, |(_, span)| *span);
+    if let Some(id) = name.as_ref().and_then(|(text, _)| AgentName::parse(text).ok()) {
+        let display_name = display_name.unwrap_or_else(|| title(&id));
+        return Identity { id, display_name, span };
     }
+    let from_file = AgentName::slug(&files::stem(&document.source.path));
+    match &name {
+        Some((text, span)) if !is_display_name(text) => problems.push(invalid_name(document, text, *span)),
+        _ if from_file.is_none() => problems.push(no_name(document, span)),
+        // A name with spaces or capitals is what people see; the file's name is the id.
+        _ => {}
+    }
+    let id = from_file.unwrap_or_else(|| unnamed(nth));
+    let display_name = display_name.or(name.map(|(text, _)| shortened(&text))).unwrap_or_else(|| title(&id));
+    Identity { id, display_name, span }
+}
+
+fn text_of(document: &Document, key: &str, problems: &mut Vec<Problem>) -> Option<(String, Span)> {
+    let entry = document.entries().find(|entry| snake_case(&entry.key) == key)?;
+    let Some(scalar) = entry.value.scalar() else {
+        let message = format!("`{key}` is {}, and has to be text", entry.value.describe());
+        let location = document.locate(entry.value.span);
+        problems.push(Problem::new(
+            Rule::WrongType,
+            location,
+            message,
+            format!("write `{key}: …` with one text"),
+        ));
+        return None;
+    };
+    let text = scalar.text.trim();
+    (!text.is_empty() && !entry.value.is_null()).then(|| (text.to_owned(), entry.value.span))
+}
+
+fn unnamed(nth: usize) -> AgentName {
+    AgentName::parse(&format!("unnamed-{nth}")).expect("a valid name")
 }
 
 fn is_display_name(text: &str) -> bool {
@@ -63,21 +69,16 @@ fn is_display_name(text: &str) -> bool {
         && !text.contains(char::is_control)
 }
 
-fn id_from_file(document: &Document, span: Span, problems: &mut Vec<Problem>) -> Option<AgentName> {
-    let stem = files::stem(&document.source.path);
-    let id = AgentName::slug(&stem);
-    if id.is_none() {
-        problems.push(Problem::new(
-            Rule::InvalidName,
-            document.locate(span),
-            format!("no agent name can be made of the file name `{stem}`"),
-            "add `name:` with lower-case letters, digits, `-` and `_`, or rename the file",
-        ));
-    }
-    id
+fn no_name(document: &Document, span: Span) -> Problem {
+    Problem::new(
+        Rule::InvalidName,
+        document.locate(span),
+        format!("no agent name can be made of the file name `{}`", files::stem(&document.source.path)),
+        "add `name:` with lower-case letters, digits, `-` and `_`, or rename the file",
+    )
 }
 
-fn invalid_name(document: &Document, text: &str, node: &Node) -> Problem {
+fn invalid_name(document: &Document, text: &str, span: Span) -> Problem {
     let help = AgentName::slug(text).map_or_else(
         || "use lower-case letters, digits, `-` and `_`".to_owned(),
         |slug| format!("write `name: {slug}`"),
@@ -86,10 +87,11 @@ fn invalid_name(document: &Document, text: &str, node: &Node) -> Problem {
         "`{}` is not an agent name: lower-case letters, digits, `-` and `_`, at most 64, starting with a letter or digit",
         shortened(text)
     );
-    Problem::new(Rule::InvalidName, document.locate(node.span), message, help)
+    Problem::new(Rule::InvalidName, document.locate(span), message, help)
 }
 
-fn shortened(text: &str) -> String {
+/// A name as messages repeat it.
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
@@ -118,6 +120,9 @@ pub enum Unresolved {
     Ambiguous(Vec<AgentName>),
 }
 
+/// How many agents a reference that could mean any of them is told to mean.
+const MAX_AMBIGUOUS: usize = 8;
+
 impl Names {
     pub fn of<'a>(identities: impl IntoIterator<Item = &'a Identity>) -> Self {
         let mut names = Self::default();
@@ -130,20 +135,22 @@ impl Names {
         names
     }
 
-    pub fn contains(&self, id: &AgentName) -> bool {
-        self.ids.contains(id)
+    pub fn resolve(&self, text: &str) -> Result<AgentName, Unresolved> {
+        self.resolve_with(text, |text| self.nearest(text))
     }
 
-    /// Finds the agent that `text` means: its id, or its id or display name in another spelling
-    /// (`SRE Principal`, `sre_principal`).
-    pub fn resolve(&self, text: &str) -> Result<AgentName, Unresolved> {
+    fn resolve_with(
+        &self,
+        text: &str,
+        suggest: impl FnOnce(&str) -> Vec<AgentName>,
+    ) -> Result<AgentName, Unresolved> {
         if let Some(id) = self.ids.get(text) {
             return Ok(id.clone());
         }
         match canonical(text).and_then(|spoken| self.spoken.get(&spoken)) {
             Some(ids) if ids.len() == 1 => Ok(ids.first().expect("one").clone()),
-            Some(ids) => Err(Unresolved::Ambiguous(ids.iter().cloned().collect())),
-            None => Err(Unresolved::Unknown { nearest: self.nearest(text) }),
+            Some(ids) => Err(Unresolved::Ambiguous(ids.iter().take(MAX_AMBIGUOUS).cloned().collect())),
+            None => Err(Unresolved::Unknown { nearest: suggest(text) }),
         }
     }
 
@@ -153,6 +160,37 @@ impl Names {
         let candidates = self.ids.iter().map(AgentName::as_str);
         let nearest = nearest(&text, candidates, |len| (len / 3).clamp(2, 8));
         nearest.into_iter().take(3).filter_map(|name| self.ids.get(name).cloned()).collect()
+    }
+}
+
+/// Resolves the references of a whole load. Each unknown name is compared with all others once, and no more than a few
+/// are: a roster with thousands of them has one cause, and comparing each would take longer than everything else.
+#[derive(Debug)]
+pub struct Resolver<'a> {
+    pub names: &'a Names,
+    suggested: RefCell<HashMap<String, Vec<AgentName>>>,
+}
+
+const MAX_SUGGESTED: usize = 200;
+
+impl<'a> Resolver<'a> {
+    pub fn new(names: &'a Names) -> Self {
+        Self { names, suggested: RefCell::default() }
+    }
+
+    pub fn resolve(&self, text: &str) -> Result<AgentName, Unresolved> {
+        self.names.resolve_with(text, |text| {
+            let mut suggested = self.suggested.borrow_mut();
+            match suggested.get(text) {
+                Some(nearest) => nearest.clone(),
+                None if suggested.len() < MAX_SUGGESTED => {
+                    let nearest = self.names.nearest(text);
+                    suggested.insert(text.to_owned(), nearest.clone());
+                    nearest
+                }
+                None => Vec::new(),
+            }
+        })
     }
 }
 
@@ -173,13 +211,22 @@ pub fn nearest<'a>(
     if length > 80 {
         return Vec::new();
     }
+    let letters_of_text = letters(text);
     let close = candidates
         .filter(|candidate| candidate.len().abs_diff(length) <= limit)
+        // An edit takes away one kind of letter and adds another at most, so what differs in more than that is
+        // farther away. Much cheaper than the distance itself.
+        .filter(|candidate| (letters(candidate) ^ letters_of_text).count_ones() as usize <= 2 * limit)
         .map(|candidate| (strsim::osa_distance(text, candidate), candidate))
         .filter(|(distance, _)| *distance <= limit);
     let mut close: Vec<_> = close.collect();
     close.sort_unstable();
     close.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// Which letters a text holds, one bit each.
+fn letters(text: &str) -> u64 {
+    text.chars().fold(0, |letters, c| letters | 1 << (u32::from(c) % 64))
 }
 
 #[cfg(test)]
@@ -217,5 +264,20 @@ mod tests {
         assert_eq!(nearest("Research"), ["research"]);
         assert!(nearest("weather").is_empty());
         assert!(nearest(&"x".repeat(100_000)).is_empty());
+    }
+
+    #[test]
+    fn suggestions_are_made_for_a_few_and_kept() {
+        let names = names();
+        let resolver = Resolver::new(&names);
+        let nearest = |text: &str| match resolver.resolve(text) {
+            Err(Unresolved::Unknown { nearest }) => nearest.len(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(nearest("reserch"), 1);
+        for at in 0..MAX_SUGGESTED {
+            nearest(&format!("unknown-{at}"));
+        }
+        assert_eq!((nearest("reserch"), nearest("researh")), (1, 0));
     }
 }

@@ -44,8 +44,8 @@ impl Problem {
         Self {
             severity: rule.severity(),
             rule,
-            message: message.into(),
-            help: help.into(),
+            message: clipped(message.into()),
+            help: clipped(help.into()),
             location,
             related: Vec::new(),
         }
@@ -66,6 +66,40 @@ impl Problem {
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
+}
+
+/// A sentence that repeats what a file says is no longer than a person reads.
+fn clipped(mut text: String) -> String {
+    const MAX_BYTES: usize = 1_000;
+    if text.len() > MAX_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_BYTES));
+        text.push('…');
+    }
+    text
+}
+
+/// More problems than this in one file are one problem.
+pub const MAX_PER_FILE: usize = 1_000;
+
+/// Leaves as many problems of each file as anybody may want, and one that stands for the rest: as severe as the worst
+/// of them, so that no error is lost. Problems of one file have to stand together.
+pub fn limit_per_file(problems: &mut Vec<Problem>) {
+    let mut limited: Vec<Problem> = Vec::with_capacity(problems.len());
+    for file in problems.chunk_by(|a, b| a.location.path() == b.location.path()) {
+        // A file may have been limited before; what stood for the rest then is part of the rest now.
+        let (earlier, own): (Vec<&Problem>, Vec<&Problem>) =
+            file.iter().partition(|problem| problem.rule == Rule::TooManyProblems);
+        let (kept, rest) = own.split_at(own.len().min(MAX_PER_FILE));
+        limited.extend(kept.iter().copied().cloned());
+        let rest = || rest.iter().chain(&earlier);
+        let Some(worst) = rest().map(|problem| problem.severity).min() else { continue };
+        let message = format!("the file has more than {MAX_PER_FILE} problems; the others are left out");
+        let place = rest().next().map(|problem| problem.location.clone());
+        let problem =
+            place.map(|place| Problem::new(Rule::TooManyProblems, place, message, "correct these first"));
+        limited.extend(problem.map(|problem| problem.with_severity(worst)));
+    }
+    *problems = limited;
 }
 
 /// `file:line:col: error[rule]: message (help)`, one line, as logs want it.
@@ -146,7 +180,9 @@ rules! {
     UnreachableState = "unreachable-state", Error, "Every workflow state can be reached from the first.";
     RemoteUnused = "remote-unused", Warning, "A remote agent brings its own model, tools and prompt.";
     UnknownMain = "unknown-main", Error, "`agents.main` in baton.toml names an agent of the roster.";
+    InvalidMcp = "invalid-mcp", Error, "`.mcp.json` describes MCP servers.";
     NoAgents = "no-agents", Error, "There is at least one agent.";
+    TooManyProblems = "too-many-problems", Error, "A file has fewer than a thousand problems.";
 }
 
 #[cfg(test)]
@@ -155,7 +191,26 @@ mod tests {
 
     use baton_core::choice::Choice;
 
-    use super::Rule;
+    use super::{MAX_PER_FILE, Problem, Rule, Severity, limit_per_file};
+    use crate::source::{Source, Span};
+
+    #[test]
+    fn many_problems_of_a_file_are_counted_and_no_error_is_lost() {
+        let problem = |file: &str, rule: Rule| {
+            Problem::new(rule, Source::new(file, "x").locate(Span::default()), "x".repeat(5_000), "x")
+        };
+        let mut problems: Vec<Problem> =
+            (0..MAX_PER_FILE + 4).map(|_| problem("a", Rule::UnusedKey)).collect();
+        problems.push(problem("a", Rule::Cycle));
+        problems.push(problem("b", Rule::Cycle));
+        limit_per_file(&mut problems);
+        // Twice is as good as once.
+        limit_per_file(&mut problems);
+        assert_eq!(problems.len(), MAX_PER_FILE + 2);
+        assert!(problems[0].message.len() < 1_010);
+        let last = &problems[MAX_PER_FILE];
+        assert_eq!((last.severity, last.rule), (Severity::Error, Rule::TooManyProblems));
+    }
 
     #[test]
     fn rule_words_are_unique() {

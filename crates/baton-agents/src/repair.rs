@@ -61,21 +61,41 @@ impl Repair {
         let at = text.floor_char_boundary(at);
         let line_start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line = text[line_start..].lines().next()?;
-        let key_end = line.find(": ")?;
-        let key = line[..key_end].trim_start().trim_start_matches("- ");
-        if key.is_empty() || !key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')) {
+        let value_start = value_start(line)?;
+        let rest = &line[value_start..];
+        let value = rest.find(" #").map_or(rest, |comment| &rest[..comment]).trim();
+        if !is_plain(value) || !(value.contains(": ") || value.ends_with(':')) {
             return None;
         }
-        let value = line[key_end + 2..].trim();
-        let plain = !value.starts_with(['"', '\'', '[', '{', '|', '>', '&', '*', '!', '#', '%']);
-        if !plain || !(value.contains(": ") || value.ends_with(':')) {
-            return None;
-        }
-        let start =
-            line_start + key_end + 2 + (line[key_end + 2..].len() - line[key_end + 2..].trim_start().len());
+        let start = line_start + value_start + (rest.len() - rest.trim_start().len());
         let quoted = format!("'{}'", value.replace('\'', "''"));
         Some(Self { start, end: start + value.len(), quoted })
     }
+}
+
+/// What follows `key: ` on a line, if it starts with a key, plain or quoted.
+fn value_start(line: &str) -> Option<usize> {
+    let key = line.trim_start().trim_start_matches("- ").trim_start();
+    let key_start = line.len() - key.len();
+    let key_end = match key.chars().next()? {
+        quote @ ('"' | '\'') => key[1..].find(quote)? + 2,
+        _ => key.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.'))?,
+    };
+    let after = &key[key_end..];
+    let is_key = key_end > 0 && after.starts_with(": ");
+    is_key.then_some(key_start + key_end + ": ".len())
+}
+
+/// Whether a value was meant as text: `[Beta] answers` is, `[Beta]` is a list.
+fn is_plain(value: &str) -> bool {
+    let closing = match value.chars().next() {
+        Some('[') => ']',
+        Some('{') => '}',
+        Some('"' | '\'' | '|' | '>' | '&' | '*' | '!' | '#' | '%') => return false,
+        _ => return true,
+    };
+    let after = value.split_once(closing).map(|(_, after)| after.trim_start()).unwrap_or_default();
+    after.starts_with(char::is_alphanumeric)
 }
 
 fn apply(text: &str, repairs: &[Repair]) -> String {
@@ -142,6 +162,22 @@ mod tests {
         let Value::Map(entries) = &root.value else { panic!() };
         assert_eq!(&text[entries[1].value.span.range()], "Use when: it's needed");
         assert_eq!(&text[entries[2].value.span.range()], "[x]");
+    }
+
+    #[test]
+    fn comments_quoted_keys_and_brackets() {
+        let read = |text: &str| parse(text, 0).map(|read| read.root.unwrap().to_json());
+        for (text, expected) in [
+            ("a: use when: asked # a note\n", serde_json::json!({"a": "use when: asked"})),
+            ("\"a\": use when: asked\n", serde_json::json!({"a": "use when: asked"})),
+            ("- 'a b': use when: asked\n", serde_json::json!([{"a b": "use when: asked"}])),
+            ("a: [Beta] answers: things\nb: 1\n", serde_json::json!({"a": "[Beta] answers: things", "b": 1})),
+            ("a: {x} answers: things\n", serde_json::json!({"a": "{x} answers: things"})),
+        ] {
+            assert_eq!(read(text), Ok(expected), "{text}");
+        }
+        let text = "a: use when: asked # a note\n";
+        assert_eq!(&text[parse(text, 0).unwrap().repaired[0].range()], "use when: asked");
     }
 
     #[test]

@@ -8,13 +8,13 @@ use baton_core::agent::Agent;
 use baton_core::{AgentName, choices};
 
 use crate::check;
-use crate::decode::{self, KeySpans};
+use crate::decode::{self, Decoded, KeySpans};
 use crate::files;
 use crate::frontmatter::{self, Document};
 use crate::graph::{Edge, Graph};
 use crate::known::Known;
-use crate::names::{self, Identity, Names};
-use crate::problem::{Problem, Rule, Severity};
+use crate::names::{self, Identity, Names, Resolver};
+use crate::problem::{self, Problem, Rule, Severity};
 use crate::source::{Location, Source, Span};
 
 choices! {
@@ -79,9 +79,9 @@ impl Draft {
     /// The same from texts that are already in memory.
     pub fn parse(sources: &[Arc<Source>], known: &Known, mut problems: Vec<Problem>) -> Self {
         let mut documents: Vec<(Document, Identity)> = Vec::with_capacity(sources.len());
-        for source in sources {
+        for (nth, source) in sources.iter().enumerate() {
             let Some(document) = frontmatter::parse(source, &mut problems) else { continue };
-            let Some(identity) = names::identify(&document, &mut problems) else { continue };
+            let identity = names::identify(&document, nth, &mut problems);
             documents.push((document, identity));
         }
         let names = Names::of(documents.iter().map(|(_, identity)| identity));
@@ -91,18 +91,24 @@ impl Draft {
             edges_by_agent: BTreeMap::new(),
             problems,
             files: sources.len(),
-            names,
+            names: Names::default(),
         };
-        for (document, identity) in &documents {
-            draft.add(document, identity, known);
+        let resolver = Resolver::new(&names);
+        let mut decoded: Vec<Decoded> = documents
+            .iter()
+            .map(|(document, identity)| decode::decode(document, identity, &resolver, known))
+            .collect();
+        decode::call_everyone(&mut decoded, &documents);
+        for ((document, identity), decoded) in documents.iter().zip(decoded) {
+            draft.add(document, identity, decoded);
         }
+        draft.names = names;
         draft.problems.extend(check::check(&draft));
         draft.sort_problems();
         draft
     }
 
-    fn add(&mut self, document: &Document, identity: &Identity, known: &Known) {
-        let decoded = decode::decode(document, identity, &self.names, known);
+    fn add(&mut self, document: &Document, identity: &Identity, decoded: Decoded) {
         self.problems.extend(decoded.problems);
         if let Some(first) = self.agents.get(&identity.id) {
             let problem = Problem::new(
@@ -130,6 +136,7 @@ impl Draft {
             let key = |p: &Problem| (p.location.span.start, p.rule);
             a.location.path().cmp(b.location.path()).then_with(|| key(a).cmp(&key(b)))
         });
+        problem::limit_per_file(&mut self.problems);
     }
 
     pub fn agents(&self) -> impl Iterator<Item = &Entry> {

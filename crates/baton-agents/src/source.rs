@@ -31,14 +31,22 @@ impl Source {
         Location { source: Arc::clone(self), span: Span::new(boundary(span.start), boundary(span.end)) }
     }
 
-    /// The same file with these parts made unreadable, every position unchanged.
+    /// The same file with these parts made unreadable. Every position stays: a character becomes one of the same
+    /// length, and lines end where they did.
     pub fn masked(&self, spans: &[Span]) -> Arc<Self> {
-        let mut text = self.text.clone();
+        let mut spans = spans.to_vec();
+        spans.sort_by_key(|span| span.start);
+        let mut text = String::with_capacity(self.text.len());
+        let mut done = 0;
         for span in spans {
-            let stars = "*".repeat(span.end - span.start);
-            text.replace_range(span.range(), &stars);
+            let boundary = |at: usize| self.text.floor_char_boundary(at).max(done);
+            let (start, end) = (boundary(span.start), boundary(span.end));
+            text += &self.text[done..start];
+            text.extend(self.text[start..end].chars().map(star));
+            done = end;
         }
-        Self::new(&self.path, text)
+        text += &self.text[done..];
+        Arc::new(Self { path: self.path.clone(), text, line_starts: self.line_starts.clone() })
     }
 
     /// Line and column from 1; columns count characters, as editors do.
@@ -52,6 +60,14 @@ impl Source {
     /// The byte at which a line (from 1) starts; the end of the text for lines past it.
     pub fn line_start(&self, line: usize) -> usize {
         self.line_starts.get(line.saturating_sub(1)).copied().unwrap_or(self.text.len())
+    }
+}
+
+/// A sign as many bytes long as the character it stands for.
+fn star(c: char) -> char {
+    match c {
+        '\n' | '\r' => c,
+        _ => ['*', '·', '•', '🞄'][c.len_utf8() - 1],
     }
 }
 
@@ -131,5 +147,15 @@ mod tests {
         assert_eq!(source.position(4), Position { line: 2, column: 1 });
         assert_eq!(source.position(999), Position { line: 3, column: 1 });
         assert_eq!(source.line_start(2), 4);
+    }
+
+    #[test]
+    fn masking_moves_nothing() {
+        let source = Source::new("a.md", "k: aä€🎷\n  b\r\n!\n");
+        let masked = source.masked(&[Span::new(16, 19), Span::new(3, 13), Span::new(5, 9)]);
+        assert_eq!(masked.text, "k: *·•🞄\n  *\r\n!\n");
+        for at in 0..=source.text.len() {
+            assert_eq!(masked.position(at), source.position(at), "{at}");
+        }
     }
 }

@@ -8,9 +8,37 @@ use baton_core::agent::Agent;
 use crate::check::walk;
 use crate::roster::Draft;
 
+/// As many owners of one answer are kept by name. A chain of thousands would cost the square of its length, and
+/// nobody reads further.
+const MAX_NAMED: usize = 16;
+
 /// For every agent, those whose words can be the answer when it is asked.
 #[derive(Debug)]
-pub struct Owners(BTreeMap<AgentName, BTreeSet<AgentName>>);
+pub struct Owners(BTreeMap<AgentName, Answer>);
+
+/// Whose words an answer can be.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// The alphabetically first ones.
+    pub named: BTreeSet<AgentName>,
+    /// Whether there are others.
+    pub others: bool,
+}
+
+impl Answer {
+    fn add(&mut self, name: &AgentName) {
+        self.named.insert(name.clone());
+        if self.named.len() > MAX_NAMED {
+            self.named.pop_last();
+            self.others = true;
+        }
+    }
+
+    fn extend(&mut self, other: &Self) {
+        other.named.iter().for_each(|name| self.add(name));
+        self.others |= other.others;
+    }
+}
 
 impl Owners {
     /// Walks each agent after everything it leads to, so that each is looked at once. In a cycle, which is an
@@ -19,36 +47,37 @@ impl Owners {
         let mut owners = Self(BTreeMap::new());
         for name in walk::walk(draft).order {
             if let Some(entry) = draft.agent(&name) {
-                let set = owners.resolve(&entry.agent);
-                owners.0.insert(name, set);
+                let answer = owners.resolve(&entry.agent);
+                owners.0.insert(name, answer);
             }
         }
         owners
     }
 
-    pub fn of_agent(&self, name: &AgentName) -> &BTreeSet<AgentName> {
-        static NOBODY: BTreeSet<AgentName> = BTreeSet::new();
+    pub fn of_agent(&self, name: &AgentName) -> &Answer {
+        static NOBODY: Answer = Answer { named: BTreeSet::new(), others: false };
         self.0.get(name).unwrap_or(&NOBODY)
     }
 
-    fn resolve(&self, agent: &Agent) -> BTreeSet<AgentName> {
-        let chain = agent.handoff.iter().flat_map(|destination| self.of_agent(&destination.to));
-        let mut owners: BTreeSet<AgentName> = chain.cloned().collect();
+    fn resolve(&self, agent: &Agent) -> Answer {
+        let mut answer = Answer::default();
+        for destination in &agent.handoff {
+            answer.extend(self.of_agent(&destination.to));
+        }
         if agent.always_hands_off() {
-            return owners;
+            return answer;
         }
         match &agent.router {
-            None => {
-                owners.insert(agent.name.clone());
-            }
+            None => answer.add(&agent.name),
             Some(router) => {
-                let chosen = router.destinations.iter().chain(&router.fallback);
-                owners.extend(chosen.flat_map(|name| self.of_agent(name)).cloned());
+                for name in router.destinations.iter().chain(&router.fallback) {
+                    answer.extend(self.of_agent(name));
+                }
                 if router.may_answer {
-                    owners.insert(agent.name.clone());
+                    answer.add(&agent.name);
                 }
             }
         }
-        owners
+        answer
     }
 }

@@ -1,14 +1,18 @@
 //! Keeps a roster fresh while its files change.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+mod links;
+
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+use links::{Links, absolute};
 
 use crate::known::Known;
 use crate::roster::{Rejected, Roster, Strictness};
@@ -58,16 +62,17 @@ impl Watch {
         // One place is enough: it says that something changed, not what.
         let (wake, changes) = sync_channel(1);
         let signal = wake.clone();
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let scope = Arc::new(Scope::of(&dirs));
+        let seen_by = Arc::clone(&scope);
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Reading a file is an event too, and must not cause another reading.
-            if event.map_or(true, |event| !event.kind.is_access()) {
+            if event.map_or(true, |event| !event.kind.is_access() && seen_by.concerns(&event)) {
                 let _ = signal.try_send(());
             }
         })?;
+        let mut watching = Watching { dirs: dirs.clone(), watcher, scope };
         // Watching begins before reading, so that no change falls between the two.
-        for dir in &dirs {
-            watcher.watch(dir, RecursiveMode::Recursive)?;
-        }
+        watching.begin()?;
         let roster = Roster::load(&dirs, &known, strictness)?;
         let current = Arc::new(ArcSwap::from_pointee(roster));
         let stopped = Arc::new(AtomicBool::new(false));
@@ -75,7 +80,7 @@ impl Watch {
             dirs,
             known,
             strictness,
-            watcher,
+            watching,
             current: Arc::clone(&current),
             stopped: Arc::clone(&stopped),
         };
@@ -101,11 +106,75 @@ impl Drop for Watch {
     }
 }
 
+/// Which changes matter. Folders around links are watched too, and most of what happens there does not.
+#[derive(Debug)]
+struct Scope {
+    /// As they are written and as they really are: platforms differ in what they report.
+    dirs: Vec<PathBuf>,
+    links: Mutex<Links>,
+}
+
+impl Scope {
+    fn of(dirs: &[PathBuf]) -> Self {
+        let real = dirs.iter().filter_map(|dir| dir.canonicalize().ok());
+        let dirs = dirs.iter().map(|dir| absolute(dir)).chain(real).collect();
+        Self { dirs, links: Mutex::default() }
+    }
+
+    fn concerns(&self, event: &notify::Event) -> bool {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let matters = |path: &PathBuf| self.is_inside(path) || links.paths.contains(path);
+        // An event without a path says that others were lost.
+        event.paths.is_empty() || event.paths.iter().any(matters)
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        self.dirs.iter().any(|dir| path.starts_with(dir))
+    }
+}
+
+/// The watcher and what it watches.
+struct Watching {
+    dirs: Vec<PathBuf>,
+    watcher: RecommendedWatcher,
+    scope: Arc<Scope>,
+}
+
+impl Watching {
+    fn begin(&mut self) -> notify::Result<()> {
+        for dir in &self.dirs {
+            self.watcher.watch(dir, RecursiveMode::Recursive)?;
+        }
+        self.follow_links();
+        Ok(())
+    }
+
+    /// A folder that was deleted and made again, or a link that leads elsewhere, has lost its watch. Watching twice
+    /// changes nothing.
+    fn again(&mut self) -> bool {
+        let mut all = true;
+        for dir in &self.dirs {
+            all &= dir.exists() && self.watcher.watch(dir, RecursiveMode::Recursive).is_ok();
+        }
+        self.follow_links();
+        all
+    }
+
+    /// A link that leads nowhere is the reader's to report.
+    fn follow_links(&mut self) {
+        let links = Links::of(&self.dirs);
+        for folder in links.folders().into_iter().filter(|folder| !self.scope.is_inside(folder)) {
+            let _ = self.watcher.watch(folder, RecursiveMode::NonRecursive);
+        }
+        *self.scope.links.lock().unwrap_or_else(PoisonError::into_inner) = links;
+    }
+}
+
 struct Worker {
     dirs: Vec<PathBuf>,
     known: Known,
     strictness: Strictness,
-    watcher: RecommendedWatcher,
+    watching: Watching,
     current: Arc<ArcSwap<Roster>>,
     stopped: Arc<AtomicBool>,
 }
@@ -123,21 +192,12 @@ impl Worker {
                 return;
             }
             settle(changes);
-            let was_watched = std::mem::replace(&mut all_watched, self.watch_again());
+            let was_watched = std::mem::replace(&mut all_watched, self.watching.again());
             // While a folder is missing there is nothing new to say until it is back.
             if woken.is_ok() || all_watched != was_watched {
                 on_reload(self.reload());
             }
         }
-    }
-
-    /// A folder that was deleted and made again has lost its watch. Watching twice changes nothing.
-    fn watch_again(&mut self) -> bool {
-        let mut all = true;
-        for dir in &self.dirs {
-            all &= dir.exists() && self.watcher.watch(dir, RecursiveMode::Recursive).is_ok();
-        }
-        all
     }
 
     fn reload(&self) -> Reload {

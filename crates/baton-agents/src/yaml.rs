@@ -12,6 +12,8 @@ use crate::source::Span;
 
 pub const MAX_NODES: usize = 10_000;
 pub const MAX_DEPTH: usize = 48;
+/// All text together, counting what aliases repeat: far above any head, whose own text is shorter.
+pub const MAX_TEXT_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
@@ -52,6 +54,7 @@ pub enum FailureKind {
     Syntax(String),
     TooDeep,
     TooManyNodes,
+    TooMuchText,
     KeyIsNotText,
     SeveralDocuments,
 }
@@ -126,10 +129,41 @@ impl Scalar {
         }
     }
 
+    /// A number of the YAML core schema. Infinity and not-a-number are none: nothing here can mean them.
     pub fn as_number(&self) -> Option<serde_json::Number> {
-        let looks_numeric = self.plain && self.text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-        looks_numeric.then(|| serde_json::from_str(&self.text).ok()).flatten()
+        if !self.plain {
+            return None;
+        }
+        let text = self.text.as_str();
+        if let Some(hex) = text.strip_prefix("0x") {
+            return whole(hex, 16);
+        }
+        if let Some(octal) = text.strip_prefix("0o") {
+            return whole(octal, 8);
+        }
+        let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let digits = unsigned.strip_prefix('.').unwrap_or(unsigned);
+        let looks_numeric = digits.starts_with(|c: char| c.is_ascii_digit())
+            && digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
+        if !looks_numeric {
+            return None;
+        }
+        if unsigned.bytes().all(|b| b.is_ascii_digit()) {
+            let integer = text.strip_prefix('+').unwrap_or(text);
+            let read =
+                integer.parse::<u64>().map(Into::into).or_else(|_| integer.parse::<i64>().map(Into::into));
+            if let Ok(number) = read {
+                return Some(number);
+            }
+        }
+        text.parse().ok().and_then(serde_json::Number::from_f64)
     }
+}
+
+fn whole(digits: &str, radix: u32) -> Option<serde_json::Number> {
+    // A sign is fine for the parser and not in YAML.
+    let all_digits = digits.chars().all(|c| c.is_digit(radix));
+    u64::from_str_radix(digits, radix).ok().filter(|_| all_digits).map(Into::into)
 }
 
 /// Reads one document. Spans are byte offsets into `text`, plus `offset`.
@@ -152,9 +186,37 @@ pub fn parse(text: &str, offset: usize) -> Result<Option<Node>, Failure> {
 struct Builder {
     bytes: ByteOffsets,
     open: Vec<Open>,
-    anchors: HashMap<usize, Node>,
-    nodes: usize,
+    anchors: HashMap<usize, (Node, Size)>,
+    total: Size,
     root: Option<Node>,
+}
+
+/// What a node costs to keep or to copy.
+#[derive(Debug, Clone, Copy, Default)]
+struct Size {
+    nodes: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn of(node: &Node) -> Self {
+        match &node.value {
+            Value::Scalar(scalar) => Self::of_text(&scalar.text),
+            Value::List(items) => items.iter().map(Self::of).fold(Self::of_text(""), Self::plus),
+            Value::Map(entries) => {
+                let entries = entries.iter().map(|e| Self::of_text(&e.key).plus(Self::of(&e.value)));
+                entries.fold(Self::of_text(""), Self::plus)
+            }
+        }
+    }
+
+    fn of_text(text: &str) -> Self {
+        Self { nodes: 1, bytes: text.len() }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { nodes: self.nodes + other.nodes, bytes: self.bytes + other.bytes }
+    }
 }
 
 struct Open {
@@ -175,14 +237,15 @@ impl Builder {
             Event::MappingStart(anchor, _) => self.open(Value::Map(Vec::new()), span, anchor),
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
             Event::Alias(anchor) => {
-                // Only finished nodes are anchors, so an alias can never contain itself. Copies count
-                // against the limit, which defuses bombs made of aliases.
-                let Some(node) = self.anchors.get(&anchor).cloned() else {
+                // Only finished nodes are anchors, so an alias can never contain itself. A copy is counted before
+                // it is made, which defuses bombs made of aliases.
+                let Some((_, size)) = self.anchors.get(&anchor) else {
                     let text = "an alias refers to the node it stands in".to_owned();
                     return Err(Failure { kind: FailureKind::Syntax(text), span });
                 };
-                self.count(copies(&node), span)?;
-                self.place(Node { span, value: node.value }, 0)
+                self.count(*size, span)?;
+                let value = self.anchors[&anchor].0.value.clone();
+                self.insert(Node { span, value })
             }
             Event::DocumentStart(_) if self.root.is_some() => {
                 Err(Failure { kind: FailureKind::SeveralDocuments, span })
@@ -213,11 +276,20 @@ impl Builder {
         self.place(node, anchor)
     }
 
+    /// Takes a node that was read, with the children it already has.
     fn place(&mut self, node: Node, anchor: usize) -> Result<(), Failure> {
-        self.count(1, node.span)?;
+        let own = node.scalar().map_or("", |scalar| &scalar.text);
+        self.count(Size::of_text(own), node.span)?;
         if anchor != 0 {
-            self.anchors.insert(anchor, node.clone());
+            // What aliases may copy is kept as a copy itself.
+            let size = Size::of(&node);
+            self.count(size, node.span)?;
+            self.anchors.insert(anchor, (node.clone(), size));
         }
+        self.insert(node)
+    }
+
+    fn insert(&mut self, node: Node) -> Result<(), Failure> {
         let Some(parent) = self.open.last_mut() else {
             self.root = Some(node);
             return Ok(());
@@ -236,12 +308,14 @@ impl Builder {
         Ok(())
     }
 
-    fn count(&mut self, nodes: usize, span: Span) -> Result<(), Failure> {
-        self.nodes += nodes;
-        if self.nodes > MAX_NODES {
-            return Err(Failure { kind: FailureKind::TooManyNodes, span });
-        }
-        Ok(())
+    fn count(&mut self, size: Size, span: Span) -> Result<(), Failure> {
+        self.total = self.total.plus(size);
+        let kind = match self.total {
+            Size { nodes, .. } if nodes > MAX_NODES => FailureKind::TooManyNodes,
+            Size { bytes, .. } if bytes > MAX_TEXT_BYTES => FailureKind::TooMuchText,
+            _ => return Ok(()),
+        };
+        Err(Failure { kind, span })
     }
 
     fn syntax(&self, error: &ScanError) -> Failure {
@@ -253,15 +327,6 @@ impl Builder {
             info => FailureKind::Syntax(info.to_owned()),
         };
         Failure { kind, span }
-    }
-}
-
-/// How many nodes an alias to this one adds.
-fn copies(node: &Node) -> usize {
-    match &node.value {
-        Value::Scalar(_) => 1,
-        Value::List(items) => 1 + items.iter().map(copies).sum::<usize>(),
-        Value::Map(entries) => 1 + entries.iter().map(|entry| copies(&entry.value)).sum::<usize>(),
     }
 }
 
@@ -316,11 +381,37 @@ mod tests {
 
     #[test]
     fn scalars_mean_what_they_look_like() {
-        let json = root("a: 1\nb: '1'\nc: true\nd: ~\ne: off\nf: 1.5\ng: -3\nh: 0x1f\n").to_json();
+        let json = root("a: 1\nb: '1'\nc: true\nd: ~\ne: off\nf: 1.5\ng: -3\n").to_json();
         assert_eq!(
             json,
-            serde_json::json!({"a": 1, "b": "1", "c": true, "d": null, "e": "off", "f": 1.5, "g": -3, "h": "0x1f"})
+            serde_json::json!({"a": 1, "b": "1", "c": true, "d": null, "e": "off", "f": 1.5, "g": -3})
         );
+    }
+
+    #[test]
+    fn numbers_of_the_core_schema() {
+        let number = |text: &str| Scalar { text: text.into(), plain: true }.as_number();
+        for (text, expected) in [
+            ("0x1F", 31.into()),
+            ("0o17", 15.into()),
+            ("+1", 1.into()),
+            ("007", 7.into()),
+            ("-3", (-3).into()),
+            ("18446744073709551615", u64::MAX.into()),
+            (".5", serde_json::Number::from_f64(0.5).unwrap()),
+            ("-.5", serde_json::Number::from_f64(-0.5).unwrap()),
+            ("1e3", serde_json::Number::from_f64(1000.0).unwrap()),
+            ("5.", serde_json::Number::from_f64(5.0).unwrap()),
+        ] {
+            assert_eq!(number(text), Some(expected), "{text}");
+        }
+        let not_numbers = [
+            ".inf", "-.inf", ".nan", "inf", "nan", "1e999", "0x", "0x+1", "0xg", "0o8", "1.2.3", "1-2", "+",
+            ".", "",
+        ];
+        for text in not_numbers {
+            assert_eq!(number(text), None, "{text}");
+        }
     }
 
     #[test]
@@ -333,6 +424,21 @@ mod tests {
             bomb += &format!("a{level}: &a{level} [{previous}]\n");
         }
         assert_eq!(failure(&bomb), FailureKind::TooManyNodes);
+    }
+
+    #[test]
+    fn copies_are_counted_by_nodes_and_by_bytes() {
+        let aliases =
+            |count: usize| format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(45_000), "*a,".repeat(count));
+        assert!(parse(&aliases(20), 0).is_ok());
+        assert_eq!(failure(&aliases(40)), FailureKind::TooMuchText);
+        // Every anchor around a list copies the list, also without any alias to it.
+        let items = "x,".repeat(1_000);
+        let anchors: String = (0..40).map(|level| format!("&b{level} [")).collect();
+        assert_eq!(failure(&format!("{anchors}{items}{}", "]".repeat(40))), FailureKind::TooManyNodes);
+        let keys: String = (0..40).map(|at| format!("{}{at}: x\n", "k".repeat(900))).collect();
+        let maps = format!("a: &a\n  {}\nb: [{}]\n", keys.replace('\n', "\n  "), "*a,".repeat(30));
+        assert_eq!(failure(&maps), FailureKind::TooMuchText, "keys are text too");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! One thing that happened in a thread. The engine writes events; every door (SSE, WebSocket, A2A, CLI)
 //! reads the same ones and projects them into its own vocabulary.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,8 +21,9 @@ pub struct Event {
     pub run_id: RunId,
     pub at: Timestamp,
     pub agent: AgentName,
-    /// Where in the run's tree: `["assistant", "advisor:legal", "turn:2", "tool:1"]`.
-    pub path: Vec<String>,
+    /// Where in the run's tree: `assistant/advisor:legal/turn:2/tool:1`. Shared, because a stream has many events of one
+    /// place.
+    pub path: Arc<str>,
     pub visibility: Visibility,
     #[serde(flatten)]
     pub kind: EventKind,
@@ -33,10 +36,14 @@ pub enum EventKind {
     RunFinished {
         outcome: Outcome,
         usage: Usage,
+        /// The limit that was met, when the answer is a closing one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<String>,
     },
     RunFailed {
         code: String,
         message: String,
+        usage: Usage,
     },
     SessionStarted {
         session_id: SessionId,
@@ -139,7 +146,7 @@ mod tests {
             run_id: RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap(),
             at: "2026-01-02T03:04:05Z".parse().unwrap(),
             agent: AgentName::parse("assistant").unwrap(),
-            path: vec!["assistant".into(), "turn:1".into()],
+            path: "assistant/turn:1".into(),
             visibility: Visibility::User,
             kind: EventKind::Status { text: "Researching…".into() },
         };

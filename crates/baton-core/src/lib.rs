@@ -6,7 +6,9 @@
 //! - [`agent`]: an agent as its file defines it, every key with a meaning instead of a string.
 //! - [`message`]: what people and agents say to each other.
 //! - [`event`]: one thing that happened in a thread.
-//! - [`usage`], [`money`]: what a call consumed and what that cost.
+//! - [`chat`]: a session's conversation as a model sees it.
+//! - [`model`], [`tool`]: the seams to language models and tools. Adapters implement them, the engine calls them.
+//! - [`usage`], [`money`], [`ledger`]: what a call consumed, what that cost, and the row that says so.
 //! - [`permission`]: what a caller may do.
 //! - [`duration`]: durations as people write them (`500ms`, `30s`, `5m`).
 //!
@@ -23,23 +25,31 @@
 //! passes it in.
 
 pub mod agent;
+pub mod chat;
 pub mod choice;
 pub mod duration;
 pub mod event;
 pub mod id;
+pub mod ledger;
 pub mod message;
+pub mod model;
 pub mod money;
 pub mod permission;
 
+pub mod tool;
 pub mod usage;
 
 pub use agent::Agent;
+pub use chat::{ChatMessage, Reply, ToolCall, ToolResult};
 pub use duration::HumanDuration;
 pub use event::{Event, EventKind};
 pub use id::{
     AgentName, HandoffId, InvalidId, MessageId, RunId, SessionId, TenantId, ThreadId, ToolCallId, UserId,
 };
+pub use ledger::LedgerRow;
 pub use message::{Message, Part, Role, Visibility};
+pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelRequest};
 pub use money::Usd;
 pub use permission::Permission;
-pub use usage::Usage;
+pub use tool::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};
+pub use usage::{Tokens, Usage};

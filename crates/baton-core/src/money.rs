@@ -57,12 +57,35 @@ impl FromStr for Usd {
 
 impl TryFrom<serde_json::Number> for Usd {
     type Error = InvalidUsd;
+
+    /// What was written as JSON. It may be negative, as a correction is; what people write may not.
     fn try_from(number: serde_json::Number) -> Result<Self, InvalidUsd> {
-        number.to_string().parse()
+        // Where JSON writes `5e-6`, printing a float gives `0.000005`.
+        let text = match number.as_f64() {
+            Some(float) if number.is_f64() => float.to_string(),
+            _ => number.to_string(),
+        };
+        let (sign, amount) = text.strip_prefix('-').map_or((1, text.as_str()), |amount| (-1, amount));
+        match (amount.parse::<Self>(), number.as_f64()) {
+            (Ok(usd), _) => Ok(Self::from_nanos(sign * usd.nanos)),
+            // A float that large has no ninth decimal; the nearest amount is all that it says.
+            (Err(_), Some(float)) if float.abs() >= EXACT_BELOW => Ok(Self::nearest(float)),
+            (Err(_), _) => Err(InvalidUsd(number.to_string())),
+        }
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "JSON has only floats; amounts below $9 million are exact")]
+/// Dollars up to which a float tells every billionth from the next.
+const EXACT_BELOW: f64 = 8_388_608.0;
+
+impl Usd {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the cast saturates")]
+    fn nearest(dollars: f64) -> Self {
+        Self::from_nanos((dollars * NANOS as f64).round() as i64)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "JSON has only floats; amounts below $8 million are exact")]
 impl From<Usd> for f64 {
     fn from(usd: Usd) -> Self {
         usd.nanos as Self / NANOS as Self
@@ -71,16 +94,19 @@ impl From<Usd> for f64 {
 
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, fraction) = (self.nanos / NANOS, (self.nanos % NANOS).abs());
-        let fraction = format!("{fraction:09}");
+        let (nanos, unit) = (self.nanos.unsigned_abs(), NANOS.unsigned_abs());
+        let sign = if self.nanos < 0 { "-" } else { "" };
+        let fraction = format!("{:09}", nanos % unit);
         let shown = fraction.trim_end_matches('0');
-        write!(f, "${whole}.{shown:0<2}")
+        write!(f, "{sign}${}.{shown:0<2}", nanos / unit)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Usd;
+    use proptest::prelude::*;
+
+    use super::{EXACT_BELOW, NANOS, Usd};
 
     #[test]
     fn amounts_are_exact() {
@@ -98,5 +124,39 @@ mod tests {
     fn json_round_trip() {
         let usd: Usd = serde_json::from_str("0.015").unwrap();
         assert_eq!(serde_json::to_string(&usd).unwrap(), "0.015");
+        for nanos in [5_000, 1, -1, 0, i64::MAX, i64::MIN] {
+            let json = serde_json::to_string(&Usd::from_nanos(nanos)).unwrap();
+            assert_eq!(serde_json::from_str::<Usd>(&json).unwrap().nanos(), nanos, "{json}");
+        }
+        for bad in ["0.1234567891", "1e-10", "\"1\""] {
+            assert!(serde_json::from_str::<Usd>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_negative_amount_shows_its_sign() {
+        assert_eq!(Usd::from_nanos(-500_000_000).to_string(), "-$0.50");
+        assert_eq!(Usd::from_nanos(-1_500_000_000).to_string(), "-$1.50");
+        assert_eq!(Usd::from_nanos(i64::MIN).to_string(), "-$9223372036.854775808");
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number")]
+    const EXACT_NANOS: i64 = EXACT_BELOW as i64 * NANOS;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(nanos in -EXACT_NANOS..EXACT_NANOS, small in -1_000_000_000_i64..1_000_000_000) {
+            for nanos in [nanos, small] {
+                let json = serde_json::to_string(&Usd::from_nanos(nanos)).unwrap();
+                prop_assert_eq!(serde_json::from_str::<Usd>(&json).unwrap().nanos(), nanos, "{}", json);
+            }
+        }
+
+        #[test]
+        fn any_amount_can_be_read_again(nanos: i64) {
+            let json = serde_json::to_string(&Usd::from_nanos(nanos)).unwrap();
+            let read = serde_json::from_str::<Usd>(&json).unwrap().nanos();
+            prop_assert!(read.abs_diff(nanos) <= 2_000, "{} {}", json, read);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What model calls consume.
+//! What model calls consume, and what that costs.
 
 use std::ops::AddAssign;
 
@@ -7,14 +7,44 @@ use serde::{Deserialize, Serialize};
 use crate::money::Usd;
 
 /// Tokens of one call or of a sum of calls. `cached_tokens` is part of `input_tokens` and
-/// `reasoning_tokens` is part of `output_tokens`, as providers report them.
+/// `reasoning_tokens` is part of `output_tokens`, as most providers report them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
+pub struct Tokens {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub cached_tokens: u64,
     pub reasoning_tokens: u64,
+}
+
+impl Tokens {
+    pub fn total(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+}
+
+/// Saturates: the numbers come from a wire and need not be true.
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
+    }
+}
+
+/// Tokens and money together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    #[serde(flatten)]
+    pub tokens: Tokens,
     pub cost: Cost,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.tokens += other.tokens;
+        self.cost += other.cost;
+    }
 }
 
 /// What it cost. A call whose model has no known price makes the whole sum unknown, never cheaper.
@@ -24,6 +54,14 @@ pub enum Cost {
     Known(Usd),
     /// The part that is known.
     Unknown(Usd),
+}
+
+impl Cost {
+    pub fn known_part(self) -> Usd {
+        match self {
+            Self::Known(usd) | Self::Unknown(usd) => usd,
+        }
+    }
 }
 
 impl Default for Cost {
@@ -43,13 +81,31 @@ impl AddAssign for Cost {
     }
 }
 
-impl AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cached_tokens += other.cached_tokens;
-        self.reasoning_tokens += other.reasoning_tokens;
-        self.cost += other.cost;
+/// Dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Price {
+    pub input: Usd,
+    pub cached_input: Usd,
+    pub output: Usd,
+}
+
+impl Price {
+    /// Nothing to pay: models that run on one's own machine.
+    pub const FREE: Self =
+        Self { input: Usd::from_nanos(0), cached_input: Usd::from_nanos(0), output: Usd::from_nanos(0) };
+
+    /// What these tokens cost, rounded up to a billionth of a dollar.
+    pub fn of(&self, tokens: Tokens) -> Usd {
+        let cached = tokens.cached_tokens.min(tokens.input_tokens);
+        let parts = [
+            (tokens.input_tokens - cached, self.input),
+            (cached, self.cached_input),
+            (tokens.output_tokens, self.output),
+        ];
+        let millionths: i128 =
+            parts.iter().map(|(count, price)| i128::from(*count) * i128::from(price.nanos())).sum();
+        let nanos = (millionths + 999_999) / 1_000_000;
+        Usd::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
     }
 }
 
@@ -63,5 +119,16 @@ mod tests {
         total += Cost::Unknown(Usd::from_nanos(1));
         total += Cost::Known(Usd::from_nanos(2));
         assert_eq!(total, Cost::Unknown(Usd::from_nanos(8)));
+    }
+
+    #[test]
+    fn prices_are_exact() {
+        let usd = |text: &str| text.parse::<Usd>().unwrap();
+        let price = Price { input: usd("0.25"), cached_input: usd("0.025"), output: usd("2") };
+        let tokens =
+            Tokens { input_tokens: 1_000, cached_tokens: 400, output_tokens: 10, reasoning_tokens: 5 };
+        assert_eq!(price.of(tokens), usd("0.00018"));
+        assert_eq!(price.of(Tokens { input_tokens: u64::MAX, ..tokens }), Usd::from_nanos(i64::MAX));
+        assert_eq!(Price::FREE.of(tokens), Usd::default());
     }
 }

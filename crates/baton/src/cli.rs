@@ -1,5 +1,6 @@
 //! The command line: arguments in, exit code out.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -42,6 +43,8 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Ask an agent and stream its answer to stdout
+    Run(commands::run::Args),
     /// Check agent files and print every problem with its place and a way out
     Validate(commands::validate::Args),
     /// Print who may call, consult, route, hand off to whom, and who owns the answer
@@ -59,6 +62,7 @@ impl Cli {
     pub fn run(self) -> Exit {
         self.common.color.apply();
         let result = match self.command {
+            Command::Run(args) => commands::run::run(&self.common, &args),
             Command::Validate(args) => commands::validate::run(&self.common, &args),
             Command::Graph(args) => commands::graph::run(&self.common, &args),
             Command::Agents(command) => commands::agents::run(&self.common, &command),
@@ -67,7 +71,7 @@ impl Cli {
         };
         result.unwrap_or_else(|error| {
             let style = anstyle::AnsiColor::Red.on_default().bold();
-            anstream::eprintln!("{style}error:{style:#} {error:#}");
+            let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {error:#}");
             if error.is::<crate::config::ConfigError>() { Exit::Invalid } else { Exit::Failed }
         })
     }

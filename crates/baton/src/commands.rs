@@ -4,6 +4,7 @@ pub mod agents;
 pub mod completions;
 pub mod graph;
 pub mod init;
+pub mod run;
 pub mod validate;
 
 use std::io::{ErrorKind, Write as _};

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 pub use sections::{
     Agents, ApprovalLevel, Approvals, Auth, AuthMode, Bus, Feature, Handoff, Limits, McpServers, Models,
-    Orchestration, Provider, SearchDocs, Server, Store, Tools,
+    Orchestration, Provider, SearchDocs, Server, Shell, Store, Tools, WebFetch,
 };
 
 pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
@@ -87,13 +87,31 @@ impl Config {
 
     /// The nearest `baton.toml` in `start` or above it, written as a person in the current folder would.
     pub fn find(start: &Path) -> Option<PathBuf> {
-        let here = std::env::current_dir().unwrap_or_default();
-        let above_here =
-            (1..here.ancestors().count()).map(|levels| [".."].repeat(levels).iter().collect::<PathBuf>());
-        let beyond = above_here.take_while(|_| start.is_relative());
-        let folders = start.ancestors().map(Path::to_owned).chain(beyond);
-        folders.map(|dir| dir.join(FILE_NAME)).find(|path| path.is_file())
+        upwards(start).map(|dir| dir.join(FILE_NAME)).find(|path| path.is_file())
     }
+}
+
+/// A folder and all above it, written as a person in the current folder would.
+pub(crate) fn upwards(start: &Path) -> impl Iterator<Item = PathBuf> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let above_here =
+        (1..here.ancestors().count()).map(|levels| [".."].repeat(levels).iter().collect::<PathBuf>());
+    let beyond = above_here.take_while(|_| start.is_relative());
+    start.ancestors().map(Path::to_owned).chain(beyond)
+}
+
+/// Where `main` of `[agents]` stands in a `baton.toml`, if it says `expected` there.
+pub(crate) fn position_of_main(text: &str, expected: &str) -> Option<std::ops::Range<usize>> {
+    #[derive(Deserialize)]
+    struct File {
+        agents: Section,
+    }
+    #[derive(Deserialize)]
+    struct Section {
+        main: toml::Spanned<String>,
+    }
+    let main = toml::from_str::<File>(text).ok()?.agents.main;
+    (main.get_ref() == expected).then(|| main.span())
 }
 
 #[cfg(test)]
@@ -181,6 +199,15 @@ max_concurrent_runs = 1000
         let mcp = parse("[mcp.servers.x]\nargs = []\n", &[]).unwrap_err().to_string();
         assert!(mcp.contains("`command` or `url`"), "{mcp}");
         assert!(parse("[handoff]\nstate_retention = \"long\"\n", &[]).is_err());
+    }
+
+    #[test]
+    fn main_is_found_where_it_stands() {
+        let text = "# main = \"a\"\n[models]\ndefault = \"a\"\n[agents]\ndirs = [\"a\"]\nmain = 'a'\n";
+        let at = position_of_main(text, "a").unwrap();
+        assert_eq!((at.start, &text[at]), (text.rfind('\'').unwrap() - 2, "'a'"));
+        assert_eq!(position_of_main(text, "b"), None);
+        assert_eq!(position_of_main("agents = {main = \"x\"}", "x"), Some(17..20));
     }
 
     #[test]

@@ -11,6 +11,12 @@ pub enum Exit {
     Usage = 2,
     /// The configuration or an agent file is invalid.
     Invalid = 3,
+    /// A key is missing or not accepted.
+    Forbidden = 4,
+    /// There is an answer, but a limit of turns, money or time was met before it was complete.
+    Limit = 6,
+    /// Ctrl-C.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {

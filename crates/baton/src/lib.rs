@@ -4,8 +4,10 @@
 //!
 //! - [`config`]: `baton.toml`, the environment, and the defaults under both.
 //! - [`project`]: a folder with agents and its configuration, ready to be loaded.
-//! - [`cli`]: the command line; one file per command in [`commands`].
+//! - [`wiring`]: the engine with its models and tools, as the configuration says.
+//! - [`cli`]: the command line; one file per command in [`commands`]. [`report`] and [`progress`] are what people see.
 //! - [`exit`]: what a command's exit code means.
+//! - [`testing`]: a scripted model, to test agents without a provider.
 //!
 //! A program that wants only the agents of a project:
 //!
@@ -26,8 +28,12 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod exit;
+pub mod progress;
 pub mod project;
 pub mod report;
+pub mod testing;
+pub mod wiring;
 
 pub use baton_agents as agents;
 pub use baton_core as core;
+pub use baton_engine as engine;

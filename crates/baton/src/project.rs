@@ -1,12 +1,13 @@
 //! A folder with agents and its configuration.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use baton_agents::{Draft, Known};
+use baton_agents::{Draft, Known, Problem, Rule, Source, Span, files, secrets};
 use baton_core::AgentName;
 
-use crate::config::{Config, ConfigError, FILE_NAME};
+use crate::config::{Config, ConfigError, FILE_NAME, upwards};
 
 /// Where agents are loaded from and what they may refer to.
 #[derive(Debug)]
@@ -31,6 +32,28 @@ impl Project {
         Ok(Self { root, file, config, dirs })
     }
 
+    /// The project that one file or folder is checked within. Inside the agent folders of a `baton.toml` that is the
+    /// project; elsewhere a folder is a set of agents of its own, and a file belongs to the folder around it.
+    pub fn around(path: &Path, config_file: Option<&Path>) -> Result<Self, ConfigError> {
+        let is_file = path.is_file();
+        let folder = if is_file { path.parent().unwrap_or(Path::new("")) } else { path };
+        let mut project = Self::open(folder, config_file, &[])?;
+        if project.file.is_none() {
+            project.root = PathBuf::new();
+        }
+        let is_configured = project.file.is_some() && project.dirs.iter().any(|dir| is_inside(path, dir));
+        if !is_configured {
+            let names = project.config.agents.dirs.iter().filter_map(|dir| dir.file_name());
+            let names: Vec<&OsStr> = names.collect();
+            project.dirs = vec![if is_file { roster_around(folder, &names) } else { path.to_owned() }];
+        }
+        let is_agent = |name: &OsStr| files::is_agent_file(&name.to_string_lossy().to_lowercase());
+        if is_file && !path.file_name().is_some_and(is_agent) {
+            project.dirs.push(path.to_owned());
+        }
+        Ok(project)
+    }
+
     /// Reads all agents, good or bad.
     pub fn draft(&self) -> Draft {
         Draft::read(&self.dirs, &self.known())
@@ -42,8 +65,21 @@ impl Project {
         known.model_aliases.extend(self.config.models.aliases.keys().cloned());
         known.providers.extend(self.config.models.providers.keys().cloned());
         known.mcp_servers = self.config.mcp.servers.keys().cloned().collect();
-        known.mcp_servers.extend(mcp_json_servers(&self.root.join(".mcp.json")));
+        known.mcp_servers.extend(self.mcp_json().unwrap_or_default());
         known
+    }
+
+    /// Names of the servers in `.mcp.json`; a missing file has none.
+    pub fn mcp_json(&self) -> Result<BTreeSet<String>, Box<Problem>> {
+        let path = self.root.join(".mcp.json");
+        if !path.is_file() {
+            return Ok(BTreeSet::new());
+        }
+        let source = files::read(&path)?;
+        match baton_mcp::config::parse(&path, &source.text) {
+            Ok(servers) => Ok(servers.into_keys().collect()),
+            Err(error) => Err(Box::new(invalid_mcp(&source, &error.to_string()))),
+        }
     }
 
     /// The configured main agent, if the draft has it.
@@ -57,14 +93,45 @@ fn join(root: &Path, dir: &Path) -> PathBuf {
     if root == Path::new("") || root == Path::new(".") { dir.to_owned() } else { root.join(dir) }
 }
 
-/// Names of the servers in a `.mcp.json`. A missing or broken file knows none; starting a server reports why.
-fn mcp_json_servers(path: &Path) -> BTreeSet<String> {
-    let json = std::fs::read_to_string(path)
-        .ok()
-        .and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
-    let servers =
-        json.as_ref().and_then(|json| json.get("mcpServers")).and_then(serde_json::Value::as_object);
-    servers.map(|servers| servers.keys().cloned().collect()).unwrap_or_default()
+/// The file holds secrets of servers, so neither its lines nor values in the message are repeated.
+fn invalid_mcp(source: &std::sync::Arc<Source>, error: &str) -> Problem {
+    let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
+    let bom = source.text.len() - text.len();
+    let at = serde_json::from_str::<serde::de::IgnoredAny>(text).err().map_or(0, |error| {
+        let line_start = source.line_start(error.line());
+        // Columns of the parser count bytes, from 1, and the first line starts behind the mark.
+        let bom = if error.line() == 1 { bom } else { 0 };
+        line_start + bom + error.column().saturating_sub(1)
+    });
+    let location = secrets::masked_lines(source).locate(Span::new(at, at));
+    let quoted = error.split('"').step_by(2).collect::<Vec<_>>().join("\"…\"");
+    Problem::new(Rule::InvalidMcp, location, quoted, "correct it; until then none of its servers is known")
+}
+
+/// The topmost folder around a file that is called as agent folders are, or else the folder itself. Looking up ends
+/// with the repository.
+fn roster_around(folder: &Path, names: &[&OsStr]) -> PathBuf {
+    let mut found = None;
+    for candidate in upwards(folder) {
+        let Ok(real) = (if candidate == Path::new("") { Path::new(".") } else { &candidate }).canonicalize()
+        else {
+            break;
+        };
+        if real.file_name().is_some_and(|name| names.contains(&name)) {
+            found = Some(candidate);
+        }
+        if real.join(".git").exists() {
+            break;
+        }
+    }
+    found.unwrap_or_else(|| folder.to_owned())
+}
+
+pub fn is_inside(path: &Path, folder: &Path) -> bool {
+    match (path.canonicalize(), folder.canonicalize()) {
+        (Ok(path), Ok(folder)) => path.starts_with(folder),
+        _ => false,
+    }
 }
 
 /// Folders below `path` that are projects of their own because they hold a `baton.toml`.

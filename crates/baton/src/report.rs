@@ -3,9 +3,26 @@
 pub mod sarif;
 pub mod text;
 
+use std::io::Write as _;
+
 use baton_agents::{Problem, Severity};
 use serde::Serialize;
 use serde::ser::SerializeStruct;
+
+/// Text of a file as a terminal may get it: control characters are shown, not obeyed. Lines stay lines.
+pub fn visible(text: &str) -> String {
+    let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(is_control) {
+        return text.to_owned();
+    }
+    let shown = |c: char| if is_control(c) { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
+}
+
+/// Writes beside the result. Whoever cannot read it misses nothing that the exit code does not say.
+pub fn tell(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
 
 /// Everything a validation found.
 #[derive(Debug, Default)]

@@ -7,8 +7,9 @@ use super::Decoder;
 use super::section::Head;
 use super::settings::ForeignLimits;
 use crate::known::Known;
+use crate::names::shortened;
 use crate::problem::{Problem, Rule, Severity};
-use crate::yaml::{Node, Value};
+use crate::yaml::{Entry, Node, Value};
 
 /// What other tools' keys say, for the parts of an agent they belong to.
 #[derive(Debug, Default)]
@@ -69,34 +70,58 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// opencode's `permission: {edit: ask, bash: {"git *": allow, "*": deny}}`. Patterns inside a tool are
-    /// finer than Baton's: such a tool is denied if every pattern is, and asks otherwise.
+    /// opencode's `permission: {edit: ask, bash: {"git *": allow, "*": deny}}`, or one answer for all tools. Patterns
+    /// inside a tool are finer than Baton's: such a tool is denied if every pattern is, and asks otherwise.
     fn permission_map(&mut self, node: &'a Node, approvals: &mut Approvals) {
-        let Value::Map(entries) = &node.value else {
-            self.wrong_type(node, "a map of tools to `allow`, `ask` or `deny`");
-            return;
-        };
-        for entry in entries {
-            let ForeignTool::Same(name) = tool(&entry.key, self.known) else {
-                let message = format!("the permission `{}` has no counterpart in Baton", entry.key);
-                self.report(Rule::UnusedKey, entry.key_span, message, "nothing to do");
-                continue;
-            };
-            let Ok(pattern) = ToolPattern::parse(&name) else { continue };
-            let answer = match &entry.value.value {
-                Value::Scalar(scalar) => scalar.text.as_str(),
-                Value::Map(patterns) => {
-                    let denied = |node: &Node| node.scalar().is_some_and(|answer| answer.text == "deny");
-                    if patterns.iter().all(|pattern| denied(&pattern.value)) { "deny" } else { "ask" }
-                }
-                Value::List(_) => "",
-            };
-            match answer {
-                "allow" => approvals.auto.push(pattern),
-                "ask" => approvals.ask.push(pattern),
-                "deny" => approvals.deny.push(pattern),
-                _ => self.wrong_type(&entry.value, "`allow`, `ask` or `deny`"),
+        match &node.value {
+            Value::Scalar(_) => {
+                let all = ToolPattern::parse("*").expect("a glob");
+                self.answer(all, node, approvals);
             }
+            Value::Map(entries) => {
+                for entry in entries {
+                    if let Some(pattern) = self.permitted(entry) {
+                        self.answer(pattern, &entry.value, approvals);
+                    }
+                }
+            }
+            Value::List(_) => self.wrong_type(node, "a map of tools to `allow`, `ask` or `deny`"),
+        }
+    }
+
+    /// The tools that an entry of `permission` is about. Some of its words are about other things.
+    fn permitted(&mut self, entry: &Entry) -> Option<ToolPattern> {
+        let name = match tool(&entry.key, self.known) {
+            ForeignTool::Same(name) => Some(name),
+            ForeignTool::Native => Some(entry.key.clone()),
+            ForeignTool::Unused => None,
+        };
+        let pattern = name.and_then(|name| ToolPattern::parse(&name).ok()).filter(|pattern| {
+            !pattern.is_exact()
+                || pattern.mcp_server().is_some()
+                || self.known.tools.contains(pattern.as_str())
+        });
+        if pattern.is_none() {
+            let message = format!("the permission `{}` has no counterpart in Baton", shortened(&entry.key));
+            self.report(Rule::UnusedKey, entry.key_span, message, "nothing to do");
+        }
+        pattern
+    }
+
+    fn answer(&mut self, pattern: ToolPattern, node: &Node, approvals: &mut Approvals) {
+        let answer = match &node.value {
+            Value::Scalar(scalar) => scalar.text.as_str(),
+            Value::Map(patterns) => {
+                let denied = |node: &Node| node.scalar().is_some_and(|answer| answer.text == "deny");
+                if patterns.iter().all(|pattern| denied(&pattern.value)) { "deny" } else { "ask" }
+            }
+            Value::List(_) => "",
+        };
+        match answer {
+            "allow" => approvals.auto.push(pattern),
+            "ask" => approvals.ask.push(pattern),
+            "deny" => approvals.deny.push(pattern),
+            _ => self.wrong_type(node, "`allow`, `ask` or `deny`"),
         }
     }
 }
@@ -186,6 +211,9 @@ fn mcp_tool(text: &str, known: &Known) -> Option<String> {
         return Some(format!("mcp:{server}/{tool}"));
     }
     let rest = text.strip_prefix("mcp_")?;
+    if rest == "*" {
+        return Some("mcp:*/*".to_owned());
+    }
     // The server's own name may hold underscores; a configured one is recognised whole.
     let configured = known
         .mcp_servers
@@ -225,6 +253,7 @@ mod tests {
             ("mcp__github", "mcp:github/*"),
             ("mcp_my_srv_do_it", "mcp:my_srv/do_it"),
             ("mcp_other_do_it", "mcp:other/do_it"),
+            ("mcp_*", "mcp:*/*"),
             ("search_docs", "native"),
             ("whatever", "native"),
         ] {

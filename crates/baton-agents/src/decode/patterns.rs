@@ -2,34 +2,48 @@
 
 use baton_core::AgentName;
 use baton_core::agent::{
-    Advisor, Advisors, Button, Caching, Collaboration, Delegation, Destination, OnQuorumFail, Quorum, Router,
-    RoutingMode, Team, TerminationMode,
+    Advisor, Advisors, Button, Caching, Collaboration, Delegation, Destination, Kind, OnQuorumFail, Quorum,
+    Router, RoutingMode, Team, TerminationMode,
 };
+use baton_core::choice::snake_case;
 use baton_core::duration::HumanDuration;
 
-use super::Decoder;
 use super::section::Head;
+use super::{Decoder, is_local};
 use crate::graph::EdgeKind;
 use crate::problem::Rule;
 use crate::source::Span;
 use crate::yaml::{Node, Value};
 
 impl<'a> Decoder<'a> {
-    /// `agents:`, plus those a foreign tool list names. A router's `agents` are destinations instead.
+    /// `agents:`, plus those a foreign tool list names. Where `agents` serve as a router's destinations they are not
+    /// callable as well.
     pub(super) fn callable(
         &mut self,
         head: &Head<'a>,
         mut found: Vec<AgentName>,
-        routes: bool,
+        router: Option<&Router>,
     ) -> Vec<AgentName> {
-        let listed = head.get("agents").filter(|_| !routes);
-        found.extend(listed.map(|node| self.agent_list(node, EdgeKind::Call)).unwrap_or_default());
+        let are_destinations = router.is_some() && own_destinations(head).is_none();
+        let Some(listed) = head.get("agents").filter(|_| !are_destinations) else { return found };
+        let is_everyone = |item: &&Node| item.scalar().is_some_and(|scalar| scalar.text == "*");
+        self.everyone = Self::items(listed).iter().find(is_everyone).map(|item| item.span);
+        let named = Self::items(listed).iter().filter(|item| !is_everyone(item));
+        for agent in self.agent_names(named, EdgeKind::Call) {
+            if !found.contains(&agent) {
+                found.push(agent);
+            }
+        }
         found
     }
 
     fn agent_list(&mut self, node: &'a Node, kind: EdgeKind) -> Vec<AgentName> {
+        self.agent_names(Self::items(node).iter(), kind)
+    }
+
+    fn agent_names(&mut self, items: impl Iterator<Item = &'a Node>, kind: EdgeKind) -> Vec<AgentName> {
         let mut agents = Vec::new();
-        for item in Self::items(node) {
+        for item in items {
             let Some(agent) = self.agent_name(item, kind, None) else { continue };
             if agents.contains(&agent) {
                 self.repeated(&agent, item.span);
@@ -266,11 +280,13 @@ impl<'a> Decoder<'a> {
     }
 
     /// `collaborations:` and the body line `**Collaborations**: Name (specialty), …`.
-    pub(super) fn collaborations(&mut self, head: &Head<'a>) -> Vec<Collaboration> {
+    pub(super) fn collaborations(&mut self, head: &Head<'a>, kind: &Kind) -> Vec<Collaboration> {
         let listed = head.get("collaborations").map(Self::items).unwrap_or_default();
         let mut found: Vec<(Collaboration, Span)> =
             listed.iter().filter_map(|item| Some((self.collaboration(item)?, item.span))).collect();
-        found.extend(self.collaborations_in_body());
+        if is_local(kind) {
+            found.extend(self.collaborations_in_body());
+        }
         let mut collaborations: Vec<Collaboration> = Vec::new();
         for (collaboration, span) in found {
             if collaborations.iter().any(|other| other.agent == collaboration.agent) {
@@ -327,4 +343,11 @@ impl<'a> Decoder<'a> {
             send: section.get("send").and_then(|n| self.flag(n)).unwrap_or(false),
         })
     }
+}
+
+/// `destinations` in the map form of `router`.
+fn own_destinations<'a>(head: &Head<'a>) -> Option<&'a Node> {
+    let Value::Map(entries) = &head.get("router")?.value else { return None };
+    let entry = entries.iter().find(|entry| snake_case(&entry.key) == "destinations")?;
+    Some(&entry.value).filter(|node| !node.is_null())
 }

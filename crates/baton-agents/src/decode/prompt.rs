@@ -1,20 +1,30 @@
 //! The body: a template, and possibly a line that names collaborators.
 
+use std::collections::HashSet;
+
 use baton_core::agent::{Collaboration, Kind};
 
-use super::values::TEMPLATES;
+use super::template::{self, Mention, Role, TEMPLATES, is_filter, is_global, is_test};
 use super::{Decoder, is_local};
 use crate::graph::EdgeKind;
+use crate::names::shortened;
 use crate::problem::Rule;
 use crate::source::Span;
 
 /// What a template can see.
 pub const VARIABLES: &[&str] = &["agent", "agents", "now", "tenant", "thread_id", "user", "workflow"];
+/// Tags that read other templates, of which there are none.
+const OTHER_TEMPLATES: &[&str] = &["extends", "from", "import", "include"];
+/// A template with more unknown names than this has one mistake, not many.
+const MAX_REPORTED: usize = 20;
 
 impl Decoder<'_> {
     pub(super) fn prompt(&mut self, kind: &Kind) -> String {
         let body = self.document.body();
-        if body.is_empty() && is_local(kind) {
+        if !is_local(kind) {
+            return body.to_owned();
+        }
+        if body.is_empty() {
             self.problems.push(crate::problem::Problem::new(
                 Rule::MissingKey,
                 self.document.top(),
@@ -24,19 +34,70 @@ impl Decoder<'_> {
         }
         match TEMPLATES.template_from_str(body) {
             Ok(template) => {
-                let is_known = |name: &str| {
-                    VARIABLES.contains(&name) || TEMPLATES.globals().any(|(global, _)| global == name)
-                };
-                let mut unknown: Vec<String> =
-                    template.undeclared_variables(false).into_iter().filter(|name| !is_known(name)).collect();
-                unknown.sort();
-                for name in unknown {
-                    self.unknown_variable(&name);
-                }
+                let mut undeclared = template.undeclared_variables(false);
+                undeclared.retain(|name| !VARIABLES.contains(&name.as_str()) && !is_global(name));
+                self.unknown_names(body, &undeclared);
             }
             Err(error) => self.invalid_template(&error),
         }
         body.to_owned()
+    }
+
+    /// What a template that compiles would stumble over when it runs, each name once.
+    fn unknown_names(&mut self, body: &str, undeclared: &HashSet<String>) {
+        let mut seen = HashSet::new();
+        let wrong = template::mentions(body).into_iter().filter(|Mention { name, role, .. }| {
+            seen.insert((*role, *name))
+                && match role {
+                    Role::Tag => OTHER_TEMPLATES.contains(name),
+                    Role::Filter => !is_filter(name),
+                    Role::Test => !is_test(name),
+                    Role::Call | Role::Variable => undeclared.contains(*name),
+                    Role::Other => false,
+                }
+        });
+        let mut wrong: Vec<Mention<'_>> = wrong.collect();
+        // Errors first, so that none of them is among those left out.
+        wrong.sort_by_key(|mention| mention.role == Role::Variable);
+        for mention in wrong.iter().take(MAX_REPORTED) {
+            self.unknown_name(mention);
+        }
+        if let Some(next) = wrong.get(MAX_REPORTED) {
+            let message =
+                format!("the template uses {} more names that do not exist", wrong.len() - MAX_REPORTED);
+            let span = self.in_body(next);
+            self.report(Rule::UnknownVariable, span, message, "correct the ones above first");
+        }
+    }
+
+    fn unknown_name(&mut self, mention: &Mention<'_>) {
+        let name = shortened(mention.name);
+        let span = self.in_body(mention);
+        let (message, help) = match mention.role {
+            Role::Variable => return self.unknown_variable(mention.name, span),
+            Role::Tag => (
+                format!("a prompt cannot use `{name}`: there are no other templates"),
+                "write the text here, or let the agent read it with a tool",
+            ),
+            Role::Filter => (
+                format!("no filter is called `{name}`"),
+                "use one of minijinja's filters, such as `upper`, `join` or `default`",
+            ),
+            Role::Test => (
+                format!("no test is called `{name}`"),
+                "use one of minijinja's tests, such as `defined` or `string`",
+            ),
+            Role::Call | Role::Other => (
+                format!("no function is called `{name}`"),
+                "functions are `range`, `dict`, `namespace`, `debug` and the macros of this prompt",
+            ),
+        };
+        self.report(Rule::InvalidTemplate, span, message, help);
+    }
+
+    fn in_body(&self, mention: &Mention<'_>) -> Span {
+        let start = self.document.body.start + mention.at;
+        Span::new(start, start + mention.name.len())
     }
 
     fn invalid_template(&mut self, error: &minijinja::Error) {
@@ -58,41 +119,26 @@ impl Decoder<'_> {
         );
     }
 
-    fn unknown_variable(&mut self, name: &str) {
-        let body = self.document.body();
-        // The first place where it is used; the analysis knows only names.
-        let at = body.match_indices(name).map(|(at, _)| at).find(|at| {
-            let opened = body[..*at]
-                .rfind(['{', '}'])
-                .is_some_and(|brace| body[brace..].starts_with('{') || body[brace..].starts_with("{%"));
-            let boundary = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
-            opened
-                && boundary(body[..*at].chars().next_back())
-                && boundary(body[at + name.len()..].chars().next())
-        });
-        let at = self.document.body.start + at.unwrap_or(0);
+    fn unknown_variable(&mut self, name: &str, span: Span) {
         let known = VARIABLES.join("`, `");
         let near = crate::names::nearest(name, VARIABLES.iter().copied(), |_| 2);
         let help = near
             .first()
             .map_or_else(|| format!("templates see `{known}`"), |near| format!("did you mean `{near}`?"));
-        self.report(
-            Rule::UnknownVariable,
-            Span::new(at, at + name.len()),
-            format!("the template uses `{name}`, which does not exist and prints nothing"),
-            help,
-        );
+        let message =
+            format!("the template uses `{}`, which does not exist and prints nothing", shortened(name));
+        self.report(Rule::UnknownVariable, span, message, help);
     }
 
     /// Reads lines like `**Collaborations**: SRE Principal (reliability), Security (review)`, outside of code.
     pub(super) fn collaborations_in_body(&mut self) -> Vec<(Collaboration, Span)> {
         let mut found = Vec::new();
         let mut offset = self.document.body.start;
-        let mut in_code = false;
+        let mut fence = None;
         let text = self.document.source.text.as_str();
         for line in text[self.document.body.range()].split_inclusive('\n') {
-            in_code ^= line.trim_start().starts_with("```");
-            if let Some(list) = collaborations_line(line).filter(|_| !in_code) {
+            fence = fence_after(fence, line);
+            if let Some(list) = collaborations_line(line).filter(|_| fence.is_none()) {
                 let at = offset + line.trim_end_matches(['\n', '\r']).len() - list.len();
                 found.extend(self.collaborators(list, at));
             }
@@ -108,8 +154,10 @@ impl Decoder<'_> {
                 Some((name, rest)) => (name, Some(rest.trim_end().trim_end_matches(['.', ')']).trim())),
                 None => (entry.trim_end().trim_end_matches('.'), None),
             };
-            let leading = name.len() - name.trim_start().len();
-            let name = name.trim().trim_matches(['*', '`']);
+            // Markup around a name is not part of it.
+            let is_around = |c: char| c.is_whitespace() || c == '*' || c == '`';
+            let leading = name.len() - name.trim_start_matches(is_around).len();
+            let name = name.trim_matches(is_around);
             if name.is_empty() {
                 continue;
             }
@@ -120,6 +168,21 @@ impl Decoder<'_> {
             }
         }
         found
+    }
+}
+
+/// The fence of the code block that is open after this line: its sign and how often it stands there. A block ends with
+/// the same sign, at least as often, and nothing else on the line.
+fn fence_after(open: Option<(char, usize)>, line: &str) -> Option<(char, usize)> {
+    let line = line.trim();
+    let sign = line.chars().next().filter(|c| matches!(c, '`' | '~'));
+    let length = sign.map_or(0, |sign| line.len() - line.trim_start_matches(sign).len());
+    match (open, sign) {
+        (None, Some(sign)) if length >= 3 => Some((sign, length)),
+        (Some((opened, least)), Some(sign)) if sign == opened && length >= least && length == line.len() => {
+            None
+        }
+        _ => open,
     }
 }
 
@@ -156,6 +219,17 @@ pub(super) fn split_outside_parentheses(list: &str) -> Vec<(usize, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_ends_with_the_fence_it_began_with() {
+        let open_after = |lines: &str| lines.lines().fold(None, fence_after).is_some();
+        for lines in ["```\nx", "~~~\nx", "````\n```", "~~~\n```", "```\n``` js", "```md"] {
+            assert!(open_after(lines), "{lines:?}");
+        }
+        for lines in ["```\nx\n```", "~~~ x\n~~~~", "``", "````\n```\n````", "x ```"] {
+            assert!(!open_after(lines), "{lines:?}");
+        }
+    }
 
     #[test]
     fn the_collaborations_line() {

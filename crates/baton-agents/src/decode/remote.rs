@@ -6,6 +6,7 @@ use baton_core::choices;
 use super::Decoder;
 use super::section::{Head, Section};
 use crate::problem::{Problem, Rule};
+use crate::secrets::is_short_word;
 use crate::yaml::{Node, Value};
 
 choices! {
@@ -46,7 +47,7 @@ const UNUSED_BY_REMOTE: &[&str] = &[
 ];
 
 impl<'a> Decoder<'a> {
-    pub(super) fn kind(&mut self, head: &Head<'a>) -> Kind {
+    pub(super) fn kind(&mut self, head: &mut Head<'a>) -> Kind {
         if self.choice_at(head, "kind", KindWord::Local) == KindWord::Local {
             for key in ["agent_card_url", "agent_card_json", "auth"] {
                 if let Some(node) = head.get(key) {
@@ -66,6 +67,7 @@ impl<'a> Decoder<'a> {
                 "remove it, or use it in a local agent that calls this one",
             );
         }
+        head.remove(UNUSED_BY_REMOTE);
         let auth = head.get("auth").and_then(|node| self.auth(node));
         Kind::Remote { card: self.card(head), auth }
     }
@@ -124,6 +126,11 @@ impl<'a> Decoder<'a> {
             return None;
         };
         let scheme = section.get("scheme").and_then(Node::scalar).map(|scalar| scalar.text.to_lowercase());
+        // A choice repeats what was written, which must not be a secret.
+        if kind.scalar().is_none_or(|scalar| !is_short_word(&scalar.text)) {
+            self.wrong_type(kind, "`bearer`, `api_key` or `basic`");
+            return None;
+        }
         match self.choice::<AuthType>(kind)? {
             AuthType::Basic => self.basic(&section),
             AuthType::Http if scheme.as_deref() == Some("basic") => self.basic(&section),
@@ -155,7 +162,6 @@ impl<'a> Decoder<'a> {
         match SecretName::parse(&text) {
             Ok(name) => Some(name),
             Err(error) => {
-                self.secrets.push(node.span);
                 let help = format!("put it into an environment variable and write `{key}: $NAME`");
                 self.report(Rule::LiteralSecret, node.span, error.to_string(), help);
                 None

@@ -4,7 +4,7 @@ use baton_core::choice::snake_case;
 
 use super::Decoder;
 use crate::keys::{self, Key};
-use crate::names::nearest;
+use crate::names::{nearest, shortened};
 use crate::problem::{Problem, Rule, Severity};
 use crate::source::Span;
 use crate::yaml::{Entry, Node, Value};
@@ -22,6 +22,11 @@ impl<'a> Head<'a> {
 
     pub(super) fn has(&self, key: &str) -> bool {
         self.find(key).is_some_and(|entry| !entry.value.is_null())
+    }
+
+    /// Leaves out keys that have no effect, so that nothing is said about their values.
+    pub(super) fn remove(&mut self, keys: &[&str]) {
+        self.entries.retain(|(name, _)| !keys.contains(name));
     }
 
     fn find(&self, key: &str) -> Option<&'a Entry> {
@@ -64,7 +69,7 @@ impl<'a> Decoder<'a> {
                 format!("`{}` is called `{to}`", entry.key),
                 format!("write `{to}:` instead"),
             ),
-            None => self.unknown_key(&entry.key, span, keys::own()),
+            None => self.unknown_key(&entry.key, span, &keys::meant()),
         }
     }
 
@@ -96,12 +101,19 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A slip of the pen is an error, because the key was meant to do something.
-    fn unknown_key(&mut self, key: &str, span: Span, candidates: impl Iterator<Item = &'static str>) {
-        let near = nearest(&snake_case(key), candidates, |_| 2);
+    /// A slip of the pen is an error, because the key was meant to do something. Candidates come with what to write.
+    fn unknown_key(
+        &mut self,
+        key: &str,
+        span: Span,
+        candidates: &(impl Iterator<Item = (&'static str, &'static str)> + Clone),
+    ) {
+        let near = nearest(&snake_case(key), candidates.clone().map(|(name, _)| name), |_| 2);
+        let near = near.first().and_then(|near| candidates.clone().find(|(name, _)| name == near));
+        let key = shortened(key);
         let location = self.document.locate(span);
-        let problem = match near.first() {
-            Some(near) => Problem::new(
+        let problem = match near {
+            Some((_, near)) => Problem::new(
                 Rule::UnknownKey,
                 location,
                 format!("unknown key `{key}`; did you mean `{near}`?"),
@@ -151,10 +163,10 @@ impl<'a> Decoder<'a> {
     fn unknown_section_key(&mut self, entry: &Entry, what: &str, keys: &'static [&'static str]) {
         let snake = snake_case(&entry.key);
         if nearest(&snake, keys.iter().copied(), |_| 2).is_empty() {
-            let message = format!("{what} has no key `{}`", entry.key);
+            let message = format!("{what} has no key `{}`", shortened(&entry.key));
             self.report(Rule::UnknownKey, entry.key_span, message, format!("it may have {}", listed(keys)));
         } else {
-            self.unknown_key(&entry.key, entry.key_span, keys.iter().copied());
+            self.unknown_key(&entry.key, entry.key_span, &keys.iter().map(|key| (*key, *key)));
         }
     }
 }

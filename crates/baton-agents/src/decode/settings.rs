@@ -156,15 +156,36 @@ impl<'a> Decoder<'a> {
             self.wrong_type(node, "a JSON Schema as a map");
             return None;
         }
-        if let Err(error) = jsonschema::validator_for(&schema) {
-            let at = node.at_pointer(&error.instance_path().to_string());
+        let errors = schema_errors(&schema);
+        for (pointer, error) in &errors {
+            let at = node.at_pointer(pointer);
             let message = format!("`output_schema` is not a valid JSON Schema: {error}");
             self.report(Rule::InvalidSchema, at.span, message, "correct it; the default draft is 2020-12");
+        }
+        if !errors.is_empty() {
             return None;
         }
         Some(schema)
     }
 }
+
+/// What is wrong with a schema, each with where: all that its own schema says, or else what only shows when it is used.
+fn schema_errors(schema: &serde_json::Value) -> Vec<(String, String)> {
+    let described =
+        |error: &jsonschema::ValidationError<'_>| (error.instance_path().to_string(), error.to_string());
+    let against_its_own: Vec<_> = match jsonschema::meta::validator_for(schema) {
+        Ok(meta) => meta.iter_errors(schema).take(MAX_SCHEMA_ERRORS).map(|error| described(&error)).collect(),
+        Err(error) => vec![described(&error)],
+    };
+    if against_its_own.is_empty() {
+        jsonschema::validator_for(schema).err().map(|error| described(&error)).into_iter().collect()
+    } else {
+        against_its_own
+    }
+}
+
+/// A schema with more errors than this was never one.
+const MAX_SCHEMA_ERRORS: usize = 20;
 
 /// Limits that other tools write at the top level.
 #[derive(Debug, Default)]

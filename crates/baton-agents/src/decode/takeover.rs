@@ -1,13 +1,21 @@
 //! `accepts_handoff` and `workflow`.
 
-use baton_core::agent::{AcceptsHandoff, Slot, State, StateName, Workflow};
+use std::collections::BTreeSet;
+
+use baton_core::agent::{AcceptsHandoff, Slot, State, StateName, ToolPattern, Workflow};
 use baton_core::permission::Permission;
 
 use super::Decoder;
 use super::section::Head;
+use crate::names::{nearest, shortened};
 use crate::problem::{Problem, Rule, Severity};
 use crate::source::Span;
 use crate::yaml::{Node, Value};
+
+/// States that an error names when none is near.
+const MAX_LISTED: usize = 12;
+/// Unknown states for which a near one is looked for.
+const MAX_SUGGESTED: usize = 50;
 
 /// A way from one state to another, as the file states it.
 struct Transition {
@@ -117,19 +125,22 @@ impl<'a> Decoder<'a> {
             );
             self.problems.push(problem.with_severity(Severity::Warning));
         }
+        // A target that cannot be read is reported and left out; the state itself stays.
+        let mut lead = |decoder: &mut Self, target: &'a Node| {
+            let to = decoder.state_name(target)?;
+            transitions.push(Transition { from: name.clone(), to: to.clone(), span: target.span });
+            Some(to)
+        };
         let next = section.get("next").map(Self::items).unwrap_or_default();
-        for target in next.iter().chain(on_failure) {
-            let to = self.state_name(target)?;
-            transitions.push(Transition { from: name.clone(), to, span: target.span });
-        }
-        let named = |node: &Node| node.scalar().map(|scalar| StateName(scalar.text.clone()));
+        let next = next.iter().filter_map(|target| lead(self, target)).collect();
+        let on_failure = on_failure.and_then(|target| lead(self, target));
         let state = State {
             name,
             collect: section.get("collect").map(|n| self.slots(n)).unwrap_or_default(),
             run: section.get("run").and_then(|n| self.workflow_tool(n)),
-            on_failure: on_failure.and_then(named),
+            on_failure,
             confirm: section.get("confirm").and_then(|n| self.text(n, "the question to ask")),
-            next: next.iter().filter_map(named).collect(),
+            next,
         };
         Some((state, span))
     }
@@ -140,6 +151,7 @@ impl<'a> Decoder<'a> {
             && text.len() <= 64
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
         if !is_name {
+            let text = shortened(&text);
             let message = format!("`{text}` is not a state name: lower-case letters, digits, `_` and `-`");
             self.report(Rule::InvalidName, node.span, message, "write for example `gathering_requirements`");
         }
@@ -178,37 +190,46 @@ impl<'a> Decoder<'a> {
     /// A tool that does not exist would stop the person in the middle of the walk: an error, unlike in `tools:`.
     fn workflow_tool(&mut self, node: &Node) -> Option<String> {
         let text = self.text(node, "the name of a tool")?;
-        let server =
-            text.strip_prefix("mcp:").and_then(|rest| rest.split_once('/')).map(|(server, _)| server);
-        match server {
-            Some(server) => {
-                if !self.knows_server(server) {
-                    self.unknown_server(server, node.span);
+        let (rule, message, help) = match ToolPattern::parse(&text) {
+            Err(error) => (Rule::InvalidGlob, error.to_string(), "write the name of one tool".to_owned()),
+            Ok(pattern) if !pattern.is_exact() => {
+                let message = format!("`{text}` means several tools, and a state runs one");
+                (Rule::InvalidGlob, message, "write the name of one tool".to_owned())
+            }
+            Ok(pattern) => match pattern.mcp_server() {
+                Some(server) if self.knows_server(server) => return Some(text),
+                Some(server) => {
+                    let message = format!("no MCP server is called `{server}`");
+                    (Rule::UnknownServer, message, Self::server_help(server))
                 }
-            }
-            None if self.known.tools.contains(&text) => {}
-            None => {
-                let help = self.tool_help(&text);
-                let message = format!("no tool is called `{text}`");
-                let problem = Problem::new(Rule::UnknownTool, self.document.locate(node.span), message, help);
-                self.problems.push(problem.with_severity(Severity::Error));
-                return None;
-            }
-        }
-        Some(text)
+                None if self.known.tools.contains(&text) => return Some(text),
+                None => (
+                    Rule::UnknownTool,
+                    format!("no tool is called `{}`", shortened(&text)),
+                    self.tool_help(&text),
+                ),
+            },
+        };
+        let problem = Problem::new(rule, self.document.locate(node.span), message, help);
+        self.problems.push(problem.with_severity(Severity::Error));
+        None
     }
 
     /// Fills in where each state leads by default, and looks for states that lead nowhere or that none leads to.
     fn link(&mut self, states: &mut [(State, Span)], transitions: &[Transition], list: &Node) {
         let names: Vec<StateName> = states.iter().map(|(state, _)| state.name.clone()).collect();
-        for Transition { from, to, span } in
-            transitions.iter().filter(|transition| !names.contains(&transition.to))
-        {
-            let near = crate::names::nearest(&to.0, names.iter().map(|name| name.0.as_str()), |_| 3);
-            let all = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let shown = names.iter().take(MAX_LISTED).map(|name| format!("`{name}`"));
+        let more = (names.len() > MAX_LISTED).then(|| "…".to_owned());
+        let listed = shown.chain(more).collect::<Vec<_>>().join(", ");
+        let known: BTreeSet<&StateName> = names.iter().collect();
+        let unknown = transitions.iter().filter(|transition| !known.contains(&transition.to));
+        for (nth, Transition { from, to, span }) in unknown.enumerate() {
+            // Comparing each with each takes long where there are thousands, and helps nobody there.
+            let candidates = names.iter().map(|name| name.0.as_str()).filter(|_| nth < MAX_SUGGESTED);
+            let near = nearest(&to.0, candidates, |_| 3);
             let help = near
                 .first()
-                .map_or_else(|| format!("the states are {all}"), |near| format!("did you mean `{near}`?"));
+                .map_or_else(|| format!("the states are {listed}"), |near| format!("did you mean `{near}`?"));
             let message = format!("`{from}` leads to `{to}`, which is not a state of this workflow");
             self.report(Rule::UnknownState, *span, message, help);
         }

@@ -167,8 +167,12 @@ impl<'a> Decoder<'a> {
             Rule::UnknownServer,
             span,
             format!("no MCP server is called `{server}`"),
-            format!("add it to `.mcp.json`, or as `[mcp.servers.{server}]` to baton.toml"),
+            Self::server_help(server),
         );
+    }
+
+    pub(super) fn server_help(server: &str) -> String {
+        format!("add it to `.mcp.json`, or as `[mcp.servers.{server}]` to baton.toml")
     }
 
     pub(super) fn tool_help(&self, text: &str) -> String {

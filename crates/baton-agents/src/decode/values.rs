@@ -1,21 +1,20 @@
 //! Single values: text, numbers, durations, words of a closed set, lists.
 
 use std::ops::RangeInclusive;
-use std::sync::LazyLock;
 
 use baton_core::choice::Choice;
 use baton_core::duration::HumanDuration;
 use baton_core::money::Usd;
-use minijinja::Environment;
 
 use super::Decoder;
 use super::section::Head;
-use crate::names::nearest;
+use super::template::{self, Mention, Role, TEMPLATES, is_filter, is_global, is_test};
+use crate::names::{nearest, shortened};
 use crate::problem::Rule;
 use crate::yaml::{Node, Value};
 
-/// Only used to check syntax: what templates may call is the engine's business.
-pub(super) static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(Environment::new);
+/// What a condition can see.
+const CONDITION_VARIABLES: &[&str] = &["input", "output", "user"];
 
 impl<'a> Decoder<'a> {
     pub(super) fn wrong_type(&mut self, node: &Node, expected: &str) {
@@ -156,16 +155,46 @@ impl<'a> Decoder<'a> {
             Some(flag) => flag.to_string(),
             None => self.text(node, "a condition, such as `\"refund\" in output`")?,
         };
-        if let Err(error) = TEMPLATES.compile_expression(&text) {
-            let detail = error.detail().unwrap_or("it cannot be read").to_owned();
-            self.report(
-                Rule::InvalidExpression,
-                node.span,
-                format!("the condition is not a valid expression: {detail}"),
-                "write a minijinja expression over `output`, `input` and `user`, such as `\"approved\" in output`",
-            );
+        match TEMPLATES.compile_expression(&text) {
+            Ok(_) => self.mentions_in_condition(&text, node),
+            Err(error) => {
+                let detail = error.detail().unwrap_or("it cannot be read").to_owned();
+                self.report(
+                    Rule::InvalidExpression,
+                    node.span,
+                    format!("the condition is not a valid expression: {detail}"),
+                    "write a minijinja expression over `output`, `input` and `user`, such as `\"approved\" in output`",
+                );
+            }
         }
         // Kept even so: an entry with a broken condition is still a conditional one.
         Some(text)
+    }
+
+    /// The first name that a condition would stumble over. A condition is one line; its first mistake is enough.
+    fn mentions_in_condition(&mut self, text: &str, node: &Node) {
+        let see = "conditions see `output`, `input` and `user`";
+        let wrong =
+            template::mentions_in_expression(text).into_iter().find_map(|Mention { name, role, .. }| {
+                let shown = shortened(name);
+                match role {
+                    Role::Variable if !CONDITION_VARIABLES.contains(&name) && !is_global(name) => {
+                        let near = nearest(name, CONDITION_VARIABLES.iter().copied(), |_| 2);
+                        let help = near.first().map(|near| format!("did you mean `{near}`?"));
+                        Some((format!("the condition uses `{shown}`, which does not exist"), help))
+                    }
+                    Role::Call if !is_global(name) => {
+                        Some((format!("no function is called `{shown}`"), None))
+                    }
+                    Role::Filter if !is_filter(name) => {
+                        Some((format!("no filter is called `{shown}`"), None))
+                    }
+                    Role::Test if !is_test(name) => Some((format!("no test is called `{shown}`"), None)),
+                    _ => None,
+                }
+            });
+        if let Some((message, help)) = wrong {
+            self.report(Rule::InvalidExpression, node.span, message, help.unwrap_or_else(|| see.to_owned()));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{EdgeKind, Graph};
+use super::Graph;
 
 pub(super) fn render(graph: &Graph) -> String {
     let mut out = String::from(
@@ -36,10 +36,7 @@ pub(super) fn render(graph: &Graph) -> String {
         );
     }
     for line in &graph.edges {
-        let style = match line.kind {
-            EdgeKind::Call | EdgeKind::Advise | EdgeKind::Member => ", style=dashed",
-            _ => "",
-        };
+        let style = if line.kind.passes_baton() { "" } else { ", style=dashed" };
         let color = if line.problem.is_some() { ", color=red, fontcolor=red" } else { "" };
         let (from, to, verb) = (quote(line.from.as_str()), quote(&line.to), quote(line.kind.verb()));
         let _ = writeln!(out, "  {from} -> {to} [label={verb}{style}{color}];");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{EdgeKind, Graph};
+use super::Graph;
 
 pub(super) fn render(graph: &Graph) -> String {
     let mut out = String::from("flowchart LR\n");
@@ -26,10 +26,7 @@ pub(super) fn render(graph: &Graph) -> String {
         ids.insert(missing, format!("m{at}"));
     }
     for line in &graph.edges {
-        let arrow = match line.kind {
-            EdgeKind::Call | EdgeKind::Advise | EdgeKind::Member => "-.->",
-            _ => "-->",
-        };
+        let arrow = if line.kind.passes_baton() { "-->" } else { "-.->" };
         let mark = if line.problem.is_some() { "✗ " } else { "" };
         let _ = writeln!(
             out,

@@ -101,11 +101,10 @@ fn marks(node: &Node) -> String {
     if node.terminal {
         marks += "  ●";
     } else {
-        let answers: Vec<&str> = node.answers.iter().map(AgentName::as_str).collect();
-        let answered = if answers.is_empty() {
+        let answered = if node.answers.is_empty() {
             "never answered".into()
         } else {
-            format!("answered by {}", answers.join(" or "))
+            format!("answered by {}", node.answered_by())
         };
         let _ = write!(marks, "  ○ {answered}");
     }

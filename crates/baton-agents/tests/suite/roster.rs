@@ -79,6 +79,257 @@ fn x5_with_router_true_agents_are_destinations_only() {
 }
 
 #[test]
+fn x5_agents_beside_own_destinations_are_callable() {
+    let with_destinations = agent("router: {destinations: [b]}\nagents: [c]");
+    assert_eq!(with_destinations.router.expect("a router").destinations, [name("b")]);
+    assert_eq!(with_destinations.agents, [name("c")]);
+    let without = agent("router: {may_answer: true}\nagents: [c]");
+    assert_eq!(without.router.expect("a router").destinations, [name("c")]);
+    assert!(without.agents.is_empty());
+}
+
+#[test]
+fn a_star_is_every_other_agent_that_may_be_called() {
+    let heads =
+        [("a", "agents: ['*']"), ("b", "agents: [a, '*']"), ("c", "can_be_orchestrated: false"), ("d", "")];
+    let draft = draft(&heads);
+    assert_eq!(errors(&draft), [""; 0]);
+    assert_eq!(draft.agent(&name("a")).unwrap().agent.agents, [name("b"), name("d")]);
+    assert_eq!(draft.agent(&name("b")).unwrap().agent.agents, [name("a"), name("d")]);
+    assert_eq!(draft.edges_of(&name("a")).count(), 2);
+}
+
+/// A key that was meant to be another one is an error that says which (contract, "Unknown key").
+#[test]
+fn near_misses_of_every_kind_of_key() {
+    for (key, meant) in [
+        ("advisor: []", "advisors"),
+        ("maxTurn: 3", "max_turns"),
+        ("permision: {}", "permission"),
+        ("mode2: all", "mode"),
+        ("subagent: []", "agents"),
+        ("consults: []", "advisors"),
+    ] {
+        let draft = draft(&[("a", key)]);
+        let found = errors(&draft);
+        assert!(
+            found.len() == 1 && found[0].contains(&format!("did you mean `{meant}`?")),
+            "{key}: {found:?}"
+        );
+    }
+    for spelling in ["readonly", "readOnly", "read_only"] {
+        assert!(agent(&format!("{spelling}: true")).tools.read_only, "{spelling}");
+    }
+}
+
+#[test]
+fn names_of_the_wrong_form_are_reported_and_the_rest_is_read() {
+    let found = errors(&draft(&[("a", "name: [a, b]\ndisplay_name: [x]\nhandoff: nobody")]));
+    let expected = [
+        "a.md:3:7: wrong-type: `name` is a list, and has to be text",
+        "a.md:4:15: wrong-type: `display_name` is a list, and has to be text",
+        "a.md:5:10: unknown-agent: no agent is called `nobody`",
+    ];
+    assert_eq!(found, expected);
+    let found = errors(&draft(&[
+        ("a", "name: -bad!\nhandoff: nobody"),
+        ("b", "handoff: a"),
+        ("-", "handoff: nobody"),
+    ]));
+    let rules: Vec<_> = found.iter().map(|error| error.split(": ").nth(1).unwrap()).collect();
+    assert_eq!(rules, ["invalid-name", "unknown-agent", "invalid-name", "unknown-agent"], "{found:?}");
+}
+
+#[test]
+fn a_state_with_a_bad_target_is_kept() {
+    let head = "workflow:\n  states:\n    - {name: one, next: [BAD, two], on_failure: [x], run: read_file}\n    - {name: two}";
+    let draft = draft(&[("a", head)]);
+    let found = errors(&draft);
+    assert!(
+        found.len() == 2 && found[0].contains("invalid-name") && found[1].contains("wrong-type"),
+        "{found:?}"
+    );
+    let workflow = draft.agent(&name("a")).unwrap().agent.workflow.clone().unwrap();
+    assert_eq!(workflow.states.len(), 2);
+    assert_eq!(workflow.states[0].next.len(), 1);
+}
+
+#[test]
+fn a_state_runs_exactly_one_tool_that_exists() {
+    for (tool, rule) in [
+        ("read_*", "invalid-glob"),
+        ("a b", "invalid-glob"),
+        ("mcp:x", "invalid-glob"),
+        ("mcp:nowhere/do", "unknown-server"),
+        ("mcp:x/*", "invalid-glob"),
+        ("nothing", "unknown-tool"),
+    ] {
+        let head = format!(
+            "mcp_servers: {{x: {{command: x}}}}\nworkflow:\n  states: [{{name: one, run: \"{tool}\"}}]"
+        );
+        let found = errors(&draft(&[("a", &head)]));
+        assert!(found.len() == 1 && found[0].contains(rule), "{tool}: {found:?}");
+    }
+    agent("mcp_servers: {x: {command: x}}\nworkflow:\n  states: [{name: one, run: \"mcp:x/do\"}]");
+}
+
+#[test]
+fn permissions_of_opencode_become_approvals() {
+    let deny = |head: &str| {
+        let approvals = agent(head).approvals;
+        assert!(approvals.ask.is_empty() && approvals.auto.is_empty(), "{head}");
+        approvals.deny.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        deny("permission: {\"*\": deny, shell: deny, \"mcp_*\": deny, bash: deny}"),
+        ["*", "shell", "mcp:*/*", "shell"]
+    );
+    assert_eq!(deny("permission: deny"), ["*"]);
+    assert_eq!(agent("permission: ask").approvals.ask[0].as_str(), "*");
+    let draft = draft(&[("a", "permission: {external_directory: deny}")]);
+    assert_eq!(draft.problems()[0].rule, baton_agents::Rule::UnusedKey);
+}
+
+#[test]
+fn keys_that_a_remote_agent_does_not_use_are_only_warned_about() {
+    let head = "kind: remote\nagent_card_url: https://x.example/card.json\nrouter: true\nagents: [nobody]\n\
+                tools: [nothing, \"a b\"]\nteam: {members: [a]}\ncollaborations: [nobody]\nworkflow: 3\nmodel: []";
+    let draft = draft(&[("a", head)]);
+    assert_eq!(errors(&draft), [""; 0]);
+    assert!(draft.problems().iter().all(|problem| problem.rule == baton_agents::Rule::RemoteUnused));
+    assert!(draft.edges().is_empty());
+    let agent = &draft.agent(&name("a")).unwrap().agent;
+    assert!(agent.router.is_none() && agent.team.is_none() && agent.tools.allow.is_empty());
+}
+
+#[test]
+fn all_errors_of_a_schema_come_at_once() {
+    let head = "output_schema:\n  type: objekt\n  properties: {a: {minLength: -1}}\n  required: yes";
+    let found = errors(&draft(&[("a", head)]));
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found.iter().any(|error| error.starts_with("a.md:4:9:")), "{found:?}");
+    assert!(found.iter().any(|error| error.starts_with("a.md:5:31:")), "{found:?}");
+}
+
+/// A template that compiles and would fail in the first run is refused before.
+#[test]
+fn templates_use_what_exists() {
+    let problems = |body: &str| {
+        let source = baton_agents::Source::new("a.md", format!("---\ndescription: x\n---\n{body}"));
+        let draft = baton_agents::Draft::parse(&[source], &Known::default(), Vec::new());
+        draft
+            .problems()
+            .iter()
+            .map(|p| format!("{}:{} {}", p.severity, p.location.start().column, p.message))
+            .collect::<Vec<_>>()
+    };
+    for (body, expected) in [
+        ("x {{ user | uper }}", "error:13 no filter is called `uper`"),
+        ("x {% if user is definde %}{% endif %}", "error:17 no test is called `definde`"),
+        ("x {{ nope(1) }}", "error:6 no function is called `nope`"),
+        ("x {% include 'y' %}", "error:6 a prompt cannot use `include`: there are no other templates"),
+        ("{% import 'y' as z %}", "error:4 a prompt cannot use `import`: there are no other templates"),
+        ("{% from 'y' import z %}", "error:4 a prompt cannot use `from`: there are no other templates"),
+        ("{% extends 'y' %}", "error:4 a prompt cannot use `extends`: there are no other templates"),
+        (
+            "a.usr {{ agent.usr }} {{ usr }}",
+            "warning:26 the template uses `usr`, which does not exist and prints nothing",
+        ),
+        (
+            "{# usr #}{% raw %}{{ usr }}{% endraw %}{{ 'usr' ~ usr }}",
+            "warning:51 the template uses `usr`, which does not exist and prints nothing",
+        ),
+    ] {
+        assert_eq!(problems(body), [expected], "{body}");
+    }
+    for body in [
+        "{% for agent in agents if agent.name is defined %}{{ loop.index }}{{ agent.name | upper }}{% else %}-{% endfor %}",
+        "{% macro hi(who='you') %}hi {{ who }}{% endmacro %}{{ hi(who=user) }}{% set x = range(3) | list %}{{ x[0] }}",
+        "{% set ns = namespace(n=0) %}{{ ns.n }}{% with a = 1 %}{{ a is not none }}{% endwith %}",
+        "{% filter upper %}x{% endfilter %}{{ {'is': 1}.is }} { x } {{ [1, 2] | join(', ') }} {{ user if user else tenant }}",
+    ] {
+        assert_eq!(problems(body), [""; 0], "{body}");
+    }
+    let many: String = (0..100).map(|at| format!("{{{{ v{at} }}}}")).collect();
+    let found = problems(&many);
+    assert_eq!(found.len(), 21);
+    assert!(found[20].contains("80 more names"), "{found:?}");
+    let found = problems(&format!("{many}{{{{ user | uper }}}}"));
+    assert!(found.iter().any(|problem| problem.contains("`uper`")), "{found:?}");
+}
+
+#[test]
+fn conditions_see_output_input_and_user() {
+    for (condition, expected) in [
+        ("'x' in ouput", "the condition uses `ouput`, which does not exist"),
+        ("tenant == 'x'", "the condition uses `tenant`, which does not exist"),
+        ("output | nope", "no filter is called `nope`"),
+        ("output is nope", "no test is called `nope`"),
+        ("nope(output)", "no function is called `nope`"),
+    ] {
+        let found =
+            errors(&draft(&[("a", &format!("handoff: [{{to: b, when: \"{condition}\"}}]")), ("b", "")]));
+        assert!(
+            found.len() == 1 && found[0].contains("invalid-expression") && found[0].contains(expected),
+            "{found:?}"
+        );
+    }
+    for condition in [
+        "output.x[input] and user not in ['a'] or output | length > range(3) | max",
+        "not (output is none)",
+        "true",
+    ] {
+        agent(&format!("handoff: [{{to: b, when: \"{condition}\"}}]"));
+    }
+}
+
+#[test]
+fn collaborators_are_found_inside_their_markup() {
+    let text = "---\ndescription: x\n---\n~~~~\n~~~\n**Collaborations**: In Code\n~~~~\n**Collaborations**: `nobody`, **No One** (x)\n";
+    let source = baton_agents::Source::new("a.md", text);
+    let draft = baton_agents::Draft::parse(&[source], &Known::default(), Vec::new());
+    assert_eq!(
+        errors(&draft),
+        [
+            "a.md:8:22: unknown-agent: no agent is called `nobody`",
+            "a.md:8:33: unknown-agent: no agent is called `No One`"
+        ]
+    );
+}
+
+/// Nothing that a report can print repeats a secret, whatever else is wrong with the file.
+#[test]
+fn no_problem_repeats_a_secret() {
+    for head in [
+        "kind: remote\nauth: {type: bearer, token: hunter2}",
+        "kind: remote\nauth: {type: bearer, token: hunter2}\nauth: {type: bearer, token: hunter2}",
+        "auth: {type: bearer, token: hunter2}",
+        "kind: remote\nauth: {type: bearr, token: hunter2}",
+        "kind: remote\nauth: {token: hunter2}",
+        "kind: remote\nauth: {type: bearer, tokn: hunter2}",
+        "kind: remote\nauth: {type: hunter2}",
+        "kind: remote\nauth: hunter2",
+        "kind: remote\nauth:\n  type: basic\n  password: hunter2: abc",
+        "kind: remote\nauth:\n  type: basic\n  password: |\n    hunter2\n    more\nbad: [",
+        "kind: remote\nauth: {type: basic, password: hunter2: [",
+        "x: &secret hunter2\nkind: remote\nauth: {type: basic, password: *secret}\ny: 1",
+        "mcp_servers:\n  x: {command: x, env: {API_KEY: hunter2}, nonsense: 1}",
+        "mcp_servers: {x: {url: 1, command: x, headers: {Authorization: Bearer hunter2}}}",
+    ] {
+        let draft = draft(&[("a", head)]);
+        assert!(!draft.problems().is_empty(), "{head}");
+        for problem in draft.problems() {
+            let places = problem.related.iter().map(|related| &related.location).chain([&problem.location]);
+            let mut quoted: Vec<&str> = places.map(|place| place.source.text.as_str()).collect();
+            quoted.extend([problem.message.as_str(), problem.help.as_str()]);
+            // `type: hunter2` is a short word in a place where no secret stands.
+            let is_word = head.ends_with("{type: hunter2}");
+            assert!(is_word || quoted.iter().all(|text| !text.contains("hunter2")), "{head}: {problem}");
+        }
+    }
+}
+
+#[test]
 fn baton_settings_may_stand_under_one_key() {
     let agent =
         agent("tools: [search_docs]\nbaton:\n  handoff: b\n  limits: {max_turns: 2}\n  display_name: Shown");
@@ -165,6 +416,37 @@ fn e31_a_folder_is_loaded_recursively_and_all_problems_come_at_once() {
     assert_eq!(roster.len(), 2);
     assert_eq!(roster.nearest("tow"), [name("two")]);
     assert!(roster.graph().agents.iter().any(|node| node.id == name("two") && node.terminal));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_read_is_named_and_the_rest_goes_on() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let locked = dir.path().join("locked");
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::write(dir.path().join("a.md"), "---\ndescription: A.\n---\nA.\n").unwrap();
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let draft = baton_agents::Draft::read(&[dir.path().to_owned()], &Known::default());
+    // The superuser reads everything.
+    if std::fs::read_dir(&locked).is_err() {
+        assert_eq!(draft.problems().len(), 1);
+        assert_eq!(draft.problems()[0].location.path(), locked);
+    }
+    assert!(draft.agent(&name("a")).is_some());
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_folder_in_two_spellings_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.md"), "---\ndescription: A.\n---\nA.\n").unwrap();
+    let dirs = [
+        dir.path().to_owned(),
+        dir.path().join("."),
+        dir.path().join("../").join(dir.path().file_name().unwrap()),
+    ];
+    assert_eq!(Roster::load(&dirs, &Known::default(), Strictness::Lenient).unwrap().len(), 1);
 }
 
 #[test]

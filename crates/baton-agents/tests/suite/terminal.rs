@@ -97,3 +97,25 @@ fn a_chain_of_ten_thousand_needs_no_stack() {
     assert_eq!(answers(&draft, "n0"), ["n9999"]);
     assert_eq!(draft.agent(&name("n0")).unwrap().agent.handoff[0].to, name("n1"));
 }
+
+/// Each of thousands may answer, and the list of them is not kept for each of them.
+#[test]
+fn a_long_conditional_chain_names_the_first_owners() {
+    const AGENTS: usize = 5_000;
+    let head = |at: usize| {
+        if at + 1 < AGENTS {
+            format!("handoff: [{{to: n{:04}, when: \"'x' in output\"}}]", at + 1)
+        } else {
+            String::new()
+        }
+    };
+    let heads: Vec<(String, String)> = (0..AGENTS).map(|at| (format!("n{at:04}"), head(at))).collect();
+    let heads: Vec<(&str, &str)> = heads.iter().map(|(name, head)| (name.as_str(), head.as_str())).collect();
+    let graph = baton_agents::Graph::of(&draft(&heads), None);
+    assert!(graph.agents.iter().all(|node| node.answers.len() <= 16));
+    let first = &graph.agents[0];
+    assert!(first.other_answers && !first.terminal);
+    assert!(first.answered_by().starts_with("n0000, n0001, ") && first.answered_by().ends_with(" or others"));
+    let last = &graph.agents[AGENTS - 2];
+    assert_eq!((last.other_answers, last.answered_by().as_str()), (false, "n4998 or n4999"));
+}

@@ -120,6 +120,49 @@ fn a_folder_that_is_deleted_and_made_again_is_watched_again() {
     });
 }
 
+/// Waits until agent `a` has this description.
+#[cfg(unix)]
+fn until_described(told: &Receiver<Reload>, description: &str) {
+    let is_described = |roster: &Arc<baton_agents::Roster>| {
+        roster.get(&name("a")).is_some_and(|agent| agent.description == description)
+    };
+    until(told, |reload| loaded(reload).filter(is_described));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_behind_a_link_is_swapped() {
+    use std::os::unix::fs::symlink;
+    let parent = tempfile::tempdir().unwrap();
+    for release in ["one", "two"] {
+        std::fs::create_dir_all(parent.path().join(release).join("agents")).unwrap();
+        write(&parent.path().join(release).join("agents"), "a.md", release, "");
+    }
+    let current = parent.path().join("current");
+    symlink("one", &current).unwrap();
+    let (_watch, told) = start(&current.join("agents"));
+    symlink("two", parent.path().join("next")).unwrap();
+    std::fs::rename(parent.path().join("next"), &current).unwrap();
+    until_described(&told, "two");
+    write(&parent.path().join("two/agents"), "a.md", "three", "");
+    until_described(&told, "three");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_target_of_a_linked_file_is_edited_and_replaced() {
+    use std::os::unix::fs::symlink;
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(elsewhere.path(), "shared.md", "one", "");
+    symlink(elsewhere.path().join("shared.md"), dir.path().join("a.md")).unwrap();
+    let (_watch, told) = start(dir.path());
+    write(elsewhere.path(), "shared.md", "two", "");
+    until_described(&told, "two");
+    write(elsewhere.path(), "new", "three", "");
+    std::fs::rename(elsewhere.path().join("new"), elsewhere.path().join("shared.md")).unwrap();
+    until_described(&told, "three");
+}
+
 #[test]
 fn dropping_the_watch_ends_it() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,10 +1,12 @@
 //! MCP servers as agent files, `.mcp.json` and `baton.toml` describe them.
 
+use std::fmt;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 /// How to reach a server. `${VAR}` in values is filled from the environment when it is started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpServer {
     /// Described in `.mcp.json` or `baton.toml` under this name.
@@ -18,4 +20,36 @@ pub enum McpServer {
         url: String,
         headers: IndexMap<String, String>,
     },
+}
+
+/// Names only: values of variables and headers may be secrets, and what can be debugged ends up in logs.
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configured => f.write_str("Configured"),
+            Self::Stdio { command, env, .. } => f
+                .debug_struct("Stdio")
+                .field("command", command)
+                .field("env", &env.keys())
+                .finish_non_exhaustive(),
+            Self::Http { headers, .. } => {
+                f.debug_struct("Http").field("headers", &headers.keys()).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debugging_shows_no_secret() {
+        let secret = || IndexMap::from([("TOKEN".to_owned(), "s3cret".to_owned())]);
+        let stdio =
+            McpServer::Stdio { command: "run".into(), args: vec!["--key=s3cret".into()], env: secret() };
+        let http = McpServer::Http { url: "https://x/?key=s3cret".into(), headers: secret() };
+        let shown = format!("{stdio:?} {http:?}");
+        assert!(shown.contains("TOKEN") && !shown.contains("s3cret"), "{shown}");
+    }
 }

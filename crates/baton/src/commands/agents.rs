@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{print, print_json};
 use crate::cli::Common;
 use crate::exit::Exit;
+use crate::report::{tell, visible};
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -52,7 +53,7 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     }
     let errors = draft.problems().iter().filter(|problem| problem.is_error()).count();
     if errors > 0 {
-        anstream::eprintln!("\nThe agent files have {errors} error(s); `baton validate` explains them.");
+        tell(&format!("\nThe agent files have {errors} error(s); `baton validate` explains them."));
         return Ok(Exit::Invalid);
     }
     Ok(Exit::Ok)
@@ -82,7 +83,7 @@ fn table(draft: &Draft) -> String {
     let (names, models) = (width(|row| row.0.len()), width(|row| row.1.len()));
     let bold = anstyle::Style::new().bold();
     rows.iter().fold(String::new(), |mut out, (name, model, description)| {
-        let first_line = description.lines().next().unwrap_or_default();
+        let (model, first_line) = (visible(model), visible(description.lines().next().unwrap_or_default()));
         let _ = writeln!(out, "{bold}{name:names$}{bold:#}  {model:models$}  {first_line}");
         out
     })
@@ -102,9 +103,10 @@ fn models(agent: &Agent) -> String {
 fn definition(agent: &Agent, path: &str) -> anyhow::Result<String> {
     let mut value = serde_json::to_value(agent)?;
     let prompt = value.as_object_mut().and_then(|object| object.remove("prompt"));
-    let mut out = format!("# {path}\n---\n");
+    let mut out = format!("# {}\n---\n", visible(path));
     yaml(&value, 0, &mut out);
-    let _ = write!(out, "---\n{}\n", prompt.as_ref().and_then(Value::as_str).unwrap_or_default());
+    let prompt = prompt.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let _ = write!(out, "---\n{}\n", visible(prompt));
     Ok(out)
 }
 
@@ -114,7 +116,7 @@ fn yaml(value: &Value, indent: usize, out: &mut String) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                let _ = write!(out, "{pad}{key}:");
+                let _ = write!(out, "{pad}{}:", plain(&Value::String(key.clone())));
                 nested(value, indent + 1, out);
             }
         }
@@ -147,17 +149,30 @@ fn nested(value: &Value, indent: usize, out: &mut String) {
 
 fn plain(value: &Value) -> String {
     match value {
-        Value::String(text) => {
-            let starts_plain = text.starts_with(|c: char| c.is_alphanumeric());
-            let is_word = matches!(text.as_str(), "true" | "false" | "null") || text.parse::<f64>().is_ok();
-            if starts_plain && !is_word && !text.contains([':', '#', '\n', '"']) {
-                text.clone()
-            } else {
-                value.to_string()
-            }
-        }
-        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(", ")),
+        Value::String(text) if is_plain(text) => text.clone(),
+        Value::String(_) => quoted(value),
+        Value::Array(items) => format!("[{}]", items.iter().map(item).collect::<Vec<_>>().join(", ")),
         Value::Object(_) => "{}".to_owned(),
         other => other.to_string(),
     }
+}
+
+/// Inside `[…]` commas and brackets mean something.
+fn item(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.contains([',', '[', ']', '{', '}']) => quoted(value),
+        _ => plain(value),
+    }
+}
+
+fn is_plain(text: &str) -> bool {
+    let is_word = matches!(text, "true" | "false" | "null") || text.parse::<f64>().is_ok();
+    let is_special = |c: char| c.is_control() || matches!(c, ':' | '#' | '"');
+    text.starts_with(char::is_alphanumeric) && !is_word && !text.contains(is_special) && text.trim() == text
+}
+
+/// JSON escapes most control characters, and YAML reads all of these.
+fn quoted(text: &Value) -> String {
+    let escaped = |c: char| if c.is_control() { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    text.to_string().chars().map(escaped).collect()
 }

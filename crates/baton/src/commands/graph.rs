@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use super::{print, print_json};
 use crate::cli::Common;
 use crate::exit::Exit;
+use crate::report::{tell, visible};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -39,15 +40,16 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     }
     match args.format {
         Format::Text => {
-            print(&painted(&(graph.to_text(focus.as_ref()) + &explained(&graph, focus.as_ref()))))?;
+            let text = graph.to_text(focus.as_ref()) + &explained(&graph, focus.as_ref());
+            print(&painted(&visible(&text)))?;
         }
-        Format::Mermaid => print(&graph.to_mermaid())?,
-        Format::Dot => print(&graph.to_dot())?,
+        Format::Mermaid => print(&visible(&graph.to_mermaid()))?,
+        Format::Dot => print(&visible(&graph.to_dot()))?,
         Format::Json => print_json(&graph)?,
     }
     let errors = draft.problems().iter().filter(|problem| problem.is_error()).count();
     if errors > 0 {
-        anstream::eprintln!("\nThe agent files have {errors} error(s); `baton validate` explains them.");
+        tell(&format!("\nThe agent files have {errors} error(s); `baton validate` explains them."));
         return Ok(Exit::Invalid);
     }
     Ok(Exit::Ok)
@@ -62,8 +64,7 @@ fn explained(graph: &Graph, focus: Option<&AgentName>) -> String {
     for (at, stage) in node.order.iter().enumerate() {
         let _ = writeln!(out, "  {}. {}", at + 1, describe(node, stage));
     }
-    let answers: Vec<&str> = node.answers.iter().map(AgentName::as_str).collect();
-    let _ = writeln!(out, "The answer comes from {}.", answers.join(" or "));
+    let _ = writeln!(out, "The answer comes from {}.", node.answered_by());
     out
 }
 

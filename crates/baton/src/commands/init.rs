@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use crate::exit::Exit;
+use crate::report::tell;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -51,10 +52,10 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         let written =
             write_new(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
         let word = if written { "wrote" } else { "kept " };
-        anstream::eprintln!("{word} {}", path.display());
+        tell(&format!("{word} {}", path.display()));
     }
     let cd = if dir == Path::new(".") { String::new() } else { format!("cd {} && ", dir.display()) };
-    anstream::eprintln!("\nNext: {cd}baton validate && baton graph");
+    tell(&format!("\nNext: {cd}baton validate && baton graph"));
     Ok(Exit::Ok)
 }
 

@@ -1,13 +1,15 @@
 //! `baton validate`: checks agent files.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use baton_agents::problem::{Problem, Rule};
-use baton_agents::{Draft, Source, Span, Strictness, files};
+use baton_agents::{Draft, Location, Source, Span, Strictness, files};
 use clap::ValueEnum;
 
 use super::{print, print_json};
 use crate::cli::Common;
+use crate::config;
 use crate::exit::Exit;
 use crate::project::{self, Project};
 use crate::report::{self, Report};
@@ -46,34 +48,22 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     Ok(if report.errors() == 0 { Exit::Ok } else { Exit::Invalid })
 }
 
-/// A file is checked within its roster; a folder is a set of agents, a project, or a folder of projects.
+/// A file or folder is checked within its roster; a folder may also be a project, or a folder of projects.
 fn check(common: &Common, args: &Args, path: &Path, report: &mut Report) -> anyhow::Result<()> {
-    let config = common.config.as_deref();
-    if path.is_file() {
-        return check_file(args, path, config, report);
-    }
-    let nested = project::nested(path);
+    let nested = if path.is_dir() { project::nested(path) } else { Vec::new() };
     for root in &nested {
         add_project(&Project::open(root, None, &[])?, args, report);
     }
-    let direct = files::discover(&[path.to_owned()], &mut Vec::new());
-    if nested.is_empty() || (!direct.is_empty() && !nested.iter().any(|root| root == path)) {
-        add(&Project::open(path, config, &[path.to_owned()])?, args, report);
+    let is_project = nested.iter().any(|root| root == path);
+    let has_files = || !files::discover(&[path.to_owned()], &mut Vec::new()).is_empty();
+    if nested.is_empty() || (!is_project && has_files()) {
+        let project = Project::around(path, common.config.as_deref())?;
+        if project.dirs == [path] {
+            add(&project, args, report);
+        } else {
+            add_part(&project, args, path, report);
+        }
     }
-    Ok(())
-}
-
-fn check_file(args: &Args, path: &Path, config: Option<&Path>, report: &mut Report) -> anyhow::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let mut project = Project::open(folder, config, &[])?;
-    let is_agent =
-        path.file_name().is_some_and(|name| files::is_agent_file(&name.to_string_lossy().to_lowercase()));
-    if !is_agent || !project.dirs.iter().any(|dir| is_inside(path, dir)) {
-        project.dirs = vec![folder.to_owned(), path.to_owned()];
-    }
-    let draft = draft(&project, args);
-    let concerns = |problem: &&Problem| same_file(problem.location.path(), path);
-    report.add(1, draft.problems().iter().filter(concerns).cloned());
     Ok(())
 }
 
@@ -88,7 +78,38 @@ fn add_project(project: &Project, args: &Args, report: &mut Report) {
 fn add(project: &Project, args: &Args, report: &mut Report) -> Draft {
     let draft = draft(project, args);
     report.add(draft.files(), draft.problems().iter().cloned());
+    add_mcp_json(project, report);
     draft
+}
+
+/// A file or folder within a larger set: what is wrong there, or elsewhere because of something there.
+fn add_part(project: &Project, args: &Args, part: &Path, report: &mut Report) {
+    let draft = draft(project, args);
+    let mut inside: HashMap<PathBuf, bool> = HashMap::new();
+    let mut is_inside = |location: &Location| {
+        let path = location.path();
+        *inside.entry(path.to_owned()).or_insert_with(|| path == part || project::is_inside(path, part))
+    };
+    let concerns = draft.problems().iter().filter(|problem| {
+        is_inside(&problem.location) || problem.related.iter().any(|related| is_inside(&related.location))
+    });
+    let problems: Vec<Problem> = concerns.cloned().collect();
+    let files = files::discover(&[part.to_owned()], &mut Vec::new()).len();
+    report.add(files, problems);
+    if part.is_dir() {
+        add_mcp_json(project, report);
+    }
+}
+
+/// Several parts of a project share its `.mcp.json`.
+fn add_mcp_json(project: &Project, report: &mut Report) {
+    let Err(problem) = project.mcp_json() else { return };
+    let is_known = |known: &Problem| {
+        known.rule == problem.rule && project::is_inside(known.location.path(), problem.location.path())
+    };
+    if !report.problems.iter().any(is_known) {
+        report.add(0, [*problem]);
+    }
 }
 
 fn draft(project: &Project, args: &Args) -> Draft {
@@ -103,23 +124,11 @@ fn missing_main(project: &Project, draft: &Draft) -> Option<Problem> {
         return None;
     }
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let at = text.find(&format!("\"{main}\"")).unwrap_or(0);
-    let span = if at == 0 { Span::default() } else { Span::new(at, at + main.as_str().len() + 2) };
+    let span = config::position_of_main(&text, main.as_str()).map(|at| Span::new(at.start, at.end));
     let near = draft.names().nearest(main.as_str());
     let help = near
         .first()
         .map_or_else(|| "set `main` in `[agents]`".to_owned(), |near| format!("did you mean `{near}`?"));
-    let location = Source::new(file, text).locate(span);
+    let location = Source::new(file, text).locate(span.unwrap_or_default());
     Some(Problem::new(Rule::UnknownMain, location, format!("the main agent `{main}` does not exist"), help))
-}
-
-fn is_inside(file: &Path, dir: &Path) -> bool {
-    match (file.canonicalize(), dir.canonicalize()) {
-        (Ok(file), Ok(dir)) => file.starts_with(dir),
-        _ => false,
-    }
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

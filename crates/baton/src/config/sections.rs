@@ -90,6 +90,27 @@ pub struct Provider {
 #[serde(deny_unknown_fields, default)]
 pub struct Tools {
     pub search_docs: SearchDocs,
+    pub web_fetch: WebFetch,
+    pub shell: Shell,
+}
+
+/// Which addresses beside the public ones may be fetched.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebFetch {
+    /// Loopback and private addresses too: only where everything on the network may be read.
+    pub allow_private: bool,
+    /// These hosts, wherever they are.
+    pub allow_hosts: Vec<String>,
+}
+
+/// Off unless enabled: it runs commands on the machine that Baton runs on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Shell {
+    pub enabled: bool,
+    /// Environment variables that commands see, beside a few harmless ones.
+    pub env: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

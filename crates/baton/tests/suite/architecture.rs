@@ -9,13 +9,29 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-core", &[]),
     ("baton-agents", &["baton-core"]),
-    ("baton", &["baton-core", "baton-agents"]),
-    ("baton-bench", &["baton-core", "baton-agents", "baton"]),
+    ("baton-agui", &["baton-core"]),
+    ("baton-engine", &["baton-core"]),
+    ("baton-mcp", &["baton-core"]),
+    ("baton-models", &["baton-core"]),
+    ("baton-tools", &["baton-core"]),
+    (
+        "baton",
+        &[
+            "baton-core",
+            "baton-agents",
+            "baton-agui",
+            "baton-engine",
+            "baton-mcp",
+            "baton-models",
+            "baton-tools",
+        ],
+    ),
+    ("baton-bench", &["baton-core", "baton-agents", "baton-models", "baton"]),
 ];
 
 /// What the inner crates never name: network, servers and databases.
 const OUTSIDE: &[&str] =
-    &["axum", "hyper", "reqwest", "rusqlite", "tokio-postgres", "sqlx", "async-nats", "rmcp", "tokio"];
+    &["axum", "hyper", "reqwest", "rusqlite", "tokio-postgres", "sqlx", "async-nats", "rmcp"];
 const INNER: &[&str] = &["baton-core", "baton-engine"];
 
 /// For each package of the workspace, the names of what it depends on outside of tests.

@@ -190,6 +190,117 @@ fn mcp_servers_are_known_from_both_files() {
 }
 
 #[test]
+fn a_broken_mcp_json_is_a_problem_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("agents")).unwrap();
+    let agent = "---\ndescription: x\ntools: [\"mcp:one/*\"]\n---\nx\n";
+    std::fs::write(dir.path().join("agents/assistant.md"), agent).unwrap();
+    let mcp = |text: &str| std::fs::write(dir.path().join(".mcp.json"), text).unwrap();
+    for (text, place) in [
+        (
+            "{\"mcpServers\": {\n  \"one\": {\"command\": \"x\",, \"env\": {\"KEY\": \"hunter2\"}}\n",
+            ".mcp.json:2:26",
+        ),
+        ("{\"mcpServers\": {\"one\": {\"command\": \"x\", \"env\": \"hunter2\"}}}", ".mcp.json:1:1"),
+        ("{\"servers\": {}}", ".mcp.json:1:1"),
+    ] {
+        mcp(text);
+        for args in [&["validate"][..], &["validate", "agents"], &["validate", "agents", "agents"]] {
+            let ran = baton(dir.path(), args);
+            assert_eq!(ran.code, 3, "{}", ran.stdout);
+            assert_eq!(ran.stdout.matches("invalid-mcp").count(), 1, "{}", ran.stdout);
+            assert!(ran.stdout.contains(place) && !ran.stdout.contains("hunter2"), "{place}: {}", ran.stdout);
+        }
+    }
+    mcp("\u{feff}{\"mcpServers\": {\"one\": {\"command\": \"x\"}}}");
+    for args in [&["validate"][..], &["validate", "agents"], &["validate", "agents/assistant.md"]] {
+        assert_eq!(baton(dir.path(), args).stdout, "1 file checked: no problems\n", "{args:?}");
+    }
+}
+
+/// Agents that refer to each other across folders of one project.
+fn scattered(with_config: bool) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("agents/a.md", "---\ndescription: A.\nagents: [b]\n---\nA.\n");
+    write("agents/deep/b.md", "---\ndescription: B.\nagents: [a, nobody]\n---\nB.\n");
+    write("agents/deep/er/c.md", "---\ndescription: C.\nagents: [a, b]\n---\nC.\n");
+    if with_config {
+        write("baton.toml", "[agents]\nmain = \"a\"\n");
+    }
+    dir
+}
+
+#[test]
+fn a_part_of_a_project_is_checked_within_it() {
+    let project = scattered(true);
+    let checked = |dir: &str, path: &str| baton(&project.path().join(dir), &["validate", path]).stdout;
+    assert_eq!(checked("", "agents/a.md"), "1 file checked: no problems\n");
+    assert_eq!(checked("", "agents/deep/er"), "1 file checked: no problems\n");
+    assert_eq!(checked("agents/deep/er", "c.md"), "1 file checked: no problems\n");
+    assert!(checked("", "agents/deep").ends_with("2 files checked: 1 error\n"));
+    assert!(checked("", "agents").ends_with("3 files checked: 1 error\n"));
+}
+
+#[test]
+fn without_a_configuration_a_file_belongs_to_the_agents_folder_around_it() {
+    let folder = scattered(false);
+    let checked = |dir: &str, path: &str| baton(&folder.path().join(dir), &["validate", path]).stdout;
+    assert_eq!(checked("", "agents/deep/er/c.md"), "1 file checked: no problems\n");
+    assert_eq!(checked("agents/deep/er", "c.md"), "1 file checked: no problems\n");
+    assert!(checked("", "agents/deep/b.md").ends_with("1 file checked: 1 error\n"));
+    // A folder that is given by name is the whole set.
+    assert!(checked("", "agents/deep").ends_with("2 files checked: 3 errors\n"));
+}
+
+#[test]
+fn the_main_agent_is_shown_where_it_is_set() {
+    let dir = scattered(true);
+    let text = "# \"nobody\"\n[models]\naliases = { x = \"nobody\" }\n[agents]\ndirs = [\"agents\"]\nmain = \"nobody\"\n";
+    std::fs::write(dir.path().join("baton.toml"), text).unwrap();
+    let ran = baton(dir.path(), &["validate"]);
+    assert!(ran.stdout.contains("baton.toml:6:8"), "{}", ran.stdout);
+}
+
+/// A full disk behind stderr does not stop a command that has printed its result.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_said_is_left_out() {
+    let binary = env!("CARGO_BIN_EXE_baton");
+    let dir = scattered(true);
+    for command in ["graph", "agents list"] {
+        let script = format!("{binary} {command} 2>/dev/full");
+        let output =
+            std::process::Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{command}");
+        assert!(!output.stdout.is_empty(), "{command}");
+    }
+    let output = std::process::Command::new("sh")
+        .args(["-c", &format!("{binary} init new 2>/dev/full")])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn shown_lists_can_be_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let triggers = r#"["a, b", "[c]", "{d: e}", "f # g", "h'i", " j ", "~", "\e"]"#;
+    let text = format!("---\ndescription: x\naccepts_handoff: {{triggers: {triggers}}}\n---\nx\n");
+    std::fs::write(dir.path().join("a.md"), text).unwrap();
+    let shown = baton(dir.path(), &["agents", "show", "a", "--agents", "."]).stdout;
+    let head = shown.split("---\n").nth(1).unwrap();
+    let node = baton_agents::yaml::parse(head, 0).unwrap().unwrap();
+    let expected = serde_json::json!(["a, b", "[c]", "{d: e}", "f # g", "h'i", " j", "~", "\u{1b}"]);
+    assert_eq!(node.to_json()["accepts_handoff"]["triggers"], expected, "{shown}");
+}
+
+#[test]
 fn usage_mistakes_exit_with_2() {
     for args in [&[][..], &["validat"], &["validate", "--format", "xml"], &["graph", "--nope"]] {
         let ran = baton(&root(), args);

@@ -9,7 +9,14 @@ use serde_json::Value;
 use crate::{baton, fixtures};
 
 /// Rules about folders and configuration rather than about a file; tested in `commands.rs` and `hostile_files.rs`.
-const NOT_ABOUT_ONE_FILE: &[Rule] = &[Rule::Unreadable, Rule::TooLarge, Rule::NoAgents, Rule::UnknownMain];
+const NOT_ABOUT_ONE_FILE: &[Rule] = &[
+    Rule::Unreadable,
+    Rule::TooLarge,
+    Rule::NoAgents,
+    Rule::UnknownMain,
+    Rule::InvalidMcp,
+    Rule::TooManyProblems,
+];
 
 #[test]
 fn every_broken_file_is_explained() {
@@ -60,6 +67,19 @@ fn a_single_file_is_checked_within_its_roster() {
     );
     let ran = baton(&fixtures(), &["validate", "broken/good.md"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1 file checked: no problems\n"));
+}
+
+/// A mistake that two files make together is shown for either.
+#[test]
+fn a_single_file_shows_what_it_has_part_in() {
+    for file in ["cycle-a.md", "cycle-b.md", "cycle-c.md"] {
+        let ran = baton(&fixtures(), &["validate", &format!("broken/{file}")]);
+        assert!(ran.stdout.contains("error[cycle]"), "{file}: {}", ran.stdout);
+    }
+    for file in ["duplicate-1.md", "duplicate-2.md"] {
+        let ran = baton(&fixtures(), &["validate", &format!("broken/{file}")]);
+        assert!(ran.stdout.contains("error[duplicate-name]"), "{file}: {}", ran.stdout);
+    }
 }
 
 fn foreign(tool: &str) -> (String, Value) {

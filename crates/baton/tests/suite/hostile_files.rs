@@ -75,5 +75,78 @@ fn many_problems_in_one_file() {
     let keys: String = (0..2_000).map(|at| format!("k{at}: [a, b]\n")).collect();
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("agent.md"), format!("---\n{keys}---\nHello.\n")).unwrap();
-    assert!(validate_under_limits(dir.path(), "agent.md").contains("2000 warnings"));
+    let printed = validate_under_limits(dir.path(), "agent.md");
+    assert!(
+        printed.contains("too-many-problems") || printed.contains("more problems, not shown"),
+        "{printed}"
+    );
+    // 1,000 of them, one for the rest, and the description that is missing.
+    assert!(printed.ends_with("1 file checked: 1 error, 1000 warnings\n"), "{printed}");
+    assert!(printed.contains("agent.md: 901 more problems, not shown"), "{printed}");
+}
+
+/// Few nodes and few bytes, copied often.
+#[test]
+fn a_bomb_of_long_texts_and_nested_anchors() {
+    let anchors: String = (0..45).map(|level| format!("&b{level} [")).collect();
+    let aliases = "*a,".repeat(4_800);
+    let head = format!("a: &a \"{}\"\nb: {anchors}{aliases}{}\n", "x".repeat(45_000), "]".repeat(45));
+    explained(format!("---\ndescription: x\n{head}---\nBoom.\n").as_bytes(), &["yaml-too-complex", ":4:"]);
+}
+
+#[test]
+fn a_megabyte_before_an_unknown_variable() {
+    let body = format!("---\nx: 1\n---\n{}{{{{ a }}}}\n", "a ".repeat(500_000));
+    explained(body.as_bytes(), &["unknown-variable", ":4:1000004"]);
+}
+
+#[test]
+fn twenty_thousand_unknown_variables() {
+    let body: String = (0..20_000).map(|at| format!("{{{{ v{at} }}}}")).collect();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.md"), format!("---\nx: 1\n---\n{body}\n")).unwrap();
+    assert!(validate_under_limits(dir.path(), "agent.md").contains("19980 more names that do not exist"));
+}
+
+#[test]
+fn many_problems_on_one_line() {
+    let tools: Vec<String> = (0..6_000).map(|at| format!("t{at}")).collect();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.md"), format!("---\ntools: [{}]\n---\nHello.\n", tools.join(", ")))
+        .unwrap();
+    let printed = validate_under_limits(dir.path(), "agent.md");
+    // The column is that of the file, not that of the part which is shown.
+    assert!(printed.contains("agent.md:2:414\n") && printed.contains("…t67, t68"), "{printed}");
+    assert!(printed.len() < 100_000);
+}
+
+#[test]
+fn a_workflow_of_states_that_lead_nowhere() {
+    let states: String = (0..1_700).map(|at| format!("  - {{name: s{at}, next: t{at}}}\n")).collect();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("agent.md"), format!("---\nworkflow:\n  states:\n{states}---\nHello.\n"))
+        .unwrap();
+    assert!(validate_under_limits(dir.path(), "agent.md").contains("unknown-state"));
+}
+
+/// What a file says never reaches the terminal as a command to it.
+#[test]
+fn control_characters_are_shown_and_not_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("agents")).unwrap();
+    let text = "---\nname: \"A\\e[31m\\x9b\"\ndescription: \"x\\e]0;owned\\a\"\nhandoff: \"n\\e[2J\"\nskills: [\"a\\e\"]\n---\nHi \u{1b}[31m\u{9b} {{ x\u{1b} }}\n";
+    std::fs::write(dir.path().join("agents/a.md"), text).unwrap();
+    let all: [&[&str]; 6] = [
+        &["validate"],
+        &["graph"],
+        &["graph", "--format", "dot"],
+        &["graph", "--format", "mermaid"],
+        &["agents", "list"],
+        &["agents", "show", "a"],
+    ];
+    for args in all {
+        let ran = crate::baton(dir.path(), args);
+        let printed = ran.stdout + &ran.stderr;
+        assert!(!printed.contains(['\u{1b}', '\u{9b}', '\u{7}']), "{args:?}: {printed:?}");
+    }
 }

@@ -7,6 +7,8 @@ mod commands;
 mod documents;
 mod fixtures;
 mod hostile_files;
+mod provider;
+mod run;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,10 @@
+//! The one projection of Baton's events: AG-UI 1.0, the wire vocabulary of SSE, WebSocket and the command line.
+//!
+//! - [`wire`]: the events as clients read them. Optional fields are absent, never null: a null aborts the client.
+//! - [`projection`]: what has happened in the thread becomes those events, in the order clients insist on.
+
+pub mod projection;
+pub mod wire;
+
+pub use projection::{Detail, Projection};
+pub use wire::{AguiEvent, Body};

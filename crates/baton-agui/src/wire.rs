@@ -1,0 +1,52 @@
+//! AG-UI 1.0 events, as far as Baton sends them.
+
+use baton_core::{AgentName, RunId, ThreadId};
+use serde::Serialize;
+use serde_json::Value;
+
+/// One event with what Baton adds to every one of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AguiEvent {
+    #[serde(flatten)]
+    pub body: Body,
+    /// Milliseconds since 1970.
+    pub timestamp: i64,
+    pub metadata: Metadata,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Metadata {
+    pub baton: Origin,
+}
+
+/// Where an event comes from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Origin {
+    pub thread_id: ThreadId,
+    pub run_id: RunId,
+    pub agent: AgentName,
+    pub path: Vec<String>,
+    pub seq: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+pub enum Body {
+    RunStarted { thread_id: ThreadId, run_id: RunId },
+    RunFinished { thread_id: ThreadId, run_id: RunId, outcome: Value },
+    RunError { message: String, code: String },
+    TextMessageStart { message_id: String, role: &'static str, name: String },
+    TextMessageContent { message_id: String, delta: String },
+    TextMessageEnd { message_id: String },
+    ReasoningStart { message_id: String },
+    ReasoningMessageStart { message_id: String, role: &'static str },
+    ReasoningMessageContent { message_id: String, delta: String },
+    ReasoningMessageEnd { message_id: String },
+    ReasoningEnd { message_id: String },
+    ToolCallStart { tool_call_id: String, tool_call_name: String },
+    ToolCallArgs { tool_call_id: String, delta: String },
+    ToolCallEnd { tool_call_id: String },
+    ToolCallResult { message_id: String, tool_call_id: String, content: String, role: &'static str },
+    ActivitySnapshot { message_id: String, activity_type: &'static str, content: Value },
+    Custom { name: &'static str, value: Value },
+}

@@ -1,0 +1,62 @@
+//! A session's conversation as a model sees it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ToolCallId;
+use crate::message::Part;
+
+/// One entry of a session. Roles are already what every provider understands; adapters only spell them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum ChatMessage {
+    User { parts: Vec<Part> },
+    Assistant(Reply),
+    Tool(ToolResult),
+}
+
+impl ChatMessage {
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User { parts: vec![Part::text(text)] }
+    }
+}
+
+/// What a model said in one turn.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reply {
+    pub text: String,
+    /// Kept apart from the text, and given back to the provider that wrote it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasoning: Vec<Reasoning>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCall>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reasoning {
+    pub text: String,
+    /// A provider's proof that the text is its own; some refuse the next turn without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    pub id: ToolCallId,
+    pub name: String,
+    /// JSON text exactly as the model wrote it; it may be invalid.
+    pub arguments: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// The answer to one call. Every call gets one, also when it failed or was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    pub call_id: ToolCallId,
+    pub name: String,
+    /// Shared: the same text goes into the event, the step and every later turn.
+    pub content: Arc<str>,
+    pub failed: bool,
+}

@@ -1,0 +1,65 @@
+//! What each call cost: one row per model or tool call, also for those that failed or were cancelled.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::choices;
+use crate::id::{AgentName, RunId, SessionId};
+use crate::usage::{Cost, Tokens, Usage};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerRow {
+    pub run_id: RunId,
+    pub session_id: SessionId,
+    pub agent: AgentName,
+    /// Where in the run's tree, such as `assistant/turn:2/tool:1`. Totals of a subtree are sums over a prefix.
+    pub path: String,
+    #[serde(flatten)]
+    pub call: Called,
+    pub tokens: Tokens,
+    /// The provider reported nothing, as when a call is cut: the tokens are counted from the text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+    pub cost: Cost,
+    pub started_at: Timestamp,
+    pub latency_ms: u64,
+    pub outcome: CallOutcome,
+    /// The stable code of the error, when there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What was called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Called {
+    Model { provider: String, model: String },
+    Tool { tool: String },
+}
+
+choices! {
+    pub enum CallOutcome {
+        Ok = "ok",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+impl LedgerRow {
+    pub fn usage(&self) -> Usage {
+        Usage { tokens: self.tokens, cost: self.cost }
+    }
+}
+
+/// The total of all rows at or below `path`.
+pub fn subtree<'a>(rows: impl IntoIterator<Item = &'a LedgerRow>, path: &str) -> Usage {
+    let below = |row: &&LedgerRow| {
+        row.path
+            .strip_prefix(path)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || path.is_empty())
+    };
+    rows.into_iter().filter(below).fold(Usage::default(), |mut total, row| {
+        total += row.usage();
+        total
+    })
+}

@@ -1,0 +1,36 @@
+//! Why a run gives no answer.
+
+use baton_core::ModelError;
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Failure {
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error(
+        "no model is configured for `{0}`: add it to `models.aliases` or `models.providers` in baton.toml"
+    )]
+    NoModel(String),
+    #[error("the prompt of `{agent}` cannot be rendered: {message}")]
+    Prompt { agent: String, message: String },
+    #[error("the answer does not satisfy the output schema, even after a second attempt: {0}")]
+    InvalidOutput(String),
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// A turn was cut because the session's time is over; the session answers with a closing turn.
+    #[error("the time limit was met")]
+    TimeUp,
+}
+
+impl Failure {
+    /// Stable, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Model(error) => error.kind.word(),
+            Self::NoModel(_) => "no_model",
+            Self::Prompt { .. } => "invalid_prompt",
+            Self::InvalidOutput(_) => "invalid_output",
+            Self::Cancelled => "cancelled",
+            Self::TimeUp => "time",
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Which provider answers for a model name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use baton_core::Model;
+use baton_core::agent::{Agent, ModelName};
+
+use crate::failure::Failure;
+
+/// Aliases may point to aliases, but not far.
+const MAX_ALIASES: usize = 8;
+
+/// All configured models.
+#[derive(Debug, Clone)]
+pub struct Models {
+    providers: BTreeMap<String, Arc<dyn Model>>,
+    aliases: BTreeMap<String, ModelName>,
+    default: ModelName,
+}
+
+/// A provider and the name of one of its models.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    pub provider: Arc<dyn Model>,
+    pub model: String,
+}
+
+impl Models {
+    pub fn new(default: ModelName) -> Self {
+        Self { providers: BTreeMap::new(), aliases: BTreeMap::new(), default }
+    }
+
+    #[must_use]
+    pub fn with_provider(mut self, provider: Arc<dyn Model>) -> Self {
+        self.providers.insert(provider.provider().to_owned(), provider);
+        self
+    }
+
+    #[must_use]
+    pub fn with_alias(mut self, alias: impl Into<String>, name: ModelName) -> Self {
+        self.aliases.insert(alias.into(), name);
+        self
+    }
+
+    /// Who answers for this agent, in order of preference. A name that leads nowhere is passed over; an agent whose
+    /// names all lead nowhere gets the default.
+    pub fn candidates(&self, agent: &Agent) -> Result<Vec<Candidate>, Failure> {
+        let mut found: Vec<Candidate> = agent.model.iter().filter_map(|name| self.resolve(name)).collect();
+        if found.is_empty() {
+            found.extend(self.resolve(&self.default));
+        }
+        if found.is_empty() { Err(Failure::NoModel(self.default.to_string())) } else { Ok(found) }
+    }
+
+    fn resolve(&self, name: &ModelName) -> Option<Candidate> {
+        let mut name = name;
+        for _ in 0..MAX_ALIASES {
+            match name {
+                ModelName::Provider { provider, model } => {
+                    let provider = Arc::clone(self.providers.get(provider)?);
+                    return Some(Candidate { provider, model: model.clone() });
+                }
+                // A provider with a single model, such as `offline`, is named without a slash.
+                ModelName::Alias(alias) => match (self.aliases.get(alias), self.providers.get(alias)) {
+                    (Some(next), _) if next != name => name = next,
+                    (_, Some(provider)) => {
+                        return Some(Candidate { provider: Arc::clone(provider), model: alias.clone() });
+                    }
+                    _ if alias == "default" => name = &self.default,
+                    _ => return None,
+                },
+            }
+        }
+        None
+    }
+}

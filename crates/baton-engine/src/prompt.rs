@@ -1,0 +1,73 @@
+//! What an agent is told: its template, rendered.
+
+use std::sync::LazyLock;
+
+use baton_core::agent::Agent;
+use jiff::Timestamp;
+use minijinja::{Environment, UndefinedBehavior};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::scope::Scope;
+
+/// A template that loops longer than this is a mistake or an attack.
+const FUEL: u64 = 100_000;
+
+/// Nothing is escaped: prompts are text, not HTML.
+static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = Environment::new();
+    environment.set_fuel(Some(FUEL));
+    environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment
+});
+
+/// What templates see of an agent.
+#[derive(Debug, Serialize)]
+struct About<'a> {
+    name: &'a str,
+    display_name: &'a str,
+    description: &'a str,
+}
+
+impl<'a> From<&'a Agent> for About<'a> {
+    fn from(agent: &'a Agent) -> Self {
+        Self { name: agent.name.as_str(), display_name: &agent.display_name, description: &agent.description }
+    }
+}
+
+/// What templates see. Validation knows the same names.
+#[derive(Debug, Serialize)]
+struct Variables<'a> {
+    agent: About<'a>,
+    /// Those it may call.
+    agents: Vec<About<'a>>,
+    user: &'a str,
+    tenant: &'a str,
+    thread_id: String,
+    now: String,
+    /// Where a holder of the thread stands in its workflow.
+    workflow: Option<serde_json::Value>,
+}
+
+/// The system prompt of the scope's agent, at this moment.
+pub fn render(scope: &Scope) -> Result<String, Failure> {
+    let agent = &scope.agent;
+    if !agent.prompt.contains("{{") && !agent.prompt.contains("{%") && !agent.prompt.contains("{#") {
+        return Ok(agent.prompt.clone());
+    }
+    let caller = &scope.run.caller;
+    let callable = agent.agents.iter().filter_map(|name| scope.run.agents.get(name));
+    let agents: Vec<About<'_>> = callable.map(|agent| About::from(agent.as_ref())).collect();
+    let variables = Variables {
+        agent: About::from(agent.as_ref()),
+        agents,
+        user: caller.user.as_str(),
+        tenant: caller.tenant.as_str(),
+        thread_id: caller.thread_id.to_string(),
+        now: Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        workflow: None,
+    };
+    TEMPLATES
+        .render_str(&agent.prompt, minijinja::value::Serde(variables))
+        .map_err(|error| Failure::Prompt { agent: agent.name.to_string(), message: error.to_string() })
+}

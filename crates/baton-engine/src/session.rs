@@ -1,0 +1,235 @@
+//! One agent's loop: a turn, the tools it asked for, the next turn, until there is an answer.
+
+use baton_core::MessageId;
+use baton_core::agent::PlanningStrategy;
+use baton_core::chat::{ChatMessage, Reply};
+use baton_core::event::EventKind;
+use baton_core::message::Part;
+use baton_core::model::{ModelErrorKind, ToolChoice};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::budget::{Budget, Limit};
+use crate::calls::{self, Terms};
+use crate::engine::{Approve, Overrides};
+use crate::failure::Failure;
+use crate::models::Candidate;
+use crate::scope::Scope;
+use crate::toolset::Toolset;
+use crate::turn::{self, Ask};
+use crate::window::{Conversation, estimate};
+use crate::{answer, planning, prompt};
+
+/// What a session came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub text: String,
+    /// The same as JSON, when a schema was asked for.
+    pub value: Option<Value>,
+    /// The limit that made it end early.
+    pub limit: Option<Limit>,
+    pub turns: u32,
+}
+
+/// Holds a session of the scope's agent on `input`, from its prompt to its answer.
+pub async fn hold(scope: &Scope, input: Vec<Part>, overrides: &Overrides) -> Result<Answer, Failure> {
+    let mut session = Session::open(scope, overrides).await?;
+    session.conversation.push(ChatMessage::User { parts: input });
+    planning::answer(&mut session).await
+}
+
+/// A session under way.
+pub(crate) struct Session<'a> {
+    scope: &'a Scope,
+    system: String,
+    toolset: Toolset,
+    candidates: Vec<Candidate>,
+    conversation: Conversation,
+    budget: Budget,
+    approve: Approve,
+    output_schema: Option<Value>,
+}
+
+/// How a stretch of work ended.
+pub(crate) struct Worked {
+    pub(crate) text: String,
+    pub(crate) limit: Option<Limit>,
+}
+
+/// What a turn is to bring forth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A plan, a step, a review: in whatever words.
+    Words,
+    /// The answer: JSON of the schema, if there is one.
+    Answer,
+}
+
+/// Whether the person sees what is said while it is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Live,
+    /// A plan, a draft, or an answer that must be checked first.
+    Not,
+}
+
+impl<'a> Session<'a> {
+    async fn open(scope: &'a Scope, overrides: &Overrides) -> Result<Self, Failure> {
+        Ok(Self {
+            scope,
+            system: prompt::render(scope)?,
+            candidates: scope.run.engine.models.candidates(&scope.agent)?,
+            toolset: Toolset::gather(scope).await,
+            conversation: Conversation::default(),
+            budget: Budget::new(overrides.limits(&scope.agent.limits)),
+            approve: overrides.approve,
+            output_schema: overrides.output_schema.clone().or_else(|| scope.agent.output_schema.clone()),
+        })
+    }
+
+    pub(crate) fn strategy(&self) -> PlanningStrategy {
+        self.scope.agent.planning_strategy
+    }
+
+    pub(crate) fn has_schema(&self) -> bool {
+        self.output_schema.is_some()
+    }
+
+    /// Tells the model something that the person did not say.
+    pub(crate) fn instruct(&mut self, text: impl Into<String>) {
+        self.conversation.push(ChatMessage::user(text));
+    }
+
+    /// Turns and tools until the model asks for no more tools, or a limit is met and it closes.
+    pub(crate) async fn work(&mut self, shown: Shown, form: Form) -> Result<Worked, Failure> {
+        loop {
+            if let Some(limit) = self.budget.met(self.scope.run.ledger.spent(self.scope.path())) {
+                return self.close(limit, shown).await;
+            }
+            let reply = match self.turn(shown, ToolChoice::Auto, form).await {
+                Err(Failure::TimeUp) => return self.close(Limit::Time, shown).await,
+                other => other?,
+            };
+            let calls = reply.calls.clone();
+            let text = reply.text.clone();
+            self.conversation.push(ChatMessage::Assistant(reply));
+            if calls.is_empty() {
+                return Ok(Worked { text, limit: None });
+            }
+            let scope = self.scope.at(&format!("turn:{}", self.budget.turns()));
+            let terms = Terms {
+                at_once: self.budget.max_parallel_tools(),
+                approve: self.approve,
+                deadline: self.budget.deadline(),
+            };
+            let results = tokio::select! {
+                biased;
+                () = scope.run.cancel.cancelled() => return Err(Failure::Cancelled),
+                results = calls::run(&scope, &self.toolset, &calls, terms) => results,
+            };
+            for result in results {
+                self.conversation.push(ChatMessage::Tool(result));
+            }
+        }
+    }
+
+    /// One turn without tools, for a plan or a review. `None` when no turn is left for it.
+    pub(crate) async fn think(&mut self, instruction: &str) -> Result<Option<String>, Failure> {
+        if self.budget.met(self.scope.run.ledger.spent(self.scope.path())).is_some() {
+            return Ok(None);
+        }
+        self.instruct(instruction);
+        match self.turn(Shown::Not, ToolChoice::None, Form::Words).await {
+            Err(Failure::TimeUp) => Ok(None),
+            Err(failure) => Err(failure),
+            Ok(reply) => {
+                let text = reply.text.clone();
+                self.conversation.push(ChatMessage::Assistant(Reply { calls: Vec::new(), ..reply }));
+                Ok(Some(text))
+            }
+        }
+    }
+
+    /// The one turn after a limit: an answer from what is there, without tools.
+    async fn close(&mut self, limit: Limit, shown: Shown) -> Result<Worked, Failure> {
+        let text = format!("the limit of {limit} was met; one closing turn follows");
+        self.scope.trace(EventKind::Status { text }).await;
+        self.instruct(format!(
+            "You have reached the limit of {limit} for this task. Do not use tools any more. Give the best answer you can from \
+             what you have, and say plainly what is missing."
+        ));
+        self.budget = self.budget.closing();
+        let reply = self.turn(shown, ToolChoice::None, Form::Answer).await?;
+        Ok(Worked { text: reply.text, limit: Some(limit) })
+    }
+
+    async fn turn(
+        &mut self,
+        shown: Shown,
+        tool_choice: ToolChoice<'_>,
+        form: Form,
+    ) -> Result<Reply, Failure> {
+        self.budget.count_turn();
+        let place = self.scope.at(&format!("turn:{}", self.budget.turns()));
+        let scope = if shown == Shown::Live { place } else { place.internal() };
+        let specs = self.toolset.specs();
+        let tools = specs
+            .iter()
+            .map(|spec| estimate::text(&spec.description) + estimate::text(&spec.parameters.to_string()));
+        let fixed = estimate::text(&self.system) + tools.sum::<u64>();
+        let window =
+            self.candidates.first().and_then(|first| first.provider.facts(&first.model).context_window);
+        self.conversation.fit(&scope, window, fixed).await;
+        for last_try in [false, true] {
+            let ask = Ask {
+                system: &self.system,
+                messages: self.conversation.messages(),
+                tools: &specs,
+                tool_choice,
+                output_schema: self.output_schema.as_ref().filter(|_| form == Form::Answer),
+                deadline: self.budget.deadline(),
+            };
+            match turn::take(&scope, &self.candidates, ask).await {
+                Err(Failure::Model(error)) if error.kind == ModelErrorKind::ContextTooLong && !last_try => {
+                    self.conversation.shorten(&scope).await;
+                }
+                other => return other,
+            }
+        }
+        unreachable!("the second try returns")
+    }
+
+    /// Makes an answer of the last words: checks it against the schema if there is one, with one turn to repair it.
+    pub(crate) async fn conclude(&mut self, worked: Worked, shown: Shown) -> Result<Answer, Failure> {
+        let mut text = worked.text;
+        let mut value = None;
+        if let Some(schema) = self.output_schema.clone() {
+            let checked = match answer::check(&schema, &text) {
+                Ok(checked) => checked,
+                Err(mistakes) => {
+                    self.instruct(format!(
+                        "Your answer does not satisfy the required JSON Schema: {mistakes}. Answer again with only the corrected \
+                         JSON."
+                    ));
+                    let reply = self.turn(Shown::Not, ToolChoice::None, Form::Answer).await?;
+                    answer::check(&schema, &reply.text).map_err(Failure::InvalidOutput)?
+                }
+            };
+            text = checked.to_string();
+            value = Some(checked);
+        }
+        if shown == Shown::Not {
+            self.say(&text).await;
+        }
+        Ok(Answer { text, value, limit: worked.limit, turns: self.budget.turns() })
+    }
+
+    /// Shows a finished text that was not streamed.
+    async fn say(&self, text: &str) {
+        let message_id = MessageId::from_uuid(Uuid::now_v7());
+        let speaker = self.scope.agent.display_name.clone();
+        self.scope.emit(EventKind::TextStarted { message_id, speaker }).await;
+        self.scope.emit(EventKind::TextDelta { message_id, delta: text.to_owned() }).await;
+        self.scope.emit(EventKind::TextFinished { message_id, text: text.to_owned() }).await;
+    }
+}

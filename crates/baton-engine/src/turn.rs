@@ -1,0 +1,315 @@
+//! One model call: streamed, retried where that helps, moved to the next model where it does not, and accounted for.
+
+use std::time::Duration;
+
+use baton_core::chat::{ChatMessage, Reasoning, Reply, ToolCall};
+use baton_core::event::EventKind;
+use baton_core::ledger::{CallOutcome, Called, LedgerRow};
+use baton_core::model::{Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ToolChoice};
+use baton_core::usage::{Cost, Tokens};
+use baton_core::{MessageId, ToolSpec};
+use futures_util::{FutureExt as _, StreamExt as _};
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::failure::Failure;
+use crate::models::Candidate;
+use crate::scope::Scope;
+use crate::window::estimate;
+
+/// More calls in one reply than anybody means.
+const MAX_CALLS: usize = 128;
+
+/// What a turn is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) system: &'a str,
+    pub(crate) messages: &'a [ChatMessage],
+    pub(crate) tools: &'a [&'a ToolSpec],
+    pub(crate) tool_choice: ToolChoice<'a>,
+    pub(crate) output_schema: Option<&'a Value>,
+    pub(crate) deadline: Instant,
+}
+
+/// Takes one turn: tries each candidate, each some times.
+pub(crate) async fn take(scope: &Scope, candidates: &[Candidate], ask: Ask<'_>) -> Result<Reply, Failure> {
+    let patience = scope.run.engine.patience;
+    let mut last = None;
+    for candidate in candidates {
+        for attempt in 1..=patience.attempts.max(1) {
+            let error = match attempt_once(scope, candidate, ask).await {
+                Ok(reply) => return Ok(reply),
+                Err(Failure::Model(error)) => error,
+                Err(other) => return Err(other),
+            };
+            tracing::warn!(agent = %scope.name(), model = %candidate.model, attempt, %error, "model call failed");
+            let wait = error.retry_after.unwrap_or_else(|| back_off(patience.back_off, attempt));
+            // A conversation that is too long is too long for a second attempt as well; the session shortens it.
+            if error.kind == ModelErrorKind::ContextTooLong {
+                return Err(error.into());
+            }
+            let again =
+                error.kind.is_passing() && attempt < patience.attempts && wait <= patience.longest_wait;
+            last = Some(error);
+            if !again {
+                break;
+            }
+            pause(scope, wait, ask.deadline).await?;
+        }
+    }
+    Err(last.map_or_else(|| Failure::NoModel(scope.name().to_string()), Failure::from))
+}
+
+/// Half of it certain, half of it chance.
+fn back_off(base: Duration, attempt: u32) -> Duration {
+    let full = base.saturating_mul(1 << (attempt - 1).min(5));
+    full / 2 + full.mul_f64(fastrand::f64() / 2.0)
+}
+
+async fn pause(scope: &Scope, wait: Duration, deadline: Instant) -> Result<(), Failure> {
+    tokio::select! {
+        () = tokio::time::sleep(wait) => Ok(()),
+        () = tokio::time::sleep_until(deadline) => Err(Failure::TimeUp),
+        () = scope.run.cancel.cancelled() => Err(Failure::Cancelled),
+    }
+}
+
+async fn attempt_once(scope: &Scope, candidate: &Candidate, ask: Ask<'_>) -> Result<Reply, Failure> {
+    let request = ModelRequest {
+        agent: scope.name(),
+        model: &candidate.model,
+        system: ask.system,
+        messages: ask.messages,
+        tools: ask.tools,
+        tool_choice: ask.tool_choice,
+        sampling: &scope.agent.sampling,
+        output_schema: ask.output_schema,
+    };
+    let mut attempt = Attempt::new(scope, candidate, &ask);
+    let mut stream = candidate.provider.stream(&request);
+    let patience = scope.run.engine.patience;
+    let mut wait = patience.first_chunk;
+    let result = loop {
+        // What is there already is taken without setting alarms.
+        let next = match stream.next().now_or_never().filter(|_| !scope.run.cancel.is_cancelled()) {
+            Some(next) => Ok(next),
+            None => tokio::select! {
+                biased;
+                () = scope.run.cancel.cancelled() => break Err(Failure::Cancelled),
+                () = tokio::time::sleep_until(ask.deadline) => break Err(Failure::TimeUp),
+                next = tokio::time::timeout(wait, stream.next()) => next,
+            },
+        };
+        wait = patience.between_chunks;
+        match next {
+            Err(_) => break Err(silent(candidate, wait).into()),
+            Ok(None) => break Err(cut(candidate).into()),
+            Ok(Some(Err(error))) => break Err(error.into()),
+            Ok(Some(Ok(Chunk::Done(finish)))) => break attempt.finished(finish),
+            Ok(Some(Ok(chunk))) => {
+                if let Err(error) = attempt.add(chunk).await {
+                    break Err(error.into());
+                }
+            }
+        }
+    };
+    // Closing the connection comes before anything that may wait.
+    drop(stream);
+    attempt.close(result).await
+}
+
+fn silent(candidate: &Candidate, wait: Duration) -> ModelError {
+    let message = format!("nothing was heard for {} s", wait.as_secs());
+    ModelError::new(ModelErrorKind::Timeout, candidate.provider.provider(), message)
+}
+
+fn cut(candidate: &Candidate) -> ModelError {
+    let message = "the answer ended in the middle";
+    ModelError::new(ModelErrorKind::Malformed, candidate.provider.provider(), message)
+}
+
+fn fresh_id() -> MessageId {
+    MessageId::from_uuid(Uuid::now_v7())
+}
+
+/// A reply as it grows, and the row it will leave in the ledger.
+struct Attempt<'a> {
+    scope: &'a Scope,
+    candidate: &'a Candidate,
+    reply: Reply,
+    /// The provider's index of each call, in the order in which calls began.
+    indices: Vec<u32>,
+    /// The message that listeners see growing.
+    message_id: Option<MessageId>,
+    reasoning_id: Option<MessageId>,
+    tokens: Option<Tokens>,
+    input_estimate: u64,
+    at: Timestamp,
+    started: Instant,
+    written: bool,
+}
+
+impl<'a> Attempt<'a> {
+    fn new(scope: &'a Scope, candidate: &'a Candidate, ask: &Ask<'_>) -> Self {
+        let input_estimate =
+            estimate::text(ask.system) + ask.messages.iter().map(estimate::message).sum::<u64>();
+        Self {
+            scope,
+            candidate,
+            reply: Reply::default(),
+            indices: Vec::new(),
+            message_id: None,
+            reasoning_id: None,
+            tokens: None,
+            input_estimate,
+            at: Timestamp::now(),
+            started: Instant::now(),
+            written: false,
+        }
+    }
+
+    async fn add(&mut self, chunk: Chunk) -> Result<(), ModelError> {
+        match chunk {
+            Chunk::Text(delta) => self.text(delta).await,
+            Chunk::Reasoning(delta) => {
+                let message_id = *self.reasoning_id.get_or_insert_with(fresh_id);
+                self.reasoning().text.push_str(&delta);
+                self.scope.trace(EventKind::Reasoning { message_id, delta }).await;
+            }
+            Chunk::ReasoningSignature(signature) => self.reasoning().signature = Some(signature),
+            Chunk::Call { index, id, name, signature } => {
+                if self.indices.len() == MAX_CALLS {
+                    return Err(self.malformed("the reply asks for more than 128 tools at once"));
+                }
+                self.indices.push(index);
+                self.reply.calls.push(ToolCall { id, name, arguments: String::new(), signature });
+            }
+            Chunk::Arguments { index, delta } => match self.indices.iter().rposition(|known| *known == index)
+            {
+                Some(at) => self.reply.calls[at].arguments.push_str(&delta),
+                None => return Err(self.malformed("arguments came for a call that was never begun")),
+            },
+            Chunk::Tokens(tokens) => self.tokens = Some(tokens),
+            Chunk::Done(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn text(&mut self, delta: String) {
+        if delta.is_empty() {
+            return;
+        }
+        let message_id = self.message().await;
+        self.reply.text.push_str(&delta);
+        self.scope.emit(EventKind::TextDelta { message_id, delta }).await;
+    }
+
+    /// The reasoning that is being written: a signed one is finished.
+    fn reasoning(&mut self) -> &mut Reasoning {
+        if self.reply.reasoning.last().is_none_or(|last| last.signature.is_some()) {
+            self.reply.reasoning.push(Reasoning::default());
+        }
+        self.reply.reasoning.last_mut().expect("one was just added")
+    }
+
+    /// Announces the message when its first piece arrives.
+    async fn message(&mut self) -> MessageId {
+        if let Some(id) = self.message_id {
+            return id;
+        }
+        let id = fresh_id();
+        self.message_id = Some(id);
+        let speaker = self.scope.agent.display_name.clone();
+        self.scope.emit(EventKind::TextStarted { message_id: id, speaker }).await;
+        id
+    }
+
+    fn malformed(&self, message: &str) -> ModelError {
+        ModelError::new(ModelErrorKind::Malformed, self.candidate.provider.provider(), message)
+    }
+
+    fn finished(&mut self, finish: Finish) -> Result<Reply, Failure> {
+        let empty = self.reply.text.is_empty() && self.reply.calls.is_empty();
+        if finish == Finish::ContentFilter && empty {
+            let message = "the provider refused to answer";
+            let provider = self.candidate.provider.provider();
+            return Err(ModelError::new(ModelErrorKind::ContentFilter, provider, message).into());
+        }
+        Ok(std::mem::take(&mut self.reply))
+    }
+
+    /// Ends the message for listeners, and writes the row.
+    async fn close(mut self, result: Result<Reply, Failure>) -> Result<Reply, Failure> {
+        let text = match &result {
+            Ok(reply) => reply.text.clone(),
+            Err(_) => std::mem::take(&mut self.reply.text),
+        };
+        self.write(&result, &text);
+        if let Some(message_id) = self.message_id {
+            let kind = match &result {
+                // Who cancels keeps what was said; otherwise it is said again, or the run fails.
+                Ok(_) | Err(Failure::Cancelled) => EventKind::TextFinished { message_id, text },
+                Err(_) => EventKind::TurnRestarted { message_id },
+            };
+            self.scope.emit(kind).await;
+        }
+        result
+    }
+
+    fn write(&mut self, result: &Result<Reply, Failure>, text: &str) {
+        self.written = true;
+        let (outcome, error) = match result {
+            Ok(_) => (CallOutcome::Ok, None),
+            Err(Failure::Cancelled | Failure::TimeUp) => (CallOutcome::Cancelled, None),
+            Err(failure) => (CallOutcome::Failed, Some(failure.code().to_owned())),
+        };
+        let row = self.row(outcome, error, text);
+        self.scope.run.ledger.write(row);
+    }
+
+    fn row(&self, outcome: CallOutcome, error: Option<String>, text: &str) -> LedgerRow {
+        // A call that was refused before it began consumed nothing.
+        let heard = self.message_id.is_some() || self.reasoning_id.is_some() || self.tokens.is_some();
+        let consumed = outcome != CallOutcome::Failed || heard;
+        let estimate = Tokens {
+            input_tokens: self.input_estimate,
+            output_tokens: estimate::text(text),
+            ..Tokens::default()
+        };
+        let tokens = self.tokens.unwrap_or(if consumed { estimate } else { Tokens::default() });
+        let cost = match self.candidate.provider.facts(&self.candidate.model).price {
+            Some(price) => Cost::Known(price.of(tokens)),
+            None if tokens == Tokens::default() => Cost::default(),
+            None => Cost::Unknown(baton_core::Usd::default()),
+        };
+        LedgerRow {
+            run_id: self.scope.run.run_id,
+            session_id: self.scope.session_id.clone(),
+            agent: self.scope.agent.name.clone(),
+            path: self.scope.path().to_owned(),
+            call: Called::Model {
+                provider: self.candidate.provider.provider().to_owned(),
+                model: self.candidate.model.clone(),
+            },
+            tokens,
+            estimated: self.tokens.is_none() && consumed,
+            cost,
+            started_at: self.at,
+            latency_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            outcome,
+            error,
+        }
+    }
+}
+
+/// A turn that is dropped in the middle, as when time runs out, is accounted for as well.
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.written {
+            let row = self.row(CallOutcome::Cancelled, None, &self.reply.text);
+            self.scope.run.ledger.write(row);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Limits end a session with one closing turn, so that it always answers.
+
+use std::time::Duration;
+
+use baton_core::{HumanDuration, Usd};
+use baton_engine::{Limit, Status};
+use baton_models::scripted::{Scripted, Turn};
+use serde_json::json;
+
+use crate::{Setup, TestTool};
+
+fn restless(turns: usize) -> Scripted {
+    let calls = (0..turns).map(|n| Turn::call("t", &json!({ "n": n })).tokens(1_000, 10));
+    Scripted::default().script("a", calls.chain([Turn::text("This is what I have.").tokens(1_000, 10)]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns() {
+    let model = restless(3);
+    let ran =
+        Setup::new(&model).agent(|agent| agent.limits.max_turns = 3).tool(TestTool::echo("t")).run().await;
+    let answer = ran.end.answer.clone().unwrap();
+    assert_eq!(
+        (answer.text.as_str(), answer.limit, answer.turns),
+        ("This is what I have.", Some(Limit::Turns), 4)
+    );
+    assert_eq!(ran.end.status, Status::Completed);
+    assert!(ran.log().ends_with("run finished: success, limit turns\n"), "{}", ran.log());
+    let asked = model.asked();
+    assert!(serde_json::to_string(&asked[3].messages).unwrap().contains("reached the limit of turns"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_and_money() {
+    let ran = Setup::new(&restless(2))
+        .agent(|a| a.limits.max_tokens = Some(1_500))
+        .tool(TestTool::echo("t"))
+        .run()
+        .await;
+    assert_eq!(ran.end.answer.unwrap().limit, Some(Limit::Tokens));
+    let ran = Setup::new(&restless(2))
+        .agent(|a| a.limits.max_cost_usd = Some("0.0015".parse::<Usd>().unwrap()))
+        .tool(TestTool::echo("t"))
+        .run()
+        .await;
+    assert_eq!(ran.end.answer.unwrap().limit, Some(Limit::Cost));
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_in_the_middle_of_a_stream() {
+    let model =
+        Scripted::default().script("a", [Turn::default().say("Let me").hang(), Turn::text("Quickly then.")]);
+    let ran =
+        Setup::new(&model).agent(|agent| agent.limits.timeout = HumanDuration::from_secs(20)).run().await;
+    let answer = ran.end.answer.clone().unwrap();
+    assert_eq!((answer.text.as_str(), answer.limit), ("Quickly then.", Some(Limit::Time)));
+    assert!(ran.log().contains("turn restarted"), "{}", ran.log());
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_in_the_middle_of_a_tool() {
+    let model =
+        Scripted::default().script("a", [Turn::call("t", &json!({})), Turn::text("Without the tool.")]);
+    let forever = TestTool::new("t", |_| std::future::pending());
+    let before = tokio::time::Instant::now();
+    let ran = Setup::new(&model)
+        .agent(|a| a.limits.timeout = HumanDuration::from_secs(20))
+        .tool(forever)
+        .run()
+        .await;
+    assert_eq!(ran.answer(), "Without the tool.");
+    assert_eq!(before.elapsed(), Duration::from_secs(20));
+    assert_eq!(ran.end.answer.unwrap().limit, Some(Limit::Time));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_can_only_lower_limits() {
+    let mut setup = Setup::new(&restless(2)).tool(TestTool::echo("t"));
+    setup.overrides.max_turns = Some(2);
+    assert_eq!(setup.run().await.end.answer.unwrap().turns, 3);
+    let mut setup =
+        Setup::new(&restless(3)).agent(|agent| agent.limits.max_turns = 3).tool(TestTool::echo("t"));
+    setup.overrides.max_turns = Some(1_000);
+    assert_eq!(setup.run().await.end.answer.unwrap().turns, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closing_turn_that_hangs_ends_too() {
+    let model = Scripted::default().script("a", [Turn::default().hang(), Turn::default().hang()]);
+    let ran =
+        Setup::new(&model).agent(|agent| agent.limits.timeout = HumanDuration::from_secs(20)).run().await;
+    assert_eq!(ran.end.status, Status::Failed);
+    assert!(ran.log().contains("run failed: time"), "{}", ran.log());
+}

@@ -1,0 +1,113 @@
+//! The plain loop.
+
+use baton_core::chat::ChatMessage;
+use baton_engine::Status;
+use baton_models::scripted::{Scripted, Turn};
+use serde_json::json;
+
+use crate::{Setup, TestTool};
+
+#[tokio::test]
+async fn an_answer_is_streamed_and_accounted_for() {
+    let model = Scripted::default()
+        .script("a", [Turn::default().think("Hm.").say("All ").say("well.").tokens(10, 3)]);
+    let ran = Setup::new(&model).run().await;
+    assert_eq!(ran.answer(), "All well.");
+    insta::assert_snapshot!(ran.log() + "\n" + &ran.ledger());
+    assert_eq!(ran.end.usage.tokens.total(), 13);
+    assert_eq!(model.asked()[0].system, "You help ada of acme.");
+}
+
+#[tokio::test]
+async fn tools_are_called_and_their_results_come_back_in_order() {
+    let model = Scripted::default().script(
+        "a",
+        [
+            Turn::default()
+                .say("Looking.")
+                .and_call("slow", &json!({"n": 1}))
+                .and_call("fast", &json!({"n": 2})),
+            Turn::text("Done."),
+        ],
+    );
+    let slow = TestTool::new("slow", |_| async {
+        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        Ok("slow result".to_owned())
+    });
+    let ran = Setup::new(&model).tool(slow).tool(TestTool::echo("fast")).run().await;
+    assert_eq!(ran.answer(), "Done.");
+    let second = &model.asked()[1].messages;
+    let results: Vec<&str> = second
+        .iter()
+        .filter_map(|message| match message {
+            ChatMessage::Tool(result) => Some(result.content.as_ref()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results, ["slow result", "got {\"n\":2}"]);
+    let rows: Vec<_> = ran.end.rows.iter().map(|row| row.path.as_str()).collect();
+    assert_eq!(rows, ["a/turn:1", "a/turn:1/tool:2", "a/turn:1/tool:1", "a/turn:2"]);
+}
+
+#[tokio::test]
+async fn h14_totals_are_sums_over_rows() {
+    let model = Scripted::default()
+        .script("a", [Turn::call("t", &json!({})).tokens(100, 5), Turn::text("x").tokens(200, 7)]);
+    let ran = Setup::new(&model).tool(TestTool::echo("t")).run().await;
+    assert_eq!(ran.end.status, Status::Completed);
+    let usage = ran.end.usage;
+    assert_eq!((usage.tokens.input_tokens, usage.tokens.output_tokens), (300, 12));
+    assert_eq!(baton_core::ledger::subtree(&ran.end.rows, "a/turn:2").tokens.total(), 207);
+    assert_eq!(usage.cost.known_part().to_string(), "$0.000312");
+}
+
+#[tokio::test]
+async fn cancelling_ends_a_stream_at_once_and_keeps_what_was_said() {
+    let model = Scripted::default().script("a", [Turn::default().say("I was about to").hang()]);
+    let mut run = Setup::new(&model).start();
+    let mut kinds = Vec::new();
+    while let Some(event) = run.events.recv().await {
+        if matches!(event.kind, baton_core::EventKind::TextDelta { .. }) {
+            run.cancel();
+        }
+        kinds.push(crate::line(&event));
+    }
+    let end = run.join().await;
+    assert_eq!(end.status, Status::Cancelled);
+    assert_eq!(kinds.last().unwrap().trim(), "a                run finished: cancelled");
+    assert!(kinds.iter().any(|line| line.contains("text ends \"I was about to\"")), "{kinds:?}");
+    assert_eq!(end.rows.len(), 1);
+    assert_eq!(end.rows[0].outcome.word(), "cancelled");
+    assert!(end.rows[0].estimated && end.rows[0].tokens.output_tokens > 0);
+}
+
+#[tokio::test]
+async fn cancelling_ends_tools_too() {
+    let model = Scripted::default().script("a", [Turn::call("t", &json!({}))]);
+    let forever = TestTool::new("t", |_| std::future::pending());
+    let mut run = Setup::new(&model).tool(forever).start();
+    while let Some(event) = run.events.recv().await {
+        if matches!(event.kind, baton_core::EventKind::ToolCalled { .. }) {
+            run.cancel();
+        }
+    }
+    let end = run.join().await;
+    assert_eq!(end.status, Status::Cancelled);
+    assert_eq!(end.rows.last().unwrap().outcome.word(), "cancelled");
+}
+
+#[tokio::test]
+async fn a_prompt_that_cannot_be_rendered_fails_clearly() {
+    let model = Scripted::default();
+    let ran = Setup::new(&model)
+        .agent(|agent| {
+            let endless =
+                "{% for x in range(100000) %}{% for y in range(100000) %}{{ y }}{% endfor %}{% endfor %}";
+            agent.prompt = endless.into();
+        })
+        .run()
+        .await;
+    assert_eq!(ran.end.status, Status::Failed);
+    assert!(ran.log().contains("run failed: invalid_prompt"), "{}", ran.log());
+    assert!(model.asked().is_empty());
+}

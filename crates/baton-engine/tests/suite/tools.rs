@@ -1,0 +1,155 @@
+//! Tool calls: arguments, permissions, failures, parallel work.
+
+use std::time::Duration;
+
+use baton_core::HumanDuration;
+use baton_core::agent::ToolPattern;
+use baton_core::tool::{Effect, Risk, ToolError};
+use baton_engine::Approve;
+use baton_models::scripted::{Scripted, Turn};
+use serde_json::json;
+
+use crate::{Ran, Setup, TestTool};
+
+/// Runs one call of `tool` with these arguments and returns what the model was told.
+async fn told(setup: impl FnOnce(Setup) -> Setup, tool: &str, arguments: &str) -> (String, Ran) {
+    let model =
+        Scripted::default().script("a", [Turn::default().and_raw_call(tool, arguments), Turn::text("ok")]);
+    let ran = setup(Setup::new(&model)).run().await;
+    let messages = &model.asked()[1].messages;
+    let Some(baton_core::ChatMessage::Tool(result)) = messages.last() else { panic!("no result") };
+    (result.content.to_string(), ran)
+}
+
+#[tokio::test]
+async fn arguments_are_checked_against_the_schema() {
+    for (arguments, expected) in
+        [(r#"{"n": "x"}"#, "/n"), (r#"{"m": 1}"#, "'m'"), ("{\"n\": ", "not JSON"), ("[]", "object")]
+    {
+        let (text, ran) = told(|setup| setup.tool(TestTool::echo("t")), "t", arguments).await;
+        assert!(text.starts_with("error: invalid arguments") && text.contains(expected), "{text}");
+        assert!(text.contains("the tool was not run"), "{text}");
+        assert_eq!(ran.answer(), "ok");
+    }
+    let (text, _) = told(|setup| setup.tool(TestTool::echo("t")), "t", "").await;
+    assert_eq!(text, "got {}");
+}
+
+#[tokio::test]
+async fn unknown_tools_and_wrong_schemas_are_told_to_the_model() {
+    let (text, _) = told(|setup| setup.tool(TestTool::echo("search_docs")), "search", "{}").await;
+    assert_eq!(text, "error: there is no tool `search`; did you mean `search_docs`? (the tool was not run)");
+    let wrong = TestTool::echo("t").spec(|spec| spec.parameters = json!({"type": 7}));
+    let (text, _) = told(|setup| setup.tool(wrong), "t", "{}").await;
+    assert!(text.contains("schema is invalid"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_fails_hangs_or_panics_disturbs_nothing_else() {
+    let model = Scripted::default().script(
+        "a",
+        [
+            Turn::default()
+                .and_call("fails", &json!({}))
+                .and_call("hangs", &json!({}))
+                .and_call("panics", &json!({}))
+                .and_call("works", &json!({})),
+            Turn::text("ok"),
+        ],
+    );
+    let fails = TestTool::new("fails", |_| async { Err(ToolError::Execution("disk on fire".into())) });
+    let hangs = TestTool::new("hangs", |_| std::future::pending())
+        .spec(|spec| spec.timeout = HumanDuration::from_secs(5));
+    let panics = TestTool::new("panics", |_| async { panic!("a bug in a tool") });
+    let ran =
+        Setup::new(&model).tool(fails).tool(hangs).tool(panics).tool(TestTool::echo("works")).run().await;
+    insta::assert_snapshot!(ran.log() + "\n" + &ran.ledger());
+}
+
+#[tokio::test(start_paused = true)]
+async fn f7_two_tools_of_one_turn_run_at_the_same_time() {
+    let two = Turn::default().and_call("t", &json!({"n": 1})).and_call("t", &json!({"n": 2}));
+    let model = Scripted::default().script("a", [two, Turn::text("ok")]);
+    let slow = || {
+        TestTool::new("t", |_| async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            Ok("x".to_owned())
+        })
+    };
+    let before = tokio::time::Instant::now();
+    Setup::new(&model).tool(slow()).run().await;
+    // The clock is the test's own: exactly one pause passes, not two.
+    assert_eq!(before.elapsed().as_millis(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parallel_calls_stay_within_the_limit() {
+    let many = (0..10).fold(Turn::default(), |turn, n| turn.and_call("t", &json!({ "n": n })));
+    let model = Scripted::default().script("a", [many, Turn::text("ok")]);
+    let tool = TestTool::new("t", |_| async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        Ok(String::new())
+    });
+    let ran =
+        Setup::new(&model).agent(|agent| agent.limits.max_parallel_tools = 3).tool(tool.clone()).run().await;
+    assert_eq!(ran.answer(), "ok");
+    assert_eq!(tool.most_at_once(), 3);
+}
+
+#[tokio::test]
+async fn f27_an_agent_has_only_the_tools_it_lists() {
+    let model = Scripted::default().script("a", [Turn::text("ok")]);
+    let only = |pattern: &str| vec![ToolPattern::parse(pattern).unwrap()];
+    Setup::new(&model)
+        .agent(|agent| {
+            agent.tools.allow = only("read_*");
+            agent.tools.deny = only("read_secret");
+        })
+        .tool(TestTool::echo("read_file"))
+        .tool(TestTool::echo("read_secret"))
+        .tool(TestTool::echo("write_file"))
+        .run()
+        .await;
+    assert_eq!(model.asked()[0].tools, ["read_file"]);
+    let model = Scripted::default().script("a", [Turn::text("ok")]);
+    let writes = TestTool::echo("write_file").spec(|spec| spec.effect = Effect::Writes);
+    Setup::new(&model)
+        .agent(|agent| agent.tools.read_only = true)
+        .tool(writes)
+        .tool(TestTool::echo("read_file"))
+        .run()
+        .await;
+    assert_eq!(model.asked()[0].tools, ["read_file"]);
+}
+
+#[tokio::test]
+async fn risky_calls_need_a_yes() {
+    let risky = || {
+        TestTool::echo("t").spec(|spec| {
+            spec.risk = Risk::High;
+            spec.effect = Effect::Writes;
+        })
+    };
+    let ask = |approve: Approve| {
+        move |mut setup: Setup| {
+            setup.ask_at = Some(Risk::High);
+            setup.overrides.approve = approve;
+            setup.tool(risky())
+        }
+    };
+    let (text, _) = told(ask(Approve::None), "t", "{}").await;
+    assert!(text.starts_with("error: not permitted: `t` needs a person's approval"), "{text}");
+    assert!(told(ask(Approve::Read), "t", "{}").await.0.starts_with("error"));
+    assert_eq!(told(ask(Approve::All), "t", "{}").await.0, "got {}");
+    // The agent's file can say otherwise, both ways.
+    let auto = |mut setup: Setup| {
+        setup.ask_at = Some(Risk::High);
+        setup.agent(|a| a.approvals.auto = vec![ToolPattern::parse("t").unwrap()]).tool(risky())
+    };
+    assert_eq!(told(auto, "t", "{}").await.0, "got {}");
+    let deny = |mut setup: Setup| {
+        setup.overrides.approve = Approve::All;
+        setup.agent(|a| a.approvals.deny = vec![ToolPattern::parse("*").unwrap()]).tool(risky())
+    };
+    assert!(told(deny, "t", "{}").await.0.contains("denied"));
+}

@@ -1,0 +1,128 @@
+//! One model call: retries, fallbacks, silence, cuts (G18, F23).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use baton_core::ModelErrorKind;
+use baton_core::agent::ModelName;
+use baton_core::model::ModelFacts;
+use baton_engine::{Models, Status};
+use baton_models::scripted::{Scripted, Turn};
+use serde_json::json;
+
+use crate::{Setup, TestTool};
+
+#[tokio::test(start_paused = true)]
+async fn g18_a_passing_error_is_retried_and_every_attempt_has_a_row() {
+    let model = Scripted::default().script(
+        "a",
+        [
+            Turn::error(ModelErrorKind::Overloaded),
+            Turn::error(ModelErrorKind::Transport),
+            Turn::text("Back.").tokens(5, 2),
+        ],
+    );
+    let ran = Setup::new(&model).run().await;
+    assert_eq!(ran.answer(), "Back.");
+    insta::assert_snapshot!(ran.ledger());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_cut_starts_again_and_is_never_spliced() {
+    let model = Scripted::default().script(
+        "a",
+        [
+            Turn::default().say("Half an an").cut(),
+            Turn::default().say("A whole ").say("answer.").tokens(5, 4),
+        ],
+    );
+    let ran = Setup::new(&model).run().await;
+    assert_eq!(ran.answer(), "A whole answer.");
+    insta::assert_snapshot!(ran.log());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_providers_wait_is_respected() {
+    let wait = Duration::from_secs(7);
+    let model = Scripted::default().script(
+        "a",
+        [Turn::default().fail_and_retry_after(ModelErrorKind::RateLimit, wait), Turn::text("Now.")],
+    );
+    let before = tokio::time::Instant::now();
+    let ran = Setup::new(&model).run().await;
+    assert_eq!(ran.answer(), "Now.");
+    assert!(before.elapsed() >= wait);
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_that_do_not_pass_are_not_retried() {
+    for kind in [ModelErrorKind::Auth, ModelErrorKind::InvalidRequest, ModelErrorKind::ContentFilter] {
+        let model = Scripted::default().script("a", [Turn::error(kind), Turn::text("never")]);
+        let ran = Setup::new(&model).run().await;
+        assert_eq!(ran.end.status, Status::Failed);
+        assert_eq!(model.asked().len(), 1);
+        assert!(ran.log().contains(kind.word()), "{}", ran.log());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_a_timeout_and_retried() {
+    let model = Scripted::default().script("a", [Turn::default().say("Well").hang(), Turn::text("Again.")]);
+    let ran = Setup::new(&model).run().await;
+    assert_eq!(ran.answer(), "Again.");
+    assert_eq!(ran.end.rows[0].error.as_deref(), Some("timeout"));
+    assert!(ran.log().contains("turn restarted"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fallback_list_is_walked_in_order() {
+    let first = Scripted::named("first").script("a", [Turn::error(ModelErrorKind::Auth)]);
+    let second = Scripted::named("second").script("a", [Turn::text("From the second.")]);
+    let mut setup = Setup::new(&first).agent(|agent| {
+        agent.model = ["unknown/x", "first/m", "quick"].map(|name| ModelName::parse(name).unwrap()).to_vec();
+    });
+    setup.models = Models::new(ModelName::parse("first/m").unwrap())
+        .with_provider(Arc::new(first.clone()))
+        .with_provider(Arc::new(second.clone()))
+        .with_alias("quick", ModelName::parse("second/n").unwrap());
+    let ran = setup.run().await;
+    assert_eq!(ran.answer(), "From the second.");
+    assert_eq!((first.asked().len(), second.asked()[0].model.as_str()), (1, "n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_too_long_is_shortened_once() {
+    let model = Scripted::default().script(
+        "a",
+        [
+            Turn::call("t", &json!({"n": 1})),
+            Turn::call("t", &json!({"n": 2})),
+            Turn::call("t", &json!({"n": 3})),
+            Turn::error(ModelErrorKind::ContextTooLong),
+            Turn::text("Fits."),
+        ],
+    );
+    let long = TestTool::new("t", |n| async move { Ok(format!("{n}") + &"x".repeat(10_000)) });
+    let ran = Setup::new(&model).tool(long).run().await;
+    assert_eq!(ran.answer(), "Fits.");
+    assert!(ran.log().contains("the conversation was shortened"), "{}", ran.log());
+    let sizes: Vec<usize> =
+        model.asked().iter().map(|asked| serde_json::to_string(&asked.messages).unwrap().len()).collect();
+    assert!(sizes[4] < sizes[3], "{sizes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_window_is_guarded_before_it_overflows() {
+    let facts = ModelFacts { price: None, context_window: Some(8_000) };
+    let turns = (1..=6).map(|n| Turn::call("t", &json!({ "n": n }))).chain([Turn::text("Done.")]);
+    let model = Scripted::default().with_facts(facts).script("a", turns);
+    let long = TestTool::new("t", |_| async { Ok("y".repeat(6_000)) });
+    let ran = Setup::new(&model).tool(long).run().await;
+    assert_eq!(ran.answer(), "Done.");
+    for asked in model.asked() {
+        let bytes = serde_json::to_string(&asked.messages).unwrap().len();
+        assert!(bytes < 32_000, "{bytes}");
+    }
+    // An unknown price is shown as unknown, never as nothing.
+    assert!(matches!(ran.end.usage.cost, baton_core::usage::Cost::Unknown(_)));
+}

@@ -1,0 +1,165 @@
+//! A running server, from its handshake to its end.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use baton_core::ToolError;
+use baton_core::agent::McpServer;
+use rmcp::model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation};
+use rmcp::service::{NotificationContext, RunningService};
+use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
+
+use crate::McpError;
+use crate::connection::failure::Failure;
+use crate::process::Process;
+use crate::servers::Settings;
+use crate::tool::Offer;
+use crate::variables::{Resolved, Secrets};
+
+pub(crate) mod failure;
+mod listing;
+mod opening;
+
+/// How long a server may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+pub(crate) struct Connection {
+    name: String,
+    peer: Peer<RoleClient>,
+    /// Taken out when it is closed.
+    service: Mutex<Option<RunningService<RoleClient, Listener>>>,
+    /// Absent for a server behind HTTP.
+    process: Option<Process>,
+    secrets: Secrets,
+    changes: Changes,
+    /// An async lock, so that many first users cause one listing.
+    listed: tokio::sync::Mutex<Option<Listed>>,
+    lost: Arc<AtomicBool>,
+    started: Instant,
+    last_used: Mutex<Instant>,
+}
+
+/// Counts how often the server said that its tools changed.
+type Changes = Arc<AtomicU64>;
+
+struct Listed {
+    /// The count before the listing began.
+    changes: u64,
+    offers: Arc<[Arc<Offer>]>,
+}
+
+impl Connection {
+    pub async fn start(name: &str, server: &McpServer, settings: &Settings) -> Result<Self, McpError> {
+        let Resolved { server, secrets } = Resolved::new(server, &settings.environment)
+            .map_err(|reason| McpError::Variable { server: name.to_owned(), reason })?;
+        let changes = Changes::default();
+        let listener = Listener(Arc::clone(&changes));
+        let lost = Arc::<AtomicBool>::default();
+        let (service, process) = opening::open(&server, listener, &lost, settings)
+            .await
+            .map_err(|reason| McpError::Start { server: name.to_owned(), reason: secrets.hide(&reason) })?;
+        tracing::info!(server = name, pid = process.as_ref().and_then(Process::id), "MCP server started");
+        Ok(Self {
+            name: name.to_owned(),
+            peer: service.peer().clone(),
+            service: Mutex::new(Some(service)),
+            process,
+            secrets,
+            changes,
+            listed: tokio::sync::Mutex::default(),
+            lost,
+            started: Instant::now(),
+            last_used: Mutex::new(Instant::now()),
+        })
+    }
+
+    pub fn is_alive(&self) -> bool {
+        !self.lost.load(Ordering::Acquire)
+            && !self.peer.is_transport_closed()
+            && self.process.as_ref().is_none_or(|process| process.exit_status().is_none())
+    }
+
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().and_then(Process::id)
+    }
+
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub fn touch(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub fn idle_time(&self) -> Duration {
+        self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// Dropping the future tells the server that nobody waits any more; the service's own task sends that.
+    pub async fn call(&self, request: CallToolRequestParams) -> Result<CallToolResult, Failure> {
+        let tool = request.name.clone();
+        match self.peer.call_tool(request).await {
+            Ok(result) => Ok(result),
+            Err(error) => Err(self.judge(&tool, error).await),
+        }
+    }
+
+    async fn judge(&self, tool: &str, error: ServiceError) -> Failure {
+        let failure = Failure::of(error, &format!("mcp:{}/{tool}", self.name), self.process.is_none());
+        if !failure.leaves_connection() {
+            self.lost.store(true, Ordering::Release);
+        }
+        let end = match (&self.process, &failure) {
+            (Some(process), Failure::Call(ToolError::Transport(_))) => process.obituary().await,
+            _ => String::new(),
+        };
+        failure.explained(&end, &self.secrets)
+    }
+
+    /// Asks the server to end, and waits for it.
+    pub async fn stop(&self) {
+        let service = self.take_service();
+        if let Some(mut service) = service {
+            let _ = service.close_with_timeout(GRACE).await;
+        }
+        if let Some(process) = &self.process {
+            process.end(GRACE).await;
+        }
+        tracing::info!(server = self.name, "MCP server stopped");
+    }
+
+    /// Ends the server at once, also while calls are waiting for it.
+    pub fn kill(&self) {
+        if let Some(process) = &self.process {
+            process.kill();
+        }
+        drop(self.take_service());
+    }
+
+    /// Makes room for a new connection. Calls over HTTP may still be answered; a process ends now.
+    pub fn abandon(&self) {
+        if self.process.is_some() {
+            self.kill();
+        }
+    }
+
+    fn take_service(&self) -> Option<RunningService<RoleClient, Listener>> {
+        self.service.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// What Baton does with what servers send on their own.
+#[derive(Debug)]
+struct Listener(Changes);
+
+impl ClientHandler for Listener {
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let baton = Implementation::new("baton", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), baton)
+    }
+}

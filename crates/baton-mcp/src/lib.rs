@@ -1,0 +1,29 @@
+//! Tools of MCP servers, behind the seam [`baton_core::Tool`].
+//!
+//! In reading order:
+//!
+//! 1. [`config`] reads `.mcp.json`; [`variables`] fills `${VAR}` in when a server is started, not before.
+//! 2. [`servers`] is the handle that everybody else uses: it has one `client` for every tenant and server.
+//! 3. A client starts its server when it is first used and again when it has died, with back-off. What is running
+//!    is a `connection`: a `process` that talks through its `stdout`, or a session over `http`.
+//! 4. [`tool`] is what a model calls; `content` turns the answer into text.
+//!
+//! No client is shared between tenants, and no process outlives its [`Servers`].
+
+pub mod config;
+pub mod error;
+pub mod servers;
+pub mod tool;
+pub mod variables;
+
+mod client;
+mod connection;
+mod content;
+mod http;
+mod process;
+mod stdout;
+
+pub use error::McpError;
+pub use servers::{Servers, Settings};
+pub use tool::McpTool;
+pub use variables::Environment;

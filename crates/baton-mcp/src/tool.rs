@@ -1,0 +1,151 @@
+//! A tool of an MCP server, as a model calls it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use baton_core::tool::{Effect, Risk, ToolFuture};
+use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolOutput, ToolSpec};
+use rmcp::model::{CallToolRequestParams, JsonObject, ToolAnnotations};
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::content;
+
+/// What a server says about one of its tools.
+pub(crate) struct Offer {
+    /// As the server knows it.
+    name: String,
+    spec: ToolSpec,
+}
+
+impl Offer {
+    /// `None` when the tool cannot be called: its name is empty, or its arguments are not an object.
+    pub fn new(server: &str, tool: &rmcp::model::Tool, timeout: HumanDuration) -> Option<Self> {
+        let name = tool.name.to_string();
+        let parameters = parameters(&tool.input_schema).filter(|_| !name.is_empty());
+        let Some(parameters) = parameters else {
+            tracing::warn!(server, name, "left out a tool of an MCP server: it takes no object");
+            return None;
+        };
+        let description = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
+        let (effect, risk) = effect(tool.annotations.as_ref());
+        let spec = ToolSpec {
+            name: format!("mcp:{server}/{name}"),
+            description: description.to_owned(),
+            parameters,
+            effect,
+            risk,
+            timeout,
+        };
+        Some(Self { name, spec })
+    }
+}
+
+/// A hint is the server's own word. Without one, the worst is assumed.
+fn effect(hints: Option<&ToolAnnotations>) -> (Effect, Risk) {
+    let read_only = hints.and_then(|hints| hints.read_only_hint).unwrap_or(false);
+    let destructive = hints.is_none_or(ToolAnnotations::is_destructive);
+    match (read_only, destructive) {
+        (true, _) => (Effect::ReadOnly, Risk::Low),
+        (false, false) => (Effect::Writes, Risk::Medium),
+        (false, true) => (Effect::Writes, Risk::High),
+    }
+}
+
+/// The schema with `type: object`, which some servers leave out.
+fn parameters(schema: &JsonObject) -> Option<Value> {
+    let is_object = match schema.get("type") {
+        None => true,
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        Some(_) => false,
+    };
+    let mut schema = schema.clone();
+    schema.insert("type".to_owned(), "object".into());
+    is_object.then_some(Value::Object(schema))
+}
+
+pub struct McpTool {
+    offer: Arc<Offer>,
+    client: Arc<Client>,
+}
+
+impl McpTool {
+    pub(crate) fn new(offer: Arc<Offer>, client: Arc<Client>) -> Self {
+        Self { offer, client }
+    }
+
+    fn request(&self, arguments: Value, context: &CallContext) -> Result<CallToolRequestParams, ToolError> {
+        if context.tenant != self.client.tenant {
+            return Err(ToolError::NotPermitted("this tool belongs to another tenant".to_owned()));
+        }
+        let request = CallToolRequestParams::new(self.offer.name.clone());
+        match arguments {
+            Value::Object(arguments) => Ok(request.with_arguments(arguments)),
+            Value::Null => Ok(request),
+            _ => Err(ToolError::InvalidArguments("the arguments have to be an object".to_owned())),
+        }
+    }
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.offer.spec
+    }
+
+    fn call(&self, arguments: Value, context: Arc<CallContext>) -> ToolFuture {
+        let request = self.request(arguments, &context);
+        let (client, limit) = (Arc::clone(&self.client), self.offer.spec.timeout);
+        Box::pin(async move {
+            let result = client.call(request?, limit).await?;
+            let text = content::text(&result);
+            if result.is_error == Some(true) {
+                Err(ToolError::Execution(text))
+            } else {
+                Ok(ToolOutput { text })
+            }
+        })
+    }
+}
+
+impl fmt::Debug for McpTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("McpTool").field(&self.offer.spec.name).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn offer(tool: Value) -> Option<ToolSpec> {
+        let tool = serde_json::from_value(tool).unwrap();
+        Offer::new("a", &tool, HumanDuration::from_secs(1)).map(|offer| offer.spec)
+    }
+
+    #[test]
+    fn hints_decide_effect_and_risk() {
+        for (hints, expected) in [
+            (json!(null), (Effect::Writes, Risk::High)),
+            (json!({}), (Effect::Writes, Risk::High)),
+            (json!({ "destructiveHint": false }), (Effect::Writes, Risk::Medium)),
+            (json!({ "readOnlyHint": true, "destructiveHint": true }), (Effect::ReadOnly, Risk::Low)),
+        ] {
+            let spec =
+                offer(json!({ "name": "b", "title": "B", "inputSchema": {}, "annotations": hints })).unwrap();
+            assert_eq!((spec.effect, spec.risk), expected);
+            assert_eq!((spec.name.as_str(), spec.description.as_str()), ("mcp:a/b", "B"));
+            assert_eq!(spec.parameters, json!({ "type": "object" }));
+        }
+    }
+
+    #[test]
+    fn only_objects_are_arguments() {
+        assert!(offer(json!({ "name": "b", "inputSchema": { "type": ["object", "null"] } })).is_some());
+        for schema in [json!({ "type": "string" }), json!({ "type": 1 }), json!({ "type": ["array"] })] {
+            assert!(offer(json!({ "name": "b", "inputSchema": schema })).is_none());
+        }
+        assert!(offer(json!({ "name": "", "inputSchema": {} })).is_none());
+    }
+}

@@ -1,0 +1,188 @@
+//! `${VAR}` and `${VAR:-default}` in the description of a server.
+
+use std::fmt;
+use std::sync::Arc;
+
+use baton_core::agent::McpServer;
+use indexmap::IndexMap;
+
+/// Where variables come from. Given by the caller, so that tests and tenants can have their own.
+#[derive(Clone)]
+pub struct Environment(Arc<Lookup>);
+
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+impl Environment {
+    pub fn new(lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(lookup))
+    }
+
+    /// The environment of this process.
+    pub fn of_process() -> Self {
+        Self::new(|name| std::env::var(name).ok())
+    }
+
+    pub fn get(&self, name: &str) -> Option<String> {
+        (self.0)(name)
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Environment")
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidVariable {
+    #[error("the environment variable `{0}` is not set; set it, or write `${{{0}:-default}}`")]
+    Missing(String),
+    #[error("`${{{0}}}` is not a variable: write `${{NAME}}` or `${{NAME:-default}}`")]
+    Name(String),
+    #[error("`${{` is not closed by `}}`")]
+    Unclosed,
+}
+
+/// A server's description with every variable filled in. It has no `Debug`: its values may be secrets.
+pub(crate) struct Resolved {
+    pub server: McpServer,
+    pub secrets: Secrets,
+}
+
+impl Resolved {
+    pub fn new(server: &McpServer, environment: &Environment) -> Result<Self, InvalidVariable> {
+        let mut secrets = Secrets::default();
+        let mut fill = |text: &String| expand(text, environment, &mut secrets);
+        let server = match server {
+            McpServer::Configured => McpServer::Configured,
+            McpServer::Stdio { command, args, env } => McpServer::Stdio {
+                command: fill(command)?,
+                args: args.iter().map(&mut fill).collect::<Result<_, _>>()?,
+                env: fill_values(env, &mut fill)?,
+            },
+            McpServer::Http { url, headers } => {
+                McpServer::Http { url: fill(url)?, headers: fill_values(headers, &mut fill)? }
+            }
+        };
+        // A header or a variable that is written out in the file is just as secret.
+        if let McpServer::Stdio { env: values, .. } | McpServer::Http { headers: values, .. } = &server {
+            values.values().for_each(|value| secrets.add(value));
+        }
+        Ok(Self { server, secrets })
+    }
+}
+
+fn fill_values(
+    values: &IndexMap<String, String>,
+    fill: &mut impl FnMut(&String) -> Result<String, InvalidVariable>,
+) -> Result<IndexMap<String, String>, InvalidVariable> {
+    values.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect()
+}
+
+fn expand(text: &str, environment: &Environment, secrets: &mut Secrets) -> Result<String, InvalidVariable> {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (inside, after) = after.split_once('}').ok_or(InvalidVariable::Unclosed)?;
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        if !is_name(name) {
+            return Err(InvalidVariable::Name(inside.to_owned()));
+        }
+        filled.push_str(before);
+        // As in a shell, an empty variable counts as missing when there is a default.
+        match (environment.get(name), default) {
+            (Some(value), default) if default.is_none() || !value.is_empty() => {
+                secrets.add(&value);
+                filled.push_str(&value);
+            }
+            (_, Some(default)) => filled.push_str(default),
+            (_, None) => return Err(InvalidVariable::Missing(name.to_owned())),
+        }
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// Values that must not appear in a message, even when a server prints them.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(Vec<String>);
+
+impl Secrets {
+    /// Shorter values (`1`, `true`, `dev`) are no secrets, and hiding them would garble the text.
+    const MIN_BYTES: usize = 8;
+
+    fn add(&mut self, value: &str) {
+        // `Bearer abc` must also be recognised when only `abc` is printed.
+        for part in [value, value.rsplit(' ').next().unwrap_or(value)] {
+            if part.len() >= Self::MIN_BYTES && !self.0.iter().any(|known| known == part) {
+                self.0.push(part.to_owned());
+            }
+        }
+        // The longest first, so that no secret is left half visible.
+        self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    }
+
+    pub fn hide(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment() -> Environment {
+        Environment::new(|name| match name {
+            "TOKEN" => Some("s3cr3t-token".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        })
+    }
+
+    fn filled(text: &str) -> Result<String, String> {
+        expand(text, &environment(), &mut Secrets::default()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn variables_are_filled_in() {
+        for (text, expected) in [
+            ("plain $HOME {x}", "plain $HOME {x}"),
+            ("Bearer ${TOKEN}!", "Bearer s3cr3t-token!"),
+            ("${MISSING:-a:-b}${EMPTY:-c}${TOKEN:-d}", "a:-bcs3cr3t-token"),
+            ("<${EMPTY}${MISSING:-}>", "<>"),
+        ] {
+            assert_eq!(filled(text).as_deref(), Ok(expected));
+        }
+        for (text, expected) in [
+            (
+                "${MISSING}",
+                "the environment variable `MISSING` is not set; set it, or write `${MISSING:-default}`",
+            ),
+            ("${input:token}", "`${input:token}` is not a variable: write `${NAME}` or `${NAME:-default}`"),
+            ("${", "`${` is not closed by `}`"),
+        ] {
+            assert_eq!(filled(text).unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn secrets_are_hidden() {
+        let server = McpServer::Http {
+            url: "https://x/${TOKEN}".into(),
+            headers: [("a".into(), "Bearer written-out".into()), ("b".into(), "1".into())].into(),
+        };
+        let secrets = Resolved::new(&server, &environment()).ok().unwrap().secrets;
+        let said = "https://x/s3cr3t-token: 1 Bearer written-out, written-out";
+        assert_eq!(secrets.hide(said), "https://x/***: 1 ***, ***");
+        assert_eq!(format!("{:?}", environment()), "Environment");
+    }
+}

@@ -1,0 +1,92 @@
+//! The reference server over stdio.
+
+use std::time::Duration;
+
+use baton_core::ToolError;
+use baton_core::agent::McpServer;
+use baton_core::tool::{Effect, Risk};
+use serde_json::json;
+
+use crate::support::{Tools, everything_script, is_running, kill_9, node, servers, until_gone};
+
+fn everything() -> McpServer {
+    node(&[&everything_script().display().to_string(), "stdio"])
+}
+
+#[tokio::test]
+async fn tools_are_listed_with_what_a_model_needs() {
+    let servers = servers(everything());
+    let tools = Tools::of(&servers, "acme").await;
+    for name in ["echo", "get-sum", "get-tiny-image", "trigger-long-running-operation"] {
+        assert!(tools.names().contains(&name), "{:?}", tools.names());
+    }
+    let spec = tools.get("get-sum").spec();
+    assert_eq!(spec.parameters["type"], "object");
+    assert_eq!(spec.parameters["properties"]["a"]["type"], "number");
+    assert!(!spec.description.is_empty());
+    assert_eq!((spec.effect, spec.risk), (Effect::ReadOnly, Risk::Low));
+}
+
+#[tokio::test]
+async fn tools_are_called() {
+    let servers = servers(everything());
+    let tools = Tools::of(&servers, "acme").await;
+    assert_eq!(tools.call("echo", json!({ "message": "hi" })).await.unwrap(), "Echo: hi");
+    assert!(tools.call("get-sum", json!({ "a": 2, "b": 3 })).await.unwrap().contains('5'));
+
+    let image = tools.call("get-tiny-image", json!({})).await.unwrap();
+    assert!(image.contains("[image: image/png, "), "{image}");
+    let weather = tools.call("get-structured-content", json!({ "location": "Chicago" })).await.unwrap();
+    assert_eq!(weather.matches("temperature").count(), 1, "{weather}");
+    let resource =
+        tools.call("get-resource-reference", json!({ "resourceType": "Text", "resourceId": 1 })).await;
+    assert!(resource.as_ref().is_ok_and(|text| text.contains("[resource demo:")), "{resource:?}");
+
+    let refused = tools.call("echo", json!({ "message": 5 })).await.unwrap_err();
+    assert!(matches!(refused, ToolError::InvalidArguments(_) | ToolError::Execution(_)), "{refused}");
+    assert!(matches!(tools.call("echo", json!([])).await, Err(ToolError::InvalidArguments(_))));
+}
+
+#[tokio::test]
+async fn a_dropped_call_leaves_the_server_usable() {
+    let servers = servers(everything());
+    let tools = Tools::of(&servers, "acme").await;
+    let long = tools.call("trigger-long-running-operation", json!({ "duration": 3600, "steps": 1 }));
+    assert!(tokio::time::timeout(Duration::from_millis(300), long).await.is_err());
+    assert_eq!(tools.call("echo", json!({ "message": "still here" })).await.unwrap(), "Echo: still here");
+    assert_eq!(servers.process_ids().len(), 1);
+}
+
+#[tokio::test]
+async fn a_killed_server_is_started_again() {
+    let servers = servers(everything());
+    let tools = Tools::of(&servers, "acme").await;
+    let [first] = servers.process_ids()[..] else { panic!("one process was expected") };
+    kill_9(first).await;
+    assert_eq!(tools.call("echo", json!({ "message": "again" })).await.unwrap(), "Echo: again");
+    let [second] = servers.process_ids()[..] else { panic!("one process was expected") };
+    assert_ne!(first, second);
+    assert!(is_running(second));
+    drop(servers);
+    until_gone(second).await;
+}
+
+#[tokio::test]
+async fn a_call_in_flight_fails_when_the_server_dies() {
+    let servers = servers(everything());
+    let tools = Tools::of(&servers, "acme").await;
+    let call = tools.call("trigger-long-running-operation", json!({ "duration": 3600, "steps": 1 }));
+    let [pid] = servers.process_ids()[..] else { panic!("one process was expected") };
+    let kill = async {
+        // The call has to be on its way; an answer to a later one shows that it is.
+        tools.call("echo", json!({ "message": "ping" })).await.unwrap();
+        kill_9(pid).await;
+    };
+    let (failed, ()) = tokio::join!(call, kill);
+    let error = failed.unwrap_err();
+    assert!(
+        matches!(&error, ToolError::Transport(text) if text.contains("may have taken effect")),
+        "{error}"
+    );
+    assert!(error.was_executed());
+}

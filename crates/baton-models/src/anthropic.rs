@@ -1,0 +1,68 @@
+//! The Messages API of Anthropic.
+
+mod abilities;
+mod reply;
+mod request;
+mod thinking;
+
+use baton_core::model::{ModelFacts, ReplyStream};
+use baton_core::{Model, ModelRequest};
+use reqwest::header::HeaderValue;
+use reqwest::{Client, Request};
+
+use crate::answer::ask;
+use crate::fault::Fault;
+use crate::frames::Framing;
+use crate::prices;
+use crate::registry::Endpoint;
+use crate::tool_names::ToolNames;
+use crate::transport::Connection;
+
+pub(crate) use reply::Decoder;
+
+const API_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+
+#[derive(Debug)]
+pub struct Anthropic {
+    connection: Connection,
+}
+
+impl Anthropic {
+    pub fn new(endpoint: Endpoint, client: Client) -> Self {
+        Self { connection: Connection::new(endpoint, client) }
+    }
+
+    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Request, Fault> {
+        let url = self.connection.url(&["v1", "messages"])?;
+        let body = request::body(request, names)?;
+        let mut request = self.connection.post(url, "x-api-key", "", body)?;
+        request.headers_mut().insert("anthropic-version", API_VERSION);
+        Ok(request)
+    }
+}
+
+impl Model for Anthropic {
+    fn provider(&self) -> &str {
+        &self.connection.provider
+    }
+
+    fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
+        let names = ToolNames::of(request);
+        let spelt = self.spell(request, &names);
+        ask(&self.connection, spelt, Framing::Sse, Decoder::new(names, request.model))
+    }
+
+    fn facts(&self, model: &str) -> ModelFacts {
+        prices::facts(&self.connection.provider, model)
+    }
+}
+
+/// Signatures are bound to the model that made them.
+fn signer(model: &str) -> String {
+    format!("anthropic/{model}")
+}
+
+/// Reasoning that came encrypted and has no text at all.
+fn redacted_signer(model: &str) -> String {
+    format!("anthropic-redacted/{model}")
+}

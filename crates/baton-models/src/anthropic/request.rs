@@ -1,0 +1,240 @@
+//! The body of a message request.
+
+use std::borrow::Cow;
+
+use baton_core::model::ToolChoice;
+use baton_core::{ModelRequest, Reply};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::abilities::Abilities;
+use super::thinking::Thinking;
+use super::{redacted_signer, signer};
+use crate::fault::Fault;
+use crate::history::{Answer, Entry, IdRule, arguments, entries};
+use crate::parts::{Picture, Piece, pieces};
+use crate::schema::{is_enforceable, with_instruction};
+use crate::signature;
+use crate::tool_names::ToolNames;
+
+/// A conversation begins with the user; one whose beginning was dropped may not.
+const BEGINNING: &str = "(the beginning of the conversation is left out)";
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    system: Cow<'a, str>,
+    messages: Vec<Message<'a>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "OutputConfig::is_empty")]
+    output_config: OutputConfig<'a>,
+}
+
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'a>>,
+}
+
+impl OutputConfig<'_> {
+    fn is_empty(&self) -> bool {
+        self.effort.is_none() && self.format.is_none()
+    }
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    schema: &'a Value,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: Value,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        content: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Url { url: &'a str },
+}
+
+pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, Fault> {
+    let abilities = Abilities::of(request.model);
+    let messages = messages(request, names);
+    let thinking =
+        Thinking::plan(request, abilities, is_forced(request, abilities), lacks_thoughts(&messages));
+    let samples = abilities.samples() && !thinking.is_on();
+    let enforced =
+        request.output_schema.filter(|schema| abilities.keeps_to_schemas() && is_enforceable(schema));
+    let instructed = request.output_schema.filter(|_| enforced.is_none());
+    let body = Body {
+        model: request.model,
+        max_tokens: thinking.max_tokens,
+        system: with_instruction(request.system, instructed),
+        messages,
+        stream: true,
+        tools: tools(request, names),
+        tool_choice: tool_choice(request, names, abilities),
+        temperature: request.sampling.temperature.filter(|_| samples).map(|degree| degree.min(1.0)),
+        top_p: request.sampling.top_p.filter(|_| samples),
+        output_config: OutputConfig {
+            effort: thinking.effort,
+            format: enforced.map(|schema| Format { r#type: "json_schema", schema }),
+        },
+        thinking: thinking.setting,
+    };
+    serde_json::to_vec(&body).map_err(|error| Fault::not_json(&error))
+}
+
+fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Tool<'a>> {
+    let tool = |tool: &&'a baton_core::ToolSpec| Tool {
+        name: names.wire(&tool.name),
+        description: &tool.description,
+        input_schema: &tool.parameters,
+    };
+    request.tools.iter().map(tool).collect()
+}
+
+fn is_forced(request: &ModelRequest<'_>, abilities: Abilities) -> bool {
+    let forces = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
+    forces && !request.tools.is_empty() && abilities.can_be_forced_to_call()
+}
+
+/// A choice without tools is refused, and so is force by the newest models: they get the wish as the default.
+fn tool_choice(request: &ModelRequest<'_>, names: &ToolNames, abilities: Abilities) -> Option<Value> {
+    match request.tool_choice {
+        _ if request.tools.is_empty() => None,
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!({"type": "none"})),
+        _ if !is_forced(request, abilities) => None,
+        ToolChoice::Required => Some(json!({"type": "any"})),
+        ToolChoice::Named(name) => Some(json!({"type": "tool", "name": names.wire(name)})),
+    }
+}
+
+/// Thinking cannot begin in the middle of a turn: its first reply must have begun with a thought.
+fn lacks_thoughts(messages: &[Message<'_>]) -> bool {
+    let in_a_turn = |content: &[Block<'_>]| matches!(content.first(), Some(Block::ToolResult { .. }));
+    match messages {
+        [.., before, last] if in_a_turn(&last.content) => {
+            !matches!(before.content.first(), Some(Block::Thinking { .. } | Block::RedactedThinking { .. }))
+        }
+        _ => false,
+    }
+}
+
+/// Roles alternate: what follows in the same role is joined. Results stand first, because history puts them there.
+fn messages<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Message<'a>> {
+    let mut messages: Vec<Message<'a>> = Vec::new();
+    for entry in entries(request.messages) {
+        let (role, content) = match entry {
+            Entry::User(parts) => ("user", pieces(parts).map(block).collect()),
+            Entry::Assistant(reply) => ("assistant", assistant(reply, names, request.model)),
+            Entry::Results(answers) => ("user", answers.into_iter().map(result).collect::<Vec<_>>()),
+        };
+        if content.is_empty() {
+            continue;
+        }
+        match messages.last_mut() {
+            Some(last) if last.role == role => last.content.extend(content),
+            _ => messages.push(Message { role, content }),
+        }
+    }
+    if messages.first().is_some_and(|first| first.role == "assistant") {
+        let content = vec![Block::Text { text: BEGINNING.into() }];
+        messages.insert(0, Message { role: "user", content });
+    }
+    messages
+}
+
+fn block(piece: Piece<'_>) -> Block<'_> {
+    match piece {
+        Piece::Text(text) => Block::Text { text },
+        Piece::Picture(Picture::Inline { media_type, base64 }) => {
+            Block::Image { source: Source::Base64 { media_type, data: base64 } }
+        }
+        Piece::Picture(Picture::Linked { uri, .. }) => Block::Image { source: Source::Url { url: uri } },
+    }
+}
+
+fn assistant<'a>(reply: &'a Reply, names: &'a ToolNames, model: &str) -> Vec<Block<'a>> {
+    let (open, redacted) = (signer(model), redacted_signer(model));
+    let thoughts = reply.reasoning.iter().filter_map(|thought| {
+        let sealed = thought.signature.as_deref();
+        let legible = signature::open(&open, sealed)
+            .map(|signature| Block::Thinking { thinking: &thought.text, signature });
+        legible.or_else(|| signature::open(&redacted, sealed).map(|data| Block::RedactedThinking { data }))
+    });
+    let mut blocks: Vec<Block<'a>> = thoughts.collect();
+    if !reply.text.trim().is_empty() {
+        // The API refuses a last text that ends with a space.
+        blocks.push(Block::Text { text: reply.text.trim_end().into() });
+    }
+    blocks.extend(reply.calls.iter().map(|call| Block::ToolUse {
+        id: IdRule::Plain.spell(call.id.as_str()),
+        name: names.wire(&call.name),
+        input: arguments(call),
+    }));
+    blocks
+}
+
+fn result(answer: Answer<'_>) -> Block<'_> {
+    Block::ToolResult {
+        tool_use_id: IdRule::Plain.spell(answer.call.id.as_str()),
+        content: answer.content,
+        is_error: answer.failed,
+    }
+}

@@ -1,0 +1,59 @@
+//! The Gemini API of Google.
+
+mod reply;
+mod request;
+mod schema;
+
+use baton_core::model::{ModelFacts, ReplyStream};
+use baton_core::{Model, ModelRequest};
+use reqwest::{Client, Request};
+
+use crate::answer::ask;
+use crate::fault::Fault;
+use crate::frames::Framing;
+use crate::prices;
+use crate::registry::Endpoint;
+use crate::tool_names::ToolNames;
+use crate::transport::Connection;
+
+pub(crate) use reply::Decoder;
+
+#[derive(Debug)]
+pub struct Gemini {
+    connection: Connection,
+}
+
+impl Gemini {
+    pub fn new(endpoint: Endpoint, client: Client) -> Self {
+        Self { connection: Connection::new(endpoint, client) }
+    }
+
+    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Request, Fault> {
+        let method = format!("{}:streamGenerateContent", request.model.trim_start_matches("models/"));
+        let mut url = self.connection.url(&["v1beta", "models", &method])?;
+        url.query_pairs_mut().append_pair("alt", "sse");
+        let body = request::body(request, names)?;
+        self.connection.post(url, "x-goog-api-key", "", body)
+    }
+}
+
+impl Model for Gemini {
+    fn provider(&self) -> &str {
+        &self.connection.provider
+    }
+
+    fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
+        let names = ToolNames::of(request);
+        let spelt = self.spell(request, &names);
+        ask(&self.connection, spelt, Framing::Sse, Decoder::new(names, request.model))
+    }
+
+    fn facts(&self, model: &str) -> ModelFacts {
+        prices::facts(&self.connection.provider, model)
+    }
+}
+
+/// Signatures are bound to the model that made them.
+fn signer(model: &str) -> String {
+    format!("gemini/{model}")
+}

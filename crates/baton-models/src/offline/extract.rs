@@ -1,0 +1,124 @@
+//! Answers by quotation: the passages that share the most words with the question, with where they come from.
+
+use super::words::telling;
+
+const MOST_PASSAGES: usize = 3;
+const MOST_CHARS: usize = 700;
+
+/// A passage and the line that names its source.
+#[derive(Debug)]
+struct Passage<'a> {
+    source: &'a str,
+    text: &'a str,
+    score: usize,
+    at: usize,
+}
+
+/// The best passages of `texts`, best first, or `None` when nothing shares a telling word with the question.
+pub(super) fn answer(question: &str, texts: &[&str]) -> Option<String> {
+    let wanted = telling(question);
+    let mut passages: Vec<Passage<'_>> = Vec::new();
+    for text in texts {
+        let mut source = "";
+        for block in blocks(text) {
+            let (named, body) = split_source(block);
+            source = named.unwrap_or(source);
+            // What a passage says counts more than the heading it stands under.
+            let shared = |text: &str| telling(text).intersection(&wanted).count();
+            let score = 2 * shared(body) + shared(source);
+            if !body.is_empty() && shared(body) > 0 {
+                passages.push(Passage { source, text: body, score, at: passages.len() });
+            }
+        }
+    }
+    passages.sort_by_key(|passage| (std::cmp::Reverse(passage.score), passage.at));
+    passages.truncate(MOST_PASSAGES);
+    let best = passages.first()?.score;
+    passages.retain(|passage| passage.score * 3 >= best * 2);
+    Some(render(&passages))
+}
+
+/// Paragraphs: parted by blank lines, except within a code block, which stays whole.
+fn blocks(text: &str) -> Vec<&str> {
+    let (mut found, mut start, mut offset, mut in_code) = (Vec::new(), 0, 0, false);
+    for line in text.split_inclusive('\n') {
+        in_code ^= line.trim_start().starts_with("```");
+        if line.trim().is_empty() && !in_code {
+            found.push(text[start..offset].trim());
+            start = offset + line.len();
+        }
+        offset += line.len();
+    }
+    found.push(text[start..].trim());
+    found.retain(|block| !block.is_empty());
+    found
+}
+
+/// Search results begin with a line such as `[1] docs/limits.md › Rate limits (line 3)`.
+fn split_source(block: &str) -> (Option<&str>, &str) {
+    let (first, rest) = block.split_once('\n').unwrap_or((block, ""));
+    let numbered = first.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+    match numbered.filter(|(number, _)| number.parse::<u32>().is_ok()) {
+        Some((_, source)) => (Some(source), rest.trim()),
+        None => (None, block),
+    }
+}
+
+fn render(passages: &[Passage<'_>]) -> String {
+    let mut sources: Vec<&str> = Vec::new();
+    let mut out = String::from("This is what the sources say:\n");
+    for passage in passages {
+        let mark = if passage.source.is_empty() {
+            String::new()
+        } else {
+            let at = sources.iter().position(|source| *source == passage.source).unwrap_or_else(|| {
+                sources.push(passage.source);
+                sources.len() - 1
+            });
+            format!(" [{}]", at + 1)
+        };
+        out += &format!("\n{}{mark}\n", shortened(passage.text));
+    }
+    if !sources.is_empty() {
+        out += "\nSources:\n";
+        for (at, source) in sources.iter().enumerate() {
+            out += &format!("[{}] {source}\n", at + 1);
+        }
+    }
+    out.trim_end().to_owned()
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MOST_CHARS) {
+        Some((at, _)) => format!("{}…", text[..at].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answer;
+
+    #[test]
+    fn the_fitting_passage_is_quoted_with_its_source() {
+        let found = "[1] docs/limits.md › Rate limits (line 3)\nSet requests_per_minute in [limits].\n\n[2] docs/colors.md › Colours (line 1)\nPick any.";
+        let answer = answer("How do I configure rate limits?", &[found]).unwrap();
+        assert!(answer.contains("Set requests_per_minute in [limits]. [1]"), "{answer}");
+        assert!(answer.ends_with("Sources:\n[1] docs/limits.md › Rate limits (line 3)"), "{answer}");
+    }
+
+    #[test]
+    fn a_code_block_stays_whole() {
+        let found = "[1] a.md › Limits (line 1)\nRate limits:\n\n```toml\n[limits]\n\nrate = 1\n```\n\nBye.";
+        assert_eq!(super::blocks(found).len(), 3);
+    }
+
+    #[test]
+    fn nothing_fits() {
+        assert_eq!(
+            answer("How tall is the Eiffel Tower?", &["[1] a › B (line 1)\nBananas are yellow."]),
+            None
+        );
+        assert_eq!(answer("", &[""]), None);
+    }
+}

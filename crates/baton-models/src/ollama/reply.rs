@@ -1,0 +1,98 @@
+//! The lines of a streamed chat.
+
+use baton_core::Chunk;
+use baton_core::model::Finish;
+use baton_core::usage::Tokens;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::answer::Decode;
+use crate::calls::Calls;
+use crate::fault::Fault;
+use crate::frames::Frame;
+use crate::tool_names::ToolNames;
+
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    calls: Calls,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    message: Option<Message>,
+    #[serde(default)]
+    done: bool,
+    done_reason: Option<String>,
+    prompt_eval_count: Option<u64>,
+    eval_count: Option<u64>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<String>,
+    thinking: Option<String>,
+    tool_calls: Option<Vec<Call>>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    id: Option<String>,
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    arguments: Option<Value>,
+}
+
+impl Decoder {
+    pub fn new(names: ToolNames) -> Self {
+        Self { calls: Calls::new(names) }
+    }
+
+    fn take(&mut self, message: Message, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+        let said = |text: Option<String>| text.filter(|text| !text.is_empty());
+        ready.extend(said(message.thinking).map(Chunk::Reasoning));
+        ready.extend(said(message.content).map(Chunk::Text));
+        // Calls arrive whole.
+        for call in message.tool_calls.into_iter().flatten() {
+            let index = self.calls.begin(None, call.id.as_deref(), &call.function.name, None, ready)?;
+            let arguments = call.function.arguments.filter(|arguments| !arguments.is_null());
+            self.calls.arguments(index, arguments.map(|value| value.to_string()).unwrap_or_default(), ready);
+        }
+        Ok(())
+    }
+}
+
+impl Decode for Decoder {
+    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, Fault> {
+        let line: Line = serde_json::from_str(frame.data).map_err(|error| Fault::not_json(&error))?;
+        if let Some(error) = line.error {
+            return Err(Fault::from_error(&error));
+        }
+        if let Some(message) = line.message {
+            self.take(message, ready)?;
+        }
+        if !line.done {
+            return Ok(None);
+        }
+        self.calls.complete(ready);
+        ready.push(Chunk::Tokens(Tokens {
+            input_tokens: line.prompt_eval_count.unwrap_or(0),
+            output_tokens: line.eval_count.unwrap_or(0),
+            ..Tokens::default()
+        }));
+        Ok(Some(match line.done_reason.as_deref() {
+            Some("length") => Finish::Length,
+            _ if !self.calls.is_empty() => Finish::ToolCalls,
+            Some("stop") | None => Finish::Stop,
+            Some(_) => Finish::Other,
+        }))
+    }
+
+    fn end(&mut self, _: &mut Vec<Chunk>) -> Result<Finish, Fault> {
+        Err(Fault::cut())
+    }
+}

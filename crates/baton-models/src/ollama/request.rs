@@ -1,0 +1,185 @@
+//! The body of a chat request.
+
+use std::borrow::Cow;
+
+use baton_core::agent::Effort;
+use baton_core::model::ToolChoice;
+use baton_core::{ModelRequest, Part, Reply, ToolSpec};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::fault::Fault;
+use crate::history::{Answer, Entry, arguments, entries};
+use crate::parts::{Picture, Piece, pieces};
+use crate::schema::with_instruction;
+use crate::tool_names::ToolNames;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<Message<'a>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    think: Option<Value>,
+    #[serde(skip_serializing_if = "Options::is_empty")]
+    options: Options,
+}
+
+#[derive(Serialize)]
+struct Options {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_predict: Option<u32>,
+}
+
+impl Options {
+    fn is_empty(&self) -> bool {
+        self.temperature.is_none() && self.top_p.is_none() && self.num_predict.is_none()
+    }
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<&'a str>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    thinking: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a str>,
+}
+
+impl<'a> Message<'a> {
+    fn new(role: &'static str, content: impl Into<Cow<'a, str>>) -> Self {
+        let (images, tool_calls) = (Vec::new(), Vec::new());
+        Self { role, content: content.into(), images, thinking: String::new(), tool_calls, tool_name: None }
+    }
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    function: CalledFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: &'a str,
+    arguments: Value,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, Fault> {
+    let sampling = request.sampling;
+    let tools = tools(request, names);
+    // A format binds every token, so that a model which has one cannot call tools.
+    let format = request.output_schema.filter(|_| tools.is_empty());
+    let system = with_instruction(request.system, request.output_schema.filter(|_| format.is_none()));
+    let body = Body {
+        model: request.model,
+        messages: messages(request, system, names),
+        stream: true,
+        tools,
+        format,
+        think: sampling.effort.map(|effort| think(effort, request.model)),
+        options: Options {
+            temperature: sampling.temperature,
+            top_p: sampling.top_p,
+            num_predict: sampling.max_output_tokens,
+        },
+    };
+    serde_json::to_vec(&body).map_err(|error| Fault::not_json(&error))
+}
+
+/// There is no tool choice on this wire; what can be kept of one is which tools there are.
+fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Tool<'a>> {
+    let is_offered = |tool: &&&ToolSpec| match request.tool_choice {
+        ToolChoice::None => false,
+        ToolChoice::Named(name) => tool.name == name,
+        ToolChoice::Auto | ToolChoice::Required => true,
+    };
+    let tool = |tool: &&'a ToolSpec| {
+        let name = names.wire(&tool.name);
+        let function = Function { name, description: &tool.description, parameters: &tool.parameters };
+        Tool { r#type: "function", function }
+    };
+    request.tools.iter().filter(is_offered).map(tool).collect()
+}
+
+/// Most models can only think or not; one family has levels.
+fn think(effort: Effort, model: &str) -> Value {
+    match effort {
+        _ if !model.contains("gpt-oss") => json!(effort != Effort::Minimal),
+        Effort::Minimal | Effort::Low => json!("low"),
+        Effort::Medium => json!("medium"),
+        Effort::High | Effort::Xhigh | Effort::Max => json!("high"),
+    }
+}
+
+fn messages<'a>(request: &ModelRequest<'a>, system: Cow<'a, str>, names: &'a ToolNames) -> Vec<Message<'a>> {
+    let mut messages = Vec::with_capacity(request.messages.len() + 1);
+    if !system.is_empty() {
+        messages.push(Message::new("system", system));
+    }
+    for entry in entries(request.messages) {
+        match entry {
+            Entry::User(parts) => messages.push(user(parts)),
+            Entry::Assistant(reply) => messages.push(assistant(reply, names)),
+            Entry::Results(answers) => {
+                messages.extend(answers.into_iter().map(|answer| result(answer, names)));
+            }
+        }
+    }
+    messages
+}
+
+/// Pictures are given by value only; of others the model learns where they are.
+fn user(parts: &[Part]) -> Message<'_> {
+    let mut images = Vec::new();
+    let mut texts: Vec<Cow<'_, str>> = Vec::new();
+    for piece in pieces(parts) {
+        match piece {
+            Piece::Text(text) => texts.push(text),
+            Piece::Picture(Picture::Inline { base64, .. }) => images.push(base64),
+            Piece::Picture(Picture::Linked { uri, .. }) => texts.push(format!("[image: {uri}]").into()),
+        }
+    }
+    Message { images, ..Message::new("user", texts.join("\n")) }
+}
+
+fn assistant<'a>(reply: &'a Reply, names: &'a ToolNames) -> Message<'a> {
+    let call = |call: &'a baton_core::ToolCall| Call {
+        function: CalledFunction { name: names.wire(&call.name), arguments: arguments(call) },
+    };
+    Message {
+        // Wanted back by models that think between calls, and dropped by the others' templates.
+        thinking: reply.reasoning.iter().map(|thought| thought.text.as_str()).collect(),
+        tool_calls: reply.calls.iter().map(call).collect(),
+        ..Message::new("assistant", &reply.text)
+    }
+}
+
+fn result<'a>(answer: Answer<'a>, names: &'a ToolNames) -> Message<'a> {
+    Message { tool_name: Some(names.wire(&answer.call.name)), ..Message::new("tool", answer.content) }
+}

@@ -1,0 +1,107 @@
+//! Chat completions: OpenAI and everything that speaks its wire, by `base_url` and key alone.
+
+mod reply;
+mod request;
+
+use baton_core::model::{ModelFacts, ReplyStream};
+use baton_core::{Model, ModelRequest};
+use reqwest::{Client, Request};
+
+use crate::answer::ask;
+use crate::fault::Fault;
+use crate::frames::Framing;
+use crate::prices;
+use crate::registry::Endpoint;
+use crate::tool_names::ToolNames;
+use crate::transport::Connection;
+
+pub(crate) use reply::Decoder;
+
+#[derive(Debug)]
+pub struct OpenAi {
+    connection: Connection,
+    dialect: Dialect,
+}
+
+/// Where servers of this wire differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    OpenAi,
+    /// The same models behind another address and another header.
+    Azure,
+    /// Refuses fields that it does not know, and ids that are not its own.
+    Mistral,
+    /// Wants its reasoning back while it works with tools, and takes no schema.
+    DeepSeek,
+    /// vLLM, llama.cpp, LM Studio, Groq, `OpenRouter`, …
+    Compatible,
+}
+
+impl Dialect {
+    fn of(provider: &str, base: &str) -> Self {
+        let host = base.split("://").last().and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        let is_azure = host.ends_with(".azure.com") || base.contains("/openai/deployments/");
+        match provider {
+            _ if is_azure => Self::Azure,
+            _ if host == "api.openai.com" => Self::OpenAi,
+            "mistral" => Self::Mistral,
+            _ if host.ends_with(".mistral.ai") => Self::Mistral,
+            "deepseek" | "moonshot" => Self::DeepSeek,
+            _ if host.ends_with(".deepseek.com") => Self::DeepSeek,
+            _ => Self::Compatible,
+        }
+    }
+}
+
+impl OpenAi {
+    pub fn new(endpoint: Endpoint, client: Client) -> Self {
+        let connection = Connection::new(endpoint, client);
+        let dialect = Dialect::of(&connection.provider, connection.base());
+        Self { connection, dialect }
+    }
+
+    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Request, Fault> {
+        let url = if self.dialect == Dialect::Azure && !self.connection.base().contains("/openai/") {
+            self.connection.url(&["openai", "v1", "chat", "completions"])?
+        } else {
+            self.connection.url(&["chat", "completions"])?
+        };
+        let body = request::body(request, names, self.dialect)?;
+        match self.dialect {
+            Dialect::Azure => self.connection.post(url, "api-key", "", body),
+            _ => self.connection.post(url, "authorization", "Bearer ", body),
+        }
+    }
+}
+
+impl Model for OpenAi {
+    fn provider(&self) -> &str {
+        &self.connection.provider
+    }
+
+    fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
+        let names = ToolNames::of(request);
+        let spelt = self.spell(request, &names);
+        ask(&self.connection, spelt, Framing::Sse, Decoder::new(names))
+    }
+
+    fn facts(&self, model: &str) -> ModelFacts {
+        prices::facts(&self.connection.provider, model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dialects() {
+        let of = Dialect::of;
+        assert_eq!(of("openai", "https://api.openai.com/v1"), Dialect::OpenAi);
+        assert_eq!(of("openai", "http://127.0.0.1:8000/v1"), Dialect::Compatible);
+        assert_eq!(of("work", "https://x.openai.azure.com"), Dialect::Azure);
+        assert_eq!(of("work", "https://proxy/openai/deployments/gpt?api-version=1"), Dialect::Azure);
+        assert_eq!(of("mistral", "https://api.mistral.ai/v1"), Dialect::Mistral);
+        assert_eq!(of("deepseek", "https://api.deepseek.com"), Dialect::DeepSeek);
+    }
+}

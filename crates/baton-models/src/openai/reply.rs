@@ -1,0 +1,203 @@
+//! The frames of a streamed chat completion.
+
+use baton_core::Chunk;
+use baton_core::model::Finish;
+use baton_core::usage::Tokens;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::answer::Decode;
+use crate::calls::Calls;
+use crate::fault::Fault;
+use crate::frames::Frame;
+use crate::tool_names::ToolNames;
+
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    calls: Calls,
+    /// Said before the tokens and the end; many servers say nothing after it.
+    finish: Option<Finish>,
+}
+
+/// Every field may be missing or null, and is, on one server or another.
+#[derive(Deserialize)]
+struct Completion {
+    choices: Option<Vec<Choice>>,
+    usage: Option<Usage>,
+    error: Option<Value>,
+    /// Only in an error that is not wrapped.
+    message: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    delta: Option<Delta>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    content: Option<Content>,
+    refusal: Option<String>,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Pieces(Vec<Piece>),
+}
+
+/// Mistral's reasoning models send pieces.
+#[derive(Deserialize)]
+struct Piece {
+    text: Option<String>,
+    thinking: Option<Vec<Piece>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Deserialize)]
+struct FunctionDelta {
+    name: Option<String>,
+    /// Text by the book; some servers send the object itself.
+    arguments: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<Details>,
+    completion_tokens_details: Option<Details>,
+    /// `DeepSeek`'s word for cached tokens.
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+    reasoning_tokens: Option<u64>,
+}
+
+impl Decoder {
+    pub fn new(names: ToolNames) -> Self {
+        Self { calls: Calls::new(names), finish: None }
+    }
+
+    fn take_delta(&mut self, delta: Delta, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+        say(delta.reasoning_content.or(delta.reasoning), Chunk::Reasoning, ready);
+        match delta.content {
+            Some(Content::Text(text)) => say(Some(text), Chunk::Text, ready),
+            Some(Content::Pieces(pieces)) => pieces.into_iter().for_each(|piece| take_piece(piece, ready)),
+            None => {}
+        }
+        // What the model refuses to do, it says to the person.
+        say(delta.refusal, Chunk::Text, ready);
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.take_call(call, ready)?;
+        }
+        Ok(())
+    }
+
+    /// Only the first delta of a call has a name. Servers that number all their calls 0 are told apart by id.
+    fn take_call(&mut self, delta: CallDelta, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+        let function = delta.function.unwrap_or(FunctionDelta { name: None, arguments: None });
+        let name = function.name.unwrap_or_default();
+        let id = delta.id.as_deref().filter(|id| !id.is_empty());
+        let known = self.calls.find(delta.index);
+        let is_another = |index| !name.is_empty() && id.is_some() && self.calls.id(index) != id;
+        let index = match known {
+            Some(index) if !is_another(index) => index,
+            _ => self.calls.begin(delta.index, id, &name, None, ready)?,
+        };
+        let arguments = match function.arguments {
+            Some(Value::String(text)) => text,
+            Some(Value::Null) | None => String::new(),
+            Some(object) => object.to_string(),
+        };
+        self.calls.arguments(index, arguments, ready);
+        Ok(())
+    }
+
+    fn complete(&mut self, finish: Finish, ready: &mut Vec<Chunk>) -> Finish {
+        self.calls.complete(ready);
+        // Some servers stop where others call tools.
+        match finish {
+            Finish::Stop | Finish::Other if !self.calls.is_empty() => Finish::ToolCalls,
+            finish => finish,
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, Fault> {
+        match frame.data.trim() {
+            "" => return Ok(None),
+            "[DONE]" => return self.end(ready).map(Some),
+            _ => {}
+        }
+        let completion: Completion = serde_json::from_str(frame.data).map_err(|e| Fault::not_json(&e))?;
+        if let Some(error) = completion.error {
+            return Err(Fault::from_error(&error));
+        }
+        if frame.name == "error" || completion.message.is_some() {
+            return Err(Fault::from_body(None, frame.data));
+        }
+        for choice in completion.choices.into_iter().flatten() {
+            if let Some(delta) = choice.delta {
+                self.take_delta(delta, ready)?;
+            }
+            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+                self.finish = Some(finish(&reason));
+            }
+        }
+        ready.extend(completion.usage.map(|usage| Chunk::Tokens(tokens(&usage))));
+        Ok(None)
+    }
+
+    fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, Fault> {
+        let finish = self.finish.ok_or_else(Fault::cut)?;
+        Ok(self.complete(finish, ready))
+    }
+}
+
+fn say(text: Option<String>, chunk: fn(String) -> Chunk, ready: &mut Vec<Chunk>) {
+    ready.extend(text.filter(|text| !text.is_empty()).map(chunk));
+}
+
+fn take_piece(piece: Piece, ready: &mut Vec<Chunk>) {
+    for thought in piece.thinking.into_iter().flatten() {
+        say(thought.text, Chunk::Reasoning, ready);
+    }
+    say(piece.text, Chunk::Text, ready);
+}
+
+fn finish(reason: &str) -> Finish {
+    match reason {
+        "stop" => Finish::Stop,
+        "tool_calls" | "function_call" => Finish::ToolCalls,
+        "length" => Finish::Length,
+        "content_filter" => Finish::ContentFilter,
+        _ => Finish::Other,
+    }
+}
+
+fn tokens(usage: &Usage) -> Tokens {
+    let cached = usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+    let reasoning = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
+    Tokens {
+        input_tokens: usage.prompt_tokens.unwrap_or(0),
+        output_tokens: usage.completion_tokens.unwrap_or(0),
+        cached_tokens: cached.or(usage.prompt_cache_hit_tokens).unwrap_or(0),
+        reasoning_tokens: reasoning.unwrap_or(0),
+    }
+}

@@ -1,0 +1,76 @@
+//! The pieces of a message, as most providers want them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use baton_core::Part;
+use baton_core::message::{Image, ImageSource};
+
+/// A piece is text or a picture; nothing else is understood everywhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    Text(Cow<'a, str>),
+    Picture(Picture<'a>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Picture<'a> {
+    Inline { media_type: &'a str, base64: &'a str },
+    Linked { media_type: &'a str, uri: &'a str },
+}
+
+/// As an address that holds the picture itself, where there is no other.
+impl fmt::Display for Picture<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inline { media_type, base64 } => write!(f, "data:{media_type};base64,{base64}"),
+            Self::Linked { uri, .. } => f.write_str(uri),
+        }
+    }
+}
+
+/// Leaves out texts without a word: some providers refuse them.
+pub(crate) fn pieces(parts: &[Part]) -> impl Iterator<Item = Piece<'_>> {
+    parts.iter().map(piece).filter(|piece| !matches!(piece, Piece::Text(text) if text.trim().is_empty()))
+}
+
+fn piece(part: &Part) -> Piece<'_> {
+    match part {
+        Part::Text { text } => Piece::Text(text.into()),
+        Part::Image(image) => Piece::Picture(picture(image)),
+        Part::File { name, uri, media_type } => {
+            let media_type =
+                media_type.as_deref().map(|media_type| format!(", {media_type}")).unwrap_or_default();
+            Piece::Text(format!("[file {name}{media_type}: {uri}]").into())
+        }
+        Part::Data { data } => Piece::Text(data.to_string().into()),
+    }
+}
+
+fn picture(image: &Image) -> Picture<'_> {
+    match &image.source {
+        ImageSource::Base64(base64) => Picture::Inline { media_type: &image.media_type, base64 },
+        ImageSource::Uri(uri) => {
+            let inline = uri.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+            match inline {
+                Some((media_type, base64)) => Picture::Inline { media_type, base64 },
+                None => Picture::Linked { media_type: &image.media_type, uri },
+            }
+        }
+    }
+}
+
+/// All pieces as one text, if there is no picture among them.
+pub(crate) fn as_text<'a>(pieces: &[Piece<'a>]) -> Option<Cow<'a, str>> {
+    let texts: Option<Vec<&Cow<'a, str>>> = pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text(text) => Some(text),
+            Piece::Picture(_) => None,
+        })
+        .collect();
+    match texts?[..] {
+        [text] => Some(text.clone()),
+        ref texts => Some(texts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("\n").into()),
+    }
+}

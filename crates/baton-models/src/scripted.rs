@@ -1,0 +1,235 @@
+//! A model that says what a test wrote down.
+//!
+//! A script is a list of turns per agent: text in chosen chunks, tool calls, errors, pauses. What is asked is kept, so that
+//! a test can look at it. Turns of one agent are played in order; an agent without turns left fails loudly.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use baton_core::chat::ChatMessage;
+use baton_core::model::{
+    Chunk, Finish, Model, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream,
+};
+use baton_core::usage::{Price, Tokens};
+use baton_core::{ToolCallId, Usd};
+use futures_util::stream;
+use serde_json::Value;
+
+/// One turn: what happens, in order.
+#[derive(Debug, Clone, Default)]
+pub struct Turn {
+    steps: Vec<Step>,
+    calls: u32,
+    ends: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Chunk(Chunk),
+    Wait(Duration),
+    Fail(ModelError),
+}
+
+impl Turn {
+    /// A whole answer in one chunk.
+    pub fn text(text: &str) -> Self {
+        Self::default().say(text)
+    }
+
+    /// One tool call.
+    pub fn call(tool: &str, arguments: &Value) -> Self {
+        Self::default().and_call(tool, arguments)
+    }
+
+    /// An error before anything was said.
+    pub fn error(kind: ModelErrorKind) -> Self {
+        Self::default().fail(kind)
+    }
+
+    /// A chunk of text.
+    #[must_use]
+    pub fn say(mut self, chunk: &str) -> Self {
+        self.steps.push(Step::Chunk(Chunk::Text(chunk.to_owned())));
+        self
+    }
+
+    #[must_use]
+    pub fn think(mut self, chunk: &str) -> Self {
+        self.steps.push(Step::Chunk(Chunk::Reasoning(chunk.to_owned())));
+        self
+    }
+
+    #[must_use]
+    pub fn and_call(self, tool: &str, arguments: &Value) -> Self {
+        self.and_raw_call(tool, &arguments.to_string())
+    }
+
+    /// A call whose arguments are just text, for models that write nonsense.
+    #[must_use]
+    pub fn and_raw_call(mut self, tool: &str, arguments: &str) -> Self {
+        let index = self.calls;
+        self.calls += 1;
+        let id = ToolCallId::parse(&format!("call_{}", index + 1)).expect("a short id");
+        self.steps.push(Step::Chunk(Chunk::Call { index, id, name: tool.to_owned(), signature: None }));
+        self.steps.push(Step::Chunk(Chunk::Arguments { index, delta: arguments.to_owned() }));
+        self
+    }
+
+    #[must_use]
+    pub fn wait(mut self, time: Duration) -> Self {
+        self.steps.push(Step::Wait(time));
+        self
+    }
+
+    #[must_use]
+    pub fn tokens(mut self, input_tokens: u64, output_tokens: u64) -> Self {
+        let tokens = Tokens { input_tokens, output_tokens, ..Tokens::default() };
+        self.steps.push(Step::Chunk(Chunk::Tokens(tokens)));
+        self
+    }
+
+    #[must_use]
+    pub fn fail(mut self, kind: ModelErrorKind) -> Self {
+        self.steps.push(Step::Fail(ModelError::new(kind, "scripted", "as the script says")));
+        self.ends = true;
+        self
+    }
+
+    /// An error with the wait that the provider asks for.
+    #[must_use]
+    pub fn fail_and_retry_after(mut self, kind: ModelErrorKind, wait: Duration) -> Self {
+        let mut error = ModelError::new(kind, "scripted", "as the script says");
+        error.retry_after = Some(wait);
+        self.steps.push(Step::Fail(error));
+        self.ends = true;
+        self
+    }
+
+    /// The connection breaks: no end, no error.
+    #[must_use]
+    pub fn cut(mut self) -> Self {
+        self.ends = true;
+        self
+    }
+
+    /// The last thing heard before silence without end.
+    #[must_use]
+    pub fn hang(self) -> Self {
+        self.wait(Duration::from_hours(24 * 365))
+    }
+
+    fn into_steps(mut self) -> Vec<Step> {
+        if !self.ends {
+            let finish = if self.calls > 0 { Finish::ToolCalls } else { Finish::Stop };
+            self.steps.push(Step::Chunk(Chunk::Done(finish)));
+        }
+        self.steps
+    }
+}
+
+/// What a model was asked.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub agent: String,
+    pub model: String,
+    pub system: String,
+    pub messages: Vec<ChatMessage>,
+    pub tools: Vec<String>,
+    /// Whether JSON of a schema was asked for.
+    pub output_schema: bool,
+}
+
+/// The provider `scripted`.
+#[derive(Debug, Clone)]
+pub struct Scripted {
+    provider: String,
+    state: Arc<Mutex<State>>,
+    facts: ModelFacts,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    turns: HashMap<String, VecDeque<Turn>>,
+    asked: Vec<Asked>,
+}
+
+impl Default for Scripted {
+    fn default() -> Self {
+        Self::named("scripted")
+    }
+}
+
+impl Scripted {
+    /// Under another name, for tests with several providers. A dollar per million tokens either way.
+    pub fn named(provider: &str) -> Self {
+        let dollar = Usd::from_nanos(1_000_000_000);
+        let price = Price { input: dollar, cached_input: dollar, output: dollar };
+        let facts = ModelFacts { price: Some(price), context_window: Some(128_000) };
+        Self { provider: provider.to_owned(), state: Arc::default(), facts }
+    }
+
+    #[must_use]
+    pub fn with_facts(mut self, facts: ModelFacts) -> Self {
+        self.facts = facts;
+        self
+    }
+
+    /// Adds turns to what `agent` will say.
+    #[must_use]
+    pub fn script(self, agent: &str, turns: impl IntoIterator<Item = Turn>) -> Self {
+        self.state().turns.entry(agent.to_owned()).or_default().extend(turns);
+        self
+    }
+
+    /// Everything that was asked so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.state().asked.clone()
+    }
+
+    /// Turns that were not played.
+    pub fn left(&self) -> usize {
+        self.state().turns.values().map(VecDeque::len).sum()
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Model for Scripted {
+    fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
+        let mut state = self.state();
+        state.asked.push(Asked {
+            agent: request.agent.to_string(),
+            model: request.model.to_owned(),
+            system: request.system.to_owned(),
+            messages: request.messages.to_vec(),
+            tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
+            output_schema: request.output_schema.is_some(),
+        });
+        let turn = state.turns.get_mut(request.agent.as_str()).and_then(VecDeque::pop_front);
+        let no_turn_left = || {
+            let message = format!("the script has no turn left for `{}`", request.agent);
+            vec![Step::Fail(ModelError::new(ModelErrorKind::InvalidRequest, &self.provider, message))]
+        };
+        let steps = turn.map_or_else(no_turn_left, Turn::into_steps);
+        Box::pin(stream::unfold(steps.into_iter(), |mut steps| async move {
+            loop {
+                match steps.next()? {
+                    Step::Chunk(chunk) => return Some((Ok(chunk), steps)),
+                    Step::Fail(error) => return Some((Err(error), steps)),
+                    Step::Wait(time) => tokio::time::sleep(time).await,
+                }
+            }
+        }))
+    }
+
+    fn facts(&self, _model: &str) -> ModelFacts {
+        self.facts
+    }
+}

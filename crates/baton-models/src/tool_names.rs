@@ -1,0 +1,160 @@
+//! How tools are called on the wire.
+//!
+//! Agents know tools as `mcp:github/create_issue`; providers accept `[a-zA-Z_][a-zA-Z0-9_-]{0,63}`.
+
+use std::collections::HashMap;
+
+use baton_core::{ChatMessage, ModelRequest};
+
+const MAX_BYTES: usize = 64;
+
+/// The spelling of every tool name in one request, both ways. The same tools are always spelt the same way, so that
+/// providers can reuse what they have cached.
+#[derive(Debug, Default)]
+pub(crate) struct ToolNames {
+    to_wire: HashMap<String, String>,
+    to_own: HashMap<String, String>,
+}
+
+impl ToolNames {
+    /// Also spells the names in the conversation: it may hold calls of tools that are no longer offered.
+    pub fn of(request: &ModelRequest<'_>) -> Self {
+        let offered = request.tools.iter().map(|tool| tool.name.as_str());
+        let called = request.messages.iter().filter_map(|message| match message {
+            ChatMessage::Assistant(reply) => Some(reply.calls.iter().map(|call| call.name.as_str())),
+            _ => None,
+        });
+        let all: Vec<&str> = offered.chain(called.flatten()).collect();
+        let mut names = Self::default();
+        // A name that needs no other spelling keeps it, whatever the others would become.
+        for name in all.iter().filter(|name| is_accepted(name)) {
+            names.insert(name, (*name).to_owned());
+        }
+        for name in all {
+            if !names.to_wire.contains_key(name) {
+                let spelling = names.free_spelling(name);
+                names.insert(name, spelling);
+            }
+        }
+        names
+    }
+
+    pub fn wire<'a>(&'a self, own: &'a str) -> &'a str {
+        self.to_wire.get(own).map_or(own, String::as_str)
+    }
+
+    /// A name that nobody offered is passed on as it is; whoever looks for the tool will say that there is none.
+    pub fn own<'a>(&'a self, wire: &'a str) -> &'a str {
+        self.to_own.get(wire).map_or(wire, String::as_str)
+    }
+
+    fn insert(&mut self, own: &str, wire: String) {
+        self.to_own.insert(wire.clone(), own.to_owned());
+        self.to_wire.insert(own.to_owned(), wire);
+    }
+
+    fn free_spelling(&self, name: &str) -> String {
+        let plain = spell(name);
+        if plain.len() <= MAX_BYTES && !self.to_own.contains_key(&plain) {
+            return plain;
+        }
+        let stem = &plain[..plain.len().min(MAX_BYTES - 9)];
+        let mut hash = fnv1a(name);
+        loop {
+            let spelling = format!("{stem}_{hash:08x}");
+            if !self.to_own.contains_key(&spelling) {
+                return spelling;
+            }
+            hash = hash.wrapping_add(1);
+        }
+    }
+}
+
+fn is_accepted(name: &str) -> bool {
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    starts_well && name.len() <= MAX_BYTES && name.bytes().all(is_accepted_byte)
+}
+
+fn is_accepted_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+fn spell(name: &str) -> String {
+    let mut spelling = String::with_capacity(name.len() + 4);
+    for c in name.chars() {
+        match c {
+            ':' | '/' => spelling.push_str("__"),
+            c if c.is_ascii() && is_accepted_byte(c as u8) => spelling.push(c),
+            _ => spelling.push('_'),
+        }
+    }
+    if !spelling.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        spelling.insert(0, '_');
+    }
+    spelling
+}
+
+/// Short, stable across versions and machines, and good enough to tell names apart.
+pub(crate) fn fnv1a(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use baton_core::agent::Sampling;
+    use baton_core::model::ToolChoice;
+    use baton_core::tool::{Effect, Risk};
+    use baton_core::{AgentName, HumanDuration, ToolSpec};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn names(tools: &[&str]) -> ToolNames {
+        let specs: Vec<ToolSpec> = tools
+            .iter()
+            .map(|name| ToolSpec {
+                name: (*name).to_owned(),
+                description: String::new(),
+                parameters: serde_json::json!({"type": "object"}),
+                effect: Effect::ReadOnly,
+                risk: Risk::Low,
+                timeout: HumanDuration::parse("1s").unwrap(),
+            })
+            .collect();
+        let tools: Vec<&ToolSpec> = specs.iter().collect();
+        ToolNames::of(&ModelRequest {
+            agent: &AgentName::parse("a").unwrap(),
+            model: "m",
+            system: "",
+            messages: &[],
+            tools: &tools,
+            tool_choice: ToolChoice::Auto,
+            sampling: &Sampling::default(),
+            output_schema: None,
+        })
+    }
+
+    #[test]
+    fn spellings() {
+        let names = names(&["mcp:github/create_issue", "search_docs", "mcp__a__b", "mcp:a/b", "7zip", ""]);
+        assert_eq!(names.wire("search_docs"), "search_docs");
+        assert_eq!(names.wire("mcp:github/create_issue"), "mcp__github__create_issue");
+        assert_eq!(names.own("mcp__github__create_issue"), "mcp:github/create_issue");
+        assert_eq!(names.wire("mcp__a__b"), "mcp__a__b");
+        assert!(names.wire("mcp:a/b").starts_with("mcp__a__b_"), "{}", names.wire("mcp:a/b"));
+        assert_eq!(names.wire("7zip"), "_7zip");
+        assert_eq!(names.own("never_offered"), "never_offered");
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_comes_back(tools in prop::collection::vec("[a-z:/_ä.-]{0,80}", 0..12)) {
+            let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+            let names = names(&tools);
+            for tool in tools {
+                prop_assert!(is_accepted(names.wire(tool)), "{}", names.wire(tool));
+                prop_assert_eq!(names.own(names.wire(tool)), tool);
+            }
+        }
+    }
+}

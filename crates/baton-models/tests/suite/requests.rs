@@ -1,0 +1,170 @@
+//! What is sent.
+
+use baton_core::model::ToolChoice;
+use baton_models::{Wire, client, connect};
+use serde_json::Value;
+
+use crate::server::{End, Play, Server};
+use crate::talk::Talk;
+use crate::{KEY, collect, endpoint, provider};
+
+/// The request line and the body of one call.
+async fn sent(name: &str, talk: &Talk) -> (String, Value) {
+    let server = Server::start([Play::stream("").ending(End::Close)]).await;
+    collect(talk.stream(&*provider(name, &server))).await;
+    let seen = server.seen().remove(0);
+    (seen.head, serde_json::from_slice(&seen.body).unwrap())
+}
+
+#[tokio::test]
+async fn openai_compatible() {
+    let (head, body) = sent("openai", &Talk::full("llama-4", "")).await;
+    assert!(head.starts_with("POST /chat/completions HTTP/1.1"), "{head}");
+    assert!(head.contains(&format!("authorization: Bearer {KEY}")), "{head}");
+    insta::assert_json_snapshot!(body);
+}
+
+#[tokio::test]
+async fn openai_reasoning_model() {
+    let (_, body) = sent("openai", &Talk::full("gpt-5-mini", "")).await;
+    let text = body.to_string();
+    assert!(text.contains("\"max_completion_tokens\":4000"));
+    assert!(!text.contains("temperature") && !text.contains("\"max_tokens\""), "{text}");
+}
+
+#[tokio::test]
+async fn mistral_gets_ids_and_fields_it_knows() {
+    let (_, body) = sent("mistral", &Talk::full("mistral-large-latest", "")).await;
+    assert_eq!(body.get("stream_options"), None);
+    let id = body["messages"][2]["tool_calls"][0]["id"].as_str().unwrap();
+    assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+    assert_eq!(body["messages"][3]["tool_call_id"], id);
+}
+
+#[tokio::test]
+async fn deepseek_gets_its_reasoning_back_while_it_works() {
+    let mut talk = Talk::full("deepseek-chat", "");
+    let (_, body) = sent("deepseek", &talk).await;
+    assert_eq!(body["messages"][2].get("reasoning_content"), None, "that turn is over");
+    talk.messages.pop();
+    let (_, body) = sent("deepseek", &talk).await;
+    assert_eq!(body["messages"][2]["reasoning_content"], "unsignedTwo things.foreign");
+    assert_eq!(body.get("response_format"), None);
+    assert!(body["messages"][0]["content"].as_str().unwrap().contains("JSON Schema"));
+}
+
+#[tokio::test]
+async fn anthropic_with_a_budget() {
+    let (head, body) =
+        sent("anthropic", &Talk::full("claude-sonnet-4", "anthropic/claude-sonnet-4\nEqQB")).await;
+    assert!(head.starts_with("POST /v1/messages HTTP/1.1"), "{head}");
+    assert!(
+        head.contains(&format!("x-api-key: {KEY}")) && head.contains("anthropic-version: 2023-06-01"),
+        "{head}"
+    );
+    insta::assert_json_snapshot!(body);
+}
+
+#[tokio::test]
+async fn anthropic_adaptive() {
+    let talk = Talk::full("claude-sonnet-5-5", "anthropic-redacted/claude-sonnet-5-5\nEmwK");
+    let (_, body) = sent("anthropic", &talk).await;
+    insta::assert_json_snapshot!(body);
+}
+
+#[tokio::test]
+async fn gemini_second_generation() {
+    let (head, body) = sent("gemini", &Talk::full("gemini-2.5-flash", "gemini/gemini-2.5-flash\nCiQB")).await;
+    assert!(
+        head.starts_with("POST /v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse HTTP/1.1"),
+        "{head}"
+    );
+    assert!(head.contains(&format!("x-goog-api-key: {KEY}")), "{head}");
+    insta::assert_json_snapshot!(body);
+}
+
+#[tokio::test]
+async fn gemini_third_generation() {
+    let (_, body) = sent("gemini", &Talk::full("gemini-3.8-flash", "")).await;
+    let calls = &body["contents"][1]["parts"];
+    assert_eq!(calls[1]["thoughtSignature"], "skip_thought_signature_validator");
+    assert_eq!(calls[2].get("thoughtSignature"), None);
+    assert_eq!(body["generationConfig"]["responseMimeType"], "application/json");
+    assert_eq!(body["generationConfig"]["thinkingConfig"]["thinkingLevel"], "medium");
+}
+
+#[tokio::test]
+async fn ollama() {
+    let (head, body) = sent("ollama", &Talk::full("qwen3", "")).await;
+    assert!(head.starts_with("POST /api/chat HTTP/1.1"), "{head}");
+    insta::assert_json_snapshot!(body);
+}
+
+#[tokio::test]
+async fn tool_choices() {
+    let choices = [
+        ToolChoice::None,
+        ToolChoice::Required,
+        ToolChoice::Named("mcp:github/create_issue"),
+        ToolChoice::Auto,
+    ];
+    let mut lines = Vec::new();
+    for (name, model) in [
+        ("openai", "m"),
+        ("anthropic", "claude-haiku-4-5"),
+        ("anthropic", "claude-opus-5-5"),
+        ("gemini", "m"),
+    ] {
+        for tool_choice in choices {
+            let (_, body) = sent(name, &Talk { model, tool_choice, ..Talk::hello() }).await;
+            let choice = body.get("tool_choice").or(body.get("toolConfig")).unwrap_or(&Value::Null);
+            lines.push(format!("{name} {model} {tool_choice:?}: {choice}"));
+        }
+    }
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[tokio::test]
+async fn addresses() {
+    let plays = || Play::stream("").ending(End::Close);
+    for (base, path) in [
+        ("/v1", "POST /v1/chat/completions "),
+        ("/v1/", "POST /v1/chat/completions "),
+        ("/v1/chat/completions", "POST /v1/chat/completions "),
+        (
+            "/openai/deployments/gpt-5?api-version=2024-10-21",
+            "POST /openai/deployments/gpt-5/chat/completions?api-version=2024-10-21 ",
+        ),
+    ] {
+        let server = Server::start([plays()]).await;
+        let endpoint = endpoint("work", Some(&format!("{}{base}", server.url)));
+        let model = connect(Wire::OpenAi, endpoint, client().unwrap());
+        collect(Talk::hello().stream(&*model)).await;
+        let head = server.seen().remove(0).head;
+        assert!(head.starts_with(path), "{head}");
+        let is_azure = base.contains("deployments");
+        assert_eq!(head.contains(&format!("api-key: {KEY}")), is_azure, "{head}");
+        assert_eq!(head.contains("authorization:"), !is_azure, "{head}");
+    }
+    let server = Server::start([plays()]).await;
+    let model = connect(
+        Wire::Anthropic,
+        endpoint("anthropic", Some(&format!("{}/v1", server.url))),
+        client().unwrap(),
+    );
+    collect(Talk::hello().stream(&*model)).await;
+    assert!(server.seen()[0].head.starts_with("POST /v1/messages "));
+}
+
+#[tokio::test]
+async fn a_conversation_that_lost_its_beginning() {
+    let mut talk = Talk::hello();
+    talk.messages.insert(
+        0,
+        baton_core::ChatMessage::Assistant(baton_core::Reply { text: "Hi".into(), ..Default::default() }),
+    );
+    let (_, body) = sent("anthropic", &talk).await;
+    assert_eq!(body["messages"][0]["role"], "user");
+    let (_, body) = sent("gemini", &talk).await;
+    assert_eq!(body["contents"][0]["role"], "user");
+}

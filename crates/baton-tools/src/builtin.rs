@@ -1,0 +1,68 @@
+//! All built-in tools, made from settings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use baton_core::Tool;
+
+use crate::ask_user::AskUser;
+use crate::list_files::ListFiles;
+use crate::outputs::Outputs;
+use crate::read_file::ReadFile;
+use crate::read_output::ReadOutput;
+use crate::save_skill::SaveSkill;
+use crate::search_docs::SearchDocs;
+use crate::shell::{Shell, ShellSettings};
+use crate::skills::Skills;
+use crate::validate_skill::ValidateSkill;
+use crate::web::Reach;
+use crate::web_fetch::WebFetch;
+use crate::write_file::WriteFile;
+use crate::write_skill::WriteSkill;
+
+/// What an operator decides. Paths are absolute, or relative to the folder the process runs in.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What `search_docs` searches.
+    pub docs_dirs: Vec<PathBuf>,
+    /// Where saved skills are, one folder each.
+    pub skills_dir: PathBuf,
+    /// Which addresses `web_fetch` may reach beside the public ones.
+    pub web: Reach,
+    /// `None` leaves the tool `shell` out.
+    pub shell: Option<ShellSettings>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            docs_dirs: vec![PathBuf::from("docs")],
+            // The place that tools which know Agent Skills share.
+            skills_dir: PathBuf::from(".agents/skills"),
+            web: Reach::default(),
+            shell: None,
+        }
+    }
+}
+
+/// The tools of [`baton_core::agent::BUILT_IN_TOOLS`], sorted by name; without `shell` unless it is enabled.
+pub fn built_in(settings: &Settings, outputs: &Outputs) -> Vec<Arc<dyn Tool>> {
+    let skills = Skills::new(&settings.skills_dir);
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(AskUser::default()),
+        Arc::new(ListFiles::default()),
+        Arc::new(ReadFile::default()),
+        Arc::new(ReadOutput::new(outputs.clone())),
+        Arc::new(SaveSkill::new(skills.clone())),
+        Arc::new(SearchDocs::new(settings.docs_dirs.clone())),
+        Arc::new(ValidateSkill::new(skills.clone())),
+        Arc::new(WebFetch::new(settings.web.clone())),
+        Arc::new(WriteFile::default()),
+        Arc::new(WriteSkill::new(skills)),
+    ];
+    if let Some(shell) = &settings.shell {
+        tools.push(Arc::new(Shell::new(shell.clone())));
+    }
+    tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
+    tools
+}

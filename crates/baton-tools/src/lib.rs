@@ -1,0 +1,40 @@
+//! The tools that come with Baton, behind the seam [`baton_core::Tool`].
+//!
+//! In reading order:
+//!
+//! - [`builtin`]: the settings, and the list of all tools made from them.
+//! - [`schema`]: arguments in and out of JSON. [`offload`]: work that blocks, off the async threads.
+//! - [`work_dir`]: the folder that file tools cannot leave; [`read_file`], [`write_file`] and [`list_files`] use it.
+//! - [`search_docs`] over [`search`]: documents as sections, ranked.
+//! - [`web_fetch`] over [`web`]: which addresses may be reached, and web pages as readable text.
+//! - [`shell`]: one command in a process group of its own.
+//! - [`skills`]: the store of Agent Skills; [`write_skill`], [`validate_skill`] and [`save_skill`] fill it.
+//! - [`outputs`]: where output that is too long for a model is kept, and [`read_output`], which pages through it.
+//! - [`ask_user`]: a question that the engine puts to a person.
+//!
+//! A tool that fails gives a [`baton_core::ToolError`], which becomes text for the model. Every tool is bounded in time and
+//! memory by constants in its file, and dropping its future ends what it started.
+
+pub mod ask_user;
+pub mod builtin;
+pub mod list_files;
+pub mod offload;
+pub mod outputs;
+pub mod read_file;
+pub mod read_output;
+pub mod save_skill;
+pub mod schema;
+pub mod search;
+pub mod search_docs;
+pub mod shell;
+pub mod skills;
+pub mod validate_skill;
+pub mod web;
+pub mod web_fetch;
+pub mod work_dir;
+pub mod write_file;
+pub mod write_skill;
+
+pub use builtin::{Settings, built_in};
+pub use outputs::{Outputs, RunOutputs};
+pub use skills::{Skill, SkillProblem, Skills, Strictness, validate};

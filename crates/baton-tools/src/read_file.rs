@@ -1,0 +1,149 @@
+//! `read_file`: a text file of the work folder, page by page.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+
+use baton_core::tool::{Effect, Risk, ToolFuture};
+use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::offload::offload;
+use crate::schema::{arguments, object};
+use crate::work_dir::WorkDir;
+
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+const DEFAULT_LINES: usize = 400;
+const MAX_LINES: usize = 2_000;
+/// Longer lines are cut: minified files have lines of megabytes.
+const MAX_LINE_CHARS: usize = 2_000;
+const MAX_PAGE_BYTES: usize = 256 * 1024;
+
+#[derive(Debug)]
+pub struct ReadFile {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    path: String,
+    offset: Option<usize>,
+    limit: Option<usize>,
+}
+
+impl Default for ReadFile {
+    fn default() -> Self {
+        let spec = ToolSpec {
+            name: "read_file".to_owned(),
+            description: "Reads a text file of the work folder. Long files come in pages of lines; the first line of the \
+                          result says which lines it holds and where to read on. Use list_files first when you do not know \
+                          the path."
+                .to_owned(),
+            parameters: object(
+                json!({
+                    "path": {"type": "string", "minLength": 1, "description": "Path of the file, relative to the work folder, such as notes/plan.md"},
+                    "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; lines count from 1. Default 1"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LINES, "description": "How many lines to read. Default 400"},
+                }),
+                &["path"],
+            ),
+            effect: Effect::ReadOnly,
+            risk: Risk::Low,
+            timeout: HumanDuration::from_secs(30),
+        };
+        Self { spec }
+    }
+}
+
+impl Tool for ReadFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
+        Box::pin(async move {
+            let wanted: Arguments = arguments(input)?;
+            let text = offload(move |_| {
+                let file = WorkDir::open(&context.work_dir)?.file(&wanted.path)?;
+                read(&file, &wanted)
+            });
+            Ok(text.await?.into())
+        })
+    }
+}
+
+fn read(file: &File, wanted: &Arguments) -> Result<String, ToolError> {
+    let failed = |error: std::io::Error| ToolError::Execution(format!("`{}`: {error}", wanted.path));
+    let size = file.metadata().map_err(failed)?.len();
+    if size > MAX_FILE_BYTES {
+        return Err(ToolError::Limit(format!(
+            "`{}` has {size} bytes; files up to {MAX_FILE_BYTES} bytes are read",
+            wanted.path
+        )));
+    }
+    let mut page = Page::new(wanted);
+    // The file may grow while it is read.
+    let mut reader = BufReader::new(file.take(MAX_FILE_BYTES));
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+        if line.contains(&0) {
+            return Err(ToolError::Execution(format!("`{}` is not a text file", wanted.path)));
+        }
+        page.take(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
+    Ok(page.finish(&wanted.path))
+}
+
+/// The wanted lines, and how many there are in all.
+struct Page {
+    first: usize,
+    last: usize,
+    total: usize,
+    text: String,
+    /// The last line that found room.
+    shown: usize,
+}
+
+impl Page {
+    fn new(wanted: &Arguments) -> Self {
+        let first = wanted.offset.unwrap_or(1).max(1);
+        let lines = wanted.limit.unwrap_or(DEFAULT_LINES).clamp(1, MAX_LINES);
+        Self { first, last: first.saturating_add(lines - 1), total: 0, text: String::new(), shown: 0 }
+    }
+
+    fn take(&mut self, line: &str) {
+        self.total += 1;
+        let is_wanted = (self.first..=self.last).contains(&self.total);
+        let is_next = self.shown == 0 || self.shown + 1 == self.total;
+        if !is_wanted || !is_next || self.text.len() > MAX_PAGE_BYTES {
+            return;
+        }
+        self.shown = self.total;
+        let line = line.trim_end_matches(['\n', '\r']);
+        match line.char_indices().nth(MAX_LINE_CHARS) {
+            None => self.text += line,
+            Some((cut, _)) => {
+                let more = line[cut..].chars().count();
+                self.text += &format!("{} … ({more} more characters in this line)", &line[..cut]);
+            }
+        }
+        self.text.push('\n');
+    }
+
+    fn finish(self, path: &str) -> String {
+        let Self { first, total, shown, text, .. } = self;
+        match (total, shown) {
+            (0, _) => format!("{path} is empty."),
+            (_, 0) => format!("{path} has {total} lines; there is no line {first}."),
+            _ if shown < total => {
+                format!(
+                    "{path}, lines {first} to {shown} of {total}; read on with offset {}\n\n{text}",
+                    shown + 1
+                )
+            }
+            _ => format!("{path}, lines {first} to {shown} of {total}\n\n{text}"),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The files of the documentation folders, and what was read of them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use baton_core::ToolError;
+
+use super::index::{Document, Index};
+use crate::offload::Abandoned;
+
+pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
+pub const MAX_FILES: usize = 20_000;
+/// The index takes about as much memory as the text it was made from.
+const MAX_TOTAL_BYTES: u64 = 128 * 1024 * 1024;
+const MAX_DEPTH: usize = 16;
+const EXTENSIONS: &[&str] = &["md", "markdown", "mdx", "txt", "text", "rst", "adoc"];
+
+#[derive(Debug)]
+pub struct Corpus {
+    dirs: Vec<PathBuf>,
+    /// Held while files are read, so that two questions at once read them only once.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stamps: BTreeMap<PathBuf, Stamp>,
+    index: Arc<Index>,
+}
+
+/// What changes when a file does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    bytes: u64,
+}
+
+/// A file as the walk found it.
+struct Found {
+    source: String,
+    stamp: Stamp,
+}
+
+#[derive(Default)]
+struct Walk {
+    found: BTreeMap<PathBuf, Found>,
+    bytes: u64,
+    left_out: usize,
+}
+
+impl Corpus {
+    pub fn new(dirs: Vec<PathBuf>) -> Self {
+        Self { dirs, state: Mutex::default() }
+    }
+
+    /// The index as of now. Only files that changed since the last call are read. Blocks.
+    pub fn refresh(&self, abandoned: &Abandoned) -> Result<Arc<Index>, ToolError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let walk = self.walk(abandoned)?;
+        let is_same = walk.left_out == state.index.left_out
+            && walk.found.len() == state.stamps.len()
+            && walk.found.iter().all(|(path, found)| state.stamps.get(path) == Some(&found.stamp));
+        if !is_same {
+            *state = state.updated(walk, abandoned);
+            // What was read until then is kept, so that the next call gets further.
+            abandoned.check()?;
+        }
+        Ok(state.index.clone())
+    }
+
+    fn walk(&self, abandoned: &Abandoned) -> Result<Walk, ToolError> {
+        let mut walk = Walk::default();
+        for dir in &self.dirs {
+            // The last part is enough to recognise the folder, and shows nothing of the machine.
+            let name = dir.file_name().map(|name| name.to_string_lossy().into_owned());
+            walk.folder(dir, &name.unwrap_or_default(), 0, abandoned)?;
+        }
+        Ok(walk)
+    }
+}
+
+impl Walk {
+    fn folder(
+        &mut self,
+        dir: &Path,
+        shown: &str,
+        depth: usize,
+        abandoned: &Abandoned,
+    ) -> Result<(), ToolError> {
+        abandoned.check()?;
+        let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
+        let mut entries: Vec<_> = entries.flatten().collect();
+        // Limits cut off the same files every time.
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // Of the entry itself: links are neither folders nor files here.
+            let Ok(kind) = entry.file_type() else { continue };
+            let shown = if shown.is_empty() { name.clone() } else { format!("{shown}/{name}") };
+            if name.starts_with('.') {
+                continue;
+            }
+            if kind.is_dir() && depth < MAX_DEPTH {
+                self.folder(&entry.path(), &shown, depth + 1, abandoned)?;
+            } else if kind.is_file() && is_document(&name) {
+                self.file(&entry, shown);
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, entry: &fs::DirEntry, source: String) {
+        let Ok(metadata) = entry.metadata() else { return };
+        let bytes = metadata.len();
+        let fits = bytes <= MAX_FILE_BYTES && self.bytes + bytes <= MAX_TOTAL_BYTES;
+        if !fits || self.found.len() >= MAX_FILES {
+            self.left_out += 1;
+            return;
+        }
+        self.bytes += bytes;
+        let stamp = Stamp { modified: metadata.modified().ok(), bytes };
+        self.found.insert(entry.path(), Found { source, stamp });
+    }
+}
+
+impl State {
+    fn updated(&self, walk: Walk, abandoned: &Abandoned) -> Self {
+        let mut next = Self::default();
+        let mut index = Index { documents: BTreeMap::new(), left_out: walk.left_out };
+        for (path, Found { source, stamp }) in walk.found {
+            let known = self.stamps.get(&path).filter(|known| **known == stamp);
+            let document = match known.and_then(|_| self.index.documents.get(&path)) {
+                Some(document) => document.clone(),
+                None if abandoned.is_set() => continue,
+                None => match read(&path) {
+                    Some(text) => Arc::new(Document::new(source, &text)),
+                    None => continue,
+                },
+            };
+            next.stamps.insert(path.clone(), stamp);
+            index.documents.insert(path, document);
+        }
+        next.index = Arc::new(index);
+        next
+    }
+}
+
+fn is_document(name: &str) -> bool {
+    let extension = Path::new(name).extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    EXTENSIONS.contains(&extension.as_str())
+}
+
+/// The same bytes give the same text, so ranges of the index hold for it. `None` when it cannot be read.
+pub fn read(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(MAX_FILE_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}

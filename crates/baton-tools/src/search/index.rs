@@ -1,0 +1,207 @@
+//! Which sections answer a question best.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::section::split;
+use super::words::{stem, stems, words};
+
+/// How much a word counts by where it stands, against 1 in the text.
+const IN_HEADING: f32 = 4.0;
+const IN_OUTER_HEADING: f32 = 2.0;
+const IN_FILE_NAME: f32 = 2.0;
+/// The two knobs of BM25, as everybody sets them: how soon repetition stops to count, how much length is held against
+/// a section.
+const SATURATION: f32 = 1.2;
+const LENGTH: f32 = 0.75;
+
+const MAX_QUERY_WORDS: usize = 32;
+
+/// All documents of a corpus as they were at one moment.
+#[derive(Debug, Default)]
+pub struct Index {
+    pub documents: BTreeMap<PathBuf, Arc<Document>>,
+    /// Files that were left out because of a limit.
+    pub left_out: usize,
+}
+
+/// What is kept of a file: counts and places, not the text.
+#[derive(Debug)]
+pub struct Document {
+    /// As people should see it.
+    pub source: String,
+    sections: Vec<Indexed>,
+    /// Every different word of the file in lower case, for suggestions.
+    vocabulary: Box<str>,
+}
+
+#[derive(Debug)]
+struct Indexed {
+    headings: Vec<String>,
+    line: usize,
+    range: Range<usize>,
+    words: f32,
+    /// Weighted counts by stem, sorted. Stems are kept as hashes: a collision costs one odd hit.
+    counts: Box<[(u64, f32)]>,
+}
+
+/// A section that matches.
+#[derive(Debug, Clone)]
+pub struct Hit {
+    pub path: PathBuf,
+    pub source: String,
+    pub headings: Vec<String>,
+    pub line: usize,
+    pub range: Range<usize>,
+    pub score: f32,
+}
+
+impl Document {
+    pub fn new(source: String, text: &str) -> Self {
+        let name = Path::new(&source).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let sections = split(text).into_iter();
+        let sections = sections.map(|section| {
+            let counts = Counts::of(&text[section.range.clone()], &section.headings, &name);
+            Indexed {
+                headings: section.headings,
+                line: section.line,
+                range: section.range,
+                words: counts.words,
+                counts: counts.sorted(),
+            }
+        });
+        let sections = sections.collect();
+        let all: BTreeSet<String> = words(text).map(|(_, word)| word.to_lowercase()).collect();
+        let vocabulary = all.into_iter().collect::<Vec<_>>().join(" ").into_boxed_str();
+        Self { source, sections, vocabulary }
+    }
+}
+
+struct Counts {
+    words: f32,
+    by_stem: HashMap<u64, f32>,
+}
+
+impl Counts {
+    fn of(text: &str, headings: &[String], file_name: &str) -> Self {
+        let mut counts = Self { words: 0.0, by_stem: HashMap::new() };
+        counts.add(text, 1.0);
+        counts.words = counts.by_stem.values().sum();
+        let (own, outer) = headings.split_last().map_or((None, headings), |(own, outer)| (Some(own), outer));
+        for (heading, weight) in
+            own.map(|h| (h, IN_HEADING)).into_iter().chain(outer.iter().map(|h| (h, IN_OUTER_HEADING)))
+        {
+            counts.add(heading, weight);
+        }
+        counts.add(file_name, IN_FILE_NAME);
+        counts
+    }
+
+    fn add(&mut self, text: &str, weight: f32) {
+        for (_, word) in words(text) {
+            *self.by_stem.entry(hash(&stem(&word.to_lowercase()))).or_default() += weight;
+        }
+    }
+
+    fn sorted(self) -> Box<[(u64, f32)]> {
+        let mut counts: Vec<_> = self.by_stem.into_iter().collect();
+        counts.sort_unstable_by_key(|(stem, _)| *stem);
+        counts.into()
+    }
+}
+
+impl Indexed {
+    fn count(&self, stem: u64) -> f32 {
+        self.counts.binary_search_by_key(&stem, |(s, _)| *s).map_or(0.0, |at| self.counts[at].1)
+    }
+}
+
+impl Index {
+    /// The best sections first. Equal ones keep the order of files and lines, so the same question over the same
+    /// documents gives the same answer.
+    pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
+        let question = Question::new(query, self);
+        let mut scored: Vec<(f32, &PathBuf, &Document, &Indexed)> = self
+            .sections()
+            .map(|(path, document, section)| (question.score(section), path, document, section))
+            .filter(|(score, ..)| *score > 0.0)
+            .collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let hit = |(score, path, document, section): (f32, &PathBuf, &Document, &Indexed)| Hit {
+            path: path.clone(),
+            source: document.source.clone(),
+            headings: section.headings.clone(),
+            line: section.line,
+            range: section.range.clone(),
+            score,
+        };
+        scored.into_iter().take(limit).map(hit).collect()
+    }
+
+    fn sections(&self) -> impl Iterator<Item = (&PathBuf, &Document, &Indexed)> {
+        self.documents
+            .iter()
+            .flat_map(|(path, document)| document.sections.iter().map(move |s| (path, &**document, s)))
+    }
+
+    /// Words of the documents that look like words of the question, most similar first.
+    pub fn nearest(&self, query: &str, limit: usize) -> Vec<String> {
+        let asked: Vec<String> =
+            words(query).map(|(_, word)| word.to_lowercase()).filter(|word| word.len() > 2).collect();
+        let known: BTreeSet<&str> = self.documents.values().flat_map(|d| d.vocabulary.split(' ')).collect();
+        let similarity = |word: &str| {
+            asked.iter().take(MAX_QUERY_WORDS).map(|a| strsim::jaro_winkler(a, word)).fold(0.0, f64::max)
+        };
+        let mut near: Vec<(f64, &str)> =
+            known.into_iter().map(|word| (similarity(word), word)).filter(|(s, _)| *s >= 0.8).collect();
+        near.sort_by(|a, b| b.0.total_cmp(&a.0));
+        near.into_iter().take(limit).map(|(_, word)| word.to_owned()).collect()
+    }
+}
+
+/// A query with what has to be known about the whole corpus to score one section.
+struct Question {
+    /// Stems with how telling each is.
+    stems: Vec<(u64, f32)>,
+    average_words: f32,
+}
+
+impl Question {
+    #[expect(clippy::cast_precision_loss, reason = "counts of sections stay far below 2^24")]
+    fn new(query: &str, index: &Index) -> Self {
+        let asked: BTreeSet<u64> = stems(query).iter().take(MAX_QUERY_WORDS).map(|stem| hash(stem)).collect();
+        let total = index.sections().count() as f32;
+        let all_words: f32 = index.sections().map(|(_, _, section)| section.words).sum();
+        let rarity = |stem: u64| {
+            let with = index.sections().filter(|(_, _, section)| section.count(stem) > 0.0).count() as f32;
+            (1.0 + (total - with + 0.5) / (with + 0.5)).ln()
+        };
+        let stems = asked.into_iter().map(|stem| (stem, rarity(stem))).collect();
+        Self { stems, average_words: (all_words / total.max(1.0)).max(1.0) }
+    }
+
+    /// BM25, scaled by how much of the question is covered: a section that has every word once beats one that has a
+    /// single word many times.
+    fn score(&self, section: &Indexed) -> f32 {
+        let relative_length = section.words / self.average_words;
+        let dampening = SATURATION * (1.0 - LENGTH + LENGTH * relative_length);
+        let (mut score, mut covered, mut all) = (0.0, 0.0, 0.0);
+        for (stem, rarity) in &self.stems {
+            let count = section.count(*stem);
+            all += rarity;
+            if count > 0.0 {
+                covered += rarity;
+                score += rarity * count * (SATURATION + 1.0) / (count + dampening);
+            }
+        }
+        if all > 0.0 { score * (covered / all) } else { 0.0 }
+    }
+}
+
+/// FNV-1a.
+fn hash(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}

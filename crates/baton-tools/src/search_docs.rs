@@ -1,0 +1,106 @@
+//! `search_docs`: the sections of the documents that answer a question.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use baton_core::tool::{Effect, Risk, ToolFuture};
+use baton_core::{CallContext, HumanDuration, Tool, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::offload::offload;
+use crate::schema::{arguments, object};
+use crate::search::corpus::{Corpus, read};
+use crate::search::passage::passage;
+use crate::search::{Hit, Index};
+
+const DEFAULT_HITS: usize = 5;
+const MAX_HITS: usize = 20;
+const SUGGESTIONS: usize = 5;
+
+#[derive(Debug)]
+pub struct SearchDocs {
+    spec: ToolSpec,
+    corpus: Arc<Corpus>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    query: String,
+    limit: Option<usize>,
+}
+
+impl SearchDocs {
+    /// Nothing is read before the first question.
+    pub fn new(dirs: Vec<PathBuf>) -> Self {
+        let spec = ToolSpec {
+            name: "search_docs".to_owned(),
+            description: "Searches the documentation and returns the sections that fit best, each with its file, headings, \
+                          line and a passage. Takes a question or keywords; words in other forms are found too. Search \
+                          again with other words when the hits do not answer the question, and name the file and heading \
+                          of what you use."
+                .to_owned(),
+            parameters: object(
+                json!({
+                    "query": {"type": "string", "minLength": 1, "description": "A question or keywords, such as: configure rate limiting"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "description": "The most sections to return. Default 5"},
+                }),
+                &["query"],
+            ),
+            effect: Effect::ReadOnly,
+            risk: Risk::Low,
+            timeout: HumanDuration::from_secs(60),
+        };
+        Self { spec, corpus: Arc::new(Corpus::new(dirs)) }
+    }
+}
+
+impl Tool for SearchDocs {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, input: Value, _: Arc<CallContext>) -> ToolFuture {
+        let corpus = self.corpus.clone();
+        Box::pin(async move {
+            let Arguments { query, limit } = arguments(input)?;
+            let limit = limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
+            let text = offload(move |abandoned| {
+                let index = corpus.refresh(abandoned)?;
+                let hits = index.search(&query, limit);
+                Ok(if hits.is_empty() { nothing(&index, &query) } else { listing(&hits, &query) })
+            });
+            Ok(text.await?.into())
+        })
+    }
+}
+
+/// `[1] docs/configuration.md › Limits (line 12)` and the passage, for each hit.
+fn listing(hits: &[Hit], query: &str) -> String {
+    let entries = hits.iter().enumerate().map(|(index, hit)| {
+        let path: String = hit.headings.iter().map(|heading| format!(" › {heading}")).collect();
+        // A file that shrank since it was indexed is found again by the next question.
+        let text = read(&hit.path).unwrap_or_default();
+        let shown = passage(text.get(hit.range.clone()).unwrap_or_default(), query);
+        format!("[{}] {}{path} (line {})\n{shown}", index + 1, hit.source, hit.line)
+    });
+    entries.collect::<Vec<_>>().join("\n\n")
+}
+
+fn nothing(index: &Index, query: &str) -> String {
+    let query: String = query.chars().take(200).collect();
+    if index.documents.is_empty() {
+        return format!("Nothing found for \"{query}\": there are no documents to search.");
+    }
+    let nearest = index.nearest(&query, SUGGESTIONS);
+    let found = format!("Nothing found for \"{query}\" in {} documents.", index.documents.len());
+    let hint = match nearest.as_slice() {
+        [] => " Try other words.".to_owned(),
+        words => format!(" Similar words in them: {}.", words.join(", ")),
+    };
+    let left_out = match index.left_out {
+        0 => String::new(),
+        n => format!(" {n} files are too large, or too many, to be searched."),
+    };
+    found + &hint + &left_out
+}

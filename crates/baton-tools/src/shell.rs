@@ -1,0 +1,133 @@
+//! `shell`: one command in the work folder.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use baton_core::tool::{Effect, Risk, ToolFuture};
+use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+mod group;
+mod output;
+
+use group::Group;
+use output::{Output, Pipes};
+
+use crate::schema::{arguments, object};
+
+/// How long output is waited for after the command ended. It is there already, unless a process that left the group
+/// still holds the pipe.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What a command sees of the server's environment, beside what is configured.
+pub const ENVIRONMENT: &[&str] = &["PATH", "HOME", "LANG"];
+
+/// How commands run. The tool exists only where an operator asked for it.
+#[derive(Debug, Clone)]
+pub struct ShellSettings {
+    /// Further names of environment variables that commands may see.
+    pub environment: Vec<String>,
+    pub timeout: HumanDuration,
+}
+
+impl Default for ShellSettings {
+    fn default() -> Self {
+        Self { environment: Vec::new(), timeout: HumanDuration::from_mins(2) }
+    }
+}
+
+#[derive(Debug)]
+pub struct Shell {
+    spec: ToolSpec,
+    settings: Arc<ShellSettings>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    command: String,
+}
+
+impl Shell {
+    pub fn new(settings: ShellSettings) -> Self {
+        let spec = ToolSpec {
+            name: "shell".to_owned(),
+            description: format!(
+                "Runs a command with `sh -c` in the work folder and returns its exit code and output, stdout and stderr in \
+                 the order they came. There is no input and no terminal. Commands end after {}, and everything they left \
+                 in the background ends with them.",
+                settings.timeout
+            ),
+            parameters: object(
+                json!({
+                    "command": {"type": "string", "minLength": 1, "description": "The command, as for `sh -c`"},
+                }),
+                &["command"],
+            ),
+            effect: Effect::Writes,
+            risk: Risk::High,
+            // Longer than the limit inside, so that the limit inside is the one that is met.
+            timeout: HumanDuration::from_secs(
+                settings.timeout.get().as_secs().saturating_add(5 + GRACE.as_secs()),
+            ),
+        };
+        Self { spec, settings: Arc::new(settings) }
+    }
+}
+
+impl Tool for Shell {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
+        let settings = self.settings.clone();
+        Box::pin(async move {
+            let Arguments { command } = arguments(input)?;
+            let limit = settings.timeout;
+            let done = tokio::time::timeout(limit.get(), run(&command, &settings, &context)).await;
+            Ok(done.map_err(|_| ToolError::Timeout(limit))??.into())
+        })
+    }
+}
+
+/// Dropping the future ends the whole group.
+async fn run(command: &str, settings: &ShellSettings, context: &CallContext) -> Result<String, ToolError> {
+    let failed = |error: std::io::Error| ToolError::Execution(format!("the command could not run: {error}"));
+    let mut child = prepare(command, settings, context).spawn().map_err(failed)?;
+    // Declared after the child and so dropped before it: the leader's id is not free for others until it is reaped.
+    let group = Group::led_by(&child);
+    let mut pipes = Pipes::of(&mut child);
+    let mut output = Output::default();
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status.map_err(failed)?,
+            () = pipes.read(&mut output), if pipes.is_open() => {}
+        }
+    };
+    // What the command left in the background ends here.
+    drop(group);
+    let rest = async {
+        while pipes.is_open() {
+            pipes.read(&mut output).await;
+        }
+    };
+    let _ = tokio::time::timeout(GRACE, rest).await;
+    Ok(output.shown(status))
+}
+
+fn prepare(command: &str, settings: &ShellSettings, context: &CallContext) -> Command {
+    let mut sh = Command::new("sh");
+    sh.arg("-c").arg(command).current_dir(&context.work_dir).env_clear();
+    let names = ENVIRONMENT.iter().copied().chain(settings.environment.iter().map(String::as_str));
+    for name in names {
+        if let Some(value) = std::env::var_os(name) {
+            sh.env(name, value);
+        }
+    }
+    sh.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    sh.process_group(0).kill_on_drop(true);
+    sh
+}

@@ -1,0 +1,228 @@
+//! The folder that file tools are confined to.
+//!
+//! A path is walked one name at a time, each folder opened relative to the one before it and never through a link.
+//! Links are read and walked by the same rules, so one that stays inside works and one that leads out is refused.
+//! Nothing is looked up by its full path again after it was checked: a folder that is swapped for a link in between
+//! changes nothing. `..` goes back to a folder that is already open and never asks the file system.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+use baton_core::ToolError;
+use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, open, openat, readlinkat};
+use rustix::io::Errno;
+
+/// Every folder on the way is open at once, so this also bounds file handles.
+const MAX_DEPTH: usize = 64;
+/// As in the kernel.
+const MAX_LINKS: usize = 40;
+const MAX_PATH_BYTES: usize = 4096;
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    #[error("`{0}` leads out of the work folder; use a path relative to it")]
+    Escapes(String),
+    #[error("`{0}` does not exist")]
+    Missing(String),
+    #[error("`{0}` is not a folder")]
+    NotAFolder(String),
+    #[error("`{0}` is not a regular file")]
+    NotAFile(String),
+    #[error("`{0}` is too long, too deep or has too many links in it")]
+    TooComplex(String),
+    #[error("`{path}`: {error}")]
+    Io { path: String, error: std::io::Error },
+}
+
+impl From<PathError> for ToolError {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::Escapes(_) => Self::NotPermitted(error.to_string()),
+            PathError::TooComplex(_) => Self::Limit(error.to_string()),
+            _ => Self::Execution(error.to_string()),
+        }
+    }
+}
+
+/// Where a file is, or would be: an open folder and a name in it that is no link.
+#[derive(Debug)]
+pub struct Place {
+    pub folder: OwnedFd,
+    pub name: OsString,
+}
+
+/// Whether folders on the way to a new file are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parents {
+    MustExist,
+    Create,
+}
+
+#[derive(Debug)]
+pub struct WorkDir {
+    root: OwnedFd,
+    /// Both as configured and without links, to recognise absolute paths that lead inside.
+    paths: [PathBuf; 2],
+}
+
+impl WorkDir {
+    pub fn open(path: &Path) -> Result<Self, PathError> {
+        let shown = || path.display().to_string();
+        let real = path.canonicalize().map_err(|error| PathError::Io { path: shown(), error })?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open(&real, flags, Mode::empty()).map_err(|errno| io(&shown(), errno))?;
+        Ok(Self { root, paths: [path.to_owned(), real] })
+    }
+
+    /// Opens a file that exists, for reading.
+    pub fn file(&self, path: &str) -> Result<File, PathError> {
+        let place = self.place(path, Parents::MustExist)?;
+        // Without `NONBLOCK`, opening a named pipe would wait for somebody to write into it.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(&place.folder, &place.name, flags, Mode::empty()).map_err(|e| io(path, e))?;
+        let status = fstat(&file).map_err(|errno| io(path, errno))?;
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::RegularFile => Ok(File::from(file)),
+            _ => Err(PathError::NotAFile(path.to_owned())),
+        }
+    }
+
+    pub fn folder(&self, path: &str) -> Result<OwnedFd, PathError> {
+        let mut walk = self.walk(path, Parents::MustExist)?;
+        if let Some(name) = walk.reach_end()? {
+            walk.enter(&name)?;
+        }
+        walk.into_folder()
+    }
+
+    /// Where `path` leads, whether or not something is there.
+    pub fn place(&self, path: &str, parents: Parents) -> Result<Place, PathError> {
+        let mut walk = self.walk(path, parents)?;
+        let name = walk.reach_end()?.ok_or_else(|| PathError::NotAFile(path.to_owned()))?;
+        Ok(Place { folder: walk.into_folder()?, name })
+    }
+
+    fn walk<'a>(&'a self, path: &'a str, parents: Parents) -> Result<Walk<'a>, PathError> {
+        let root = self.root.try_clone().map_err(|error| PathError::Io { path: path.to_owned(), error })?;
+        let mut walk = Walk { dir: self, path, open: vec![root], todo: Vec::new(), links: 0, parents };
+        if path.len() > MAX_PATH_BYTES {
+            return Err(PathError::TooComplex(path.chars().take(64).collect()));
+        }
+        walk.push(Path::new(path))?;
+        Ok(walk)
+    }
+
+    /// An absolute path as seen from inside.
+    fn relative<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        self.paths.iter().find_map(|root| path.strip_prefix(root).ok())
+    }
+}
+
+/// A path half walked.
+struct Walk<'a> {
+    dir: &'a WorkDir,
+    path: &'a str,
+    /// The folders from the root to where the walk is.
+    open: Vec<OwnedFd>,
+    /// What is still to walk, next last.
+    todo: Vec<Step>,
+    links: usize,
+    parents: Parents,
+}
+
+enum Step {
+    Up,
+    Into(OsString),
+}
+
+impl Walk<'_> {
+    fn push(&mut self, path: &Path) -> Result<(), PathError> {
+        let mut path = path;
+        if path.is_absolute() {
+            path = self.dir.relative(path).ok_or_else(|| self.escapes())?;
+            self.open.truncate(1);
+        }
+        for component in path.components().rev() {
+            match component {
+                Component::Normal(name) => self.todo.push(Step::Into(name.to_owned())),
+                Component::ParentDir => self.todo.push(Step::Up),
+                Component::CurDir => {}
+                Component::RootDir | Component::Prefix(_) => return Err(self.escapes()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks up to the last name, which is left to the caller; `None` when the path ends in a folder that is open.
+    fn reach_end(&mut self) -> Result<Option<OsString>, PathError> {
+        while let Some(step) = self.todo.pop() {
+            match step {
+                Step::Up if self.open.len() == 1 => return Err(self.escapes()),
+                Step::Up => drop(self.open.pop()),
+                Step::Into(name) => match self.link(&name)? {
+                    Some(target) => self.push(&target)?,
+                    None if self.todo.is_empty() => return Ok(Some(name)),
+                    None => self.enter(&name)?,
+                },
+            }
+        }
+        Ok(None)
+    }
+
+    fn link(&mut self, name: &OsStr) -> Result<Option<PathBuf>, PathError> {
+        match readlinkat(self.here(), name, Vec::new()) {
+            Ok(target) => {
+                self.links += 1;
+                if self.links > MAX_LINKS {
+                    return Err(PathError::TooComplex(self.path.to_owned()));
+                }
+                Ok(Some(PathBuf::from(OsString::from_vec(target.into_bytes()))))
+            }
+            // Not a link, or nothing there yet.
+            Err(Errno::INVAL | Errno::NOENT) => Ok(None),
+            Err(errno) => Err(io(self.path, errno)),
+        }
+    }
+
+    fn enter(&mut self, name: &OsStr) -> Result<(), PathError> {
+        if self.open.len() > MAX_DEPTH {
+            return Err(PathError::TooComplex(self.path.to_owned()));
+        }
+        let mut opened = openat(self.here(), name, FOLDER, Mode::empty());
+        if matches!(opened, Err(Errno::NOENT)) && self.parents == Parents::Create {
+            match mkdirat(self.here(), name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => opened = openat(self.here(), name, FOLDER, Mode::empty()),
+                Err(errno) => return Err(io(self.path, errno)),
+            }
+        }
+        self.open.push(opened.map_err(|errno| io(self.path, errno))?);
+        Ok(())
+    }
+
+    fn here(&self) -> impl AsFd {
+        self.open.last().expect("the root stays open")
+    }
+
+    fn into_folder(mut self) -> Result<OwnedFd, PathError> {
+        self.open.pop().ok_or_else(|| PathError::Escapes(self.path.to_owned()))
+    }
+
+    fn escapes(&self) -> PathError {
+        PathError::Escapes(self.path.to_owned())
+    }
+}
+
+/// Also used by the tools for what happens after a path was resolved.
+pub fn io(path: &str, errno: Errno) -> PathError {
+    match errno {
+        Errno::NOENT => PathError::Missing(path.to_owned()),
+        // A name that became a link after it was looked at ends here too: nothing follows it.
+        Errno::NOTDIR | Errno::LOOP => PathError::NotAFolder(path.to_owned()),
+        errno => PathError::Io { path: path.to_owned(), error: errno.into() },
+    }
+}

@@ -1,0 +1,78 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use baton_core::agent::BUILT_IN_TOOLS;
+use baton_core::tool::{Effect, Risk};
+use baton_tools::shell::ShellSettings;
+use baton_tools::{Outputs, Settings, built_in};
+use serde_json::{Value, json};
+
+use crate::call;
+
+fn all() -> Vec<std::sync::Arc<dyn baton_core::Tool>> {
+    let settings = Settings { shell: Some(ShellSettings::default()), ..Settings::default() };
+    built_in(&settings, &Outputs::default())
+}
+
+#[test]
+fn the_names_are_those_that_agents_may_list() {
+    let names: Vec<String> = all().iter().map(|tool| tool.spec().name.clone()).collect();
+    assert_eq!(names, BUILT_IN_TOOLS);
+    let default: BTreeSet<String> = built_in(&Settings::default(), &Outputs::default())
+        .iter()
+        .map(|tool| tool.spec().name.clone())
+        .collect();
+    let without_shell: BTreeSet<String> =
+        BUILT_IN_TOOLS.iter().filter(|name| **name != "shell").map(|name| (*name).to_owned()).collect();
+    assert_eq!(default, without_shell);
+}
+
+#[test]
+fn every_parameter_is_described() {
+    for tool in all() {
+        let spec = tool.spec();
+        assert!(spec.description.len() > 40, "{}", spec.name);
+        assert_eq!(spec.parameters["type"], "object", "{}", spec.name);
+        assert_eq!(spec.parameters["additionalProperties"], false, "{}", spec.name);
+        let properties = spec.parameters["properties"].as_object().unwrap();
+        for (name, property) in properties {
+            assert!(property["description"].is_string(), "{}: {name}", spec.name);
+        }
+        for required in spec.parameters["required"].as_array().unwrap() {
+            assert!(properties.contains_key(required.as_str().unwrap()), "{}: {required}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn effects_and_risks() {
+    let writing = ["save_skill", "shell", "write_file", "write_skill"];
+    for tool in all() {
+        let spec = tool.spec();
+        let expected = if writing.contains(&spec.name.as_str()) { Effect::Writes } else { Effect::ReadOnly };
+        assert_eq!(spec.effect, expected, "{}", spec.name);
+        assert_eq!(spec.risk == Risk::High, spec.name == "shell", "{}", spec.name);
+    }
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_an_answer() {
+    for tool in all().iter().filter(|tool| tool.spec().name != "ask_user") {
+        for wrong in [
+            Value::Null,
+            json!([]),
+            json!({"path": 1, "query": {}, "url": [], "command": 3, "name": false, "handle": 0}),
+        ] {
+            let error = call(&**tool, wrong, Path::new("/nonexistent")).await.unwrap_err();
+            assert_eq!(error.code(), "invalid_arguments", "{}", tool.spec().name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_can_be_asked_here() {
+    let tool = baton_tools::ask_user::AskUser::default();
+    let error = call(&tool, json!({"question": "Which one?"}), Path::new("/")).await.unwrap_err();
+    assert_eq!(error.code(), "not_permitted");
+    assert!(!error.was_executed());
+}

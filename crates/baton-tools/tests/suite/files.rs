@@ -1,0 +1,196 @@
+//! File tools see the work folder and nothing else.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use baton_tools::list_files::ListFiles;
+use baton_tools::read_file::ReadFile;
+use baton_tools::write_file::WriteFile;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{call, refusal};
+
+/// `work` with a few files, and a secret beside it.
+fn folders() -> (TempDir, std::path::PathBuf) {
+    let outer = tempfile::tempdir().unwrap();
+    let work = outer.path().join("work");
+    fs::create_dir_all(work.join("notes/deep")).unwrap();
+    fs::create_dir(outer.path().join("work-not")).unwrap();
+    fs::write(outer.path().join("secret"), "secret").unwrap();
+    fs::write(outer.path().join("work-not/secret"), "secret").unwrap();
+    fs::write(work.join("notes/plan.md"), "one\ntwo\nthree\n").unwrap();
+    (outer, work)
+}
+
+/// What `read_file` finds behind a path.
+async fn read(work: &Path, path: &str) -> String {
+    call(&ReadFile::default(), json!({"path": path}), work).await.unwrap()
+}
+
+#[tokio::test]
+async fn paths_that_lead_out_are_refused() {
+    let (outer, work) = folders();
+    symlink("../secret", work.join("link")).unwrap();
+    symlink(outer.path().join("secret"), work.join("absolute-link")).unwrap();
+    symlink("..", work.join("up")).unwrap();
+    symlink("notes/../../secret", work.join("crooked")).unwrap();
+    symlink("link", work.join("link-to-link")).unwrap();
+    symlink("../missing", work.join("dangling")).unwrap();
+    symlink("/", work.join("root")).unwrap();
+    let beside = outer.path().join("work-not/secret");
+    for path in [
+        "../secret",
+        "notes/../../secret",
+        "/etc/passwd",
+        "//etc/passwd",
+        "link",
+        "absolute-link",
+        "up/secret",
+        "up",
+        "crooked",
+        "link-to-link",
+        "dangling",
+        "root/etc/passwd",
+        "./../secret",
+        "notes/deep/../../../secret",
+        beside.to_str().unwrap(),
+    ] {
+        assert_eq!(
+            refusal(&ReadFile::default(), json!({"path": path}), &work).await,
+            "not_permitted",
+            "{path}"
+        );
+        let arguments = json!({"path": path, "content": "x"});
+        assert_eq!(refusal(&WriteFile::default(), arguments, &work).await, "not_permitted", "{path}");
+        assert_eq!(
+            refusal(&ListFiles::default(), json!({"path": path}), &work).await,
+            "not_permitted",
+            "{path}"
+        );
+    }
+    // A new file below a linked parent, with folders that would have to be made.
+    let arguments = json!({"path": "up/new/file", "content": "x"});
+    assert_eq!(refusal(&WriteFile::default(), arguments, &work).await, "not_permitted");
+    assert!(!outer.path().join("new").exists() && !outer.path().join("missing").exists());
+    assert_eq!(fs::read_to_string(outer.path().join("secret")).unwrap(), "secret");
+}
+
+#[tokio::test]
+async fn paths_and_links_that_stay_inside_work() {
+    let (_outer, work) = folders();
+    symlink("notes", work.join("n")).unwrap();
+    symlink("../n/plan.md", work.join("notes/same.md")).unwrap();
+    symlink(work.join("notes/plan.md"), work.join("absolute")).unwrap();
+    symlink("notes/later.md", work.join("later")).unwrap();
+    let absolute = work.join("notes/plan.md");
+    for path in [
+        "notes/plan.md",
+        "./notes//plan.md",
+        "n/plan.md",
+        "notes/../notes/plan.md",
+        "n/same.md",
+        "absolute",
+        absolute.to_str().unwrap(),
+    ] {
+        assert!(read(&work, path).await.ends_with("one\ntwo\nthree\n"), "{path}");
+    }
+    // A link that points to nothing yet is written through, not replaced.
+    call(&WriteFile::default(), json!({"path": "later", "content": "x"}), &work).await.unwrap();
+    assert!(work.join("later").is_symlink());
+    assert_eq!(fs::read_to_string(work.join("notes/later.md")).unwrap(), "x");
+}
+
+#[tokio::test]
+async fn what_is_no_text_file_is_refused() {
+    let (_outer, work) = folders();
+    symlink("b", work.join("a")).unwrap();
+    symlink("a", work.join("b")).unwrap();
+    fs::write(work.join("binary"), b"a\0b").unwrap();
+    fs::File::create(work.join("huge")).unwrap().set_len(1 << 40).unwrap();
+    let fifo = std::process::Command::new("mkfifo").arg(work.join("pipe")).status().unwrap();
+    assert!(fifo.success());
+    let deep = "d/".repeat(300);
+    for (path, code) in [
+        ("a", "limit"),
+        ("binary", "execution"),
+        ("huge", "limit"),
+        ("pipe", "execution"),
+        ("notes", "execution"),
+        ("", "execution"),
+        (".", "execution"),
+        ("missing", "execution"),
+        ("missing/below", "execution"),
+        ("notes/plan.md/below", "execution"),
+        ("nul\0", "execution"),
+    ] {
+        assert_eq!(refusal(&ReadFile::default(), json!({"path": path}), &work).await, code, "{path}");
+    }
+    for path in ["notes", ".", "pipe", "notes/plan.md/x"] {
+        let arguments = json!({"path": path, "content": "x"});
+        assert_eq!(refusal(&WriteFile::default(), arguments, &work).await, "execution", "{path}");
+    }
+    let arguments = json!({"path": format!("{deep}x"), "content": "x"});
+    assert_eq!(refusal(&WriteFile::default(), arguments, &work).await, "limit");
+    assert_eq!(refusal(&ReadFile::default(), json!({"path": "x".repeat(5_000)}), &work).await, "limit");
+    assert_eq!(refusal(&ReadFile::default(), json!({"path": "x"}), &work.join("gone")).await, "execution");
+}
+
+#[tokio::test]
+async fn files_are_read_in_pages() {
+    let (_outer, work) = folders();
+    let page =
+        |offset: usize, limit: usize| json!({"path": "notes/plan.md", "offset": offset, "limit": limit});
+    let text = call(&ReadFile::default(), page(2, 1), &work).await.unwrap();
+    assert_eq!(text, "notes/plan.md, lines 2 to 2 of 3; read on with offset 3\n\ntwo\n");
+    let text = call(&ReadFile::default(), page(3, 9), &work).await.unwrap();
+    assert_eq!(text, "notes/plan.md, lines 3 to 3 of 3\n\nthree\n");
+    let text = call(&ReadFile::default(), page(9, 1), &work).await.unwrap();
+    assert_eq!(text, "notes/plan.md has 3 lines; there is no line 9.");
+    fs::write(work.join("empty"), "").unwrap();
+    assert_eq!(read(&work, "empty").await, "empty is empty.");
+    fs::write(work.join("long"), "ä".repeat(1_000_000)).unwrap();
+    let text = read(&work, "long").await;
+    assert!(text.ends_with("… (998000 more characters in this line)\n"), "{}", &text[text.len() - 100..]);
+    fs::write(work.join("wide"), format!("{}\n", "x".repeat(1_999)).repeat(1_000)).unwrap();
+    let text = call(&ReadFile::default(), json!({"path": "wide", "limit": 2000}), &work).await.unwrap();
+    assert!(text.len() < 300_000 && text.contains("read on with offset"));
+}
+
+#[tokio::test]
+async fn files_are_written_whole() {
+    let (_outer, work) = folders();
+    let arguments = json!({"path": "new/folder/file.txt", "content": "grüße"});
+    let text = call(&WriteFile::default(), arguments, &work).await.unwrap();
+    assert_eq!(text, "Wrote new/folder/file.txt (7 bytes).");
+    let file = work.join("new/folder/file.txt");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o750)).unwrap();
+    call(&WriteFile::default(), json!({"path": "new/folder/file.txt", "content": "2"}), &work).await.unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "2");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o750);
+    let names: Vec<_> =
+        fs::read_dir(work.join("new/folder")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["file.txt"], "no temporary file is left");
+    let arguments = json!({"path": "x", "content": "x".repeat(5 << 20)});
+    assert_eq!(refusal(&WriteFile::default(), arguments, &work).await, "limit");
+}
+
+#[tokio::test]
+async fn listings_are_sorted_and_bounded() {
+    let (_outer, work) = folders();
+    fs::create_dir_all(work.join(".git/objects")).unwrap();
+    fs::write(work.join("a.txt"), "12345").unwrap();
+    symlink("..", work.join("up")).unwrap();
+    let list = async |arguments| call(&ListFiles::default(), arguments, &work).await.unwrap();
+    assert_eq!(list(json!({})).await, ".git/\na.txt (5 bytes)\nnotes/\nup (link)");
+    assert_eq!(
+        list(json!({"recursive": true})).await,
+        ".git/\na.txt (5 bytes)\nnotes/\nnotes/deep/\nnotes/plan.md (14 bytes)\nup (link)"
+    );
+    assert_eq!(list(json!({"path": "./notes/"})).await, "notes/deep/\nnotes/plan.md (14 bytes)");
+    assert_eq!(list(json!({"path": "notes/deep"})).await, "The folder is empty.");
+    let cut = list(json!({"limit": 2})).await;
+    assert!(cut.starts_with(".git/\na.txt (5 bytes)\n… and more"), "{cut}");
+    assert_eq!(refusal(&ListFiles::default(), json!({"path": "a.txt"}), &work).await, "execution");
+}

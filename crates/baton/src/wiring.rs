@@ -1,0 +1,163 @@
+//! The engine with its models and tools, as the configuration says.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use baton_core::agent::{McpServer, ModelName};
+use baton_core::tool::{Overflow, Risk, Room, ToolError, ToolSource, ToolsFuture};
+use baton_core::{CallContext, RunId, TenantId};
+use baton_engine::engine::Agents;
+use baton_engine::{Engine, Models, Patience};
+use baton_mcp::Servers;
+use baton_models::offline::Offline;
+use baton_models::{Endpoint, Wire};
+use baton_tools::shell::ShellSettings;
+use baton_tools::web::Reach;
+use baton_tools::{Outputs, RunOutputs, Settings};
+use secrecy::SecretString;
+
+use crate::config::{ApprovalLevel, Config};
+use crate::project::Project;
+
+/// Everything a run needs. Providers that nobody refers to are not connected.
+pub fn engine(project: &Project, agents: &Agents) -> anyhow::Result<Arc<Engine>> {
+    let config = &project.config;
+    let outputs = Outputs::default();
+    Ok(Arc::new(Engine {
+        models: models(config, agents)?,
+        tools: baton_tools::built_in(&tools(project), &outputs),
+        servers: Some(Arc::new(Mcp(servers(project)?))),
+        overflow: Some(Arc::new(Spool(outputs))),
+        work_dir: root(project),
+        ask_at: match config.approvals.ask_at {
+            ApprovalLevel::Low => Some(Risk::Low),
+            ApprovalLevel::Medium => Some(Risk::Medium),
+            ApprovalLevel::High => Some(Risk::High),
+            ApprovalLevel::Never => None,
+        },
+        patience: Patience::default(),
+    }))
+}
+
+/// The folder of the project; the current one is written as an empty path.
+fn root(project: &Project) -> PathBuf {
+    if project.root == Path::new("") { PathBuf::from(".") } else { project.root.clone() }
+}
+
+fn models(config: &Config, agents: &Agents) -> anyhow::Result<Models> {
+    let mut models = Models::new(config.models.default.clone()).with_provider(Arc::new(Offline));
+    for (alias, name) in &config.models.aliases {
+        models = models.with_alias(alias.clone(), name.clone());
+    }
+    let wanted = providers(config, agents);
+    if wanted.is_empty() {
+        return Ok(models);
+    }
+    let client = baton_models::client().context("cannot set up the HTTP client")?;
+    for provider in wanted {
+        let base_url = config.models.providers.get(&provider).and_then(|table| table.base_url.clone());
+        let endpoint = Endpoint { key: key(&provider)?, base_url, provider };
+        models = models.with_provider(baton_models::connect(
+            Wire::of(&endpoint.provider),
+            endpoint,
+            client.clone(),
+        ));
+    }
+    Ok(models)
+}
+
+/// Providers that some model name leads to.
+fn providers(config: &Config, agents: &Agents) -> BTreeSet<String> {
+    let named = agents.values().flat_map(|agent| &agent.model);
+    let all = named.chain(config.models.aliases.values()).chain([&config.models.default]);
+    let providers = all.filter_map(|name| match name {
+        ModelName::Provider { provider, .. } => Some(provider.clone()),
+        ModelName::Alias(_) => None,
+    });
+    providers.collect()
+}
+
+/// `OPENAI_API_KEY`, or the file that `OPENAI_API_KEY_FILE` names. A provider on this machine may need none.
+fn key(provider: &str) -> anyhow::Result<Option<SecretString>> {
+    let name = format!("{}_API_KEY", provider.to_uppercase().replace('-', "_"));
+    if let Ok(key) = std::env::var(&name) {
+        return Ok(Some(SecretString::from(key.trim())).filter(|_| !key.trim().is_empty()));
+    }
+    let Some(path) = std::env::var_os(format!("{name}_FILE")) else { return Ok(None) };
+    let path = PathBuf::from(path);
+    let key = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {name} from {}", path.display()))?;
+    Ok(Some(SecretString::from(key.trim())))
+}
+
+fn tools(project: &Project) -> Settings {
+    let root = root(project);
+    let tools = &project.config.tools;
+    let shell = ShellSettings { environment: tools.shell.env.clone(), ..ShellSettings::default() };
+    Settings {
+        docs_dirs: tools.search_docs.dirs.iter().map(|dir| root.join(dir)).collect(),
+        skills_dir: root.join(Settings::default().skills_dir),
+        web: Reach {
+            allow_private: tools.web_fetch.allow_private,
+            allowed_hosts: tools.web_fetch.allow_hosts.clone(),
+        },
+        shell: tools.shell.enabled.then_some(shell),
+    }
+}
+
+/// Servers of `.mcp.json` and of `baton.toml`, which wins.
+fn servers(project: &Project) -> anyhow::Result<Servers> {
+    let file = root(project).join(".mcp.json");
+    let mut configured =
+        if file.is_file() { baton_mcp::config::load(&file)? } else { indexmap::IndexMap::new() };
+    configured.extend(project.config.mcp.servers.clone());
+    Ok(Servers::new(configured, baton_mcp::Settings::default()))
+}
+
+/// MCP servers as the engine knows them.
+#[derive(Debug)]
+struct Mcp(Servers);
+
+impl ToolSource for Mcp {
+    fn tools<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        server: &'a str,
+        definition: &'a McpServer,
+    ) -> ToolsFuture<'a> {
+        Box::pin(async move {
+            let tools = self.0.tools_of(tenant, server, definition).await;
+            tools.map_err(|error| ToolError::Transport(error.to_string()))
+        })
+    }
+}
+
+/// Long output, kept in files while the run lasts.
+#[derive(Debug)]
+struct Spool(Outputs);
+
+impl Overflow for Spool {
+    fn open(&self, tenant: &TenantId, run: RunId) -> Box<dyn Room> {
+        Box::new(SpoolRoom { outputs: self.0.clone(), _open: self.0.open(tenant, run) })
+    }
+}
+
+#[derive(Debug)]
+struct SpoolRoom {
+    outputs: Outputs,
+    /// Removes the files when the run ends.
+    _open: RunOutputs,
+}
+
+impl Room for SpoolRoom {
+    fn fit<'a>(
+        &'a self,
+        context: &'a CallContext,
+        text: String,
+    ) -> Pin<Box<dyn Future<Output = String> + Send + 'a>> {
+        Box::pin(self.outputs.fit(context, text))
+    }
+}

@@ -1,0 +1,109 @@
+//! A provider on loopback that plays what a test wrote down, in the wire form of chat completions.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+
+/// What is answered to one request.
+pub enum Reply {
+    /// A streamed text, a piece per chunk.
+    Text(&'static [&'static str]),
+    Call {
+        tool: &'static str,
+        arguments: &'static str,
+    },
+    Status {
+        status: u16,
+        body: &'static str,
+    },
+    /// The beginning of a text, and then nothing until the client goes away.
+    Hang(&'static str),
+}
+
+/// A server that answers each request with the next reply. Its thread ends with the last one.
+pub struct Provider {
+    pub base_url: String,
+    /// The body of each request, and after a [`Reply::Hang`] one `null` when the client has closed the connection.
+    pub heard: Receiver<Value>,
+    thread: JoinHandle<()>,
+}
+
+impl Provider {
+    pub fn start(replies: Vec<Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let (tell, heard) = channel();
+        let thread = std::thread::spawn(move || {
+            for reply in replies {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = tell.send(request(&stream));
+                play(&mut stream, &reply);
+                if matches!(reply, Reply::Hang(_)) {
+                    let _ = stream.read_to_end(&mut Vec::new());
+                    let _ = tell.send(Value::Null);
+                }
+            }
+        });
+        Self { base_url, heard, thread }
+    }
+
+    pub fn finish(self) -> Vec<Value> {
+        self.thread.join().unwrap();
+        self.heard.try_iter().collect()
+    }
+}
+
+fn request(stream: &TcpStream) -> Value {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+fn play(stream: &mut TcpStream, reply: &Reply) {
+    let head = |status: u16, kind: &str| {
+        format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n")
+    };
+    let frame = |delta: Value, finish: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        format!(
+            "data: {}\n\n",
+            json!({"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
+        )
+    };
+    let usage = json!({"id": "1", "choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}});
+    let end = format!("data: {usage}\n\ndata: [DONE]\n\n");
+    let bytes = match reply {
+        Reply::Text(pieces) => {
+            let text: String =
+                pieces.iter().map(|piece| frame(json!({"content": piece}), Value::Null)).collect();
+            head(200, "text/event-stream") + &text + &frame(json!({}), json!("stop")) + &end
+        }
+        Reply::Call { tool, arguments } => {
+            let function = json!({"name": tool, "arguments": arguments});
+            let call = json!({"tool_calls": [{"index": 0, "id": "call_x", "type": "function", "function": function}]});
+            head(200, "text/event-stream")
+                + &frame(call, Value::Null)
+                + &frame(json!({}), json!("tool_calls"))
+                + &end
+        }
+        Reply::Status { status, body } => head(*status, "application/json") + body,
+        Reply::Hang(text) => head(200, "text/event-stream") + &frame(json!({"content": text}), Value::Null),
+    };
+    stream.write_all(bytes.as_bytes()).unwrap();
+    stream.flush().unwrap();
+}
