@@ -6,56 +6,70 @@ use std::time::{Duration, Instant};
 
 use baton_core::agent::Agent;
 use baton_core::event::{Event, EventKind};
+use baton_core::message::Visibility;
 use baton_core::usage::Cost;
 use baton_engine::Finished;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A line with a spinner: who is at work, on what, for how long.
+/// A line with a spinner: who is at work, on what, for how long. It is there while there is nothing to read; an answer that is
+/// being written speaks for itself.
 #[derive(Debug)]
 pub struct Progress {
+    is_shown: bool,
     spinner: Option<ProgressBar>,
     agent: String,
     started: Instant,
 }
 
 impl Progress {
-    pub fn new(agent: &Agent) -> Self {
-        let spinner = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{spinner:.cyan} {msg} {elapsed:.dim}");
-            let spinner = ProgressBar::new_spinner();
-            spinner.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            spinner.set_message(format!("{} thinks…", agent.display_name));
-            spinner.enable_steady_tick(Duration::from_millis(100));
-            spinner
-        });
-        Self { spinner, agent: agent.display_name.clone(), started: Instant::now() }
+    /// `is_wanted` is false when every event is printed anyway.
+    pub fn new(agent: &Agent, is_wanted: bool) -> Self {
+        let is_shown = is_wanted && std::io::stderr().is_terminal();
+        let mut progress =
+            Self { is_shown, spinner: None, agent: agent.display_name.clone(), started: Instant::now() };
+        progress.spin(&format!("{} thinks…", agent.display_name));
+        progress
     }
 
-    pub fn show(&self, event: &Event) {
-        let Some(spinner) = &self.spinner else { return };
+    /// Called before an event is printed.
+    pub fn show(&mut self, event: &Event) {
+        let thinks = format!("{} thinks…", self.agent);
         match &event.kind {
-            EventKind::ToolCalled { tool, .. } => spinner.set_message(format!("{} uses {tool}…", self.agent)),
-            EventKind::ToolReturned { .. } | EventKind::TurnRestarted { .. } => {
-                spinner.set_message(format!("{} thinks…", self.agent));
-            }
-            EventKind::Status { text } => spinner.set_message(text.clone()),
-            EventKind::TextDelta { .. } => spinner.set_message(format!("{} writes…", self.agent)),
+            EventKind::TextStarted { .. } if event.visibility == Visibility::User => self.clear(),
+            EventKind::ToolCalled { tool, .. } => self.spin(&format!("{} uses {tool}…", self.agent)),
+            EventKind::ToolReturned { .. } => self.spin(&thinks),
+            EventKind::Status { text } => self.spin(text),
+            EventKind::RunFinished { .. } | EventKind::RunFailed { .. } => self.clear(),
             _ => {}
         }
     }
 
-    /// The spinner's line must not stand in the middle of the answer.
-    pub fn hidden_while<T>(&self, write: impl FnOnce() -> T) -> T {
-        match &self.spinner {
-            Some(spinner) => spinner.suspend(write),
-            None => write(),
+    fn spin(&mut self, message: &str) {
+        if !self.is_shown {
+            return;
+        }
+        let spinner = self.spinner.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template("{spinner:.cyan} {msg} {elapsed:.dim}");
+            let spinner = ProgressBar::new_spinner().with_elapsed(self.started.elapsed());
+            spinner.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            spinner.enable_steady_tick(Duration::from_millis(100));
+            spinner
+        });
+        spinner.set_message(message.to_owned());
+    }
+
+    fn clear(&mut self) {
+        if let Some(spinner) = self.spinner.take() {
+            spinner.finish_and_clear();
         }
     }
 
     /// One line that says what it took.
-    pub fn end(&self, finished: &Finished) {
-        let Some(spinner) = &self.spinner else { return };
-        spinner.finish_and_clear();
+    pub fn end(&mut self, finished: &Finished) {
+        self.clear();
+        if !self.is_shown {
+            return;
+        }
         let usage = &finished.usage;
         let cost = match usage.cost {
             Cost::Known(usd) => usd.to_string(),

@@ -161,13 +161,13 @@ async fn listen(mut run: Run, args: &Args, agent: &Agent) -> anyhow::Result<Fini
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut interrupted = false;
     let mut output = Output::new(args.json);
-    let progress = Progress::new(agent);
+    let mut progress = Progress::new(agent, !args.json);
     loop {
         tokio::select! {
             event = run.events.recv() => match event {
                 Some(event) => {
                     progress.show(&event);
-                    progress.hidden_while(|| output.show(&event))?;
+                    output.show(&event)?;
                 }
                 None => break,
             },
