@@ -1,5 +1,7 @@
 //! Answers by quotation: the passages that share the most words with the question, with where they come from.
 
+use std::collections::BTreeSet;
+
 use super::words::telling;
 
 const MOST_PASSAGES: usize = 3;
@@ -10,32 +12,51 @@ const MOST_CHARS: usize = 700;
 struct Passage<'a> {
     source: &'a str,
     text: &'a str,
-    score: usize,
-    at: usize,
+    said: BTreeSet<String>,
+    heading: BTreeSet<String>,
 }
 
 /// The best passages of `texts`, best first, or `None` when nothing shares a telling word with the question.
 pub(super) fn answer(question: &str, texts: &[&str]) -> Option<String> {
     let wanted = telling(question);
-    let mut passages: Vec<Passage<'_>> = Vec::new();
-    for text in texts {
-        let mut source = "";
-        for block in blocks(text) {
-            let (named, body) = split_source(block);
-            source = named.unwrap_or(source);
-            // What a passage says counts more than the heading it stands under.
-            let shared = |text: &str| telling(text).intersection(&wanted).count();
-            let score = 2 * shared(body) + shared(source);
-            if !body.is_empty() && shared(body) > 0 {
-                passages.push(Passage { source, text: body, score, at: passages.len() });
-            }
+    let passages: Vec<Passage<'_>> = texts.iter().flat_map(|text| passages(text)).collect();
+    // A word that stands everywhere says little about any one passage.
+    let weight = |word: &String| {
+        let count = passages
+            .iter()
+            .filter(|passage| passage.said.contains(word) || passage.heading.contains(word))
+            .count();
+        1_000 / count.max(1)
+    };
+    let weights: Vec<(&String, usize)> = wanted.iter().map(|word| (word, weight(word))).collect();
+    let shared = |words: &BTreeSet<String>| {
+        weights.iter().filter(|(word, _)| words.contains(*word)).map(|(_, weight)| *weight).sum::<usize>()
+    };
+    // What a passage says counts more than the heading it stands under.
+    let mut scored: Vec<(usize, &Passage<'_>)> = passages
+        .iter()
+        .filter(|passage| shared(&passage.said) > 0)
+        .map(|passage| (2 * shared(&passage.said) + shared(&passage.heading), passage))
+        .collect();
+    scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    let best = scored.first()?.0;
+    scored.retain(|(score, _)| score * 3 >= best * 2);
+    scored.truncate(MOST_PASSAGES);
+    let chosen: Vec<&Passage<'_>> = scored.into_iter().map(|(_, passage)| passage).collect();
+    Some(render(&chosen))
+}
+
+fn passages(text: &str) -> Vec<Passage<'_>> {
+    let mut source = "";
+    let mut found = Vec::new();
+    for block in blocks(text) {
+        let (named, text) = split_source(block);
+        source = named.unwrap_or(source);
+        if !text.is_empty() {
+            found.push(Passage { source, text, said: telling(text), heading: telling(source) });
         }
     }
-    passages.sort_by_key(|passage| (std::cmp::Reverse(passage.score), passage.at));
-    passages.truncate(MOST_PASSAGES);
-    let best = passages.first()?.score;
-    passages.retain(|passage| passage.score * 3 >= best * 2);
-    Some(render(&passages))
+    found
 }
 
 /// Paragraphs: parted by blank lines, except within a code block, which stays whole.
@@ -64,7 +85,7 @@ fn split_source(block: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn render(passages: &[Passage<'_>]) -> String {
+fn render(passages: &[&Passage<'_>]) -> String {
     let mut sources: Vec<&str> = Vec::new();
     let mut out = String::from("This is what the sources say:\n");
     for passage in passages {
