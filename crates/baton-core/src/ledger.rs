@@ -47,7 +47,7 @@ choices! {
 
 impl LedgerRow {
     pub fn usage(&self) -> Usage {
-        Usage { tokens: self.tokens, cost: self.cost }
+        Usage { tokens: self.tokens, cost: self.cost, estimated: self.estimated }
     }
 }
 

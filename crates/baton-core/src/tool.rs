@@ -124,6 +124,8 @@ pub enum ToolError {
     Transport(String),
     #[error("failed: {0}")]
     Execution(String),
+    #[error("cancelled; it may have taken effect")]
+    Cancelled,
 }
 
 fn suggestion(nearest: Option<&str>) -> String {
@@ -133,7 +135,7 @@ fn suggestion(nearest: Option<&str>) -> String {
 impl ToolError {
     /// Whether the tool was started, so that its effect may be there.
     pub fn was_executed(&self) -> bool {
-        matches!(self, Self::Timeout(_) | Self::Transport(_) | Self::Execution(_))
+        matches!(self, Self::Timeout(_) | Self::Transport(_) | Self::Execution(_) | Self::Cancelled)
     }
 
     pub fn code(&self) -> &'static str {
@@ -145,6 +147,7 @@ impl ToolError {
             Self::Timeout(_) => "timeout",
             Self::Transport(_) => "transport",
             Self::Execution(_) => "execution",
+            Self::Cancelled => "cancelled",
         }
     }
 }

@@ -38,10 +38,14 @@ pub struct Usage {
     #[serde(flatten)]
     pub tokens: Tokens,
     pub cost: Cost,
+    /// Some of the tokens were counted from the text, because a provider reported none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
+        self.estimated |= other.estimated;
         self.tokens += other.tokens;
         self.cost += other.cost;
     }

@@ -13,6 +13,8 @@ choices! {
         Time = "time",
         Tokens = "tokens",
         Cost = "cost",
+        /// The model's own limit for one answer.
+        Length = "answer length",
     }
 }
 
@@ -22,12 +24,14 @@ pub struct Budget {
     limits: Limits,
     deadline: Instant,
     turns: u32,
+    /// Only the closing turn is left.
+    is_closing: bool,
 }
 
 impl Budget {
     pub fn new(limits: Limits) -> Self {
         let deadline = Instant::now() + limits.timeout.get();
-        Self { limits, deadline, turns: 0 }
+        Self { limits, deadline, turns: 0, is_closing: false }
     }
 
     pub fn deadline(&self) -> Instant {
@@ -36,6 +40,10 @@ impl Budget {
 
     pub fn max_parallel_tools(&self) -> usize {
         self.limits.max_parallel_tools.max(1) as usize
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.is_closing
     }
 
     pub fn turns(&self) -> u32 {
@@ -64,7 +72,7 @@ impl Budget {
     pub fn closing(&self) -> Self {
         let quarter = self.limits.timeout.get() / 4;
         let grace = quarter.clamp(Duration::from_secs(5), Duration::from_mins(1));
-        Self { deadline: Instant::now() + grace, ..self.clone() }
+        Self { deadline: Instant::now() + grace, is_closing: true, ..self.clone() }
     }
 }
 
@@ -87,6 +95,7 @@ mod tests {
         let spent = |tokens, nanos| Usage {
             tokens: Tokens { input_tokens: tokens, ..Tokens::default() },
             cost: Cost::Unknown(Usd::from_nanos(nanos)),
+            estimated: false,
         };
         let mut budget = Budget::new(limits);
         assert_eq!(budget.met(spent(99, 49)), None);

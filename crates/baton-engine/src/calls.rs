@@ -83,7 +83,13 @@ async fn execute(
     // A tool that panics fails like any other; the run and its other calls go on.
     let work = AssertUnwindSafe(tool.call(arguments, scope.call_context())).catch_unwind();
     let own = Instant::now() + spec.timeout.get();
-    match tokio::time::timeout_at(own.min(terms.deadline), work).await {
+    let within = tokio::time::timeout_at(own.min(terms.deadline), work);
+    let ended = tokio::select! {
+        biased;
+        () = scope.run.cancel.cancelled() => return Err(ToolError::Cancelled),
+        ended = within => ended,
+    };
+    match ended {
         Err(_) if own > terms.deadline => {
             Err(ToolError::Execution("the time of the session was over".into()))
         }
@@ -127,6 +133,7 @@ impl Row<'_> {
     fn close(&mut self, result: &Result<ToolOutput, ToolError>) {
         match result {
             Ok(_) => self.write(CallOutcome::Ok, None),
+            Err(ToolError::Cancelled) => self.write(CallOutcome::Cancelled, None),
             Err(error) => self.write(CallOutcome::Failed, Some(error.code())),
         }
     }

@@ -14,6 +14,10 @@ pub enum Failure {
     Prompt { agent: String, message: String },
     #[error("the answer does not satisfy the output schema, even after a second attempt: {0}")]
     InvalidOutput(String),
+    #[error(
+        "a cost limit cannot be kept, because the price of {0} is not known: leave the limit out, or use another model"
+    )]
+    Unpriced(String),
     #[error("the run was cancelled")]
     Cancelled,
     /// A turn was cut because the session's time is over; the session answers with a closing turn.
@@ -29,6 +33,7 @@ impl Failure {
             Self::NoModel(_) => "no_model",
             Self::Prompt { .. } => "invalid_prompt",
             Self::InvalidOutput(_) => "invalid_output",
+            Self::Unpriced(_) => "unknown_price",
             Self::Cancelled => "cancelled",
             Self::TimeUp => "time",
         }

@@ -5,7 +5,7 @@ use baton_core::agent::PlanningStrategy;
 use baton_core::chat::{ChatMessage, Reply};
 use baton_core::event::EventKind;
 use baton_core::message::Part;
-use baton_core::model::{ModelErrorKind, ToolChoice};
+use baton_core::model::{Finish, ModelErrorKind, ToolChoice};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::models::Candidate;
 use crate::scope::Scope;
 use crate::toolset::Toolset;
-use crate::turn::{self, Ask};
+use crate::turn::{self, Ask, Taken};
 use crate::window::{Conversation, estimate};
 use crate::{answer, planning, prompt};
 
@@ -75,13 +75,28 @@ pub(crate) enum Shown {
 
 impl<'a> Session<'a> {
     async fn open(scope: &'a Scope, overrides: &Overrides) -> Result<Self, Failure> {
+        let budget = Budget::new(overrides.limits(&scope.agent.limits));
+        let candidates = scope.run.engine.models.candidates(&scope.agent)?;
+        let price = |candidate: &Candidate| candidate.provider.facts(&candidate.model).price;
+        if let Some(unpriced) =
+            candidates.iter().find(|one| overrides.max_cost_usd.is_some() && price(one).is_none())
+        {
+            return Err(Failure::Unpriced(format!("{}/{}", unpriced.provider.provider(), unpriced.model)));
+        }
+        // Starting an MCP server can take long; the session's time and a cancellation count meanwhile.
+        let toolset = tokio::select! {
+            biased;
+            () = scope.run.cancel.cancelled() => return Err(Failure::Cancelled),
+            () = tokio::time::sleep_until(budget.deadline()) => Toolset::default(),
+            toolset = Toolset::gather(scope) => toolset,
+        };
         Ok(Self {
             scope,
             system: prompt::render(scope)?,
-            candidates: scope.run.engine.models.candidates(&scope.agent)?,
-            toolset: Toolset::gather(scope).await,
+            candidates,
+            toolset,
             conversation: Conversation::default(),
-            budget: Budget::new(overrides.limits(&scope.agent.limits)),
+            budget,
             approve: overrides.approve,
             output_schema: overrides.output_schema.clone().or_else(|| scope.agent.output_schema.clone()),
         })
@@ -106,7 +121,7 @@ impl<'a> Session<'a> {
             if let Some(limit) = self.budget.met(self.scope.run.ledger.spent(self.scope.path())) {
                 return self.close(limit, shown).await;
             }
-            let reply = match self.turn(shown, ToolChoice::Auto, form).await {
+            let Taken { reply, finish } = match self.turn(shown, ToolChoice::Auto, form).await {
                 Err(Failure::TimeUp) => return self.close(Limit::Time, shown).await,
                 other => other?,
             };
@@ -114,7 +129,8 @@ impl<'a> Session<'a> {
             let text = reply.text.clone();
             self.conversation.push(ChatMessage::Assistant(reply));
             if calls.is_empty() {
-                return Ok(Worked { text, limit: None });
+                let limit = (finish == Finish::Length).then_some(Limit::Length);
+                return Ok(Worked { text, limit });
             }
             let scope = self.scope.at(&format!("turn:{}", self.budget.turns()));
             let terms = Terms {
@@ -122,13 +138,11 @@ impl<'a> Session<'a> {
                 approve: self.approve,
                 deadline: self.budget.deadline(),
             };
-            let results = tokio::select! {
-                biased;
-                () = scope.run.cancel.cancelled() => return Err(Failure::Cancelled),
-                results = calls::run(&scope, &self.toolset, &calls, terms) => results,
-            };
-            for result in results {
+            for result in calls::run(&scope, &self.toolset, &calls, terms).await {
                 self.conversation.push(ChatMessage::Tool(result));
+            }
+            if scope.run.cancel.is_cancelled() {
+                return Err(Failure::Cancelled);
             }
         }
     }
@@ -142,12 +156,15 @@ impl<'a> Session<'a> {
         match self.turn(Shown::Not, ToolChoice::None, Form::Words).await {
             Err(Failure::TimeUp) => Ok(None),
             Err(failure) => Err(failure),
-            Ok(reply) => {
-                let text = reply.text.clone();
-                self.conversation.push(ChatMessage::Assistant(Reply { calls: Vec::new(), ..reply }));
-                Ok(Some(text))
-            }
+            Ok(Taken { reply, .. }) => Ok(Some(self.keep_words(reply))),
         }
+    }
+
+    /// Keeps what was said in a turn without tools. Calls that came all the same will never be answered.
+    fn keep_words(&mut self, reply: Reply) -> String {
+        let text = reply.text.clone();
+        self.conversation.push(ChatMessage::Assistant(Reply { calls: Vec::new(), ..reply }));
+        text
     }
 
     /// The one turn after a limit: an answer from what is there, without tools.
@@ -159,8 +176,15 @@ impl<'a> Session<'a> {
              what you have, and say plainly what is missing."
         ));
         self.budget = self.budget.closing();
-        let reply = self.turn(shown, ToolChoice::None, Form::Answer).await?;
-        Ok(Worked { text: reply.text, limit: Some(limit) })
+        let taken = self.turn(shown, ToolChoice::None, Form::Answer).await?;
+        let mut text = self.keep_words(taken.reply);
+        if text.trim().is_empty() && !self.has_schema() {
+            text = format!("I could not finish: the limit of {limit} was met before there was an answer.");
+            if shown == Shown::Live {
+                self.say(&text).await;
+            }
+        }
+        Ok(Worked { text, limit: Some(limit) })
     }
 
     async fn turn(
@@ -168,15 +192,12 @@ impl<'a> Session<'a> {
         shown: Shown,
         tool_choice: ToolChoice<'_>,
         form: Form,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Taken, Failure> {
         self.budget.count_turn();
         let place = self.scope.at(&format!("turn:{}", self.budget.turns()));
         let scope = if shown == Shown::Live { place } else { place.internal() };
         let specs = self.toolset.specs();
-        let tools = specs
-            .iter()
-            .map(|spec| estimate::text(&spec.description) + estimate::text(&spec.parameters.to_string()));
-        let fixed = estimate::text(&self.system) + tools.sum::<u64>();
+        let fixed = estimate::text(&self.system) + specs.iter().map(|spec| estimate::tool(spec)).sum::<u64>();
         let window =
             self.candidates.first().and_then(|first| first.provider.facts(&first.model).context_window);
         self.conversation.fit(&scope, window, fixed).await;
@@ -188,10 +209,13 @@ impl<'a> Session<'a> {
                 tool_choice,
                 output_schema: self.output_schema.as_ref().filter(|_| form == Form::Answer),
                 deadline: self.budget.deadline(),
+                is_closing: self.budget.is_closing(),
             };
             match turn::take(&scope, &self.candidates, ask).await {
                 Err(Failure::Model(error)) if error.kind == ModelErrorKind::ContextTooLong && !last_try => {
-                    self.conversation.shorten(&scope).await;
+                    if !self.conversation.shorten(&scope).await {
+                        return Err(error.into());
+                    }
                 }
                 other => return other,
             }
@@ -211,8 +235,8 @@ impl<'a> Session<'a> {
                         "Your answer does not satisfy the required JSON Schema: {mistakes}. Answer again with only the corrected \
                          JSON."
                     ));
-                    let reply = self.turn(Shown::Not, ToolChoice::None, Form::Answer).await?;
-                    answer::check(&schema, &reply.text).map_err(Failure::InvalidOutput)?
+                    let taken = self.turn(Shown::Not, ToolChoice::None, Form::Answer).await?;
+                    answer::check(&schema, &self.keep_words(taken.reply)).map_err(Failure::InvalidOutput)?
                 }
             };
             text = checked.to_string();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use baton_core::agent::{Agent, McpServer};
 use baton_core::event::EventKind;
 use baton_core::tool::{Effect, Tool, ToolError, ToolSpec};
+use futures_util::future::join_all;
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -28,9 +29,14 @@ impl Toolset {
         let engine = &scope.run.engine;
         let mut tools: Vec<Arc<dyn Tool>> =
             engine.tools.iter().filter(|tool| permitted(agent, tool.spec())).cloned().collect();
-        for (server, definition) in servers(agent) {
-            let Some(source) = &engine.servers else { continue };
-            match source.tools(&scope.run.caller.tenant, &server, &definition).await {
+        let source = engine.servers.as_ref();
+        let named = servers(agent);
+        let asked = named.iter().filter_map(|(server, definition)| {
+            let tools = source?.tools(&scope.run.caller.tenant, server, definition);
+            Some(async move { (server, tools.await) })
+        });
+        for (server, found) in join_all(asked).await {
+            match found {
                 Ok(found) => tools.extend(found.into_iter().filter(|tool| permitted(agent, tool.spec()))),
                 Err(error) => {
                     let text = format!("the MCP server `{server}` is not available: {error}");

@@ -19,8 +19,10 @@ use crate::models::Candidate;
 use crate::scope::Scope;
 use crate::window::estimate;
 
-/// More calls in one reply than anybody means.
+/// More calls in one reply than anybody means,
 const MAX_CALLS: usize = 128;
+/// and more text, reasoning and arguments.
+const MAX_REPLY_BYTES: usize = 8 * 1024 * 1024;
 
 /// What a turn is about.
 #[derive(Debug, Clone, Copy)]
@@ -31,35 +33,65 @@ pub(crate) struct Ask<'a> {
     pub(crate) tool_choice: ToolChoice<'a>,
     pub(crate) output_schema: Option<&'a Value>,
     pub(crate) deadline: Instant,
+    /// No other turn follows if this one runs out of time.
+    pub(crate) is_closing: bool,
+}
+
+/// What a turn came to.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) reply: Reply,
+    pub(crate) finish: Finish,
 }
 
 /// Takes one turn: tries each candidate, each some times.
-pub(crate) async fn take(scope: &Scope, candidates: &[Candidate], ask: Ask<'_>) -> Result<Reply, Failure> {
+pub(crate) async fn take(scope: &Scope, candidates: &[Candidate], ask: Ask<'_>) -> Result<Taken, Failure> {
     let patience = scope.run.engine.patience;
+    let attempts = patience.attempts.max(1);
     let mut last = None;
-    for candidate in candidates {
-        for attempt in 1..=patience.attempts.max(1) {
-            let error = match attempt_once(scope, candidate, ask).await {
-                Ok(reply) => return Ok(reply),
-                Err(Failure::Model(error)) => error,
-                Err(other) => return Err(other),
+    for (at, candidate) in candidates.iter().enumerate() {
+        for attempt in 1..=attempts {
+            let broken = match attempt_once(scope, candidate, ask).await {
+                Ok(taken) => return Ok(taken),
+                Err(broken) => broken,
+            };
+            let Failure::Model(error) = &broken.failure else {
+                let restarts = matches!(broken.failure, Failure::TimeUp) && !ask.is_closing;
+                return Err(broken.end(scope, restarts).await);
             };
             tracing::warn!(agent = %scope.name(), model = %candidate.model, attempt, %error, "model call failed");
             let wait = error.retry_after.unwrap_or_else(|| back_off(patience.back_off, attempt));
-            // A conversation that is too long is too long for a second attempt as well; the session shortens it.
-            if error.kind == ModelErrorKind::ContextTooLong {
-                return Err(error.into());
-            }
-            let again =
-                error.kind.is_passing() && attempt < patience.attempts && wait <= patience.longest_wait;
-            last = Some(error);
+            let again = error.kind.is_passing() && attempt < attempts && wait <= patience.longest_wait;
+            let restarts = again || at + 1 < candidates.len();
+            last = Some(broken.end(scope, restarts).await);
             if !again {
                 break;
             }
             pause(scope, wait, ask.deadline).await?;
         }
     }
-    Err(last.map_or_else(|| Failure::NoModel(scope.name().to_string()), Failure::from))
+    Err(last.unwrap_or_else(|| Failure::NoModel(scope.name().to_string())))
+}
+
+/// An attempt that failed, with the text that listeners have already seen of it.
+struct Broken {
+    failure: Failure,
+    message: Option<(MessageId, String)>,
+}
+
+impl Broken {
+    /// Ends the message for listeners: it comes again from the start, or this is all there will be of it.
+    async fn end(self, scope: &Scope, restarts: bool) -> Failure {
+        if let Some((message_id, text)) = self.message {
+            let kind = if restarts {
+                EventKind::TurnRestarted { message_id }
+            } else {
+                EventKind::TextFinished { message_id, text }
+            };
+            scope.emit(kind).await;
+        }
+        self.failure
+    }
 }
 
 /// Half of it certain, half of it chance.
@@ -76,7 +108,7 @@ async fn pause(scope: &Scope, wait: Duration, deadline: Instant) -> Result<(), F
     }
 }
 
-async fn attempt_once(scope: &Scope, candidate: &Candidate, ask: Ask<'_>) -> Result<Reply, Failure> {
+async fn attempt_once(scope: &Scope, candidate: &Candidate, ask: Ask<'_>) -> Result<Taken, Broken> {
     let request = ModelRequest {
         agent: scope.name(),
         model: &candidate.model,
@@ -92,8 +124,9 @@ async fn attempt_once(scope: &Scope, candidate: &Candidate, ask: Ask<'_>) -> Res
     let patience = scope.run.engine.patience;
     let mut wait = patience.first_chunk;
     let result = loop {
-        // What is there already is taken without setting alarms.
-        let next = match stream.next().now_or_never().filter(|_| !scope.run.cancel.is_cancelled()) {
+        // What is there already is taken without setting alarms, but not beyond the end.
+        let goes_on = !scope.run.cancel.is_cancelled() && Instant::now() < ask.deadline;
+        let next = match stream.next().now_or_never().filter(|_| goes_on) {
             Some(next) => Ok(next),
             None => tokio::select! {
                 biased;
@@ -102,9 +135,9 @@ async fn attempt_once(scope: &Scope, candidate: &Candidate, ask: Ask<'_>) -> Res
                 next = tokio::time::timeout(wait, stream.next()) => next,
             },
         };
-        wait = patience.between_chunks;
+        let waited = std::mem::replace(&mut wait, patience.between_chunks);
         match next {
-            Err(_) => break Err(silent(candidate, wait).into()),
+            Err(_) => break Err(silent(candidate, waited).into()),
             Ok(None) => break Err(cut(candidate).into()),
             Ok(Some(Err(error))) => break Err(error.into()),
             Ok(Some(Ok(Chunk::Done(finish)))) => break attempt.finished(finish),
@@ -130,6 +163,15 @@ fn cut(candidate: &Candidate) -> ModelError {
     ModelError::new(ModelErrorKind::Malformed, candidate.provider.provider(), message)
 }
 
+fn size(chunk: &Chunk) -> usize {
+    match chunk {
+        Chunk::Text(text) | Chunk::Reasoning(text) | Chunk::ReasoningSignature(text) => text.len(),
+        Chunk::Call { name, .. } => name.len(),
+        Chunk::Arguments { delta, .. } => delta.len(),
+        Chunk::Tokens(_) | Chunk::Done(_) => 0,
+    }
+}
+
 fn fresh_id() -> MessageId {
     MessageId::from_uuid(Uuid::now_v7())
 }
@@ -145,6 +187,8 @@ struct Attempt<'a> {
     message_id: Option<MessageId>,
     reasoning_id: Option<MessageId>,
     tokens: Option<Tokens>,
+    /// Of everything that was said so far.
+    bytes: usize,
     input_estimate: u64,
     at: Timestamp,
     started: Instant,
@@ -153,8 +197,9 @@ struct Attempt<'a> {
 
 impl<'a> Attempt<'a> {
     fn new(scope: &'a Scope, candidate: &'a Candidate, ask: &Ask<'_>) -> Self {
-        let input_estimate =
-            estimate::text(ask.system) + ask.messages.iter().map(estimate::message).sum::<u64>();
+        let tools = ask.tools.iter().map(|spec| estimate::tool(spec)).sum::<u64>();
+        let messages = ask.messages.iter().map(estimate::message).sum::<u64>();
+        let input_estimate = estimate::text(ask.system) + tools + messages;
         Self {
             scope,
             candidate,
@@ -163,6 +208,7 @@ impl<'a> Attempt<'a> {
             message_id: None,
             reasoning_id: None,
             tokens: None,
+            bytes: 0,
             input_estimate,
             at: Timestamp::now(),
             started: Instant::now(),
@@ -171,6 +217,7 @@ impl<'a> Attempt<'a> {
     }
 
     async fn add(&mut self, chunk: Chunk) -> Result<(), ModelError> {
+        self.grow(size(&chunk))?;
         match chunk {
             Chunk::Text(delta) => self.text(delta).await,
             Chunk::Reasoning(delta) => {
@@ -230,52 +277,55 @@ impl<'a> Attempt<'a> {
         ModelError::new(ModelErrorKind::Malformed, self.candidate.provider.provider(), message)
     }
 
-    fn finished(&mut self, finish: Finish) -> Result<Reply, Failure> {
-        let empty = self.reply.text.is_empty() && self.reply.calls.is_empty();
-        if finish == Finish::ContentFilter && empty {
-            let message = "the provider refused to answer";
-            let provider = self.candidate.provider.provider();
-            return Err(ModelError::new(ModelErrorKind::ContentFilter, provider, message).into());
+    /// Memory is never as large as a provider likes.
+    fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.bytes += bytes;
+        if self.bytes > MAX_REPLY_BYTES {
+            return Err(self.malformed("the reply is longer than 8 MiB"));
         }
-        Ok(std::mem::take(&mut self.reply))
+        Ok(())
     }
 
-    /// Ends the message for listeners, and writes the row.
-    async fn close(mut self, result: Result<Reply, Failure>) -> Result<Reply, Failure> {
-        let text = match &result {
-            Ok(reply) => reply.text.clone(),
-            Err(_) => std::mem::take(&mut self.reply.text),
+    fn finished(&mut self, finish: Finish) -> Result<Finish, Failure> {
+        if !self.reply.text.trim().is_empty() || !self.reply.calls.is_empty() {
+            return Ok(finish);
+        }
+        let (kind, message) = match finish {
+            Finish::ContentFilter => (ModelErrorKind::ContentFilter, "the provider refused to answer"),
+            _ => (ModelErrorKind::Malformed, "the answer is empty"),
         };
-        self.write(&result, &text);
-        if let Some(message_id) = self.message_id {
-            let kind = match &result {
-                // Who cancels keeps what was said; otherwise it is said again, or the run fails.
-                Ok(_) | Err(Failure::Cancelled) => EventKind::TextFinished { message_id, text },
-                Err(_) => EventKind::TurnRestarted { message_id },
-            };
-            self.scope.emit(kind).await;
-        }
-        result
+        Err(ModelError::new(kind, self.candidate.provider.provider(), message).into())
     }
 
-    fn write(&mut self, result: &Result<Reply, Failure>, text: &str) {
-        self.written = true;
-        let (outcome, error) = match result {
+    /// Writes the row, and ends the message for listeners if it is whole.
+    async fn close(mut self, result: Result<Finish, Failure>) -> Result<Taken, Broken> {
+        let (outcome, error) = match &result {
             Ok(_) => (CallOutcome::Ok, None),
             Err(Failure::Cancelled | Failure::TimeUp) => (CallOutcome::Cancelled, None),
             Err(failure) => (CallOutcome::Failed, Some(failure.code().to_owned())),
         };
-        let row = self.row(outcome, error, text);
-        self.scope.run.ledger.write(row);
+        self.written = true;
+        self.scope.run.ledger.write(self.row(outcome, error));
+        let reply = std::mem::take(&mut self.reply);
+        let message = self.message_id.map(|id| (id, reply.text.clone()));
+        match result {
+            Ok(finish) => {
+                if let Some((message_id, text)) = message {
+                    self.scope.emit(EventKind::TextFinished { message_id, text }).await;
+                }
+                Ok(Taken { reply, finish })
+            }
+            Err(failure) => Err(Broken { failure, message }),
+        }
     }
 
-    fn row(&self, outcome: CallOutcome, error: Option<String>, text: &str) -> LedgerRow {
+    fn row(&self, outcome: CallOutcome, error: Option<String>) -> LedgerRow {
         // A call that was refused before it began consumed nothing.
-        let heard = self.message_id.is_some() || self.reasoning_id.is_some() || self.tokens.is_some();
+        let heard = self.bytes > 0 || self.tokens.is_some();
         let consumed = outcome != CallOutcome::Failed || heard;
         let estimate = Tokens {
             input_tokens: self.input_estimate,
-            output_tokens: estimate::text(text),
+            output_tokens: estimate::reply(&self.reply),
             ..Tokens::default()
         };
         let tokens = self.tokens.unwrap_or(if consumed { estimate } else { Tokens::default() });
@@ -308,7 +358,7 @@ impl<'a> Attempt<'a> {
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         if !self.written {
-            let row = self.row(CallOutcome::Cancelled, None, &self.reply.text);
+            let row = self.row(CallOutcome::Cancelled, None);
             self.scope.run.ledger.write(row);
         }
     }

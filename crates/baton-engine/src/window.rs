@@ -11,12 +11,13 @@ use crate::scope::Scope;
 const DEFAULT_WINDOW: u64 = 128_000;
 /// Kept free for the answer when the agent does not say how long it may be.
 const DEFAULT_ANSWER: u64 = 8_000;
-/// The newest messages are what the model is working on; they stay.
-const KEPT: usize = 4;
+/// What is left of a result of the newest turn when even that does not fit.
+const KEPT_BYTES: usize = 2_000;
 
 /// Tokens, estimated by bytes: providers count differently, and a guess that is too high only compacts earlier.
 pub mod estimate {
-    use baton_core::chat::ChatMessage;
+    use baton_core::ToolSpec;
+    use baton_core::chat::{ChatMessage, Reply};
     use baton_core::message::{ImageSource, Part};
 
     const BYTES_PER_TOKEN: u64 = 4;
@@ -28,16 +29,21 @@ pub mod estimate {
         (text.len() as u64).div_ceil(BYTES_PER_TOKEN)
     }
 
+    pub fn tool(spec: &ToolSpec) -> u64 {
+        OVERHEAD + text(&spec.description) + text(&spec.parameters.to_string())
+    }
+
+    pub fn reply(reply: &Reply) -> u64 {
+        let calls = reply.calls.iter().map(|call| text(&call.name) + text(&call.arguments) + OVERHEAD);
+        let reasoning = reply.reasoning.iter().map(|reasoning| text(&reasoning.text));
+        text(&reply.text) + calls.sum::<u64>() + reasoning.sum::<u64>()
+    }
+
     pub fn message(message: &ChatMessage) -> u64 {
         OVERHEAD
             + match message {
                 ChatMessage::User { parts } => parts.iter().map(part).sum(),
-                ChatMessage::Assistant(reply) => {
-                    let calls =
-                        reply.calls.iter().map(|call| text(&call.name) + text(&call.arguments) + OVERHEAD);
-                    let reasoning = reply.reasoning.iter().map(|reasoning| text(&reasoning.text));
-                    text(&reply.text) + calls.sum::<u64>() + reasoning.sum::<u64>()
-                }
+                ChatMessage::Assistant(said) => reply(said),
                 ChatMessage::Tool(result) => text(&result.content),
             }
     }
@@ -79,9 +85,11 @@ impl Conversation {
         self.shorten_to(scope, room).await;
     }
 
-    /// The same when a provider said that it is too long: a third less than it is.
-    pub async fn shorten(&mut self, scope: &Scope) {
-        self.shorten_to(scope, self.tokens * 2 / 3).await;
+    /// The same when a provider said that it is too long: a third less than it is. `false`: nothing could go.
+    pub async fn shorten(&mut self, scope: &Scope) -> bool {
+        let before = self.tokens;
+        self.shorten_to(scope, before * 2 / 3).await;
+        self.tokens < before
     }
 
     async fn shorten_to(&mut self, scope: &Scope, room: u64) {
@@ -89,32 +97,33 @@ impl Conversation {
             return;
         }
         let before = self.tokens;
-        let (results, dropped) = (self.compact_results(room), self.drop_oldest(room));
-        let text = format!(
-            "the conversation was shortened from about {before} to {} tokens: {results} tool results and {dropped} messages removed",
-            self.tokens
-        );
+        let (results, dropped) = (self.compact_old_results(room), self.drop_oldest(room));
+        let cut = self.cut_newest_results(room);
+        let text = if self.tokens < before {
+            format!(
+                "the conversation was shortened from about {before} to {} tokens: {results} old tool results and {dropped} \
+                 messages removed, {cut} new tool results cut",
+                self.tokens
+            )
+        } else {
+            format!("the conversation has about {before} tokens, and there is nothing in it that can go")
+        };
         scope.trace(EventKind::Status { text }).await;
     }
 
+    /// Where the newest exchange begins: the last turn of the model and the results it is waiting for. It stays.
+    fn newest_exchange(&self) -> usize {
+        let last_turn =
+            self.messages.iter().rposition(|message| matches!(message, ChatMessage::Assistant(_)));
+        last_turn.unwrap_or(self.messages.len().saturating_sub(1)).max(1)
+    }
+
     /// Replaces old tool results by a line that says what stood there.
-    fn compact_results(&mut self, room: u64) -> usize {
+    fn compact_old_results(&mut self, room: u64) -> usize {
+        let end = self.newest_exchange();
         let mut compacted = 0;
-        let end = self.messages.len().saturating_sub(KEPT);
-        for message in &mut self.messages[..end] {
-            if self.tokens <= room {
-                break;
-            }
-            let before = estimate::message(message);
-            let ChatMessage::Tool(result) = message else { continue };
-            let note = format!(
-                "[removed to save space: {} bytes of output of `{}`]",
-                result.content.len(),
-                result.name
-            );
-            if note.len() < result.content.len() {
-                result.content = Arc::from(note);
-                self.tokens = self.tokens - before + estimate::message(message);
+        for at in 0..end {
+            if self.tokens > room && self.cut_result(at, 0) {
                 compacted += 1;
             }
         }
@@ -123,19 +132,118 @@ impl Conversation {
 
     /// Drops the oldest exchanges, but never the first message, which is the task. A call and its results go together.
     fn drop_oldest(&mut self, room: u64) -> usize {
+        let last = self.newest_exchange();
         let mut end = 1;
-        let last = self.messages.len().saturating_sub(KEPT).max(1);
-        let mut tokens = self.tokens;
-        while end < last && (tokens > room || matches!(self.messages[end], ChatMessage::Tool(_))) {
-            tokens -= estimate::message(&self.messages[end]);
+        while end < last && (self.tokens > room || matches!(self.messages[end], ChatMessage::Tool(_))) {
+            // Nothing was dropped yet, so a result here still has its call.
+            if end == 1 && self.tokens <= room {
+                break;
+            }
+            self.tokens -= estimate::message(&self.messages[end]);
             end += 1;
         }
-        // Results whose call is gone would be orphans.
-        while end < self.messages.len() && end > 1 && matches!(self.messages[end], ChatMessage::Tool(_)) {
-            tokens -= estimate::message(&self.messages[end]);
-            end += 1;
+        self.messages.drain(1..end).count()
+    }
+
+    /// What the model is waiting for is shortened last, and keeps its beginning.
+    fn cut_newest_results(&mut self, room: u64) -> usize {
+        let mut cut = 0;
+        for at in self.newest_exchange()..self.messages.len() {
+            if self.tokens > room && self.cut_result(at, KEPT_BYTES) {
+                cut += 1;
+            }
         }
-        self.tokens = tokens;
-        self.messages.drain(1..end.max(1)).count()
+        cut
+    }
+
+    /// Leaves the first `keep` bytes of a tool result and says how much is gone. `false`: there is nothing to win.
+    fn cut_result(&mut self, at: usize, keep: usize) -> bool {
+        let before = estimate::message(&self.messages[at]);
+        let ChatMessage::Tool(result) = &mut self.messages[at] else { return false };
+        let kept = result.content.floor_char_boundary(keep);
+        let removed = result.content.len() - kept;
+        let note = format!("[removed to save space: {removed} bytes of output of `{}`]", result.name);
+        if removed <= note.len() {
+            return false;
+        }
+        result.content = Arc::from(format!("{}{note}", &result.content[..kept]));
+        self.tokens = self.tokens - before + estimate::message(&self.messages[at]);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use baton_core::ToolCallId;
+    use baton_core::chat::{Reply, ToolCall, ToolResult};
+
+    use super::*;
+
+    fn exchange(conversation: &mut Conversation, calls: usize, bytes: usize) {
+        let ids: Vec<ToolCallId> = (0..calls).map(|n| ToolCallId::parse(&format!("c{n}")).unwrap()).collect();
+        let call = |id: &ToolCallId| ToolCall {
+            id: id.clone(),
+            name: "t".into(),
+            arguments: "{}".into(),
+            signature: None,
+        };
+        let reply = Reply { calls: ids.iter().map(call).collect(), ..Reply::default() };
+        conversation.push(ChatMessage::Assistant(reply));
+        for call_id in ids {
+            let content = "x".repeat(bytes).into();
+            conversation.push(ChatMessage::Tool(ToolResult {
+                call_id,
+                name: "t".into(),
+                content,
+                failed: false,
+            }));
+        }
+    }
+
+    /// Each result has its call before it, and each call its results behind it.
+    fn is_whole(messages: &[ChatMessage]) -> bool {
+        let mut waiting = 0;
+        for message in messages {
+            match message {
+                ChatMessage::Assistant(reply) if waiting == 0 => waiting = reply.calls.len(),
+                ChatMessage::Tool(_) if waiting > 0 => waiting -= 1,
+                ChatMessage::User { .. } if waiting == 0 => {}
+                _ => return false,
+            }
+        }
+        waiting == 0
+    }
+
+    #[test]
+    fn the_newest_results_stay_however_many_they_are() {
+        let mut conversation = Conversation::default();
+        conversation.push(ChatMessage::user("the task"));
+        exchange(&mut conversation, 2, 10_000);
+        exchange(&mut conversation, 6, 10_000);
+        let (compacted, dropped) =
+            (conversation.compact_old_results(16_000), conversation.drop_oldest(16_000));
+        assert_eq!((compacted, dropped, conversation.messages.len()), (2, 0, 11));
+        assert_eq!(conversation.drop_oldest(100), 3);
+        assert_eq!(conversation.messages.len(), 8);
+        assert!(is_whole(&conversation.messages));
+        assert_eq!(conversation.cut_newest_results(100), 6);
+        let tokens = conversation.messages.iter().map(estimate::message).sum::<u64>();
+        assert_eq!(conversation.tokens, tokens, "the running estimate is right");
+    }
+
+    #[test]
+    fn whatever_goes_calls_and_results_stay_together() {
+        for room in (0..30_000).step_by(97) {
+            let mut conversation = Conversation::default();
+            conversation.push(ChatMessage::user("the task"));
+            for (calls, bytes) in [(1, 400), (3, 9_000), (0, 0), (5, 20_000), (2, 100)] {
+                exchange(&mut conversation, calls, bytes);
+                conversation.push(ChatMessage::user("go on"));
+            }
+            conversation.compact_old_results(room);
+            conversation.drop_oldest(room);
+            assert!(is_whole(&conversation.messages), "{room}");
+            assert!(matches!(&conversation.messages[0], ChatMessage::User { .. }));
+        }
     }
 }

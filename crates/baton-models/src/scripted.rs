@@ -113,6 +113,14 @@ impl Turn {
         self
     }
 
+    /// The answer meets the provider's own limit.
+    #[must_use]
+    pub fn too_long(mut self) -> Self {
+        self.steps.push(Step::Chunk(Chunk::Done(Finish::Length)));
+        self.ends = true;
+        self
+    }
+
     /// The last thing heard before silence without end.
     #[must_use]
     pub fn hang(self) -> Self {

@@ -25,6 +25,9 @@ use crate::write_skill::WriteSkill;
 pub struct Settings {
     /// What `search_docs` searches.
     pub docs_dirs: Vec<PathBuf>,
+    /// What `write_file` leaves alone beside hidden files and `baton.toml`: the agent folders. Relative paths start at
+    /// the work folder.
+    pub protected: Vec<PathBuf>,
     /// Where saved skills are, one folder each.
     pub skills_dir: PathBuf,
     /// Which addresses `web_fetch` may reach beside the public ones.
@@ -37,6 +40,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             docs_dirs: vec![PathBuf::from("docs")],
+            protected: vec![PathBuf::from("agents")],
             // The place that tools which know Agent Skills share.
             skills_dir: PathBuf::from(".agents/skills"),
             web: Reach::default(),
@@ -57,7 +61,7 @@ pub fn built_in(settings: &Settings, outputs: &Outputs) -> Vec<Arc<dyn Tool>> {
         Arc::new(SearchDocs::new(settings.docs_dirs.clone())),
         Arc::new(ValidateSkill::new(skills.clone())),
         Arc::new(WebFetch::new(settings.web.clone())),
-        Arc::new(WriteFile::default()),
+        Arc::new(WriteFile::new(settings.protected.clone())),
         Arc::new(WriteSkill::new(skills)),
     ];
     if let Some(shell) = &settings.shell {

@@ -5,6 +5,7 @@
 //! - [`builtin`]: the settings, and the list of all tools made from them.
 //! - [`schema`]: arguments in and out of JSON. [`offload`]: work that blocks, off the async threads.
 //! - [`work_dir`]: the folder that file tools cannot leave; [`read_file`], [`write_file`] and [`list_files`] use it.
+//! - [`protected`]: what [`write_file`] leaves alone even there.
 //! - [`search_docs`] over [`search`]: documents as sections, ranked.
 //! - [`web_fetch`] over [`web`]: which addresses may be reached, and web pages as readable text.
 //! - [`shell`]: one command in a process group of its own.
@@ -20,6 +21,7 @@ pub mod builtin;
 pub mod list_files;
 pub mod offload;
 pub mod outputs;
+pub mod protected;
 pub mod read_file;
 pub mod read_output;
 pub mod save_skill;

@@ -38,7 +38,7 @@ impl Default for ReadFile {
             name: "read_file".to_owned(),
             description: "Reads a text file of the work folder. Long files come in pages of lines; the first line of the \
                           result says which lines it holds and where to read on. Use list_files first when you do not know \
-                          the path."
+                          the path. Files named .env, .env.local and the like hold secrets and are refused."
                 .to_owned(),
             parameters: object(
                 json!({

@@ -15,6 +15,8 @@ use baton_core::ToolError;
 use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, open, openat, readlinkat};
 use rustix::io::Errno;
 
+use crate::protected::{Protected, is_secret};
+
 /// Every folder on the way is open at once, so this also bounds file handles.
 const MAX_DEPTH: usize = 64;
 /// As in the kernel.
@@ -27,6 +29,13 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 pub enum PathError {
     #[error("`{0}` leads out of the work folder; use a path relative to it")]
     Escapes(String),
+    #[error(
+        "`{0}` is protected: hidden files and folders, baton.toml and the agent folders are changed by people only; \
+         write to another path"
+    )]
+    Protected(String),
+    #[error("`{0}` is not read: files named .env… hold secrets; ask the user for the values that you need")]
+    Secret(String),
     #[error("`{0}` does not exist")]
     Missing(String),
     #[error("`{0}` is not a folder")]
@@ -42,7 +51,9 @@ pub enum PathError {
 impl From<PathError> for ToolError {
     fn from(error: PathError) -> Self {
         match error {
-            PathError::Escapes(_) => Self::NotPermitted(error.to_string()),
+            PathError::Escapes(_) | PathError::Protected(_) | PathError::Secret(_) => {
+                Self::NotPermitted(error.to_string())
+            }
             PathError::TooComplex(_) => Self::Limit(error.to_string()),
             _ => Self::Execution(error.to_string()),
         }
@@ -54,13 +65,6 @@ impl From<PathError> for ToolError {
 pub struct Place {
     pub folder: OwnedFd,
     pub name: OsString,
-}
-
-/// Whether folders on the way to a new file are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parents {
-    MustExist,
-    Create,
 }
 
 #[derive(Debug)]
@@ -79,9 +83,20 @@ impl WorkDir {
         Ok(Self { root, paths: [path.to_owned(), real] })
     }
 
-    /// Opens a file that exists, for reading.
+    /// The paths are relative to this folder, or absolute.
+    pub fn protected(&self, paths: &[PathBuf]) -> Protected {
+        Protected::new(&self.paths[1], paths)
+    }
+
+    /// Opens a file that exists, for reading; none that holds secrets by its name.
     pub fn file(&self, path: &str) -> Result<File, PathError> {
-        let place = self.place(path, Parents::MustExist)?;
+        if Path::new(path).file_name().is_some_and(is_secret) {
+            return Err(PathError::Secret(path.to_owned()));
+        }
+        let place = self.walk(path, None)?.into_place()?;
+        if is_secret(&place.name) {
+            return Err(PathError::Secret(path.to_owned()));
+        }
         // Without `NONBLOCK`, opening a named pipe would wait for somebody to write into it.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&place.folder, &place.name, flags, Mode::empty()).map_err(|e| io(path, e))?;
@@ -93,23 +108,22 @@ impl WorkDir {
     }
 
     pub fn folder(&self, path: &str) -> Result<OwnedFd, PathError> {
-        let mut walk = self.walk(path, Parents::MustExist)?;
+        let mut walk = self.walk(path, None)?;
         if let Some(name) = walk.reach_end()? {
             walk.enter(&name)?;
         }
         walk.into_folder()
     }
 
-    /// Where `path` leads, whether or not something is there.
-    pub fn place(&self, path: &str, parents: Parents) -> Result<Place, PathError> {
-        let mut walk = self.walk(path, parents)?;
-        let name = walk.reach_end()?.ok_or_else(|| PathError::NotAFile(path.to_owned()))?;
-        Ok(Place { folder: walk.into_folder()?, name })
+    /// Where `path` leads, whether or not something is there, for writing. Makes missing folders.
+    pub fn place(&self, path: &str, protected: &Protected) -> Result<Place, PathError> {
+        self.walk(path, Some(protected))?.into_place()
     }
 
-    fn walk<'a>(&'a self, path: &'a str, parents: Parents) -> Result<Walk<'a>, PathError> {
+    fn walk<'a>(&'a self, path: &'a str, writing: Option<&'a Protected>) -> Result<Walk<'a>, PathError> {
         let root = self.root.try_clone().map_err(|error| PathError::Io { path: path.to_owned(), error })?;
-        let mut walk = Walk { dir: self, path, open: vec![root], todo: Vec::new(), links: 0, parents };
+        let (open, names, todo) = (vec![root], Vec::new(), Vec::new());
+        let mut walk = Walk { dir: self, path, open, names, todo, links: 0, writing };
         if path.len() > MAX_PATH_BYTES {
             return Err(PathError::TooComplex(path.chars().take(64).collect()));
         }
@@ -129,10 +143,13 @@ struct Walk<'a> {
     path: &'a str,
     /// The folders from the root to where the walk is.
     open: Vec<OwnedFd>,
+    /// Those of the open folders below the root.
+    names: Vec<OsString>,
     /// What is still to walk, next last.
     todo: Vec<Step>,
     links: usize,
-    parents: Parents,
+    /// What may not be written; missing folders are made. `None` when the path is only read.
+    writing: Option<&'a Protected>,
 }
 
 enum Step {
@@ -146,6 +163,7 @@ impl Walk<'_> {
         if path.is_absolute() {
             path = self.dir.relative(path).ok_or_else(|| self.escapes())?;
             self.open.truncate(1);
+            self.names.clear();
         }
         for component in path.components().rev() {
             match component {
@@ -163,12 +181,24 @@ impl Walk<'_> {
         while let Some(step) = self.todo.pop() {
             match step {
                 Step::Up if self.open.len() == 1 => return Err(self.escapes()),
-                Step::Up => drop(self.open.pop()),
-                Step::Into(name) => match self.link(&name)? {
-                    Some(target) => self.push(&target)?,
-                    None if self.todo.is_empty() => return Ok(Some(name)),
-                    None => self.enter(&name)?,
-                },
+                Step::Up => {
+                    self.open.pop();
+                    self.names.pop();
+                }
+                Step::Into(name) => {
+                    // Also the names of links: `.mcp.json` is protected wherever it leads.
+                    if self.writing.is_some() && Protected::has_name(&name) {
+                        return Err(self.protected());
+                    }
+                    match self.link(&name)? {
+                        Some(target) => self.push(&target)?,
+                        None if self.todo.is_empty() => {
+                            self.check(&name)?;
+                            return Ok(Some(name));
+                        }
+                        None => self.enter(&name)?,
+                    }
+                }
             }
         }
         Ok(None)
@@ -194,22 +224,41 @@ impl Walk<'_> {
             return Err(PathError::TooComplex(self.path.to_owned()));
         }
         let mut opened = openat(self.here(), name, FOLDER, Mode::empty());
-        if matches!(opened, Err(Errno::NOENT)) && self.parents == Parents::Create {
+        if matches!(opened, Err(Errno::NOENT)) && self.writing.is_some() {
+            self.check(name)?;
             match mkdirat(self.here(), name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => opened = openat(self.here(), name, FOLDER, Mode::empty()),
                 Err(errno) => return Err(io(self.path, errno)),
             }
         }
         self.open.push(opened.map_err(|errno| io(self.path, errno))?);
+        self.names.push(name.to_owned());
         Ok(())
+    }
+
+    /// Whether something may be written under this name, here.
+    fn check(&self, name: &OsStr) -> Result<(), PathError> {
+        match self.writing {
+            Some(protected) if protected.covers(&self.names, name) => Err(self.protected()),
+            _ => Ok(()),
+        }
     }
 
     fn here(&self) -> impl AsFd {
         self.open.last().expect("the root stays open")
     }
 
+    fn into_place(mut self) -> Result<Place, PathError> {
+        let name = self.reach_end()?.ok_or_else(|| PathError::NotAFile(self.path.to_owned()))?;
+        Ok(Place { folder: self.into_folder()?, name })
+    }
+
     fn into_folder(mut self) -> Result<OwnedFd, PathError> {
         self.open.pop().ok_or_else(|| PathError::Escapes(self.path.to_owned()))
+    }
+
+    fn protected(&self) -> PathError {
+        PathError::Protected(self.path.to_owned())
     }
 
     fn escapes(&self) -> PathError {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
@@ -12,15 +13,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::builtin::Settings;
 use crate::offload::{Abandoned, offload};
 use crate::schema::{arguments, object};
-use crate::work_dir::{Parents, PathError, Place, WorkDir, io};
+use crate::work_dir::{PathError, Place, WorkDir, io};
 
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Debug)]
 pub struct WriteFile {
     spec: ToolSpec,
+    protected: Vec<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -31,10 +34,18 @@ struct Arguments {
 
 impl Default for WriteFile {
     fn default() -> Self {
+        Self::new(Settings::default().protected)
+    }
+}
+
+impl WriteFile {
+    /// Leaves what is at or below these paths alone, beside hidden files and `baton.toml`.
+    pub fn new(protected: Vec<PathBuf>) -> Self {
         let spec = ToolSpec {
             name: "write_file".to_owned(),
             description: "Writes a text file in the work folder. Replaces the whole file when it exists, and makes missing \
-                          folders. To change a part of a file, read it first and write all of it."
+                          folders. To change a part of a file, read it first and write all of it. Hidden files and folders \
+                          (names that start with a dot), baton.toml and the agent folders are protected and refused."
                 .to_owned(),
             parameters: object(
                 json!({
@@ -47,7 +58,7 @@ impl Default for WriteFile {
             risk: Risk::Medium,
             timeout: HumanDuration::from_secs(30),
         };
-        Self { spec }
+        Self { spec, protected }
     }
 }
 
@@ -57,13 +68,15 @@ impl Tool for WriteFile {
     }
 
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
+        let protected = self.protected.clone();
         Box::pin(async move {
             let Arguments { path, content } = arguments(input)?;
             if content.len() > MAX_BYTES {
                 return Err(ToolError::Limit(format!("a file has at most {MAX_BYTES} bytes")));
             }
             let text = offload(move |abandoned| {
-                let place = WorkDir::open(&context.work_dir)?.place(&path, Parents::Create)?;
+                let work_dir = WorkDir::open(&context.work_dir)?;
+                let place = work_dir.place(&path, &work_dir.protected(&protected))?;
                 write(&place, &path, &content, abandoned)?;
                 Ok(format!("Wrote {path} ({} bytes).", content.len()))
             });

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::commands;
-use crate::exit::Exit;
+use crate::config::ConfigError;
+use crate::exit::{Exit, Refused};
 
 /// Run teams of LLM agents: conduct them, or pass the baton.
 #[derive(Debug, Parser)]
@@ -72,8 +73,16 @@ impl Cli {
         result.unwrap_or_else(|error| {
             let style = anstyle::AnsiColor::Red.on_default().bold();
             let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {error:#}");
-            if error.is::<crate::config::ConfigError>() { Exit::Invalid } else { Exit::Failed }
+            code(&error)
         })
+    }
+}
+
+fn code(error: &anyhow::Error) -> Exit {
+    match error.downcast_ref::<Refused>() {
+        Some(refused) => refused.exit,
+        None if error.is::<ConfigError>() => Exit::Invalid,
+        None => Exit::Failed,
     }
 }
 

@@ -21,11 +21,17 @@ fn project(common: &Common) -> Result<Project, ConfigError> {
 
 /// Writes a result. A reader that has gone, as in `baton graph | head`, is not an error.
 fn print(text: &str) -> std::io::Result<()> {
-    let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match write(text) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
+}
+
+/// The same for a command that must know when nobody reads any more.
+fn write(text: &str) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
 }
 
 /// Results for programs.

@@ -15,8 +15,29 @@ pub enum Exit {
     Forbidden = 4,
     /// There is an answer, but a limit of turns, money or time was met before it was complete.
     Limit = 6,
+    /// SIGHUP: the terminal is gone. Like the ones below, the number a shell gives to a command that the signal ended.
+    HungUp = 129,
     /// Ctrl-C.
     Interrupted = 130,
+    /// Whoever read the output has gone, so the run was ended.
+    ReaderGone = 141,
+    /// SIGTERM.
+    Terminated = 143,
+}
+
+impl Exit {
+    /// An error that ends the command with this code.
+    pub fn because(self, error: impl Into<anyhow::Error>) -> anyhow::Error {
+        Refused { exit: self, error: error.into() }.into()
+    }
+}
+
+/// An error that knows its exit code.
+#[derive(Debug, thiserror::Error)]
+#[error("{error:#}")]
+pub struct Refused {
+    pub exit: Exit,
+    error: anyhow::Error,
 }
 
 impl From<Exit> for ExitCode {

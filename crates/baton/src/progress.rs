@@ -11,6 +11,8 @@ use baton_core::usage::Cost;
 use baton_engine::Finished;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::report::visible;
+
 /// A line with a spinner: who is at work, on what, for how long. It is there while there is nothing to read; an answer that is
 /// being written speaks for itself.
 #[derive(Debug)]
@@ -25,9 +27,9 @@ impl Progress {
     /// `is_wanted` is false when every event is printed anyway.
     pub fn new(agent: &Agent, is_wanted: bool) -> Self {
         let is_shown = is_wanted && std::io::stderr().is_terminal();
-        let mut progress =
-            Self { is_shown, spinner: None, agent: agent.display_name.clone(), started: Instant::now() };
-        progress.spin(&format!("{} thinks…", agent.display_name));
+        let agent = visible(&agent.display_name);
+        let mut progress = Self { is_shown, spinner: None, agent, started: Instant::now() };
+        progress.spin(&format!("{} thinks…", progress.agent));
         progress
     }
 
@@ -55,7 +57,8 @@ impl Progress {
             spinner.enable_steady_tick(Duration::from_millis(100));
             spinner
         });
-        spinner.set_message(message.to_owned());
+        // Tools are named by the model, and a status may quote a server.
+        spinner.set_message(visible(message));
     }
 
     fn clear(&mut self) {

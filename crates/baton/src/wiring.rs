@@ -20,16 +20,31 @@ use baton_tools::{Outputs, RunOutputs, Settings};
 use secrecy::SecretString;
 
 use crate::config::{ApprovalLevel, Config};
+use crate::exit::Exit;
 use crate::project::Project;
 
-/// Everything a run needs. Providers that nobody refers to are not connected.
-pub fn engine(project: &Project, agents: &Agents) -> anyhow::Result<Arc<Engine>> {
+/// Everything a run needs.
+#[derive(Debug)]
+pub struct Wired {
+    pub engine: Arc<Engine>,
+    /// Those that the engine uses, for whoever ends them.
+    pub servers: Servers,
+}
+
+/// Providers that nobody refers to are not connected, and no server is started yet.
+pub fn wire(project: &Project, agents: &Agents) -> anyhow::Result<Wired> {
+    let servers = servers(project)?;
+    let engine = Arc::new(engine(project, agents, servers.clone())?);
+    Ok(Wired { engine, servers })
+}
+
+fn engine(project: &Project, agents: &Agents, servers: Servers) -> anyhow::Result<Engine> {
     let config = &project.config;
     let outputs = Outputs::default();
-    Ok(Arc::new(Engine {
+    Ok(Engine {
         models: models(config, agents)?,
         tools: baton_tools::built_in(&tools(project), &outputs),
-        servers: Some(Arc::new(Mcp(servers(project)?))),
+        servers: Some(Arc::new(Mcp(servers))),
         overflow: Some(Arc::new(Spool(outputs))),
         work_dir: root(project),
         ask_at: match config.approvals.ask_at {
@@ -39,7 +54,7 @@ pub fn engine(project: &Project, agents: &Agents) -> anyhow::Result<Arc<Engine>>
             ApprovalLevel::Never => None,
         },
         patience: Patience::default(),
-    }))
+    })
 }
 
 /// The folder of the project; the current one is written as an empty path.
@@ -83,14 +98,23 @@ fn providers(config: &Config, agents: &Agents) -> BTreeSet<String> {
 /// `OPENAI_API_KEY`, or the file that `OPENAI_API_KEY_FILE` names. A provider on this machine may need none.
 fn key(provider: &str) -> anyhow::Result<Option<SecretString>> {
     let name = format!("{}_API_KEY", provider.to_uppercase().replace('-', "_"));
-    if let Ok(key) = std::env::var(&name) {
-        return Ok(Some(SecretString::from(key.trim())).filter(|_| !key.trim().is_empty()));
+    // Empty is as good as absent: compose files and CI set what they do not have to nothing.
+    if let Some(key) = std::env::var(&name).ok().and_then(|key| secret(&key)) {
+        return Ok(Some(key));
     }
-    let Some(path) = std::env::var_os(format!("{name}_FILE")) else { return Ok(None) };
+    let Some(path) = std::env::var_os(format!("{name}_FILE")).filter(|path| !path.is_empty()) else {
+        return Ok(None);
+    };
     let path = PathBuf::from(path);
     let key = std::fs::read_to_string(&path)
-        .with_context(|| format!("cannot read {name} from {}", path.display()))?;
-    Ok(Some(SecretString::from(key.trim())))
+        .with_context(|| format!("cannot read {name} from {}", path.display()))
+        .map_err(|error| Exit::Invalid.because(error))?;
+    Ok(secret(&key))
+}
+
+fn secret(text: &str) -> Option<SecretString> {
+    let text = text.trim();
+    if text.is_empty() { None } else { Some(SecretString::from(text)) }
 }
 
 fn tools(project: &Project) -> Settings {
@@ -105,14 +129,23 @@ fn tools(project: &Project) -> Settings {
             allowed_hosts: tools.web_fetch.allow_hosts.clone(),
         },
         shell: tools.shell.enabled.then_some(shell),
+        // What an agent writes must not decide what the next run may do.
+        protected: project
+            .dirs
+            .iter()
+            .map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.clone()))
+            .collect(),
     }
 }
 
 /// Servers of `.mcp.json` and of `baton.toml`, which wins.
 fn servers(project: &Project) -> anyhow::Result<Servers> {
     let file = root(project).join(".mcp.json");
-    let mut configured =
-        if file.is_file() { baton_mcp::config::load(&file)? } else { indexmap::IndexMap::new() };
+    let mut configured = if file.is_file() {
+        baton_mcp::config::load(&file).map_err(|error| Exit::Invalid.because(error))?
+    } else {
+        indexmap::IndexMap::new()
+    };
     configured.extend(project.config.mcp.servers.clone());
     Ok(Servers::new(configured, baton_mcp::Settings::default()))
 }

@@ -92,3 +92,45 @@ async fn a_closing_turn_that_hangs_ends_too() {
     assert_eq!(ran.end.status, Status::Failed);
     assert!(ran.log().contains("run failed: time"), "{}", ran.log());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_closing_turn_without_words_still_gives_an_answer() {
+    let model = Scripted::default().script("a", [Turn::call("t", &json!({})), Turn::call("t", &json!({}))]);
+    let ran =
+        Setup::new(&model).agent(|agent| agent.limits.max_turns = 1).tool(TestTool::echo("t")).run().await;
+    assert!(ran.answer().starts_with("I could not finish: the limit of turns was met"), "{}", ran.answer());
+    assert!(ran.log().contains("text ends \"I could not finish"), "{}", ran.log());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_cut_by_the_models_own_limit_says_so() {
+    let model = Scripted::default().script("a", [Turn::default().say("And then it").too_long()]);
+    let ran = Setup::new(&model).run().await;
+    assert_eq!((ran.answer(), ran.end.answer.clone().unwrap().limit), ("And then it", Some(Limit::Length)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cost_limit_is_never_silently_ineffective() {
+    let unpriced = baton_core::model::ModelFacts { price: None, context_window: None };
+    let model = Scripted::default().with_facts(unpriced).script("a", [Turn::text("x")]);
+    let mut setup = Setup::new(&model);
+    setup.overrides.max_cost_usd = Some("1".parse().unwrap());
+    let ran = setup.run().await;
+    assert!(ran.log().contains("run failed: unknown_price"), "{}", ran.log());
+    assert!(model.asked().is_empty());
+}
+
+/// The answer that did not fit is in the conversation when it is sent back.
+#[tokio::test(start_paused = true)]
+async fn a_closing_answer_can_be_repaired() {
+    let model = Scripted::default()
+        .script("a", [Turn::call("t", &json!({})), Turn::text("three"), Turn::text("{\"n\": 3}")]);
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let setup = Setup::new(&model).agent(|agent| {
+        agent.limits.max_turns = 1;
+        agent.output_schema = Some(schema);
+    });
+    let ran = setup.tool(TestTool::echo("t")).run().await;
+    assert_eq!(ran.answer(), "{\"n\":3}");
+    assert!(serde_json::to_string(&model.asked()[2].messages).unwrap().contains("\"text\":\"three\""));
+}

@@ -20,7 +20,7 @@ use baton_core::agent::{
 };
 use baton_core::event::{Event, EventKind};
 use baton_core::message::{Part, Visibility};
-use baton_core::tool::{CallContext, Effect, Risk, Tool, ToolError, ToolFuture, ToolSpec};
+use baton_core::tool::{CallContext, Effect, Risk, Tool, ToolError, ToolFuture, ToolSource, ToolSpec};
 use baton_core::{AgentName, HumanDuration, TenantId, ThreadId, UserId};
 use baton_engine::{Caller, Engine, Finished, Models, Overrides, Patience, RunRequest};
 use baton_models::scripted::Scripted;
@@ -68,13 +68,21 @@ struct Setup {
     models: Models,
     overrides: Overrides,
     ask_at: Option<Risk>,
+    servers: Option<Arc<dyn ToolSource>>,
 }
 
 impl Setup {
     fn new(model: &Scripted) -> Self {
         let models =
             Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(model.clone()));
-        Self { agent: agent(), tools: Vec::new(), models, overrides: Overrides::default(), ask_at: None }
+        Self {
+            agent: agent(),
+            tools: Vec::new(),
+            models,
+            overrides: Overrides::default(),
+            ask_at: None,
+            servers: None,
+        }
     }
 
     fn agent(mut self, change: impl FnOnce(&mut Agent)) -> Self {
@@ -92,7 +100,7 @@ impl Setup {
         let engine = Arc::new(Engine {
             models: self.models,
             tools: self.tools,
-            servers: None,
+            servers: self.servers,
             overflow: None,
             ask_at: self.ask_at,
             work_dir: PathBuf::from("."),

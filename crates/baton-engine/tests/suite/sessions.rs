@@ -86,7 +86,9 @@ async fn cancelling_ends_tools_too() {
     let model = Scripted::default().script("a", [Turn::call("t", &json!({}))]);
     let forever = TestTool::new("t", |_| std::future::pending());
     let mut run = Setup::new(&model).tool(forever).start();
+    let mut returned = false;
     while let Some(event) = run.events.recv().await {
+        returned |= matches!(event.kind, baton_core::EventKind::ToolReturned { .. });
         if matches!(event.kind, baton_core::EventKind::ToolCalled { .. }) {
             run.cancel();
         }
@@ -94,6 +96,7 @@ async fn cancelling_ends_tools_too() {
     let end = run.join().await;
     assert_eq!(end.status, Status::Cancelled);
     assert_eq!(end.rows.last().unwrap().outcome.word(), "cancelled");
+    assert!(returned, "every call that was announced is answered");
 }
 
 #[tokio::test]
@@ -110,4 +113,38 @@ async fn a_prompt_that_cannot_be_rendered_fails_clearly() {
     assert_eq!(ran.end.status, Status::Failed);
     assert!(ran.log().contains("run failed: invalid_prompt"), "{}", ran.log());
     assert!(model.asked().is_empty());
+}
+
+/// A server that does not start costs neither the person's patience nor the time limit.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_at_its_start_is_not_waited_for() {
+    #[derive(Debug)]
+    struct Hangs;
+    impl baton_core::tool::ToolSource for Hangs {
+        fn tools<'a>(
+            &'a self,
+            _: &'a baton_core::TenantId,
+            _: &'a str,
+            _: &'a baton_core::agent::McpServer,
+        ) -> baton_core::tool::ToolsFuture<'a> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let setup = |model: &Scripted| {
+        let mut setup = Setup::new(model).agent(|agent| {
+            agent.mcp_servers.insert("x".into(), baton_core::agent::McpServer::Configured);
+            agent.limits.timeout = baton_core::HumanDuration::from_secs(3);
+        });
+        setup.servers = Some(std::sync::Arc::new(Hangs));
+        setup
+    };
+    let model = Scripted::default().script("a", [Turn::text("Without tools.")]);
+    let ran = setup(&model).run().await;
+    assert_eq!(
+        (ran.answer(), ran.end.answer.clone().unwrap().limit),
+        ("Without tools.", Some(baton_engine::Limit::Time))
+    );
+    let run = setup(&Scripted::default()).start();
+    run.cancel();
+    assert_eq!(run.finish().await.status, Status::Cancelled);
 }

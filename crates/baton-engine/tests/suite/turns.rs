@@ -126,3 +126,40 @@ async fn the_window_is_guarded_before_it_overflows() {
     // An unknown price is shown as unknown, never as nothing.
     assert!(matches!(ran.end.usage.cost, baton_core::usage::Cost::Unknown(_)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_answer_is_tried_again() {
+    let model = Scripted::default().script("a", [Turn::default(), Turn::text(" "), Turn::text("Here.")]);
+    let ran = Setup::new(&model).run().await;
+    assert_eq!(ran.answer(), "Here.");
+}
+
+/// Nothing comes again after the last attempt, and listeners are not told so.
+#[tokio::test(start_paused = true)]
+async fn the_last_attempt_does_not_announce_another() {
+    let cut = || Turn::default().say("Half").cut();
+    let model = Scripted::default().script("a", [cut(), cut(), cut()]);
+    let ran = Setup::new(&model).run().await;
+    let log = ran.log();
+    assert_eq!(log.matches("turn restarted").count(), 2, "{log}");
+    assert!(log.contains("text ends \"Half\"") && log.contains("run failed: malformed_stream"), "{log}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_provider_does_not_report_is_estimated_from_everything() {
+    let model = Scripted::default()
+        .script("a", [Turn::call("t", &json!({"n": 123_456_789})), Turn::text("ok").tokens(1, 1)]);
+    let ran = Setup::new(&model).tool(TestTool::echo("t")).run().await;
+    let row = &ran.end.rows[0];
+    assert!(row.estimated && row.tokens.output_tokens >= 5 && row.tokens.input_tokens > 40, "{row:?}");
+    assert!(ran.end.usage.estimated);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_without_end_is_cut_off() {
+    let megabyte = "x".repeat(1024 * 1024);
+    let endless = || (0..9).fold(Turn::default(), |turn, _| turn.say(&megabyte));
+    let model = Scripted::default().script("a", [endless(), endless(), endless()]);
+    let ran = Setup::new(&model).run().await;
+    assert!(ran.log().contains("the reply is longer than 8 MiB"));
+}

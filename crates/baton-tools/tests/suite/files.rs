@@ -194,3 +194,125 @@ async fn listings_are_sorted_and_bounded() {
     assert!(cut.starts_with(".git/\na.txt (5 bytes)\n… and more"), "{cut}");
     assert_eq!(refusal(&ListFiles::default(), json!({"path": "a.txt"}), &work).await, "execution");
 }
+
+async fn write(tool: &WriteFile, work: &Path, path: &str) -> Result<String, baton_core::ToolError> {
+    call(tool, json!({"path": path, "content": "x"}), work).await
+}
+
+async fn protects(tool: &WriteFile, work: &Path, path: &str) {
+    let error = write(tool, work, path).await.unwrap_err();
+    assert_eq!(error.code(), "not_permitted", "{path}");
+    assert!(error.to_string().contains("is protected"), "{path}: {error}");
+}
+
+#[tokio::test]
+async fn what_decides_over_the_next_run_is_not_written() {
+    let (_outer, work) = folders();
+    let tool = WriteFile::default();
+    let absolute = work.join("Agents/x.md");
+    for path in [
+        ".mcp.json",
+        ".MCP.json",
+        ".env",
+        ".git/hooks/pre-commit",
+        ".GIT/config",
+        "./.agents/skills/a/SKILL.md",
+        "notes/.hidden/file",
+        "notes/deep/.claude/settings.json",
+        "new/.hidden",
+        "notes/../.mcp.json",
+        "baton.toml",
+        "Baton.TOML",
+        "notes/deep/baton.toml",
+        "agents",
+        "agents/x.md",
+        "AGENTS/x.md",
+        "agent\u{17f}/x.md",
+        "agents/deep/er/x.md",
+        "./agents/../agents/x.md",
+        "notes/../agents/x.md",
+        absolute.to_str().unwrap(),
+    ] {
+        protects(&tool, &work, path).await;
+    }
+    // Refused before anything was made on the way.
+    assert!(
+        !work.join("agents").exists() && !work.join(".git").exists() && !work.join("notes/.hidden").exists()
+    );
+    fs::create_dir(work.join("agents")).unwrap();
+    fs::write(work.join("agents/x.md"), "mine").unwrap();
+    for path in ["agents/x.md", "./agents/../agents/x.md", "agents/new/y.md"] {
+        protects(&tool, &work, path).await;
+    }
+    assert_eq!(fs::read_to_string(work.join("agents/x.md")).unwrap(), "mine");
+    for path in ["agents.md", "notes/agents/x.md", "agents/../notes/x.md", "notes/baton.toml.md", "a.b"] {
+        write(&tool, &work, path).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn links_do_not_lead_into_what_is_protected() {
+    let (_outer, work) = folders();
+    let tool = WriteFile::default();
+    fs::create_dir_all(work.join("agents/team")).unwrap();
+    fs::create_dir(work.join(".git")).unwrap();
+    symlink("agents", work.join("a")).unwrap();
+    symlink("../agents/team", work.join("notes/team")).unwrap();
+    symlink(work.join("agents"), work.join("absolute")).unwrap();
+    symlink("a/later.md", work.join("later.md")).unwrap();
+    symlink(".git", work.join("git")).unwrap();
+    symlink("baton.toml", work.join("config")).unwrap();
+    symlink("servers.json", work.join(".mcp.json")).unwrap();
+    for path in [
+        "a/x.md",
+        "notes/team/x.md",
+        "absolute/x.md",
+        "later.md",
+        "git/config",
+        "config",
+        ".mcp.json",
+        "servers.json",
+    ] {
+        protects(&tool, &work, path).await;
+    }
+}
+
+#[tokio::test]
+async fn protected_folders_are_the_ones_of_the_operator() {
+    let (outer, work) = folders();
+    fs::create_dir(work.join("real")).unwrap();
+    symlink("real", work.join("roster")).unwrap();
+    symlink("future", work.join("dangling")).unwrap();
+    symlink("work", outer.path().join("alias")).unwrap();
+    let linked = outer.path().join("alias/bots");
+    let paths = ["roster", "dangling", "gone/../more", "notes/deep", "../elsewhere"].map(Into::into);
+    let tool = WriteFile::new([&paths[..], &[linked]].concat());
+    for path in
+        ["roster/x.md", "real/x.md", "dangling/x.md", "future/x.md", "more/x.md", "bots/x.md", "Notes/Deep/x"]
+    {
+        protects(&tool, &work, path).await;
+    }
+    for path in ["agents/x.md", "notes/x.md", "elsewhere/x.md"] {
+        write(&tool, &work, path).await.unwrap();
+    }
+    let whole = WriteFile::new(vec![work.clone()]);
+    protects(&whole, &work, "notes/x.md").await;
+}
+
+#[tokio::test]
+async fn files_with_secrets_are_not_read() {
+    let (_outer, work) = folders();
+    for name in [".env", ".ENV.local", "notes/.envrc", "env", ".gitignore"] {
+        fs::write(work.join(name), "KEY=1").unwrap();
+    }
+    symlink(".env", work.join("link")).unwrap();
+    symlink("env", work.join(".env.link")).unwrap();
+    for path in [".env", "./notes/../.env", ".ENV.local", "notes/.envrc", "link", ".env.link"] {
+        let error = call(&ReadFile::default(), json!({"path": path}), &work).await.unwrap_err();
+        assert_eq!(error.code(), "not_permitted", "{path}");
+        assert!(error.to_string().contains("secrets"), "{path}: {error}");
+    }
+    for path in ["env", ".gitignore"] {
+        assert!(read(&work, path).await.contains("KEY=1"), "{path}");
+    }
+}

@@ -1,29 +1,42 @@
 //! `baton run`: one message, its answer on stdout.
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
-use std::path::PathBuf;
+use std::io::{ErrorKind, IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use baton_agui::{Detail, Projection};
 use baton_core::agent::Agent;
 use baton_core::event::{Event, EventKind};
 use baton_core::message::{Part, Visibility};
-use baton_core::{HumanDuration, ModelErrorKind, TenantId, ThreadId, Usd, UserId};
+use baton_core::{AgentName, HumanDuration, ModelErrorKind, TenantId, ThreadId, Usd, UserId};
 use baton_engine::engine::Agents;
 use baton_engine::{Approve, Caller, Failure, Finished, Overrides, Run, RunRequest, Status};
+use baton_mcp::Servers;
 use clap::ValueEnum;
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use super::agents::find;
 use crate::cli::Common;
 use crate::exit::Exit;
 use crate::progress::Progress;
+use crate::project::Project;
+use crate::wiring::Wired;
 use crate::{report, wiring};
 
 /// What is piped in is a question or a document, not a data set.
 const MAX_STDIN_BYTES: u64 = 1024 * 1024;
+/// A pipe that is silent for this long may have been left open by mistake.
+const SILENCE: Duration = Duration::from_secs(2);
+/// How many events may wait to be written.
+const WRITER_QUEUE: usize = 64;
+/// How long tasks may take to be dropped at the end, and how long a writer that hangs is waited for.
+const LEAVE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -73,41 +86,50 @@ impl From<Approval> for Approve {
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     let project = super::project(common)?;
     let draft = project.draft();
-    let errors = draft.problems().iter().filter(|problem| problem.is_error()).count();
-    if errors > 0 {
+    let errors: Vec<_> = draft.problems().iter().filter(|problem| problem.is_error()).cloned().collect();
+    if !errors.is_empty() {
         let mut found = report::Report::default();
-        found.add(draft.files(), draft.problems().iter().filter(|problem| problem.is_error()).cloned());
+        found.add(draft.files(), errors);
         let _ = write!(anstream::stderr(), "{}", report::text::render(&found));
         return Ok(Exit::Invalid);
     }
     let name = match &args.agent {
-        Some(text) => find(&draft, text)?,
+        Some(text) => find(&draft, text).map_err(|error| Exit::Usage.because(error))?,
         None => project.config.agents.main.clone(),
     };
     let roster = draft.finish()?;
     let agents: Arc<Agents> =
         Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect());
-    let Some(agent) = agents.get(&name).cloned() else {
-        anyhow::bail!("there is no agent `{name}`; `baton agents list` prints them all");
-    };
-    let Some(prompt) = prompt(args)? else {
-        let _ = writeln!(anstream::stderr(), "error: nothing to ask: give a prompt, or pipe one in");
+    let agent = agents.get(&name).cloned().ok_or_else(|| no_agent(args, &name))?;
+    // Before the input, which may take its time.
+    let overrides = overrides(args)?;
+    let Some(prompt) = prompt(args).map_err(|error| Exit::Usage.because(error))? else {
+        report::tell("error: nothing to ask: give a prompt, or pipe one in");
         return Ok(Exit::Usage);
     };
-    let overrides = overrides(args)?;
+    let input = vec![Part::text(prompt)];
+    ask(&project, RunRequest { caller: local(), agents, agent, input, overrides }, args.json)
+}
+
+/// The main agent is the configuration's choice, another one is the caller's.
+fn no_agent(args: &Args, name: &AgentName) -> anyhow::Error {
+    let exit = if args.agent.is_some() { Exit::Usage } else { Exit::Invalid };
+    exit.because(anyhow::anyhow!("there is no agent `{name}`; `baton agents list` prints them all"))
+}
+
+fn ask(project: &Project, request: RunRequest, json: bool) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let engine = wiring::engine(&project, &agents)?;
-        let request = RunRequest {
-            caller: local(),
-            agents,
-            agent: Arc::clone(&agent),
-            input: vec![Part::text(prompt)],
-            overrides,
-        };
-        let finished = listen(engine.start(request), args, &agent).await?;
-        Ok(conclude(&finished))
-    })
+    let exit = runtime.block_on(async {
+        // Listened to before anything is started, so that nothing started is left behind.
+        let mut signals = Signals::listen()?;
+        let Wired { engine, servers } = wiring::wire(project, &request.agents)?;
+        let screen = Screen::open(&request.agent, json);
+        attend(engine.start(request), servers, screen, &mut signals).await
+    });
+    // Drops what is still under way, and with it every process: a shell command ends with its future, a server with its last
+    // handle. Only a writer that hangs outlives this, until the process ends.
+    runtime.shutdown_timeout(LEAVE);
+    exit
 }
 
 /// Without a server everyone is the local user.
@@ -121,68 +143,216 @@ fn local() -> Caller {
 
 /// The argument, and what is piped in below it.
 fn prompt(args: &Args) -> anyhow::Result<Option<String>> {
-    let mut piped = String::new();
-    if !std::io::stdin().is_terminal() {
-        let mut input = std::io::stdin().lock().take(MAX_STDIN_BYTES + 1);
-        input.read_to_string(&mut piped).context("cannot read the piped input as text")?;
-        anyhow::ensure!(
-            piped.len() as u64 <= MAX_STDIN_BYTES,
-            "the piped input is longer than {MAX_STDIN_BYTES} bytes"
-        );
-    }
+    let piped = match &args.prompt {
+        _ if std::io::stdin().is_terminal() => String::new(),
+        Some(_) => explained(piped)?,
+        None => piped()?,
+    };
     let parts = [args.prompt.as_deref().unwrap_or_default(), piped.trim_end()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
     Ok(if parts.is_empty() { None } else { Some(parts.join("\n\n")) })
 }
 
+fn piped() -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let mut input = std::io::stdin().lock().take(MAX_STDIN_BYTES + 1);
+    input.read_to_end(&mut bytes).context("cannot read the piped input")?;
+    anyhow::ensure!(
+        bytes.len() as u64 <= MAX_STDIN_BYTES,
+        "the piped input is longer than {MAX_STDIN_BYTES} bytes"
+    );
+    String::from_utf8(bytes).context("the piped input is not text")
+}
+
+/// Says what is waited for when a read takes long: whoever gave a prompt may not know that more is read.
+fn explained<T>(read: impl FnOnce() -> T) -> T {
+    let (reading, ended) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if ended.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
+                report::tell("reading more from stdin; close it or use </dev/null");
+            }
+        });
+        let result = read();
+        drop(reading);
+        result
+    })
+}
+
 fn overrides(args: &Args) -> anyhow::Result<Overrides> {
-    let output_schema = match &args.output_schema {
-        Some(path) => {
-            let text =
-                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-            let schema: Value =
-                serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
-            Some(schema)
-        }
-        None => None,
-    };
+    let output_schema = args.output_schema.as_deref().map(schema).transpose();
     Ok(Overrides {
         max_turns: args.max_turns,
         max_cost_usd: args.max_cost,
         timeout: args.timeout,
-        output_schema,
+        output_schema: output_schema.map_err(|error| Exit::Usage.because(error))?,
         approve: args.approve.into(),
     })
 }
 
-/// Prints what happens until the run ends. Ctrl-C cancels it; a second one quits at once.
-async fn listen(mut run: Run, args: &Args, agent: &Agent) -> anyhow::Result<Finished> {
-    // Listened to from the start, so that none is missed between two events.
-    let mut interrupts = signal(SignalKind::interrupt())?;
-    let mut interrupted = false;
-    let mut output = Output::new(args.json);
-    let mut progress = Progress::new(agent, !args.json);
+/// Checked here, so that a mistake in it costs no call of a model.
+fn schema(path: &Path) -> anyhow::Result<Value> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let schema: Value =
+        serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
+    if let Err(error) = jsonschema::validator_for(&schema) {
+        anyhow::bail!("{} is not a valid JSON Schema: {error}", path.display());
+    }
+    Ok(schema)
+}
+
+/// Shows what happens until the run ends. The first signal cancels it; a second one ends everything at once.
+async fn attend(
+    mut run: Run,
+    servers: Servers,
+    screen: Screen,
+    signals: &mut Signals,
+) -> anyhow::Result<Exit> {
+    let (needed, unneeded) = oneshot::channel::<()>();
+    let mut needed = Some(needed);
+    let servers_ended = tokio::spawn(async move {
+        let _ = unneeded.await;
+        servers.shutdown().await;
+    });
     loop {
         tokio::select! {
-            event = run.events.recv() => match event {
-                Some(event) => {
-                    progress.show(&event);
-                    output.show(&event)?;
+            is_more = screen.pass_on(&mut run.events) => if !is_more { break },
+            asked = signals.next() => match asked {
+                Asked::ToEnd => {
+                    run.cancel();
+                    // Now, since a run that waits for a server to start hears of nothing else.
+                    drop(needed.take());
                 }
-                None => break,
+                Asked::ToQuit(exit) => return Ok(exit),
             },
-            _ = interrupts.recv() => {
-                if interrupted {
-                    std::process::exit(Exit::Interrupted as i32);
-                }
-                interrupted = true;
-                run.cancel();
+        }
+    }
+    drop(needed);
+    let closed = async {
+        let end = screen.close(run).await;
+        let _ = servers_ended.await;
+        end
+    };
+    tokio::select! {
+        exit = signals.second() => Ok(exit),
+        end = closed => end?.exit(signals.first),
+    }
+}
+
+/// The signals that ask a command to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// Absent under `nohup`.
+    hang_up: Option<Signal>,
+    /// As an exit code.
+    first: Option<Exit>,
+}
+
+enum Asked {
+    ToEnd,
+    ToQuit(Exit),
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        let hang_up = if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) };
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up,
+            first: None,
+        })
+    }
+
+    async fn next(&mut self) -> Asked {
+        let hung_up = async {
+            match &mut self.hang_up {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let exit = tokio::select! {
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
+            _ = hung_up => Exit::HungUp,
+        };
+        match self.first.replace(exit) {
+            None => Asked::ToEnd,
+            Some(_) => Asked::ToQuit(exit),
+        }
+    }
+
+    async fn second(&mut self) -> Exit {
+        loop {
+            if let Asked::ToQuit(exit) = self.next().await {
+                return exit;
             }
         }
     }
-    let finished = run.join().await;
-    progress.end(&finished);
-    Ok(finished)
+}
+
+/// Whoever starts a command under `nohup` wants it to outlive the terminal. Known only where there is a `/proc`.
+fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
+/// Everything that is written during a run, by a thread of its own: a reader that does not read must not keep signals from
+/// being heard.
+struct Screen {
+    queue: mpsc::Sender<Event>,
+    writer: JoinHandle<(Progress, std::io::Result<()>)>,
+}
+
+impl Screen {
+    fn open(agent: &Agent, json: bool) -> Self {
+        let (queue, mut events) = mpsc::channel(WRITER_QUEUE);
+        let mut output = Output::new(json);
+        let mut progress = Progress::new(agent, !json);
+        let writer = tokio::task::spawn_blocking(move || {
+            while let Some(event) = events.blocking_recv() {
+                progress.show(&event);
+                if let Err(error) = output.show(&event) {
+                    return (progress, Err(error));
+                }
+            }
+            (progress, Ok(()))
+        });
+        Self { queue, writer }
+    }
+
+    /// Hands one event to the writer. False when there are no more, or nobody to write them for.
+    async fn pass_on(&self, events: &mut mpsc::Receiver<Event>) -> bool {
+        let pass_on = async {
+            // A place comes first, so that no event is lost when this is dropped while it waits.
+            let place = self.queue.reserve().await.ok()?;
+            place.send(events.recv().await?);
+            Some(())
+        };
+        tokio::select! {
+            passed = pass_on => passed.is_some(),
+            () = self.queue.closed() => false,
+        }
+    }
+
+    /// Waits for the run and for the last word to be written.
+    async fn close(self, run: Run) -> anyhow::Result<End> {
+        if self.queue.is_closed() {
+            // An answer that nobody reads is not worth its price.
+            run.cancel();
+        }
+        drop(self.queue);
+        let finished = run.finish().await;
+        let (mut progress, written) = self.writer.await?;
+        let end = tokio::task::spawn_blocking(move || {
+            progress.end(&finished);
+            explain(&finished);
+            End { finished, written }
+        });
+        Ok(end.await?)
+    }
 }
 
 /// Where the answer goes.
@@ -205,7 +375,7 @@ impl Output {
         }
     }
 
-    fn show(&mut self, event: &Event) -> anyhow::Result<()> {
+    fn show(&mut self, event: &Event) -> std::io::Result<()> {
         match self {
             Self::Json(projection) => {
                 let lines = projection
@@ -213,22 +383,22 @@ impl Output {
                     .iter()
                     .map(serde_json::to_string)
                     .collect::<Result<Vec<_>, _>>()?;
-                lines.iter().try_for_each(|line| super::print(&format!("{line}\n")))?;
+                lines.iter().try_for_each(|line| super::write(&format!("{line}\n")))?;
             }
             Self::Text { .. } if event.visibility == Visibility::Internal => {}
             Self::Text { live, written } => match &event.kind {
-                EventKind::TextStarted { .. } if *written && *live => super::print("\n")?,
+                EventKind::TextStarted { .. } if *written && *live => super::write("\n")?,
                 EventKind::TextDelta { delta, .. } if *live => {
-                    super::print(delta)?;
+                    super::write(&printable(delta))?;
                     *written = true;
                 }
-                EventKind::TextFinished { text, .. } if !*live => super::print(&format!("{text}\n"))?,
-                EventKind::TextFinished { .. } => super::print("\n")?,
+                EventKind::TextFinished { text, .. } if !*live => super::write(&(printable(text) + "\n"))?,
+                EventKind::TextFinished { .. } => super::write("\n")?,
                 EventKind::TurnRestarted { .. } => {
                     if *live {
-                        super::print("\n")?;
+                        super::write("\n")?;
                     }
-                    let _ = writeln!(anstream::stderr(), "(the answer was cut; it starts again)");
+                    report::tell("(the answer was cut; it starts again)");
                 }
                 _ => {}
             },
@@ -237,11 +407,37 @@ impl Output {
     }
 }
 
-fn conclude(finished: &Finished) -> Exit {
+/// Text without what a terminal would obey. Models repeat what they read, and not everything they read means well.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+fn explain(finished: &Finished) {
     if let Some(failure) = finished.failure.as_ref().filter(|_| finished.status == Status::Failed) {
         let style = anstyle::AnsiColor::Red.on_default().bold();
-        let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {failure}");
+        report::tell(&format!("{style}error:{style:#} {}", printable(&failure.to_string())));
     }
+}
+
+/// How the run ended, and the writing.
+struct End {
+    finished: Finished,
+    written: std::io::Result<()>,
+}
+
+impl End {
+    /// `signal` is what cancelled the run, if one did.
+    fn exit(self, signal: Option<Exit>) -> anyhow::Result<Exit> {
+        match (signal, self.written) {
+            (Some(signal), _) if self.finished.status == Status::Cancelled => Ok(signal),
+            (_, Err(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::ReaderGone),
+            (_, Err(error)) => Err(error).context("cannot write to stdout"),
+            (_, Ok(())) => Ok(conclude(&self.finished)),
+        }
+    }
+}
+
+fn conclude(finished: &Finished) -> Exit {
     match (finished.status, &finished.failure) {
         (Status::Cancelled, _) => Exit::Interrupted,
         (Status::Failed, Some(Failure::Model(error))) if error.kind == ModelErrorKind::Auth => {

@@ -21,12 +21,14 @@ pub enum Reply {
     },
     /// The beginning of a text, and then nothing until the client goes away.
     Hang(&'static str),
+    /// This text again and again until the client goes away.
+    Flood(&'static str),
 }
 
 /// A server that answers each request with the next reply. Its thread ends with the last one.
 pub struct Provider {
     pub base_url: String,
-    /// The body of each request, and after a [`Reply::Hang`] one `null` when the client has closed the connection.
+    /// The body of each request, and after a [`Reply::Hang`] or a [`Reply::Flood`] one `null` when the client has closed the connection.
     pub heard: Receiver<Value>,
     thread: JoinHandle<()>,
 }
@@ -41,6 +43,10 @@ impl Provider {
                 let (mut stream, _) = listener.accept().unwrap();
                 let _ = tell.send(request(&stream));
                 play(&mut stream, &reply);
+                if let Reply::Flood(text) = reply {
+                    while stream.write_all(text_frame(text).as_bytes()).is_ok() {}
+                    let _ = tell.send(Value::Null);
+                }
                 if matches!(reply, Reply::Hang(_)) {
                     let _ = stream.read_to_end(&mut Vec::new());
                     let _ = tell.send(Value::Null);
@@ -74,35 +80,37 @@ fn request(stream: &TcpStream) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
+fn frame(delta: &Value, finish: &Value) -> String {
+    let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+    let chunk = json!({"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
+    format!("data: {chunk}\n\n")
+}
+
+fn text_frame(text: &str) -> String {
+    frame(&json!({"content": text}), &Value::Null)
+}
+
 fn play(stream: &mut TcpStream, reply: &Reply) {
     let head = |status: u16, kind: &str| {
         format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n")
-    };
-    let frame = |delta: Value, finish: Value| {
-        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-        format!(
-            "data: {}\n\n",
-            json!({"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
-        )
     };
     let usage = json!({"id": "1", "choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}});
     let end = format!("data: {usage}\n\ndata: [DONE]\n\n");
     let bytes = match reply {
         Reply::Text(pieces) => {
-            let text: String =
-                pieces.iter().map(|piece| frame(json!({"content": piece}), Value::Null)).collect();
-            head(200, "text/event-stream") + &text + &frame(json!({}), json!("stop")) + &end
+            let text: String = pieces.iter().map(|piece| text_frame(piece)).collect();
+            head(200, "text/event-stream") + &text + &frame(&json!({}), &json!("stop")) + &end
         }
         Reply::Call { tool, arguments } => {
             let function = json!({"name": tool, "arguments": arguments});
             let call = json!({"tool_calls": [{"index": 0, "id": "call_x", "type": "function", "function": function}]});
             head(200, "text/event-stream")
-                + &frame(call, Value::Null)
-                + &frame(json!({}), json!("tool_calls"))
+                + &frame(&call, &Value::Null)
+                + &frame(&json!({}), &json!("tool_calls"))
                 + &end
         }
         Reply::Status { status, body } => head(*status, "application/json") + body,
-        Reply::Hang(text) => head(200, "text/event-stream") + &frame(json!({"content": text}), Value::Null),
+        Reply::Hang(text) | Reply::Flood(text) => head(200, "text/event-stream") + &text_frame(text),
     };
     stream.write_all(bytes.as_bytes()).unwrap();
     stream.flush().unwrap();

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -30,6 +30,71 @@ fn piped(dir: &Path, args: &[&str], input: &str) -> Ran {
         command.current_dir(dir).env("NO_COLOR", "1").args(args).write_stdin(input).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Ends with its test, also when that fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `baton run --json Hello`, still running.
+fn started(dir: &Path) -> Running {
+    let child = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .args(["run", "--json", "Hello"])
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    Running(child)
+}
+
+fn send(signal: &str, Running(child): &Running) {
+    let kill = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+}
+
+/// Asks until there is an answer.
+fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < Duration::from_mins(1), "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn exit_code(Running(child): &mut Running) -> Option<i32> {
+    eventually("the command ends", || child.try_wait().unwrap()).code()
+}
+
+/// Describes an MCP server `s` that is this script and writes its process id into the file `pid`.
+fn with_server(dir: &Path, script: &str) {
+    let script = format!("echo $$ > '{0}/pid.new'; mv '{0}/pid.new' '{0}/pid'; {script}", dir.display());
+    let servers = serde_json::json!({"mcpServers": {"s": {"command": "sh", "args": ["-c", script]}}});
+    std::fs::write(dir.join(".mcp.json"), servers.to_string()).unwrap();
+}
+
+fn server_pid(dir: &Path) -> String {
+    let text = eventually("the server starts", || std::fs::read_to_string(dir.join("pid")).ok());
+    text.trim().to_owned()
+}
+
+/// A process that is only waiting to be reaped has ended.
+fn assert_ends(pid: &str) {
+    eventually("the server ends", || {
+        let ps = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
+        let state = String::from_utf8(ps.stdout).unwrap();
+        (state.trim().is_empty() || state.starts_with('Z')).then_some(())
+    });
 }
 
 #[test]
@@ -131,8 +196,14 @@ fn an_answer_can_be_json_of_a_schema() {
     provider.finish();
     std::fs::write(dir.path().join("schema.json"), "{").unwrap();
     let ran = piped(dir.path(), &["run", "--output-schema", "schema.json", "How many?"], "");
-    assert_eq!(ran.code, 1);
+    assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("schema.json is not JSON"), "{}", ran.stderr);
+    for invalid in [r#"{"type": 5}"#, "42", "[]"] {
+        std::fs::write(dir.path().join("schema.json"), invalid).unwrap();
+        let ran = piped(dir.path(), &["run", "--output-schema", "schema.json", "How many?"], "");
+        assert_eq!(ran.code, 2, "{invalid}: {}", ran.stderr);
+        assert!(ran.stderr.contains("not a valid JSON Schema"), "{invalid}: {}", ran.stderr);
+    }
 }
 
 /// Ctrl-C in the middle of a stream: the connection is closed, the run ends as cancelled, the exit code says so.
@@ -140,19 +211,11 @@ fn an_answer_can_be_json_of_a_schema() {
 fn ctrl_c_cancels_and_exits_with_130() {
     let provider = Provider::start(vec![Reply::Hang("I was about to")]);
     let dir = project(&provider.base_url, "");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_baton"))
-        .args(["run", "--json", "Hello"])
-        .current_dir(dir.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut child = started(dir.path());
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     lines.find(|line| line.contains("I was about to")).expect("the first text");
     provider.heard.recv_timeout(Duration::from_secs(30)).unwrap();
-    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(interrupted.success());
+    send("INT", &child);
     assert_eq!(
         provider.heard.recv_timeout(Duration::from_secs(30)).unwrap(),
         Value::Null,
@@ -169,7 +232,143 @@ fn ctrl_c_cancels_and_exits_with_130() {
         usage["value"]["usage"]["output_tokens"].as_u64().unwrap() > 0,
         "what was used is counted: {usage}"
     );
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(exit_code(&mut child), Some(130));
+    provider.finish();
+}
+
+#[test]
+fn a_signal_ends_servers_that_are_still_starting() {
+    // Under `nohup` the last one would be ignored, as it should be.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0").trim();
+    let is_nohup = u64::from_str_radix(ignored, 16).unwrap() & 1 == 1;
+    let signals = [("INT", 130), ("TERM", 143), ("HUP", 129)];
+    for (signal, code) in signals.into_iter().filter(|(signal, _)| *signal != "HUP" || !is_nohup) {
+        let dir = project("http://127.0.0.1:1", "mcp_servers: [s]");
+        with_server(dir.path(), "trap '' TERM HUP INT; sleep 1000");
+        let mut child = started(dir.path());
+        let pid = server_pid(dir.path());
+        send(signal, &child);
+        assert_eq!(exit_code(&mut child), Some(code), "{signal}");
+        assert_ends(&pid);
+    }
+}
+
+#[test]
+fn a_second_signal_kills_servers_that_do_not_want_to_end() {
+    let provider = Provider::start(vec![Reply::Hang("I was about to")]);
+    let dir = project(&provider.base_url, "mcp_servers: [s]");
+    let hello = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}"#;
+    let tools = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
+    let script = format!(
+        "trap '' TERM; read a; echo '{hello}'; read a; read a; echo '{tools}'; while :; do sleep 1; done"
+    );
+    with_server(dir.path(), &script);
+    let mut child = started(dir.path());
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let before: Vec<String> = lines.by_ref().take_while(|line| !line.contains("I was about to")).collect();
+    assert!(!before.iter().any(|line| line.contains("not available")), "{before:?}");
+    let pid = server_pid(dir.path());
+    send("INT", &child);
+    lines.find(|line| line.contains("RUN_FINISHED")).expect("the end");
+    send("TERM", &child);
+    assert!(matches!(exit_code(&mut child), Some(130 | 143)));
+    assert_ends(&pid);
+    provider.finish();
+}
+
+#[test]
+fn signals_are_heard_while_nobody_reads_the_output() {
+    let provider = Provider::start(vec![Reply::Flood("and so on ")]);
+    let dir = project(&provider.base_url, "");
+    let mut child = started(dir.path());
+    provider.heard.recv_timeout(Duration::from_secs(30)).unwrap();
+    // Enough for the pipe to be full.
+    std::thread::sleep(Duration::from_secs(1));
+    send("INT", &child);
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(child.0.try_wait().unwrap(), None, "what is written is not thrown away by one signal");
+    send("INT", &child);
+    assert_eq!(exit_code(&mut child), Some(130));
+    provider.finish();
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run() {
+    let provider = Provider::start(vec![Reply::Flood("and so on ")]);
+    let dir = project(&provider.base_url, "");
+    let mut child = started(dir.path());
+    let mut first = String::new();
+    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.contains("RUN_STARTED"), "{first}");
+    assert_eq!(exit_code(&mut child), Some(141));
+    assert_eq!(provider.finish().last(), Some(&Value::Null), "the connection is closed");
+}
+
+#[test]
+fn mistakes_of_the_caller_exit_with_2() {
+    let dir = project("http://127.0.0.1:1", "");
+    let code = |args: &[&str], input: &[u8]| {
+        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_baton"));
+        let output = command.current_dir(dir.path()).args(args).write_stdin(input).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let cases: [(&[&str], &[u8], &str); 4] = [
+        (&["run", "-a", "nobody", "Hello"], b"", "no agent is called `nobody`"),
+        (&["run", "--output-schema", "none.json", "Hello"], b"", "cannot read none.json"),
+        (&["run"], b"\xff\xfe\x00", "not text"),
+        (&["run"], &vec![b'x'; 1024 * 1024 + 1], "longer than 1048576 bytes"),
+    ];
+    for (args, input, message) in cases {
+        let (code, stderr) = code(args, input);
+        assert_eq!(code, 2, "{args:?}: {stderr}");
+        assert!(stderr.contains(message), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn broken_configuration_exits_with_3() {
+    let dir = project("http://127.0.0.1:1", "");
+    let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_baton"));
+    // An empty key does not hide the file.
+    let command = command.env("LOCAL_API_KEY", "").env("LOCAL_API_KEY_FILE", "no-such-key");
+    let output = command.current_dir(dir.path()).args(["run", "Hello"]).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("cannot read LOCAL_API_KEY from no-such-key"), "{stderr}");
+    std::fs::write(dir.path().join(".mcp.json"), "{").unwrap();
+    let ran = piped(dir.path(), &["run", "Hello"], "");
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains(".mcp.json"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_answer_cannot_control_the_terminal() {
+    let provider = Provider::start(vec![Reply::Text(&["a\u{7}b\r\u{9b}c\u{7f}", "\td 🎉é\u{1b}\ne"])]);
+    let dir = project(&provider.base_url, "");
+    let ran = piped(dir.path(), &["run", "--color", "always", "Hello"], "");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "abc\td 🎉é\ne\n"), "{}", ran.stderr);
+    provider.finish();
+}
+
+#[test]
+fn an_open_silent_stdin_is_explained() {
+    let provider = Provider::start(vec![Reply::Text(&["Hi."])]);
+    let dir = project(&provider.base_url, "");
+    let child = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .args(["run", "Hello"])
+        .current_dir(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut child = Running(child);
+    let mut line = String::new();
+    BufReader::new(child.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "reading more from stdin; close it or use </dev/null\n");
+    drop(child.0.stdin.take());
+    assert_eq!(exit_code(&mut child), Some(0));
     provider.finish();
 }
 
