@@ -1,40 +1,33 @@
 //! `baton run`: one message, its answer on stdout.
 
-use std::io::{ErrorKind, IsTerminal as _, Read as _, Write as _};
+mod prompt;
+mod screen;
+mod signals;
+
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use baton_agui::{Detail, Projection};
-use baton_core::agent::Agent;
-use baton_core::event::{Event, EventKind};
-use baton_core::message::{Part, Visibility};
+use baton_core::message::Part;
 use baton_core::{AgentName, HumanDuration, ModelErrorKind, TenantId, ThreadId, Usd, UserId};
 use baton_engine::engine::Agents;
 use baton_engine::{Approve, Caller, Failure, Finished, Overrides, Run, RunRequest, Status};
 use baton_mcp::Servers;
 use clap::ValueEnum;
 use serde_json::Value;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 
 use super::agents::find;
 use crate::cli::Common;
 use crate::exit::Exit;
-use crate::progress::Progress;
 use crate::project::Project;
 use crate::wiring::Wired;
 use crate::{report, wiring};
+use screen::{Screen, printable};
+use signals::{Asked, Signals};
 
-/// What is piped in is a question or a document, not a data set.
-const MAX_STDIN_BYTES: u64 = 1024 * 1024;
-/// A pipe that is silent for this long may have been left open by mistake.
-const SILENCE: Duration = Duration::from_secs(2);
-/// How many events may wait to be written.
-const WRITER_QUEUE: usize = 64;
 /// How long tasks may take to be dropped at the end, and how long a writer that hangs is waited for.
 const LEAVE: Duration = Duration::from_secs(1);
 
@@ -103,7 +96,8 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     let agent = agents.get(&name).cloned().ok_or_else(|| no_agent(args, &name))?;
     // Before the input, which may take its time.
     let overrides = overrides(args)?;
-    let Some(prompt) = prompt(args).map_err(|error| Exit::Usage.because(error))? else {
+    let Some(prompt) = prompt::read(args.prompt.as_deref()).map_err(|error| Exit::Usage.because(error))?
+    else {
         report::tell("error: nothing to ask: give a prompt, or pipe one in");
         return Ok(Exit::Usage);
     };
@@ -139,44 +133,6 @@ fn local() -> Caller {
         user: UserId::parse("local").expect("a valid id"),
         thread_id: ThreadId::random(),
     }
-}
-
-/// The argument, and what is piped in below it.
-fn prompt(args: &Args) -> anyhow::Result<Option<String>> {
-    let piped = match &args.prompt {
-        _ if std::io::stdin().is_terminal() => String::new(),
-        Some(_) => explained(piped)?,
-        None => piped()?,
-    };
-    let parts = [args.prompt.as_deref().unwrap_or_default(), piped.trim_end()];
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
-    Ok(if parts.is_empty() { None } else { Some(parts.join("\n\n")) })
-}
-
-fn piped() -> anyhow::Result<String> {
-    let mut bytes = Vec::new();
-    let mut input = std::io::stdin().lock().take(MAX_STDIN_BYTES + 1);
-    input.read_to_end(&mut bytes).context("cannot read the piped input")?;
-    anyhow::ensure!(
-        bytes.len() as u64 <= MAX_STDIN_BYTES,
-        "the piped input is longer than {MAX_STDIN_BYTES} bytes"
-    );
-    String::from_utf8(bytes).context("the piped input is not text")
-}
-
-/// Says what is waited for when a read takes long: whoever gave a prompt may not know that more is read.
-fn explained<T>(read: impl FnOnce() -> T) -> T {
-    let (reading, ended) = std::sync::mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            if ended.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
-                report::tell("reading more from stdin; close it or use </dev/null");
-            }
-        });
-        let result = read();
-        drop(reading);
-        result
-    })
 }
 
 fn overrides(args: &Args) -> anyhow::Result<Overrides> {
@@ -237,179 +193,6 @@ async fn attend(
         exit = signals.second() => Ok(exit),
         end = closed => end?.exit(signals.first),
     }
-}
-
-/// The signals that ask a command to end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    /// Absent under `nohup`.
-    hang_up: Option<Signal>,
-    /// As an exit code.
-    first: Option<Exit>,
-}
-
-enum Asked {
-    ToEnd,
-    ToQuit(Exit),
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        let hang_up = if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) };
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up,
-            first: None,
-        })
-    }
-
-    async fn next(&mut self) -> Asked {
-        let hung_up = async {
-            match &mut self.hang_up {
-                Some(signal) => signal.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        let exit = tokio::select! {
-            _ = self.interrupt.recv() => Exit::Interrupted,
-            _ = self.terminate.recv() => Exit::Terminated,
-            _ = hung_up => Exit::HungUp,
-        };
-        match self.first.replace(exit) {
-            None => Asked::ToEnd,
-            Some(_) => Asked::ToQuit(exit),
-        }
-    }
-
-    async fn second(&mut self) -> Exit {
-        loop {
-            if let Asked::ToQuit(exit) = self.next().await {
-                return exit;
-            }
-        }
-    }
-}
-
-/// Whoever starts a command under `nohup` wants it to outlive the terminal. Known only where there is a `/proc`.
-fn ignores_hang_up() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
-}
-
-/// Everything that is written during a run, by a thread of its own: a reader that does not read must not keep signals from
-/// being heard.
-struct Screen {
-    queue: mpsc::Sender<Event>,
-    writer: JoinHandle<(Progress, std::io::Result<()>)>,
-}
-
-impl Screen {
-    fn open(agent: &Agent, json: bool) -> Self {
-        let (queue, mut events) = mpsc::channel(WRITER_QUEUE);
-        let mut output = Output::new(json);
-        let mut progress = Progress::new(agent, !json);
-        let writer = tokio::task::spawn_blocking(move || {
-            while let Some(event) = events.blocking_recv() {
-                progress.show(&event);
-                if let Err(error) = output.show(&event) {
-                    return (progress, Err(error));
-                }
-            }
-            (progress, Ok(()))
-        });
-        Self { queue, writer }
-    }
-
-    /// Hands one event to the writer. False when there are no more, or nobody to write them for.
-    async fn pass_on(&self, events: &mut mpsc::Receiver<Event>) -> bool {
-        let pass_on = async {
-            // A place comes first, so that no event is lost when this is dropped while it waits.
-            let place = self.queue.reserve().await.ok()?;
-            place.send(events.recv().await?);
-            Some(())
-        };
-        tokio::select! {
-            passed = pass_on => passed.is_some(),
-            () = self.queue.closed() => false,
-        }
-    }
-
-    /// Waits for the run and for the last word to be written.
-    async fn close(self, run: Run) -> anyhow::Result<End> {
-        if self.queue.is_closed() {
-            // An answer that nobody reads is not worth its price.
-            run.cancel();
-        }
-        drop(self.queue);
-        let finished = run.finish().await;
-        let (mut progress, written) = self.writer.await?;
-        let end = tokio::task::spawn_blocking(move || {
-            progress.end(&finished);
-            explain(&finished);
-            End { finished, written }
-        });
-        Ok(end.await?)
-    }
-}
-
-/// Where the answer goes.
-enum Output {
-    Json(Projection),
-    /// On a terminal the text appears as it is written. In a pipe each message comes when it is whole, so that a turn that
-    /// starts again leaves nothing half behind.
-    Text {
-        live: bool,
-        written: bool,
-    },
-}
-
-impl Output {
-    fn new(json: bool) -> Self {
-        if json {
-            Self::Json(Projection::new(Detail::Trace))
-        } else {
-            Self::Text { live: std::io::stdout().is_terminal(), written: false }
-        }
-    }
-
-    fn show(&mut self, event: &Event) -> std::io::Result<()> {
-        match self {
-            Self::Json(projection) => {
-                let lines = projection
-                    .project(event)
-                    .iter()
-                    .map(serde_json::to_string)
-                    .collect::<Result<Vec<_>, _>>()?;
-                lines.iter().try_for_each(|line| super::write(&format!("{line}\n")))?;
-            }
-            Self::Text { .. } if event.visibility == Visibility::Internal => {}
-            Self::Text { live, written } => match &event.kind {
-                EventKind::TextStarted { .. } if *written && *live => super::write("\n")?,
-                EventKind::TextDelta { delta, .. } if *live => {
-                    super::write(&printable(delta))?;
-                    *written = true;
-                }
-                EventKind::TextFinished { text, .. } if !*live => super::write(&(printable(text) + "\n"))?,
-                EventKind::TextFinished { .. } => super::write("\n")?,
-                EventKind::TurnRestarted { .. } => {
-                    if *live {
-                        super::write("\n")?;
-                    }
-                    report::tell("(the answer was cut; it starts again)");
-                }
-                _ => {}
-            },
-        }
-        Ok(())
-    }
-}
-
-/// Text without what a terminal would obey. Models repeat what they read, and not everything they read means well.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
 fn explain(finished: &Finished) {

@@ -1,0 +1,131 @@
+//! What people and programs see of a run.
+
+use std::io::IsTerminal as _;
+
+use baton_agui::{Detail, Projection};
+use baton_core::agent::Agent;
+use baton_core::event::{Event, EventKind};
+use baton_core::message::Visibility;
+use baton_engine::Run;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::{End, explain};
+use crate::progress::Progress;
+use crate::{commands, report};
+
+/// How many events may wait to be written.
+const WRITER_QUEUE: usize = 64;
+
+/// Everything that is written during a run, by a thread of its own: a reader that does not read must not keep signals from
+/// being heard.
+pub(super) struct Screen {
+    queue: mpsc::Sender<Event>,
+    writer: JoinHandle<(Progress, std::io::Result<()>)>,
+}
+
+impl Screen {
+    pub(super) fn open(agent: &Agent, json: bool) -> Self {
+        let (queue, mut events) = mpsc::channel(WRITER_QUEUE);
+        let mut output = Output::new(json);
+        let mut progress = Progress::new(agent, !json);
+        let writer = tokio::task::spawn_blocking(move || {
+            while let Some(event) = events.blocking_recv() {
+                progress.show(&event);
+                if let Err(error) = output.show(&event) {
+                    return (progress, Err(error));
+                }
+            }
+            (progress, Ok(()))
+        });
+        Self { queue, writer }
+    }
+
+    /// Hands one event to the writer. False when there are no more, or nobody to write them for.
+    pub(super) async fn pass_on(&self, events: &mut mpsc::Receiver<Event>) -> bool {
+        let pass_on = async {
+            // A place comes first, so that no event is lost when this is dropped while it waits.
+            let place = self.queue.reserve().await.ok()?;
+            place.send(events.recv().await?);
+            Some(())
+        };
+        tokio::select! {
+            passed = pass_on => passed.is_some(),
+            () = self.queue.closed() => false,
+        }
+    }
+
+    /// Waits for the run and for the last word to be written.
+    pub(super) async fn close(self, run: Run) -> anyhow::Result<End> {
+        if self.queue.is_closed() {
+            // An answer that nobody reads is not worth its price.
+            run.cancel();
+        }
+        drop(self.queue);
+        let finished = run.finish().await;
+        let (mut progress, written) = self.writer.await?;
+        let end = tokio::task::spawn_blocking(move || {
+            progress.end(&finished);
+            explain(&finished);
+            End { finished, written }
+        });
+        Ok(end.await?)
+    }
+}
+
+/// Where the answer goes.
+enum Output {
+    Json(Projection),
+    /// On a terminal the text appears as it is written. In a pipe each message comes when it is whole, so that a turn that
+    /// starts again leaves nothing half behind.
+    Text {
+        live: bool,
+        written: bool,
+    },
+}
+
+impl Output {
+    fn new(json: bool) -> Self {
+        if json {
+            Self::Json(Projection::new(Detail::Trace))
+        } else {
+            Self::Text { live: std::io::stdout().is_terminal(), written: false }
+        }
+    }
+
+    fn show(&mut self, event: &Event) -> std::io::Result<()> {
+        match self {
+            Self::Json(projection) => {
+                let lines = projection
+                    .project(event)
+                    .iter()
+                    .map(serde_json::to_string)
+                    .collect::<Result<Vec<_>, _>>()?;
+                lines.iter().try_for_each(|line| commands::write(&format!("{line}\n")))?;
+            }
+            Self::Text { .. } if event.visibility == Visibility::Internal => {}
+            Self::Text { live, written } => match &event.kind {
+                EventKind::TextStarted { .. } if *written && *live => commands::write("\n")?,
+                EventKind::TextDelta { delta, .. } if *live => {
+                    commands::write(&printable(delta))?;
+                    *written = true;
+                }
+                EventKind::TextFinished { text, .. } if !*live => commands::write(&(printable(text) + "\n"))?,
+                EventKind::TextFinished { .. } => commands::write("\n")?,
+                EventKind::TurnRestarted { .. } => {
+                    if *live {
+                        commands::write("\n")?;
+                    }
+                    report::tell("(the answer was cut; it starts again)");
+                }
+                _ => {}
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Text without what a terminal would obey. Models repeat what they read, and not everything they read means well.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}

@@ -1,0 +1,65 @@
+//! What asks a command to end.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::Exit;
+
+/// The signals that ask a command to end.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// Absent under `nohup`.
+    hang_up: Option<Signal>,
+    /// As an exit code.
+    pub(super) first: Option<Exit>,
+}
+
+pub(super) enum Asked {
+    ToEnd,
+    ToQuit(Exit),
+}
+
+impl Signals {
+    pub(super) fn listen() -> std::io::Result<Self> {
+        let hang_up = if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) };
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up,
+            first: None,
+        })
+    }
+
+    pub(super) async fn next(&mut self) -> Asked {
+        let hung_up = async {
+            match &mut self.hang_up {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let exit = tokio::select! {
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
+            _ = hung_up => Exit::HungUp,
+        };
+        match self.first.replace(exit) {
+            None => Asked::ToEnd,
+            Some(_) => Asked::ToQuit(exit),
+        }
+    }
+
+    pub(super) async fn second(&mut self) -> Exit {
+        loop {
+            if let Asked::ToQuit(exit) = self.next().await {
+                return exit;
+            }
+        }
+    }
+}
+
+/// Whoever starts a command under `nohup` wants it to outlive the terminal. Known only where there is a `/proc`.
+fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
