@@ -16,16 +16,19 @@ struct Passage<'a> {
     heading: BTreeSet<String>,
 }
 
+impl Passage<'_> {
+    fn mentions(&self, word: &str) -> bool {
+        self.said.contains(word) || self.heading.contains(word)
+    }
+}
+
 /// The best passages of `texts`, best first, or `None` when nothing shares a telling word with the question.
 pub(super) fn answer(question: &str, texts: &[&str]) -> Option<String> {
     let wanted = telling(question);
     let passages: Vec<Passage<'_>> = texts.iter().flat_map(|text| passages(text)).collect();
     // A word that stands everywhere says little about any one passage.
     let weight = |word: &String| {
-        let count = passages
-            .iter()
-            .filter(|passage| passage.said.contains(word) || passage.heading.contains(word))
-            .count();
+        let count = passages.iter().filter(|passage| passage.mentions(word)).count();
         1_000 / count.max(1)
     };
     let weights: Vec<(&String, usize)> = wanted.iter().map(|word| (word, weight(word))).collect();
@@ -39,8 +42,11 @@ pub(super) fn answer(question: &str, texts: &[&str]) -> Option<String> {
         .map(|passage| (2 * shared(&passage.said) + shared(&passage.heading), passage))
         .collect();
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-    let best = scored.first()?.0;
-    scored.retain(|(score, _)| score * 3 >= best * 2);
+    let (best, first) = *scored.first()?;
+    let words = |passage: &Passage<'_>| wanted.iter().filter(|word| passage.mentions(word)).count();
+    // One word in common is a coincidence when the best passage has several.
+    let enough = words(first);
+    scored.retain(|(score, passage)| score * 3 >= best * 2 && words(passage) * 2 > enough);
     scored.truncate(MOST_PASSAGES);
     let chosen: Vec<&Passage<'_>> = scored.into_iter().map(|(_, passage)| passage).collect();
     Some(render(&chosen))
