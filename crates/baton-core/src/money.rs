@@ -144,6 +144,8 @@ mod tests {
     const EXACT_NANOS: i64 = EXACT_BELOW as i64 * NANOS;
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn what_is_written_is_read_again(nanos in -EXACT_NANOS..EXACT_NANOS, small in -1_000_000_000_i64..1_000_000_000) {
             for nanos in [nanos, small] {
@@ -156,7 +158,8 @@ mod tests {
         fn any_amount_can_be_read_again(nanos: i64) {
             let json = serde_json::to_string(&Usd::from_nanos(nanos)).unwrap();
             let read = serde_json::from_str::<Usd>(&json).unwrap().nanos();
-            prop_assert!(read.abs_diff(nanos) <= 2_000, "{} {}", json, read);
+            // Near the largest amount, neighbouring floats are 1,908 billionths apart, and three roundings happen on the way.
+            prop_assert!(read.abs_diff(nanos) <= 4_000, "{} {}", json, read);
         }
     }
 }
