@@ -1,6 +1,8 @@
 # `make run` starts Baton with nothing configured; `make test` checks everything. `make help` lists the rest.
 
 CARGO ?= cargo
+# Where cargo puts what it builds; some people share one folder between checkouts.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 ONLY ?=
 
 .DEFAULT_GOAL := help
@@ -14,16 +16,16 @@ run: ## Build Baton and show what it can do, with nothing configured
 	@scripts/setup.sh run
 	@$(CARGO) build --locked -p baton
 	@echo
-	@target/debug/baton graph
+	@$(TARGET)/debug/baton graph
 	@echo
 	@echo '$$ baton run -a knowledge "How do I configure rate limiting?"'
-	@target/debug/baton run -a knowledge "How do I configure rate limiting?" </dev/null
+	@$(TARGET)/debug/baton run -a knowledge "How do I configure rate limiting?" </dev/null
 	@echo
 	@echo "These are the bundled agents in agents/, without a language model. Try next:"
-	@echo '  target/debug/baton run -a knowledge "Which exit codes are there?"'
-	@echo "  target/debug/baton validate agents examples"
-	@echo "  (cd examples/router && ../../target/debug/baton graph reception)"
-	@echo "  target/debug/baton init /tmp/my-agents"
+	@echo '  $(TARGET)/debug/baton run -a knowledge "Which exit codes are there?"'
+	@echo "  $(TARGET)/debug/baton validate agents examples"
+	@echo "  $(TARGET)/debug/baton graph reception --config examples/router/baton.toml"
+	@echo "  $(TARGET)/debug/baton init /tmp/my-agents"
 	@echo "docs/running.md says how to use a real model."
 
 .PHONY: test
