@@ -35,6 +35,7 @@ mod answer;
 mod calls;
 mod fault;
 mod frames;
+mod function;
 mod history;
 mod lines;
 mod parts;

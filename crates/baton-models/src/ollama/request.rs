@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::fault::Fault;
+use crate::function::FunctionTool;
 use crate::history::{Answer, Entry, arguments, entries};
 use crate::parts::{Picture, Piece, pieces};
 use crate::schema::with_instruction;
@@ -20,7 +21,7 @@ struct Body<'a> {
     messages: Vec<Message<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<FunctionTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,19 +78,6 @@ struct CalledFunction<'a> {
     arguments: Value,
 }
 
-#[derive(Serialize)]
-struct Tool<'a> {
-    r#type: &'static str,
-    function: Function<'a>,
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
-}
-
 pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, Fault> {
     let sampling = request.sampling;
     let tools = tools(request, names);
@@ -113,18 +101,13 @@ pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<
 }
 
 /// There is no tool choice on this wire; what can be kept of one is which tools there are.
-fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Tool<'a>> {
+fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<FunctionTool<'a>> {
     let is_offered = |tool: &&&ToolSpec| match request.tool_choice {
         ToolChoice::None => false,
         ToolChoice::Named(name) => tool.name == name,
         ToolChoice::Auto | ToolChoice::Required => true,
     };
-    let tool = |tool: &&'a ToolSpec| {
-        let name = names.wire(&tool.name);
-        let function = Function { name, description: &tool.description, parameters: &tool.parameters };
-        Tool { r#type: "function", function }
-    };
-    request.tools.iter().filter(is_offered).map(tool).collect()
+    request.tools.iter().filter(is_offered).map(|tool| FunctionTool::of(tool, names)).collect()
 }
 
 /// Most models can only think or not; one family has levels.

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use baton_core::agent::Effort;
 use baton_core::chat::Reasoning;
 use baton_core::model::ToolChoice;
-use baton_core::{ModelRequest, Part, Reply, ToolSpec};
+use baton_core::{ModelRequest, Part, Reply};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::Dialect;
 use crate::fault::Fault;
+use crate::function::FunctionTool;
 use crate::history::{Answer, Entry, IdRule, argument_text, entries};
 use crate::parts::{Picture, Piece, as_text, pieces};
 use crate::schema::{is_enforceable, with_instruction};
@@ -24,7 +25,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<FunctionTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,19 +103,6 @@ struct CalledFunction<'a> {
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
-    r#type: &'static str,
-    function: Function<'a>,
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
-}
-
-#[derive(Serialize)]
 struct ResponseFormat<'a> {
     r#type: &'static str,
     json_schema: JsonSchema<'a>,
@@ -145,7 +133,7 @@ pub(super) fn body(
         messages: messages(request, names, dialect),
         stream: true,
         stream_options: (dialect != Dialect::Mistral).then(|| json!({"include_usage": true})),
-        tools: request.tools.iter().map(|tool| describe(tool, names)).collect(),
+        tools: request.tools.iter().map(|tool| FunctionTool::of(tool, names)).collect(),
         tool_choice: tool_choice(request, names),
         temperature: sampling.temperature.filter(|_| samples),
         top_p: sampling.top_p.filter(|_| samples),
@@ -184,15 +172,6 @@ fn effort(effort: Effort, is_openai: bool) -> &'static str {
         Effort::Xhigh | Effort::Max if is_openai => "xhigh",
         Effort::High | Effort::Xhigh | Effort::Max => "high",
     }
-}
-
-fn describe<'a>(tool: &'a ToolSpec, names: &'a ToolNames) -> Tool<'a> {
-    let function = Function {
-        name: names.wire(&tool.name),
-        description: &tool.description,
-        parameters: &tool.parameters,
-    };
-    Tool { r#type: "function", function }
 }
 
 /// A choice without tools is refused.
