@@ -4,6 +4,7 @@ CARGO ?= cargo
 # Where cargo puts what it builds; some people share one folder between checkouts.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 ONLY ?=
+SOAK ?= 10
 
 .DEFAULT_GOAL := help
 
@@ -34,7 +35,7 @@ test: ## Install what the tests need, then run every check and test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --doc --locked
-	$(CARGO) nextest run --workspace --locked
+	scripts/with-postgres.sh $(CARGO) nextest run --workspace --locked
 
 .PHONY: lint
 lint: ## Formatting, clippy and, when it is installed, cargo-deny
@@ -48,6 +49,11 @@ lint: ## Formatting, clippy and, when it is installed, cargo-deny
 bench: ## Measure speed as ratios within one run (ONLY=agents for a part)
 	@scripts/setup.sh run
 	$(CARGO) run --locked --release -q -p baton-bench -- $(ONLY)
+
+.PHONY: soak
+soak: ## Kill runs at random moments for some minutes, each time others (SOAK=10 for more)
+	@scripts/setup.sh test
+	BATON_SOAK=$(SOAK) scripts/with-postgres.sh $(CARGO) nextest run --locked -p baton -E 'test(crash::)' --no-fail-fast
 
 .PHONY: clean
 clean: ## Remove everything that was built

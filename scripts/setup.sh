@@ -17,17 +17,29 @@ missing=()
 command -v cc >/dev/null || missing+=(build-essential)
 command -v git >/dev/null || missing+=(git)
 
-if ((${#missing[@]})); then
-    if [[ $(id -u) -ne 0 ]] || ! command -v apt-get >/dev/null; then
-        say "these packages are missing; install them as root: apt-get install ${missing[*]}"
+can_install() { [[ $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; }
+install() {
+    can_install || {
+        say "these packages are missing; install them as root: apt-get install $*"
         exit 1
-    fi
-    say "installing ${missing[*]}"
+    }
+    say "installing $*"
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-fi
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+((${#missing[@]} == 0)) || install "${missing[@]}"
 
 [[ $purpose == test ]] || exit 0
+
+# The tests start servers of their own, so the package is kept from starting one for the whole machine.
+if ! scripts/postgres.sh bin >/dev/null 2>&1; then
+    can_install || install postgresql
+    [[ -f /etc/postgresql-common/createcluster.conf ]] || install postgresql-common
+    sed -i -E "s/^#?create_main_cluster.*/create_main_cluster = false/" /etc/postgresql-common/createcluster.conf
+    install postgresql
+    scripts/postgres.sh bin >/dev/null
+fi
 
 for component in rustfmt clippy; do
     cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 || {

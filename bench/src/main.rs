@@ -6,6 +6,7 @@
 mod agents;
 mod cpu;
 mod provider;
+mod store;
 mod turns;
 
 use std::process::ExitCode;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 /// One measurement: its name and what runs it.
 type Bench = (&'static str, fn(&mut Goals));
 
-const BENCHES: &[Bench] = &[("agents", agents::run), ("turns", turns::run)];
+const BENCHES: &[Bench] = &[("agents", agents::run), ("turns", turns::run), ("store", store::run)];
 
 /// What was promised, and whether it held.
 #[derive(Debug, Default)]
@@ -27,6 +28,15 @@ impl Goals {
         let met = value < limit;
         self.missed += usize::from(!met);
         println!("  goal: {what} {value:.3} < {limit}  {}", if met { "met" } else { "MISSED" });
+    }
+}
+
+impl Goals {
+    /// `value` must reach `limit`.
+    fn at_least(&mut self, what: &str, value: f64, limit: f64) {
+        let met = value >= limit;
+        self.missed += usize::from(!met);
+        println!("  goal: {what} {value:.3} ≥ {limit}  {}", if met { "met" } else { "MISSED" });
     }
 }
 

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use baton::core::agent::{Agent, ModelName};
+use baton::core::agent::ModelName;
 use baton::core::event::EventKind;
-use baton::core::{Part, TenantId, ThreadId, UserId};
-use baton::engine::{Caller, Engine, Models, Overrides, Patience, RunRequest};
+use baton::core::store::{OnBusy, Retention};
+use baton::core::{AgentName, Part, TenantId, ThreadId, UserId};
+use baton::engine::{Caller, Engine, LeaseTimes, Models, Overrides, Parts, Patience, RunRequest, Stays};
 use baton_agents::{Draft, Known, Source};
 use baton_models::{Endpoint, Wire};
 use futures_util::StreamExt as _;
@@ -46,18 +48,28 @@ impl Cost {
 pub fn run(goals: &mut Goals) {
     let provider = Provider::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let (bare, reader, session) = runtime.block_on(async {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = format!("sqlite://{}", folder.path().join("bench.db").display());
+    let (bare, reader, session, durable) = runtime.block_on(async {
         let client = baton_models::client().expect("a client");
-        let (engine, agent) = engine(&provider.base_url, client.clone());
-        let (mut bare, mut reader, mut session) = (Cost::WORST, Cost::WORST, Cost::WORST);
+        let in_memory = engine(&provider.base_url, client.clone(), "sqlite::memory:").await;
+        let on_disk = engine(&provider.base_url, client.clone(), &file).await;
+        let (mut bare, mut reader) = (Cost::WORST, Cost::WORST);
+        let (mut session, mut durable) = (Cost::WORST, Cost::WORST);
         for _ in 0..ROUNDS {
             bare = bare.best(measure(|| bare_turn(&client, &provider, Reading::Bytes)).await);
             reader = reader.best(measure(|| bare_turn(&client, &provider, Reading::Text)).await);
-            session = session.best(measure(|| session_turn(&engine, &agent)).await);
+            session = session.best(measure(|| session_turn(&in_memory)).await);
+            durable = durable.best(measure(|| session_turn(&on_disk)).await);
         }
-        (bare, reader, session)
+        (bare, reader, session, durable)
     });
-    let costs = [("bare client, bytes", bare), ("bare client, text", reader), ("through a session", session)];
+    let costs = [
+        ("bare client, bytes", bare),
+        ("bare client, text", reader),
+        ("a run, in memory", session),
+        ("a run, on disk", durable),
+    ];
     for (name, cost) in costs {
         println!(
             "  {TOKENS} tokens, {name:<18}: {:>7.1?} wall, {:>7.1?} cpu, first token {:>7.1?}",
@@ -67,7 +79,11 @@ pub fn run(goals: &mut Goals) {
     println!("  added cpu per turn: {:.1?}", session.cpu.saturating_sub(reader.cpu));
     let ratio = |other: Cost| session.wall.as_secs_f64() / other.wall.as_secs_f64();
     println!("  a client that does not read the text: ratio {:.3}", ratio(bare));
-    goals.below("wall time of a turn, session to a bare client that reads the text", ratio(reader), 1.5);
+    goals.below(
+        "wall time of a turn, run in memory to a bare client that reads the text",
+        ratio(reader),
+        1.5,
+    );
     let added = session.first_token.saturating_sub(bare.first_token);
     goals.below("milliseconds added to the first token", added.as_secs_f64() * 1000.0, 1.0);
     let slowest = (0..CANCELS).map(|_| runtime.block_on(cancel())).max().unwrap_or_default();
@@ -91,8 +107,8 @@ async fn cancel() -> Duration {
         let _ = stream.read_to_end(&mut Vec::new());
         Instant::now()
     });
-    let (engine, agent) = engine(&base_url, baton_models::client().expect("a client"));
-    let mut run = engine.start(request(&agent));
+    let engine = engine(&base_url, baton_models::client().expect("a client"), "sqlite::memory:").await;
+    let mut run = engine.start(request()).await.expect("a run");
     while let Some(event) = run.events.recv().await {
         if matches!(event.kind, EventKind::TextDelta { .. }) {
             break;
@@ -178,9 +194,9 @@ fn read_lines(buffer: &mut Vec<u8>, text: &mut String) {
     buffer.drain(..end);
 }
 
-async fn session_turn(engine: &Arc<Engine>, agent: &Arc<Agent>) -> Duration {
+async fn session_turn(engine: &Arc<Engine>) -> Duration {
     let start = Instant::now();
-    let mut run = engine.start(request(agent));
+    let mut run = engine.start(request()).await.expect("a run");
     let (mut first, mut bytes) = (None, 0);
     while let Some(event) = run.events.recv().await {
         if let EventKind::TextDelta { delta, .. } = event.kind {
@@ -193,27 +209,29 @@ async fn session_turn(engine: &Arc<Engine>, agent: &Arc<Agent>) -> Duration {
     first.expect("a first delta")
 }
 
-fn request(agent: &Arc<Agent>) -> RunRequest {
+fn request() -> RunRequest {
     RunRequest {
         caller: Caller {
             tenant: TenantId::parse("t").expect("an id"),
             user: UserId::parse("u").expect("an id"),
             thread_id: ThreadId::random(),
         },
-        agents: Arc::new(BTreeMap::new()),
-        agent: Arc::clone(agent),
+        agent: AgentName::parse("a").expect("a name"),
         input: vec![Part::text("Tell me something.")],
         overrides: Overrides::default(),
+        on_busy: OnBusy::Enqueue,
     }
 }
 
-fn engine(base_url: &str, client: reqwest::Client) -> (Arc<Engine>, Arc<Agent>) {
+async fn engine(base_url: &str, client: reqwest::Client, store: &str) -> Arc<Engine> {
     let source = Source::new("a.md", "---\ndescription: Helps.\nmodel: bench/m\n---\nYou help.\n");
     let draft = Draft::parse(&[source], &Known::default(), Vec::new());
     let agent = Arc::clone(&draft.agents().next().expect("an agent").agent);
     let endpoint = Endpoint { provider: "bench".into(), base_url: Some(base_url.to_owned()), key: None };
     let model = baton_models::connect(Wire::OpenAi, endpoint, client);
-    let engine = Engine {
+    let agents = Arc::new(BTreeMap::from([(agent.name.clone(), agent)]));
+    let store = baton_store::open(store, Path::new("")).await.expect("a store");
+    Engine::new(Parts {
         models: Models::new(ModelName::Alias("bench".into())).with_provider(model),
         tools: Vec::new(),
         servers: None,
@@ -221,6 +239,11 @@ fn engine(base_url: &str, client: reqwest::Client) -> (Arc<Engine>, Arc<Agent>) 
         ask_at: None,
         work_dir: ".".into(),
         patience: Patience::default(),
-    };
-    (Arc::new(engine), agent)
+        store: Arc::new(store),
+        agents: tokio::sync::watch::Sender::new(agents).subscribe(),
+        identity: baton::identity::identity(),
+        lease: LeaseTimes::default(),
+        stays: Stays::UntilDone,
+        retention: Retention { workflow_state: jiff::SignedDuration::from_hours(1) },
+    })
 }

@@ -24,7 +24,14 @@ pub struct Projection {
     detail: Detail,
     /// The reasoning or hidden text that is being written.
     reasoning: Option<String>,
-    text: Option<String>,
+    text: Option<Text>,
+}
+
+/// A text that is being written, and how much of it was sent.
+#[derive(Debug)]
+struct Text {
+    id: String,
+    sent: usize,
 }
 
 impl Projection {
@@ -87,16 +94,9 @@ impl Projection {
     fn words(&mut self, kind: &EventKind, out: &mut Vec<Body>) {
         match kind {
             EventKind::TextStarted { message_id, speaker } => {
-                let message_id = message_id.to_string();
-                self.text = Some(message_id.clone());
-                out.push(Body::TextMessageStart { message_id, role: "assistant", name: speaker.clone() });
+                self.start_text(&message_id.to_string(), speaker, out);
             }
-            EventKind::TextDelta { message_id, delta } => {
-                out.push(Body::TextMessageContent {
-                    message_id: message_id.to_string(),
-                    delta: delta.clone(),
-                });
-            }
+            EventKind::TextDelta { message_id, delta } => self.grow(&message_id.to_string(), delta, out),
             EventKind::TurnRestarted { message_id } => {
                 self.end_text(out);
                 out.push(Body::Custom {
@@ -105,16 +105,55 @@ impl Projection {
                 });
             }
             EventKind::Reasoning { .. } => self.thought(kind, out),
+            EventKind::TextFinished { message_id, speaker, text } => {
+                self.whole_text(&message_id.to_string(), speaker, text, out);
+            }
             _ => self.end_text(out),
         }
     }
 
+    fn start_text(&mut self, id: &str, speaker: &str, out: &mut Vec<Body>) {
+        self.end_text(out);
+        self.text = Some(Text { id: id.to_owned(), sent: 0 });
+        let (message_id, name) = (id.to_owned(), speaker.to_owned());
+        out.push(Body::TextMessageStart { message_id, role: "assistant", name });
+    }
+
+    /// More of a text that was started here.
+    fn grow(&mut self, id: &str, delta: &str, out: &mut Vec<Body>) {
+        if let Some(text) = self.text.as_mut().filter(|text| text.id == id && !delta.is_empty()) {
+            text.sent += delta.len();
+            out.push(Body::TextMessageContent { message_id: id.to_owned(), delta: delta.to_owned() });
+        }
+    }
+
+    /// The end of a text, with whatever of it this listener did not see growing.
+    fn whole_text(&mut self, id: &str, speaker: &str, text: &str, out: &mut Vec<Body>) {
+        if self.text.as_ref().is_none_or(|open| open.id != id) {
+            self.start_text(id, speaker, out);
+        }
+        let sent = self.text.as_ref().map_or(0, |open| open.sent);
+        self.grow(id, text.get(sent..).unwrap_or_default(), out);
+        self.end_text(out);
+    }
+
     /// Text that is not for the person is thinking aloud.
     fn thought(&mut self, kind: &EventKind, out: &mut Vec<Body>) {
+        if let EventKind::TextFinished { message_id, text, .. } = kind {
+            return self.whole_thought(&message_id.to_string(), text, out);
+        }
         if let EventKind::TextDelta { message_id, delta } | EventKind::Reasoning { message_id, delta } = kind
         {
             self.think(&message_id.to_string(), delta, out);
         }
+    }
+
+    /// Nothing new for whoever saw it growing.
+    fn whole_thought(&mut self, id: &str, text: &str, out: &mut Vec<Body>) {
+        if self.reasoning.as_deref() != Some(id) && !text.is_empty() {
+            self.think(id, text, out);
+        }
+        self.end_reasoning(out);
     }
 
     fn think(&mut self, id: &str, delta: &str, out: &mut Vec<Body>) {
@@ -135,8 +174,8 @@ impl Projection {
     }
 
     fn end_text(&mut self, out: &mut Vec<Body>) {
-        if let Some(message_id) = self.text.take() {
-            out.push(Body::TextMessageEnd { message_id });
+        if let Some(text) = self.text.take() {
+            out.push(Body::TextMessageEnd { message_id: text.id });
         }
     }
 }
@@ -167,7 +206,9 @@ fn tool(event: &Event, out: &mut Vec<Body>) {
 fn ends_thought(kind: &EventKind, hidden: bool) -> bool {
     match kind {
         EventKind::Reasoning { .. } => false,
-        EventKind::TextDelta { .. } | EventKind::TextStarted { .. } => !hidden,
+        EventKind::TextDelta { .. } | EventKind::TextStarted { .. } | EventKind::TextFinished { .. } => {
+            !hidden
+        }
         _ => true,
     }
 }
@@ -220,7 +261,10 @@ mod tests {
             (user, EventKind::RunStarted),
             (internal, EventKind::TextStarted { message_id: id(1), speaker: "A".into() }),
             (internal, EventKind::TextDelta { message_id: id(1), delta: "plan".into() }),
-            (internal, EventKind::TextFinished { message_id: id(1), text: "plan".into() }),
+            (
+                internal,
+                EventKind::TextFinished { message_id: id(1), speaker: "A".into(), text: "plan".into() },
+            ),
             (internal, EventKind::Reasoning { message_id: id(2), delta: "hm".into() }),
             (
                 internal,
@@ -232,7 +276,7 @@ mod tests {
             (user, EventKind::TurnRestarted { message_id: id(3) }),
             (user, EventKind::TextStarted { message_id: id(4), speaker: "A".into() }),
             (user, EventKind::TextDelta { message_id: id(4), delta: "Hello".into() }),
-            (user, EventKind::TextFinished { message_id: id(4), text: "Hello".into() }),
+            (user, EventKind::TextFinished { message_id: id(4), speaker: "A".into(), text: "Hello".into() }),
             (
                 user,
                 EventKind::RunFinished { outcome: Outcome::Success, usage: Usage::default(), limit: None },
@@ -278,6 +322,26 @@ mod tests {
             assert_eq!(count(start), count(end), "{start}");
         }
         assert_eq!(types.last().unwrap(), "RUN_FINISHED");
+    }
+
+    #[test]
+    fn what_was_missed_of_a_text_comes_with_its_end() {
+        let message_id = MessageId::parse("01890a5d-ac96-774b-bcce-b30200000001").unwrap();
+        let (speaker, text) = ("A".to_owned(), "Hello, world".to_owned());
+        let finished = EventKind::TextFinished { message_id, speaker: speaker.clone(), text };
+        let contents = |seen: Vec<EventKind>| {
+            let mut projection = Projection::new(Detail::Person);
+            let events = seen.into_iter().flat_map(|kind| projection.project(&event(Visibility::User, kind)));
+            let json: Vec<Value> = events.map(|event| serde_json::to_value(event).unwrap()).collect();
+            let text: String = json.iter().filter_map(|event| event["delta"].as_str()).collect();
+            (json.len(), text)
+        };
+        let started = EventKind::TextStarted { message_id, speaker };
+        let hello = EventKind::TextDelta { message_id, delta: "Hello".into() };
+        let whole = "Hello, world".to_owned();
+        assert_eq!(contents(vec![finished.clone()]), (3, whole.clone()));
+        assert_eq!(contents(vec![started, hello.clone(), finished.clone()]), (4, whole.clone()));
+        assert_eq!(contents(vec![hello, finished]), (3, whole), "a piece without its beginning is not shown");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::usage::Usage;
 /// The envelope: where, when and about whom. What happened is in `kind`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Numbered per thread from 1, without gaps.
+    /// Numbered per thread from 1, without gaps, if it is kept.
     pub seq: u64,
     pub thread_id: ThreadId,
     pub run_id: RunId,
@@ -65,8 +65,10 @@ pub enum EventKind {
         message_id: MessageId,
         delta: String,
     },
+    /// The whole text once more, so that it can be shown to whoever did not see it grow.
     TextFinished {
         message_id: MessageId,
+        speaker: String,
         text: String,
     },
     /// A fault cut this text in the middle: drop it, it comes again from the start.
@@ -99,6 +101,19 @@ pub enum EventKind {
     Status {
         text: String,
     },
+}
+
+impl EventKind {
+    /// Whether it is written down and has a number of its own. A text that grows is not: the finished text is. What is not kept
+    /// carries the number of the last event that was.
+    pub fn is_kept(&self) -> bool {
+        !matches!(self, Self::TextStarted { .. } | Self::TextDelta { .. } | Self::Reasoning { .. })
+    }
+
+    /// Whether nothing of its run follows.
+    pub fn is_end(&self) -> bool {
+        matches!(self, Self::RunFinished { .. } | Self::RunFailed { .. })
+    }
 }
 
 /// A change of a thread's lease.

@@ -8,6 +8,7 @@
 //! - [`event`]: one thing that happened in a thread.
 //! - [`chat`]: a session's conversation as a model sees it.
 //! - [`model`], [`tool`]: the seams to language models and tools. Adapters implement them, the engine calls them.
+//! - [`store`]: the seam to what survives a crash, one tenant at a time.
 //! - [`usage`], [`money`], [`ledger`]: what a call consumed, what that cost, and the row that says so.
 //! - [`permission`]: what a caller may do.
 //! - [`duration`]: durations as people write them (`500ms`, `30s`, `5m`).
@@ -35,7 +36,7 @@ pub mod message;
 pub mod model;
 pub mod money;
 pub mod permission;
-
+pub mod store;
 pub mod tool;
 pub mod usage;
 
@@ -51,5 +52,6 @@ pub use message::{Message, Part, Role, Visibility};
 pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelRequest};
 pub use money::Usd;
 pub use permission::Permission;
+pub use store::{Store, StoreError, TenantStore};
 pub use tool::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};
 pub use usage::{Tokens, Usage};

@@ -126,6 +126,11 @@ pub enum ToolError {
     Execution(String),
     #[error("cancelled; it may have taken effect")]
     Cancelled,
+    #[error(
+        "the outcome is unknown: Baton was stopped while this call was under way, and it was not repeated. It may have taken \
+         effect; check that before you call it again"
+    )]
+    OutcomeUnknown,
 }
 
 fn suggestion(nearest: Option<&str>) -> String {
@@ -135,7 +140,14 @@ fn suggestion(nearest: Option<&str>) -> String {
 impl ToolError {
     /// Whether the tool was started, so that its effect may be there.
     pub fn was_executed(&self) -> bool {
-        matches!(self, Self::Timeout(_) | Self::Transport(_) | Self::Execution(_) | Self::Cancelled)
+        matches!(
+            self,
+            Self::Timeout(_)
+                | Self::Transport(_)
+                | Self::Execution(_)
+                | Self::Cancelled
+                | Self::OutcomeUnknown
+        )
     }
 
     pub fn code(&self) -> &'static str {
@@ -148,6 +160,7 @@ impl ToolError {
             Self::Transport(_) => "transport",
             Self::Execution(_) => "execution",
             Self::Cancelled => "cancelled",
+            Self::OutcomeUnknown => "outcome_unknown",
         }
     }
 }

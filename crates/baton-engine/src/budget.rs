@@ -13,8 +13,20 @@ choices! {
         Time = "time",
         Tokens = "tokens",
         Cost = "cost",
+        /// Somebody asked for the answer now.
+        Stopped = "stopped",
         /// The model's own limit for one answer.
         Length = "answer length",
+    }
+}
+
+impl Limit {
+    /// As a sentence of which it is the reason.
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Stopped => "somebody asked to stop".to_owned(),
+            limit => format!("the limit of {limit} was met"),
+        }
     }
 }
 
@@ -24,14 +36,15 @@ pub struct Budget {
     limits: Limits,
     deadline: Instant,
     turns: u32,
-    /// Only the closing turn is left.
-    is_closing: bool,
+    /// The limit after which only the closing turn is left.
+    closing_at: Option<Limit>,
 }
 
 impl Budget {
-    pub fn new(limits: Limits) -> Self {
-        let deadline = Instant::now() + limits.timeout.get();
-        Self { limits, deadline, turns: 0, is_closing: false }
+    /// `spent` is the time that was used before the session's process died.
+    pub fn new(limits: Limits, spent: Duration) -> Self {
+        let deadline = Instant::now() + limits.timeout.get().saturating_sub(spent);
+        Self { limits, deadline, turns: 0, closing_at: None }
     }
 
     pub fn deadline(&self) -> Instant {
@@ -42,8 +55,8 @@ impl Budget {
         self.limits.max_parallel_tools.max(1) as usize
     }
 
-    pub fn is_closing(&self) -> bool {
-        self.is_closing
+    pub fn closing_at(&self) -> Option<Limit> {
+        self.closing_at
     }
 
     pub fn turns(&self) -> u32 {
@@ -69,10 +82,10 @@ impl Budget {
 
     /// The same budget with time for one closing turn, which comes when the time may be over already.
     #[must_use]
-    pub fn closing(&self) -> Self {
+    pub fn closing(&self, limit: Limit) -> Self {
         let quarter = self.limits.timeout.get() / 4;
         let grace = quarter.clamp(Duration::from_secs(5), Duration::from_mins(1));
-        Self { deadline: Instant::now() + grace, is_closing: true, ..self.clone() }
+        Self { deadline: Instant::now() + grace, closing_at: Some(limit), ..self.clone() }
     }
 }
 
@@ -97,7 +110,7 @@ mod tests {
             cost: Cost::Unknown(Usd::from_nanos(nanos)),
             estimated: false,
         };
-        let mut budget = Budget::new(limits);
+        let mut budget = Budget::new(limits, Duration::ZERO);
         assert_eq!(budget.met(spent(99, 49)), None);
         assert_eq!(budget.met(spent(100, 0)), Some(Limit::Tokens));
         assert_eq!(budget.met(spent(0, 50)), Some(Limit::Cost));
@@ -106,6 +119,6 @@ mod tests {
         assert_eq!(budget.met(spent(0, 0)), Some(Limit::Turns));
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(budget.met(spent(0, 0)), Some(Limit::Time));
-        assert!(budget.closing().deadline() > Instant::now());
+        assert!(budget.closing(Limit::Time).deadline() > Instant::now());
     }
 }

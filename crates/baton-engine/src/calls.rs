@@ -7,13 +7,16 @@ use baton_core::agent::ToolPattern;
 use baton_core::chat::{ToolCall, ToolResult};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
+use baton_core::message::Visibility;
 use baton_core::tool::{Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use baton_core::usage::{Cost, Tokens};
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::engine::Approve;
+use crate::failure::Failure;
 use crate::scope::Scope;
 use crate::toolset::{Toolset, checked_arguments};
 
@@ -32,29 +35,51 @@ pub(crate) async fn run(
     toolset: &Toolset,
     calls: &[ToolCall],
     terms: Terms,
-) -> Vec<ToolResult> {
+) -> Result<Vec<ToolResult>, Failure> {
     let mut started = Vec::with_capacity(calls.len());
     for (at, call) in calls.iter().enumerate() {
         started.push(one(scope.at(&format!("tool:{}", at + 1)), toolset, call, terms));
     }
-    stream::iter(started).buffered(terms.at_once).collect().await
+    stream::iter(started).buffered(terms.at_once).try_collect().await
 }
 
-async fn one(scope: Scope, toolset: &Toolset, call: &ToolCall, terms: Terms) -> ToolResult {
-    let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| call.arguments.clone().into());
-    let called = EventKind::ToolCalled { call_id: call.id.clone(), tool: call.name.clone(), arguments };
-    scope.trace(called).await;
+async fn one(scope: Scope, toolset: &Toolset, call: &ToolCall, terms: Terms) -> Result<ToolResult, Failure> {
+    if let Some(result) = scope.finished()? {
+        return Ok(result);
+    }
+    let before = begin(&scope, call).await?;
     let mut row =
         Row { scope: &scope, tool: &call.name, at: Timestamp::now(), started: Instant::now(), open: true };
-    let result = execute(&scope, toolset, call, terms).await;
+    let result = execute(&scope, toolset, call, terms, before).await;
     row.close(&result);
     let (content, failed): (Arc<str>, bool) = match result {
         Ok(output) => (fit(&scope, output.text).await.into(), false),
         Err(error) => (fit(&scope, told(&error)).await.into(), true),
     };
     let returned = EventKind::ToolReturned { call_id: call.id.clone(), output: content.to_string(), failed };
-    scope.trace(returned).await;
-    ToolResult { call_id: call.id.clone(), name: call.name.clone(), content, failed }
+    let result = ToolResult { call_id: call.id.clone(), name: call.name.clone(), content, failed };
+    scope.finish("tool", &result, vec![scope.event_as(Visibility::Internal, returned)], Vec::new()).await?;
+    Ok(result)
+}
+
+/// Whether a call may have been under way before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Never,
+    /// The process ended while it ran; nobody knows how far it came.
+    Perhaps,
+}
+
+/// Written down before the tool is touched: after a crash it is known that it may have had its effect.
+async fn begin(scope: &Scope, call: &ToolCall) -> Result<Before, Failure> {
+    if scope.interrupted::<Value>()?.is_some() {
+        return Ok(Before::Perhaps);
+    }
+    let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| call.arguments.clone().into());
+    let called = EventKind::ToolCalled { call_id: call.id.clone(), tool: call.name.clone(), arguments };
+    let events = vec![scope.event_as(Visibility::Internal, called)];
+    scope.begin("tool", &json!({ "tool": call.name }), events).await?;
+    Ok(Before::Never)
 }
 
 /// The error as the model reads it: what went wrong, and whether trying again can help.
@@ -75,11 +100,15 @@ async fn execute(
     toolset: &Toolset,
     call: &ToolCall,
     terms: Terms,
+    before: Before,
 ) -> Result<ToolOutput, ToolError> {
     let tool: &Arc<dyn Tool> = toolset.find(&call.name)?;
     let spec = tool.spec();
     allowed(scope, spec, terms.approve)?;
     let arguments = checked_arguments(spec, &call.arguments)?;
+    if before == Before::Perhaps && spec.effect != Effect::ReadOnly {
+        return Err(ToolError::OutcomeUnknown);
+    }
     // A tool that panics fails like any other; the run and its other calls go on.
     let work = AssertUnwindSafe(tool.call(arguments, scope.call_context())).catch_unwind();
     let own = Instant::now() + spec.timeout.get();
@@ -106,7 +135,7 @@ fn allowed(scope: &Scope, spec: &ToolSpec, approve: Approve) -> Result<(), ToolE
     if any(&rules.deny) {
         return Err(ToolError::NotPermitted(format!("`{}` is denied for this agent", spec.name)));
     }
-    let risky = scope.run.engine.ask_at.is_some_and(|level| spec.risk >= level);
+    let risky = scope.run.engine.parts.ask_at.is_some_and(|level| spec.risk >= level);
     let asks = any(&rules.ask) || (risky && !any(&rules.auto));
     let granted = match approve {
         Approve::All => true,

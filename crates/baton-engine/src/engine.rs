@@ -6,33 +6,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::agent::{Agent, Limits};
-use baton_core::event::{Event, EventKind, Outcome};
+use baton_core::event::Event;
 use baton_core::message::Part;
+use baton_core::store::{OnBusy, Owner, Retention, RunStatus};
 use baton_core::tool::{Overflow, Risk, Tool, ToolSource};
 use baton_core::{
-    AgentName, HumanDuration, LedgerRow, RunId, TenantId, ThreadId, Usage, Usd, UserId, choices,
+    AgentName, HumanDuration, LedgerRow, RunId, Store, TenantId, ThreadId, Usage, Usd, UserId, choices,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
-use crate::budget::Limit;
 use crate::failure::Failure;
+use crate::lease::LeaseTimes;
 use crate::models::Models;
-use crate::scope::{RunState, Scope};
-use crate::session::{self, Answer};
+use crate::session::Answer;
+use crate::workers::{Stays, Workers};
 
 /// Agents by name, as a run sees them.
 pub type Agents = BTreeMap<AgentName, Arc<Agent>>;
 
-/// How many events may wait for a listener before the run waits for it.
-const EVENT_QUEUE: usize = 256;
-
 /// Everything runs need from outside.
 #[derive(Debug)]
-pub struct Engine {
+pub struct Parts {
     pub models: Models,
     pub tools: Vec<Arc<dyn Tool>>,
     pub servers: Option<Arc<dyn ToolSource>>,
@@ -42,6 +39,46 @@ pub struct Engine {
     /// The folder that file tools are confined to.
     pub work_dir: PathBuf,
     pub patience: Patience,
+    pub store: Arc<dyn Store>,
+    /// The newest roster; each run keeps the one it was claimed with.
+    pub agents: watch::Receiver<Arc<Agents>>,
+    /// Who this process is among those that work on the same store.
+    pub identity: Identity,
+    pub lease: LeaseTimes,
+    /// How long workers stay with a thread that a message came in for.
+    pub stays: Stays,
+    pub retention: Retention,
+}
+
+/// One process, and what it knows about others.
+#[derive(Clone)]
+pub struct Identity {
+    pub owner: Owner,
+    /// Whether a process is certainly gone, so that its runs need not wait for their leases to end.
+    pub is_gone: fn(&Owner) -> bool,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Identity").field(&self.owner).finish()
+    }
+}
+
+/// Works on runs. Shared by all that ask it to.
+#[derive(Debug)]
+pub struct Engine {
+    pub parts: Parts,
+    pub(crate) workers: Workers,
+}
+
+impl Engine {
+    pub fn new(parts: Parts) -> Arc<Self> {
+        Arc::new(Self { parts, workers: Workers::default() })
+    }
+
+    pub(crate) fn agents(&self) -> Arc<Agents> {
+        Arc::clone(&self.parts.agents.borrow())
+    }
 }
 
 /// How long a model may be silent, and how often a call is tried.
@@ -91,14 +128,16 @@ choices! {
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     pub caller: Caller,
-    pub agents: Arc<Agents>,
-    pub agent: Arc<Agent>,
+    /// Who is to answer.
+    pub agent: AgentName,
     pub input: Vec<Part>,
     pub overrides: Overrides,
+    pub on_busy: OnBusy,
 }
 
 /// What the caller wants otherwise than the agent's file says. Limits can only be lowered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Overrides {
     pub max_turns: Option<u32>,
     pub max_cost_usd: Option<Usd>,
@@ -134,32 +173,24 @@ impl Overrides {
     }
 }
 
-/// A run under way. Dropping it cancels the run.
+/// A run that was accepted. Dropping it cancels the run.
 #[derive(Debug)]
 pub struct Run {
     pub id: RunId,
     /// Everything that happens, in order; ends with exactly one `RunFinished` or `RunFailed`.
     pub events: mpsc::Receiver<Event>,
-    cancel: CancellationToken,
-    task: JoinHandle<Finished>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) end: oneshot::Receiver<Finished>,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    pub status: Status,
+    pub status: RunStatus,
     pub answer: Option<Answer>,
     pub failure: Option<Failure>,
     pub usage: Usage,
     pub rows: Vec<LedgerRow>,
-}
-
-choices! {
-    pub enum Status {
-        Completed = "completed",
-        Failed = "failed",
-        Cancelled = "cancelled",
-    }
 }
 
 impl Run {
@@ -175,10 +206,7 @@ impl Run {
 
     /// Waits for the end. Events must be read to theirs first, or the run waits for its listener.
     pub async fn join(mut self) -> Finished {
-        match (&mut self.task).await {
-            Ok(finished) => finished,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+        (&mut self.end).await.unwrap_or_else(|_| Finished::without_end(Failure::Superseded))
     }
 }
 
@@ -188,47 +216,15 @@ impl Drop for Run {
     }
 }
 
-impl Engine {
-    /// Starts working on a message.
-    pub fn start(self: &Arc<Self>, request: RunRequest) -> Run {
-        let id = RunId::from_uuid(Uuid::now_v7());
-        let (tell, events) = mpsc::channel(EVENT_QUEUE);
-        let cancel = CancellationToken::new();
-        let state = RunState::new(
-            Arc::clone(self),
-            id,
-            request.caller.clone(),
-            Arc::clone(&request.agents),
-            cancel.clone(),
-            tell,
-        );
-        let scope = Scope::root(Arc::new(state), Arc::clone(&request.agent));
-        let task = tokio::spawn(work(scope, request));
-        Run { id, events, cancel, task }
+impl Finished {
+    /// Nobody here knows what became of it.
+    pub(crate) fn without_end(failure: Failure) -> Self {
+        Self {
+            status: RunStatus::Failed,
+            answer: None,
+            failure: Some(failure),
+            usage: Usage::default(),
+            rows: Vec::new(),
+        }
     }
-}
-
-async fn work(scope: Scope, request: RunRequest) -> Finished {
-    scope.emit(EventKind::RunStarted).await;
-    let result = session::hold(&scope, request.input, &request.overrides).await;
-    let ledger = &scope.run.ledger;
-    let usage = ledger.spent("");
-    let (status, answer, failure) = match result {
-        Ok(answer) => (Status::Completed, Some(answer), None),
-        Err(Failure::Cancelled) => (Status::Cancelled, None, Some(Failure::Cancelled)),
-        Err(failure) => (Status::Failed, None, Some(failure)),
-    };
-    let limit = answer.as_ref().and_then(|answer| answer.limit).map(Limit::word).map(str::to_owned);
-    scope
-        .emit(match (&failure, status) {
-            (_, Status::Completed) => EventKind::RunFinished { outcome: Outcome::Success, usage, limit },
-            (_, Status::Cancelled) => EventKind::RunFinished { outcome: Outcome::Cancelled, usage, limit },
-            (failure, Status::Failed) => EventKind::RunFailed {
-                code: failure.as_ref().map_or("failed", Failure::code).to_owned(),
-                message: failure.as_ref().map(ToString::to_string).unwrap_or_default(),
-                usage,
-            },
-        })
-        .await;
-    Finished { status, answer, failure, usage, rows: ledger.rows() }
 }

@@ -1,6 +1,6 @@
 //! The rows of a run, as they are written.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_core::ledger::{LedgerRow, subtree};
 use baton_core::usage::Usage;
@@ -8,20 +8,48 @@ use baton_core::usage::Usage;
 /// Shared by everything in a run. Totals are sums over rows, never counters beside them.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
-    rows: Arc<Mutex<Vec<LedgerRow>>>,
+    rows: Arc<Mutex<Rows>>,
+}
+
+#[derive(Debug, Default)]
+struct Rows {
+    all: Vec<LedgerRow>,
+    /// Those written where nothing can be waited for; the next append takes them along.
+    unsaved: Vec<LedgerRow>,
 }
 
 impl Ledger {
+    /// With what earlier attempts of the run spent.
+    pub fn with_saved(rows: Vec<LedgerRow>) -> Self {
+        Self { rows: Arc::new(Mutex::new(Rows { all: rows, unsaved: Vec::new() })) }
+    }
+
+    /// The next append keeps it.
     pub fn write(&self, row: LedgerRow) {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+        let mut rows = self.lock();
+        rows.unsaved.push(row.clone());
+        rows.all.push(row);
+    }
+
+    /// Whoever calls this keeps them, with what they belong to.
+    pub(crate) fn count(&self, rows: &[LedgerRow]) {
+        self.lock().all.extend_from_slice(rows);
+    }
+
+    pub(crate) fn take_unsaved(&self) -> Vec<LedgerRow> {
+        std::mem::take(&mut self.lock().unsaved)
     }
 
     pub fn rows(&self) -> Vec<LedgerRow> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().all.clone()
     }
 
     /// What everything at or below `path` has cost so far.
     pub fn spent(&self, path: &str) -> Usage {
-        subtree(self.rows.lock().unwrap_or_else(PoisonError::into_inner).iter(), path)
+        subtree(self.lock().all.iter(), path)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

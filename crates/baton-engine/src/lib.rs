@@ -1,14 +1,17 @@
-//! What happens when a message arrives. The engine knows only the seams of `baton-core`: models, tools.
+//! What happens when a message arrives. The engine knows only the seams of `baton-core`: models, tools, the store.
 //!
 //! In reading order:
 //!
 //! - [`engine`]: what is set up once, and how a run is started and listened to.
+//! - [`workers`]: a message is accepted, its thread gets a worker. [`execute`]: one run from its claim to its end.
+//! - [`recovery`]: runs whose process is gone. [`lease`]: staying the one who works on a run.
+//! - [`journal`]: what a run writes down before anybody hears of it; [`listener`]: who hears. [`steps`]: effects that happen once.
 //! - [`scope`]: where in a run something happens: its path, its budget, how to tell others about it.
 //! - [`session`]: one agent's loop of turns and tools. [`planning`] varies how it goes about its task.
 //! - [`turn`]: one model call, with retries and fallbacks. [`calls`]: the tools a turn asked for.
 //! - [`budget`]: limits. [`window`]: what still fits into the model. [`answer`]: answers that must be JSON.
 //! - [`prompt`], [`models`], [`toolset`]: what an agent is told, who answers, what it may use.
-//! - [`ledger`]: what it all cost.
+//! - [`history`]: what was said before. [`ledger`]: what it all cost.
 //!
 //! A session knows nothing of patterns. There is one loop, and it streams; an answer that is not streamed is the
 //! stream collected.
@@ -17,18 +20,30 @@ pub mod answer;
 pub mod budget;
 pub mod calls;
 pub mod engine;
+mod execute;
 pub mod failure;
+mod history;
+mod journal;
+pub mod lease;
 pub mod ledger;
+mod listener;
 pub mod models;
 pub mod planning;
 pub mod prompt;
+mod recovery;
 pub mod scope;
 pub mod session;
+mod steps;
 pub mod toolset;
 pub mod turn;
 pub mod window;
+pub mod workers;
 
 pub use budget::Limit;
-pub use engine::{Approve, Caller, Engine, Finished, Overrides, Patience, Run, RunRequest, Status};
+pub use engine::{
+    Agents, Approve, Caller, Engine, Finished, Identity, Overrides, Parts, Patience, Run, RunRequest,
+};
 pub use failure::Failure;
+pub use lease::LeaseTimes;
 pub use models::Models;
+pub use workers::Stays;

@@ -6,6 +6,7 @@ use baton_core::chat::{ChatMessage, Reply};
 use baton_core::event::EventKind;
 use baton_core::message::Part;
 use baton_core::model::{Finish, ModelErrorKind, ToolChoice};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -21,7 +22,7 @@ use crate::window::{Conversation, estimate};
 use crate::{answer, planning, prompt};
 
 /// What a session came to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     pub text: String,
     /// The same as JSON, when a schema was asked for.
@@ -31,10 +32,15 @@ pub struct Answer {
     pub turns: u32,
 }
 
-/// Holds a session of the scope's agent on `input`, from its prompt to its answer.
-pub async fn hold(scope: &Scope, input: Vec<Part>, overrides: &Overrides) -> Result<Answer, Failure> {
-    let mut session = Session::open(scope, overrides).await?;
-    session.conversation.push(ChatMessage::User { parts: input });
+/// Holds a session of the scope's agent on `input`, from its prompt to its answer. `history` is what was said before.
+pub async fn hold(
+    scope: &Scope,
+    history: Vec<ChatMessage>,
+    input: Vec<Part>,
+    overrides: &Overrides,
+) -> Result<Answer, Failure> {
+    let conversation = Conversation::new(history, ChatMessage::User { parts: input });
+    let mut session = Session::open(scope, conversation, overrides).await?;
     planning::answer(&mut session).await
 }
 
@@ -74,9 +80,14 @@ pub(crate) enum Shown {
 }
 
 impl<'a> Session<'a> {
-    async fn open(scope: &'a Scope, overrides: &Overrides) -> Result<Self, Failure> {
-        let budget = Budget::new(overrides.limits(&scope.agent.limits));
-        let candidates = scope.run.engine.models.candidates(&scope.agent)?;
+    async fn open(
+        scope: &'a Scope,
+        conversation: Conversation,
+        overrides: &Overrides,
+    ) -> Result<Self, Failure> {
+        let before = scope.run.spent_before(scope.path());
+        let budget = Budget::new(overrides.limits(&scope.agent.limits), before);
+        let candidates = scope.run.engine.parts.models.candidates(&scope.agent)?;
         let price = |candidate: &Candidate| candidate.provider.facts(&candidate.model).price;
         if let Some(unpriced) =
             candidates.iter().find(|one| overrides.max_cost_usd.is_some() && price(one).is_none())
@@ -95,7 +106,7 @@ impl<'a> Session<'a> {
             system: prompt::render(scope)?,
             candidates,
             toolset,
-            conversation: Conversation::default(),
+            conversation,
             budget,
             approve: overrides.approve,
             output_schema: overrides.output_schema.clone().or_else(|| scope.agent.output_schema.clone()),
@@ -118,10 +129,10 @@ impl<'a> Session<'a> {
     /// Turns and tools until the model asks for no more tools, or a limit is met and it closes.
     pub(crate) async fn work(&mut self, shown: Shown, form: Form) -> Result<Worked, Failure> {
         loop {
-            if let Some(limit) = self.budget.met(self.scope.run.ledger.spent(self.scope.path())) {
+            if let Some(limit) = self.limit_met()? {
                 return self.close(limit, shown).await;
             }
-            let Taken { reply, finish } = match self.turn(shown, ToolChoice::Auto, form).await {
+            let Taken { reply, finish, .. } = match self.turn(shown, ToolChoice::Auto, form).await {
                 Err(Failure::TimeUp) => return self.close(Limit::Time, shown).await,
                 other => other?,
             };
@@ -132,13 +143,13 @@ impl<'a> Session<'a> {
                 let limit = (finish == Finish::Length).then_some(Limit::Length);
                 return Ok(Worked { text, limit });
             }
-            let scope = self.scope.at(&format!("turn:{}", self.budget.turns()));
+            let scope = self.place(self.budget.turns());
             let terms = Terms {
                 at_once: self.budget.max_parallel_tools(),
                 approve: self.approve,
                 deadline: self.budget.deadline(),
             };
-            for result in calls::run(&scope, &self.toolset, &calls, terms).await {
+            for result in calls::run(&scope, &self.toolset, &calls, terms).await? {
                 self.conversation.push(ChatMessage::Tool(result));
             }
             if scope.run.cancel.is_cancelled() {
@@ -147,9 +158,23 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The limit that does not allow another turn. A turn that was taken before a crash was allowed then, or was a closing one.
+    fn limit_met(&self) -> Result<Option<Limit>, Failure> {
+        match self.place(self.budget.turns() + 1).finished::<Taken>()? {
+            Some(taken) => Ok(taken.closing),
+            None if self.scope.run.stop.is_cancelled() => Ok(Some(Limit::Stopped)),
+            None => Ok(self.budget.met(self.scope.run.ledger.spent(self.scope.path()))),
+        }
+    }
+
+    /// Where a turn happens.
+    fn place(&self, turn: u32) -> Scope {
+        self.scope.at(&format!("turn:{turn}"))
+    }
+
     /// One turn without tools, for a plan or a review. `None` when no turn is left for it.
     pub(crate) async fn think(&mut self, instruction: &str) -> Result<Option<String>, Failure> {
-        if self.budget.met(self.scope.run.ledger.spent(self.scope.path())).is_some() {
+        if self.limit_met()?.is_some() {
             return Ok(None);
         }
         self.instruct(instruction);
@@ -169,19 +194,20 @@ impl<'a> Session<'a> {
 
     /// The one turn after a limit: an answer from what is there, without tools.
     async fn close(&mut self, limit: Limit, shown: Shown) -> Result<Worked, Failure> {
-        let text = format!("the limit of {limit} was met; one closing turn follows");
-        self.scope.trace(EventKind::Status { text }).await;
+        let reason = limit.reason();
+        let text = format!("{reason}; one closing turn follows");
+        self.place(self.budget.turns() + 1).trace(EventKind::Status { text }).await;
         self.instruct(format!(
-            "You have reached the limit of {limit} for this task. Do not use tools any more. Give the best answer you can from \
+            "This has to end here: {reason}. Do not use tools any more. Give the best answer you can from \
              what you have, and say plainly what is missing."
         ));
-        self.budget = self.budget.closing();
+        self.budget = self.budget.closing(limit);
         let taken = self.turn(shown, ToolChoice::None, Form::Answer).await?;
         let mut text = self.keep_words(taken.reply);
         if text.trim().is_empty() && !self.has_schema() {
-            text = format!("I could not finish: the limit of {limit} was met before there was an answer.");
+            text = format!("I could not finish: {reason} before there was an answer.");
             if shown == Shown::Live {
-                self.say(&text).await;
+                self.say(&text).await?;
             }
         }
         Ok(Worked { text, limit: Some(limit) })
@@ -194,7 +220,7 @@ impl<'a> Session<'a> {
         form: Form,
     ) -> Result<Taken, Failure> {
         self.budget.count_turn();
-        let place = self.scope.at(&format!("turn:{}", self.budget.turns()));
+        let place = self.place(self.budget.turns());
         let scope = if shown == Shown::Live { place } else { place.internal() };
         let specs = self.toolset.specs();
         let fixed = estimate::text(&self.system) + specs.iter().map(|spec| estimate::tool(spec)).sum::<u64>();
@@ -209,7 +235,7 @@ impl<'a> Session<'a> {
                 tool_choice,
                 output_schema: self.output_schema.as_ref().filter(|_| form == Form::Answer),
                 deadline: self.budget.deadline(),
-                is_closing: self.budget.is_closing(),
+                closing: self.budget.closing_at(),
             };
             match turn::take(&scope, &self.candidates, ask).await {
                 Err(Failure::Model(error)) if error.kind == ModelErrorKind::ContextTooLong && !last_try => {
@@ -243,17 +269,22 @@ impl<'a> Session<'a> {
             value = Some(checked);
         }
         if shown == Shown::Not {
-            self.say(&text).await;
+            self.say(&text).await?;
         }
         Ok(Answer { text, value, limit: worked.limit, turns: self.budget.turns() })
     }
 
-    /// Shows a finished text that was not streamed.
-    async fn say(&self, text: &str) {
-        let message_id = MessageId::from_uuid(Uuid::now_v7());
-        let speaker = self.scope.agent.display_name.clone();
-        self.scope.emit(EventKind::TextStarted { message_id, speaker }).await;
-        self.scope.emit(EventKind::TextDelta { message_id, delta: text.to_owned() }).await;
-        self.scope.emit(EventKind::TextFinished { message_id, text: text.to_owned() }).await;
+    /// Shows a finished text that was not streamed. There is at most one in a session.
+    async fn say(&self, text: &str) -> Result<(), Failure> {
+        let place = self.scope.at("say");
+        if place.is_finished() {
+            return Ok(());
+        }
+        let event = EventKind::TextFinished {
+            message_id: MessageId::from_uuid(Uuid::now_v7()),
+            speaker: self.scope.agent.display_name.clone(),
+            text: text.to_owned(),
+        };
+        place.finish("say", &text, vec![place.event(event)], Vec::new()).await
     }
 }

@@ -26,7 +26,7 @@ impl Toolset {
     /// not the run; the trace says so.
     pub async fn gather(scope: &Scope) -> Self {
         let agent = &scope.agent;
-        let engine = &scope.run.engine;
+        let engine = &scope.run.engine.parts;
         let mut tools: Vec<Arc<dyn Tool>> =
             engine.tools.iter().filter(|tool| permitted(agent, tool.spec())).cloned().collect();
         let source = engine.servers.as_ref();

@@ -5,18 +5,23 @@ use std::time::Duration;
 use baton_core::chat::{ChatMessage, Reasoning, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
+use baton_core::message::Visibility;
 use baton_core::model::{Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ToolChoice};
+use baton_core::store::{NewEvent, Step, StepState};
 use baton_core::usage::{Cost, Tokens};
 use baton_core::{MessageId, ToolSpec};
 use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::budget::Limit;
 use crate::failure::Failure;
+use crate::journal::Record;
 use crate::models::Candidate;
-use crate::scope::Scope;
+use crate::scope::{RunState, Scope};
 use crate::window::estimate;
 
 /// More calls in one reply than anybody means,
@@ -33,37 +38,72 @@ pub(crate) struct Ask<'a> {
     pub(crate) tool_choice: ToolChoice<'a>,
     pub(crate) output_schema: Option<&'a Value>,
     pub(crate) deadline: Instant,
-    /// No other turn follows if this one runs out of time.
-    pub(crate) is_closing: bool,
+    /// The limit after which this is the last turn.
+    pub(crate) closing: Option<Limit>,
 }
 
 /// What a turn came to.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Taken {
     pub(crate) reply: Reply,
     pub(crate) finish: Finish,
+    /// The limit after which it was the last turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) closing: Option<Limit>,
 }
 
-/// Takes one turn: tries each candidate, each some times.
+/// What is known of a call that is under way: enough to account for it, and to take back its text, if the process dies.
+#[derive(Debug, Serialize, Deserialize)]
+struct UnderWay {
+    message_id: MessageId,
+    visibility: Visibility,
+    row: LedgerRow,
+}
+
+/// Calls that were under way when the run's process died: they are paid for, and what listeners saw of them is taken back.
+pub(crate) fn settle_interrupted(run: &RunState) -> Record {
+    let mut record = Record::default();
+    let is_open =
+        |step: &&Step| step.kind == "turn" && step.state == StepState::Started && !step.data.is_null();
+    let mut open: Vec<&Step> = run.steps.values().filter(is_open).collect();
+    open.sort_by_key(|step| step.at);
+    for step in open {
+        // What an older Baton wrote and this one cannot read is settled without a price.
+        if let Ok(UnderWay { message_id, visibility, row }) = serde_json::from_value(step.data.clone()) {
+            let (agent, path) = (row.agent.clone(), step.path.as_str().into());
+            let kind = EventKind::TurnRestarted { message_id };
+            record.events.push(NewEvent { at: Timestamp::now(), agent, path, visibility, kind });
+            record.rows.push(row);
+        }
+        record.steps.push(Step { data: Value::Null, ..step.clone() });
+    }
+    run.ledger.count(&record.rows);
+    record
+}
+
+/// Takes one turn: tries each candidate, each some times. One that was taken before a crash is not taken again.
 pub(crate) async fn take(scope: &Scope, candidates: &[Candidate], ask: Ask<'_>) -> Result<Taken, Failure> {
-    let patience = scope.run.engine.patience;
+    if let Some(taken) = scope.finished()? {
+        return Ok(taken);
+    }
+    let patience = scope.run.engine.parts.patience;
     let attempts = patience.attempts.max(1);
     let mut last = None;
     for (at, candidate) in candidates.iter().enumerate() {
         for attempt in 1..=attempts {
-            let broken = match attempt_once(scope, candidate, ask).await {
+            let broken = match attempt_once(scope, candidate, ask).await? {
                 Ok(taken) => return Ok(taken),
                 Err(broken) => broken,
             };
             let Failure::Model(error) = &broken.failure else {
-                let restarts = matches!(broken.failure, Failure::TimeUp) && !ask.is_closing;
-                return Err(broken.end(scope, restarts).await);
+                let restarts = matches!(broken.failure, Failure::TimeUp) && ask.closing.is_none();
+                return Err(broken.end(scope, restarts).await?);
             };
             tracing::warn!(agent = %scope.name(), model = %candidate.model, attempt, %error, "model call failed");
             let wait = error.retry_after.unwrap_or_else(|| back_off(patience.back_off, attempt));
             let again = error.kind.is_passing() && attempt < attempts && wait <= patience.longest_wait;
             let restarts = again || at + 1 < candidates.len();
-            last = Some(broken.end(scope, restarts).await);
+            last = Some(broken.end(scope, restarts).await?);
             if !again {
                 break;
             }
@@ -77,20 +117,22 @@ pub(crate) async fn take(scope: &Scope, candidates: &[Candidate], ask: Ask<'_>) 
 struct Broken {
     failure: Failure,
     message: Option<(MessageId, String)>,
+    row: LedgerRow,
 }
 
 impl Broken {
-    /// Ends the message for listeners: it comes again from the start, or this is all there will be of it.
-    async fn end(self, scope: &Scope, restarts: bool) -> Failure {
-        if let Some((message_id, text)) = self.message {
-            let kind = if restarts {
+    /// Settles the attempt, and ends its message for listeners: it comes again from the start, or this is all there will be.
+    async fn end(self, scope: &Scope, restarts: bool) -> Result<Failure, Failure> {
+        let kind = self.message.map(|(message_id, text)| {
+            if restarts {
                 EventKind::TurnRestarted { message_id }
             } else {
-                EventKind::TextFinished { message_id, text }
-            };
-            scope.emit(kind).await;
-        }
-        self.failure
+                EventKind::TextFinished { message_id, speaker: scope.agent.display_name.clone(), text }
+            }
+        });
+        let events = kind.map(|kind| scope.event(kind)).into_iter().collect();
+        scope.begin_soon("turn", &Value::Null, events, vec![self.row]).await?;
+        Ok(self.failure)
     }
 }
 
@@ -108,7 +150,12 @@ async fn pause(scope: &Scope, wait: Duration, deadline: Instant) -> Result<(), F
     }
 }
 
-async fn attempt_once(scope: &Scope, candidate: &Candidate, ask: Ask<'_>) -> Result<Taken, Broken> {
+/// The outer error is for the run, the inner one for the next attempt.
+async fn attempt_once(
+    scope: &Scope,
+    candidate: &Candidate,
+    ask: Ask<'_>,
+) -> Result<Result<Taken, Broken>, Failure> {
     let request = ModelRequest {
         agent: scope.name(),
         model: &candidate.model,
@@ -120,8 +167,9 @@ async fn attempt_once(scope: &Scope, candidate: &Candidate, ask: Ask<'_>) -> Res
         output_schema: ask.output_schema,
     };
     let mut attempt = Attempt::new(scope, candidate, &ask);
+    attempt.announce().await?;
     let mut stream = candidate.provider.stream(&request);
-    let patience = scope.run.engine.patience;
+    let patience = scope.run.engine.parts.patience;
     let mut wait = patience.first_chunk;
     let result = loop {
         // What is there already is taken without setting alarms, but not beyond the end.
@@ -150,7 +198,7 @@ async fn attempt_once(scope: &Scope, candidate: &Candidate, ask: Ask<'_>) -> Res
     };
     // Closing the connection comes before anything that may wait.
     drop(stream);
-    attempt.close(result).await
+    attempt.close(result, ask.closing).await
 }
 
 fn silent(candidate: &Candidate, wait: Duration) -> ModelError {
@@ -183,8 +231,9 @@ struct Attempt<'a> {
     reply: Reply,
     /// The provider's index of each call, in the order in which calls began.
     indices: Vec<u32>,
-    /// The message that listeners see growing.
-    message_id: Option<MessageId>,
+    /// The message that listeners see growing, once it has begun.
+    message_id: MessageId,
+    is_begun: bool,
     reasoning_id: Option<MessageId>,
     tokens: Option<Tokens>,
     /// Of everything that was said so far.
@@ -205,7 +254,8 @@ impl<'a> Attempt<'a> {
             candidate,
             reply: Reply::default(),
             indices: Vec::new(),
-            message_id: None,
+            message_id: fresh_id(),
+            is_begun: false,
             reasoning_id: None,
             tokens: None,
             bytes: 0,
@@ -261,16 +311,22 @@ impl<'a> Attempt<'a> {
         self.reply.reasoning.last_mut().expect("one was just added")
     }
 
-    /// Announces the message when its first piece arrives.
+    /// Written down while the call is made, and before anything of it is heard.
+    async fn announce(&self) -> Result<(), Failure> {
+        let row = self.row(CallOutcome::Cancelled, Some("interrupted".to_owned()));
+        let visibility = self.scope.visibility();
+        let under_way = UnderWay { message_id: self.message_id, visibility, row };
+        self.scope.begin_soon("turn", &under_way, Vec::new(), Vec::new()).await
+    }
+
+    /// Begins the message when its first piece arrives.
     async fn message(&mut self) -> MessageId {
-        if let Some(id) = self.message_id {
-            return id;
+        if !self.is_begun {
+            self.is_begun = true;
+            let speaker = self.scope.agent.display_name.clone();
+            self.scope.emit(EventKind::TextStarted { message_id: self.message_id, speaker }).await;
         }
-        let id = fresh_id();
-        self.message_id = Some(id);
-        let speaker = self.scope.agent.display_name.clone();
-        self.scope.emit(EventKind::TextStarted { message_id: id, speaker }).await;
-        id
+        self.message_id
     }
 
     fn malformed(&self, message: &str) -> ModelError {
@@ -297,25 +353,36 @@ impl<'a> Attempt<'a> {
         Err(ModelError::new(kind, self.candidate.provider.provider(), message).into())
     }
 
-    /// Writes the row, and ends the message for listeners if it is whole.
-    async fn close(mut self, result: Result<Finish, Failure>) -> Result<Taken, Broken> {
+    /// Writes the row, and what came of the turn if it is whole.
+    async fn close(
+        mut self,
+        result: Result<Finish, Failure>,
+        closing: Option<Limit>,
+    ) -> Result<Result<Taken, Broken>, Failure> {
         let (outcome, error) = match &result {
             Ok(_) => (CallOutcome::Ok, None),
             Err(Failure::Cancelled | Failure::TimeUp) => (CallOutcome::Cancelled, None),
             Err(failure) => (CallOutcome::Failed, Some(failure.code().to_owned())),
         };
         self.written = true;
-        self.scope.run.ledger.write(self.row(outcome, error));
+        let row = self.row(outcome, error);
         let reply = std::mem::take(&mut self.reply);
-        let message = self.message_id.map(|id| (id, reply.text.clone()));
         match result {
             Ok(finish) => {
-                if let Some((message_id, text)) = message {
-                    self.scope.emit(EventKind::TextFinished { message_id, text }).await;
-                }
-                Ok(Taken { reply, finish })
+                let said = self.is_begun.then(|| EventKind::TextFinished {
+                    message_id: self.message_id,
+                    speaker: self.scope.agent.display_name.clone(),
+                    text: reply.text.clone(),
+                });
+                let events = said.map(|said| self.scope.event(said)).into_iter().collect();
+                let taken = Taken { reply, finish, closing };
+                self.scope.finish("turn", &taken, events, vec![row]).await?;
+                Ok(Ok(taken))
             }
-            Err(failure) => Err(Broken { failure, message }),
+            Err(failure) => {
+                let message = self.is_begun.then_some((self.message_id, reply.text));
+                Ok(Err(Broken { failure, message, row }))
+            }
         }
     }
 

@@ -61,13 +61,23 @@ pub mod estimate {
 }
 
 /// A session's messages and a running estimate of their size: adding one costs as much as that one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Conversation {
     messages: Vec<ChatMessage>,
+    /// Where the message stands that the session is about; before it is what was said in the thread.
+    task: usize,
     tokens: u64,
 }
 
 impl Conversation {
+    pub fn new(history: Vec<ChatMessage>, task: ChatMessage) -> Self {
+        let at = history.len();
+        let mut messages = history;
+        messages.push(task);
+        let tokens = messages.iter().map(estimate::message).sum();
+        Self { messages, task: at, tokens }
+    }
+
     pub fn push(&mut self, message: ChatMessage) {
         self.tokens += estimate::message(&message);
         self.messages.push(message);
@@ -97,7 +107,8 @@ impl Conversation {
             return;
         }
         let before = self.tokens;
-        let (results, dropped) = (self.compact_old_results(room), self.drop_oldest(room));
+        let history = self.drop_history(room);
+        let (results, dropped) = (self.compact_old_results(room), history + self.drop_oldest(room));
         let cut = self.cut_newest_results(room);
         let text = if self.tokens < before {
             format!(
@@ -115,7 +126,7 @@ impl Conversation {
     fn newest_exchange(&self) -> usize {
         let last_turn =
             self.messages.iter().rposition(|message| matches!(message, ChatMessage::Assistant(_)));
-        last_turn.unwrap_or(self.messages.len().saturating_sub(1)).max(1)
+        last_turn.unwrap_or(self.messages.len().saturating_sub(1)).max(self.task + 1)
     }
 
     /// Replaces old tool results by a line that says what stood there.
@@ -130,19 +141,32 @@ impl Conversation {
         compacted
     }
 
-    /// Drops the oldest exchanges, but never the first message, which is the task. A call and its results go together.
+    /// Drops what was said in the thread before, the oldest first. What is left begins with what a person said.
+    fn drop_history(&mut self, room: u64) -> usize {
+        let mut end = 0;
+        while end < self.task
+            && (self.tokens > room || (end > 0 && matches!(self.messages[end], ChatMessage::Assistant(_))))
+        {
+            self.tokens -= estimate::message(&self.messages[end]);
+            end += 1;
+        }
+        self.task -= end;
+        self.messages.drain(..end).count()
+    }
+
+    /// Drops the oldest exchanges, but never the task. A call and its results go together.
     fn drop_oldest(&mut self, room: u64) -> usize {
-        let last = self.newest_exchange();
-        let mut end = 1;
+        let (first, last) = (self.task + 1, self.newest_exchange());
+        let mut end = first;
         while end < last && (self.tokens > room || matches!(self.messages[end], ChatMessage::Tool(_))) {
             // Nothing was dropped yet, so a result here still has its call.
-            if end == 1 && self.tokens <= room {
+            if end == first && self.tokens <= room {
                 break;
             }
             self.tokens -= estimate::message(&self.messages[end]);
             end += 1;
         }
-        self.messages.drain(1..end).count()
+        self.messages.drain(first..end).count()
     }
 
     /// What the model is waiting for is shortened last, and keeps its beginning.
@@ -216,8 +240,7 @@ mod tests {
 
     #[test]
     fn the_newest_results_stay_however_many_they_are() {
-        let mut conversation = Conversation::default();
-        conversation.push(ChatMessage::user("the task"));
+        let mut conversation = Conversation::new(Vec::new(), ChatMessage::user("the task"));
         exchange(&mut conversation, 2, 10_000);
         exchange(&mut conversation, 6, 10_000);
         let (compacted, dropped) =
@@ -234,8 +257,7 @@ mod tests {
     #[test]
     fn whatever_goes_calls_and_results_stay_together() {
         for room in (0..30_000).step_by(97) {
-            let mut conversation = Conversation::default();
-            conversation.push(ChatMessage::user("the task"));
+            let mut conversation = Conversation::new(Vec::new(), ChatMessage::user("the task"));
             for (calls, bytes) in [(1, 400), (3, 9_000), (0, 0), (5, 20_000), (2, 100)] {
                 exchange(&mut conversation, calls, bytes);
                 conversation.push(ChatMessage::user("go on"));

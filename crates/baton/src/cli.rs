@@ -53,6 +53,17 @@ pub enum Command {
     /// List agents, or show one with every default filled in
     #[command(subcommand)]
     Agents(commands::agents::Command),
+    /// List, show or delete conversations
+    #[command(subcommand)]
+    Threads(commands::threads::Command),
+    /// List, show, cancel or resume runs: the work for single messages
+    #[command(subcommand)]
+    Runs(commands::runs::Command),
+    /// List or show sessions: one agent's loop inside a run each
+    #[command(subcommand)]
+    Sessions(commands::sessions::Command),
+    /// Print who did what, or verify that the record of it is whole
+    Audit(commands::audit::Args),
     /// Start a project: baton.toml and a first set of agents
     Init(commands::init::Args),
     /// Print a completion script for a shell
@@ -67,6 +78,10 @@ impl Cli {
             Command::Validate(args) => commands::validate::run(&self.common, &args),
             Command::Graph(args) => commands::graph::run(&self.common, &args),
             Command::Agents(command) => commands::agents::run(&self.common, &command),
+            Command::Threads(command) => commands::threads::run(&self.common, &command),
+            Command::Runs(command) => commands::runs::run(&self.common, &command),
+            Command::Sessions(command) => commands::sessions::run(&self.common, &command),
+            Command::Audit(args) => commands::audit::run(&self.common, &args),
             Command::Init(args) => commands::init::run(&args),
             Command::Completions(args) => commands::completions::run(&args),
         };

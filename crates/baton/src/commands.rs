@@ -1,14 +1,22 @@
 //! One file per command. Results go to stdout, everything else to stderr.
 
 pub mod agents;
+mod archive;
+pub mod audit;
 pub mod completions;
 pub mod graph;
 pub mod init;
+mod reference;
 pub mod run;
+pub mod runs;
+pub mod sessions;
+pub mod threads;
 pub mod validate;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
+
+use baton_core::{TenantId, UserId};
 
 use crate::cli::Common;
 use crate::config::ConfigError;
@@ -17,6 +25,16 @@ use crate::project::Project;
 /// The project that a command without paths works on: the one around the current folder.
 fn project(common: &Common) -> Result<Project, ConfigError> {
     Project::open(Path::new(""), common.config.as_deref(), &common.agents)
+}
+
+/// Whose data commands work on that need no server.
+fn tenant() -> TenantId {
+    TenantId::parse("default").expect("a valid id")
+}
+
+/// On whose behalf.
+fn user() -> UserId {
+    UserId::parse("local").expect("a valid id")
 }
 
 /// Writes a result. A reader that has gone, as in `baton graph | head`, is not an error.

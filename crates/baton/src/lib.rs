@@ -6,6 +6,7 @@
 //! - [`project`]: a folder with agents and its configuration, ready to be loaded.
 //! - [`wiring`]: the engine with its models and tools, as the configuration says.
 //! - [`cli`]: the command line; one file per command in [`commands`]. [`report`] and [`progress`] are what people see.
+//! - [`identity`]: who this process is among those that share a store.
 //! - [`exit`]: what a command's exit code means.
 //! - [`testing`]: a scripted model, to test agents without a provider.
 //!
@@ -28,6 +29,7 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod exit;
+pub mod identity;
 pub mod progress;
 pub mod project;
 pub mod report;

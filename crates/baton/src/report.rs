@@ -1,7 +1,12 @@
-//! Problems as people, programs and code-scanning services want them.
+//! What commands say. Problems as people ([`text`]), programs and code-scanning services ([`sarif`]) want them; what was kept as
+//! a [`table`], a [`tree`] or a [`conversation`], with [`figures`] that people can read.
 
+pub mod conversation;
+pub mod figures;
 pub mod sarif;
+pub mod table;
 pub mod text;
+pub mod tree;
 
 use std::io::Write as _;
 

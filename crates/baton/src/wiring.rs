@@ -7,20 +7,24 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use baton_core::agent::{McpServer, ModelName};
+use baton_core::store::Retention;
 use baton_core::tool::{Overflow, Risk, Room, ToolError, ToolSource, ToolsFuture};
-use baton_core::{CallContext, RunId, TenantId};
-use baton_engine::engine::Agents;
-use baton_engine::{Engine, Models, Patience};
+use baton_core::{CallContext, RunId, Store, TenantId};
+use baton_engine::{Agents, Engine, LeaseTimes, Models, Parts, Patience, Stays};
 use baton_mcp::Servers;
 use baton_models::offline::Offline;
 use baton_models::{Endpoint, Wire};
+use baton_store::Database;
 use baton_tools::shell::ShellSettings;
 use baton_tools::web::Reach;
 use baton_tools::{Outputs, RunOutputs, Settings};
+use jiff::SignedDuration;
 use secrecy::SecretString;
+use tokio::sync::watch;
 
 use crate::config::{ApprovalLevel, Config};
 use crate::exit::Exit;
+use crate::identity::identity;
 use crate::project::Project;
 
 /// Everything a run needs.
@@ -31,18 +35,31 @@ pub struct Wired {
     pub servers: Servers,
 }
 
-/// Providers that nobody refers to are not connected, and no server is started yet.
-pub fn wire(project: &Project, agents: &Agents) -> anyhow::Result<Wired> {
+/// Opens the store. Providers that nobody refers to are not connected, and no server is started yet.
+pub async fn wire(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
-    let engine = Arc::new(engine(project, agents, servers.clone())?);
+    let store: Arc<dyn Store> = Arc::new(store(project).await?);
+    let engine = Engine::new(parts(project, agents, servers.clone(), store)?);
     Ok(Wired { engine, servers })
 }
 
-fn engine(project: &Project, agents: &Agents, servers: Servers) -> anyhow::Result<Engine> {
+/// The store that the configuration names, its schema up to date.
+pub async fn store(project: &Project) -> anyhow::Result<Database> {
+    let opened = baton_store::open(&project.config.store.url, &root(project)).await;
+    opened.context("cannot open the store").map_err(|error| Exit::Invalid.because(error))
+}
+
+fn parts(
+    project: &Project,
+    agents: Arc<Agents>,
+    servers: Servers,
+    store: Arc<dyn Store>,
+) -> anyhow::Result<Parts> {
     let config = &project.config;
     let outputs = Outputs::default();
-    Ok(Engine {
-        models: models(config, agents)?,
+    let state_retention = SignedDuration::try_from(config.handoff.state_retention.get())?;
+    Ok(Parts {
+        models: models(config, &agents)?,
         tools: baton_tools::built_in(&tools(project), &outputs),
         servers: Some(Arc::new(Mcp(servers))),
         overflow: Some(Arc::new(Spool(outputs))),
@@ -54,6 +71,12 @@ fn engine(project: &Project, agents: &Agents, servers: Servers) -> anyhow::Resul
             ApprovalLevel::Never => None,
         },
         patience: Patience::default(),
+        store,
+        agents: watch::Sender::new(agents).subscribe(),
+        identity: identity(),
+        lease: LeaseTimes::default(),
+        stays: Stays::WhileAwaited,
+        retention: Retention { workflow_state: state_retention },
     })
 }
 
@@ -129,13 +152,15 @@ fn tools(project: &Project) -> Settings {
             allowed_hosts: tools.web_fetch.allow_hosts.clone(),
         },
         shell: tools.shell.enabled.then_some(shell),
-        // What an agent writes must not decide what the next run may do.
-        protected: project
-            .dirs
-            .iter()
-            .map(|dir| std::path::absolute(dir).unwrap_or_else(|_| dir.clone()))
-            .collect(),
+        protected: protected(project),
     }
+}
+
+/// What an agent writes must not decide what the next run may do, nor change what was kept.
+fn protected(project: &Project) -> Vec<PathBuf> {
+    let store = baton_store::files(&project.config.store.url, &root(project));
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    project.dirs.iter().cloned().chain(store).map(absolute).collect()
 }
 
 /// Servers of `.mcp.json` and of `baton.toml`, which wins.

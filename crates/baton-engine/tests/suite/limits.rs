@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use baton_core::store::RunStatus;
 use baton_core::{HumanDuration, Usd};
-use baton_engine::{Limit, Status};
+use baton_engine::Limit;
 use baton_models::scripted::{Scripted, Turn};
 use serde_json::json;
 
@@ -24,10 +25,10 @@ async fn turns() {
         (answer.text.as_str(), answer.limit, answer.turns),
         ("This is what I have.", Some(Limit::Turns), 4)
     );
-    assert_eq!(ran.end.status, Status::Completed);
+    assert_eq!(ran.end.status, RunStatus::Completed);
     assert!(ran.log().ends_with("run finished: success, limit turns\n"), "{}", ran.log());
     let asked = model.asked();
-    assert!(serde_json::to_string(&asked[3].messages).unwrap().contains("reached the limit of turns"));
+    assert!(serde_json::to_string(&asked[3].messages).unwrap().contains("the limit of turns was met"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +90,7 @@ async fn a_closing_turn_that_hangs_ends_too() {
     let model = Scripted::default().script("a", [Turn::default().hang(), Turn::default().hang()]);
     let ran =
         Setup::new(&model).agent(|agent| agent.limits.timeout = HumanDuration::from_secs(20)).run().await;
-    assert_eq!(ran.end.status, Status::Failed);
+    assert_eq!(ran.end.status, RunStatus::Failed);
     assert!(ran.log().contains("run failed: time"), "{}", ran.log());
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod durability;
 mod limits;
 mod sessions;
 mod strategies;
@@ -9,7 +10,7 @@ mod tools;
 mod turns;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,11 +21,17 @@ use baton_core::agent::{
 };
 use baton_core::event::{Event, EventKind};
 use baton_core::message::{Part, Visibility};
+use baton_core::store::{OnBusy, Owner, Retention};
 use baton_core::tool::{CallContext, Effect, Risk, Tool, ToolError, ToolFuture, ToolSource, ToolSpec};
 use baton_core::{AgentName, HumanDuration, TenantId, ThreadId, UserId};
-use baton_engine::{Caller, Engine, Finished, Models, Overrides, Patience, RunRequest};
+use baton_engine::{
+    Agents, Caller, Engine, Finished, Identity, LeaseTimes, Models, Overrides, Parts, Patience, RunRequest,
+    Stays,
+};
 use baton_models::scripted::Scripted;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 /// An agent called `a` that may use every tool.
 fn agent() -> Agent {
@@ -95,9 +102,23 @@ impl Setup {
         self
     }
 
-    fn start(self) -> baton_engine::Run {
+    /// The parts of an engine with a store of its own.
+    async fn parts(self) -> (Parts, RunRequest) {
         let agent = Arc::new(self.agent);
-        let engine = Arc::new(Engine {
+        let request = RunRequest {
+            caller: Caller {
+                tenant: TenantId::parse("acme").unwrap(),
+                user: UserId::parse("ada").unwrap(),
+                thread_id: ThreadId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap(),
+            },
+            agent: agent.name.clone(),
+            input: vec![Part::text("What is up?")],
+            overrides: self.overrides,
+            on_busy: OnBusy::Enqueue,
+        };
+        let agents: Arc<Agents> = Arc::new(BTreeMap::from([(agent.name.clone(), agent)]));
+        let store = baton_store::open("sqlite::memory:", Path::new("")).await.unwrap();
+        let parts = Parts {
             models: self.models,
             tools: self.tools,
             servers: self.servers,
@@ -105,22 +126,23 @@ impl Setup {
             ask_at: self.ask_at,
             work_dir: PathBuf::from("."),
             patience: Patience { back_off: Duration::from_millis(10), ..Patience::default() },
-        });
-        engine.start(RunRequest {
-            caller: Caller {
-                tenant: TenantId::parse("acme").unwrap(),
-                user: UserId::parse("ada").unwrap(),
-                thread_id: ThreadId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap(),
-            },
-            agents: Arc::new(BTreeMap::from([(agent.name.clone(), Arc::clone(&agent))])),
-            agent,
-            input: vec![Part::text("What is up?")],
-            overrides: self.overrides,
-        })
+            store: Arc::new(store),
+            agents: watch::Sender::new(agents).subscribe(),
+            identity: Identity { owner: Owner("test".into()), is_gone: |_| false },
+            lease: LeaseTimes::default(),
+            stays: Stays::UntilDone,
+            retention: Retention { workflow_state: SignedDuration::from_hours(720) },
+        };
+        (parts, request)
+    }
+
+    async fn start(self) -> baton_engine::Run {
+        let (parts, request) = self.parts().await;
+        Engine::new(parts).start(request).await.unwrap()
     }
 
     async fn run(self) -> Ran {
-        let mut run = self.start();
+        let mut run = self.start().await;
         let mut events = Vec::new();
         while let Some(event) = run.events.recv().await {
             events.push(event);

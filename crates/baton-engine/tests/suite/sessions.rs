@@ -1,7 +1,7 @@
 //! The plain loop.
 
 use baton_core::chat::ChatMessage;
-use baton_engine::Status;
+use baton_core::store::RunStatus;
 use baton_models::scripted::{Scripted, Turn};
 use serde_json::json;
 
@@ -54,7 +54,7 @@ async fn h14_totals_are_sums_over_rows() {
     let model = Scripted::default()
         .script("a", [Turn::call("t", &json!({})).tokens(100, 5), Turn::text("x").tokens(200, 7)]);
     let ran = Setup::new(&model).tool(TestTool::echo("t")).run().await;
-    assert_eq!(ran.end.status, Status::Completed);
+    assert_eq!(ran.end.status, RunStatus::Completed);
     let usage = ran.end.usage;
     assert_eq!((usage.tokens.input_tokens, usage.tokens.output_tokens), (300, 12));
     assert_eq!(baton_core::ledger::subtree(&ran.end.rows, "a/turn:2").tokens.total(), 207);
@@ -64,7 +64,7 @@ async fn h14_totals_are_sums_over_rows() {
 #[tokio::test]
 async fn cancelling_ends_a_stream_at_once_and_keeps_what_was_said() {
     let model = Scripted::default().script("a", [Turn::default().say("I was about to").hang()]);
-    let mut run = Setup::new(&model).start();
+    let mut run = Setup::new(&model).start().await;
     let mut kinds = Vec::new();
     while let Some(event) = run.events.recv().await {
         if matches!(event.kind, baton_core::EventKind::TextDelta { .. }) {
@@ -73,7 +73,7 @@ async fn cancelling_ends_a_stream_at_once_and_keeps_what_was_said() {
         kinds.push(crate::line(&event));
     }
     let end = run.join().await;
-    assert_eq!(end.status, Status::Cancelled);
+    assert_eq!(end.status, RunStatus::Cancelled);
     assert_eq!(kinds.last().unwrap().trim(), "a                run finished: cancelled");
     assert!(kinds.iter().any(|line| line.contains("text ends \"I was about to\"")), "{kinds:?}");
     assert_eq!(end.rows.len(), 1);
@@ -85,7 +85,7 @@ async fn cancelling_ends_a_stream_at_once_and_keeps_what_was_said() {
 async fn cancelling_ends_tools_too() {
     let model = Scripted::default().script("a", [Turn::call("t", &json!({}))]);
     let forever = TestTool::new("t", |_| std::future::pending());
-    let mut run = Setup::new(&model).tool(forever).start();
+    let mut run = Setup::new(&model).tool(forever).start().await;
     let mut returned = false;
     while let Some(event) = run.events.recv().await {
         returned |= matches!(event.kind, baton_core::EventKind::ToolReturned { .. });
@@ -94,7 +94,7 @@ async fn cancelling_ends_tools_too() {
         }
     }
     let end = run.join().await;
-    assert_eq!(end.status, Status::Cancelled);
+    assert_eq!(end.status, RunStatus::Cancelled);
     assert_eq!(end.rows.last().unwrap().outcome.word(), "cancelled");
     assert!(returned, "every call that was announced is answered");
 }
@@ -110,7 +110,7 @@ async fn a_prompt_that_cannot_be_rendered_fails_clearly() {
         })
         .run()
         .await;
-    assert_eq!(ran.end.status, Status::Failed);
+    assert_eq!(ran.end.status, RunStatus::Failed);
     assert!(ran.log().contains("run failed: invalid_prompt"), "{}", ran.log());
     assert!(model.asked().is_empty());
 }
@@ -144,7 +144,7 @@ async fn a_server_that_hangs_at_its_start_is_not_waited_for() {
         (ran.answer(), ran.end.answer.clone().unwrap().limit),
         ("Without tools.", Some(baton_engine::Limit::Time))
     );
-    let run = setup(&Scripted::default()).start();
+    let run = setup(&Scripted::default()).start().await;
     run.cancel();
-    assert_eq!(run.finish().await.status, Status::Cancelled);
+    assert_eq!(run.finish().await.status, RunStatus::Cancelled);
 }

@@ -1,7 +1,7 @@
 //! Planning strategies (F32) and structured answers.
 
 use baton_core::agent::PlanningStrategy;
-use baton_engine::Status;
+use baton_core::store::RunStatus;
 use baton_models::scripted::{Scripted, Turn};
 use serde_json::json;
 
@@ -53,7 +53,7 @@ async fn f32_spar_reviews_its_draft() {
         .events
         .iter()
         .filter_map(|event| match &event.kind {
-            baton_core::EventKind::TextDelta { delta, .. }
+            baton_core::EventKind::TextFinished { text: delta, .. }
                 if event.visibility == baton_core::Visibility::User =>
             {
                 Some(delta.as_str())
@@ -80,7 +80,7 @@ async fn a_structured_answer_is_checked_and_repaired_once() {
 
     let model = Scripted::default().script("a", [Turn::text("no"), Turn::text("still no")]);
     let ran = Setup::new(&model).agent(|a| a.output_schema = Some(schema())).run().await;
-    assert_eq!(ran.end.status, Status::Failed);
+    assert_eq!(ran.end.status, RunStatus::Failed);
     assert!(ran.log().contains("run failed: invalid_output"), "{}", ran.log());
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use baton_core::ModelErrorKind;
 use baton_core::agent::ModelName;
 use baton_core::model::ModelFacts;
-use baton_engine::{Models, Status};
+use baton_core::store::RunStatus;
+use baton_engine::Models;
 use baton_models::scripted::{Scripted, Turn};
 use serde_json::json;
 
@@ -59,7 +60,7 @@ async fn errors_that_do_not_pass_are_not_retried() {
     for kind in [ModelErrorKind::Auth, ModelErrorKind::InvalidRequest, ModelErrorKind::ContentFilter] {
         let model = Scripted::default().script("a", [Turn::error(kind), Turn::text("never")]);
         let ran = Setup::new(&model).run().await;
-        assert_eq!(ran.end.status, Status::Failed);
+        assert_eq!(ran.end.status, RunStatus::Failed);
         assert_eq!(model.asked().len(), 1);
         assert!(ran.log().contains(kind.word()), "{}", ran.log());
     }

@@ -34,6 +34,9 @@ dirs = ["docs"]
 const DOCS: &str =
     "# Notes\n\nPut Markdown files here; the knowledge agent searches them and names its sources.\n";
 
+/// Conversations and secrets are not for a repository.
+const IGNORE: &str = "baton.db*\n.env*\n";
+
 /// What a new project starts with. The agents are those that come with Baton.
 const FILES: &[(&str, &str)] = &[
     ("baton.toml", CONFIG),
@@ -43,6 +46,7 @@ const FILES: &[(&str, &str)] = &[
     ("agents/skill-creator.md", include_str!("../../../../agents/skill-creator.md")),
     ("agents/debugger.md", include_str!("../../../../agents/debugger.md")),
     ("docs/notes.md", DOCS),
+    (".gitignore", IGNORE),
 ];
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {

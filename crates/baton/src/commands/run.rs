@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use baton_core::message::Part;
-use baton_core::{AgentName, HumanDuration, ModelErrorKind, TenantId, ThreadId, Usd, UserId};
-use baton_engine::engine::Agents;
-use baton_engine::{Approve, Caller, Failure, Finished, Overrides, Run, RunRequest, Status};
+use baton_core::store::{OnBusy, RunStatus};
+use baton_core::{AgentName, HumanDuration, ModelErrorKind, ThreadId, Usd};
+use baton_engine::{Agents, Approve, Caller, Failure, Finished, Overrides, Run, RunRequest};
 use baton_mcp::Servers;
 use clap::ValueEnum;
 use serde_json::Value;
@@ -24,7 +24,7 @@ use crate::cli::Common;
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::wiring::Wired;
-use crate::{report, wiring};
+use crate::{commands, report, wiring};
 use screen::{Screen, printable};
 use signals::{Asked, Signals};
 
@@ -38,6 +38,9 @@ pub struct Args {
     /// Who answers [default: the main agent]
     #[arg(short, long)]
     pub agent: Option<String>,
+    /// Continue this conversation, or begin it under this id (a UUID version 4)
+    #[arg(long, value_name = "ID")]
+    pub thread: Option<ThreadId>,
     /// Print every event as a line of JSON (AG-UI) instead of the answer
     #[arg(long)]
     pub json: bool,
@@ -93,7 +96,9 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     let roster = draft.finish()?;
     let agents: Arc<Agents> =
         Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect());
-    let agent = agents.get(&name).cloned().ok_or_else(|| no_agent(args, &name))?;
+    if !agents.contains_key(&name) {
+        return Err(no_agent(args, &name));
+    }
     // Before the input, which may take its time.
     let overrides = overrides(args)?;
     let Some(prompt) = prompt::read(args.prompt.as_deref()).map_err(|error| Exit::Usage.because(error))?
@@ -102,7 +107,9 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     };
     let input = vec![Part::text(prompt)];
-    ask(&project, RunRequest { caller: local(), agents, agent, input, overrides }, args.json)
+    let caller = local(args.thread.unwrap_or_else(ThreadId::random));
+    let request = RunRequest { caller, agent: name, input, overrides, on_busy: OnBusy::Enqueue };
+    ask(&project, &agents, request, args)
 }
 
 /// The main agent is the configuration's choice, another one is the caller's.
@@ -111,14 +118,17 @@ fn no_agent(args: &Args, name: &AgentName) -> anyhow::Error {
     exit.because(anyhow::anyhow!("there is no agent `{name}`; `baton agents list` prints them all"))
 }
 
-fn ask(project: &Project, request: RunRequest, json: bool) -> anyhow::Result<Exit> {
+fn ask(project: &Project, agents: &Arc<Agents>, request: RunRequest, args: &Args) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(async {
         // Listened to before anything is started, so that nothing started is left behind.
         let mut signals = Signals::listen()?;
-        let Wired { engine, servers } = wiring::wire(project, &request.agents)?;
-        let screen = Screen::open(&request.agent, json);
-        attend(engine.start(request), servers, screen, &mut signals).await
+        let Wired { engine, servers } = wiring::wire(project, Arc::clone(agents)).await?;
+        // A run of this thread whose process is gone comes first, and need not wait for its lease.
+        engine.release_gone().await?;
+        let screen = Screen::open(&agents[&request.agent], args.json);
+        let run = engine.start(request).await?;
+        attend(run, servers, screen, &mut signals).await
     });
     // Drops what is still under way, and with it every process: a shell command ends with its future, a server with its last
     // handle. Only a writer that hangs outlives this, until the process ends.
@@ -127,12 +137,8 @@ fn ask(project: &Project, request: RunRequest, json: bool) -> anyhow::Result<Exi
 }
 
 /// Without a server everyone is the local user.
-fn local() -> Caller {
-    Caller {
-        tenant: TenantId::parse("default").expect("a valid id"),
-        user: UserId::parse("local").expect("a valid id"),
-        thread_id: ThreadId::random(),
-    }
+fn local(thread_id: ThreadId) -> Caller {
+    Caller { tenant: commands::tenant(), user: commands::user(), thread_id }
 }
 
 fn overrides(args: &Args) -> anyhow::Result<Overrides> {
@@ -196,7 +202,8 @@ async fn attend(
 }
 
 fn explain(finished: &Finished) {
-    if let Some(failure) = finished.failure.as_ref().filter(|_| finished.status == Status::Failed) {
+    let is_error = matches!(finished.status, RunStatus::Failed | RunStatus::Interrupted);
+    if let Some(failure) = finished.failure.as_ref().filter(|_| is_error) {
         let style = anstyle::AnsiColor::Red.on_default().bold();
         report::tell(&format!("{style}error:{style:#} {}", printable(&failure.to_string())));
     }
@@ -212,7 +219,7 @@ impl End {
     /// `signal` is what cancelled the run, if one did.
     fn exit(self, signal: Option<Exit>) -> anyhow::Result<Exit> {
         match (signal, self.written) {
-            (Some(signal), _) if self.finished.status == Status::Cancelled => Ok(signal),
+            (Some(signal), _) if self.finished.status == RunStatus::Cancelled => Ok(signal),
             (_, Err(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::ReaderGone),
             (_, Err(error)) => Err(error).context("cannot write to stdout"),
             (_, Ok(())) => Ok(conclude(&self.finished)),
@@ -222,15 +229,17 @@ impl End {
 
 fn conclude(finished: &Finished) -> Exit {
     match (finished.status, &finished.failure) {
-        (Status::Cancelled, _) => Exit::Interrupted,
-        (Status::Failed, Some(Failure::Model(error))) if error.kind == ModelErrorKind::Auth => {
+        (RunStatus::Cancelled, _) => Exit::Interrupted,
+        (RunStatus::Failed, Some(Failure::Model(error))) if error.kind == ModelErrorKind::Auth => {
             Exit::Forbidden
         }
-        (Status::Failed, Some(Failure::TimeUp)) => Exit::Limit,
-        (Status::Failed, _) => Exit::Failed,
-        (Status::Completed, _) if finished.answer.as_ref().is_some_and(|answer| answer.limit.is_some()) => {
+        (RunStatus::Failed, Some(Failure::TimeUp)) => Exit::Limit,
+        (RunStatus::Completed, _)
+            if finished.answer.as_ref().is_some_and(|answer| answer.limit.is_some()) =>
+        {
             Exit::Limit
         }
-        (Status::Completed, _) => Exit::Ok,
+        (RunStatus::Completed, _) => Exit::Ok,
+        _ => Exit::Failed,
     }
 }

@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-engine", &["baton-core"]),
     ("baton-mcp", &["baton-core"]),
     ("baton-models", &["baton-core"]),
+    ("baton-store", &["baton-core"]),
     ("baton-tools", &["baton-core"]),
     (
         "baton",
@@ -23,10 +24,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "baton-engine",
             "baton-mcp",
             "baton-models",
+            "baton-store",
             "baton-tools",
         ],
     ),
-    ("baton-bench", &["baton-core", "baton-agents", "baton-models", "baton"]),
+    ("baton-bench", &["baton-core", "baton-agents", "baton-models", "baton-store", "baton"]),
 ];
 
 /// What the inner crates never name: network, servers and databases.

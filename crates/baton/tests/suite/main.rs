@@ -4,11 +4,16 @@
 
 mod architecture;
 mod commands;
+mod contention;
+mod crash;
 mod documents;
 mod fixtures;
 mod hostile_files;
+mod postgres;
 mod provider;
 mod run;
+mod store_commands;
+mod terminal;
 
 use std::path::{Path, PathBuf};
 

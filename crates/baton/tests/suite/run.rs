@@ -11,7 +11,7 @@ use crate::provider::{Provider, Reply};
 use crate::{Ran, baton, root};
 
 /// A project whose agent `a` asks the given provider.
-fn project(base_url: &str, head: &str) -> tempfile::TempDir {
+pub(super) fn project(base_url: &str, head: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("agents")).unwrap();
     let agent = format!("---\ndescription: Helps.\n{head}\n---\nYou help.\n");
@@ -24,7 +24,7 @@ fn project(base_url: &str, head: &str) -> tempfile::TempDir {
 }
 
 /// Runs with `input` piped in.
-fn piped(dir: &Path, args: &[&str], input: &str) -> Ran {
+pub(super) fn piped(dir: &Path, args: &[&str], input: &str) -> Ran {
     let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_baton"));
     let output =
         command.current_dir(dir).env("NO_COLOR", "1").args(args).write_stdin(input).output().unwrap();
@@ -33,7 +33,7 @@ fn piped(dir: &Path, args: &[&str], input: &str) -> Ran {
 }
 
 /// Ends with its test, also when that fails.
-struct Running(Child);
+pub(super) struct Running(pub(super) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -55,7 +55,7 @@ fn started(dir: &Path) -> Running {
     Running(child)
 }
 
-fn send(signal: &str, Running(child): &Running) {
+pub(super) fn send(signal: &str, Running(child): &Running) {
     let kill = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
 }
@@ -72,7 +72,7 @@ fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn exit_code(Running(child): &mut Running) -> Option<i32> {
+pub(super) fn exit_code(Running(child): &mut Running) -> Option<i32> {
     eventually("the command ends", || child.try_wait().unwrap()).code()
 }
 
@@ -182,7 +182,7 @@ fn a_limit_exits_with_6_and_still_answers() {
     let dir = project(&provider.base_url, "tools: [list_files]");
     let ran = piped(dir.path(), &["run", "--max-turns", "1", "Look around"], "");
     assert_eq!((ran.code, ran.stdout.as_str()), (6, "Only this much.\n"), "{}", ran.stderr);
-    assert!(provider.finish()[1]["messages"].to_string().contains("reached the limit of turns"));
+    assert!(provider.finish()[1]["messages"].to_string().contains("the limit of turns was met"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 
 use baton_agui::{Detail, Projection};
+use baton_core::MessageId;
 use baton_core::agent::Agent;
 use baton_core::event::{Event, EventKind};
 use baton_core::message::Visibility;
@@ -81,6 +82,8 @@ enum Output {
     Text {
         live: bool,
         written: bool,
+        /// The message that is growing on the terminal, and how much of it is there.
+        growing: Option<(MessageId, usize)>,
     },
 }
 
@@ -89,7 +92,7 @@ impl Output {
         if json {
             Self::Json(Projection::new(Detail::Trace))
         } else {
-            Self::Text { live: std::io::stdout().is_terminal(), written: false }
+            Self::Text { live: std::io::stdout().is_terminal(), written: false, growing: None }
         }
     }
 
@@ -104,14 +107,27 @@ impl Output {
                 lines.iter().try_for_each(|line| commands::write(&format!("{line}\n")))?;
             }
             Self::Text { .. } if event.visibility == Visibility::Internal => {}
-            Self::Text { live, written } => match &event.kind {
-                EventKind::TextStarted { .. } if *written && *live => commands::write("\n")?,
-                EventKind::TextDelta { delta, .. } if *live => {
-                    commands::write(&printable(delta))?;
+            Self::Text { live, written, growing } => match &event.kind {
+                EventKind::TextStarted { message_id, .. } if *live => {
+                    *growing = Some((*message_id, 0));
+                    if *written {
+                        commands::write("\n")?;
+                    }
+                }
+                EventKind::TextDelta { message_id, delta } if *live => {
+                    if let Some((_, shown)) = growing.as_mut().filter(|(id, _)| id == message_id) {
+                        *shown += delta.len();
+                        commands::write(&printable(delta))?;
+                        *written = true;
+                    }
+                }
+                // Whatever was not seen growing comes now.
+                EventKind::TextFinished { message_id, text, .. } => {
+                    let shown =
+                        growing.take().filter(|(id, _)| id == message_id).map_or(0, |(_, shown)| shown);
+                    commands::write(&(printable(text.get(shown..).unwrap_or_default()) + "\n"))?;
                     *written = true;
                 }
-                EventKind::TextFinished { text, .. } if !*live => commands::write(&(printable(text) + "\n"))?,
-                EventKind::TextFinished { .. } => commands::write("\n")?,
                 EventKind::TurnRestarted { .. } => {
                     if *live {
                         commands::write("\n")?;

@@ -1,0 +1,159 @@
+//! The seam to what survives: threads, runs, steps, money, and who did what.
+//!
+//! [`Store::tenant`] is the only way to data. What it returns answers for one tenant and knows no other; a thread of somebody
+//! else is the same error as one that does not exist.
+//!
+//! The nouns, each in a file with what can be done to it: [`thread`], [`run`], [`work`] (claims, steps and everything that a run
+//! writes), [`handoff`], [`approval`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`].
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::id::{HandoffId, RunId, TenantId, ThreadId};
+
+pub mod approval;
+pub mod artifact;
+pub mod audit;
+pub mod cache;
+pub mod handoff;
+pub mod key;
+pub mod page;
+pub mod pattern;
+pub mod run;
+pub mod thread;
+pub mod work;
+
+pub use approval::{Approval, ApprovalStatus, Approvals};
+pub use artifact::{Artifact, Artifacts};
+pub use audit::{Audit, AuditEntry, AuditQuery, Audited, Verdict};
+pub use cache::Cache;
+pub use handoff::{HandoffSession, HandoffState, Handoffs, NewHandoff, WorkflowState};
+pub use key::{ApiKey, Keys};
+pub use page::{Page, PageRequest};
+pub use pattern::{Hop, HopKind, Pattern, Patterns};
+pub use run::{Accepted, Cancel, End, NewRun, OnBusy, RunQuery, RunRecord, RunStatus, Runs, SessionRecord};
+pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};
+pub use work::{Append, Beat, Claim, Claimed, NewEvent, Owner, Step, StepState, Work};
+
+/// What a call of the store comes to, later.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Everything that is kept. A write is durable when its future is done.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// The only way to data.
+    fn tenant(&self, tenant: &TenantId) -> Arc<dyn TenantStore>;
+
+    /// Tenants that have written anything, for work that concerns all of them, such as sweeping.
+    fn tenants(&self) -> Pending<'_, Vec<TenantId>>;
+
+    /// Threads of any tenant with a run that nobody works on: queued, or claimed by someone whose lease is over.
+    fn due(&self, limit: u32) -> Pending<'_, Vec<(TenantId, ThreadId)>>;
+
+    /// Everyone who holds a claim.
+    fn owners(&self) -> Pending<'_, Vec<Owner>>;
+
+    /// Ends the leases of someone who is known to be gone. Returns how many there were.
+    fn release(&self, owner: &Owner) -> Pending<'_, u64>;
+
+    /// Whose key this is, by its hash. Revoked keys are not found.
+    fn key(&self, hash: &str) -> Pending<'_, Option<(TenantId, ApiKey)>>;
+
+    /// Writes what still waits and closes. Later calls fail with [`StoreError::Unavailable`].
+    fn close(&self) -> Pending<'_, ()>;
+}
+
+/// The data of one tenant.
+pub trait TenantStore:
+    Threads + Runs + Work + Handoffs + Approvals + Artifacts + Audit + Patterns + Keys + Cache + fmt::Debug
+{
+    fn tenant(&self) -> &TenantId;
+
+    /// Removes what has outlived its time: partial workflow state, idempotency records, cached results, approvals that nobody
+    /// decided. History stays.
+    fn sweep(&self, retention: Retention) -> Pending<'_, Swept>;
+}
+
+/// How long things are kept that are not history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Partial state of a workflow whose handoff is not active.
+    pub workflow_state: SignedDuration,
+}
+
+/// How much a sweep removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    pub workflow_states: u64,
+    pub idempotency_records: u64,
+    pub cached_results: u64,
+    /// Those that expired without a decision.
+    pub approvals: u64,
+}
+
+/// Why the store did not do it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Unknown, or of another tenant or user: nobody can tell which.
+    #[error("thread not found for tenant: check the id, or start a new conversation")]
+    ThreadNotFound,
+    #[error("{0} not found")]
+    NotFound(&'static str),
+    /// The caller asked to be refused rather than to wait.
+    #[error(
+        "the thread is busy with run {0}: wait for it, or send the message with `on_busy` enqueue or interrupt"
+    )]
+    ThreadBusy(RunId),
+    #[error("an active handoff already exists for this thread: {0}")]
+    HandoffActive(HandoffId),
+    /// What should be changed is not as the caller believes; read it again.
+    #[error("{0} was changed by someone else in the meantime")]
+    Conflict(&'static str),
+    #[error("the idempotency key was used before with another request")]
+    IdempotencyConflict,
+    /// The claim is not valid any more: another process works on the thread.
+    #[error("another process has taken over this thread")]
+    Fenced,
+    /// It may work in a moment: a locked file, a database that restarts.
+    #[error("the store does not answer: {0}")]
+    Unavailable(String),
+    #[error("there is no space left to store anything: {0}")]
+    Full(String),
+    /// Nothing but a person can mend it.
+    #[error("the store is damaged or not a Baton store: {0}")]
+    Corrupt(String),
+    #[error("the store failed: {0}")]
+    Failed(String),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without anybody changing it.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Full(_))
+    }
+
+    /// Stable, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::ThreadNotFound => "thread_not_found",
+            Self::NotFound(_) => "not_found",
+            Self::ThreadBusy(_) => "thread_busy",
+            Self::HandoffActive(_) => "handoff_active",
+            Self::Conflict(_) => "conflict",
+            Self::IdempotencyConflict => "idempotency_conflict",
+            Self::Fenced => "superseded",
+            Self::Unavailable(_) => "store_unavailable",
+            Self::Full(_) => "store_full",
+            Self::Corrupt(_) => "store_corrupt",
+            Self::Failed(_) => "store_failed",
+        }
+    }
+}
+
+/// A moment as stores keep it: microseconds, because PostgreSQL has no more.
+pub fn micros(at: Timestamp) -> i64 {
+    at.as_microsecond()
+}

@@ -1,0 +1,84 @@
+//! Conversations and what was said in them.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Event;
+use crate::id::{AgentName, HandoffId, RunId, ThreadId, UserId};
+use crate::message::Message;
+use crate::store::{Page, PageRequest, Pending};
+
+/// A conversation as it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    pub thread_id: ThreadId,
+    pub user_id: UserId,
+    /// The beginning of its first message.
+    pub title: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// Who answers next; `None` until somebody has answered.
+    pub holder: Option<AgentName>,
+    /// The handoff under which the holder has the thread.
+    pub handoff: Option<HandoffId>,
+    /// Of every visibility.
+    pub total_messages: u64,
+    /// The number of its last event; 0 when there is none.
+    pub last_seq: u64,
+    /// The run that is being worked on, or was when its process died.
+    pub active_run: Option<RunId>,
+}
+
+/// A message and where it stands in its thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ThreadMessage {
+    /// From 1, without gaps.
+    pub number: u64,
+    #[serde(flatten)]
+    pub message: Message,
+}
+
+/// Which messages are wanted: the newest that match, oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageQuery {
+    pub limit: u32,
+    /// Only those with a smaller number.
+    pub before: Option<u64>,
+    /// Also what only those see who may read traces.
+    pub include_internal: bool,
+    /// Also messages of the role `system`.
+    pub include_system: bool,
+}
+
+impl MessageQuery {
+    pub const DEFAULT_LIMIT: u32 = 10;
+
+    /// The last `count` that a person sees.
+    pub fn last(count: u32) -> Self {
+        Self { limit: count, before: None, include_internal: false, include_system: false }
+    }
+}
+
+impl Default for MessageQuery {
+    fn default() -> Self {
+        Self::last(Self::DEFAULT_LIMIT)
+    }
+}
+
+/// What can be done with threads. A thread begins with its first run, see [`super::Runs::accept`].
+pub trait Threads: Send + Sync {
+    /// With a user, only that user's thread is found.
+    fn thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, Thread>;
+
+    /// Those that were used last come first.
+    fn threads(&self, user: Option<&UserId>, page: PageRequest) -> Pending<'_, Page<Thread>>;
+
+    /// Deletes it and all it owns. Whoever works on it notices at the next write.
+    fn delete_thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, ()>;
+
+    /// Costs the same in a long thread as in a short one.
+    fn messages(&self, thread: ThreadId, query: MessageQuery) -> Pending<'_, Vec<ThreadMessage>>;
+
+    /// Events with a number above `after`, in order.
+    fn events(&self, thread: ThreadId, after: u64, limit: u32) -> Pending<'_, Vec<Event>>;
+}

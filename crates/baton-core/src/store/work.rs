@@ -1,0 +1,135 @@
+//! Who works on a thread, and what that work writes.
+//!
+//! A thread is claimed as a whole, so one run at a time is all there can be. Each claim has a higher epoch than the one before,
+//! and every write names its claim: whoever lost it, to a crash or to a pause that was too long, cannot write any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::choices;
+use crate::event::EventKind;
+use crate::id::{AgentName, RunId, SessionId, ThreadId};
+use crate::ledger::LedgerRow;
+use crate::message::{Message, Visibility};
+use crate::store::Pending;
+use crate::store::audit::AuditEntry;
+use crate::store::run::{Cancel, End, RunRecord, RunStatus};
+use crate::usage::Usage;
+
+/// A process that works on runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Owner(pub Arc<str>);
+
+/// The right to write for a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub thread_id: ThreadId,
+    pub run_id: RunId,
+    pub owner: Owner,
+    /// Higher with each claim of the thread.
+    pub epoch: u64,
+}
+
+/// A run that is now ours, with all it did before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    pub claim: Claim,
+    pub run: RunRecord,
+    /// Those of earlier attempts, finished or not.
+    pub steps: Vec<Step>,
+    /// What earlier attempts spent.
+    pub rows: Vec<LedgerRow>,
+}
+
+/// What a heartbeat learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beat {
+    /// Somebody wants the run to end.
+    pub cancel: Option<Cancel>,
+}
+
+choices! {
+    pub enum StepState {
+        /// Begun; whether it had an effect is not known.
+        Started = "started",
+        Finished = "finished",
+    }
+}
+
+/// One recorded effect inside a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// `assistant/advisor:legal/turn:2/tool:1`: the same after a crash.
+    pub path: String,
+    pub session_id: SessionId,
+    /// `session`, `turn`, `tool`, …
+    pub kind: String,
+    pub state: StepState,
+    /// What was about to happen, while it is started; what came of it, once it is finished.
+    pub data: Value,
+    pub at: Timestamp,
+}
+
+/// An event that has no number yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewEvent {
+    pub at: Timestamp,
+    pub agent: AgentName,
+    pub path: Arc<str>,
+    pub visibility: Visibility,
+    pub kind: EventKind,
+}
+
+/// A change of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionChange {
+    pub session_id: SessionId,
+    pub agent: AgentName,
+    pub path: String,
+    pub status: RunStatus,
+    pub at: Timestamp,
+}
+
+/// What a run has done, to be kept as a whole or not at all.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Append {
+    /// Counts the appends of one claim from 1. A number that was there already is not written again, so an append whose outcome
+    /// is unknown can be repeated.
+    pub number: u64,
+    /// A later state of the same path replaces an earlier one; a finished step is never replaced.
+    pub steps: Vec<Step>,
+    pub events: Vec<NewEvent>,
+    pub messages: Vec<Message>,
+    pub rows: Vec<LedgerRow>,
+    pub sessions: Vec<SessionChange>,
+    pub audit: Vec<AuditEntry>,
+    /// The agent that answers next.
+    pub holder: Option<AgentName>,
+    /// The run ends or begins to wait, and the claim ends with it.
+    pub end: Option<RunEnd>,
+}
+
+/// The last write of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunEnd {
+    pub status: RunStatus,
+    pub usage: Usage,
+    pub end: End,
+}
+
+/// What processes that work on runs do.
+pub trait Work: Send + Sync {
+    /// Takes the thread's next run: the one whose process is gone, or the first that is queued. `None` when there is none or
+    /// somebody else is at it.
+    fn claim(&self, thread: ThreadId, owner: &Owner, lease: Duration) -> Pending<'_, Option<Claimed>>;
+
+    /// Says that the owner is still there. [`super::StoreError::Fenced`] when it was taken for dead.
+    fn heartbeat(&self, claim: &Claim, lease: Duration) -> Pending<'_, Beat>;
+
+    /// Keeps what a run did. Returns the number of the first event; the others follow without a gap.
+    fn append(&self, claim: &Claim, append: Arc<Append>) -> Pending<'_, u64>;
+}

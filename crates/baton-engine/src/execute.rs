@@ -1,0 +1,274 @@
+//! One run, from its claim to its end: a walk over recorded steps.
+//!
+//! A run that was begun before is walked again from the start. What it has recorded is not done again, so it arrives where it
+//! was, and goes on from there.
+
+use std::sync::Arc;
+
+use baton_core::agent::Agent;
+use baton_core::event::{EventKind, Outcome};
+use baton_core::message::{Message, Part, Role, Visibility};
+use baton_core::store::work::{RunEnd, SessionChange};
+use baton_core::store::{AuditEntry, Cancel, Claimed, End, NewEvent, RunRecord, RunStatus, Step, StepState};
+use baton_core::{MessageId, SessionId, TenantStore, Usage};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::engine::{Engine, Finished, Overrides};
+use crate::failure::Failure;
+use crate::history;
+use crate::journal::{Desk, Journal, Record};
+use crate::lease::Lease;
+use crate::listener::Listener;
+use crate::scope::{RunState, Scope};
+use crate::session::{self, Answer};
+use crate::turn;
+use crate::workers::Waiting;
+
+/// A run that was begun this often and never ended probably ends its processes.
+const MOST_ATTEMPTS: u32 = 10;
+
+/// Works on a claimed run until it ends or is taken away. `asked` is when the claim was asked for.
+pub(crate) async fn run(
+    engine: &Arc<Engine>,
+    store: &Arc<dyn TenantStore>,
+    claimed: Claimed,
+    asked: Instant,
+) {
+    let waiting = engine.workers.take(claimed.run.run_id);
+    let listener = waiting.as_ref().map_or_else(Listener::nobody, |waiting| waiting.listener.clone());
+    let record = claimed.run.clone();
+    if waiting.is_some() && record.attempts > 1 {
+        // What others did before this claim comes first.
+        let _ = listener.catch_up(&**store, record.run_id).await;
+    }
+    let finished = attend(engine, store, claimed, &listener, asked).await;
+    if let Some(waiting) = waiting {
+        conclude(engine, store, &record, waiting, finished);
+    }
+}
+
+/// The walk, the writing and the heartbeat, until one of them ends.
+async fn attend(
+    engine: &Arc<Engine>,
+    store: &Arc<dyn TenantStore>,
+    claimed: Claimed,
+    listener: &Listener,
+    asked: Instant,
+) -> Finished {
+    let (stop, cancel) = (CancellationToken::new(), listener.cancel().clone());
+    match claimed.run.cancel {
+        None => {}
+        Some(Cancel::Stop) => stop.cancel(),
+        Some(Cancel::Abort) => cancel.cancel(),
+    }
+    let (journal, mut scribe) = Journal::open(listener.clone());
+    let record = claimed.run.clone();
+    let lease = Lease::new(engine.parts.lease, asked, stop.clone(), cancel.clone());
+    let state = RunState::new(Arc::clone(engine), Arc::clone(store), claimed, journal, stop, cancel);
+    let state = Arc::new(state);
+    let desk = Desk { store: &**store, claim: &state.claim, ledger: &state.ledger, lease: &lease };
+    tokio::select! {
+        biased;
+        finished = work(&state, &record) => finished,
+        failure = scribe.work(desk) => Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) },
+        failure = lease.hold(&**store, &state.claim) => {
+            Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) }
+        }
+    }
+}
+
+/// Sees to it that whoever waits hears the end: from here, or from whoever goes on with the run.
+fn conclude(
+    engine: &Arc<Engine>,
+    store: &Arc<dyn TenantStore>,
+    record: &RunRecord,
+    waiting: Waiting,
+    finished: Finished,
+) {
+    let is_given_up = waiting.listener.cancel().is_cancelled();
+    match &finished.failure {
+        Some(Failure::Superseded) => engine.workers.wait_again(record.run_id, waiting),
+        // The store may come back; then somebody, perhaps this process, takes the run up again.
+        Some(Failure::Store(error)) if error.is_passing() && !is_given_up => {
+            engine.workers.wait_again(record.run_id, waiting);
+        }
+        Some(Failure::Store(_)) => engine.workers.end_without_record(record.run_id, waiting, finished),
+        _ => engine.workers.end(Arc::clone(store), record.run_id, waiting, finished),
+    }
+}
+
+async fn work(state: &Arc<RunState>, record: &RunRecord) -> Finished {
+    let result = match agent(state, record) {
+        Err(failure) => Err(failure),
+        Ok(agent) => answer(&Scope::root(Arc::clone(state), agent), record).await,
+    };
+    let (status, answer, failure) = match result {
+        Ok(answer) => (RunStatus::Completed, Some(answer), None),
+        // What was taken away or cannot be written is not ours to end.
+        Err(failure @ (Failure::Superseded | Failure::Store(_))) => {
+            return Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) };
+        }
+        Err(failure @ Failure::Cancelled) => (RunStatus::Cancelled, None, Some(failure)),
+        Err(failure @ Failure::Interrupted(_)) => (RunStatus::Interrupted, None, Some(failure)),
+        Err(failure) => (RunStatus::Failed, None, Some(failure)),
+    };
+    let usage = state.ledger.spent("");
+    let end = ending(state, record, status, usage, answer.as_ref(), failure.as_ref());
+    if let Err(failure) = state.journal.keep(end).await {
+        return Finished { usage, rows: state.ledger.rows(), ..Finished::without_end(failure) };
+    }
+    Finished { status, answer, failure, usage, rows: state.ledger.rows() }
+}
+
+/// Who answers, unless nobody can.
+fn agent(state: &RunState, record: &RunRecord) -> Result<Arc<Agent>, Failure> {
+    if record.attempts > MOST_ATTEMPTS {
+        let reason = format!("its process ended {MOST_ATTEMPTS} times while it was at work");
+        return Err(Failure::Interrupted(reason));
+    }
+    state
+        .agents
+        .get(&record.agent)
+        .cloned()
+        .ok_or_else(|| Failure::Interrupted(format!("there is no agent `{}` any more", record.agent)))
+}
+
+/// The walk itself.
+async fn answer(scope: &Scope, record: &RunRecord) -> Result<Answer, Failure> {
+    let overrides: Overrides = serde_json::from_value(record.request.clone())
+        .map_err(|error| Failure::Interrupted(format!("its request cannot be read: {error}")))?;
+    announce(scope, record).await?;
+    if scope.run.cancel.is_cancelled() {
+        return Err(Failure::Cancelled);
+    }
+    let (history, input) = history::load(&*scope.run.store, record).await?;
+    session::hold(scope, history, input, &overrides).await
+}
+
+/// Says that the run has begun; after a crash, that it goes on.
+async fn announce(scope: &Scope, record: &RunRecord) -> Result<(), Failure> {
+    if scope.interrupted::<Value>()?.is_some() {
+        let text =
+            format!("the process that worked on this run ended; it goes on (attempt {})", record.attempts);
+        tracing::info!(run = %record.run_id, attempt = record.attempts, "a run goes on after a crash");
+        let mut resumed = turn::settle_interrupted(&scope.run);
+        resumed.events.push(scope.event_as(Visibility::Internal, EventKind::Status { text }));
+        resumed.audit.push(audit(record, "system", "run.resume", "resumed"));
+        return scope.run.journal.keep(resumed).await;
+    }
+    let started = EventKind::SessionStarted { session_id: scope.session_id.clone(), parent: None };
+    scope
+        .run
+        .journal
+        .keep(Record {
+            steps: vec![scope.step("session", StepState::Started, &json!({}))?],
+            events: vec![scope.event(EventKind::RunStarted), scope.event_as(Visibility::Internal, started)],
+            sessions: vec![session_change(scope.session_id.clone(), record, RunStatus::Running)],
+            ..Record::default()
+        })
+        .await
+}
+
+fn session_change(session_id: SessionId, record: &RunRecord, status: RunStatus) -> SessionChange {
+    let agent = record.agent.clone();
+    SessionChange { session_id, path: agent.to_string(), agent, status, at: Timestamp::now() }
+}
+
+/// The last write: the answer becomes part of the conversation, and the run has ended.
+fn ending(
+    state: &RunState,
+    record: &RunRecord,
+    status: RunStatus,
+    usage: Usage,
+    answer: Option<&Answer>,
+    failure: Option<&Failure>,
+) -> Record {
+    let end = End {
+        answer: answer.map(|answer| answer.text.clone()),
+        value: answer.and_then(|answer| answer.value.clone()),
+        limit: answer.and_then(|answer| answer.limit).map(|limit| limit.word().to_owned()),
+        code: failure.map(|failure| failure.code().to_owned()),
+        message: failure.map(ToString::to_string),
+    };
+    let session_id = SessionId::root(state.run_id);
+    let (session_end, kind) = last_events(&session_id, status, usage, &end);
+    Record {
+        steps: vec![session_step(record, &session_id, &end)],
+        events: vec![event(record, Visibility::Internal, session_end), event(record, Visibility::User, kind)],
+        messages: answer.map(|answer| said(record, answer)).into_iter().collect(),
+        sessions: vec![session_change(session_id, record, status)],
+        audit: vec![audit(record, record.agent.as_str(), "run.end", status.word())],
+        holder: answer.map(|_| record.agent.clone()),
+        end: Some(RunEnd { status, usage, end }),
+        ..Record::default()
+    }
+}
+
+/// How the session and the run end for whoever listens.
+fn last_events(session_id: &SessionId, status: RunStatus, usage: Usage, end: &End) -> (EventKind, EventKind) {
+    let session_id = session_id.clone();
+    let outcome = match status {
+        RunStatus::Completed => Outcome::Success,
+        RunStatus::Cancelled => Outcome::Cancelled,
+        _ => {
+            let (code, message) =
+                (end.code.clone().unwrap_or_default(), end.message.clone().unwrap_or_default());
+            let session =
+                EventKind::SessionFailed { session_id, code: code.clone(), message: message.clone() };
+            return (session, EventKind::RunFailed { code, message, usage });
+        }
+    };
+    let finished = EventKind::RunFinished { outcome, usage, limit: end.limit.clone() };
+    (EventKind::SessionFinished { session_id }, finished)
+}
+
+/// The run's own session is finished with the run.
+fn session_step(record: &RunRecord, session_id: &SessionId, end: &End) -> Step {
+    Step {
+        path: record.agent.to_string(),
+        session_id: session_id.clone(),
+        kind: "session".to_owned(),
+        state: StepState::Finished,
+        data: json!(end),
+        at: Timestamp::now(),
+    }
+}
+
+fn event(record: &RunRecord, visibility: Visibility, kind: EventKind) -> NewEvent {
+    let agent = record.agent.clone();
+    let path = agent.as_str().into();
+    NewEvent { at: Timestamp::now(), agent, path, visibility, kind }
+}
+
+fn said(record: &RunRecord, answer: &Answer) -> Message {
+    let part = match &answer.value {
+        Some(data) => Part::Data { data: data.clone() },
+        None => Part::text(answer.text.clone()),
+    };
+    Message {
+        id: MessageId::from_uuid(Uuid::now_v7()),
+        run_id: record.run_id,
+        role: Role::Assistant,
+        agent: Some(record.agent.clone()),
+        visibility: Visibility::User,
+        parts: vec![part],
+        created_at: Timestamp::now(),
+    }
+}
+
+fn audit(record: &RunRecord, actor: &str, action: &str, decision: &str) -> AuditEntry {
+    AuditEntry {
+        actor: actor.to_owned(),
+        on_behalf_of: Some(record.user_id.to_string()),
+        action: action.to_owned(),
+        thread_id: Some(record.thread_id),
+        run_id: Some(record.run_id),
+        decision: decision.to_owned(),
+        trace_id: None,
+        detail: Value::Null,
+    }
+}

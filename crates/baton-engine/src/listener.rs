@@ -1,0 +1,114 @@
+//! Somebody who hears of a run while it happens.
+//!
+//! A run waits a little for whoever is slow, but not for long: then it goes on alone, and they get what was kept when it has
+//! ended. What is kept can be read at any time; only the growing of a text is missed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use baton_core::event::Event;
+use baton_core::store::RunRecord;
+use baton_core::{RunId, StoreError, TenantStore};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio_util::sync::CancellationToken;
+
+/// How long a run waits for a listener, once.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAGE: u32 = 200;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Listener(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    events: mpsc::Sender<Event>,
+    /// Wants the run to end. A run that is to end waits for nobody.
+    cancel: CancellationToken,
+    /// The number of the last kept event that arrived.
+    heard: AtomicU64,
+    is_behind: AtomicBool,
+}
+
+impl Listener {
+    pub(crate) fn new(events: mpsc::Sender<Event>, cancel: CancellationToken) -> Self {
+        Self(Arc::new(Inner { events, cancel, heard: AtomicU64::new(0), is_behind: AtomicBool::new(false) }))
+    }
+
+    /// For runs that nobody waits for.
+    pub(crate) fn nobody() -> Self {
+        Self::new(mpsc::channel(1).0, CancellationToken::new())
+    }
+
+    pub(crate) fn cancel(&self) -> &CancellationToken {
+        &self.0.cancel
+    }
+
+    /// Tells them, unless they are behind.
+    pub(crate) async fn tell(&self, event: Event) {
+        if self.0.is_behind.load(Ordering::Acquire) {
+            return;
+        }
+        let heard = event.kind.is_kept().then_some(event.seq);
+        // Mostly there is room, and then nothing has to be waited for.
+        let is_told = match self.0.events.try_send(event) {
+            Ok(()) => true,
+            Err(TrySendError::Closed(_)) => false,
+            Err(TrySendError::Full(event)) => tokio::select! {
+                sent = self.0.events.send(event) => sent.is_ok(),
+                () = self.0.cancel.cancelled() => false,
+                () = tokio::time::sleep(PATIENCE) => false,
+            },
+        };
+        match heard {
+            _ if !is_told => self.0.is_behind.store(true, Ordering::Release),
+            Some(seq) => self.0.heard.store(seq, Ordering::Release),
+            None => {}
+        }
+    }
+
+    /// Passes on what was kept since they last heard. The record once the run has ended, whether or not they heard it all.
+    pub(crate) async fn catch_up(
+        &self,
+        store: &dyn TenantStore,
+        run: RunId,
+    ) -> Result<Option<RunRecord>, StoreError> {
+        // Before the events: when it is final here, they are all there.
+        let record = store.run(run).await?;
+        loop {
+            let events = store.run_events(run, self.0.heard.load(Ordering::Acquire), PAGE).await?;
+            let is_last = events.len() < PAGE as usize;
+            for event in events {
+                self.tell(event).await;
+            }
+            if is_last || self.0.is_behind.load(Ordering::Acquire) {
+                return Ok(record.status.is_final().then_some(record));
+            }
+        }
+    }
+
+    /// Everything of an ended run that they have not heard, however long they take. Ends when they have gone.
+    pub(crate) async fn tell_rest(&self, store: &dyn TenantStore, run: RunId) {
+        loop {
+            let Ok(events) = store.run_events(run, self.0.heard.load(Ordering::Acquire), PAGE).await else {
+                return;
+            };
+            if events.is_empty() {
+                return;
+            }
+            for event in events {
+                let seq = event.seq;
+                if self.0.events.send(event).await.is_err() {
+                    return;
+                }
+                self.0.heard.store(seq, Ordering::Release);
+            }
+        }
+    }
+
+    /// The last word about a run whose end cannot be kept or read.
+    pub(crate) async fn tell_last(&self, event: Event) {
+        let _ = self.0.events.send(event).await;
+    }
+}

@@ -1,0 +1,87 @@
+//! Runs whose process is gone are taken up again; what has outlived its time is removed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use baton_core::StoreError;
+use baton_core::store::Swept;
+use futures_util::future::join_all;
+use tokio::time::Instant;
+
+use crate::engine::Engine;
+use crate::workers::Stays;
+
+/// Threads that are taken up in one go.
+const AT_ONCE: u32 = 64;
+const BETWEEN_SWEEPS: Duration = Duration::from_hours(1);
+
+impl Engine {
+    /// Ends the leases of processes that are certainly gone. Returns how many runs that concerns.
+    pub async fn release_gone(&self) -> Result<u64, StoreError> {
+        let mut released = 0;
+        let identity = &self.parts.identity;
+        for owner in self.parts.store.owners().await? {
+            if owner != identity.owner && (identity.is_gone)(&owner) {
+                released += self.parts.store.release(&owner).await?;
+            }
+        }
+        Ok(released)
+    }
+
+    /// Takes up every run that nobody works on, of any tenant, and waits until they have ended. Returns how many threads were
+    /// worked on.
+    pub async fn recover(self: &Arc<Self>) -> Result<usize, StoreError> {
+        self.release_gone().await?;
+        // One that cannot be worked on stays due; it is not tried twice.
+        let mut tried = HashSet::new();
+        loop {
+            let mut due =
+                self.parts.store.due(AT_ONCE + u32::try_from(tried.len()).unwrap_or(u32::MAX)).await?;
+            due.retain(|key| tried.insert(key.clone()));
+            if due.is_empty() {
+                return Ok(tried.len());
+            }
+            join_all(due.into_iter().filter_map(|key| self.wake(key, Stays::UntilDone))).await;
+        }
+    }
+
+    /// Removes what has outlived its time, for every tenant.
+    pub async fn sweep(&self) -> Result<Swept, StoreError> {
+        let mut all = Swept::default();
+        for tenant in self.parts.store.tenants().await? {
+            let swept = self.parts.store.tenant(&tenant).sweep(self.parts.retention).await?;
+            all.workflow_states += swept.workflow_states;
+            all.idempotency_records += swept.idempotency_records;
+            all.cached_results += swept.cached_results;
+            all.approvals += swept.approvals;
+        }
+        Ok(all)
+    }
+
+    /// Looks after everything that nobody waits for, again and again. Whoever starts this owns it: it never ends by itself.
+    pub async fn keep_watch(self: Arc<Self>, every: Duration) {
+        let mut next_sweep = Instant::now();
+        loop {
+            if let Err(error) = self.take_up().await {
+                tracing::warn!(%error, "cannot look for runs to take up");
+            }
+            if Instant::now() >= next_sweep {
+                next_sweep = Instant::now() + BETWEEN_SWEEPS;
+                if let Err(error) = self.sweep().await {
+                    tracing::warn!(%error, "cannot sweep");
+                }
+            }
+            tokio::time::sleep(every).await;
+        }
+    }
+
+    /// The same as [`Engine::recover`] without waiting for the end.
+    async fn take_up(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.release_gone().await?;
+        for key in self.parts.store.due(AT_ONCE).await? {
+            drop(self.wake(key, Stays::UntilDone));
+        }
+        Ok(())
+    }
+}

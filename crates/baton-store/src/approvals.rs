@@ -1,0 +1,150 @@
+//! Decisions that wait for a person.
+
+use baton_core::store::{Approval, ApprovalStatus, Approvals, Page, PageRequest, Pending, micros};
+use baton_core::{StoreError, UserId};
+use uuid::Uuid;
+
+use crate::job::About;
+use crate::page::{self, Place};
+use crate::tenant::{Tenant, refused};
+use crate::tx::Tx;
+use crate::value::{Row, Value, params};
+use crate::{runs, threads};
+
+impl Approvals for Tenant {
+    fn ask(&self, approval: Approval) -> Pending<'_, Approval> {
+        self.write(About::Thread(approval.thread_id), approval, |tx, approval| Box::pin(ask(tx, approval)))
+    }
+
+    fn approval(&self, approval: Uuid) -> Pending<'_, Approval> {
+        self.read(approval, |tx, approval| Box::pin(one(tx, *approval)))
+    }
+
+    fn approvals(&self, status: Option<ApprovalStatus>, page: PageRequest) -> Pending<'_, Page<Approval>> {
+        match Place::from_oldest(&page) {
+            Ok(after) => self.read((status, page, after), |tx, (status, page, after)| {
+                Box::pin(list(tx, *status, page, after))
+            }),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn decide(
+        &self,
+        approval: Uuid,
+        status: ApprovalStatus,
+        by: &UserId,
+        reason: Option<&str>,
+    ) -> Pending<'_, Approval> {
+        let decision = Decision { approval, status, by: by.clone(), reason: reason.map(str::to_owned) };
+        self.write(About::Tenant, decision, |tx, decision| Box::pin(decide(tx, decision)))
+    }
+}
+
+struct Decision {
+    approval: Uuid,
+    status: ApprovalStatus,
+    by: UserId,
+    reason: Option<String>,
+}
+
+/// One whose time is over counts as expired, whether or not somebody has swept since.
+macro_rules! approvals {
+    ($which:literal) => {
+        concat!(
+            "SELECT approval_id, thread_id, run_id, path, tool, arguments, risk, status, created_at, expires_at,
+                decided_at, decided_by, reason
+            FROM (
+                SELECT approval_id, thread_id, run_id, path, tool, arguments, risk, created_at, expires_at,
+                    decided_at, decided_by, reason,
+                    CASE WHEN status = 'pending' AND expires_at <= $2 THEN 'expired' ELSE status END AS status
+                FROM approvals
+                WHERE tenant = $1
+            ) AS a
+            WHERE ",
+            $which
+        )
+    };
+}
+
+const ONE: &str = approvals!("approval_id = $3");
+
+const OF_PATH: &str = approvals!("run_id = $3 AND path = $4");
+
+const LIST: &str = approvals!(
+    "(created_at, approval_id) > ($3, $4) AND (CAST($5 AS TEXT) IS NULL OR status = $5)
+    ORDER BY created_at, approval_id
+    LIMIT $6"
+);
+
+/// Holds the run, so that it is not deleted before it has its approval.
+const HOLD: &str = "
+    UPDATE runs SET attempts = attempts WHERE tenant = $1 AND run_id = $2 AND thread_id = $3";
+
+const ASK: &str = "
+    INSERT INTO approvals
+        (tenant, approval_id, thread_id, run_id, path, tool, arguments, risk, status, created_at, expires_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10)
+    ON CONFLICT DO NOTHING";
+
+async fn ask(tx: &Tx<'_>, new: &Approval) -> Result<Approval, StoreError> {
+    if tx.execute(HOLD, params![new.run_id, new.thread_id]).await? == 0 {
+        threads::must_exist(tx, new.thread_id).await?;
+        return Err(runs::NOT_FOUND);
+    }
+    let (path, tool) = (new.path.as_str(), new.tool.as_str());
+    let arguments = Value::json(&new.arguments)?;
+    let (id, created_at, expires_at) = (new.approval_id, new.created_at, new.expires_at);
+    let params =
+        params![id, new.thread_id, new.run_id, path, tool, arguments, new.risk, created_at, expires_at];
+    tx.execute(ASK, params).await?;
+    let kept = tx.first(OF_PATH, params![tx.now(), new.run_id, path]).await?;
+    read(&kept.ok_or(StoreError::Conflict("the approval"))?)
+}
+
+async fn one(tx: &Tx<'_>, approval: Uuid) -> Result<Approval, StoreError> {
+    let row = tx.first(ONE, params![tx.now(), approval]).await?;
+    read(&row.ok_or(StoreError::NotFound("approval"))?)
+}
+
+async fn list(
+    tx: &Tx<'_>,
+    status: Option<ApprovalStatus>,
+    page: &PageRequest,
+    after: &Place,
+) -> Result<Page<Approval>, StoreError> {
+    let params = params![tx.now(), after.at, after.id.as_str(), status, page::with_next(page)];
+    let found = tx.query(LIST, params).await?.iter().map(read).collect::<Result<Vec<Approval>, _>>()?;
+    Ok(page::cut(found, page.size(), |last| Place::cursor(micros(last.created_at), last.approval_id)))
+}
+
+const DECIDE: &str = "
+    UPDATE approvals SET status = $4, decided_at = $3, decided_by = $5, reason = $6
+    WHERE tenant = $1 AND approval_id = $2 AND status = 'pending' AND expires_at > $3";
+
+async fn decide(tx: &Tx<'_>, decision: &Decision) -> Result<Approval, StoreError> {
+    let is_decision = matches!(decision.status, ApprovalStatus::Approved | ApprovalStatus::Denied);
+    let Decision { approval, status, by, reason } = decision;
+    let params = params![*approval, tx.now(), *status, by, reason.as_deref()];
+    let is_decided = is_decision && tx.execute(DECIDE, params).await? > 0;
+    let kept = one(tx, *approval).await?;
+    if is_decided { Ok(kept) } else { Err(StoreError::Conflict("the approval")) }
+}
+
+fn read(row: &Row) -> Result<Approval, StoreError> {
+    Ok(Approval {
+        approval_id: row.parse(0)?,
+        thread_id: row.parse(1)?,
+        run_id: row.parse(2)?,
+        path: row.text(3)?.to_owned(),
+        tool: row.text(4)?.to_owned(),
+        arguments: row.json(5)?,
+        risk: row.choice(6)?,
+        status: row.choice(7)?,
+        created_at: row.time(8)?,
+        expires_at: row.time(9)?,
+        decided_at: row.optional(10, Row::time)?,
+        decided_by: row.optional(11, Row::parse)?,
+        reason: row.optional(12, Row::text)?.map(str::to_owned),
+    })
+}

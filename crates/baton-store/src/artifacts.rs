@@ -1,0 +1,79 @@
+//! Files that people sent or agents made.
+
+use baton_core::store::{Artifact, Artifacts, Pending};
+use baton_core::{StoreError, ThreadId};
+use uuid::Uuid;
+
+use crate::job::About;
+use crate::tenant::Tenant;
+use crate::tx::Tx;
+use crate::value::{Row, Value, params};
+use crate::{runs, threads};
+
+impl Artifacts for Tenant {
+    fn put_artifact(&self, artifact: Artifact, bytes: Vec<u8>) -> Pending<'_, ()> {
+        self.write(About::Thread(artifact.thread_id), (artifact, bytes), |tx, (artifact, bytes)| {
+            Box::pin(put(tx, artifact, bytes))
+        })
+    }
+
+    fn artifact(&self, artifact: Uuid) -> Pending<'_, (Artifact, Vec<u8>)> {
+        self.read(artifact, |tx, artifact| Box::pin(one(tx, *artifact)))
+    }
+
+    fn artifacts(&self, thread: ThreadId) -> Pending<'_, Vec<Artifact>> {
+        self.read(thread, |tx, thread| Box::pin(of_thread(tx, *thread)))
+    }
+}
+
+const PUT: &str = "
+    INSERT INTO artifacts (tenant, artifact_id, thread_id, run_id, name, media_type, size, created_at, bytes)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ON CONFLICT (tenant, artifact_id) DO NOTHING";
+
+/// The size is that of the bytes, whatever the artifact says.
+async fn put(tx: &Tx<'_>, artifact: &Artifact, bytes: &[u8]) -> Result<(), StoreError> {
+    let Artifact { artifact_id, thread_id, run_id, name, media_type, created_at, .. } = artifact;
+    if let Some(run) = run_id {
+        threads::must_exist(tx, *thread_id).await?;
+        let sql = "SELECT run_id FROM runs WHERE tenant = $1 AND run_id = $2 AND thread_id = $3";
+        tx.first(sql, params![*run, *thread_id]).await?.ok_or(runs::NOT_FOUND)?;
+    }
+    threads::touch(tx, *thread_id).await?;
+    let (name, media_type, size) = (name.as_str(), media_type.as_str(), bytes.len() as u64);
+    let bytes = Value::Blob(bytes.to_vec());
+    let params = params![*artifact_id, *thread_id, *run_id, name, media_type, size, *created_at, bytes];
+    match tx.execute(PUT, params).await? {
+        0 => Err(StoreError::Conflict("the artifact")),
+        _ => Ok(()),
+    }
+}
+
+async fn one(tx: &Tx<'_>, artifact: Uuid) -> Result<(Artifact, Vec<u8>), StoreError> {
+    let sql = "SELECT artifact_id, thread_id, run_id, name, media_type, size, created_at, bytes
+        FROM artifacts
+        WHERE tenant = $1 AND artifact_id = $2";
+    let row = tx.first(sql, params![artifact]).await?.ok_or(StoreError::NotFound("artifact"))?;
+    Ok((read(&row)?, row.blob(7)?.to_vec()))
+}
+
+async fn of_thread(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<Artifact>, StoreError> {
+    threads::must_exist(tx, thread).await?;
+    let sql = "SELECT artifact_id, thread_id, run_id, name, media_type, size, created_at
+        FROM artifacts
+        WHERE tenant = $1 AND thread_id = $2
+        ORDER BY created_at DESC, artifact_id DESC";
+    tx.query(sql, params![thread]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<Artifact, StoreError> {
+    Ok(Artifact {
+        artifact_id: row.parse(0)?,
+        thread_id: row.parse(1)?,
+        run_id: row.optional(2, Row::parse)?,
+        name: row.text(3)?.to_owned(),
+        media_type: row.text(4)?.to_owned(),
+        size: row.count(5)?,
+        created_at: row.time(6)?,
+    })
+}

@@ -1,0 +1,132 @@
+//! What every store has to pass.
+//!
+//! Each function is one property. It makes tenants and threads of its own, so any number of them can use one database, and it
+//! panics where the property does not hold. [`each_property!`](crate::each_property) names them all, so that a store can have one
+//! test per property; [`all`] goes through them one by one.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use baton_store::conformance;
+//!
+//! let store = baton_store::open("sqlite::memory:", std::path::Path::new(".")).await?;
+//! conformance::accepting::the_same_request_is_done_once(&store).await;
+//! # Ok::<(), baton_core::StoreError>(())
+//! # }).unwrap();
+//! ```
+
+#![allow(clippy::unwrap_used, reason = "a property that does not hold is a panic")]
+
+pub mod accepting;
+pub mod appending;
+pub mod approvals;
+pub mod artifacts;
+pub mod audit;
+pub mod belongings;
+pub mod cancelling;
+pub mod claiming;
+mod fixture;
+pub mod handoffs;
+pub mod history;
+pub mod isolation;
+pub mod keys;
+pub mod results;
+pub mod runs;
+pub mod sweeping;
+pub mod system;
+pub mod threads;
+pub mod ways;
+
+use std::sync::Arc;
+
+use baton_core::Store;
+
+/// Calls a macro with the paths of all properties inside [`conformance`](crate::conformance).
+#[macro_export]
+macro_rules! each_property {
+    ($each:ident) => {
+        $each! {
+            threads::a1_a2_a_thread_begins_with_its_first_message,
+            threads::a10_a_thread_shows_where_it_stands,
+            threads::a11_only_its_user_finds_a_thread,
+            threads::those_that_were_used_last_come_first,
+            threads::a_title_is_one_line,
+            threads::a_deleted_thread_leaves_nothing,
+            threads::whoever_works_on_a_deleted_thread_notices,
+            history::a12_recent_messages_are_the_last_in_order,
+            history::a13_a6_messages_of_every_agent_are_in_one_conversation,
+            history::a14_history_can_be_read_back_to_its_beginning,
+            history::events_are_numbered_without_gaps,
+            history::every_character_survives,
+            isolation::a8_a9_h9_foreign_ids_are_like_unknown_ones,
+            isolation::a17_lists_hold_nothing_of_another_tenant,
+            isolation::the_same_ids_in_two_tenants_are_two_things,
+            accepting::runs_of_a_thread_wait_for_each_other,
+            accepting::a_busy_thread_refuses_when_asked_to,
+            accepting::an_interrupting_message_cancels_the_run_at_work,
+            accepting::the_same_request_is_done_once,
+            accepting::the_same_request_at_the_same_time_is_done_once,
+            accepting::an_idempotency_key_is_free_again_when_its_time_is_over,
+            accepting::fifty_messages_at_once_are_all_kept,
+            accepting::a_job_that_fails_after_writing_takes_no_other_with_it,
+            runs::the_newest_runs_come_first,
+            runs::runs_are_found_by_what_they_are,
+            runs::usage_is_the_sum_of_the_ledger,
+            runs::numbers_from_a_wire_may_be_as_large_as_they_like,
+            runs::f9_f15_sessions_form_a_tree,
+            runs::sessions_are_listed_run_by_run,
+            cancelling::a_queued_run_ends_at_once,
+            cancelling::a_run_at_work_is_asked_to_end,
+            cancelling::a_run_whose_process_is_gone_ends_at_once,
+            cancelling::a_waiting_run_ends_at_once,
+            cancelling::a_run_that_has_ended_stays_as_it_is,
+            claiming::one_of_many_claimants_wins,
+            claiming::runs_are_claimed_in_order_one_at_a_time,
+            claiming::a_run_is_taken_over_with_all_it_did,
+            claiming::a_heartbeat_extends_the_lease_and_brings_the_wish_to_end,
+            claiming::whoever_lost_a_thread_cannot_write,
+            claiming::a_waiting_run_is_not_claimed,
+            appending::a_repeated_append_is_written_once,
+            appending::the_last_append_can_be_repeated_too,
+            appending::appends_come_in_order,
+            appending::a_finished_step_is_never_replaced,
+            appending::changes_of_one_append_are_made_in_order,
+            appending::a_run_ends_with_its_last_append,
+            appending::many_threads_at_once_keep_their_numbers,
+            handoffs::c_8_c_12_one_handoff_at_a_time,
+            handoffs::c_12_of_many_that_begin_at_once_one_is_opened,
+            handoffs::c_10_an_open_handoff_is_found_by_its_thread,
+            handoffs::c_11_a_handoff_needs_its_conversation,
+            handoffs::c_6_states_follow_each_other_only_along_their_ways,
+            handoffs::c_7_a_change_needs_the_version_it_was_made_on,
+            handoffs::the_holder_follows_the_handoff,
+            handoffs::c_16_what_was_left_can_be_resumed,
+            approvals::asking_again_gives_the_first_answer,
+            approvals::a_decision_is_made_once_and_in_time,
+            approvals::the_oldest_approvals_come_first,
+            artifacts::files_come_back_as_they_were,
+            ways::a_hop_counts_once,
+            ways::the_most_frequent_way_comes_first,
+            keys::a_key_is_found_by_its_hash_until_it_is_revoked,
+            results::a_result_is_found_while_its_time_lasts,
+            audit::every_entry_is_chained,
+            audit::a7_entries_are_found_by_what_they_are_about,
+            audit::a15_what_the_store_does_is_in_the_trail,
+            sweeping::c_27_partial_state_goes_when_its_time_is_over,
+            sweeping::what_has_outlived_its_time_goes,
+            system::tenants_are_known_once_they_have_written,
+            system::threads_without_a_worker_are_due,
+            system::the_claims_of_a_process_that_is_gone_can_be_released,
+            system::a_closed_store_answers_that_it_is_closed,
+        }
+    };
+}
+
+/// Tries one property after the other, each on a store that `make` gives.
+pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
+    macro_rules! try_each {
+        ($($module:ident :: $property:ident),* $(,)?) => {
+            $($module::$property(&*make().await).await;)*
+        };
+    }
+    each_property!(try_each);
+}

@@ -1,0 +1,107 @@
+//! A thread with one of everything that a thread can own.
+
+use std::sync::Arc;
+
+use baton_core::store::{
+    Append, Approval, ApprovalStatus, Artifact, Hop, HopKind, NewHandoff, NewRun, RunStatus, StepState,
+    WorkflowState,
+};
+use baton_core::tool::Risk;
+use baton_core::{HandoffId, SessionId, TenantStore, ThreadId, Usd};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::fixture::{
+    LEASE, Worker, agent, answered, call, happened, in_seconds, new_run, now, once, session, step, user,
+};
+
+/// What [`fill`] has written.
+#[derive(Debug)]
+pub struct Owned {
+    pub thread: ThreadId,
+    pub run: NewRun,
+    pub handoff: HandoffId,
+    /// Of the approval, of the artifact and of the hop.
+    pub id: Uuid,
+}
+
+/// Writes a thread with one of everything that a thread can own.
+pub async fn fill(tenant: &Arc<dyn TenantStore>) -> Owned {
+    let mut run = new_run(ThreadId::random(), "Hello");
+    run.idempotency = Some(once("key", "print"));
+    tenant.accept(run.clone()).await.unwrap();
+    let mut worker = Worker::claim(tenant, run.thread_id, LEASE).await;
+    let append = Append {
+        steps: vec![step(run.run_id, "assistant/turn:1", StepState::Finished)],
+        events: vec![happened("working")],
+        messages: vec![answered(run.run_id, "assistant", "Hi")],
+        rows: vec![call(run.run_id, "assistant/turn:1")],
+        sessions: vec![session(&SessionId::root(run.run_id), RunStatus::Running)],
+        ..Append::default()
+    };
+    worker.append(append).await;
+    let id = Uuid::new_v4();
+    let owned = Owned { thread: run.thread_id, run, handoff: HandoffId::from_uuid(id), id };
+    hand_off(&**tenant, &owned).await;
+    tenant.ask(approval(&owned)).await.unwrap();
+    tenant.put_artifact(artifact(&owned), b"bytes".to_vec()).await.unwrap();
+    tenant.record_hop(hop(&owned)).await.unwrap();
+    owned
+}
+
+async fn hand_off(tenant: &dyn TenantStore, owned: &Owned) {
+    let new = NewHandoff {
+        handoff_id: owned.handoff,
+        thread_id: owned.thread,
+        user_id: user("ada"),
+        source_agent_id: agent("assistant"),
+        target_agent_id: agent("skill-creator"),
+        context_summary: "wants a skill".to_owned(),
+        handoff_reason: "asked for it".to_owned(),
+        metadata: Value::Null,
+    };
+    let mut handoff = tenant.open_handoff(new).await.unwrap();
+    handoff.workflow = Some(WorkflowState { state: "testing".to_owned(), data: json!({"name": "x"}) });
+    tenant.update_handoff(handoff).await.unwrap();
+}
+
+pub(super) fn approval(owned: &Owned) -> Approval {
+    Approval {
+        approval_id: owned.id,
+        thread_id: owned.thread,
+        run_id: owned.run.run_id,
+        path: "assistant/turn:1/tool:1".to_owned(),
+        tool: "file_write".to_owned(),
+        arguments: json!({"path": "a"}),
+        risk: Risk::High,
+        status: ApprovalStatus::Pending,
+        created_at: now(),
+        expires_at: in_seconds(3600),
+        decided_at: None,
+        decided_by: None,
+        reason: None,
+    }
+}
+
+pub(super) fn artifact(owned: &Owned) -> Artifact {
+    let (name, media_type) = ("a.txt".to_owned(), "text/plain".to_owned());
+    let (thread_id, run_id) = (owned.thread, Some(owned.run.run_id));
+    Artifact { artifact_id: owned.id, thread_id, run_id, name, media_type, size: 5, created_at: now() }
+}
+
+pub(super) fn hop(owned: &Owned) -> Hop {
+    Hop {
+        hop_id: owned.id,
+        thread_id: owned.thread,
+        run_id: owned.run.run_id,
+        kind: HopKind::Transfer,
+        from: agent("assistant"),
+        to: agent("research"),
+        reason: "knows more".to_owned(),
+        query_class: "science".to_owned(),
+        success: true,
+        latency_ms: 40,
+        cost: Usd::from_nanos(9),
+        at: now(),
+    }
+}

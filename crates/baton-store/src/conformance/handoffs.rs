@@ -1,0 +1,198 @@
+//! Leases of threads to agents.
+
+use baton_core::choice::Choice as _;
+use baton_core::store::{HandoffSession, HandoffState, NewHandoff, WorkflowState};
+use baton_core::{HandoffId, Store, StoreError, TenantStore, ThreadId};
+use futures_util::future::join_all;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::fixture::{a_moment, agent, new_run, tenant, user};
+
+fn new(thread: ThreadId) -> NewHandoff {
+    NewHandoff {
+        handoff_id: HandoffId::from_uuid(Uuid::now_v7()),
+        thread_id: thread,
+        user_id: user("ada"),
+        source_agent_id: agent("assistant"),
+        target_agent_id: agent("skill-creator"),
+        context_summary: "Ada wants\u{0} a skill".to_owned(),
+        handoff_reason: "she asked for it".to_owned(),
+        metadata: json!({"return_expected": true}),
+    }
+}
+
+async fn thread_in(tenant: &dyn TenantStore) -> ThreadId {
+    let run = new_run(ThreadId::random(), "Make a skill");
+    tenant.accept(run.clone()).await.unwrap();
+    run.thread_id
+}
+
+/// Brings it into a state, keeping the rest.
+async fn to(
+    tenant: &dyn TenantStore,
+    handoff: &HandoffSession,
+    state: HandoffState,
+) -> Result<HandoffSession, StoreError> {
+    tenant.update_handoff(HandoffSession { state, ..handoff.clone() }).await
+}
+
+pub async fn c_8_c_12_one_handoff_at_a_time(store: &dyn Store) {
+    let tenant = tenant(store);
+    let thread = thread_in(&*tenant).await;
+    let first = tenant.open_handoff(new(thread)).await.unwrap();
+    assert_eq!((first.state, first.version, first.completed_at), (HandoffState::Pending, 1, None));
+    assert_eq!(first.context_summary, "Ada wants a skill");
+    assert_eq!(first.metadata, json!({"return_expected": true}));
+    let refused = tenant.open_handoff(new(thread)).await.unwrap_err();
+    assert_eq!(refused, StoreError::HandoffActive(first.handoff_id));
+    assert!(refused.to_string().contains("active handoff already exists for this thread"));
+    let elsewhere = thread_in(&*tenant).await;
+    assert!(tenant.open_handoff(new(elsewhere)).await.is_ok(), "another thread is another thing");
+    to(&*tenant, &first, HandoffState::Cancelled).await.unwrap();
+    assert!(tenant.open_handoff(new(thread)).await.is_ok());
+}
+
+pub async fn c_12_of_many_that_begin_at_once_one_is_opened(store: &dyn Store) {
+    let tenant = tenant(store);
+    let thread = thread_in(&*tenant).await;
+    let opened = join_all((0..10).map(|_| tenant.open_handoff(new(thread)))).await;
+    let winners: Vec<&HandoffSession> = opened.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
+    let [winner] = winners[..] else { panic!("{} were opened", winners.len()) };
+    let refused = Err(StoreError::HandoffActive(winner.handoff_id));
+    assert_eq!(opened.iter().filter(|outcome| **outcome == refused).count(), 9);
+    assert_eq!(tenant.thread(thread, None).await.unwrap().handoff, Some(winner.handoff_id));
+}
+
+pub async fn c_10_an_open_handoff_is_found_by_its_thread(store: &dyn Store) {
+    let tenant = tenant(store);
+    let thread = thread_in(&*tenant).await;
+    assert_eq!(tenant.open_handoff_of(thread).await, Ok(None));
+    let mut handoff = tenant.open_handoff(new(thread)).await.unwrap();
+    for state in [HandoffState::Active, HandoffState::Returning] {
+        handoff = to(&*tenant, &handoff, state).await.unwrap();
+        assert_eq!(tenant.open_handoff_of(thread).await, Ok(Some(handoff.clone())));
+        assert_eq!(tenant.handoff(handoff.handoff_id).await, Ok(handoff.clone()));
+    }
+    to(&*tenant, &handoff, HandoffState::Completed).await.unwrap();
+    assert_eq!(tenant.open_handoff_of(thread).await, Ok(None));
+    let unknown = HandoffId::from_uuid(Uuid::new_v4());
+    assert_eq!(tenant.handoff(unknown).await, Err(StoreError::NotFound("handoff")));
+}
+
+pub async fn c_11_a_handoff_needs_its_conversation(store: &dyn Store) {
+    let tenant = tenant(store);
+    let missing = ThreadId::random();
+    assert_eq!(tenant.open_handoff(new(missing)).await, Err(StoreError::ThreadNotFound));
+    assert_eq!(tenant.open_handoff_of(missing).await, Err(StoreError::ThreadNotFound));
+    assert_eq!(tenant.resumable_handoffs(missing).await, Err(StoreError::ThreadNotFound));
+}
+
+pub async fn c_6_states_follow_each_other_only_along_their_ways(store: &dyn Store) {
+    use HandoffState::{Active, Cancelled, Completed, Pending, Returning};
+    let tenant = tenant(store);
+    for (way, refused) in [
+        (&[Pending][..], &[Returning, Completed][..]),
+        (&[Active], &[Pending]),
+        (&[Active, Returning], &[Pending, Active]),
+        (&[Active, Completed], &[Pending, Returning, Cancelled]),
+    ] {
+        let thread = thread_in(&*tenant).await;
+        let mut handoff = tenant.open_handoff(new(thread)).await.unwrap();
+        for state in way {
+            handoff = to(&*tenant, &handoff, *state).await.unwrap();
+        }
+        for state in refused {
+            let outcome = to(&*tenant, &handoff, *state).await;
+            assert_eq!(outcome, Err(StoreError::Conflict("the handoff")), "{} to {state}", handoff.state);
+        }
+        assert_eq!(tenant.handoff(handoff.handoff_id).await, Ok(handoff));
+    }
+    assert_eq!(HandoffState::ALL.len(), 6, "a new state needs its ways");
+}
+
+/// Of two who read the same version, one changes it.
+pub async fn c_7_a_change_needs_the_version_it_was_made_on(store: &dyn Store) {
+    let tenant = tenant(store);
+    let thread = thread_in(&*tenant).await;
+    let before = tenant.open_handoff(new(thread)).await.unwrap();
+    let changes = join_all((0..8).map(|n| {
+        let mut changed = before.clone();
+        changed.state = HandoffState::Active;
+        changed.result_summary = Some(format!("change {n}"));
+        changed.artifacts_created = vec![format!("skill-{n}")];
+        changed.metadata = json!({"n": n});
+        tenant.update_handoff(changed)
+    }))
+    .await;
+    let made: Vec<&HandoffSession> = changes.iter().filter_map(|change| change.as_ref().ok()).collect();
+    let [made] = made[..] else { panic!("{} were made", made.len()) };
+    assert_eq!(made.version, before.version + 1);
+    let refused = Err(StoreError::Conflict("the handoff"));
+    assert_eq!(changes.iter().filter(|change| **change == refused).count(), 7);
+    assert_eq!(tenant.handoff(before.handoff_id).await.as_ref(), Ok(made));
+    let elsewhere = HandoffSession { thread_id: ThreadId::random(), ..made.clone() };
+    assert_eq!(tenant.update_handoff(elsewhere).await, Err(StoreError::NotFound("handoff")));
+}
+
+/// The target has the thread while the handoff is active; the source has it back once it has ended.
+pub async fn the_holder_follows_the_handoff(store: &dyn Store) {
+    let tenant = tenant(store);
+    let thread = thread_in(&*tenant).await;
+    let holder = async || {
+        let thread = tenant.thread(thread, None).await.unwrap();
+        (thread.holder.map(|name| name.to_string()), thread.handoff)
+    };
+    let pending = tenant.open_handoff(new(thread)).await.unwrap();
+    let id = Some(pending.handoff_id);
+    assert_eq!(holder().await, (None, id), "nobody has answered yet");
+    let active = to(&*tenant, &pending, HandoffState::Active).await.unwrap();
+    assert_eq!(holder().await, (Some("skill-creator".to_owned()), id));
+    let returning = to(&*tenant, &active, HandoffState::Returning).await.unwrap();
+    assert_eq!(holder().await, (Some("skill-creator".to_owned()), id));
+    let ended = to(&*tenant, &returning, HandoffState::Completed).await.unwrap();
+    assert!(ended.completed_at.is_some_and(|at| at >= ended.started_at));
+    assert_eq!(holder().await, (Some("assistant".to_owned()), None));
+    let other = tenant.open_handoff(new(thread)).await.unwrap();
+    to(&*tenant, &other, HandoffState::Active).await.unwrap();
+    let noted = HandoffSession { result_summary: Some("late".to_owned()), ..ended.clone() };
+    let noted = tenant.update_handoff(noted).await.unwrap();
+    assert_eq!((noted.completed_at, noted.version), (ended.completed_at, ended.version + 1));
+    assert_eq!(
+        holder().await,
+        (Some("skill-creator".to_owned()), Some(other.handoff_id)),
+        "it has no say any more"
+    );
+}
+
+/// With the workflow as it was, unless another handoff has the thread.
+pub async fn c_16_what_was_left_can_be_resumed(store: &dyn Store) {
+    let tenant = tenant(store);
+    let thread = thread_in(&*tenant).await;
+    let begin = async |step: &str| {
+        let pending = tenant.open_handoff(new(thread)).await.unwrap();
+        let workflow = Some(WorkflowState { state: step.to_owned(), data: json!({"collected": [step]}) });
+        let active = HandoffSession { state: HandoffState::Active, workflow, ..pending };
+        tenant.update_handoff(active).await.unwrap()
+    };
+    let first = begin("gathering").await;
+    let first = to(&*tenant, &first, HandoffState::Cancelled).await.unwrap();
+    assert_eq!(tenant.resumable_handoffs(thread).await, Ok(vec![first.clone()]));
+    a_moment().await;
+    let second = begin("testing").await;
+    let refused = to(&*tenant, &first, HandoffState::Active).await;
+    assert_eq!(refused, Err(StoreError::HandoffActive(second.handoff_id)));
+    assert_eq!(
+        tenant.resumable_handoffs(thread).await,
+        Ok(vec![first.clone()]),
+        "an open one is not resumed"
+    );
+    let second = to(&*tenant, &second, HandoffState::Error).await.unwrap();
+    assert_eq!(tenant.resumable_handoffs(thread).await, Ok(vec![second.clone(), first.clone()]));
+    let resumed = to(&*tenant, &first, HandoffState::Active).await.unwrap();
+    assert_eq!((resumed.completed_at, &resumed.workflow), (None, &first.workflow));
+    assert_eq!(tenant.thread(thread, None).await.unwrap().handoff, Some(resumed.handoff_id));
+    let done = HandoffSession { state: HandoffState::Completed, workflow: None, ..resumed };
+    tenant.update_handoff(done).await.unwrap();
+    assert_eq!(tenant.resumable_handoffs(thread).await, Ok(vec![second]), "nothing is left of it to resume");
+}

@@ -1,0 +1,35 @@
+//! API keys.
+
+use baton_core::store::ApiKey;
+use baton_core::{Store, StoreError};
+use uuid::Uuid;
+
+use super::fixture::{now, tenant, user};
+
+/// Across all tenants, because whoever comes with a key has not said yet whose it is.
+pub async fn a_key_is_found_by_its_hash_until_it_is_revoked(store: &dyn Store) {
+    let (mine, theirs) = (tenant(store), tenant(store));
+    let key = ApiKey {
+        key_id: Uuid::new_v4(),
+        user_id: user("ada"),
+        roles: vec!["admin".to_owned(), "user".to_owned()],
+        prefix: "bt_1234".to_owned(),
+        created_at: now(),
+        revoked_at: None,
+    };
+    let hash = format!("hash-{}", Uuid::new_v4());
+    assert_eq!(store.key(&hash).await, Ok(None));
+    mine.put_key(key.clone(), &hash).await.unwrap();
+    assert_eq!(store.key(&hash).await, Ok(Some((mine.tenant().clone(), key.clone()))));
+    assert_eq!(mine.keys().await, Ok(vec![key.clone()]));
+    let taken = Err(StoreError::Conflict("the API key"));
+    assert_eq!(mine.put_key(key.clone(), "another hash").await, taken);
+    let of_theirs = ApiKey { key_id: Uuid::new_v4(), ..key.clone() };
+    assert_eq!(theirs.put_key(of_theirs, &hash).await, taken);
+    assert_eq!(theirs.revoke_key(key.key_id).await, Err(StoreError::NotFound("API key")));
+    let revoked = mine.revoke_key(key.key_id).await.unwrap();
+    assert!(revoked.revoked_at.is_some_and(|at| at >= key.created_at));
+    assert_eq!(mine.revoke_key(key.key_id).await, Ok(revoked.clone()), "it stays revoked since then");
+    assert_eq!(store.key(&hash).await, Ok(None));
+    assert_eq!(mine.keys().await, Ok(vec![revoked]));
+}

@@ -1,0 +1,142 @@
+//! Leases of threads to agents. How one changes is in [`update`].
+
+mod update;
+
+use baton_core::store::{HandoffSession, HandoffState, Handoffs, NewHandoff, Pending, WorkflowState};
+use baton_core::{HandoffId, StoreError, ThreadId};
+
+use crate::job::About;
+use crate::tenant::Tenant;
+use crate::threads;
+use crate::tx::Tx;
+use crate::value::{Row, Value, params};
+
+impl Handoffs for Tenant {
+    fn open_handoff(&self, handoff: NewHandoff) -> Pending<'_, HandoffSession> {
+        self.write(About::Thread(handoff.thread_id), handoff, |tx, handoff| Box::pin(open(tx, handoff)))
+    }
+
+    fn handoff(&self, handoff: HandoffId) -> Pending<'_, HandoffSession> {
+        self.read(handoff, |tx, handoff| Box::pin(one(tx, *handoff)))
+    }
+
+    fn open_handoff_of(&self, thread: ThreadId) -> Pending<'_, Option<HandoffSession>> {
+        self.read(thread, |tx, thread| Box::pin(open_of(tx, *thread)))
+    }
+
+    fn resumable_handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
+        self.read(thread, |tx, thread| Box::pin(resumable(tx, *thread)))
+    }
+
+    fn update_handoff(&self, changed: HandoffSession) -> Pending<'_, HandoffSession> {
+        let about = About::Thread(changed.thread_id);
+        self.write(about, changed, |tx, changed| Box::pin(update::update(tx, changed)))
+    }
+}
+
+macro_rules! handoffs {
+    ($which:literal) => {
+        concat!(
+            "SELECT h.handoff_id, h.thread_id, h.user_id, h.source, h.target, h.state, h.context_summary, h.reason,
+                h.started_at, h.updated_at, h.completed_at, h.result_summary, h.artifacts, h.metadata, h.version,
+                w.state, w.data
+            FROM handoffs AS h
+            LEFT JOIN workflow_states AS w ON w.tenant = $1 AND w.handoff_id = h.handoff_id
+            WHERE h.tenant = $1 AND ",
+            $which
+        )
+    };
+}
+
+const ONE: &str = handoffs!("h.handoff_id = $2");
+
+const OPEN: &str = handoffs!("h.thread_id = $2 AND h.state IN ('pending', 'active', 'returning')");
+
+const RESUMABLE: &str = handoffs!(
+    "h.thread_id = $2 AND h.state NOT IN ('pending', 'active', 'returning') AND w.handoff_id IS NOT NULL
+    ORDER BY h.started_at DESC, h.handoff_id DESC"
+);
+
+const INSERT: &str = "
+    INSERT INTO handoffs
+        (tenant, handoff_id, thread_id, user_id, source, target, state, version, context_summary, reason, metadata,
+        started_at, updated_at, artifacts)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, $11, $11, '[]')
+    ON CONFLICT DO NOTHING";
+
+async fn open(tx: &Tx<'_>, new: &NewHandoff) -> Result<HandoffSession, StoreError> {
+    threads::must_exist(tx, new.thread_id).await?;
+    must_be_free(tx, new.thread_id).await?;
+    let sql = "UPDATE threads SET handoff_id = $3, updated_at = $4 WHERE tenant = $1 AND thread_id = $2";
+    if tx.execute(sql, params![new.thread_id, new.handoff_id, tx.now()]).await? == 0 {
+        return Err(StoreError::ThreadNotFound);
+    }
+    let (summary, reason) = (new.context_summary.as_str(), new.handoff_reason.as_str());
+    let (source, target) = (&new.source_agent_id, &new.target_agent_id);
+    let (state, metadata) = (HandoffState::Pending, Value::json(&new.metadata)?);
+    let params = params![
+        new.handoff_id,
+        new.thread_id,
+        &new.user_id,
+        source,
+        target,
+        state,
+        summary,
+        reason,
+        metadata,
+        tx.now()
+    ];
+    if tx.execute(INSERT, params).await? == 0 {
+        must_be_free(tx, new.thread_id).await?;
+        return Err(StoreError::Conflict("the handoff"));
+    }
+    one(tx, new.handoff_id).await
+}
+
+/// Refuses while a handoff is open on the thread.
+async fn must_be_free(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreError> {
+    let sql = "SELECT handoff_id FROM handoffs
+        WHERE tenant = $1 AND thread_id = $2 AND state IN ('pending', 'active', 'returning')";
+    match tx.first(sql, params![thread]).await? {
+        Some(other) => Err(StoreError::HandoffActive(other.parse(0)?)),
+        None => Ok(()),
+    }
+}
+
+async fn one(tx: &Tx<'_>, handoff: HandoffId) -> Result<HandoffSession, StoreError> {
+    let row = tx.first(ONE, params![handoff]).await?.ok_or(StoreError::NotFound("handoff"))?;
+    read(&row)
+}
+
+async fn open_of(tx: &Tx<'_>, thread: ThreadId) -> Result<Option<HandoffSession>, StoreError> {
+    threads::must_exist(tx, thread).await?;
+    tx.first(OPEN, params![thread]).await?.as_ref().map(read).transpose()
+}
+
+async fn resumable(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<HandoffSession>, StoreError> {
+    threads::must_exist(tx, thread).await?;
+    tx.query(RESUMABLE, params![thread]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<HandoffSession, StoreError> {
+    let workflow =
+        |row: &Row, at| Ok(WorkflowState { state: row.text(at)?.to_owned(), data: row.json(at + 1)? });
+    Ok(HandoffSession {
+        handoff_id: row.parse(0)?,
+        thread_id: row.parse(1)?,
+        user_id: row.parse(2)?,
+        source_agent_id: row.parse(3)?,
+        target_agent_id: row.parse(4)?,
+        state: row.choice(5)?,
+        context_summary: row.text(6)?.to_owned(),
+        handoff_reason: row.text(7)?.to_owned(),
+        started_at: row.time(8)?,
+        updated_at: row.time(9)?,
+        completed_at: row.optional(10, Row::time)?,
+        result_summary: row.optional(11, Row::text)?.map(str::to_owned),
+        artifacts_created: row.json(12)?,
+        metadata: row.json(13)?,
+        version: row.count(14)?,
+        workflow: row.optional(15, workflow)?,
+    })
+}

@@ -1,0 +1,37 @@
+//! What survives: [`Store`] on SQLite and on PostgreSQL.
+//!
+//! In reading order:
+//!
+//! - [`open`]: from an address to a store, its schema brought up to date.
+//! - [`tx`]: one transaction in one tenant. All SQL goes through it, and `$1` of every statement is the tenant.
+//! - [`threads`], [`runs`], [`work`], …: what can be done, a file per noun, written once for both databases.
+//! - [`job`]: work for a transaction. [`sqlite`] and [`postgres`] put waiting jobs into one transaction and answer them all
+//!   when it has committed.
+//! - [`page`]: lists in pieces. [`value`]: what goes into a statement and comes out of it.
+//! - [`migrate`]: the schema and its versions. [`system`]: the few questions that concern all tenants.
+//! - [`conformance`]: what every store has to pass; public, so that another one can be tested the same way.
+
+mod approvals;
+mod artifacts;
+mod audit;
+mod cache;
+pub mod conformance;
+mod handoffs;
+mod job;
+mod keys;
+mod migrate;
+mod open;
+mod page;
+mod patterns;
+mod postgres;
+mod runs;
+mod sqlite;
+mod sweep;
+mod system;
+mod tenant;
+mod threads;
+mod tx;
+mod value;
+mod work;
+
+pub use open::{Database, files, open};

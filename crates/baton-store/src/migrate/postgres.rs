@@ -1,0 +1,116 @@
+//! PostgreSQL: everything is in the schema `baton`, beside whatever else is in the database.
+
+use baton_core::StoreError;
+use deadpool_postgres::{Client, GenericClient};
+
+use super::{MIGRATIONS, newer};
+use crate::postgres::{Fault, Kind};
+
+/// The oldest that there are still repairs for, and the first in which nobody may write into everybody's schema.
+const OLDEST: i32 = 15;
+/// Held while migrating, so that of many servers that start at once one does it and the others wait. "BATON" in ASCII.
+const LOCK: i64 = 0x42_4154_4F4E;
+
+const SCHEMA: &str = "DO $$ BEGIN IF to_regnamespace('baton') IS NULL THEN CREATE SCHEMA baton; END IF; END $$; \
+     SET LOCAL search_path = baton, pg_temp; \
+     CREATE TABLE IF NOT EXISTS baton_schema (version BIGINT NOT NULL)";
+/// Whether the user of the URL can become the role that Baton works under.
+const IS_MEMBER: &str = "SELECT pg_has_role(current_user, oid, \
+     CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END) \
+     FROM pg_roles WHERE rolname = 'baton_app'";
+
+/// Brings the schema up to date, in one transaction. Where it is, nothing but membership in `baton_app` is needed.
+pub(crate) async fn postgres(client: &mut Client) -> Result<(), StoreError> {
+    check_server(client).await?;
+    let version = version_as_application(client).await?;
+    let known = MIGRATIONS.len() as u64;
+    match u64::try_from(version).unwrap_or_default() {
+        seen if seen == known => Ok(()),
+        seen if seen > known => Err(newer(version)),
+        _ => match migrate(client).await {
+            Err(fault) if fault.kind == Kind::Forbidden => Err(forbidden(client, &fault).await),
+            migrated => Ok(migrated?),
+        },
+    }
+}
+
+async fn check_server(client: &Client) -> Result<(), Fault> {
+    let sql = "SELECT current_setting('server_version_num')::int / 10000, current_setting('server_version')";
+    let row = client.query_one(sql, &[]).await?;
+    let (number, name): (i32, String) = (row.try_get(0)?, row.try_get(1)?);
+    Ok(check_version(number, &name)?)
+}
+
+fn check_version(number: i32, name: &str) -> Result<(), StoreError> {
+    if number >= OLDEST {
+        return Ok(());
+    }
+    let text = format!("it is PostgreSQL {name}, and Baton needs PostgreSQL {OLDEST} or newer");
+    Err(StoreError::Failed(text))
+}
+
+/// 0 where there is nothing, or nothing that may be seen.
+async fn version_as_application(client: &Client) -> Result<i64, Fault> {
+    let member = client.query_opt(IS_MEMBER, &[]).await?;
+    if !member.map_or(Ok(false), |row| row.try_get(0))? {
+        return Ok(0);
+    }
+    client.batch_execute("SET ROLE baton_app").await?;
+    let seen = match version(client).await {
+        Err(fault) if fault.kind == Kind::Forbidden => Ok(0),
+        seen => seen,
+    };
+    client.batch_execute("RESET ROLE").await?;
+    seen
+}
+
+async fn version(client: &impl GenericClient) -> Result<i64, Fault> {
+    let exists = client.query_one("SELECT to_regclass('baton.baton_schema') IS NOT NULL", &[]).await?;
+    if !exists.try_get::<_, bool>(0)? {
+        return Ok(0);
+    }
+    let row = client.query_one("SELECT coalesce(max(version), 0) FROM baton.baton_schema", &[]).await?;
+    Ok(row.try_get(0)?)
+}
+
+async fn migrate(client: &mut Client) -> Result<(), Fault> {
+    let transaction = client.transaction().await?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    transaction.batch_execute(SCHEMA).await?;
+    let version = version(&transaction).await?;
+    let seen = usize::try_from(version).unwrap_or_default();
+    let Some(missing) = MIGRATIONS.get(seen..) else { return Err(newer(version).into()) };
+    for migration in missing {
+        transaction.batch_execute(migration).await?;
+    }
+    transaction.batch_execute(include_str!("../../schema/postgres.sql")).await?;
+    let mark = format!("DELETE FROM baton_schema; INSERT INTO baton_schema VALUES ({})", MIGRATIONS.len());
+    transaction.batch_execute(&mark).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Says what has to be done once by somebody who may.
+async fn forbidden(client: &Client, fault: &Fault) -> StoreError {
+    let names = client.query_one("SELECT quote_ident(current_user)::text", &[]).await;
+    let user = names.and_then(|row| row.try_get::<_, String>(0)).unwrap_or_else(|_| "…".to_owned());
+    let error = match &fault.error {
+        StoreError::Failed(text) => text.clone(),
+        other => other.to_string(),
+    };
+    StoreError::Failed(format!(
+        "the user {user} may not prepare the database: {error}. An administrator has to run, once and in this database: \
+         CREATE ROLE baton_app NOLOGIN; GRANT baton_app TO {user}; CREATE SCHEMA baton AUTHORIZATION {user};"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_server_is_named() {
+        let refused = check_version(14, "14.11").unwrap_err().to_string();
+        assert!(refused.contains("14.11") && refused.contains("15 or newer"), "{refused}");
+        assert_eq!(check_version(15, "15.0"), Ok(()));
+    }
+}

@@ -1,0 +1,99 @@
+//! PostgreSQL: a few tasks write, a pool of connections reads.
+//!
+//! Whatever waits to be written for a tenant goes into one transaction, and everyone is answered when it has committed. Every
+//! transaction names its tenant before anything else and runs under a role that row-level security applies to, so a statement
+//! that forgot its tenant would find nothing.
+
+mod address;
+mod batch;
+mod fault;
+mod lanes;
+mod pool;
+mod tls;
+mod transaction;
+mod wire;
+
+use std::sync::{Arc, Mutex};
+
+use baton_core::StoreError;
+use deadpool_postgres::{Client, Pool};
+
+use address::Address;
+pub(crate) use fault::{Fault, Kind};
+use lanes::{LANES, Lanes, Queued};
+use pool::Session;
+pub(crate) use transaction::PgTransaction;
+use transaction::{Mode, rows};
+
+use crate::job::{About, Job};
+use crate::migrate;
+use crate::value::{Row, Value};
+
+/// Reads at the same time; more wait for their turn. Writing has its own connections, so that no read is in its way.
+const READERS: usize = 12;
+
+#[derive(Debug)]
+pub(crate) struct Postgres {
+    lanes: Lanes,
+    writers: Pool,
+    readers: Pool,
+}
+
+impl Postgres {
+    /// Connects, and brings the schema up to date.
+    pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
+        let address = Address::parse(url)?;
+        let first = pool::build(&address, 1, Session::AsLoggedIn)?;
+        migrate::postgres(&mut pool::client(&first).await?).await?;
+        first.close();
+        let writers = pool::build(&address, LANES, Session::AsApplication)?;
+        let readers = pool::build(&address, READERS, Session::AsApplication)?;
+        check_isolation(&pool::client(&readers).await?).await?;
+        Ok(Self { lanes: Lanes::start(&writers), writers, readers })
+    }
+
+    pub(crate) async fn write(
+        &self,
+        tenant: Arc<str>,
+        about: About,
+        job: Box<dyn Job>,
+    ) -> Result<(), StoreError> {
+        self.lanes.queue(Queued { tenant, about, job }).await
+    }
+
+    /// A transaction of its own, so that all statements of a read see the same moment. It changes nothing, so nobody waits for
+    /// its end.
+    pub(crate) async fn read(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
+        let (transaction, now) = PgTransaction::begin(&self.readers, Mode::Read, &tenant).await?;
+        let trail = Mutex::default();
+        let tx = transaction.tx(&tenant, now, &trail);
+        let outcome = batch::guarded(&*job, &tx).await;
+        job.answer(transaction.verdict(outcome).map_err(StoreError::from));
+        Ok(())
+    }
+
+    /// A question that concerns all tenants. Only functions that belong to the owner of the tables can answer it.
+    pub(crate) async fn system(&self, sql: &'static str, params: &[Value]) -> Result<Vec<Row>, StoreError> {
+        let client = pool::client(&self.readers).await?;
+        Ok(rows(&client, sql, params).await?)
+    }
+
+    /// What was queued before is still written.
+    pub(crate) async fn close(&self) -> Result<(), StoreError> {
+        self.lanes.close().await;
+        self.writers.close();
+        self.readers.close();
+        Ok(())
+    }
+}
+
+/// A role with too many rights would see every tenant's rows, and nobody would notice.
+async fn check_isolation(client: &Client) -> Result<(), Fault> {
+    let is_active = client.query_one("SELECT row_security_active('threads')", &[]).await?;
+    if is_active.try_get(0)? {
+        return Ok(());
+    }
+    let text = "row-level security does not apply to the role baton_app: it must not be a superuser, not have BYPASSRLS, \
+         and not own Baton's tables";
+    Err(StoreError::Failed(text.to_owned()).into())
+}

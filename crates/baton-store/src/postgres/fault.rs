@@ -1,0 +1,130 @@
+//! What PostgreSQL's errors mean to whoever waits.
+//!
+//! Only the message of an error is repeated: its detail may quote a row, and a row holds somebody's words.
+
+use std::error::Error as _;
+use std::io;
+
+use baton_core::StoreError;
+use deadpool_postgres::{HookError, PoolError, TimeoutType};
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::tenant::closed;
+
+/// Why a statement or a transaction did not come to its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) error: StoreError,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Another transaction was in the way, and one of the two had to go: the same again may succeed at once.
+    Beaten,
+    /// A statement before it had failed.
+    Aftermath,
+    /// The connection is gone.
+    Lost,
+    /// The user of the address may not do this.
+    Forbidden,
+    Other,
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self { error, kind: Kind::Other }
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        fault.error
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        let text = text(&error);
+        match error.code() {
+            Some(state) => Self { error: by_state(state, text), kind: kind(state) },
+            None if is_lost(&error) => Self { error: StoreError::Unavailable(text), kind: Kind::Lost },
+            None => StoreError::Failed(text).into(),
+        }
+    }
+}
+
+impl From<PoolError> for Fault {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => error.into(),
+            PoolError::Timeout(TimeoutType::Wait) => {
+                StoreError::Unavailable("all connections to PostgreSQL are busy".to_owned()).into()
+            }
+            PoolError::Timeout(_) => {
+                StoreError::Unavailable("PostgreSQL did not answer in time".to_owned()).into()
+            }
+            PoolError::Closed => closed().into(),
+            other => StoreError::Failed(other.to_string()).into(),
+        }
+    }
+}
+
+/// States, or the beginnings of states, that may be over in a moment: connections (08), resources (53) and the system below
+/// (58); a server that starts, stops or fails over; waiting too long, for a lock or altogether; being beaten.
+const PASSING: &[&str] = &[
+    "08", "53", "58", "57P01", "57P02", "57P03", "57P05", "25006", "25P03", "25P04", "55P03", "57014",
+    "40001", "40P01",
+];
+
+fn by_state(state: &SqlState, text: String) -> StoreError {
+    match state.code() {
+        "53100" => StoreError::Full(text),
+        "XX001" | "XX002" => StoreError::Corrupt(text),
+        code if PASSING.iter().any(|passing| code.starts_with(passing)) => StoreError::Unavailable(text),
+        _ => StoreError::Failed(text),
+    }
+}
+
+fn kind(state: &SqlState) -> Kind {
+    match state.code() {
+        "40001" | "40P01" => Kind::Beaten,
+        "25P02" => Kind::Aftermath,
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" => Kind::Lost,
+        "42501" => Kind::Forbidden,
+        code if code.starts_with("08") => Kind::Lost,
+        _ => Kind::Other,
+    }
+}
+
+/// Without an answer from the server. What was wrong with the request or with a certificate will still be wrong later.
+fn is_lost(error: &Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput};
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    error.is_closed() || cause.is_some_and(|cause| !matches!(cause.kind(), InvalidData | InvalidInput))
+}
+
+fn text(error: &Error) -> String {
+    match (error.as_db_error(), error.source()) {
+        (Some(answer), _) => format!("{} ({})", answer.message(), answer.code().code()),
+        (None, Some(cause)) => format!("{error}: {cause}"),
+        (None, None) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states() {
+        let error = |code| by_state(&SqlState::from_code(code), String::new());
+        for passing in ["57P01", "57P03", "53300", "08006", "40001", "40P01", "55P03", "57014"] {
+            assert!(matches!(error(passing), StoreError::Unavailable(_)), "{passing}");
+        }
+        assert!(matches!(error("53100"), StoreError::Full(_)));
+        assert!(matches!(error("XX001"), StoreError::Corrupt(_)));
+        assert!(matches!(error("23505"), StoreError::Failed(_)));
+    }
+}

@@ -1,0 +1,82 @@
+//! The tasks that write.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use baton_core::StoreError;
+use deadpool_postgres::Pool;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::batch;
+use crate::job::{About, Job};
+use crate::tenant::closed;
+
+/// Transactions that write at the same time. A tenant is always in the same lane, so its own never get in each other's way.
+pub(super) const LANES: usize = 4;
+/// Jobs that may wait in a lane; callers beyond that wait to be let in.
+const QUEUE: usize = 1024;
+/// Jobs that are taken at once.
+const BATCH: usize = 512;
+
+/// A job and whose it is.
+pub(super) struct Queued {
+    pub(super) tenant: Arc<str>,
+    pub(super) about: About,
+    pub(super) job: Box<dyn Job>,
+}
+
+/// Each lane ends when nothing more can come and all that came is answered: after [`Lanes::close`], or when this is dropped.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    entrances: Mutex<Vec<mpsc::Sender<Queued>>>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Lanes {
+    pub(super) fn start(pool: &Pool) -> Self {
+        let (entrances, tasks) = (0..LANES)
+            .map(|_| {
+                let (entrance, waiting) = mpsc::channel(QUEUE);
+                (entrance, tokio::spawn(work(pool.clone(), waiting)))
+            })
+            .unzip();
+        Self { entrances: Mutex::new(entrances), tasks: Mutex::new(tasks) }
+    }
+
+    pub(super) async fn queue(&self, queued: Queued) -> Result<(), StoreError> {
+        let entrance = self.entrance(&queued.tenant).ok_or_else(closed)?;
+        entrance.send(queued).await.map_err(|_| closed())
+    }
+
+    fn entrance(&self, tenant: &str) -> Option<mpsc::Sender<Queued>> {
+        let mut hasher = DefaultHasher::new();
+        tenant.hash(&mut hasher);
+        let lane = hasher.finish() % LANES as u64;
+        let entrances = self.entrances.lock().unwrap_or_else(PoisonError::into_inner);
+        usize::try_from(lane).ok().and_then(|lane| entrances.get(lane).cloned())
+    }
+
+    pub(super) async fn close(&self) {
+        self.entrances.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        for task in tasks {
+            let _ = task.await;
+        }
+    }
+}
+
+/// Takes all that waits, does it in one transaction per tenant, answers; and again.
+async fn work(pool: Pool, mut waiting: mpsc::Receiver<Queued>) {
+    let mut taken = Vec::with_capacity(BATCH);
+    while waiting.recv_many(&mut taken, BATCH).await > 0 {
+        let mut tenants: BTreeMap<Arc<str>, Vec<Queued>> = BTreeMap::new();
+        for queued in taken.drain(..) {
+            tenants.entry(Arc::clone(&queued.tenant)).or_default().push(queued);
+        }
+        for (tenant, jobs) in tenants {
+            batch::commit_all(&pool, &tenant, jobs).await;
+        }
+    }
+}

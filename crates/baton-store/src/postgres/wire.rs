@@ -1,0 +1,85 @@
+//! Values as PostgreSQL sends and takes them.
+
+use std::error::Error;
+
+use baton_core::StoreError;
+use bytes::BytesMut;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+
+use super::fault::Fault;
+use crate::value::{Row, Value};
+
+type Encoded = Result<IsNull, Box<dyn Error + Sync + Send>>;
+
+/// PostgreSQL infers the type of each parameter; a value takes the form that is asked for.
+impl ToSql for Value {
+    fn to_sql(&self, wanted: &Type, out: &mut BytesMut) -> Encoded {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(int) => number(*int, wanted, out),
+            Self::Text(text) => text.as_str().to_sql_checked(wanted, out),
+            Self::Blob(bytes) => bytes.as_slice().to_sql_checked(wanted, out),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+fn number(int: i64, wanted: &Type, out: &mut BytesMut) -> Encoded {
+    match *wanted {
+        Type::INT4 => i32::try_from(int)?.to_sql(wanted, out),
+        Type::INT2 => i16::try_from(int)?.to_sql(wanted, out),
+        Type::BOOL => (int != 0).to_sql(wanted, out),
+        _ => int.to_sql_checked(wanted, out),
+    }
+}
+
+pub(super) fn row(found: &tokio_postgres::Row) -> Result<Row, Fault> {
+    (0..found.len()).map(|at| value(found, at)).collect::<Result<_, _>>().map(Row)
+}
+
+fn value(found: &tokio_postgres::Row, at: usize) -> Result<Value, Fault> {
+    let column = &found.columns()[at];
+    match *column.type_() {
+        Type::INT8 => cell::<i64>(found, at, Value::Int),
+        Type::INT4 => cell::<i32>(found, at, |int| Value::Int(int.into())),
+        Type::INT2 => cell::<i16>(found, at, |int| Value::Int(int.into())),
+        Type::BOOL => cell::<bool>(found, at, Value::from),
+        Type::TEXT | Type::VARCHAR | Type::NAME | Type::UNKNOWN => cell::<String>(found, at, Value::Text),
+        Type::BYTEA => cell::<Vec<u8>>(found, at, Value::Blob),
+        ref other => {
+            let name = column.name();
+            Err(StoreError::Failed(format!("column {name} has the type {other}, which is not known")).into())
+        }
+    }
+}
+
+fn cell<'r, T: FromSql<'r>>(
+    found: &'r tokio_postgres::Row,
+    at: usize,
+    value: impl FnOnce(T) -> Value,
+) -> Result<Value, Fault> {
+    Ok(found.try_get::<_, Option<T>>(at)?.map_or(Value::Null, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_take_the_width_that_is_asked_for() {
+        let width = |wanted: Type| {
+            let mut out = BytesMut::new();
+            Value::Int(7).to_sql(&wanted, &mut out).map(|_| out.len()).ok()
+        };
+        assert_eq!(width(Type::INT8), Some(8));
+        assert_eq!(width(Type::INT4), Some(4));
+        assert_eq!(width(Type::BOOL), Some(1));
+        assert_eq!(width(Type::TEXT), None, "a number is no text");
+        assert!(Value::Int(i64::MAX).to_sql(&Type::INT4, &mut BytesMut::new()).is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! Runs, from a message to their end.
+//!
+//! - [`accept`]: a message comes in and its run is queued.
+//! - [`cancel`]: a run is to end before it is done.
+//! - [`record`]: a run as it is kept, one or many.
+//! - [`ledger`], [`steps`], [`sessions`]: what a run did.
+
+mod accept;
+mod cancel;
+pub(crate) mod ledger;
+pub(crate) mod record;
+pub(crate) mod sessions;
+pub(crate) mod steps;
+
+use baton_core::store::{
+    Accepted, Cancel, NewRun, Page, PageRequest, Pending, RunQuery, RunRecord, RunStatus, Runs,
+    SessionRecord, Step,
+};
+use baton_core::{Event, LedgerRow, RunId, SessionId, StoreError, ThreadId};
+
+use crate::job::About;
+use crate::page::Place;
+use crate::tenant::{Tenant, refused};
+use crate::tx::Tx;
+use crate::value::params;
+
+impl Runs for Tenant {
+    fn accept(&self, run: NewRun) -> Pending<'_, Accepted> {
+        self.write(About::Thread(run.thread_id), run, |tx, run| Box::pin(accept::accept(tx, run)))
+    }
+
+    fn run(&self, run: RunId) -> Pending<'_, RunRecord> {
+        self.read(run, |tx, run| Box::pin(record::one(tx, *run)))
+    }
+
+    fn runs(&self, query: RunQuery, page: PageRequest) -> Pending<'_, Page<RunRecord>> {
+        match Place::from_newest(&page) {
+            Ok(after) => self.read((query, page, after), |tx, (query, page, after)| {
+                Box::pin(record::list(tx, query, page, after))
+            }),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn cancel_run(&self, run: RunId, how: Cancel) -> Pending<'_, RunStatus> {
+        self.write(About::Tenant, (run, how), |tx, (run, how)| Box::pin(cancel::cancel(tx, *run, *how)))
+    }
+
+    fn run_events(&self, run: RunId, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {
+        self.read((run, after, limit), |tx, (run, after, limit)| Box::pin(events(tx, *run, *after, *limit)))
+    }
+
+    fn ledger(&self, run: RunId) -> Pending<'_, Vec<LedgerRow>> {
+        self.read(run, |tx, run| {
+            Box::pin(async {
+                must_exist(tx, *run).await?;
+                ledger::of_run(tx, *run).await
+            })
+        })
+    }
+
+    fn steps(&self, run: RunId) -> Pending<'_, Vec<Step>> {
+        self.read(run, |tx, run| {
+            Box::pin(async {
+                must_exist(tx, *run).await?;
+                steps::of_run(tx, *run).await
+            })
+        })
+    }
+
+    fn sessions(&self, thread: Option<ThreadId>, page: PageRequest) -> Pending<'_, Page<SessionRecord>> {
+        match Place::from_newest(&page) {
+            Ok(after) => self.read((thread, page, after), |tx, (thread, page, after)| {
+                Box::pin(sessions::list(tx, *thread, page, after))
+            }),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn session(&self, session: &SessionId) -> Pending<'_, SessionRecord> {
+        self.read(session.clone(), |tx, session| Box::pin(sessions::one(tx, session)))
+    }
+}
+
+async fn must_exist(tx: &Tx<'_>, run: RunId) -> Result<(), StoreError> {
+    let sql = "SELECT run_id FROM runs WHERE tenant = $1 AND run_id = $2";
+    tx.first(sql, params![run]).await?.map(drop).ok_or(NOT_FOUND)
+}
+
+pub(crate) const NOT_FOUND: StoreError = StoreError::NotFound("run");
+
+async fn events(tx: &Tx<'_>, run: RunId, after: u64, limit: u32) -> Result<Vec<Event>, StoreError> {
+    must_exist(tx, run).await?;
+    let sql = "SELECT body FROM events
+        WHERE tenant = $1 AND run_id = $2 AND seq > $3
+        ORDER BY seq
+        LIMIT $4";
+    let rows = tx.query(sql, params![run, after, limit]).await?;
+    rows.iter().map(|row| row.json(0)).collect()
+}

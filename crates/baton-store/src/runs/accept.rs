@@ -1,0 +1,184 @@
+//! A message comes in: it is kept and its run is queued, in one write.
+
+use baton_core::store::run::Idempotency;
+use baton_core::store::{Accepted, AuditEntry, NewRun, OnBusy};
+use baton_core::{Message, RunId, StoreError, UserId};
+use serde_json::json;
+
+use crate::audit;
+use crate::threads::history;
+use crate::tx::Tx;
+use crate::value::{Row, Value, params};
+
+/// Of a thread that begins, in characters.
+const TITLE: usize = 80;
+
+pub(super) async fn accept(tx: &Tx<'_>, run: &NewRun) -> Result<Accepted, StoreError> {
+    if let Some(idempotency) = &run.idempotency {
+        if let Some(first) = first_with(tx, &run.user_id, idempotency).await? {
+            return Ok(first);
+        }
+        check(tx, run).await?;
+        if !promise(tx, run, idempotency).await? {
+            // Another server had the same request at the same time.
+            let first = first_with(tx, &run.user_id, idempotency).await?;
+            return first.ok_or(StoreError::Conflict("the idempotency key"));
+        }
+    }
+    let place = join(tx, run).await?;
+    // None of these needs another one, so on PostgreSQL they travel together.
+    let message = std::slice::from_ref(&run.message);
+    let ((), (), (), behind) = futures_util::try_join!(
+        history::write(tx, run.thread_id, place.message_number, message),
+        queue(tx, run, &place),
+        interrupt(tx, run, &place),
+        place.behind(tx, run),
+    )?;
+    tx.audit(trail(run, &place));
+    Ok(Accepted { run_id: run.run_id, is_new: true, behind })
+}
+
+const FIRST_WITH: &str = "SELECT run_id, fingerprint
+    FROM idempotency
+    WHERE tenant = $1 AND user_id = $2 AND key = $3 AND expires_at > $4";
+
+/// What became of the same request before.
+async fn first_with(
+    tx: &Tx<'_>,
+    user: &UserId,
+    idempotency: &Idempotency,
+) -> Result<Option<Accepted>, StoreError> {
+    let Some(row) = tx.first(FIRST_WITH, params![user, idempotency.key.as_str(), tx.now()]).await? else {
+        return Ok(None);
+    };
+    if row.text(1)? != idempotency.fingerprint {
+        return Err(StoreError::IdempotencyConflict);
+    }
+    Ok(Some(Accepted { run_id: row.parse(0)?, is_new: false, behind: None }))
+}
+
+const PROMISE: &str = "
+    INSERT INTO idempotency (tenant, user_id, key, fingerprint, run_id, expires_at)
+    VALUES ($1, $2, $3, $4, $5, $6)
+    ON CONFLICT (tenant, user_id, key) DO UPDATE
+    SET fingerprint = excluded.fingerprint, run_id = excluded.run_id, expires_at = excluded.expires_at
+    WHERE idempotency.expires_at <= $7";
+
+/// Whether the key is ours now. A record whose time is over is replaced.
+async fn promise(tx: &Tx<'_>, run: &NewRun, idempotency: &Idempotency) -> Result<bool, StoreError> {
+    let (key, fingerprint) = (idempotency.key.as_str(), idempotency.fingerprint.as_str());
+    let params = params![&run.user_id, key, fingerprint, run.run_id, idempotency.expires_at, tx.now()];
+    Ok(tx.execute(PROMISE, params).await? > 0)
+}
+
+/// Refuses what [`join`] would refuse, without having written anything.
+async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<(), StoreError> {
+    let sql = "SELECT user_id, active_run, queued FROM threads WHERE tenant = $1 AND thread_id = $2";
+    let Some(thread) = tx.first(sql, params![run.thread_id]).await? else { return Ok(()) };
+    if thread.text(0)? != run.user_id.as_str() {
+        return Err(StoreError::ThreadNotFound);
+    }
+    if run.on_busy != OnBusy::Reject {
+        return Ok(());
+    }
+    if let Some(active) = thread.optional(1, Row::parse)? {
+        return Err(StoreError::ThreadBusy(active));
+    }
+    let sql = "SELECT run_id FROM runs
+        WHERE tenant = $1 AND thread_id = $2 AND status = 'queued'
+        ORDER BY ordinal
+        LIMIT 1";
+    match tx.first(sql, params![run.thread_id]).await? {
+        Some(first) => Err(StoreError::ThreadBusy(first.parse(0)?)),
+        None => Ok(()),
+    }
+}
+
+/// Where in its thread a run and its message stand.
+struct Place {
+    message_number: u64,
+    ordinal: u64,
+    active: Option<RunId>,
+    /// With the new one.
+    queued: u64,
+}
+
+/// Whether a run may join is decided by the statement that counts it: nobody comes in between.
+const JOIN: &str = "
+    INSERT INTO threads (tenant, thread_id, user_id, title, created_at, updated_at, messages, runs, queued)
+    VALUES ($1, $2, $3, $4, $5, $5, 1, 1, 1)
+    ON CONFLICT (tenant, thread_id) DO UPDATE
+    SET updated_at = excluded.updated_at, messages = threads.messages + 1, runs = threads.runs + 1,
+        queued = threads.queued + 1
+    WHERE threads.user_id = excluded.user_id
+        AND (CAST($6 AS BIGINT) = 0 OR (threads.active_run IS NULL AND threads.queued = 0))
+    RETURNING messages, runs, active_run, queued";
+
+async fn join(tx: &Tx<'_>, run: &NewRun) -> Result<Place, StoreError> {
+    let only_if_idle = run.on_busy == OnBusy::Reject;
+    let params = params![run.thread_id, &run.user_id, title(&run.message), tx.now(), only_if_idle];
+    let Some(row) = tx.first(JOIN, params).await? else {
+        check(tx, run).await?;
+        return Err(StoreError::Conflict("the thread"));
+    };
+    Ok(Place {
+        message_number: row.count(0)?,
+        ordinal: row.count(1)?,
+        active: row.optional(2, Row::parse)?,
+        queued: row.count(3)?,
+    })
+}
+
+const QUEUE: &str = "
+    INSERT INTO runs
+        (tenant, run_id, thread_id, ordinal, user_id, agent, status, request, message_number, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9)
+    ON CONFLICT (tenant, run_id) DO NOTHING";
+
+async fn queue(tx: &Tx<'_>, run: &NewRun, place: &Place) -> Result<(), StoreError> {
+    let request = Value::json(&run.request)?;
+    let (ordinal, message, user) = (place.ordinal, place.message_number, &run.user_id);
+    let params = params![run.run_id, run.thread_id, ordinal, user, &run.agent, request, message, tx.now()];
+    match tx.execute(QUEUE, params).await? {
+        0 => Err(StoreError::Conflict("the run")),
+        _ => Ok(()),
+    }
+}
+
+/// Whoever works on the thread learns of it with the next heartbeat; if nobody does, whoever takes it over.
+async fn interrupt(tx: &Tx<'_>, run: &NewRun, place: &Place) -> Result<(), StoreError> {
+    let (OnBusy::Interrupt, Some(active)) = (run.on_busy, place.active) else { return Ok(()) };
+    let sql = "UPDATE runs SET cancel = 'abort' WHERE tenant = $1 AND run_id = $2 AND status = 'running'";
+    tx.execute(sql, params![active]).await.map(drop)
+}
+
+impl Place {
+    /// The run right before this one.
+    async fn behind(&self, tx: &Tx<'_>, run: &NewRun) -> Result<Option<RunId>, StoreError> {
+        if self.queued <= 1 {
+            return Ok(self.active);
+        }
+        let sql = "SELECT run_id FROM runs
+            WHERE tenant = $1 AND thread_id = $2 AND status = 'queued' AND ordinal < $3
+            ORDER BY ordinal DESC
+            LIMIT 1";
+        let before = tx.first(sql, params![run.thread_id, self.ordinal]).await?;
+        before.map(|row| row.parse(0)).transpose()
+    }
+}
+
+fn trail(run: &NewRun, place: &Place) -> AuditEntry {
+    let entry = audit::entry(run.user_id.as_str(), "message.send", "accepted");
+    let detail = json!({
+        "agent": run.agent, "message_id": run.message.id, "message_number": place.message_number,
+        "on_busy": run.on_busy,
+    });
+    AuditEntry { detail, ..audit::about(entry, run.thread_id, Some(run.run_id)) }
+}
+
+/// The beginning of the first message, on one line.
+fn title(message: &Message) -> String {
+    let text = message.text();
+    let one_line = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
+    one_line.take(TITLE).collect::<String>().trim_end().to_owned()
+}

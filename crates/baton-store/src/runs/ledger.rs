@@ -1,0 +1,103 @@
+//! What each call of a run cost.
+
+use baton_core::ledger::Called;
+use baton_core::usage::Cost;
+use baton_core::{LedgerRow, RunId, StoreError, Tokens, Usage, Usd};
+
+use crate::tx::Tx;
+use crate::value::{Row, Value, params};
+
+/// Numbers come from a wire and need not be true. Larger ones are cut, so that no sum of them leaves its column: no real call
+/// has a quadrillion tokens or costs a million dollars.
+const MOST: u64 = 1 << 50;
+
+const OF_RUN: &str = "SELECT session_id, agent, path, kind, provider, name,
+        input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost_nanos, cost_known, estimated,
+        started_at, latency_ms, outcome, error
+    FROM ledger
+    WHERE tenant = $1 AND run_id = $2
+    ORDER BY started_at, number";
+
+pub(crate) async fn of_run(tx: &Tx<'_>, run: RunId) -> Result<Vec<LedgerRow>, StoreError> {
+    tx.query(OF_RUN, params![run]).await?.iter().map(|row| read(run, row)).collect()
+}
+
+fn read(run: RunId, row: &Row) -> Result<LedgerRow, StoreError> {
+    let name = row.text(5)?.to_owned();
+    let usage = sum(row, 6)?;
+    Ok(LedgerRow {
+        run_id: run,
+        session_id: row.parse(0)?,
+        agent: row.parse(1)?,
+        path: row.text(2)?.to_owned(),
+        call: match row.optional(4, Row::text)? {
+            Some(provider) => Called::Model { provider: provider.to_owned(), model: name },
+            None => Called::Tool { tool: name },
+        },
+        tokens: usage.tokens,
+        estimated: usage.estimated,
+        cost: usage.cost,
+        started_at: row.time(13)?,
+        latency_ms: row.count(14)?,
+        outcome: row.choice(15)?,
+        error: row.optional(16, Row::text)?.map(str::to_owned),
+    })
+}
+
+const TOTAL: &str = "SELECT CAST(sum(input_tokens) AS BIGINT), CAST(sum(output_tokens) AS BIGINT),
+        CAST(sum(cached_tokens) AS BIGINT), CAST(sum(reasoning_tokens) AS BIGINT),
+        CAST(sum(cost_nanos) AS BIGINT), min(cost_known), max(estimated)
+    FROM ledger
+    WHERE tenant = $1 AND run_id = $2";
+
+/// What a run has cost so far.
+pub(super) async fn total(tx: &Tx<'_>, run: RunId) -> Result<Usage, StoreError> {
+    tx.first(TOTAL, params![run]).await?.map_or(Ok(Usage::default()), |row| sum(&row, 0))
+}
+
+/// Seven columns from `at` on: four kinds of tokens, the cost, whether it is known, whether something is estimated. All of
+/// them are null where there was nothing to add up.
+pub(super) fn sum(row: &Row, at: usize) -> Result<Usage, StoreError> {
+    if row.is_null(at) {
+        return Ok(Usage::default());
+    }
+    let tokens = Tokens {
+        input_tokens: row.count(at)?,
+        output_tokens: row.count(at + 1)?,
+        cached_tokens: row.count(at + 2)?,
+        reasoning_tokens: row.count(at + 3)?,
+    };
+    let usd = Usd::from_nanos(row.int(at + 4)?);
+    let cost = if row.int(at + 5)? == 0 { Cost::Unknown(usd) } else { Cost::Known(usd) };
+    Ok(Usage { tokens, cost, estimated: row.int(at + 6)? != 0 })
+}
+
+const INSERT: &str = "
+    INSERT INTO ledger
+        (tenant, run_id, number, session_id, agent, path, kind, provider, name,
+        input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost_nanos, cost_known, estimated,
+        started_at, latency_ms, outcome, error)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
+
+/// Adds rows; the first one gets the number `first`.
+pub(crate) async fn write(tx: &Tx<'_>, run: RunId, first: u64, rows: &[LedgerRow]) -> Result<(), StoreError> {
+    tx.execute_each(INSERT, (first..).zip(rows).map(|(number, row)| values(run, number, row))).await
+}
+
+fn values(run: RunId, number: u64, row: &LedgerRow) -> Vec<Value> {
+    let (kind, provider, name) = match &row.call {
+        Called::Model { provider, model } => ("model", Some(provider.as_str()), model.as_str()),
+        Called::Tool { tool } => ("tool", None, tool.as_str()),
+    };
+    let usd = row.cost.known_part().nanos().clamp(-(MOST.cast_signed()), MOST.cast_signed());
+    let is_known = matches!(row.cost, Cost::Known(_));
+    let Tokens { input_tokens, output_tokens, cached_tokens, reasoning_tokens } = row.tokens;
+    let mut values =
+        params![run, number, &row.session_id, &row.agent, row.path.as_str(), kind, provider, name].to_vec();
+    values.extend(
+        [input_tokens, output_tokens, cached_tokens, reasoning_tokens].map(|n| Value::from(n.min(MOST))),
+    );
+    values.extend_from_slice(params![usd, is_known, row.estimated, row.started_at]);
+    values.extend_from_slice(params![row.latency_ms, row.outcome, row.error.as_deref()]);
+    values
+}

@@ -1,0 +1,99 @@
+//! SQLite: one thread writes, a few connections read.
+//!
+//! Whatever waits to be written goes into one transaction, and everyone is answered when it has committed: many appends share
+//! one sync of the disk. Reads have connections of their own and, in WAL mode, never wait for the writer.
+
+mod connection;
+mod fault;
+mod file;
+mod readers;
+mod writer;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use baton_core::StoreError;
+
+pub(crate) use connection::SqliteConnection;
+pub(crate) use file::File;
+use readers::Readers;
+use writer::{Queued, Writer};
+
+use crate::job::Job;
+use crate::tenant::closed;
+
+#[derive(Debug)]
+pub(crate) enum Sqlite {
+    OnDisk {
+        writer: Writer,
+        readers: Readers,
+    },
+    /// Only its one connection sees it, so whoever calls does the work: no thread, and nothing to wait for. Gone once it was
+    /// closed.
+    InMemory(Mutex<Option<SqliteConnection>>),
+}
+
+impl Sqlite {
+    /// Opens the file, or a store in memory, and brings its schema up to date.
+    pub(crate) async fn open(file: Option<File>) -> Result<Self, StoreError> {
+        let Some(file) = file else {
+            let connection = SqliteConnection::open(None)?;
+            connection.migrate()?;
+            return Ok(Self::InMemory(Mutex::new(Some(connection))));
+        };
+        let opened = tokio::task::spawn_blocking(move || {
+            let connection = SqliteConnection::open(Some(&file))?;
+            connection.migrate().map_err(|error| connection::at(&file.path, error))?;
+            Ok(Self::OnDisk { writer: Writer::start(connection)?, readers: Readers::new(file) })
+        });
+        opened.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    pub(crate) async fn write(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
+        match self {
+            Self::OnDisk { writer, .. } => writer.queue(Queued { tenant, job }).await,
+            Self::InMemory(connection) => within(connection, |connection| {
+                writer::commit_all(connection, vec![Queued { tenant, job }]);
+                Ok(())
+            }),
+        }
+    }
+
+    pub(crate) async fn read(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
+        match self {
+            Self::OnDisk { readers, .. } => readers.read(tenant, job).await,
+            Self::InMemory(_) => self.write(tenant, job).await,
+        }
+    }
+
+    /// A statement that concerns all tenants.
+    pub(crate) async fn system<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match self {
+            Self::OnDisk { writer, .. } => writer.with_connection(work).await,
+            Self::InMemory(connection) => within(connection, work),
+        }
+    }
+
+    pub(crate) async fn close(&self) -> Result<(), StoreError> {
+        match self {
+            Self::OnDisk { writer, readers } => {
+                writer.close().await;
+                readers.close();
+            }
+            Self::InMemory(connection) => {
+                connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn within<T>(
+    connection: &Mutex<Option<SqliteConnection>>,
+    work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+    connection.as_ref().ok_or_else(closed).and_then(work)
+}

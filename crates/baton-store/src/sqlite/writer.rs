@@ -1,0 +1,199 @@
+//! The thread that writes.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use baton_core::StoreError;
+use baton_core::store::AuditEntry;
+use futures_util::FutureExt as _;
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::sync::oneshot;
+
+use super::connection::SqliteConnection;
+use crate::audit;
+use crate::job::{Job, is_refusal};
+use crate::tenant::closed;
+use crate::tx::{Link, Tx};
+
+/// Jobs that may wait; callers beyond that wait to be let in.
+const QUEUE: usize = 1024;
+/// Jobs in one transaction.
+const BATCH: usize = 512;
+
+/// A job and whose it is.
+pub(crate) struct Queued {
+    pub(super) tenant: Arc<str>,
+    pub(super) job: Box<dyn Job>,
+}
+
+enum Order {
+    Do(Queued),
+    /// Something outside of any tenant, by itself.
+    Call(Box<dyn FnOnce(&SqliteConnection) + Send>),
+}
+
+/// Ends, and is waited for, when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    orders: Mutex<Option<mpsc::Sender<Order>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Writer {
+    pub(super) fn start(connection: SqliteConnection) -> Result<Self, StoreError> {
+        let (orders, waiting) = mpsc::channel(QUEUE);
+        let thread = std::thread::Builder::new()
+            .name("baton-sqlite".to_owned())
+            .spawn(move || work(&connection, waiting))
+            .map_err(|error| StoreError::Failed(format!("cannot start the writing thread: {error}")))?;
+        Ok(Self { orders: Mutex::new(Some(orders)), thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) async fn queue(&self, queued: Queued) -> Result<(), StoreError> {
+        self.order(Order::Do(queued)).await
+    }
+
+    pub(super) async fn with_connection<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (done, result) = oneshot::channel();
+        let call = move |connection: &SqliteConnection| {
+            let _ = done.send(work(connection));
+        };
+        self.order(Order::Call(Box::new(call))).await?;
+        result.await.map_err(|_| closed())?
+    }
+
+    async fn order(&self, order: Order) -> Result<(), StoreError> {
+        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        orders.ok_or_else(closed)?.send(order).await.map_err(|_| closed())
+    }
+
+    /// What was queued before is still written.
+    pub(super) async fn close(&self) {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Takes all that waits, does it in one transaction, answers; and again.
+fn work(connection: &SqliteConnection, mut waiting: mpsc::Receiver<Order>) {
+    let mut orders = Vec::with_capacity(BATCH);
+    while waiting.blocking_recv_many(&mut orders, BATCH) > 0 {
+        let mut jobs = Vec::with_capacity(orders.len());
+        for order in orders.drain(..) {
+            match order {
+                Order::Do(queued) => jobs.push(queued),
+                Order::Call(call) => {
+                    commit_all(connection, std::mem::take(&mut jobs));
+                    call(connection);
+                }
+            }
+        }
+        commit_all(connection, jobs);
+    }
+}
+
+/// Together if that is possible. Otherwise each by itself, so that one that fails takes no other with it.
+pub(super) fn commit_all(connection: &SqliteConnection, jobs: Vec<Queued>) {
+    if jobs.is_empty() {
+        return;
+    }
+    match commit(connection, &jobs) {
+        Ok(outcomes) => {
+            for (queued, outcome) in jobs.into_iter().zip(outcomes) {
+                queued.job.answer(outcome);
+            }
+        }
+        Err(error) if error.is_passing() || jobs.len() == 1 => {
+            for queued in jobs {
+                queued.job.answer(Err(error.clone()));
+            }
+        }
+        Err(_) => {
+            for queued in jobs {
+                let outcome = commit(connection, std::slice::from_ref(&queued));
+                queued.job.answer(outcome.and_then(|mut outcomes| outcomes.remove(0)));
+            }
+        }
+    }
+}
+
+/// One transaction. Jobs that were refused before they wrote anything do not disturb the others; one that fails after it wrote
+/// undoes everything, and the error is returned.
+fn commit(connection: &SqliteConnection, jobs: &[Queued]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+    connection.control("BEGIN IMMEDIATE")?;
+    let outcomes =
+        attempt(connection, jobs).and_then(|outcomes| connection.control("COMMIT").map(|()| outcomes));
+    if outcomes.is_err() {
+        connection.roll_back();
+    }
+    outcomes
+}
+
+fn attempt(
+    connection: &SqliteConnection,
+    jobs: &[Queued],
+) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+    let now = Timestamp::now();
+    let mut trails: BTreeMap<&str, Mutex<Vec<AuditEntry>>> = BTreeMap::new();
+    let mut outcomes = Vec::with_capacity(jobs.len());
+    for queued in jobs {
+        let trail = trails.entry(&queued.tenant).or_default();
+        let tx = transaction(connection, &queued.tenant, now, trail);
+        let outcome = guarded(&*queued.job, &tx);
+        match outcome {
+            Err(error) if tx.has_written.load(Ordering::Relaxed) || !is_refusal(&error) => return Err(error),
+            outcome => outcomes.push(outcome),
+        }
+    }
+    for (tenant, trail) in &trails {
+        let tx = transaction(connection, tenant, now, trail);
+        ready(audit::flush(&tx))?;
+    }
+    Ok(outcomes)
+}
+
+fn transaction<'c>(
+    connection: &'c SqliteConnection,
+    tenant: &'c str,
+    now: Timestamp,
+    audit: &'c Mutex<Vec<AuditEntry>>,
+) -> Tx<'c> {
+    Tx { link: Link::Sqlite(connection), tenant, now, audit, has_written: AtomicBool::new(false) }
+}
+
+/// One read by itself.
+pub(super) fn run(connection: &SqliteConnection, tenant: &str, job: &dyn Job) -> Result<(), StoreError> {
+    let trail = Mutex::default();
+    let tx = transaction(connection, tenant, Timestamp::now(), &trail);
+    guarded(job, &tx)
+}
+
+/// A job that panics fails; the thread goes on.
+fn guarded(job: &dyn Job, tx: &Tx<'_>) -> Result<(), StoreError> {
+    let done = std::panic::catch_unwind(AssertUnwindSafe(|| ready(job.run(tx))));
+    done.unwrap_or_else(|_| Err(StoreError::Failed("a job stopped with an internal error".to_owned())))
+}
+
+/// On SQLite nothing is ever waited for.
+fn ready<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    work.now_or_never().unwrap_or_else(|| Err(StoreError::Failed("a job waited for something".to_owned())))
+}

@@ -1,0 +1,47 @@
+//! Removes what has outlived its time.
+
+use baton_core::store::{Pending, Retention, Swept};
+use baton_core::{StoreError, TenantId, TenantStore};
+use jiff::Timestamp;
+
+use crate::job::About;
+use crate::tenant::Tenant;
+use crate::tx::Tx;
+use crate::value::params;
+
+impl TenantStore for Tenant {
+    fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    fn sweep(&self, retention: Retention) -> Pending<'_, Swept> {
+        self.write(About::Tenant, retention, |tx, retention| Box::pin(sweep(tx, *retention)))
+    }
+}
+
+/// The handoffs themselves are history and stay.
+const WORKFLOW_STATES: &str = "
+    DELETE FROM workflow_states
+    WHERE tenant = $1 AND updated_at < $2
+        AND NOT EXISTS (
+            SELECT 1 FROM handoffs AS h
+            WHERE h.tenant = $1 AND h.handoff_id = workflow_states.handoff_id
+                AND h.state IN ('pending', 'active', 'returning')
+        )";
+
+/// Whoever wanted to know is told that nobody decided.
+const APPROVALS: &str = "
+    UPDATE approvals SET status = 'expired' WHERE tenant = $1 AND status = 'pending' AND expires_at <= $2";
+
+async fn sweep(tx: &Tx<'_>, retention: Retention) -> Result<Swept, StoreError> {
+    let now = tx.now();
+    let oldest = now.saturating_sub(retention.workflow_state).unwrap_or(Timestamp::MIN);
+    let idempotency = "DELETE FROM idempotency WHERE tenant = $1 AND expires_at <= $2";
+    let results = "DELETE FROM results WHERE tenant = $1 AND expires_at <= $2";
+    Ok(Swept {
+        workflow_states: tx.execute(WORKFLOW_STATES, params![oldest]).await?,
+        idempotency_records: tx.execute(idempotency, params![now]).await?,
+        cached_results: tx.execute(results, params![now]).await?,
+        approvals: tx.execute(APPROVALS, params![now]).await?,
+    })
+}

@@ -1,0 +1,108 @@
+//! A store and its tenants: every call becomes a job for the database.
+
+use std::sync::Arc;
+
+use baton_core::store::{ApiKey, Owner, Pending};
+use baton_core::{Store, StoreError, TenantId, TenantStore, ThreadId};
+
+use crate::job::{About, Run, job};
+use crate::open::Database;
+use crate::postgres::Postgres;
+use crate::sqlite::Sqlite;
+
+/// Where jobs are done.
+#[derive(Debug)]
+pub(crate) enum Driver {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+/// The data of one tenant on either database. What can be done with it is in the files of the nouns.
+#[derive(Debug)]
+pub(crate) struct Tenant {
+    driver: Arc<Driver>,
+    pub(crate) tenant: TenantId,
+}
+
+impl Tenant {
+    /// Done, committed and durable when the future is.
+    pub(crate) fn write<I, T>(&self, about: About, input: I, run: Run<I, T>) -> Pending<'static, T>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let (job, answer) = job(input, run);
+        let (driver, tenant) = (Arc::clone(&self.driver), Arc::from(self.tenant.as_str()));
+        Box::pin(async move {
+            match &*driver {
+                Driver::Sqlite(sqlite) => sqlite.write(tenant, job).await?,
+                Driver::Postgres(postgres) => postgres.write(tenant, about, job).await?,
+            }
+            answer.await.map_err(|_| closed())?
+        })
+    }
+
+    /// Sees what was committed, and never waits for a write.
+    pub(crate) fn read<I, T>(&self, input: I, run: Run<I, T>) -> Pending<'static, T>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        let (job, answer) = job(input, run);
+        let (driver, tenant) = (Arc::clone(&self.driver), Arc::from(self.tenant.as_str()));
+        Box::pin(async move {
+            match &*driver {
+                Driver::Sqlite(sqlite) => sqlite.read(tenant, job).await?,
+                Driver::Postgres(postgres) => postgres.read(tenant, job).await?,
+            }
+            answer.await.map_err(|_| closed())?
+        })
+    }
+}
+
+/// The answer to a request that is wrong before the database is asked.
+pub(crate) fn refused<T: 'static>(error: StoreError) -> Pending<'static, T> {
+    Box::pin(async { Err(error) })
+}
+
+pub(crate) fn closed() -> StoreError {
+    StoreError::Unavailable("it was closed".to_owned())
+}
+
+impl Store for Database {
+    fn tenant(&self, tenant: &TenantId) -> Arc<dyn TenantStore> {
+        Arc::new(Tenant { driver: Arc::clone(&self.driver), tenant: tenant.clone() })
+    }
+
+    fn tenants(&self) -> Pending<'_, Vec<TenantId>> {
+        Box::pin(self.driver.tenants())
+    }
+
+    fn due(&self, limit: u32) -> Pending<'_, Vec<(TenantId, ThreadId)>> {
+        Box::pin(self.driver.due(limit))
+    }
+
+    fn owners(&self) -> Pending<'_, Vec<Owner>> {
+        Box::pin(self.driver.owners())
+    }
+
+    fn release(&self, owner: &Owner) -> Pending<'_, u64> {
+        Box::pin(self.driver.release(owner.clone()))
+    }
+
+    fn key(&self, hash: &str) -> Pending<'_, Option<(TenantId, ApiKey)>> {
+        Box::pin(self.driver.key(hash.to_owned()))
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        Box::pin(async {
+            match &*self.driver {
+                Driver::Sqlite(sqlite) => sqlite.close().await,
+                Driver::Postgres(postgres) => postgres.close().await,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

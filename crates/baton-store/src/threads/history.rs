@@ -1,0 +1,155 @@
+//! What was said and what happened in a thread.
+
+use baton_core::store::{MessageQuery, ThreadMessage};
+use baton_core::{Event, Message, StoreError, ThreadId};
+
+use super::must_exist;
+use crate::tx::Tx;
+use crate::value::{Row, Value, params};
+
+macro_rules! columns {
+    () => {
+        "number, message_id, run_id, role, agent, visibility, parts, created_at"
+    };
+}
+
+/// One text per combination, so that the database sees which index answers it: reading the end of a thread then costs the same
+/// however long it is.
+const SEEN: &str = concat!(
+    "SELECT ",
+    columns!(),
+    "
+    FROM messages
+    WHERE tenant = $1 AND thread_id = $2 AND number < $3 AND visibility = 'user' AND role <> 'system'
+    ORDER BY number DESC
+    LIMIT $4"
+);
+
+const WITH_INTERNAL: &str = concat!(
+    "SELECT ",
+    columns!(),
+    "
+    FROM messages
+    WHERE tenant = $1 AND thread_id = $2 AND number < $3 AND role <> 'system'
+    ORDER BY number DESC
+    LIMIT $4"
+);
+
+const WITH_SYSTEM: &str = concat!(
+    "SELECT ",
+    columns!(),
+    "
+    FROM messages
+    WHERE tenant = $1 AND thread_id = $2 AND number < $3 AND visibility = 'user'
+    ORDER BY number DESC
+    LIMIT $4"
+);
+
+const ALL: &str = concat!(
+    "SELECT ",
+    columns!(),
+    "
+    FROM messages
+    WHERE tenant = $1 AND thread_id = $2 AND number < $3
+    ORDER BY number DESC
+    LIMIT $4"
+);
+
+const EVENTS: &str = "SELECT body FROM events
+    WHERE tenant = $1 AND thread_id = $2 AND seq > $3
+    ORDER BY seq
+    LIMIT $4";
+
+const INSERT: &str = "
+    INSERT INTO messages
+        (tenant, thread_id, number, message_id, run_id, role, agent, visibility, parts, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+
+pub(super) async fn messages(
+    tx: &Tx<'_>,
+    thread: ThreadId,
+    query: MessageQuery,
+) -> Result<Vec<ThreadMessage>, StoreError> {
+    must_exist(tx, thread).await?;
+    let sql = match (query.include_internal, query.include_system) {
+        (false, false) => SEEN,
+        (true, false) => WITH_INTERNAL,
+        (false, true) => WITH_SYSTEM,
+        (true, true) => ALL,
+    };
+    let before = query.before.map_or(Value::Int(i64::MAX), Value::from);
+    let rows = tx.query(sql, params![thread, before, query.limit]).await?;
+    rows.iter().rev().map(read).collect()
+}
+
+pub(super) async fn events(
+    tx: &Tx<'_>,
+    thread: ThreadId,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<Event>, StoreError> {
+    must_exist(tx, thread).await?;
+    let rows = tx.query(EVENTS, params![thread, after, limit]).await?;
+    rows.iter().map(|row| row.json(0)).collect()
+}
+
+/// Adds messages to the end of a thread; the first one gets the number `first`.
+pub(crate) async fn write(
+    tx: &Tx<'_>,
+    thread: ThreadId,
+    first: u64,
+    messages: &[Message],
+) -> Result<(), StoreError> {
+    let row = |(number, message): (u64, &Message)| {
+        let parts = Value::json(&message.parts)?;
+        let (id, run, role, agent) = (message.id, message.run_id, message.role, message.agent.as_ref());
+        let (visibility, at) = (message.visibility, message.created_at);
+        Ok(params![thread, number, id, run, role, agent, visibility, parts, at].to_vec())
+    };
+    let rows = (first..).zip(messages).map(row).collect::<Result<Vec<_>, StoreError>>()?;
+    tx.execute_each(INSERT, rows).await
+}
+
+fn read(row: &Row) -> Result<ThreadMessage, StoreError> {
+    let message = Message {
+        id: row.parse(1)?,
+        run_id: row.parse(2)?,
+        role: row.choice(3)?,
+        agent: row.optional(4, Row::parse)?,
+        visibility: row.choice(5)?,
+        parts: row.json(6)?,
+        created_at: row.time(7)?,
+    };
+    Ok(ThreadMessage { number: row.count(0)?, message })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::sqlite::SqliteConnection;
+
+    /// How SQLite goes about a statement, a line for each part.
+    pub(crate) fn plan(sql: &str) -> Vec<String> {
+        let connection = SqliteConnection::open(None).unwrap();
+        connection.migrate().unwrap();
+        let rows = connection.query(&format!("EXPLAIN QUERY PLAN {sql}"), "acme", &[]).unwrap();
+        rows.iter().map(|row| row.text(3).unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_end_of_a_thread_costs_the_same_however_long_it_is() {
+        let by_number = "USING INDEX sqlite_autoindex_messages_1 (tenant=? AND thread_id=? AND number<?)";
+        let seen = "USING INDEX messages_seen (tenant=? AND thread_id=? AND number<?)";
+        for (sql, index) in
+            [(SEEN, seen), (WITH_INTERNAL, by_number), (WITH_SYSTEM, by_number), (ALL, by_number)]
+        {
+            assert_eq!(
+                plan(sql),
+                [format!("SEARCH messages {index}")],
+                "one search, nothing scanned or sorted"
+            );
+        }
+        let events = "USING INDEX sqlite_autoindex_events_1 (tenant=? AND thread_id=? AND seq>?)";
+        assert_eq!(plan(EVENTS), [format!("SEARCH events {events}")]);
+    }
+}

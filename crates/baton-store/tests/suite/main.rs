@@ -1,0 +1,17 @@
+//! What both databases promise, tested on real ones. `make test` starts a PostgreSQL for it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod conformance;
+mod faults;
+mod groups;
+mod isolation;
+mod lost_answers;
+mod restart;
+mod rows;
+mod servers;
+mod starting;
+mod statements;
+mod support;
+mod tenants;
+mod tls;

@@ -1,0 +1,214 @@
+//! Several servers on one PostgreSQL, all at the same time at the same things.
+
+use std::sync::Arc;
+
+use baton_core::store::run::Idempotency;
+use baton_core::store::{
+    Append, Claimed, End, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun, RunStatus, Verdict,
+    work,
+};
+use baton_core::{AgentName, HandoffId, StoreError, TenantStore, ThreadId, Usage, Usd};
+use baton_store::Database;
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::support::{LEASE, acme, append, fresh_postgres, message, open_postgres, owner};
+
+const SERVERS: usize = 4;
+
+/// Servers with a common database, as one tenant sees them. They last as long as the first value.
+async fn servers() -> (Vec<Database>, Vec<Arc<dyn TenantStore>>) {
+    let (first, url) = fresh_postgres().await;
+    let mut stores = vec![first];
+    while stores.len() < SERVERS {
+        stores.push(open_postgres(&url).await.unwrap());
+    }
+    let tenants = stores.iter().map(acme).collect();
+    (stores, tenants)
+}
+
+fn agent(name: &str) -> AgentName {
+    name.parse().unwrap()
+}
+
+async fn is_intact(tenant: &dyn TenantStore) -> bool {
+    matches!(tenant.verify_audit().await.unwrap(), Verdict::Intact { .. })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_to_one_thread_get_one_order() {
+    let (_stores, servers) = servers().await;
+    let thread = ThreadId::random();
+    let accepting = (0..80).map(|n| servers[n % SERVERS].accept(message(thread, &n.to_string())));
+    let accepted = join_all(accepting).await;
+    let mut behind: Vec<_> = accepted.into_iter().filter_map(|accepted| accepted.unwrap().behind).collect();
+    behind.sort();
+    behind.dedup();
+    assert_eq!(behind.len(), 79);
+    let query = MessageQuery { limit: 100, ..MessageQuery::default() };
+    let messages = servers[0].messages(thread, query).await.unwrap();
+    assert!(
+        messages.len() == 80 && messages.iter().zip(1..).all(|(message, number)| message.number == number)
+    );
+    assert!(is_intact(&*servers[1]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_request_to_many_servers_is_done_once() {
+    let (_stores, servers) = servers().await;
+    for round in 0..10 {
+        let request = |fingerprint: &str| NewRun {
+            idempotency: Some(Idempotency {
+                key: format!("key {round}"),
+                fingerprint: fingerprint.to_owned(),
+                expires_at: Timestamp::MAX,
+            }),
+            ..message(ThreadId::random(), "Hello")
+        };
+        let accepted = join_all((0..12).map(|n| servers[n % SERVERS].accept(request("same")))).await;
+        let accepted: Vec<_> = accepted.into_iter().map(Result::unwrap).collect();
+        assert_eq!(accepted.iter().filter(|accepted| accepted.is_new).count(), 1);
+        assert!(accepted.iter().all(|one| one.run_id == accepted[0].run_id));
+        assert_eq!(
+            servers[round % SERVERS].accept(request("other")).await,
+            Err(StoreError::IdempotencyConflict)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_server_gets_a_run_and_no_other_writes_for_it() {
+    let (_stores, servers) = servers().await;
+    let threads: Vec<ThreadId> = (0..10).map(|_| ThreadId::random()).collect();
+    for thread in &threads {
+        join_all((0..3).map(|n| servers[n].accept(message(*thread, "Hello")))).await;
+    }
+    for epoch in 1..=3 {
+        for thread in &threads {
+            let claims = servers.iter().enumerate().map(async |(n, server)| {
+                server.claim(*thread, &owner(&format!("server {n}")), LEASE).await.unwrap()
+            });
+            let won: Vec<Claimed> = join_all(claims).await.into_iter().flatten().collect();
+            assert!(won.len() == 1 && won[0].claim.epoch == epoch && won[0].run.attempts == 1);
+            let end =
+                work::RunEnd { status: RunStatus::Completed, usage: Usage::default(), end: End::default() };
+            let last = Arc::new(Append { number: 2, end: Some(end), ..(*append(2)).clone() });
+            for written in
+                join_all(servers.iter().map(|server| server.append(&won[0].claim, append(1)))).await
+            {
+                assert_eq!(written, Ok(epoch * 2 - 1), "repeated elsewhere, it is the same append");
+            }
+            assert_eq!(servers[0].append(&won[0].claim, last).await, Ok(epoch * 2));
+        }
+    }
+    for thread in threads {
+        assert_eq!(servers[0].events(thread, 0, 100).await.unwrap().len(), 6);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c_12_one_server_opens_the_handoff_and_changes_do_not_get_lost() {
+    let (_stores, servers) = servers().await;
+    for _ in 0..8 {
+        let thread = ThreadId::random();
+        servers[0].accept(message(thread, "Hello")).await.unwrap();
+        let new = || NewHandoff {
+            handoff_id: HandoffId::from_uuid(Uuid::new_v4()),
+            thread_id: thread,
+            user_id: "ada".parse().unwrap(),
+            source_agent_id: agent("assistant"),
+            target_agent_id: agent("skill-creator"),
+            context_summary: String::new(),
+            handoff_reason: String::new(),
+            metadata: Value::Null,
+        };
+        let opened = join_all((0..8).map(|n| servers[n % SERVERS].open_handoff(new()))).await;
+        let handoff = opened.iter().find_map(|outcome| outcome.as_ref().ok()).unwrap();
+        let refused = Err(StoreError::HandoffActive(handoff.handoff_id));
+        assert_eq!(opened.iter().filter(|outcome| **outcome == refused).count(), 7, "{opened:?}");
+        let mut changed = handoff.clone();
+        changed.state = HandoffState::Completed;
+        assert_eq!(
+            servers[0].update_handoff(changed.clone()).await,
+            Err(StoreError::Conflict("the handoff"))
+        );
+        changed.state = HandoffState::Cancelled;
+        let outcomes = join_all(servers.iter().map(|server| server.update_handoff(changed.clone()))).await;
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+        // One resumes it while others open new ones: one of them all has the thread.
+        let mut resumed = outcomes.into_iter().find_map(Result::ok).unwrap();
+        resumed.state = HandoffState::Active;
+        let resuming = servers[0].update_handoff(resumed);
+        let (resumed, opened) =
+            tokio::join!(resuming, join_all((1..SERVERS).map(|n| servers[n].open_handoff(new()))));
+        let open = opened.iter().chain([&resumed]).filter(|outcome| outcome.is_ok()).count();
+        assert_eq!(open, 1, "{resumed:?} {opened:?}");
+    }
+}
+
+/// The sums are rows that everybody writes to, in any order.
+#[tokio::test(flavor = "multi_thread")]
+async fn hops_are_counted_whoever_counts() {
+    let (_stores, servers) = servers().await;
+    let threads: Vec<ThreadId> = (0..20).map(|_| ThreadId::random()).collect();
+    for thread in &threads {
+        servers[0].accept(message(*thread, "Hello")).await.unwrap();
+    }
+    let hops = (0..200).map(|n: usize| {
+        let hop = Hop {
+            hop_id: Uuid::new_v4(),
+            thread_id: threads[n % 20],
+            run_id: message(threads[0], "").run_id,
+            kind: HopKind::Transfer,
+            from: agent("assistant"),
+            to: agent(&format!("agent-{}", (n * 7) % 5)),
+            reason: String::new(),
+            query_class: String::new(),
+            success: true,
+            latency_ms: 1,
+            cost: Usd::default(),
+            at: Timestamp::now(),
+        };
+        servers[n % SERVERS].record_hop(hop)
+    });
+    for recorded in join_all(hops).await {
+        recorded.unwrap();
+    }
+    let patterns = servers[0].patterns().await.unwrap();
+    assert_eq!(patterns.iter().map(|pattern| pattern.count).collect::<Vec<_>>(), [40; 5]);
+}
+
+/// Whoever comes too late hears that there is no such thread, or that it was taken away, and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_can_be_deleted_while_everybody_writes_to_it() {
+    let (_stores, servers) = servers().await;
+    for round in 0..20 {
+        let thread = ThreadId::random();
+        servers[0].accept(message(thread, "Hello")).await.unwrap();
+        let claim = servers[0].claim(thread, &owner("one"), LEASE).await.unwrap().unwrap().claim;
+        let writing = async {
+            for number in 1..=20 {
+                if let Err(error) = servers[1].append(&claim, append(number)).await {
+                    assert_eq!(error, StoreError::Fenced);
+                    break;
+                }
+            }
+        };
+        let cancelling = async {
+            let cancelled = servers[3].cancel_run(claim.run_id, baton_core::store::Cancel::Stop).await;
+            assert!(
+                matches!(cancelled, Ok(RunStatus::Running) | Err(StoreError::NotFound("run"))),
+                "{cancelled:?}"
+            );
+        };
+        let deleting = async {
+            tokio::time::sleep(std::time::Duration::from_millis(round)).await;
+            servers[2].delete_thread(thread, None).await.unwrap();
+        };
+        tokio::join!(writing, cancelling, deleting);
+        assert_eq!(servers[0].thread(thread, None).await, Err(StoreError::ThreadNotFound));
+    }
+    assert!(is_intact(&*servers[0]).await);
+}

@@ -1,0 +1,104 @@
+//! `baton audit`: who did what, and whether the record of it is whole.
+
+use baton_core::ThreadId;
+use baton_core::store::{AuditQuery, Audited, Verdict};
+use jiff::Timestamp;
+
+use super::archive::{self, Archive, NOTHING_KEPT, Paging};
+use super::reference::{Reference, since};
+use super::{print, print_json};
+use crate::cli::Common;
+use crate::exit::Exit;
+use crate::report::figures::moment;
+use crate::report::table::{Column, Table};
+use crate::report::tell;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Read the whole chain and say whether every entry is there and as it was written
+    #[arg(long, conflicts_with_all = ["thread", "actor", "action", "since", "limit", "cursor"])]
+    verify: bool,
+    /// Only about this thread: its id, or the beginning of it. It may have been deleted
+    #[arg(long, value_name = "ID")]
+    thread: Option<Reference<ThreadId>>,
+    /// Only by this user, agent, or `system`
+    #[arg(long, value_name = "NAME")]
+    actor: Option<String>,
+    /// Only this action, such as `thread.delete`
+    #[arg(long, value_name = "ACTION")]
+    action: Option<String>,
+    /// Only since then: a duration, such as 2h, or a time, such as 2026-11-15T09:30
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    since: Option<Timestamp>,
+    #[command(flatten)]
+    paging: Paging,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
+    archive::with(common, async |archive| {
+        if args.verify { verify(archive, args.json).await } else { list(archive, args).await }
+    })
+}
+
+async fn verify(archive: &Archive, json: bool) -> anyhow::Result<Exit> {
+    let verdict = archive.tenant.verify_audit().await?;
+    if json {
+        print_json(&verdict)?;
+    }
+    match verdict {
+        Verdict::Intact { .. } if json => {}
+        Verdict::Intact { entries: 0, .. } => tell(NOTHING_KEPT),
+        Verdict::Intact { entries, head } => {
+            let entries = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
+            print(&format!("intact: {entries}, head {head}\n"))?;
+        }
+        Verdict::Broken { number, reason } => {
+            tell(&format!("broken at entry {number}: {reason}"));
+            return Ok(Exit::Failed);
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn list(archive: &Archive, args: &Args) -> anyhow::Result<Exit> {
+    let thread_id = match &args.thread {
+        Some(named) => Some(archive.thread_id(named).await?),
+        None => None,
+    };
+    let query =
+        AuditQuery { thread_id, actor: args.actor.clone(), action: args.action.clone(), since: args.since };
+    let page = archive.tenant.audit(query, args.paging.request()).await?;
+    archive.list(page, args.json, "entries", table)
+}
+
+fn table(entries: &[Audited]) -> String {
+    let mut table = Table::new([
+        Column::Number("entry"),
+        Column::Text("time"),
+        Column::Text("actor"),
+        Column::Text("for"),
+        Column::Text("action"),
+        Column::Text("decision"),
+        Column::Text("about"),
+    ]);
+    for Audited { number, at, entry, .. } in entries {
+        let about = match (entry.run_id, entry.thread_id) {
+            (Some(run), _) => format!("run {run}"),
+            (None, Some(thread)) => format!("thread {thread}"),
+            (None, None) => String::new(),
+        };
+        table.add([
+            number.to_string(),
+            moment(*at),
+            entry.actor.clone(),
+            entry.on_behalf_of.clone().unwrap_or_else(|| "-".to_owned()),
+            entry.action.clone(),
+            entry.decision.clone(),
+            about,
+        ]);
+    }
+    table.print()
+}

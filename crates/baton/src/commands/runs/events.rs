@@ -1,0 +1,86 @@
+//! What happened in a run, as it was kept.
+
+use baton_core::event::{Event, EventKind, HandoffEvent};
+use baton_core::message::Visibility;
+use baton_core::store::{PageRequest, RunRecord};
+
+use super::super::archive::Archive;
+use super::super::write;
+use crate::exit::Exit;
+use crate::report::figures;
+use crate::report::table::{Column, Table};
+use crate::report::tell;
+
+/// As lines of JSON they appear while they are read; a table needs to know them all.
+pub(super) async fn print_all(archive: &Archive, run: &RunRecord, json: bool) -> anyhow::Result<Exit> {
+    let mut table = Table::new([
+        Column::Number("event"),
+        Column::Text("time"),
+        Column::Text("agent"),
+        Column::Text("path"),
+        Column::Text("what happened"),
+    ]);
+    let mut after = 0;
+    loop {
+        let events = archive.tenant.run_events(run.run_id, after, PageRequest::MAX_LIMIT).await?;
+        let Some(last) = events.last() else { break };
+        after = last.seq;
+        if json {
+            let lines = events.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+            if write(&(lines.join("\n") + "\n")).is_err() {
+                // Nobody reads any more.
+                return Ok(Exit::Ok);
+            }
+        } else {
+            for event in &events {
+                table.add(row(event));
+            }
+        }
+    }
+    match (json, table.is_empty()) {
+        (true, _) => {}
+        (false, true) => tell("no events"),
+        (false, false) => super::print(&table.print())?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn row(event: &Event) -> [String; 5] {
+    let hidden = if event.visibility == Visibility::Internal { "(internal) " } else { "" };
+    [
+        event.seq.to_string(),
+        figures::instant(event.at),
+        event.agent.to_string(),
+        event.path.to_string(),
+        format!("{hidden}{}", told(&event.kind)),
+    ]
+}
+
+fn told(kind: &EventKind) -> String {
+    match kind {
+        EventKind::RunStarted => "the run began".to_owned(),
+        EventKind::RunFinished { outcome, limit, .. } => {
+            let limit = limit.as_ref().map(|limit| format!(", early: {limit}")).unwrap_or_default();
+            format!("the run ended: {outcome}{limit}")
+        }
+        EventKind::RunFailed { code, message, .. } => format!("the run failed: {code}: {message}"),
+        EventKind::SessionStarted { session_id, .. } => format!("session {session_id} began"),
+        EventKind::SessionFinished { session_id } => format!("session {session_id} ended"),
+        EventKind::SessionFailed { session_id, code, message } => {
+            format!("session {session_id} failed: {code}: {message}")
+        }
+        EventKind::TextFinished { speaker, text, .. } => format!("{speaker} said: {text}"),
+        EventKind::TurnRestarted { .. } => "the text was cut and begins again".to_owned(),
+        EventKind::ToolCalled { tool, arguments, .. } => format!("called {tool} with {arguments}"),
+        EventKind::ToolReturned { output, failed: false, .. } => format!("the tool returned: {output}"),
+        EventKind::ToolReturned { output, failed: true, .. } => format!("the tool failed: {output}"),
+        EventKind::Handoff(HandoffEvent { phase, from, to, message, .. }) => {
+            format!("handoff from {from} to {to}, {phase}: {message}")
+        }
+        EventKind::Progress { label, step, total, .. } => format!("step {step} of {total}: {label}"),
+        EventKind::Status { text } => text.clone(),
+        // Not kept, so not seen here.
+        EventKind::TextStarted { speaker, .. } => format!("{speaker} speaks"),
+        EventKind::TextDelta { delta, .. } | EventKind::Reasoning { delta, .. } => delta.clone(),
+    }
+}

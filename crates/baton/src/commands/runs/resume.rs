@@ -1,0 +1,114 @@
+//! Runs whose process is gone go on, and what has outlived its time goes. A server does both by itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use baton_core::store::{PageRequest, Retention, RunQuery, RunRecord, RunStatus};
+use baton_core::{RunId, Store, StoreError, TenantId};
+use baton_engine::{Agents, Engine};
+use jiff::SignedDuration;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::super::archive;
+use crate::cli::Common;
+use crate::exit::Exit;
+use crate::progress::Waiting;
+use crate::project::Project;
+use crate::report::figures::count;
+use crate::report::tell;
+use crate::wiring::{self, Wired};
+
+/// Threads that are listed; all others are taken up too.
+const LISTED: u32 = 1000;
+/// How long tasks may take to be dropped at the end.
+const LEAVE: Duration = Duration::from_secs(1);
+
+type Due = Vec<(TenantId, RunId)>;
+
+pub(super) fn resume(common: &Common) -> anyhow::Result<Exit> {
+    let project = super::super::project(common)?;
+    let workflow_state = SignedDuration::try_from(project.config.handoff.state_retention.get())?;
+    // Before the agents: where there is nothing to do, broken ones do not matter.
+    let due = archive::with_project(&project, async |archive| {
+        archive.sweep(Retention { workflow_state }).await?;
+        archive.release_gone().await?;
+        Ok(due(&archive.store).await?)
+    })?;
+    if due.is_empty() {
+        tell("no run has lost its process");
+        return Ok(Exit::Ok);
+    }
+    let agents = agents(&project)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let exit = runtime.block_on(take_up(&project, agents, &due));
+    runtime.shutdown_timeout(LEAVE);
+    exit
+}
+
+/// Runs that nobody works on.
+async fn due(store: &dyn Store) -> Result<Due, StoreError> {
+    let mut found = Vec::new();
+    for (tenant, thread) in store.due(LISTED).await? {
+        let query = RunQuery { thread_id: Some(thread), ..RunQuery::default() };
+        let runs = store.tenant(&tenant).runs(query, PageRequest::first(PageRequest::MAX_LIMIT)).await?;
+        let open =
+            runs.data.iter().rev().filter(|run| matches!(run.status, RunStatus::Queued | RunStatus::Running));
+        found.extend(open.map(|run| (tenant.clone(), run.run_id)));
+    }
+    Ok(found)
+}
+
+fn agents(project: &Project) -> anyhow::Result<Arc<Agents>> {
+    let roster = project.draft().finish().map_err(|error| {
+        Exit::Invalid.because(anyhow::Error::from(error).context("`baton validate` explains what is wrong"))
+    })?;
+    Ok(Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect()))
+}
+
+async fn take_up(project: &Project, agents: Arc<Agents>, due: &Due) -> anyhow::Result<Exit> {
+    let Wired { engine, servers } = wiring::wire(project, agents).await?;
+    let waiting = Waiting::new(&format!("{} being taken up…", count(due.len() as u64, "run")));
+    let ended = tokio::select! {
+        recovered = engine.recover() => recovered.map(|_| None),
+        exit = asked_to_end() => exit.map(Some).map_err(|error| StoreError::Failed(error.to_string())),
+    };
+    drop(waiting);
+    if let Some(exit) = ended? {
+        // Runs are dropped as they are, and their servers with them: a server that ended first would fail calls for good.
+        tell("interrupted; `baton runs resume` goes on with what is left");
+        return Ok(exit);
+    }
+    servers.shutdown().await;
+    report(&engine, due).await
+}
+
+async fn asked_to_end() -> std::io::Result<Exit> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(tokio::select! {
+        _ = interrupt.recv() => Exit::Interrupted,
+        _ = terminate.recv() => Exit::Terminated,
+    })
+}
+
+/// How each of them ended.
+async fn report(engine: &Engine, due: &Due) -> anyhow::Result<Exit> {
+    let mut runs: Vec<RunRecord> = Vec::new();
+    for (tenant, run) in due {
+        match engine.parts.store.tenant(tenant).run(*run).await {
+            Ok(run) => runs.push(run),
+            // Its thread was deleted meanwhile.
+            Err(StoreError::NotFound(_) | StoreError::ThreadNotFound) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    super::print(&super::table(&runs))?;
+    let mut statuses: BTreeMap<RunStatus, u64> = BTreeMap::new();
+    for run in &runs {
+        *statuses.entry(run.status).or_default() += 1;
+    }
+    let statuses: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    tell(&format!("{} taken up: {}", count(runs.len() as u64, "run"), statuses.join(", ")));
+    let is_bad = |run: &RunRecord| matches!(run.status, RunStatus::Failed | RunStatus::Interrupted);
+    Ok(if runs.iter().any(is_bad) { Exit::Failed } else { Exit::Ok })
+}

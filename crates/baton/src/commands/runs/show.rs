@@ -1,0 +1,167 @@
+//! One run: how it ended, and the tree of its steps with what each of them took.
+
+use baton_core::ledger::{Called, LedgerRow};
+use baton_core::store::{RunRecord, StepState};
+use serde::Serialize;
+
+use super::super::archive::Archive;
+use super::super::{print, print_json};
+use super::tree::{Node, Spent, grow};
+use crate::exit::Exit;
+use crate::report::conversation::{indented, words};
+use crate::report::figures::{cost, count, instant, stretch, tokens};
+use crate::report::table::{Column, Table, cut, facts, line};
+use crate::report::tree::{below, branch};
+
+/// Of a question, in columns.
+const QUESTION: usize = 80;
+
+/// A run for programs.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    run: &'a RunRecord,
+    steps: Vec<Node>,
+}
+
+pub(super) async fn show(archive: &Archive, run: &RunRecord, json: bool) -> anyhow::Result<Exit> {
+    let steps = archive.tenant.steps(run.run_id).await?;
+    let rows = archive.tenant.ledger(run.run_id).await?;
+    let nodes = grow(&steps, &rows);
+    if json {
+        print_json(&Shown { run, steps: nodes })?;
+        return Ok(Exit::Ok);
+    }
+    let asked = archive.message_of(run).await?;
+    let asked = asked.map(|message| words(&message.parts)).unwrap_or_default();
+    let mut text = described(run, &asked) + &ended(run);
+    if !nodes.is_empty() {
+        text += &format!("\n{}", table(run, &nodes));
+    }
+    print(&(text + &unfinished(run, &nodes) + &totals(run, &rows)))?;
+    Ok(Exit::Ok)
+}
+
+fn described(run: &RunRecord, asked: &str) -> String {
+    let cancel = run.cancel.filter(|_| !run.status.is_final());
+    let cancel = cancel.map(|how| format!(" ({how} was asked for)")).unwrap_or_default();
+    let limit = run.end.as_ref().and_then(|end| end.limit.as_ref());
+    let limit = limit.map(|limit| format!(" (ended early: {limit})")).unwrap_or_default();
+    let attempts = match run.attempts {
+        0 | 1 => run.attempts.to_string(),
+        more => format!("{more} (its process ended {})", times(more - 1)),
+    };
+    facts(&[
+        ("run", run.run_id.to_string()),
+        ("thread", run.thread_id.to_string()),
+        ("user", run.user_id.to_string()),
+        ("agent", run.agent.to_string()),
+        ("asked", cut(&line(asked), QUESTION)),
+        ("status", format!("{}{cancel}{limit}", run.status)),
+        ("accepted", instant(run.created_at)),
+        ("began", run.started_at.map_or_else(|| "not yet".to_owned(), instant)),
+        ("ended", run.finished_at.map_or_else(|| "not yet".to_owned(), instant)),
+        ("attempts", attempts),
+    ])
+}
+
+fn times(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+/// The answer or the error, in full.
+fn ended(run: &RunRecord) -> String {
+    let Some(end) = &run.end else { return String::new() };
+    let bold = anstyle::Style::new().bold();
+    let answer = end.answer.as_ref().map(|answer| format!("\n{bold}answer{bold:#}\n{}", indented(answer)));
+    let red = anstyle::AnsiColor::Red.on_default().bold();
+    let error = end.message.as_ref().map(|message| {
+        let code = line(end.code.as_deref().unwrap_or_default());
+        format!("\n{red}error {code}{red:#}\n{}", indented(message))
+    });
+    answer.unwrap_or_default() + &error.unwrap_or_default()
+}
+
+fn table(run: &RunRecord, nodes: &[Node]) -> String {
+    let mut table = Table::new([
+        Column::Text("step"),
+        Column::Number("tokens"),
+        Column::Number("own"),
+        Column::Number("cost"),
+        Column::Number("own"),
+        Column::Number("time"),
+        Column::Number("own"),
+        Column::Text("what"),
+    ]);
+    for node in nodes {
+        add(&mut table, run, node, &[]);
+    }
+    table.print()
+}
+
+fn add(table: &mut Table<8>, run: &RunRecord, node: &Node, lasts: &[bool]) {
+    let name = if lasts.is_empty() { &node.path } else { node.path.rsplit('/').next().unwrap_or_default() };
+    let Spent { usage: total, .. } = &node.total;
+    let Spent { usage: own, .. } = &node.own;
+    table.add([
+        branch(lasts) + name,
+        tokens(total),
+        tokens(own),
+        cost(total.cost),
+        cost(own.cost),
+        stretch(node.total.time()),
+        stretch(node.own.time()),
+        happened(run, node),
+    ]);
+    for (at, child) in node.children.iter().enumerate() {
+        add(table, run, child, &below(lasts, at, node.children.len()));
+    }
+}
+
+fn happened(run: &RunRecord, node: &Node) -> String {
+    let failed = match (node.failed_calls, node.calls) {
+        (0, _) => None,
+        (_, 1) => Some("failed".to_owned()),
+        (failed, calls) => Some(format!("{failed} of {calls} calls failed")),
+    };
+    let open = is_open(node).then(|| if run.status.is_final() { "never finished" } else { "not finished" });
+    let called = node.called.clone().or_else(|| node.kind.clone());
+    let parts = [called, failed, open.map(str::to_owned)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Whether something was begun here whose end nobody wrote down. A session ends with its record, not with a step.
+fn is_open(node: &Node) -> bool {
+    node.state == Some(StepState::Started) && node.kind.as_deref() != Some("session")
+}
+
+/// Said in words too: whoever reads this may have to find out whether it had an effect.
+fn unfinished(run: &RunRecord, nodes: &[Node]) -> String {
+    let mut open = Vec::new();
+    let mut left: Vec<&Node> = nodes.iter().rev().collect();
+    while let Some(node) = left.pop() {
+        if is_open(node) {
+            open.push(node.path.as_str());
+        }
+        left.extend(node.children.iter().rev());
+    }
+    if open.is_empty() || !run.status.is_final() {
+        return String::new();
+    }
+    format!("\nnever finished, so whether it had an effect is not known: {}\n", line(&open.join(", ")))
+}
+
+fn totals(run: &RunRecord, rows: &[LedgerRow]) -> String {
+    let models = rows.iter().filter(|row| matches!(row.call, Called::Model { .. })).count();
+    let of = &run.usage.tokens;
+    let time = super::took(run);
+    format!(
+        "\ntotal: {} tokens ({} in, {} out), cost {}, {time}, {}, {}\n",
+        tokens(&run.usage),
+        of.input_tokens,
+        of.output_tokens,
+        cost(run.usage.cost),
+        count(models as u64, "model call"),
+        count((rows.len() - models) as u64, "tool call"),
+    )
+}

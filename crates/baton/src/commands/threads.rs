@@ -1,0 +1,231 @@
+//! `baton threads`: conversations.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+
+use baton_core::message::{Role, Visibility};
+use baton_core::store::{MessageQuery, PageRequest, RunQuery, Thread, ThreadMessage};
+use baton_core::{AgentName, StoreError, TenantId, ThreadId, UserId};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::archive::{self, Archive, Paging};
+use super::reference::Reference;
+use super::{print, print_json, tenant, user};
+use crate::cli::Common;
+use crate::exit::Exit;
+use crate::report::conversation;
+use crate::report::figures::{count, moment};
+use crate::report::table::{Column, Table, facts, line};
+use crate::report::tell;
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Conversations, those that were used last first
+    List {
+        #[command(flatten)]
+        paging: Paging,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One conversation: where it stands, and who said what
+    Show {
+        /// The thread's id, or the beginning of it
+        #[arg(value_name = "ID")]
+        thread: Reference<ThreadId>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Also what the person did not see
+        #[arg(long)]
+        internal: bool,
+    },
+    /// Delete a conversation with its runs, events, costs and files
+    Delete {
+        /// The thread's id, or the beginning of it
+        #[arg(value_name = "ID")]
+        thread: Reference<ThreadId>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
+    if matches!(command, Command::Delete { yes: false, .. }) && !std::io::stdin().is_terminal() {
+        let error = anyhow::anyhow!("nobody can be asked whether to delete it: add --yes if you mean it");
+        return Err(Exit::Usage.because(error));
+    }
+    archive::with(common, async |archive| match command {
+        Command::List { paging, json } => list(archive, paging, *json).await,
+        Command::Show { thread, json, internal } => show(archive, thread, *json, *internal).await,
+        Command::Delete { thread, yes } => delete(archive, thread, *yes).await,
+    })
+}
+
+async fn list(archive: &Archive, paging: &Paging, json: bool) -> anyhow::Result<Exit> {
+    let page = archive.tenant.threads(None, paging.request()).await?;
+    let data = page.data.into_iter().map(Context::of).collect();
+    let page = baton_core::store::Page { data, next_cursor: page.next_cursor };
+    archive.list(page, json, "threads", table)
+}
+
+fn table(threads: &[Context]) -> String {
+    let mut table = Table::new([
+        Column::Id("thread"),
+        Column::Text("answers"),
+        Column::Number("messages"),
+        Column::Text("last used"),
+        Column::Text("title"),
+    ]);
+    for thread in threads {
+        table.add([
+            thread.thread_id.to_string(),
+            thread.answers(),
+            thread.total_messages.to_string(),
+            moment(thread.updated_at),
+            thread.title.clone(),
+        ]);
+    }
+    table.print()
+}
+
+async fn show(
+    archive: &Archive,
+    named: &Reference<ThreadId>,
+    json: bool,
+    internal: bool,
+) -> anyhow::Result<Exit> {
+    let id = archive.thread_id(named).await?;
+    let thread = Context::of(archive.tenant.thread(id, None).await?);
+    let messages = messages(archive, id, internal).await?;
+    if json {
+        print_json(&Shown { thread, messages })?;
+        return Ok(Exit::Ok);
+    }
+    let said = messages.iter().map(|message| said(&thread, message));
+    print(&(thread.facts() + &said.collect::<String>()))?;
+    Ok(Exit::Ok)
+}
+
+/// All of them, oldest first.
+async fn messages(
+    archive: &Archive,
+    thread: ThreadId,
+    internal: bool,
+) -> Result<Vec<ThreadMessage>, StoreError> {
+    let mut pages = Vec::new();
+    let mut before = None;
+    loop {
+        let limit = PageRequest::MAX_LIMIT;
+        let query = MessageQuery { limit, before, include_internal: internal, include_system: internal };
+        let page = archive.tenant.messages(thread, query).await?;
+        let is_last = page.len() < limit as usize;
+        before = page.first().map(|message| message.number);
+        pages.push(page);
+        if is_last {
+            return Ok(pages.into_iter().rev().flatten().collect());
+        }
+    }
+}
+
+fn said(thread: &Context, ThreadMessage { message, .. }: &ThreadMessage) -> String {
+    let speaker = match (&message.agent, message.role) {
+        (Some(agent), _) => agent.as_str(),
+        (None, Role::User) => thread.user_id.as_str(),
+        (None, role) => role.word(),
+    };
+    let hidden = if message.visibility == Visibility::Internal { " (internal)" } else { "" };
+    let words = conversation::words(&message.parts);
+    conversation::entry(&format!("{speaker}{hidden}"), Some(message.created_at), &words)
+}
+
+async fn delete(archive: &Archive, named: &Reference<ThreadId>, yes: bool) -> anyhow::Result<Exit> {
+    let id = archive.thread_id(named).await?;
+    let thread = archive.tenant.thread(id, None).await?;
+    let title = line(&thread.title);
+    let held = held(archive, &thread).await?;
+    if !yes && !confirmed(&format!("Delete thread {id} (“{title}”: {held})? [y/N] "))? {
+        tell("kept");
+        return Ok(Exit::Ok);
+    }
+    // The audit trail names who did it; a thread of somebody else can only be deleted as the system.
+    let local = user();
+    archive.tenant.delete_thread(id, Some(&local).filter(|local| thread.user_id == **local)).await?;
+    print(&format!("deleted thread {id} (“{title}”: {held})\n"))?;
+    Ok(Exit::Ok)
+}
+
+async fn held(archive: &Archive, thread: &Thread) -> Result<String, StoreError> {
+    let query = RunQuery { thread_id: Some(thread.thread_id), ..RunQuery::default() };
+    let runs = archive.tenant.runs(query, PageRequest::first(PageRequest::MAX_LIMIT)).await?;
+    let more = if runs.next_cursor.is_some() { "more than " } else { "" };
+    Ok(format!("{}, {more}{}", count(thread.total_messages, "message"), count(runs.data.len() as u64, "run")))
+}
+
+fn confirmed(question: &str) -> std::io::Result<bool> {
+    let mut stderr = anstream::stderr();
+    write!(stderr, "{question}")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// A thread for programs, with the names that the HTTP API uses.
+#[derive(Debug, Serialize)]
+struct Context {
+    thread_id: ThreadId,
+    tenant_id: TenantId,
+    user_id: UserId,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    /// Nobody before the first answer.
+    current_active_agent: Option<AgentName>,
+    is_handoff_active: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handoff_target_agent: Option<AgentName>,
+    total_messages: u64,
+    title: String,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    thread: Context,
+    messages: Vec<ThreadMessage>,
+}
+
+impl Context {
+    fn of(thread: Thread) -> Self {
+        Self {
+            thread_id: thread.thread_id,
+            tenant_id: tenant(),
+            user_id: thread.user_id,
+            created_at: thread.created_at,
+            updated_at: thread.updated_at,
+            is_handoff_active: thread.handoff.is_some(),
+            handoff_target_agent: thread.holder.clone().filter(|_| thread.handoff.is_some()),
+            current_active_agent: thread.holder,
+            total_messages: thread.total_messages,
+            title: thread.title,
+        }
+    }
+
+    fn answers(&self) -> String {
+        self.current_active_agent.as_ref().map_or("-", AgentName::as_str).to_owned()
+    }
+
+    fn facts(&self) -> String {
+        let handoff = if self.is_handoff_active { " (by a handoff)" } else { "" };
+        facts(&[
+            ("thread", self.thread_id.to_string()),
+            ("title", self.title.clone()),
+            ("user", self.user_id.to_string()),
+            ("began", moment(self.created_at)),
+            ("last used", moment(self.updated_at)),
+            ("answers", self.answers() + handoff),
+            ("messages", self.total_messages.to_string()),
+        ])
+    }
+}
