@@ -22,8 +22,10 @@ choices! {
 #[derive(Debug)]
 pub struct Projection {
     detail: Detail,
+    /// Clients want to hear of the run before anything in it.
+    is_started: bool,
     /// The reasoning or hidden text that is being written.
-    reasoning: Option<String>,
+    reasoning: Option<Text>,
     text: Option<Text>,
 }
 
@@ -36,7 +38,7 @@ struct Text {
 
 impl Projection {
     pub fn new(detail: Detail) -> Self {
-        Self { detail, reasoning: None, text: None }
+        Self { detail, is_started: false, reasoning: None, text: None }
     }
 
     /// The events for one thing that happened; often one, sometimes none or several.
@@ -46,6 +48,10 @@ impl Projection {
         }
         let hidden = event.visibility == Visibility::Internal;
         let mut bodies = Vec::new();
+        if !std::mem::replace(&mut self.is_started, true) && event.kind != EventKind::RunStarted {
+            // It ended before it began, as when it was cancelled while it waited.
+            bodies.push(Body::RunStarted { thread_id: event.thread_id, run_id: event.run_id });
+        }
         if ends_thought(&event.kind, hidden) {
             self.end_reasoning(&mut bodies);
         }
@@ -148,26 +154,31 @@ impl Projection {
         }
     }
 
-    /// Nothing new for whoever saw it growing.
+    /// The end of a thought, with whatever of it this listener did not see growing.
     fn whole_thought(&mut self, id: &str, text: &str, out: &mut Vec<Body>) {
-        if self.reasoning.as_deref() != Some(id) && !text.is_empty() {
-            self.think(id, text, out);
+        let open = self.reasoning.as_ref().filter(|open| open.id == id);
+        let missed = text.get(open.map_or(0, |open| open.sent)..).unwrap_or_default();
+        if !missed.is_empty() {
+            self.think(id, missed, out);
         }
         self.end_reasoning(out);
     }
 
     fn think(&mut self, id: &str, delta: &str, out: &mut Vec<Body>) {
-        if self.reasoning.as_deref() != Some(id) {
+        if self.reasoning.as_ref().is_none_or(|open| open.id != id) {
             self.end_reasoning(out);
-            self.reasoning = Some(id.to_owned());
+            self.reasoning = Some(Text { id: id.to_owned(), sent: 0 });
             out.push(Body::ReasoningStart { message_id: id.to_owned() });
             out.push(Body::ReasoningMessageStart { message_id: id.to_owned(), role: "reasoning" });
+        }
+        if let Some(open) = &mut self.reasoning {
+            open.sent += delta.len();
         }
         out.push(Body::ReasoningMessageContent { message_id: id.to_owned(), delta: delta.to_owned() });
     }
 
     fn end_reasoning(&mut self, out: &mut Vec<Body>) {
-        if let Some(message_id) = self.reasoning.take() {
+        if let Some(Text { id: message_id, .. }) = self.reasoning.take() {
             out.push(Body::ReasoningMessageEnd { message_id: message_id.clone() });
             out.push(Body::ReasoningEnd { message_id });
         }
@@ -339,9 +350,9 @@ mod tests {
         let started = EventKind::TextStarted { message_id, speaker };
         let hello = EventKind::TextDelta { message_id, delta: "Hello".into() };
         let whole = "Hello, world".to_owned();
-        assert_eq!(contents(vec![finished.clone()]), (3, whole.clone()));
-        assert_eq!(contents(vec![started, hello.clone(), finished.clone()]), (4, whole.clone()));
-        assert_eq!(contents(vec![hello, finished]), (3, whole), "a piece without its beginning is not shown");
+        assert_eq!(contents(vec![finished.clone()]), (4, whole.clone()), "with the beginning of the run");
+        assert_eq!(contents(vec![started, hello.clone(), finished.clone()]), (5, whole.clone()));
+        assert_eq!(contents(vec![hello, finished]), (4, whole), "a piece without its beginning is not shown");
     }
 
     #[test]

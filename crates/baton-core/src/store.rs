@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::ops::AddAssign;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -92,6 +93,15 @@ pub struct Swept {
     pub cached_results: u64,
     /// Those that expired without a decision.
     pub approvals: u64,
+}
+
+impl AddAssign for Swept {
+    fn add_assign(&mut self, other: Self) {
+        self.workflow_states += other.workflow_states;
+        self.idempotency_records += other.idempotency_records;
+        self.cached_results += other.cached_results;
+        self.approvals += other.approvals;
+    }
 }
 
 /// Why the store did not do it.

@@ -41,10 +41,6 @@ pub(crate) async fn run(
     let waiting = engine.workers.take(claimed.run.run_id);
     let listener = waiting.as_ref().map_or_else(Listener::nobody, |waiting| waiting.listener.clone());
     let record = claimed.run.clone();
-    if waiting.is_some() && record.attempts > 1 {
-        // What others did before this claim comes first.
-        let _ = listener.catch_up(&**store, record.run_id).await;
-    }
     let finished = attend(engine, store, claimed, &listener, asked).await;
     if let Some(waiting) = waiting {
         conclude(engine, store, &record, waiting, finished);
@@ -73,7 +69,7 @@ async fn attend(
     let desk = Desk { store: &**store, claim: &state.claim, ledger: &state.ledger, lease: &lease };
     tokio::select! {
         biased;
-        finished = work(&state, &record) => finished,
+        finished = work(&state, &record, listener) => finished,
         failure = scribe.work(desk) => Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) },
         failure = lease.hold(&**store, &state.claim) => {
             Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) }
@@ -101,11 +97,12 @@ fn conclude(
     }
 }
 
-async fn work(state: &Arc<RunState>, record: &RunRecord) -> Finished {
-    let result = match agent(state, record) {
-        Err(failure) => Err(failure),
-        Ok(agent) => answer(&Scope::root(Arc::clone(state), agent), record).await,
-    };
+async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) -> Finished {
+    if record.attempts > 1 && listener.catch_up(&*state.store, record.run_id).await.is_err() {
+        // What others did before this claim comes first, or everything at the end.
+        listener.leave_behind();
+    }
+    let result = walk(state, record).await;
     let (status, answer, failure) = match result {
         Ok(answer) => (RunStatus::Completed, Some(answer), None),
         // What was taken away or cannot be written is not ours to end.
@@ -122,6 +119,15 @@ async fn work(state: &Arc<RunState>, record: &RunRecord) -> Finished {
         return Finished { usage, rows: state.ledger.rows(), ..Finished::without_end(failure) };
     }
     Finished { status, answer, failure, usage, rows: state.ledger.rows() }
+}
+
+async fn walk(state: &Arc<RunState>, record: &RunRecord) -> Result<Answer, Failure> {
+    if !state.steps.is_empty() {
+        // First of all, whether or not the run can go on: what was under way was paid for.
+        state.journal.keep(turn::settle_interrupted(state)).await?;
+    }
+    let agent = agent(state, record)?;
+    answer(&Scope::root(Arc::clone(state), agent), record).await
 }
 
 /// Who answers, unless nobody can.
@@ -155,10 +161,9 @@ async fn announce(scope: &Scope, record: &RunRecord) -> Result<(), Failure> {
         let text =
             format!("the process that worked on this run ended; it goes on (attempt {})", record.attempts);
         tracing::info!(run = %record.run_id, attempt = record.attempts, "a run goes on after a crash");
-        let mut resumed = turn::settle_interrupted(&scope.run);
-        resumed.events.push(scope.event_as(Visibility::Internal, EventKind::Status { text }));
-        resumed.audit.push(audit(record, "system", "run.resume", "resumed"));
-        return scope.run.journal.keep(resumed).await;
+        let events = vec![scope.event_as(Visibility::Internal, EventKind::Status { text })];
+        let audit = vec![audit(record, "system", "run.resume", "resumed")];
+        return scope.run.journal.keep(Record { events, audit, ..Record::default() }).await;
     }
     let started = EventKind::SessionStarted { session_id: scope.session_id.clone(), parent: None };
     scope

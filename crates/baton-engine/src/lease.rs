@@ -57,7 +57,9 @@ impl Lease {
         loop {
             tokio::time::sleep(self.times.beat).await;
             let asked = Instant::now();
-            let beat = tokio::time::timeout_at(self.until(), store.heartbeat(claim, self.times.length));
+            // One that hangs is given up while there is still time to stop.
+            let patience = self.until() - self.times.beat.min(self.times.length / 2);
+            let beat = tokio::time::timeout_at(patience, store.heartbeat(claim, self.times.length));
             match beat.await.unwrap_or_else(|_| Err(StoreError::Unavailable("a heartbeat hangs".to_owned())))
             {
                 Ok(beat) => {

@@ -16,6 +16,8 @@
 //! A session knows nothing of patterns. There is one loop, and it streams; an answer that is not streamed is the
 //! stream collected.
 
+#![allow(rustdoc::private_intra_doc_links, reason = "the map of the crate names its private modules too")]
+
 pub mod answer;
 pub mod budget;
 pub mod calls;

@@ -12,10 +12,14 @@ use baton_core::store::RunRecord;
 use baton_core::{RunId, StoreError, TenantStore};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a run waits for a listener, once.
+/// How long a run waits for a listener, altogether.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often and how long a store is waited for that is away when the rest is to be told.
+const TRIES: u32 = 60;
+const PAUSE: Duration = Duration::from_secs(1);
 const PAGE: u32 = 200;
 
 #[derive(Debug, Clone)]
@@ -29,11 +33,14 @@ struct Inner {
     /// The number of the last kept event that arrived.
     heard: AtomicU64,
     is_behind: AtomicBool,
+    /// How long the run has waited for them, in milliseconds.
+    waited: AtomicU64,
 }
 
 impl Listener {
     pub(crate) fn new(events: mpsc::Sender<Event>, cancel: CancellationToken) -> Self {
-        Self(Arc::new(Inner { events, cancel, heard: AtomicU64::new(0), is_behind: AtomicBool::new(false) }))
+        let (heard, waited) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self(Arc::new(Inner { events, cancel, heard, is_behind: AtomicBool::new(false), waited }))
     }
 
     /// For runs that nobody waits for.
@@ -55,17 +62,32 @@ impl Listener {
         let is_told = match self.0.events.try_send(event) {
             Ok(()) => true,
             Err(TrySendError::Closed(_)) => false,
-            Err(TrySendError::Full(event)) => tokio::select! {
-                sent = self.0.events.send(event) => sent.is_ok(),
-                () = self.0.cancel.cancelled() => false,
-                () = tokio::time::sleep(PATIENCE) => false,
-            },
+            Err(TrySendError::Full(event)) => self.wait(event).await,
         };
         match heard {
             _ if !is_told => self.0.is_behind.store(true, Ordering::Release),
             Some(seq) => self.0.heard.store(seq, Ordering::Release),
             None => {}
         }
+    }
+
+    /// False when patience is at its end. There is so much of it for a listener, not for an event.
+    async fn wait(&self, event: Event) -> bool {
+        let begun = Instant::now();
+        let patience = PATIENCE.saturating_sub(Duration::from_millis(self.0.waited.load(Ordering::Acquire)));
+        let is_told = tokio::select! {
+            sent = self.0.events.send(event) => sent.is_ok(),
+            () = self.0.cancel.cancelled() => false,
+            () = tokio::time::sleep(patience) => false,
+        };
+        let waited = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.waited.fetch_add(waited, Ordering::AcqRel);
+        is_told
+    }
+
+    /// From now on they get what was kept when the run has ended.
+    pub(crate) fn leave_behind(&self) {
+        self.0.is_behind.store(true, Ordering::Release);
     }
 
     /// Passes on what was kept since they last heard. The record once the run has ended, whether or not they heard it all.
@@ -88,19 +110,27 @@ impl Listener {
         }
     }
 
-    /// Everything of an ended run that they have not heard, however long they take. Ends when they have gone.
-    pub(crate) async fn tell_rest(&self, store: &dyn TenantStore, run: RunId) {
+    /// Everything of an ended run that they have not heard, however long they take. Ends when they have gone; false when the store
+    /// could not say it all.
+    pub(crate) async fn tell_rest(&self, store: &dyn TenantStore, run: RunId) -> bool {
+        let mut tries = 0;
         loop {
-            let Ok(events) = store.run_events(run, self.0.heard.load(Ordering::Acquire), PAGE).await else {
-                return;
+            let events = match store.run_events(run, self.0.heard.load(Ordering::Acquire), PAGE).await {
+                Ok(events) => events,
+                Err(error) if error.is_passing() && tries < TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+                Err(_) => return false,
             };
             if events.is_empty() {
-                return;
+                return true;
             }
             for event in events {
                 let seq = event.seq;
                 if self.0.events.send(event).await.is_err() {
-                    return;
+                    return true;
                 }
                 self.0.heard.store(seq, Ordering::Release);
             }

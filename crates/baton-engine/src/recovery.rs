@@ -50,11 +50,11 @@ impl Engine {
     pub async fn sweep(&self) -> Result<Swept, StoreError> {
         let mut all = Swept::default();
         for tenant in self.parts.store.tenants().await? {
-            let swept = self.parts.store.tenant(&tenant).sweep(self.parts.retention).await?;
-            all.workflow_states += swept.workflow_states;
-            all.idempotency_records += swept.idempotency_records;
-            all.cached_results += swept.cached_results;
-            all.approvals += swept.approvals;
+            // What is wrong with one tenant does not concern the others.
+            match self.parts.store.tenant(&tenant).sweep(self.parts.retention).await {
+                Ok(swept) => all += swept,
+                Err(error) => tracing::warn!(%tenant, %error, "cannot sweep"),
+            }
         }
         Ok(all)
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use baton_core::event::{Event, EventKind};
+use baton_core::event::{Event, EventKind, Outcome};
 use baton_core::message::{Message, Role, Visibility};
 use baton_core::store::{Cancel, Claimed, NewRun, RunRecord};
 use baton_core::{AgentName, LedgerRow, MessageId, RunId, StoreError, TenantId, TenantStore, ThreadId};
@@ -54,6 +54,8 @@ pub(crate) struct Waiting {
     key: Key,
     pub(crate) listener: Listener,
     end: oneshot::Sender<Finished>,
+    /// Whether the store has the run. Until then nobody else can know of it.
+    is_accepted: bool,
     /// Whether whoever works on the run was told that it is to end.
     is_cancel_asked: bool,
 }
@@ -74,27 +76,40 @@ impl Workers {
     /// Tells whoever waits how it ended, after all that was kept. Takes as long as they do, so nobody waits for it here.
     pub(crate) fn end(&self, store: Arc<dyn TenantStore>, run: RunId, waiting: Waiting, finished: Finished) {
         self.tasks.spawn(async move {
-            waiting.listener.tell_rest(&*store, run).await;
-            let _ = waiting.end.send(finished);
+            if waiting.listener.tell_rest(&*store, run).await {
+                let _ = waiting.end.send(finished);
+            } else {
+                end_without_record(run, waiting, finished).await;
+            }
         });
     }
 
     /// The same when the store cannot say it.
     pub(crate) fn end_without_record(&self, run: RunId, waiting: Waiting, finished: Finished) {
-        self.tasks.spawn(async move {
-            let failure = finished.failure.as_ref();
-            let kind = EventKind::RunFailed {
-                code: failure.map_or("failed", Failure::code).to_owned(),
-                message: failure.map(ToString::to_string).unwrap_or_default(),
-                usage: finished.usage,
-            };
-            waiting.listener.tell_last(last_event(&waiting.key, run, kind)).await;
-            let _ = waiting.end.send(finished);
-        });
+        self.tasks.spawn(end_without_record(run, waiting, finished));
     }
 
+    /// Runs of a thread that the store has and somebody here waits for.
     fn waiting_for(&self, key: &Key) -> Vec<RunId> {
-        self.lock().waiting.iter().filter(|(_, waiting)| waiting.key == *key).map(|(run, _)| *run).collect()
+        let state = self.lock();
+        let meant = state.waiting.iter().filter(|(_, waiting)| waiting.key == *key && waiting.is_accepted);
+        meant.map(|(run, _)| *run).collect()
+    }
+
+    /// Of these, those that are to end.
+    fn unwanted(&self, key: &Key) -> Vec<RunId> {
+        let mut runs = self.waiting_for(key);
+        let state = self.lock();
+        runs.retain(|run| {
+            state.waiting.get(run).is_some_and(|waiting| waiting.listener.cancel().is_cancelled())
+        });
+        runs
+    }
+
+    fn is_accepted(&self, run: RunId) {
+        if let Some(waiting) = self.lock().waiting.get_mut(&run) {
+            waiting.is_accepted = true;
+        }
     }
 
     /// Once in a while, however many workers wait.
@@ -169,7 +184,10 @@ struct Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         if !self.is_left {
-            self.workers.lock().at_work.remove(self.key);
+            let mut state = self.workers.lock();
+            state.at_work.remove(self.key);
+            // Nobody would tell them anything; their runs are kept, and others take them up.
+            state.waiting.retain(|_, waiting| waiting.key != *self.key);
         }
     }
 }
@@ -189,7 +207,8 @@ impl Engine {
         let cancel = CancellationToken::new();
         let listener = Listener::new(events, cancel.clone());
         // Known before it is accepted: another worker of this process may claim it at once.
-        self.workers.wait_again(run_id, Waiting { key: key.clone(), listener, end, is_cancel_asked: false });
+        let waiting = Waiting { key: key.clone(), listener, end, is_accepted: false, is_cancel_asked: false };
+        self.workers.wait_again(run_id, waiting);
         let engine = Arc::clone(self);
         // By itself: whoever asked may go away, but what is accepted has to be worked on.
         let accepting = self.workers.tasks.spawn(async move { engine.accept(key, run_id, new).await });
@@ -206,6 +225,7 @@ impl Engine {
                 return Err(error.into());
             }
         }
+        self.workers.is_accepted(run_id);
         drop(self.wake(key, self.parts.stays));
         Ok(())
     }
@@ -216,7 +236,8 @@ impl Engine {
             return None;
         }
         let engine = Arc::clone(self);
-        Some(self.workers.tasks.spawn(async move { engine.work_on(&key, stays).await }))
+        // On the heap: a run is a large thing to move about.
+        Some(self.workers.tasks.spawn(async move { Box::pin(engine.work_on(&key, stays)).await }))
     }
 
     /// Returns when no worker is left. New ones may still begin.
@@ -233,7 +254,7 @@ impl Engine {
         while !self.workers.is_dismissed(&mut place) {
             let asked = Instant::now();
             match self.claim(&*store, key.1).await {
-                Ok(Some(claimed)) => execute::run(&self, &store, claimed, asked).await,
+                Ok(Some(claimed)) => Box::pin(self.execute(&store, key, claimed, asked)).await,
                 Ok(None) => {
                     for run in self.workers.waiting_for(key) {
                         self.follow(&store, run).await;
@@ -251,6 +272,28 @@ impl Engine {
                 }
                 Err(error) => return self.give_up(key, &error, |_| true),
             }
+        }
+    }
+
+    /// Works on a run. Those who wait for a later one and do not want it any more need not wait for this one to end.
+    async fn execute(
+        self: &Arc<Self>,
+        store: &Arc<dyn TenantStore>,
+        key: &Key,
+        claimed: Claimed,
+        asked: Instant,
+    ) {
+        let watch = async {
+            loop {
+                tokio::time::sleep(GLANCE).await;
+                for run in self.workers.unwanted(key) {
+                    self.follow(store, run).await;
+                }
+            }
+        };
+        tokio::select! {
+            () = execute::run(self, store, claimed, asked) => {}
+            () = watch => {}
         }
     }
 
@@ -301,6 +344,19 @@ impl Engine {
             }
         }
     }
+}
+
+/// Says how it ended in an event of its own.
+async fn end_without_record(run: RunId, waiting: Waiting, finished: Finished) {
+    let usage = finished.usage;
+    let kind = match &finished.failure {
+        Some(failure) => {
+            EventKind::RunFailed { code: failure.code().to_owned(), message: failure.to_string(), usage }
+        }
+        None => EventKind::RunFinished { outcome: Outcome::Success, usage, limit: None },
+    };
+    waiting.listener.tell_last(last_event(&waiting.key, run, kind)).await;
+    let _ = waiting.end.send(finished);
 }
 
 /// An event that nobody numbered.

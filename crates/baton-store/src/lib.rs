@@ -1,4 +1,4 @@
-//! What survives: [`Store`] on SQLite and on PostgreSQL.
+//! What survives: [`Store`](baton_core::Store) on SQLite and on PostgreSQL.
 //!
 //! In reading order:
 //!
@@ -10,6 +10,8 @@
 //! - [`page`]: lists in pieces. [`value`]: what goes into a statement and comes out of it.
 //! - [`migrate`]: the schema and its versions. [`system`]: the few questions that concern all tenants.
 //! - [`conformance`]: what every store has to pass; public, so that another one can be tested the same way.
+
+#![allow(rustdoc::private_intra_doc_links, reason = "the map of the crate names its private modules too")]
 
 mod approvals;
 mod artifacts;

@@ -20,7 +20,7 @@ use deadpool_postgres::{Client, Pool};
 
 use address::Address;
 pub(crate) use fault::{Fault, Kind};
-use lanes::{LANES, Lanes, Queued};
+use lanes::{LANES, Lanes, Queued, TENANTS};
 use pool::Session;
 pub(crate) use transaction::PgTransaction;
 use transaction::{Mode, rows};
@@ -46,7 +46,7 @@ impl Postgres {
         let first = pool::build(&address, 1, Session::AsLoggedIn)?;
         migrate::postgres(&mut pool::client(&first).await?).await?;
         first.close();
-        let writers = pool::build(&address, LANES, Session::AsApplication)?;
+        let writers = pool::build(&address, LANES * TENANTS, Session::AsApplication)?;
         let readers = pool::build(&address, READERS, Session::AsApplication)?;
         check_isolation(&pool::client(&readers).await?).await?;
         Ok(Self { lanes: Lanes::start(&writers), writers, readers })

@@ -65,8 +65,19 @@ impl Sqlite {
         }
     }
 
-    /// A statement that concerns all tenants.
-    pub(crate) async fn system<T: Send + 'static>(
+    /// A question that concerns all tenants.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match self {
+            Self::OnDisk { readers, .. } => readers.ask(work).await,
+            Self::InMemory(connection) => within(connection, work),
+        }
+    }
+
+    /// A change that concerns all tenants.
+    pub(crate) async fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {

@@ -54,7 +54,7 @@ impl Driver {
     pub(crate) async fn tenants(&self) -> Result<Vec<TenantId>, StoreError> {
         let rows = match self {
             Self::Sqlite(sqlite) => {
-                sqlite.system(|connection| connection.query(TENANTS.sqlite, "", &[])).await?
+                sqlite.ask(|connection| connection.query(TENANTS.sqlite, "", &[])).await?
             }
             Self::Postgres(postgres) => postgres.system(TENANTS.postgres, &[]).await?,
         };
@@ -65,7 +65,7 @@ impl Driver {
         let rows = match self {
             Self::Sqlite(sqlite) => {
                 let values = [Value::from(limit), Value::from(Timestamp::now())];
-                sqlite.system(move |connection| connection.query(DUE.sqlite, "", &values)).await?
+                sqlite.ask(move |connection| connection.query(DUE.sqlite, "", &values)).await?
             }
             Self::Postgres(postgres) => postgres.system(DUE.postgres, params![limit]).await?,
         };
@@ -74,9 +74,7 @@ impl Driver {
 
     pub(crate) async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
         let rows = match self {
-            Self::Sqlite(sqlite) => {
-                sqlite.system(|connection| connection.query(OWNERS.sqlite, "", &[])).await?
-            }
+            Self::Sqlite(sqlite) => sqlite.ask(|connection| connection.query(OWNERS.sqlite, "", &[])).await?,
             Self::Postgres(postgres) => postgres.system(OWNERS.postgres, &[]).await?,
         };
         rows.iter().map(|row| Ok(Owner(row.text(0)?.into()))).collect()
@@ -86,7 +84,7 @@ impl Driver {
         match self {
             Self::Sqlite(sqlite) => {
                 let values = [Value::from(&*owner.0)];
-                sqlite.system(move |connection| connection.execute(RELEASE.sqlite, "", &values)).await
+                sqlite.change(move |connection| connection.execute(RELEASE.sqlite, "", &values)).await
             }
             Self::Postgres(postgres) => {
                 let rows = postgres.system(RELEASE.postgres, params![&*owner.0]).await?;
@@ -99,7 +97,7 @@ impl Driver {
         let values = [Value::from(hash)];
         let rows = match self {
             Self::Sqlite(sqlite) => {
-                sqlite.system(move |connection| connection.query(KEY.sqlite, "", &values)).await?
+                sqlite.ask(move |connection| connection.query(KEY.sqlite, "", &values)).await?
             }
             Self::Postgres(postgres) => postgres.system(KEY.postgres, &values).await?,
         };

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::{Setup, TestTool};
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(super) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
@@ -31,11 +31,18 @@ fn successor(mut parts: Parts, before: &Parts) -> Parts {
 }
 
 /// Starts a run in a process that dies as soon as `until` holds for an event. Returns its events and the store's owner.
-fn die(
+pub(super) fn die(
     setup: Setup,
     until: impl Fn(&Event) -> bool + Send + 'static,
 ) -> (Arc<Engine>, RunRequest, Vec<Event>) {
-    let process = runtime();
+    die_in(runtime(), setup, until)
+}
+
+pub(super) fn die_in(
+    process: tokio::runtime::Runtime,
+    setup: Setup,
+    until: impl Fn(&Event) -> bool + Send + 'static,
+) -> (Arc<Engine>, RunRequest, Vec<Event>) {
     let (engine, request, events) = process.block_on(async {
         let (parts, request) = setup.parts().await;
         let engine = Engine::new(parts);
@@ -57,7 +64,7 @@ fn die(
 }
 
 /// The process that comes after: takes up what was left, and looks at what is there in the end.
-fn go_on(setup: Setup, before: &Engine) -> After {
+pub(super) fn go_on(setup: Setup, before: &Engine) -> After {
     let process = runtime();
     process.block_on(async {
         let (parts, request) = setup.parts().await;
@@ -77,21 +84,21 @@ fn go_on(setup: Setup, before: &Engine) -> After {
     })
 }
 
-struct After {
-    recovered: usize,
-    run: baton_core::store::RunRecord,
-    events: Vec<Event>,
-    rows: Vec<baton_core::LedgerRow>,
-    messages: Vec<baton_core::store::ThreadMessage>,
+pub(super) struct After {
+    pub(super) recovered: usize,
+    pub(super) run: baton_core::store::RunRecord,
+    pub(super) events: Vec<Event>,
+    pub(super) rows: Vec<baton_core::LedgerRow>,
+    pub(super) messages: Vec<baton_core::store::ThreadMessage>,
 }
 
 impl After {
-    fn count(&self, is: impl Fn(&EventKind) -> bool) -> usize {
+    pub(super) fn count(&self, is: impl Fn(&EventKind) -> bool) -> usize {
         self.events.iter().filter(|event| is(&event.kind)).count()
     }
 
     /// Numbers without a gap, one beginning, one end.
-    fn is_sound(&self) {
+    pub(super) fn is_sound(&self) {
         let numbers: Vec<u64> = self.events.iter().map(|event| event.seq).collect();
         assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
         assert_eq!(self.count(|kind| matches!(kind, EventKind::RunStarted)), 1);
@@ -231,9 +238,12 @@ fn a_run_whose_agent_is_gone_ends_as_interrupted() {
     let after = go_on(other, &engine);
     after.is_sound();
     assert_eq!(after.run.status, RunStatus::Interrupted);
-    let end = after.run.end.unwrap();
+    let end = after.run.end.clone().unwrap();
     assert_eq!(end.code.as_deref(), Some("interrupted"));
     assert!(end.message.unwrap().contains("no agent `a`"));
+    let cut = after.rows.iter().filter(|row| row.error.as_deref() == Some("interrupted")).count();
+    assert_eq!(cut, 1, "the call that was cut is paid for");
+    assert_eq!(after.count(|kind| matches!(kind, EventKind::TurnRestarted { .. })), 1);
     assert_eq!(after.messages.len(), 1, "what the person said is still there");
 }
 
@@ -361,6 +371,40 @@ async fn a_run_that_is_to_stop_answers_from_what_it_has() {
 }
 
 #[tokio::test]
+async fn whoever_cancels_a_queued_run_need_not_wait_for_the_one_before() {
+    let model = Scripted::default().script("a", [Turn::default().say("on and on").hang()]);
+    let (parts, request) = Setup::new(&model).parts().await;
+    let engine = Engine::new(parts);
+    let mut first = engine.start(request.clone()).await.unwrap();
+    while !matches!(first.events.recv().await.unwrap().kind, EventKind::TextDelta { .. }) {}
+    let second = engine.start(request).await.unwrap();
+    second.cancel();
+    assert_eq!(second.finish().await.status, RunStatus::Cancelled);
+    assert_eq!(model.asked().len(), 1, "the first is still at work");
+    first.cancel();
+    assert_eq!(first.finish().await.status, RunStatus::Cancelled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_takes_a_message_for_lost_that_is_being_accepted() {
+    let model = Scripted::default().script("a", std::iter::repeat_with(|| Turn::text("Yes.")).take(200));
+    let folder = tempfile::tempdir().unwrap();
+    let (mut parts, request) = Setup::new(&model).parts().await;
+    parts.store = Arc::new(baton_store::open("sqlite://baton.db", folder.path()).await.unwrap());
+    let engine = Engine::new(parts);
+    for _ in 0..50 {
+        let asked = (0..4).map(|_| {
+            let (engine, request) = (Arc::clone(&engine), request.clone());
+            tokio::spawn(async move { engine.start(request).await.unwrap().finish().await })
+        });
+        for finished in futures_util::future::join_all(asked).await {
+            let finished = finished.unwrap();
+            assert_eq!(finished.status, RunStatus::Completed, "{:?}", finished.failure);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_queued_run_can_be_cancelled() {
     let model =
         Scripted::default().script("a", [Turn::default().say("one").wait(Duration::from_millis(100))]);
@@ -375,7 +419,7 @@ async fn a_queued_run_can_be_cancelled() {
     assert_eq!(model.asked().len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn whoever_was_taken_for_dead_cannot_write_and_its_listener_hears_the_rest_from_the_other() {
     let slow = Scripted::default().script("a", [Turn::default().say("from the first").hang()]);
     let (mut parts, request) = Setup::new(&slow).parts().await;

@@ -4,6 +4,8 @@
 
 mod durability;
 mod limits;
+mod listening;
+mod outages;
 mod sessions;
 mod strategies;
 mod tools;
@@ -32,6 +34,19 @@ use baton_models::scripted::Scripted;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+
+/// Longer than anything takes, however slow the machine is.
+const LONG: Duration = Duration::from_mins(1);
+
+/// Waits until it is so.
+async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
+    let so = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, so).await.expect("it should have happened long ago");
+}
 
 /// An agent called `a` that may use every tool.
 fn agent() -> Agent {

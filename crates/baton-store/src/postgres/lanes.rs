@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::StoreError;
 use deadpool_postgres::Pool;
+use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -15,6 +16,8 @@ use crate::tenant::closed;
 
 /// Transactions that write at the same time. A tenant is always in the same lane, so its own never get in each other's way.
 pub(super) const LANES: usize = 4;
+/// Tenants of one lane whose transactions are under way at the same time.
+pub(super) const TENANTS: usize = 2;
 /// Jobs that may wait in a lane; callers beyond that wait to be let in.
 const QUEUE: usize = 1024;
 /// Jobs that are taken at once.
@@ -75,8 +78,12 @@ async fn work(pool: Pool, mut waiting: mpsc::Receiver<Queued>) {
         for queued in taken.drain(..) {
             tenants.entry(Arc::clone(&queued.tenant)).or_default().push(queued);
         }
-        for (tenant, jobs) in tenants {
-            batch::commit_all(&pool, &tenant, jobs).await;
-        }
+        // At the same time, so that one that has to wait for a lock does not keep the others.
+        stream::iter(tenants)
+            .for_each_concurrent(TENANTS, |(tenant, jobs)| {
+                let pool = pool.clone();
+                async move { batch::commit_all(&pool, &tenant, jobs).await }
+            })
+            .await;
     }
 }

@@ -20,9 +20,10 @@ pub(super) enum Session {
     AsApplication,
 }
 
-/// Locks are held for moments; whoever waits longer waits for something that is stuck.
+/// Locks are held for moments; whoever waits longer waits for something that is stuck. A transaction whose process is frozen ends
+/// well before a lease does, so that it costs others a moment and not their runs.
 const APPLICATION: &str = "SET ROLE baton_app; SET search_path = baton, pg_temp; SET statement_timeout = '60s'; \
-     SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'";
+     SET lock_timeout = '3s'; SET idle_in_transaction_session_timeout = '5s'";
 
 pub(super) fn build(address: &Address, size: usize, session: Session) -> Result<Pool, StoreError> {
     let fast = ManagerConfig { recycling_method: RecyclingMethod::Fast };

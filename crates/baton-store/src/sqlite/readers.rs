@@ -33,21 +33,45 @@ impl Readers {
     }
 
     pub(super) async fn read(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
+        let outcome = self.with(move |opened| match opened {
+            // One transaction, so that all statements of a read see the same moment.
+            Ok(connection) => {
+                let outcome = connection.control("BEGIN").and_then(|()| run(connection, &tenant, &*job));
+                connection.roll_back();
+                job.answer(outcome);
+            }
+            Err(error) => job.answer(Err(error)),
+        });
+        outcome.await
+    }
+
+    /// A question that concerns all tenants.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.with(|opened| opened.and_then(work)).await?
+    }
+
+    /// Lends a connection, on a thread that may wait.
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Result<&SqliteConnection, StoreError>) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
         let idle = Arc::clone(&self.idle);
         let file = self.file.clone();
         let reading = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let waiting = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let connection = match waiting.map_or_else(|| SqliteConnection::open(Some(&file)), Ok) {
-                Ok(connection) => connection,
-                Err(error) => return job.answer(Err(error)),
-            };
-            // One transaction, so that all statements of a read see the same moment.
-            let outcome = connection.control("BEGIN").and_then(|()| run(&connection, &tenant, &*job));
-            connection.roll_back();
-            job.answer(outcome);
-            idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            match waiting.map_or_else(|| SqliteConnection::open(Some(&file)), Ok) {
+                Ok(connection) => {
+                    let result = work(Ok(&connection));
+                    idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+                    result
+                }
+                Err(error) => work(Err(error)),
+            }
         });
         reading.await.map_err(|_| closed())
     }

@@ -122,7 +122,8 @@ pub(super) fn commit_all(connection: &SqliteConnection, jobs: Vec<Queued>) {
                 queued.job.answer(outcome);
             }
         }
-        Err(error) if error.is_passing() || jobs.len() == 1 => {
+        // One large job may be what does not fit; a lock concerns them all.
+        Err(error) if matches!(error, StoreError::Unavailable(_)) || jobs.len() == 1 => {
             for queued in jobs {
                 queued.job.answer(Err(error.clone()));
             }

@@ -111,7 +111,7 @@ async fn one_server_gets_a_run_and_no_other_writes_for_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c_12_one_server_opens_the_handoff_and_changes_do_not_get_lost() {
     let (_stores, servers) = servers().await;
-    for _ in 0..8 {
+    for _ in 0..30 {
         let thread = ThreadId::random();
         servers[0].accept(message(thread, "Hello")).await.unwrap();
         let new = || NewHandoff {
@@ -143,8 +143,10 @@ async fn c_12_one_server_opens_the_handoff_and_changes_do_not_get_lost() {
         let resuming = servers[0].update_handoff(resumed);
         let (resumed, opened) =
             tokio::join!(resuming, join_all((1..SERVERS).map(|n| servers[n].open_handoff(new()))));
-        let open = opened.iter().chain([&resumed]).filter(|outcome| outcome.is_ok()).count();
-        assert_eq!(open, 1, "{resumed:?} {opened:?}");
+        let outcomes: Vec<_> = opened.iter().chain([&resumed]).collect();
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
+        let refused = |outcome: &&&Result<_, _>| matches!(outcome, Err(StoreError::HandoffActive(_)));
+        assert_eq!(outcomes.iter().filter(refused).count(), SERVERS - 1, "{outcomes:?}");
     }
 }
 
