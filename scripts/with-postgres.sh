@@ -13,7 +13,8 @@ answers() {
     return 1
 }
 
-# A place that whoever runs the server can reach: beside what was built, or else a temporary folder.
+# A place that whoever runs the server can reach: beside what was built, or else a temporary folder. Not in TMPDIR, which may be
+# a folder that only root can enter.
 place() {
     local target=${CARGO_TARGET_DIR:-$here/../target} dir
     mkdir -p "$target/postgres"
@@ -22,7 +23,7 @@ place() {
         chown postgres "$dir"
         if ! runuser -u postgres -- test -w "$dir"; then
             rmdir "$dir"
-            dir=$(mktemp -d)
+            dir=$(mktemp -d -p /tmp)
             chown postgres "$dir"
         fi
     fi

@@ -122,7 +122,7 @@ CREATE TABLE sessions (
     PRIMARY KEY (tenant, session_id),
     FOREIGN KEY (tenant, run_id) REFERENCES runs (tenant, run_id) ON DELETE CASCADE
 );
-CREATE INDEX sessions_of_run ON sessions (tenant, run_id);
+CREATE INDEX sessions_of_run ON sessions (tenant, run_id, session_id);
 
 CREATE TABLE ledger (
     tenant TEXT NOT NULL,

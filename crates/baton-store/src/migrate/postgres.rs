@@ -49,10 +49,14 @@ fn check_version(number: i32, name: &str) -> Result<(), StoreError> {
     Err(StoreError::Failed(text))
 }
 
+async fn is_member(client: &impl GenericClient) -> Result<bool, Fault> {
+    let member = client.query_opt(IS_MEMBER, &[]).await?;
+    Ok(member.map_or(Ok(false), |row| row.try_get(0))?)
+}
+
 /// 0 where there is nothing, or nothing that may be seen.
 async fn version_as_application(client: &Client) -> Result<i64, Fault> {
-    let member = client.query_opt(IS_MEMBER, &[]).await?;
-    if !member.map_or(Ok(false), |row| row.try_get(0))? {
+    if !is_member(client).await? {
         return Ok(0);
     }
     client.batch_execute("SET ROLE baton_app").await?;
@@ -76,10 +80,14 @@ async fn version(client: &impl GenericClient) -> Result<i64, Fault> {
 async fn migrate(client: &mut Client) -> Result<(), Fault> {
     let transaction = client.transaction().await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
-    transaction.batch_execute(SCHEMA).await?;
     let version = version(&transaction).await?;
     let seen = usize::try_from(version).unwrap_or_default();
     let Some(missing) = MIGRATIONS.get(seen..) else { return Err(newer(version).into()) };
+    if missing.is_empty() && is_member(&transaction).await? {
+        // Somebody else did it while this one waited, and may be using the tables by now: they are left alone.
+        return Ok(());
+    }
+    transaction.batch_execute(SCHEMA).await?;
     for migration in missing {
         transaction.batch_execute(migration).await?;
     }

@@ -9,6 +9,8 @@ use crate::tx::Tx;
 use crate::value::{Row, Value, params};
 
 /// The runs that `$page` chooses, each with the sum of its ledger rows: one statement, however many there are.
+///
+/// `CROSS JOIN` keeps SQLite from beginning with the ledger, which is as old as the tenant.
 macro_rules! runs {
     ($page:literal) => {
         concat!(
@@ -28,7 +30,8 @@ macro_rules! runs {
                     CAST(sum(l.cost_nanos) AS BIGINT) AS cost,
                     min(l.cost_known) AS known,
                     max(l.estimated) AS estimated
-                FROM page JOIN ledger AS l ON l.tenant = $1 AND l.run_id = page.run_id
+                FROM page CROSS JOIN ledger AS l
+                WHERE l.tenant = $1 AND l.run_id = page.run_id
                 GROUP BY l.run_id
             ) AS u ON u.run_id = r.run_id
             ORDER BY r.created_at DESC, r.run_id DESC"
@@ -106,6 +109,15 @@ fn read(row: &Row) -> Result<RunRecord, StoreError> {
 mod tests {
     use super::*;
     use crate::threads::history::tests::plan;
+
+    #[test]
+    fn what_a_run_has_cost_is_read_from_its_own_rows() {
+        for sql in [ONE, ALL, OF_THREAD] {
+            let plan = plan(sql);
+            let ledger = plan.iter().find(|line| line.starts_with("SEARCH l ")).expect("a search");
+            assert!(ledger.contains("(tenant=? AND run_id=?)"), "{plan:#?}");
+        }
+    }
 
     #[test]
     fn a_list_reads_no_more_than_its_page() {

@@ -12,6 +12,8 @@ use crate::value::{Row, params};
 
 /// Sessions of the runs that `$page` chooses, each with the sum of its own calls. A session's id begins with that of its
 /// parent, so parents come first.
+///
+/// `CROSS JOIN` keeps SQLite from beginning with the ledger, which is as old as the tenant.
 macro_rules! sessions {
     ($page:literal) => {
         concat!(
@@ -31,7 +33,8 @@ macro_rules! sessions {
                     CAST(sum(l.cost_nanos) AS BIGINT) AS cost,
                     min(l.cost_known) AS known,
                     max(l.estimated) AS estimated
-                FROM page JOIN ledger AS l ON l.tenant = $1 AND l.run_id = page.run_id
+                FROM page CROSS JOIN ledger AS l
+                WHERE l.tenant = $1 AND l.run_id = page.run_id
                 GROUP BY l.session_id
             ) AS u ON u.session_id = s.session_id
             ORDER BY page.created_at DESC, page.run_id DESC, s.session_id"
@@ -148,4 +151,21 @@ pub(crate) async fn end(tx: &Tx<'_>, run: RunId, status: RunStatus) -> Result<()
         WHERE tenant = $1 AND run_id = $2 AND finished_at IS NULL";
     let finished_at = status.is_final().then_some(tx.now());
     tx.execute(sql, params![run, status, finished_at]).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::history::tests::plan;
+
+    #[test]
+    fn what_a_session_has_cost_is_read_from_the_rows_of_its_run() {
+        for sql in [ALL, OF_THREAD, OF_RUN] {
+            let plan = plan(sql);
+            let ledger = plan.iter().find(|line| line.starts_with("SEARCH l ")).expect("a search");
+            assert!(ledger.contains("(tenant=? AND run_id=?)"), "{plan:#?}");
+            let sessions = plan.iter().rfind(|line| line.starts_with("SEARCH s ")).expect("a search");
+            assert!(sessions.contains("run_id=?)"), "{plan:#?}");
+        }
+    }
 }

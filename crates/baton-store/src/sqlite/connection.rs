@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use baton_core::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Statement, ToSql};
 
@@ -50,6 +51,10 @@ impl SqliteConnection {
     fn set_up(&self) -> Result<(), StoreError> {
         let connection = self.lock();
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        // Plans do not depend on values: otherwise statements with partial indexes would be prepared anew for each of them.
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+            .map_err(|error| fault(&error))?;
         // FULL: a commit is on the disk when it returns, also if the power fails. Group commit pays for it.
         connection
             .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")
@@ -66,7 +71,9 @@ impl SqliteConnection {
 
     /// `BEGIN`, `COMMIT` and the like.
     pub(crate) fn control(&self, sql: &str) -> Result<(), StoreError> {
-        self.lock().execute_batch(sql).map_err(|error| fault(&error))
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(sql).map_err(|error| fault(&error))?;
+        statement.execute([]).map(drop).map_err(|error| fault(&error))
     }
 
     /// Undoes what a transaction did, if one is open: some errors have ended it already.

@@ -46,8 +46,17 @@ pub(super) fn with_project<T>(
         let result = work(&archive).await;
         // What was written is durable already; closing only tidies up.
         let _ = archive.store.close().await;
-        result
+        result.map_err(blamed)
     })
+}
+
+/// A cursor is the caller's, so one that is not valid is a mistake of the command line.
+fn blamed(error: anyhow::Error) -> anyhow::Error {
+    if error.downcast_ref().is_some_and(StoreError::is_invalid_cursor) {
+        let said = "--cursor is not valid: use the one that the list before ended with, or leave it out";
+        return Exit::Usage.because(anyhow::anyhow!(said));
+    }
+    error
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -108,6 +117,23 @@ impl Archive {
     pub(super) async fn run(&self, named: &Reference<RunId>) -> anyhow::Result<RunRecord> {
         let found = named.find(self.tenant.runs(RunQuery::default(), newest()), |run| Some(run.run_id));
         let run = found.await?.ok_or(StoreError::NotFound("run"))?;
+        Ok(self.tenant.run(run).await?)
+    }
+
+    /// A run that is to be changed: a beginning has to mean one of all, not only of the newest.
+    pub(super) async fn run_to_change(&self, named: &Reference<RunId>) -> anyhow::Result<RunRecord> {
+        let all = async {
+            let page = self.tenant.runs(RunQuery::default(), newest()).await?;
+            if page.next_cursor.is_none() {
+                return Ok(page);
+            }
+            let most = PageRequest::MAX_LIMIT;
+            let error = format!(
+                "there are more than {most} runs, so the beginning of an id is not enough: give the whole id"
+            );
+            Err(Exit::Usage.because(anyhow::anyhow!(error)))
+        };
+        let run = named.find(all, |run| Some(run.run_id)).await?.ok_or(StoreError::NotFound("run"))?;
         Ok(self.tenant.run(run).await?)
     }
 

@@ -5,7 +5,7 @@ use baton_core::store::{AuditQuery, Audited, Verdict};
 use jiff::Timestamp;
 
 use super::archive::{self, Archive, NOTHING_KEPT, Paging};
-use super::reference::{Reference, since};
+use super::reference::since;
 use super::{print, print_json};
 use crate::cli::Common;
 use crate::exit::Exit;
@@ -18,9 +18,9 @@ pub struct Args {
     /// Read the whole chain and say whether every entry is there and as it was written
     #[arg(long, conflicts_with_all = ["thread", "actor", "action", "since", "limit", "cursor"])]
     verify: bool,
-    /// Only about this thread: its id, or the beginning of it. It may have been deleted
+    /// Only about this thread, which may have been deleted: its whole id
     #[arg(long, value_name = "ID")]
-    thread: Option<Reference<ThreadId>>,
+    thread: Option<ThreadId>,
     /// Only by this user, agent, or `system`
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
@@ -64,12 +64,12 @@ async fn verify(archive: &Archive, json: bool) -> anyhow::Result<Exit> {
 }
 
 async fn list(archive: &Archive, args: &Args) -> anyhow::Result<Exit> {
-    let thread_id = match &args.thread {
-        Some(named) => Some(archive.thread_id(named).await?),
-        None => None,
+    let query = AuditQuery {
+        thread_id: args.thread,
+        actor: args.actor.clone(),
+        action: args.action.clone(),
+        since: args.since,
     };
-    let query =
-        AuditQuery { thread_id, actor: args.actor.clone(), action: args.action.clone(), since: args.since };
     let page = archive.tenant.audit(query, args.paging.request()).await?;
     archive.list(page, args.json, "entries", table)
 }

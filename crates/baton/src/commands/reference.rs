@@ -6,7 +6,7 @@ use std::str::FromStr;
 use baton_core::HumanDuration;
 use baton_core::choice::Choice as _;
 use baton_core::id::InvalidId;
-use baton_core::store::{Page, Pending, RunStatus};
+use baton_core::store::{Page, RunStatus};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
 
@@ -36,17 +36,17 @@ impl<Id: FromStr<Err = InvalidId>> FromStr for Reference<Id> {
 }
 
 impl<Id: Display + Clone> Reference<Id> {
-    /// The id that is meant. A beginning is looked for among the `newest`, and must mean one of them. `None` when there is none.
-    pub(super) async fn find<T>(
+    /// The id that is meant. A beginning is looked for `among` these, and must mean one of them. `None` when there is none.
+    pub(super) async fn find<T, E: Into<anyhow::Error>>(
         &self,
-        newest: Pending<'_, Page<T>>,
+        among: impl Future<Output = Result<Page<T>, E>>,
         id: impl Fn(T) -> Option<Id>,
     ) -> anyhow::Result<Option<Id>> {
         let beginning = match self {
             Self::Whole(id) => return Ok(Some(id.clone())),
             Self::Beginning(beginning) => beginning,
         };
-        let mut found: Vec<Id> = newest.await?.data.into_iter().filter_map(id).collect();
+        let mut found: Vec<Id> = among.await.map_err(Into::into)?.data.into_iter().filter_map(id).collect();
         found.retain(|id| id.to_string().starts_with(beginning));
         if found.len() > 1 {
             let some: Vec<String> = found.iter().take(5).map(ToString::to_string).collect();

@@ -12,8 +12,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use baton_core::message::Part;
 use baton_core::store::{OnBusy, RunStatus};
-use baton_core::{AgentName, HumanDuration, ModelErrorKind, ThreadId, Usd};
-use baton_engine::{Agents, Approve, Caller, Failure, Finished, Overrides, Run, RunRequest};
+use baton_core::{AgentName, HumanDuration, ModelErrorKind, RunId, StoreError, ThreadId, Usd};
+use baton_engine::{Agents, Approve, Caller, Engine, Failure, Finished, Overrides, Run, RunRequest};
 use baton_mcp::Servers;
 use clap::ValueEnum;
 use serde_json::Value;
@@ -120,19 +120,50 @@ fn no_agent(args: &Args, name: &AgentName) -> anyhow::Error {
 
 fn ask(project: &Project, agents: &Arc<Agents>, request: RunRequest, args: &Args) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let exit = runtime.block_on(async {
-        // Listened to before anything is started, so that nothing started is left behind.
-        let mut signals = Signals::listen()?;
-        let Wired { engine, servers } = wiring::wire(project, Arc::clone(agents)).await?;
-        // A run of this thread whose process is gone comes first, and need not wait for its lease.
-        engine.release_gone().await?;
-        let screen = Screen::open(&agents[&request.agent], args.json);
-        let run = engine.start(request).await?;
-        attend(run, servers, screen, &mut signals).await
-    });
+    let exit = runtime.block_on(converse(project, agents, request, args));
     // Drops what is still under way, and with it every process: a shell command ends with its future, a server with its last
     // handle. Only a writer that hangs outlives this, until the process ends.
     runtime.shutdown_timeout(LEAVE);
+    exit
+}
+
+/// Sends the message and attends to its run. A store that does not answer must not keep signals from being heard: until there is
+/// a run to cancel, the first one ends everything.
+async fn converse(
+    project: &Project,
+    agents: &Arc<Agents>,
+    request: RunRequest,
+    args: &Args,
+) -> anyhow::Result<Exit> {
+    // Listened to before anything is started, so that nothing started is left behind.
+    let mut signals = Signals::listen()?;
+    let Wired { engine, servers } = tokio::select! {
+        biased;
+        wired = wiring::wire(project, Arc::clone(agents)) => wired?,
+        exit = signals.any() => return Ok(exit),
+    };
+    // A run of this thread whose process is gone comes first, and need not wait for its lease.
+    tokio::select! {
+        biased;
+        released = engine.release_gone() => released?,
+        exit = signals.any() => return Ok(leave(engine, exit)),
+    };
+    let screen = Screen::open(&agents[&request.agent], args.json);
+    tokio::select! {
+        // A run that is there can be cancelled as it should be.
+        biased;
+        run = engine.start(request) => attend(run?, servers, screen, &mut signals).await,
+        exit = signals.any() => {
+            screen.clear().await;
+            report::tell("the message may have been accepted: `baton runs list` shows its run then");
+            Ok(leave(engine, exit))
+        }
+    }
+}
+
+/// Goes without waiting for the store, which would finish first what it has begun.
+fn leave(engine: Arc<Engine>, exit: Exit) -> Exit {
+    tokio::task::spawn_blocking(move || drop(engine));
     exit
 }
 
@@ -201,11 +232,25 @@ async fn attend(
     }
 }
 
-fn explain(finished: &Finished) {
+fn explain(run: RunId, finished: &Finished) {
     let is_error = matches!(finished.status, RunStatus::Failed | RunStatus::Interrupted);
     if let Some(failure) = finished.failure.as_ref().filter(|_| is_error) {
         let style = anstyle::AnsiColor::Red.on_default().bold();
         report::tell(&format!("{style}error:{style:#} {}", printable(&failure.to_string())));
+    }
+    if is_left(finished) {
+        report::tell(&format!(
+            "run {run} may not have ended: when the store is back, `baton runs cancel {run}` ends it, and `baton runs resume` goes on \
+             with it"
+        ));
+    }
+}
+
+/// Whether the store may still have the run as one to be worked on. A run that is not there was deleted with its thread.
+fn is_left(finished: &Finished) -> bool {
+    match &finished.failure {
+        Some(Failure::Store(error)) => !matches!(error, StoreError::ThreadNotFound | StoreError::NotFound(_)),
+        _ => false,
     }
 }
 
@@ -216,10 +261,12 @@ struct End {
 }
 
 impl End {
-    /// `signal` is what cancelled the run, if one did.
+    /// `signal` is what cancelled the run, if one did. That the store could not be told changes nothing about who ended it.
     fn exit(self, signal: Option<Exit>) -> anyhow::Result<Exit> {
+        let is_cancelled = self.finished.status == RunStatus::Cancelled
+            || matches!(self.finished.failure, Some(Failure::Store(_)));
         match (signal, self.written) {
-            (Some(signal), _) if self.finished.status == RunStatus::Cancelled => Ok(signal),
+            (Some(signal), _) if is_cancelled => Ok(signal),
             (_, Err(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::ReaderGone),
             (_, Err(error)) => Err(error).context("cannot write to stdout"),
             (_, Ok(())) => Ok(conclude(&self.finished)),

@@ -41,7 +41,7 @@ pub enum Command {
     },
     /// End a run before it is done
     Cancel {
-        /// The run's id, or the beginning of it
+        /// The run's id; where there are 200 runs at most, the beginning of it is enough
         #[arg(value_name = "ID")]
         run: Reference<RunId>,
         /// Let it say in one closing turn what it has
@@ -82,9 +82,9 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
         Command::Events { run, json } => archive::with(common, async |archive| {
             events::print_all(archive, &archive.run(run).await?, *json).await
         }),
-        Command::Cancel { run, stop } => {
-            archive::with(common, async |archive| cancel(archive, &archive.run(run).await?, *stop).await)
-        }
+        Command::Cancel { run, stop } => archive::with(common, async |archive| {
+            cancel(archive, &archive.run_to_change(run).await?, *stop).await
+        }),
         Command::Resume => resume::resume(common),
     }
 }

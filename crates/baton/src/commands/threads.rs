@@ -42,25 +42,37 @@ pub enum Command {
     },
     /// Delete a conversation with its runs, events, costs and files
     Delete {
-        /// The thread's id, or the beginning of it
+        /// The thread's id; where it is asked for, the beginning of it is enough
         #[arg(value_name = "ID")]
         thread: Reference<ThreadId>,
-        /// Do not ask
+        /// Do not ask; needs the whole id
         #[arg(long)]
         yes: bool,
     },
 }
 
 pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
-    if matches!(command, Command::Delete { yes: false, .. }) && !std::io::stdin().is_terminal() {
-        let error = anyhow::anyhow!("nobody can be asked whether to delete it: add --yes if you mean it");
-        return Err(Exit::Usage.because(error));
+    if let Command::Delete { thread, yes } = command {
+        check_deletion(thread, *yes).map_err(|error| Exit::Usage.because(error))?;
     }
     archive::with(common, async |archive| match command {
         Command::List { paging, json } => list(archive, paging, *json).await,
         Command::Show { thread, json, internal } => show(archive, thread, *json, *internal).await,
         Command::Delete { thread, yes } => delete(archive, thread, *yes).await,
     })
+}
+
+/// A beginning is looked for among the newest threads only, so it may mean another one than was meant: somebody has to see which.
+fn check_deletion(thread: &Reference<ThreadId>, yes: bool) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        yes || std::io::stdin().is_terminal(),
+        "nobody can be asked whether to delete it: add --yes if you mean it"
+    );
+    anyhow::ensure!(
+        !yes || matches!(thread, Reference::Whole(_)),
+        "with --yes the beginning of an id is not enough: give the whole id, or leave --yes out to be asked"
+    );
+    Ok(())
 }
 
 async fn list(archive: &Archive, paging: &Paging, json: bool) -> anyhow::Result<Exit> {

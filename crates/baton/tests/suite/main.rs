@@ -12,6 +12,7 @@ mod hostile_files;
 mod postgres;
 mod provider;
 mod run;
+mod signals;
 mod store_commands;
 mod terminal;
 

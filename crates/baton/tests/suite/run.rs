@@ -60,8 +60,22 @@ pub(super) fn send(signal: &str, Running(child): &Running) {
     assert!(kill.success());
 }
 
+/// Those that ask a command to end, each with its exit code. Under `nohup` the last one is ignored, as it should be.
+pub(super) fn signals() -> impl Iterator<Item = (&'static str, i32)> {
+    let is_nohup = signal_mask("self", "SigIgn:") & 1 == 1;
+    let signals = [("INT", 130), ("TERM", 143), ("HUP", 129)];
+    signals.into_iter().filter(move |(signal, _)| *signal != "HUP" || !is_nohup)
+}
+
+/// Which signals a process ignores or catches.
+pub(super) fn signal_mask(process: &str, which: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix(which)).unwrap_or("0").trim();
+    u64::from_str_radix(mask, 16).unwrap()
+}
+
 /// Asks until there is an answer.
-fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(super) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(answer) = ask() {
@@ -238,12 +252,7 @@ fn ctrl_c_cancels_and_exits_with_130() {
 
 #[test]
 fn a_signal_ends_servers_that_are_still_starting() {
-    // Under `nohup` the last one would be ignored, as it should be.
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0").trim();
-    let is_nohup = u64::from_str_radix(ignored, 16).unwrap() & 1 == 1;
-    let signals = [("INT", 130), ("TERM", 143), ("HUP", 129)];
-    for (signal, code) in signals.into_iter().filter(|(signal, _)| *signal != "HUP" || !is_nohup) {
+    for (signal, code) in signals() {
         let dir = project("http://127.0.0.1:1", "mcp_servers: [s]");
         with_server(dir.path(), "trap '' TERM HUP INT; sleep 1000");
         let mut child = started(dir.path());

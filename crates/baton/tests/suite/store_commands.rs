@@ -1,5 +1,6 @@
 //! What was kept, as people and scripts look at it: `threads`, `runs`, `sessions` and `audit`.
 
+mod changes;
 mod processes;
 
 use std::path::Path;
@@ -22,7 +23,7 @@ fn ok(dir: &Path, args: &[&str]) -> String {
     stdout
 }
 
-fn json(dir: &Path, args: &[&str]) -> Value {
+pub(super) fn json(dir: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&ok(dir, &[args, &["--json"]].concat())).unwrap()
 }
 
@@ -31,7 +32,7 @@ fn say(dir: &Path, text: &str) -> Ran {
 }
 
 /// The newest run.
-fn newest(dir: &Path) -> String {
+pub(super) fn newest(dir: &Path) -> String {
     json(dir, &["runs", "list"])["data"][0]["run_id"].as_str().unwrap().to_owned()
 }
 

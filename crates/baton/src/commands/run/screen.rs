@@ -56,6 +56,12 @@ impl Screen {
         }
     }
 
+    /// Nothing was written and nothing will be. The line that says who is at work goes away when it is dropped.
+    pub(super) async fn clear(self) {
+        drop(self.queue);
+        drop(self.writer.await);
+    }
+
     /// Waits for the run and for the last word to be written.
     pub(super) async fn close(self, run: Run) -> anyhow::Result<End> {
         if self.queue.is_closed() {
@@ -63,11 +69,12 @@ impl Screen {
             run.cancel();
         }
         drop(self.queue);
+        let run_id = run.id;
         let finished = run.finish().await;
         let (mut progress, written) = self.writer.await?;
         let end = tokio::task::spawn_blocking(move || {
             progress.end(&finished);
-            explain(&finished);
+            explain(run_id, &finished);
             End { finished, written }
         });
         Ok(end.await?)

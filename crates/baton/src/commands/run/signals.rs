@@ -30,18 +30,23 @@ impl Signals {
         })
     }
 
-    pub(super) async fn next(&mut self) -> Asked {
+    /// Whichever comes next, as an exit code.
+    pub(super) async fn any(&mut self) -> Exit {
         let hung_up = async {
             match &mut self.hang_up {
                 Some(signal) => signal.recv().await,
                 None => std::future::pending().await,
             }
         };
-        let exit = tokio::select! {
+        tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,
             _ = self.terminate.recv() => Exit::Terminated,
             _ = hung_up => Exit::HungUp,
-        };
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Asked {
+        let exit = self.any().await;
         match self.first.replace(exit) {
             None => Asked::ToEnd,
             Some(_) => Asked::ToQuit(exit),

@@ -1,5 +1,8 @@
 //! What happened in a run, as it was kept.
 
+use std::io::ErrorKind;
+
+use anyhow::Context as _;
 use baton_core::event::{Event, EventKind, HandoffEvent};
 use baton_core::message::Visibility;
 use baton_core::store::{PageRequest, RunRecord};
@@ -27,9 +30,10 @@ pub(super) async fn print_all(archive: &Archive, run: &RunRecord, json: bool) ->
         after = last.seq;
         if json {
             let lines = events.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
-            if write(&(lines.join("\n") + "\n")).is_err() {
+            match write(&(lines.join("\n") + "\n")) {
                 // Nobody reads any more.
-                return Ok(Exit::Ok);
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Exit::Ok),
+                written => written.context("cannot write to stdout")?,
             }
         } else {
             for event in &events {

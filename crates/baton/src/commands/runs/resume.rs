@@ -103,12 +103,29 @@ async fn report(engine: &Engine, due: &Due) -> anyhow::Result<Exit> {
         }
     }
     super::print(&super::table(&runs))?;
+    summarize(&runs);
+    let is_bad = |run: &RunRecord| matches!(run.status, RunStatus::Failed | RunStatus::Interrupted);
+    Ok(if runs.iter().any(|run| is_bad(run) || is_left(run)) { Exit::Failed } else { Exit::Ok })
+}
+
+fn summarize(runs: &[RunRecord]) {
     let mut statuses: BTreeMap<RunStatus, u64> = BTreeMap::new();
-    for run in &runs {
+    for run in runs {
         *statuses.entry(run.status).or_default() += 1;
     }
     let statuses: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
     tell(&format!("{} taken up: {}", count(runs.len() as u64, "run"), statuses.join(", ")));
-    let is_bad = |run: &RunRecord| matches!(run.status, RunStatus::Failed | RunStatus::Interrupted);
-    Ok(if runs.iter().any(is_bad) { Exit::Failed } else { Exit::Ok })
+    let left: Vec<String> =
+        runs.iter().filter(|run| is_left(run)).map(|run| run.run_id.to_string()).collect();
+    if !left.is_empty() {
+        let left = left.join(", ");
+        tell(&format!(
+            "not ended: {left}; `baton runs resume` tries again, `baton runs cancel` ends one for good"
+        ));
+    }
+}
+
+/// Whether there is still something to do that nobody waits for.
+fn is_left(run: &RunRecord) -> bool {
+    !run.status.is_final() && run.status != RunStatus::Waiting
 }

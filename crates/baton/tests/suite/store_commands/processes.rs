@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{THREAD, database, json, newest, ok, say};
 use crate::baton;
 use crate::provider::{Provider, Reply};
-use crate::run::{Running, exit_code, project, send};
+use crate::run::{Running, eventually, exit_code, project, send};
 
 /// A command in the background.
 fn background(dir: &Path, args: &[&str]) -> Running {
@@ -24,10 +24,13 @@ fn background(dir: &Path, args: &[&str]) -> Running {
     Running(child)
 }
 
-/// `baton run` in the background, once its model has begun to answer.
+/// `baton run` in the background, once its model was asked and that is written down: both happen at the same time.
 fn hanging(dir: &Path, provider: &Provider) -> Running {
     let running = background(dir, &["run", "--thread", THREAD, "Hello"]);
     provider.heard.recv_timeout(Duration::from_secs(30)).unwrap();
+    eventually("the turn is written down", || {
+        ok(dir, &["runs", "show", &newest(dir)]).contains("turn:1").then_some(())
+    });
     running
 }
 
@@ -103,6 +106,26 @@ fn a_run_whose_process_was_killed_goes_on() {
     provider.finish();
     let shown = ok(dir.path(), &["runs", "show", &newest(dir.path())]);
     assert!(shown.contains("attempts  2 (its process ended once)"), "{shown}");
+}
+
+#[test]
+fn a_run_that_cannot_be_taken_up_is_named() {
+    let provider = Provider::start(vec![Reply::Hang("I was about to")]);
+    let dir = project(&provider.base_url, "");
+    let mut child = hanging(dir.path(), &provider);
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    provider.finish();
+    let refuse =
+        "CREATE TRIGGER refuse BEFORE UPDATE OF attempts ON runs BEGIN SELECT RAISE(ABORT, 'no'); END";
+    database(dir.path()).execute_batch(refuse).unwrap();
+    let run = newest(dir.path());
+    let resumed = baton(dir.path(), &["runs", "resume"]);
+    assert_eq!(resumed.code, 1, "{}", resumed.stderr);
+    let said = format!(
+        "1 run taken up: 1 running\nnot ended: {run}; `baton runs resume` tries again, `baton runs cancel` ends one for good\n"
+    );
+    assert_eq!(resumed.stderr, said);
 }
 
 /// Ctrl-C leaves the runs as they are, for the next one who takes them up.
