@@ -155,7 +155,8 @@ async fn answer(scope: &Scope, record: &RunRecord) -> Result<Answer, Failure> {
     session::hold(scope, history, input, &overrides).await
 }
 
-/// Says that the run has begun; after a crash, that it goes on.
+/// Says that the run has begun; after a crash, that it goes on. Nobody waits for that to be kept: it is kept before anything else
+/// is, and heard before anything else is heard.
 async fn announce(scope: &Scope, record: &RunRecord) -> Result<(), Failure> {
     if scope.interrupted::<Value>()?.is_some() {
         let text =
@@ -163,19 +164,18 @@ async fn announce(scope: &Scope, record: &RunRecord) -> Result<(), Failure> {
         tracing::info!(run = %record.run_id, attempt = record.attempts, "a run goes on after a crash");
         let events = vec![scope.event_as(Visibility::Internal, EventKind::Status { text })];
         let audit = vec![audit(record, "system", "run.resume", "resumed")];
-        return scope.run.journal.keep(Record { events, audit, ..Record::default() }).await;
+        scope.run.journal.keep_soon(Record { events, audit, ..Record::default() }).await;
+        return Ok(());
     }
     let started = EventKind::SessionStarted { session_id: scope.session_id.clone(), parent: None };
-    scope
-        .run
-        .journal
-        .keep(Record {
-            steps: vec![scope.step("session", StepState::Started, &json!({}))?],
-            events: vec![scope.event(EventKind::RunStarted), scope.event_as(Visibility::Internal, started)],
-            sessions: vec![session_change(scope.session_id.clone(), record, RunStatus::Running)],
-            ..Record::default()
-        })
-        .await
+    let begun = Record {
+        steps: vec![scope.step("session", StepState::Started, &json!({}))?],
+        events: vec![scope.event(EventKind::RunStarted), scope.event_as(Visibility::Internal, started)],
+        sessions: vec![session_change(scope.session_id.clone(), record, RunStatus::Running)],
+        ..Record::default()
+    };
+    scope.run.journal.keep_soon(begun).await;
+    Ok(())
 }
 
 fn session_change(session_id: SessionId, record: &RunRecord, status: RunStatus) -> SessionChange {
