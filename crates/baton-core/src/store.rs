@@ -124,6 +124,9 @@ pub enum StoreError {
     Conflict(&'static str),
     #[error("the idempotency key was used before with another request")]
     IdempotencyConflict,
+    /// The caller's mistake, not the store's.
+    #[error("the cursor is not valid: use `next_cursor` of the page before, or none")]
+    InvalidCursor,
     /// The claim is not valid any more: another process works on the thread.
     #[error("another process has taken over this thread")]
     Fenced,
@@ -154,6 +157,7 @@ impl StoreError {
             Self::HandoffActive(_) => "handoff_active",
             Self::Conflict(_) => "conflict",
             Self::IdempotencyConflict => "idempotency_conflict",
+            Self::InvalidCursor => "invalid_request",
             Self::Fenced => "superseded",
             Self::Unavailable(_) => "store_unavailable",
             Self::Full(_) => "store_full",

@@ -31,7 +31,7 @@ impl Place {
         let is_id = |id: &str| id.len() <= 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         match parts {
             Some((at, id)) if is_id(id) => Ok(Self { at, id: id.to_owned() }),
-            _ => Err(StoreError::invalid_cursor()),
+            _ => Err(StoreError::InvalidCursor),
         }
     }
 
@@ -43,7 +43,7 @@ impl Place {
 
 /// The number after which a piece begins, in a list that is numbered.
 pub(crate) fn number(page: &PageRequest) -> Result<u64, StoreError> {
-    page.cursor.as_deref().map_or(Ok(0), |cursor| cursor.parse().map_err(|_| StoreError::invalid_cursor()))
+    page.cursor.as_deref().map_or(Ok(0), |cursor| cursor.parse().map_err(|_| StoreError::InvalidCursor))
 }
 
 /// How many rows to ask for: one more than wanted tells whether there are more.
@@ -71,7 +71,7 @@ mod tests {
         let place = Place { at: 17, id: "0a-1".to_owned() };
         assert_eq!(after(&Place::cursor(17, "0a-1")), Ok(place));
         for bad in ["", "17", "x.0a", "17.' OR 1", "17.\u{0}", "99999999999999999999.0a"] {
-            assert!(after(bad).unwrap_err().is_invalid_cursor(), "{bad}");
+            assert_eq!(after(bad), Err(StoreError::InvalidCursor), "{bad}");
         }
         assert!(number(&PageRequest { limit: 1, cursor: Some("-1".to_owned()) }).is_err());
     }

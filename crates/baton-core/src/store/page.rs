@@ -1,9 +1,5 @@
 //! Lists in pieces.
 
-use super::StoreError;
-
-const INVALID_CURSOR: &str = "the cursor is not valid: use `next_cursor` of the page before, or none";
-
 /// Which piece of a list is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest {
@@ -29,18 +25,6 @@ impl PageRequest {
 impl Default for PageRequest {
     fn default() -> Self {
         Self::first(Self::DEFAULT_LIMIT)
-    }
-}
-
-impl StoreError {
-    /// For a cursor that no page gave.
-    pub fn invalid_cursor() -> Self {
-        Self::Failed(INVALID_CURSOR.to_owned())
-    }
-
-    /// Whether the caller is to blame, and not the store.
-    pub fn is_invalid_cursor(&self) -> bool {
-        matches!(self, Self::Failed(reason) if reason == INVALID_CURSOR)
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn with_project<T>(
 
 /// A cursor is the caller's, so one that is not valid is a mistake of the command line.
 fn blamed(error: anyhow::Error) -> anyhow::Error {
-    if error.downcast_ref().is_some_and(StoreError::is_invalid_cursor) {
+    if error.downcast_ref() == Some(&StoreError::InvalidCursor) {
         let said = "--cursor is not valid: use the one that the list before ended with, or leave it out";
         return Exit::Usage.because(anyhow::anyhow!(said));
     }
