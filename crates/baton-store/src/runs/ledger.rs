@@ -44,11 +44,21 @@ fn read(run: RunId, row: &Row) -> Result<LedgerRow, StoreError> {
     })
 }
 
-const TOTAL: &str = "SELECT CAST(sum(input_tokens) AS BIGINT), CAST(sum(output_tokens) AS BIGINT),
-        CAST(sum(cached_tokens) AS BIGINT), CAST(sum(reasoning_tokens) AS BIGINT),
-        CAST(sum(cost_nanos) AS BIGINT), min(cost_known), max(estimated)
-    FROM ledger
-    WHERE tenant = $1 AND run_id = $2";
+/// The sum of ledger rows `l`, in the order in which [`sum`] reads it.
+macro_rules! sums {
+    () => {
+        "CAST(sum(l.input_tokens) AS BIGINT) AS input_tokens,
+        CAST(sum(l.output_tokens) AS BIGINT) AS output_tokens,
+        CAST(sum(l.cached_tokens) AS BIGINT) AS cached_tokens,
+        CAST(sum(l.reasoning_tokens) AS BIGINT) AS reasoning_tokens,
+        CAST(sum(l.cost_nanos) AS BIGINT) AS cost,
+        min(l.cost_known) AS known,
+        max(l.estimated) AS estimated"
+    };
+}
+pub(super) use sums;
+
+const TOTAL: &str = concat!("SELECT ", sums!(), " FROM ledger AS l WHERE l.tenant = $1 AND l.run_id = $2");
 
 /// What a run has cost so far.
 pub(super) async fn total(tx: &Tx<'_>, run: RunId) -> Result<Usage, StoreError> {

@@ -3,6 +3,7 @@
 use baton_core::store::{Page, PageRequest, RunQuery, RunRecord, micros};
 use baton_core::{RunId, StoreError};
 
+use super::ledger::sums;
 use super::{NOT_FOUND, ledger};
 use crate::page::{self, Place};
 use crate::tx::Tx;
@@ -23,13 +24,9 @@ macro_rules! runs {
             FROM page JOIN runs AS r ON r.tenant = $1 AND r.run_id = page.run_id
             LEFT JOIN (
                 SELECT l.run_id,
-                    CAST(sum(l.input_tokens) AS BIGINT) AS input_tokens,
-                    CAST(sum(l.output_tokens) AS BIGINT) AS output_tokens,
-                    CAST(sum(l.cached_tokens) AS BIGINT) AS cached_tokens,
-                    CAST(sum(l.reasoning_tokens) AS BIGINT) AS reasoning_tokens,
-                    CAST(sum(l.cost_nanos) AS BIGINT) AS cost,
-                    min(l.cost_known) AS known,
-                    max(l.estimated) AS estimated
+                    ",
+            sums!(),
+            "
                 FROM page CROSS JOIN ledger AS l
                 WHERE l.tenant = $1 AND l.run_id = page.run_id
                 GROUP BY l.run_id

@@ -4,7 +4,7 @@ use baton_core::store::work::SessionChange;
 use baton_core::store::{Page, PageRequest, RunStatus, SessionRecord};
 use baton_core::{RunId, SessionId, StoreError, ThreadId};
 
-use super::ledger;
+use super::ledger::{self, sums};
 use crate::page::{self, Place};
 use crate::threads;
 use crate::tx::Tx;
@@ -26,13 +26,9 @@ macro_rules! sessions {
             FROM page JOIN sessions AS s ON s.tenant = $1 AND s.run_id = page.run_id
             LEFT JOIN (
                 SELECT l.session_id,
-                    CAST(sum(l.input_tokens) AS BIGINT) AS input_tokens,
-                    CAST(sum(l.output_tokens) AS BIGINT) AS output_tokens,
-                    CAST(sum(l.cached_tokens) AS BIGINT) AS cached_tokens,
-                    CAST(sum(l.reasoning_tokens) AS BIGINT) AS reasoning_tokens,
-                    CAST(sum(l.cost_nanos) AS BIGINT) AS cost,
-                    min(l.cost_known) AS known,
-                    max(l.estimated) AS estimated
+                    ",
+            sums!(),
+            "
                 FROM page CROSS JOIN ledger AS l
                 WHERE l.tenant = $1 AND l.run_id = page.run_id
                 GROUP BY l.session_id
