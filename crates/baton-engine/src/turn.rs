@@ -5,9 +5,9 @@ use std::time::Duration;
 use baton_core::chat::{ChatMessage, Reasoning, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
-use baton_core::message::Visibility;
 use baton_core::model::{Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ToolChoice};
-use baton_core::store::{NewEvent, Step, StepState};
+use baton_core::store::work::CallUnderWay;
+use baton_core::store::{NewEvent, Step};
 use baton_core::usage::{Cost, Tokens};
 use baton_core::{MessageId, ToolSpec};
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -52,29 +52,17 @@ pub(crate) struct Taken {
     pub(crate) closing: Option<Limit>,
 }
 
-/// What is known of a call that is under way: enough to account for it, and to take back its text, if the process dies.
-#[derive(Debug, Serialize, Deserialize)]
-struct UnderWay {
-    message_id: MessageId,
-    visibility: Visibility,
-    row: LedgerRow,
-}
-
 /// Calls that were under way when the run's process died: they are paid for, and what listeners saw of them is taken back.
 pub(crate) fn settle_interrupted(run: &RunState) -> Record {
     let mut record = Record::default();
-    let is_open =
-        |step: &&Step| step.kind == "turn" && step.state == StepState::Started && !step.data.is_null();
-    let mut open: Vec<&Step> = run.steps.values().filter(is_open).collect();
-    open.sort_by_key(|step| step.at);
-    for step in open {
-        // What an older Baton wrote and this one cannot read is settled without a price.
-        if let Ok(UnderWay { message_id, visibility, row }) = serde_json::from_value(step.data.clone()) {
-            let (agent, path) = (row.agent.clone(), step.path.as_str().into());
-            let kind = EventKind::TurnRestarted { message_id };
-            record.events.push(NewEvent { at: Timestamp::now(), agent, path, visibility, kind });
-            record.rows.push(row);
-        }
+    let open = run.steps.values().filter_map(|step| Some((step, step.call_under_way()?)));
+    let mut open: Vec<(&Step, CallUnderWay)> = open.collect();
+    open.sort_by_key(|(step, _)| step.at);
+    for (step, CallUnderWay { message_id, visibility, row }) in open {
+        let (agent, path) = (row.agent.clone(), step.path.as_str().into());
+        let kind = EventKind::TurnRestarted { message_id };
+        record.events.push(NewEvent { at: Timestamp::now(), agent, path, visibility, kind });
+        record.rows.push(row);
         record.steps.push(Step { data: Value::Null, ..step.clone() });
     }
     run.ledger.count(&record.rows);
@@ -131,7 +119,7 @@ impl Broken {
             }
         });
         let events = kind.map(|kind| scope.event(kind)).into_iter().collect();
-        scope.begin_soon("turn", &Value::Null, events, vec![self.row]).await?;
+        scope.begin_soon(Step::TURN, &Value::Null, events, vec![self.row]).await?;
         Ok(self.failure)
     }
 }
@@ -315,8 +303,8 @@ impl<'a> Attempt<'a> {
     async fn announce(&self) -> Result<(), Failure> {
         let row = self.row(CallOutcome::Cancelled, Some("interrupted".to_owned()));
         let visibility = self.scope.visibility();
-        let under_way = UnderWay { message_id: self.message_id, visibility, row };
-        self.scope.begin_soon("turn", &under_way, Vec::new(), Vec::new()).await
+        let under_way = CallUnderWay { message_id: self.message_id, visibility, row };
+        self.scope.begin_soon(Step::TURN, &under_way, Vec::new(), Vec::new()).await
     }
 
     /// Begins the message when its first piece arrives.
@@ -376,7 +364,7 @@ impl<'a> Attempt<'a> {
                 });
                 let events = said.map(|said| self.scope.event(said)).into_iter().collect();
                 let taken = Taken { reply, finish, closing };
-                self.scope.finish("turn", &taken, events, vec![row]).await?;
+                self.scope.finish(Step::TURN, &taken, events, vec![row]).await?;
                 Ok(Ok(taken))
             }
             Err(failure) => {

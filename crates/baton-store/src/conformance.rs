@@ -77,6 +77,7 @@ macro_rules! each_property {
             cancelling::a_queued_run_ends_at_once,
             cancelling::a_run_at_work_is_asked_to_end,
             cancelling::a_run_whose_process_is_gone_ends_at_once,
+            cancelling::the_call_that_a_process_died_in_is_paid_for,
             cancelling::a_waiting_run_ends_at_once,
             cancelling::a_run_that_has_ended_stays_as_it_is,
             claiming::one_of_many_claimants_wins,

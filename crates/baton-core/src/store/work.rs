@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::choices;
 use crate::event::EventKind;
-use crate::id::{AgentName, RunId, SessionId, ThreadId};
+use crate::id::{AgentName, MessageId, RunId, SessionId, ThreadId};
 use crate::ledger::LedgerRow;
 use crate::message::{Message, Visibility};
 use crate::store::Pending;
@@ -72,6 +72,26 @@ pub struct Step {
     /// What was about to happen, while it is started; what came of it, once it is finished.
     pub data: Value,
     pub at: Timestamp,
+}
+
+impl Step {
+    /// The kind of a model call.
+    pub const TURN: &str = "turn";
+
+    /// The model call that was under way here, if one was and nobody has settled it.
+    pub fn call_under_way(&self) -> Option<CallUnderWay> {
+        let is_open = self.kind == Self::TURN && self.state == StepState::Started;
+        if is_open { serde_json::from_value(self.data.clone()).ok() } else { None }
+    }
+}
+
+/// What is known of a model call that is under way: enough to account for it, and to take back its text, if the process dies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallUnderWay {
+    pub message_id: MessageId,
+    pub visibility: Visibility,
+    /// As it stands when the call is cut off at once.
+    pub row: LedgerRow,
 }
 
 /// An event that has no number yet.

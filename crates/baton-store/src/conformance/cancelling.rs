@@ -1,10 +1,12 @@
 //! Runs that are to end before they are done. Each has exactly one last event.
 
 use baton_core::event::Outcome;
-use baton_core::store::{Append, AuditQuery, Cancel, RunQuery, RunStatus};
-use baton_core::{Event, EventKind, RunId, SessionId, Store, StoreError, TenantStore, ThreadId};
+use baton_core::store::work::CallUnderWay;
+use baton_core::store::{Append, AuditQuery, Cancel, RunQuery, RunStatus, Step, StepState};
+use baton_core::{Event, EventKind, RunId, SessionId, Store, StoreError, TenantStore, ThreadId, Visibility};
+use serde_json::json;
 
-use super::fixture::{LEASE, Worker, call, happened, new_run, page, run_id, session, tenant};
+use super::fixture::{LEASE, Worker, call, happened, new_run, page, run_id, said, session, step, tenant};
 
 async fn only_end(tenant: &dyn TenantStore, run: RunId) -> Event {
     let events = tenant.run_events(run, 0, 100).await.unwrap();
@@ -50,6 +52,34 @@ pub async fn a_run_at_work_is_asked_to_end(store: &dyn Store) {
     assert_eq!(tenant.run_events(run, 0, 10).await.unwrap(), [], "its process ends it");
     worker.end(RunStatus::Cancelled).await;
     assert_eq!(tenant.run(run).await.unwrap().status, RunStatus::Cancelled);
+}
+
+/// Its process died in a call of a model; the provider wants its money all the same.
+pub async fn the_call_that_a_process_died_in_is_paid_for(store: &dyn Store) {
+    let mut worker = Worker::start(store).await;
+    let (tenant, run) = (worker.tenant.clone(), worker.run);
+    let under_way = |path: &str| CallUnderWay {
+        message_id: said(run, "").id,
+        visibility: Visibility::User,
+        row: call(run, path),
+    };
+    let open = |path: &str, data| Step { data, ..step(run, path, StepState::Started) };
+    let steps = vec![
+        step(run, "assistant/turn:1", StepState::Finished),
+        open("assistant/turn:2", json!(under_way("assistant/turn:2"))),
+        open("assistant/turn:3", json!(null)),
+    ];
+    let rows = vec![call(run, "assistant/turn:1")];
+    worker.append(Append { steps, rows, ..Append::default() }).await;
+    worker.die().await;
+    assert_eq!(tenant.cancel_run(run, Cancel::Abort).await, Ok(RunStatus::Cancelled));
+    let rows = tenant.ledger(run).await.unwrap();
+    let mut paths: Vec<&str> = rows.iter().map(|row| row.path.as_str()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["assistant/turn:1", "assistant/turn:2"], "settled ones are not paid for again");
+    let EventKind::RunFinished { usage, .. } = only_end(&*tenant, run).await.kind else { panic!("no end") };
+    assert_eq!(usage, tenant.run(run).await.unwrap().usage);
+    assert_eq!(usage.tokens.input_tokens, 20);
 }
 
 pub async fn a_run_whose_process_is_gone_ends_at_once(store: &dyn Store) {

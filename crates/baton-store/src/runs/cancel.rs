@@ -2,10 +2,10 @@
 
 use baton_core::event::Outcome;
 use baton_core::store::{AuditEntry, Cancel, End, RunStatus};
-use baton_core::{AgentName, Event, EventKind, RunId, StoreError, ThreadId, Visibility};
+use baton_core::{AgentName, Event, EventKind, LedgerRow, RunId, StoreError, ThreadId, Visibility};
 use serde_json::json;
 
-use super::{NOT_FOUND, ledger, sessions};
+use super::{NOT_FOUND, ledger, sessions, steps};
 use crate::audit;
 use crate::tx::Tx;
 use crate::value::{Row, Value, params};
@@ -67,18 +67,23 @@ async fn ask(tx: &Tx<'_>, run: RunId, how: Cancel) -> Result<(), StoreError> {
 const END: &str = "
     UPDATE threads
     SET last_seq = last_seq + 1,
+        records = records + $5,
         queued = queued - $4,
         epoch = epoch + CASE WHEN active_run = $3 THEN 1 ELSE 0 END,
         owner = CASE WHEN active_run = $3 THEN NULL ELSE owner END,
         lease_until = CASE WHEN active_run = $3 THEN NULL ELSE lease_until END,
         active_run = CASE WHEN active_run = $3 THEN NULL ELSE active_run END
     WHERE tenant = $1 AND thread_id = $2
-    RETURNING last_seq";
+    RETURNING last_seq, records";
 
-/// Nobody else would write its last event.
+/// Nobody else would write its last event, nor pay for the call that its process died in.
 async fn end(tx: &Tx<'_>, run: RunId, found: &Found, status: RunStatus) -> Result<(), StoreError> {
     let was_queued = status == RunStatus::Queued;
-    let row = tx.first(END, params![found.thread_id, run, was_queued]).await?.ok_or(NOT_FOUND)?;
+    let cut: Vec<LedgerRow> =
+        steps::of_run(tx, run).await?.iter().filter_map(|step| Some(step.call_under_way()?.row)).collect();
+    let count = cut.len() as u64;
+    let row = tx.first(END, params![found.thread_id, run, was_queued, count]).await?.ok_or(NOT_FOUND)?;
+    ledger::write(tx, run, row.count(1)? + 1 - count, &cut).await?;
     let usage = ledger::total(tx, run).await?;
     let event = Event {
         seq: row.count(0)?,
