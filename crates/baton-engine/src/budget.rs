@@ -16,7 +16,7 @@ choices! {
         /// Somebody asked for the answer now.
         Stopped = "stopped",
         /// The model's own limit for one answer.
-        Length = "answer length",
+        Length = "length",
     }
 }
 

@@ -92,8 +92,8 @@ fn conclude(
         Some(Failure::Store(error)) if error.is_passing() && !is_given_up => {
             engine.workers.wait_again(record.run_id, waiting);
         }
-        Some(Failure::Store(_)) => engine.workers.end_without_record(record.run_id, waiting, finished),
-        _ => engine.workers.end(Arc::clone(store), record.run_id, waiting, finished),
+        Some(Failure::Store(_)) => engine.end_without_record(record.run_id, waiting, finished),
+        _ => engine.end(store, record.run_id, waiting, finished),
     }
 }
 
@@ -122,9 +122,10 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
 }
 
 async fn walk(state: &Arc<RunState>, record: &RunRecord) -> Result<Answer, Failure> {
-    if !state.steps.is_empty() {
-        // First of all, whether or not the run can go on: what was under way was paid for.
-        state.journal.keep(turn::settle_interrupted(state)).await?;
+    // First of all, whether or not the run can go on: what was under way was paid for.
+    let settled = turn::settle_interrupted(state);
+    if !settled.steps.is_empty() {
+        state.journal.keep(settled).await?;
     }
     let agent = agent(state, record)?;
     answer(&Scope::root(Arc::clone(state), agent), record).await
@@ -208,7 +209,7 @@ fn ending(
         sessions: vec![session_change(session_id, record, status)],
         audit: vec![audit(record, record.agent.as_str(), "run.end", status.word())],
         holder: answer.map(|_| record.agent.clone()),
-        end: Some(RunEnd { status, usage, end }),
+        end: Some(RunEnd { status, end }),
         ..Record::default()
     }
 }

@@ -32,7 +32,7 @@ mod listener;
 pub mod models;
 pub mod planning;
 pub mod prompt;
-mod recovery;
+pub mod recovery;
 pub mod scope;
 pub mod session;
 mod steps;

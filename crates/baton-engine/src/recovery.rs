@@ -4,29 +4,46 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::StoreError;
-use baton_core::store::Swept;
+use baton_core::store::{Retention, Swept};
+use baton_core::{Store, StoreError};
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Identity};
 use crate::workers::Stays;
 
 /// Threads that are taken up in one go.
 const AT_ONCE: u32 = 64;
 const BETWEEN_SWEEPS: Duration = Duration::from_hours(1);
 
-impl Engine {
-    /// Ends the leases of processes that are certainly gone. Returns how many runs that concerns.
-    pub async fn release_gone(&self) -> Result<u64, StoreError> {
-        let mut released = 0;
-        let identity = &self.parts.identity;
-        for owner in self.parts.store.owners().await? {
-            if owner != identity.owner && (identity.is_gone)(&owner) {
-                released += self.parts.store.release(&owner).await?;
-            }
+/// Ends the leases of processes that are certainly gone. Returns how many runs that concerns.
+pub async fn release_gone(store: &dyn Store, identity: &Identity) -> Result<u64, StoreError> {
+    let mut released = 0;
+    for owner in store.owners().await? {
+        if owner != identity.owner && (identity.is_gone)(&owner) {
+            released += store.release(&owner).await?;
         }
-        Ok(released)
+    }
+    Ok(released)
+}
+
+/// Removes what has outlived its time, for every tenant. History stays.
+pub async fn sweep(store: &dyn Store, retention: Retention) -> Result<Swept, StoreError> {
+    let mut all = Swept::default();
+    for tenant in store.tenants().await? {
+        // What is wrong with one tenant does not concern the others.
+        match store.tenant(&tenant).sweep(retention).await {
+            Ok(swept) => all += swept,
+            Err(error) => tracing::warn!(%tenant, %error, "cannot sweep"),
+        }
+    }
+    Ok(all)
+}
+
+impl Engine {
+    /// See [`release_gone`].
+    pub async fn release_gone(&self) -> Result<u64, StoreError> {
+        release_gone(&*self.parts.store, &self.parts.identity).await
     }
 
     /// Takes up every run that nobody works on, of any tenant, and waits until they have ended. Returns how many threads were
@@ -46,19 +63,6 @@ impl Engine {
         }
     }
 
-    /// Removes what has outlived its time, for every tenant.
-    pub async fn sweep(&self) -> Result<Swept, StoreError> {
-        let mut all = Swept::default();
-        for tenant in self.parts.store.tenants().await? {
-            // What is wrong with one tenant does not concern the others.
-            match self.parts.store.tenant(&tenant).sweep(self.parts.retention).await {
-                Ok(swept) => all += swept,
-                Err(error) => tracing::warn!(%tenant, %error, "cannot sweep"),
-            }
-        }
-        Ok(all)
-    }
-
     /// Looks after everything that nobody waits for, again and again. Whoever starts this owns it: it never ends by itself.
     pub async fn keep_watch(self: Arc<Self>, every: Duration) {
         let mut next_sweep = Instant::now();
@@ -68,7 +72,7 @@ impl Engine {
             }
             if Instant::now() >= next_sweep {
                 next_sweep = Instant::now() + BETWEEN_SWEEPS;
-                if let Err(error) = self.sweep().await {
+                if let Err(error) = sweep(&*self.parts.store, self.parts.retention).await {
                     tracing::warn!(%error, "cannot sweep");
                 }
             }

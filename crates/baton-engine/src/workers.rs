@@ -1,168 +1,39 @@
-//! Who works on which thread, and who waits for which run.
+//! Who works on which thread.
 //!
 //! A message is accepted first: written down, its run queued. Then the thread's worker, one per thread and process, claims run
 //! after run until none is left. Whether it is this process that gets a run or another one, whoever waits for it hears of it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod places;
+mod waiting;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::event::{Event, EventKind, Outcome};
 use baton_core::message::{Message, Role, Visibility};
-use baton_core::store::{Cancel, Claimed, NewRun, RunRecord};
-use baton_core::{AgentName, LedgerRow, MessageId, RunId, StoreError, TenantId, TenantStore, ThreadId};
+use baton_core::store::{Cancel, Claimed, NewRun};
+use baton_core::{MessageId, RunId, StoreError, TenantId, TenantStore, ThreadId};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::engine::{Engine, Finished, Run, RunRequest};
 use crate::execute;
 use crate::failure::Failure;
 use crate::listener::Listener;
-use crate::session::Answer;
+pub(crate) use places::Workers;
+use places::{Idle, Place};
+pub(crate) use waiting::Waiting;
+use waiting::finished;
 
 /// How many events may wait for a listener before the run waits for it.
 const EVENT_QUEUE: usize = 256;
 /// How often a thread is looked at that another process works on.
 const GLANCE: Duration = Duration::from_millis(250);
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 type Key = (TenantId, ThreadId);
-
-#[derive(Debug, Default)]
-pub(crate) struct Workers {
-    state: Mutex<State>,
-    tasks: TaskTracker,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Threads that have a worker here, each with whether somebody woke it since it last looked.
-    at_work: HashMap<Key, bool>,
-    waiting: HashMap<RunId, Waiting>,
-    /// When somebody last looked for processes that are gone.
-    looked: Option<Instant>,
-}
-
-/// Somebody who wants to hear of a run.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    key: Key,
-    pub(crate) listener: Listener,
-    end: oneshot::Sender<Finished>,
-    /// Whether the store has the run. Until then nobody else can know of it.
-    is_accepted: bool,
-    /// Whether whoever works on the run was told that it is to end.
-    is_cancel_asked: bool,
-}
-
-impl Workers {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn take(&self, run: RunId) -> Option<Waiting> {
-        self.lock().waiting.remove(&run)
-    }
-
-    pub(crate) fn wait_again(&self, run: RunId, waiting: Waiting) {
-        self.lock().waiting.insert(run, waiting);
-    }
-
-    /// Tells whoever waits how it ended, after all that was kept. Takes as long as they do, so nobody waits for it here.
-    pub(crate) fn end(&self, store: Arc<dyn TenantStore>, run: RunId, waiting: Waiting, finished: Finished) {
-        self.tasks.spawn(async move {
-            if waiting.listener.tell_rest(&*store, run).await {
-                let _ = waiting.end.send(finished);
-            } else {
-                end_without_record(run, waiting, finished).await;
-            }
-        });
-    }
-
-    /// The same when the store cannot say it.
-    pub(crate) fn end_without_record(&self, run: RunId, waiting: Waiting, finished: Finished) {
-        self.tasks.spawn(end_without_record(run, waiting, finished));
-    }
-
-    /// Runs of a thread that the store has and somebody here waits for.
-    fn waiting_for(&self, key: &Key) -> Vec<RunId> {
-        let state = self.lock();
-        let meant = state.waiting.iter().filter(|(_, waiting)| waiting.key == *key && waiting.is_accepted);
-        meant.map(|(run, _)| *run).collect()
-    }
-
-    /// Of these, those that are to end.
-    fn unwanted(&self, key: &Key) -> Vec<RunId> {
-        let mut runs = self.waiting_for(key);
-        let state = self.lock();
-        runs.retain(|run| {
-            state.waiting.get(run).is_some_and(|waiting| waiting.listener.cancel().is_cancelled())
-        });
-        runs
-    }
-
-    fn is_accepted(&self, run: RunId) {
-        if let Some(waiting) = self.lock().waiting.get_mut(&run) {
-            waiting.is_accepted = true;
-        }
-    }
-
-    /// Once in a while, however many workers wait.
-    fn is_time_to_look(&self) -> bool {
-        let mut state = self.lock();
-        let is_time = state.looked.is_none_or(|looked| looked.elapsed() >= BETWEEN_LOOKS);
-        if is_time {
-            state.looked = Some(Instant::now());
-        }
-        is_time
-    }
-
-    /// Whether a worker has to be started.
-    fn wake(&self, key: &Key) -> bool {
-        self.lock().at_work.insert(key.clone(), true).is_none()
-    }
-
-    /// Whether a worker that is there for those who wait may go, because nobody does.
-    fn is_dismissed(&self, place: &mut Place<'_>) -> bool {
-        let mut state = self.lock();
-        if place.stays == Stays::UntilDone || state.waiting.values().any(|waiting| waiting.key == *place.key)
-        {
-            return false;
-        }
-        state.at_work.remove(place.key);
-        place.is_left = true;
-        true
-    }
-
-    /// What a worker does that found nothing to claim.
-    fn idle(&self, place: &mut Place<'_>) -> Idle {
-        let mut state = self.lock();
-        let is_needed = state.waiting.values().any(|waiting| waiting.key == *place.key);
-        match state.at_work.get_mut(place.key) {
-            Some(woken) if *woken => {
-                *woken = false;
-                Idle::LookAgain
-            }
-            Some(_) if is_needed => Idle::Wait,
-            _ => {
-                state.at_work.remove(place.key);
-                place.is_left = true;
-                Idle::Leave
-            }
-        }
-    }
-}
-
-enum Idle {
-    LookAgain,
-    Wait,
-    Leave,
-}
 
 /// How long a worker stays with its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,25 +42,6 @@ pub enum Stays {
     UntilDone,
     /// While somebody in this process waits. Runs of others are left to them, unless they come first.
     WhileAwaited,
-}
-
-/// A worker's place. Freed also when the worker stops in the middle.
-struct Place<'a> {
-    workers: &'a Workers,
-    key: &'a Key,
-    stays: Stays,
-    is_left: bool,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        if !self.is_left {
-            let mut state = self.workers.lock();
-            state.at_work.remove(self.key);
-            // Nobody would tell them anything; their runs are kept, and others take them up.
-            state.waiting.retain(|_, waiting| waiting.key != *self.key);
-        }
-    }
 }
 
 impl Engine {
@@ -225,7 +77,7 @@ impl Engine {
                 return Err(error.into());
             }
         }
-        self.workers.is_accepted(run_id);
+        self.workers.accepted(run_id);
         drop(self.wake(key, self.parts.stays));
         Ok(())
     }
@@ -311,67 +163,42 @@ impl Engine {
         store.claim(thread, &self.parts.identity.owner, self.parts.lease.length).await
     }
 
-    /// Passes on what another process did for a run that somebody here waits for.
+    /// Passes on what another process did for a run that somebody here waits for. May be dropped in the middle.
     async fn follow(&self, store: &Arc<dyn TenantStore>, run: RunId) {
-        let Some(mut waiting) = self.workers.take(run) else { return };
+        let Some(mut held) = self.workers.hold(run) else { return };
+        let waiting = held.waiting();
         if waiting.listener.cancel().is_cancelled() && !waiting.is_cancel_asked {
             waiting.is_cancel_asked = store.cancel_run(run, Cancel::Abort).await.is_ok();
         }
         match waiting.listener.catch_up(&**store, run).await {
             Ok(Some(record)) => {
                 let rows = store.ledger(run).await.unwrap_or_default();
-                self.workers.end(Arc::clone(store), run, waiting, finished(&record, rows));
+                self.end(store, run, held.release(), finished(&record, rows));
             }
-            Ok(None) => self.workers.wait_again(run, waiting),
-            Err(error) if error.is_passing() => self.workers.wait_again(run, waiting),
-            Err(error) => {
-                let finished = Finished::without_end(error.into());
-                self.workers.end_without_record(run, waiting, finished);
-            }
+            Ok(None) => {}
+            Err(error) if error.is_passing() => {}
+            Err(error) => self.end_without_record(run, held.release(), Finished::without_end(error.into())),
         }
+    }
+
+    /// Tells whoever waits how it ended. By itself, because it takes as long as they do.
+    pub(crate) fn end(&self, store: &Arc<dyn TenantStore>, run: RunId, waiting: Waiting, finished: Finished) {
+        self.workers.tasks.spawn(waiting.end(Arc::clone(store), run, finished));
+    }
+
+    /// The same when the store cannot say it.
+    pub(crate) fn end_without_record(&self, run: RunId, waiting: Waiting, finished: Finished) {
+        self.workers.tasks.spawn(waiting.end_without_record(run, finished));
     }
 
     /// Tells those who wait, and are meant, that there is nothing to wait for.
     fn give_up(&self, key: &Key, error: &StoreError, is_meant: impl Fn(&Waiting) -> bool) {
         for run in self.workers.waiting_for(key) {
-            match self.workers.take(run) {
-                Some(waiting) if is_meant(&waiting) => {
-                    let finished = Finished::without_end(error.clone().into());
-                    self.workers.end_without_record(run, waiting, finished);
-                }
-                Some(waiting) => self.workers.wait_again(run, waiting),
-                None => {}
+            let Some(mut held) = self.workers.hold(run) else { continue };
+            if is_meant(held.waiting()) {
+                self.end_without_record(run, held.release(), Finished::without_end(error.clone().into()));
             }
         }
-    }
-}
-
-/// Says how it ended in an event of its own.
-async fn end_without_record(run: RunId, waiting: Waiting, finished: Finished) {
-    let usage = finished.usage;
-    let kind = match &finished.failure {
-        Some(failure) => {
-            EventKind::RunFailed { code: failure.code().to_owned(), message: failure.to_string(), usage }
-        }
-        None => EventKind::RunFinished { outcome: Outcome::Success, usage, limit: None },
-    };
-    waiting.listener.tell_last(last_event(&waiting.key, run, kind)).await;
-    let _ = waiting.end.send(finished);
-}
-
-/// An event that nobody numbered.
-fn last_event(key: &Key, run_id: RunId, kind: EventKind) -> Event {
-    let agent = AgentName::parse("baton").expect("a valid name");
-    let path = agent.as_str().into();
-    Event {
-        seq: 0,
-        thread_id: key.1,
-        run_id,
-        at: Timestamp::now(),
-        agent,
-        path,
-        visibility: Visibility::User,
-        kind,
     }
 }
 
@@ -397,17 +224,4 @@ fn new_run(run_id: RunId, request: RunRequest) -> Result<NewRun, Failure> {
         on_busy: request.on_busy,
         idempotency: None,
     })
-}
-
-/// The end of a run as it is kept.
-fn finished(record: &RunRecord, rows: Vec<LedgerRow>) -> Finished {
-    let end = record.end.clone().unwrap_or_default();
-    let answer = end.answer.map(|text| Answer {
-        text,
-        value: end.value,
-        limit: end.limit.as_deref().and_then(baton_core::choice::Choice::parse),
-        turns: 0,
-    });
-    let failure = end.code.map(|code| Failure::Elsewhere { code, message: end.message.unwrap_or_default() });
-    Finished { status: record.status, answer, failure, usage: record.usage, rows }
 }

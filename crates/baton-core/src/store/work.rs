@@ -18,7 +18,6 @@ use crate::message::{Message, Visibility};
 use crate::store::Pending;
 use crate::store::audit::AuditEntry;
 use crate::store::run::{Cancel, End, RunRecord, RunStatus};
-use crate::usage::Usage;
 
 /// A process that works on runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -137,7 +136,6 @@ pub struct Append {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEnd {
     pub status: RunStatus,
-    pub usage: Usage,
     pub end: End,
 }
 

@@ -385,6 +385,28 @@ async fn whoever_cancels_a_queued_run_need_not_wait_for_the_one_before() {
     assert_eq!(first.finish().await.status, RunStatus::Cancelled);
 }
 
+/// While somebody is told that their run has ended, the one before it ends too. It used to take them with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_being_told_is_not_forgotten_when_the_run_before_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let slow = || Turn::default().say("one").wait(Duration::from_millis(252));
+    let model = Scripted::default().script("a", std::iter::repeat_with(slow).take(12));
+    let (mut parts, request) = Setup::new(&model).parts().await;
+    parts.store = Arc::new(baton_store::open("sqlite://baton.db", folder.path()).await.unwrap());
+    let engine = Engine::new(parts);
+    for _ in 0..12 {
+        let first = engine.start(request.clone()).await.unwrap();
+        let mut second = engine.start(request.clone()).await.unwrap();
+        second.cancel();
+        assert_eq!(first.finish().await.status, RunStatus::Completed);
+        let mut ends = 0;
+        while let Some(event) = second.events.recv().await {
+            ends += usize::from(event.kind.is_end());
+        }
+        assert_eq!((ends, second.join().await.status), (1, RunStatus::Cancelled));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_takes_a_message_for_lost_that_is_being_accepted() {
     let model = Scripted::default().script("a", std::iter::repeat_with(|| Turn::text("Yes.")).take(200));

@@ -138,7 +138,7 @@ pub(super) fn session(session: &SessionId, status: RunStatus) -> SessionChange {
 
 pub(super) fn ended(status: RunStatus) -> RunEnd {
     let end = End { answer: Some("done".to_owned()), ..End::default() };
-    RunEnd { status, usage: baton_core::Usage::default(), end }
+    RunEnd { status, end }
 }
 
 /// A process that works on a run.

@@ -26,7 +26,7 @@ pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
         ledger::write(tx, run, after_steps, &append.rows),
         sessions::write(tx, (thread, run), &append.sessions),
     )?;
-    if let Some(RunEnd { status, end, .. }) = &append.end {
+    if let Some(RunEnd { status, end }) = &append.end {
         finish(tx, claim, *status, end).await?;
     }
     for entry in &append.audit {

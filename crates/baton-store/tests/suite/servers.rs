@@ -7,7 +7,7 @@ use baton_core::store::{
     Append, Claimed, End, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun, RunStatus, Verdict,
     work,
 };
-use baton_core::{AgentName, HandoffId, StoreError, TenantStore, ThreadId, Usage, Usd};
+use baton_core::{AgentName, HandoffId, StoreError, TenantStore, ThreadId, Usd};
 use baton_store::Database;
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -92,8 +92,7 @@ async fn one_server_gets_a_run_and_no_other_writes_for_it() {
             });
             let won: Vec<Claimed> = join_all(claims).await.into_iter().flatten().collect();
             assert!(won.len() == 1 && won[0].claim.epoch == epoch && won[0].run.attempts == 1);
-            let end =
-                work::RunEnd { status: RunStatus::Completed, usage: Usage::default(), end: End::default() };
+            let end = work::RunEnd { status: RunStatus::Completed, end: End::default() };
             let last = Arc::new(Append { number: 2, end: Some(end), ..(*append(2)).clone() });
             for written in
                 join_all(servers.iter().map(|server| server.append(&won[0].claim, append(1)))).await

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use baton_core::message::Message;
-use baton_core::store::{MessageQuery, Page, PageRequest, Retention, RunQuery, RunRecord, SessionRecord};
+use baton_core::store::{MessageQuery, Page, PageRequest, RunQuery, RunRecord, SessionRecord};
 use baton_core::{RunId, SessionId, Store, StoreError, TenantStore, ThreadId};
+use baton_engine::recovery;
 use baton_store::Database;
 use serde::Serialize;
 
@@ -158,21 +159,7 @@ impl Archive {
 
     /// Ends the leases of processes that are gone, so that nobody waits for them.
     pub(super) async fn release_gone(&self) -> Result<(), StoreError> {
-        let identity = identity();
-        for owner in self.store.owners().await? {
-            if (identity.is_gone)(&owner) {
-                self.store.release(&owner).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes what has outlived its time, of every tenant. History stays.
-    pub(super) async fn sweep(&self, retention: Retention) -> Result<(), StoreError> {
-        for tenant in self.store.tenants().await? {
-            self.store.tenant(&tenant).sweep(retention).await?;
-        }
-        Ok(())
+        recovery::release_gone(&self.store, &identity()).await.map(drop)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use baton_core::store::work::RunEnd;
 use baton_core::store::{Accepted, Append, Beat, Cancel, Claim, NewEvent, NewRun, OnBusy, RunStatus};
 use baton_core::{
-    EventKind, Message, Role, RunId, StoreError, TenantStore, ThreadId, Usage, UserId, Visibility,
+    EventKind, Message, Role, RunId, StoreError, TenantStore, ThreadId, UserId, Visibility,
 };
 
 use super::operation::Operation;
@@ -225,11 +225,7 @@ fn new_append(claim: &Claim, number: u64, events: &[String], messages: &[String]
         agent: Some("assistant".parse().unwrap()),
         ..message(claim.thread_id, text).message
     };
-    let end = RunEnd {
-        status: RunStatus::Completed,
-        usage: Usage::default(),
-        end: baton_core::store::End::default(),
-    };
+    let end = RunEnd { status: RunStatus::Completed, end: baton_core::store::End::default() };
     Append {
         number,
         events: events.iter().map(event).collect(),

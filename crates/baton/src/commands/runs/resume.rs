@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use baton_core::store::{PageRequest, Retention, RunQuery, RunRecord, RunStatus};
 use baton_core::{RunId, Store, StoreError, TenantId};
-use baton_engine::{Agents, Engine};
+use baton_engine::{Agents, Engine, recovery};
 use jiff::SignedDuration;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -31,7 +31,7 @@ pub(super) fn resume(common: &Common) -> anyhow::Result<Exit> {
     let workflow_state = SignedDuration::try_from(project.config.handoff.state_retention.get())?;
     // Before the agents: where there is nothing to do, broken ones do not matter.
     let due = archive::with_project(&project, async |archive| {
-        archive.sweep(Retention { workflow_state }).await?;
+        recovery::sweep(&archive.store, Retention { workflow_state }).await?;
         archive.release_gone().await?;
         Ok(due(&archive.store).await?)
     })?;
