@@ -38,7 +38,7 @@ pub use page::{Page, PageRequest};
 pub use pattern::{Hop, HopKind, Pattern, Patterns};
 pub use run::{Accepted, Cancel, End, NewRun, OnBusy, RunQuery, RunRecord, RunStatus, Runs, SessionRecord};
 pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};
-pub use work::{Append, Beat, Claim, Claimed, NewEvent, Owner, Step, StepState, Work};
+pub use work::{Append, Beat, Claim, Claimed, NewEvent, Owner, Step, StepKind, StepState, Work};
 
 /// What a call of the store comes to, later.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

@@ -8,6 +8,7 @@ use baton_core::chat::{ToolCall, ToolResult};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::Visibility;
+use baton_core::store::StepKind;
 use baton_core::tool::{Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use baton_core::usage::{Cost, Tokens};
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
@@ -58,7 +59,9 @@ async fn one(scope: Scope, toolset: &Toolset, call: &ToolCall, terms: Terms) -> 
     };
     let returned = EventKind::ToolReturned { call_id: call.id.clone(), output: content.to_string(), failed };
     let result = ToolResult { call_id: call.id.clone(), name: call.name.clone(), content, failed };
-    scope.finish("tool", &result, vec![scope.event_as(Visibility::Internal, returned)], Vec::new()).await?;
+    scope
+        .finish(StepKind::Tool, &result, vec![scope.event_as(Visibility::Internal, returned)], Vec::new())
+        .await?;
     Ok(result)
 }
 
@@ -78,7 +81,7 @@ async fn begin(scope: &Scope, call: &ToolCall) -> Result<Before, Failure> {
     let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| call.arguments.clone().into());
     let called = EventKind::ToolCalled { call_id: call.id.clone(), tool: call.name.clone(), arguments };
     let events = vec![scope.event_as(Visibility::Internal, called)];
-    scope.begin("tool", &json!({ "tool": call.name }), events).await?;
+    scope.begin(StepKind::Tool, &json!({ "tool": call.name }), events).await?;
     Ok(Before::Never)
 }
 

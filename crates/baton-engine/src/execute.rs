@@ -5,18 +5,16 @@
 
 use std::sync::Arc;
 
+use baton_core::TenantStore;
 use baton_core::agent::Agent;
-use baton_core::event::{EventKind, Outcome};
-use baton_core::message::{Message, Part, Role, Visibility};
-use baton_core::store::work::{RunEnd, SessionChange};
-use baton_core::store::{AuditEntry, Cancel, Claimed, End, NewEvent, RunRecord, RunStatus, Step, StepState};
-use baton_core::{MessageId, SessionId, TenantStore, Usage};
-use jiff::Timestamp;
+use baton_core::event::EventKind;
+use baton_core::message::Visibility;
+use baton_core::store::{Cancel, Claimed, RunRecord, RunStatus, StepKind, StepState};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
+use crate::ending::{audit, ending, session_change};
 use crate::engine::{Engine, Finished, Overrides};
 use crate::failure::Failure;
 use crate::history;
@@ -114,7 +112,7 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
         Err(failure) => (RunStatus::Failed, None, Some(failure)),
     };
     let usage = state.ledger.spent("");
-    let end = ending(state, record, status, usage, answer.as_ref(), failure.as_ref());
+    let end = ending(record, status, usage, answer.as_ref(), failure.as_ref());
     if let Err(failure) = state.journal.keep(end).await {
         return Finished { usage, rows: state.ledger.rows(), ..Finished::without_end(failure) };
     }
@@ -170,111 +168,11 @@ async fn announce(scope: &Scope, record: &RunRecord) -> Result<(), Failure> {
     }
     let started = EventKind::SessionStarted { session_id: scope.session_id.clone(), parent: None };
     let begun = Record {
-        steps: vec![scope.step("session", StepState::Started, &json!({}))?],
+        steps: vec![scope.step(StepKind::Session, StepState::Started, &json!({}))?],
         events: vec![scope.event(EventKind::RunStarted), scope.event_as(Visibility::Internal, started)],
         sessions: vec![session_change(scope.session_id.clone(), record, RunStatus::Running)],
         ..Record::default()
     };
     scope.run.journal.keep_soon(begun).await;
     Ok(())
-}
-
-fn session_change(session_id: SessionId, record: &RunRecord, status: RunStatus) -> SessionChange {
-    let agent = record.agent.clone();
-    SessionChange { session_id, path: agent.to_string(), agent, status, at: Timestamp::now() }
-}
-
-/// The last write: the answer becomes part of the conversation, and the run has ended.
-fn ending(
-    state: &RunState,
-    record: &RunRecord,
-    status: RunStatus,
-    usage: Usage,
-    answer: Option<&Answer>,
-    failure: Option<&Failure>,
-) -> Record {
-    let end = End {
-        answer: answer.map(|answer| answer.text.clone()),
-        value: answer.and_then(|answer| answer.value.clone()),
-        limit: answer.and_then(|answer| answer.limit).map(|limit| limit.word().to_owned()),
-        code: failure.map(|failure| failure.code().to_owned()),
-        message: failure.map(ToString::to_string),
-    };
-    let session_id = SessionId::root(state.run_id);
-    let (session_end, kind) = last_events(&session_id, status, usage, &end);
-    Record {
-        steps: vec![session_step(record, &session_id, &end)],
-        events: vec![event(record, Visibility::Internal, session_end), event(record, Visibility::User, kind)],
-        messages: answer.map(|answer| said(record, answer)).into_iter().collect(),
-        sessions: vec![session_change(session_id, record, status)],
-        audit: vec![audit(record, record.agent.as_str(), "run.end", status.word())],
-        holder: answer.map(|_| record.agent.clone()),
-        end: Some(RunEnd { status, end }),
-        ..Record::default()
-    }
-}
-
-/// How the session and the run end for whoever listens.
-fn last_events(session_id: &SessionId, status: RunStatus, usage: Usage, end: &End) -> (EventKind, EventKind) {
-    let session_id = session_id.clone();
-    let outcome = match status {
-        RunStatus::Completed => Outcome::Success,
-        RunStatus::Cancelled => Outcome::Cancelled,
-        _ => {
-            let (code, message) =
-                (end.code.clone().unwrap_or_default(), end.message.clone().unwrap_or_default());
-            let session =
-                EventKind::SessionFailed { session_id, code: code.clone(), message: message.clone() };
-            return (session, EventKind::RunFailed { code, message, usage });
-        }
-    };
-    let finished = EventKind::RunFinished { outcome, usage, limit: end.limit.clone() };
-    (EventKind::SessionFinished { session_id }, finished)
-}
-
-/// The run's own session is finished with the run.
-fn session_step(record: &RunRecord, session_id: &SessionId, end: &End) -> Step {
-    Step {
-        path: record.agent.to_string(),
-        session_id: session_id.clone(),
-        kind: "session".to_owned(),
-        state: StepState::Finished,
-        data: json!(end),
-        at: Timestamp::now(),
-    }
-}
-
-fn event(record: &RunRecord, visibility: Visibility, kind: EventKind) -> NewEvent {
-    let agent = record.agent.clone();
-    let path = agent.as_str().into();
-    NewEvent { at: Timestamp::now(), agent, path, visibility, kind }
-}
-
-fn said(record: &RunRecord, answer: &Answer) -> Message {
-    let part = match &answer.value {
-        Some(data) => Part::Data { data: data.clone() },
-        None => Part::text(answer.text.clone()),
-    };
-    Message {
-        id: MessageId::from_uuid(Uuid::now_v7()),
-        run_id: record.run_id,
-        role: Role::Assistant,
-        agent: Some(record.agent.clone()),
-        visibility: Visibility::User,
-        parts: vec![part],
-        created_at: Timestamp::now(),
-    }
-}
-
-fn audit(record: &RunRecord, actor: &str, action: &str, decision: &str) -> AuditEntry {
-    AuditEntry {
-        actor: actor.to_owned(),
-        on_behalf_of: Some(record.user_id.to_string()),
-        action: action.to_owned(),
-        thread_id: Some(record.thread_id),
-        run_id: Some(record.run_id),
-        decision: decision.to_owned(),
-        trace_id: None,
-        detail: Value::Null,
-    }
 }

@@ -6,14 +6,15 @@ use std::time::Duration;
 use baton_core::chat::{ChatMessage, Reply};
 use baton_core::message::{Message, Part, Role};
 use baton_core::store::{MessageQuery, RunRecord, ThreadMessage};
-use baton_core::{RunId, StoreError, TenantStore, ThreadId};
+use baton_core::{RunId, StoreError, TenantStore};
 
+use crate::again::again;
 use crate::failure::Failure;
 
 /// Messages that a session begins with. A thread may be any length; what does not fit into the model goes first anyway.
 const RECENT: u32 = 100;
-const TRIES: u32 = 8;
-const PAUSE: Duration = Duration::from_millis(100);
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// The conversation before the run's message, and the message.
 pub(crate) async fn load(
@@ -21,11 +22,12 @@ pub(crate) async fn load(
     record: &RunRecord,
 ) -> Result<(Vec<ChatMessage>, Vec<Part>), Failure> {
     let own = record.message_number;
-    let mut messages = read(store, record.thread_id, MessageQuery::last(RECENT)).await?;
+    let read = |query| again(TRIES, PAUSE, move || store.messages(record.thread_id, query));
+    let mut messages = read(MessageQuery::last(RECENT)).await?;
     if messages.first().is_some_and(|first| first.number > own) {
         // So many came in after it that it is not among the last.
         let query = MessageQuery { before: Some(own + 1), ..MessageQuery::last(RECENT) };
-        messages.extend(read(store, record.thread_id, query).await?);
+        messages.extend(read(query).await?);
     }
     let mut messages = in_order(messages, own);
     match messages.pop() {
@@ -36,24 +38,6 @@ pub(crate) async fn load(
             Ok((history, last.message.parts))
         }
         _ => Err(StoreError::NotFound("the message of the run").into()),
-    }
-}
-
-/// A store that is away for a moment costs that moment.
-async fn read(
-    store: &dyn TenantStore,
-    thread: ThreadId,
-    query: MessageQuery,
-) -> Result<Vec<ThreadMessage>, StoreError> {
-    let mut tries = 0;
-    loop {
-        match store.messages(thread, query).await {
-            Err(error) if error.is_passing() && tries < TRIES => {
-                tries += 1;
-                tokio::time::sleep(PAUSE * tries).await;
-            }
-            other => return other,
-        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! In reading order:
 //!
 //! - [`engine`]: what is set up once, and how a run is started and listened to.
-//! - [`workers`]: a message is accepted, its thread gets a worker. [`execute`]: one run from its claim to its end.
+//! - [`workers`]: a message is accepted, its thread gets a worker. [`execute`]: one run from its claim to its
+//!   end, [`ending`]: what is written and said then.
 //! - [`recovery`]: runs whose process is gone. [`lease`]: staying the one who works on a run.
 //! - [`journal`]: what a run writes down before anybody hears of it; [`listener`]: who hears. [`steps`]: effects that happen once.
 //! - [`scope`]: where in a run something happens: its path, its budget, how to tell others about it.
@@ -18,9 +19,11 @@
 
 #![allow(rustdoc::private_intra_doc_links, reason = "the map of the crate names its private modules too")]
 
+mod again;
 pub mod answer;
 pub mod budget;
 pub mod calls;
+mod ending;
 pub mod engine;
 mod execute;
 pub mod failure;

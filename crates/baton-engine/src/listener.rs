@@ -15,6 +15,8 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::again::again;
+
 /// How long a run waits for a listener, altogether.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often and how long a store is waited for that is away when the rest is to be told.
@@ -113,17 +115,10 @@ impl Listener {
     /// Everything of an ended run that they have not heard, however long they take. Ends when they have gone; false when the store
     /// could not say it all.
     pub(crate) async fn tell_rest(&self, store: &dyn TenantStore, run: RunId) -> bool {
-        let mut tries = 0;
         loop {
-            let events = match store.run_events(run, self.0.heard.load(Ordering::Acquire), PAGE).await {
-                Ok(events) => events,
-                Err(error) if error.is_passing() && tries < TRIES => {
-                    tries += 1;
-                    tokio::time::sleep(PAUSE).await;
-                    continue;
-                }
-                Err(_) => return false,
-            };
+            let heard = self.0.heard.load(Ordering::Acquire);
+            let rest = again(TRIES, PAUSE, || store.run_events(run, heard, PAGE));
+            let Ok(events) = rest.await else { return false };
             if events.is_empty() {
                 return true;
             }

@@ -6,6 +6,7 @@ use baton_core::chat::{ChatMessage, Reply};
 use baton_core::event::EventKind;
 use baton_core::message::Part;
 use baton_core::model::{Finish, ModelErrorKind, ToolChoice};
+use baton_core::store::StepKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -285,6 +286,6 @@ impl<'a> Session<'a> {
             speaker: self.scope.agent.display_name.clone(),
             text: text.to_owned(),
         };
-        place.finish("say", &text, vec![place.event(event)], Vec::new()).await
+        place.finish(StepKind::Say, &text, vec![place.event(event)], Vec::new()).await
     }
 }

@@ -3,7 +3,7 @@
 
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
-use baton_core::store::{NewEvent, Step, StepState};
+use baton_core::store::{NewEvent, Step, StepKind, StepState};
 use baton_core::{LedgerRow, StoreError};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -40,7 +40,7 @@ impl Scope {
     /// Something is about to happen here. Returns when that is kept, together with the events that say so.
     pub(crate) async fn begin(
         &self,
-        kind: &str,
+        kind: StepKind,
         data: &impl Serialize,
         events: Vec<NewEvent>,
     ) -> Result<(), Failure> {
@@ -51,7 +51,7 @@ impl Scope {
     /// The same for what may be done again: it need not be waited for, only kept before anything is heard of it.
     pub(crate) async fn begin_soon(
         &self,
-        kind: &str,
+        kind: StepKind,
         data: &impl Serialize,
         events: Vec<NewEvent>,
         rows: Vec<LedgerRow>,
@@ -65,7 +65,7 @@ impl Scope {
     /// It has happened; from now on it never happens again.
     pub(crate) async fn finish(
         &self,
-        kind: &str,
+        kind: StepKind,
         outcome: &impl Serialize,
         events: Vec<NewEvent>,
         rows: Vec<LedgerRow>,
@@ -75,13 +75,18 @@ impl Scope {
         self.run.journal.keep(Record { steps, events, rows, ..Record::default() }).await
     }
 
-    pub(crate) fn step(&self, kind: &str, state: StepState, data: &impl Serialize) -> Result<Step, Failure> {
+    pub(crate) fn step(
+        &self,
+        kind: StepKind,
+        state: StepState,
+        data: &impl Serialize,
+    ) -> Result<Step, Failure> {
         let data: Value =
             serde_json::to_value(data).map_err(|error| StoreError::Failed(error.to_string()))?;
         Ok(Step {
             path: self.path().to_owned(),
             session_id: self.session_id.clone(),
-            kind: kind.to_owned(),
+            kind,
             state,
             data,
             at: Timestamp::now(),

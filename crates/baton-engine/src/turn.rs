@@ -7,7 +7,7 @@ use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::model::{Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ToolChoice};
 use baton_core::store::work::CallUnderWay;
-use baton_core::store::{NewEvent, Step};
+use baton_core::store::{NewEvent, Step, StepKind};
 use baton_core::usage::{Cost, Tokens};
 use baton_core::{MessageId, ToolSpec};
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -119,7 +119,7 @@ impl Broken {
             }
         });
         let events = kind.map(|kind| scope.event(kind)).into_iter().collect();
-        scope.begin_soon(Step::TURN, &Value::Null, events, vec![self.row]).await?;
+        scope.begin_soon(StepKind::Turn, &Value::Null, events, vec![self.row]).await?;
         Ok(self.failure)
     }
 }
@@ -304,7 +304,7 @@ impl<'a> Attempt<'a> {
         let row = self.row(CallOutcome::Cancelled, Some("interrupted".to_owned()));
         let visibility = self.scope.visibility();
         let under_way = CallUnderWay { message_id: self.message_id, visibility, row };
-        self.scope.begin_soon(Step::TURN, &under_way, Vec::new(), Vec::new()).await
+        self.scope.begin_soon(StepKind::Turn, &under_way, Vec::new(), Vec::new()).await
     }
 
     /// Begins the message when its first piece arrives.
@@ -364,7 +364,7 @@ impl<'a> Attempt<'a> {
                 });
                 let events = said.map(|said| self.scope.event(said)).into_iter().collect();
                 let taken = Taken { reply, finish, closing };
-                self.scope.finish(Step::TURN, &taken, events, vec![row]).await?;
+                self.scope.finish(StepKind::Turn, &taken, events, vec![row]).await?;
                 Ok(Ok(taken))
             }
             Err(failure) => {

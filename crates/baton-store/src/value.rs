@@ -4,7 +4,9 @@ use std::str::FromStr;
 
 use baton_core::choice::Choice;
 use baton_core::ledger::CallOutcome;
-use baton_core::store::{ApprovalStatus, Cancel, HandoffState, HopKind, RunStatus, StepState, micros};
+use baton_core::store::{
+    ApprovalStatus, Cancel, HandoffState, HopKind, RunStatus, StepKind, StepState, micros,
+};
 use baton_core::tool::Risk;
 use baton_core::{
     AgentName, HandoffId, MessageId, Role, RunId, SessionId, StoreError, ThreadId, UserId, Visibility,
@@ -105,6 +107,7 @@ shown!(
     Risk,
     RunStatus,
     Cancel,
+    StepKind,
     StepState,
     HandoffState,
     ApprovalStatus,

@@ -52,6 +52,18 @@ pub struct Beat {
 }
 
 choices! {
+    pub enum StepKind {
+        /// One agent's loop, from its task to its answer.
+        Session = "session",
+        /// One model call.
+        Turn = "turn",
+        Tool = "tool",
+        /// A text that was not streamed is shown.
+        Say = "say",
+    }
+}
+
+choices! {
     pub enum StepState {
         /// Begun; whether it had an effect is not known.
         Started = "started",
@@ -65,8 +77,7 @@ pub struct Step {
     /// `assistant/advisor:legal/turn:2/tool:1`: the same after a crash.
     pub path: String,
     pub session_id: SessionId,
-    /// `session`, `turn`, `tool`, …
-    pub kind: String,
+    pub kind: StepKind,
     pub state: StepState,
     /// What was about to happen, while it is started; what came of it, once it is finished.
     pub data: Value,
@@ -74,12 +85,9 @@ pub struct Step {
 }
 
 impl Step {
-    /// The kind of a model call.
-    pub const TURN: &str = "turn";
-
     /// The model call that was under way here, if one was and nobody has settled it.
     pub fn call_under_way(&self) -> Option<CallUnderWay> {
-        let is_open = self.kind == Self::TURN && self.state == StepState::Started;
+        let is_open = self.kind == StepKind::Turn && self.state == StepState::Started;
         if is_open { serde_json::from_value(self.data.clone()).ok() } else { None }
     }
 }

@@ -7,7 +7,7 @@ use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::run::Idempotency;
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{
-    Append, Claimed, End, NewEvent, NewRun, OnBusy, Owner, PageRequest, RunStatus, Step, StepState,
+    Append, Claimed, End, NewEvent, NewRun, OnBusy, Owner, PageRequest, RunStatus, Step, StepKind, StepState,
 };
 use baton_core::usage::Cost;
 use baton_core::{
@@ -108,7 +108,7 @@ pub(super) fn happened(text: &str) -> NewEvent {
 }
 
 pub(super) fn step(run: RunId, path: &str, state: StepState) -> Step {
-    let (path, kind) = (path.to_owned(), "turn".to_owned());
+    let (path, kind) = (path.to_owned(), StepKind::Turn);
     let data = json!({"state": state.word(), "path": path});
     Step { path, session_id: SessionId::root(run), kind, state, data, at: now() }
 }

@@ -27,8 +27,8 @@ const UPSERT: &str = "
 /// Adds or replaces steps; the first one gets the number `first` if it is new.
 pub(crate) async fn write(tx: &Tx<'_>, run: RunId, first: u64, steps: &[Step]) -> Result<(), StoreError> {
     let row = |(number, step): (u64, &Step)| {
-        let (path, kind, data) = (step.path.as_str(), step.kind.as_str(), Value::json(&step.data)?);
-        Ok(params![run, path, number, &step.session_id, kind, step.state, data, step.at].to_vec())
+        let (path, data) = (step.path.as_str(), Value::json(&step.data)?);
+        Ok(params![run, path, number, &step.session_id, step.kind, step.state, data, step.at].to_vec())
     };
     let rows = (first..).zip(steps).map(row).collect::<Result<Vec<_>, StoreError>>()?;
     tx.execute_each(UPSERT, rows).await
@@ -38,7 +38,7 @@ fn read(row: &Row) -> Result<Step, StoreError> {
     Ok(Step {
         path: row.text(0)?.to_owned(),
         session_id: row.parse(1)?,
-        kind: row.text(2)?.to_owned(),
+        kind: row.choice(2)?,
         state: row.choice(3)?,
         data: row.json(4)?,
         at: row.time(5)?,

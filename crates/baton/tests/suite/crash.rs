@@ -12,7 +12,7 @@ use std::time::Duration;
 use baton_core::event::EventKind;
 use baton_core::ledger::Called;
 use baton_core::message::Role;
-use baton_core::store::{MessageQuery, PageRequest, RunQuery, RunRecord, RunStatus, StepState};
+use baton_core::store::{MessageQuery, PageRequest, RunQuery, RunRecord, RunStatus, StepKind, StepState};
 use baton_core::{RunId, Store, TenantId, TenantStore, ThreadId};
 use serde_json::{Value, json};
 
@@ -186,7 +186,8 @@ impl Seen {
     /// Turns that were finished: nobody may ask for them again.
     async fn finished_turns(&self, run: RunId) -> BTreeSet<usize> {
         let steps = self.tenant.steps(run).await.unwrap();
-        let turns = steps.iter().filter(|step| step.kind == "turn" && step.state == StepState::Finished);
+        let turns =
+            steps.iter().filter(|step| step.kind == StepKind::Turn && step.state == StepState::Finished);
         turns.map(|step| step.path.rsplit(':').next().unwrap().parse().unwrap()).collect()
     }
 

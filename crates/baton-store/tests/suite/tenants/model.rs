@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use baton_core::store::work::RunEnd;
 use baton_core::store::{Accepted, Append, Beat, Cancel, Claim, NewEvent, NewRun, OnBusy, RunStatus};
-use baton_core::{
-    EventKind, Message, Role, RunId, StoreError, TenantStore, ThreadId, UserId, Visibility,
-};
+use baton_core::{EventKind, Message, Role, RunId, StoreError, TenantStore, ThreadId, UserId, Visibility};
 
 use super::operation::Operation;
 use crate::support::{LEASE, message, owner};

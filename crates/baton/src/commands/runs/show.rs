@@ -1,7 +1,7 @@
 //! One run: how it ended, and the tree of its steps with what each of them took.
 
 use baton_core::ledger::{Called, LedgerRow};
-use baton_core::store::{RunRecord, StepState};
+use baton_core::store::{RunRecord, StepKind, StepState};
 use serde::Serialize;
 
 use super::super::archive::Archive;
@@ -125,14 +125,14 @@ fn happened(run: &RunRecord, node: &Node) -> String {
         (failed, calls) => Some(format!("{failed} of {calls} calls failed")),
     };
     let open = is_open(node).then(|| if run.status.is_final() { "never finished" } else { "not finished" });
-    let called = node.called.clone().or_else(|| node.kind.clone());
+    let called = node.called.clone().or_else(|| node.kind.map(|kind| kind.to_string()));
     let parts = [called, failed, open.map(str::to_owned)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Whether something was begun here whose end nobody wrote down. A session ends with its record, not with a step.
 fn is_open(node: &Node) -> bool {
-    node.state == Some(StepState::Started) && node.kind.as_deref() != Some("session")
+    node.state == Some(StepState::Started) && node.kind != Some(StepKind::Session)
 }
 
 /// Said in words too: whoever reads this may have to find out whether it had an effect.

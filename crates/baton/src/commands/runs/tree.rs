@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
-use baton_core::store::{Step, StepState};
+use baton_core::store::{Step, StepKind, StepState};
 use baton_core::{SessionId, Usage};
 use indexmap::{IndexMap, IndexSet};
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ pub(super) struct Node {
     pub(super) path: String,
     /// `session`, `turn`, `tool`, …
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) kind: Option<String>,
+    pub(super) kind: Option<StepKind>,
     /// The model or the tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) called: Option<String>,
@@ -125,7 +125,7 @@ impl<'a> Records<'a> {
         }
         Node {
             path: path.to_owned(),
-            kind: place.step.map(|step| step.kind.clone()),
+            kind: place.step.map(|step| step.kind),
             called: place.called(),
             session_id: place.session_id(),
             state: place.step.map(|step| step.state),
@@ -176,11 +176,11 @@ mod tests {
 
     const RUN: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-    fn step(path: &str, kind: &str, state: StepState) -> Step {
+    fn step(path: &str, kind: StepKind, state: StepState) -> Step {
         Step {
             path: path.to_owned(),
             session_id: SessionId::root(RunId::parse(RUN).unwrap()),
-            kind: kind.to_owned(),
+            kind,
             state,
             data: json!({"tool": "shell"}),
             at: Timestamp::from_second(0).unwrap(),
@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn every_place_has_its_own_and_everything_below() {
         let steps = [
-            step("a", "session", StepState::Started),
-            step("a/turn:1", "turn", StepState::Finished),
-            step("a/turn:1/tool:1", "tool", StepState::Started),
+            step("a", StepKind::Session, StepState::Started),
+            step("a/turn:1", StepKind::Turn, StepState::Finished),
+            step("a/turn:1/tool:1", StepKind::Tool, StepState::Started),
         ];
         let rows = [
             row("a/turn:1", 0, 5, CallOutcome::Failed),

@@ -2,7 +2,7 @@
 
 use baton_core::chat::{ChatMessage, Reply, ToolResult};
 use baton_core::message::Part;
-use baton_core::store::{SessionRecord, Step, StepState};
+use baton_core::store::{SessionRecord, Step, StepKind, StepState};
 use baton_core::{AgentName, SessionId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -53,8 +53,8 @@ pub(super) async fn of(archive: &Archive, session: &SessionRecord) -> anyhow::Re
 
 fn add(said: &mut Vec<Said>, step: Step) {
     let Step { path, kind, state, data, at, .. } = step;
-    let message = match (kind.as_str(), state) {
-        ("session", _) => {
+    let message = match (kind, state) {
+        (StepKind::Session, _) => {
             let Begun { input } = serde_json::from_value(data).unwrap_or_default();
             if input.is_empty() {
                 return;
@@ -62,9 +62,11 @@ fn add(said: &mut Vec<Said>, step: Step) {
             Some(ChatMessage::User { parts: input })
         }
         (_, StepState::Started) => None,
-        ("turn", _) => serde_json::from_value(data).ok().map(|Taken { reply }| ChatMessage::Assistant(reply)),
-        ("tool", _) => serde_json::from_value::<ToolResult>(data).ok().map(ChatMessage::Tool),
-        ("say", _) => {
+        (StepKind::Turn, _) => {
+            serde_json::from_value(data).ok().map(|Taken { reply }| ChatMessage::Assistant(reply))
+        }
+        (StepKind::Tool, _) => serde_json::from_value::<ToolResult>(data).ok().map(ChatMessage::Tool),
+        (StepKind::Say, _) => {
             let text = data.as_str().unwrap_or_default().to_owned();
             // Mostly it shows what the last turn said unseen.
             if said.iter().any(|said| said.is_words(&text)) {
@@ -72,7 +74,6 @@ fn add(said: &mut Vec<Said>, step: Step) {
             }
             Some(ChatMessage::Assistant(Reply { text, ..Reply::default() }))
         }
-        _ => return,
     };
     said.push(Said { path, at, message });
 }
