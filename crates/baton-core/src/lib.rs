@@ -11,6 +11,7 @@
 //! - [`store`]: the seam to what survives a crash, one tenant at a time.
 //! - [`usage`], [`money`], [`ledger`]: what a call consumed, what that cost, and the row that says so.
 //! - [`permission`]: what a caller may do.
+//! - [`sanitize`](mod@sanitize): texts without secrets, addresses and card numbers, for other agents and for logs.
 //! - [`duration`]: durations as people write them (`500ms`, `30s`, `5m`).
 //!
 //! ```
@@ -36,6 +37,7 @@ pub mod message;
 pub mod model;
 pub mod money;
 pub mod permission;
+pub mod sanitize;
 pub mod store;
 pub mod tool;
 pub mod usage;
@@ -52,6 +54,7 @@ pub use message::{Message, Part, Role, Visibility};
 pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelRequest};
 pub use money::Usd;
 pub use permission::Permission;
+pub use sanitize::{Mask, sanitize, sanitize_value};
 pub use store::{Store, StoreError, TenantStore};
 pub use tool::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};
 pub use usage::{Tokens, Usage};

@@ -1,0 +1,283 @@
+//! Names of secrets with a value behind them: `password = x`, `"token": "x"`, `API_KEY=x`, `my password is x`,
+//! `Authorization: Bearer x`, `--secret x`, `<password>x</password>`. The name stays, the value goes.
+
+use std::ops::Range;
+
+use super::plain::{Bare, Joint, is_plain_word, is_reference};
+use super::{Found, is_marked, run};
+
+/// How sensitive names end, without what joins their words.
+const ENDINGS: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "authkey",
+    "signingkey",
+    "encryptionkey",
+    "masterkey",
+    "accountkey",
+    "sharedkey",
+    "authorization",
+    "credential",
+    "dbpass",
+    "userpass",
+    "smtppass",
+    "mailpass",
+    "mysqlpass",
+    "redispass",
+    "rootpass",
+    "adminpass",
+    "dbpwd",
+    "userpwd",
+];
+/// What makes the word `key` behind it a secret.
+const BEFORE_KEY: &[&str] =
+    &["api ", "access ", "secret ", "private ", "signing ", "encryption ", "master ", "auth "];
+const SCHEMES: &[&str] = &["bearer ", "basic ", "token ", "digest ", "apikey "];
+
+/// The longest end of a name that is looked at.
+const NAME: usize = 32;
+/// How much may stand between a name, its joint and its value.
+const GAP: usize = 32;
+
+pub(super) fn find(text: &str, found: &mut Vec<Found>) {
+    let mut at = 0;
+    while at < text.len() {
+        let end = run(text.as_bytes(), at, is_name_byte);
+        let seen = (end > at).then(|| Name { text, at: at..end }.secret()).flatten();
+        at = match seen {
+            Some(secret) => {
+                let next = secret.end;
+                found.push(Found::secret(secret));
+                next
+            }
+            None => end.max(at + 1),
+        };
+    }
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || !byte.is_ascii()
+}
+
+/// Whether such a name stands before secrets. `max_tokens` and `token_limit` do not.
+pub(super) fn is_sensitive(name: &str) -> bool {
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '_' | '-'));
+    let letters = name.bytes().rev().filter(|byte| !matches!(byte, b'_' | b'-' | b' '));
+    let mut end: Vec<u8> = letters.take(NAME).map(|byte| byte.to_ascii_lowercase()).collect();
+    end.reverse();
+    // The shell's `PWD` is a folder.
+    let is_short = end == b"pwd" && name != "PWD";
+    is_short || ENDINGS.iter().any(|ending| end.ends_with(ending.as_bytes()))
+}
+
+/// A run of letters, digits, `_` and `-` that may be the name of a secret.
+struct Name<'a> {
+    text: &'a str,
+    at: Range<usize>,
+}
+
+impl<'a> Name<'a> {
+    fn name(&self) -> &'a str {
+        &self.text[self.at.clone()]
+    }
+
+    /// Where its value stands, if it has one that should not be read.
+    fn secret(&self) -> Option<Range<usize>> {
+        if self.name().eq_ignore_ascii_case("bearer") {
+            return self.bearer();
+        }
+        if !is_sensitive(self.name()) && !self.is_key() {
+            return None;
+        }
+        let (joint, start) = self.joint()?;
+        let start = self.gap(start, b" \t*");
+        let (quote, start) = quote(self.text, start);
+        let start = scheme(self.text, start);
+        if is_marked(&self.text[start..]) {
+            return None;
+        }
+        match quote {
+            Some(quote) => self.quoted(&quote, start),
+            None => self.block(start).or_else(|| self.bare(joint, start)),
+        }
+    }
+
+    /// `api key`, in two words.
+    fn is_key(&self) -> bool {
+        let is_before = |word: &str| {
+            let bytes = self.text.as_bytes();
+            let start = self.at.start.checked_sub(word.len());
+            start.is_some_and(|start| bytes[start..self.at.start].eq_ignore_ascii_case(word.as_bytes()))
+        };
+        self.name().eq_ignore_ascii_case("key") && BEFORE_KEY.iter().any(|word| is_before(word))
+    }
+
+    /// Behind at most a few of these bytes.
+    fn gap(&self, at: usize, of: &[u8]) -> usize {
+        at + self.text.as_bytes()[at..].iter().take(GAP).take_while(|byte| of.contains(byte)).count()
+    }
+
+    /// What joins the name to its value, and where the value may begin.
+    fn joint(&self) -> Option<(Joint, usize)> {
+        let bytes = self.text.as_bytes();
+        let is_tag = self.at.start > 0 && bytes[self.at.start - 1] == b'<';
+        let closed = self.gap(self.at.end, b"\\\"'`]*");
+        let at = self.gap(closed, b" \t");
+        let rest = &bytes[at..];
+        match rest.first()? {
+            b'=' if matches!(rest.get(1), Some(b'=' | b'~')) => None,
+            b'=' => Some((Joint::Equals, at + 1 + usize::from(rest.get(1) == Some(&b'>')))),
+            b':' if rest.get(1) == Some(&b':') => None,
+            b':' if rest.get(1) == Some(&b'=') => Some((Joint::Equals, at + 2)),
+            b':' => Some((Joint::Colon, at + 1)),
+            b'>' if is_tag => Some((Joint::Colon, at + 1)),
+            _ if at == closed => None,
+            _ if self.name().starts_with("--") && rest[0] != b'-' => Some((Joint::Colon, at)),
+            _ => is(rest).map(|length| (Joint::Is, at + length)),
+        }
+    }
+
+    /// Up to the quote that closes it, or else to the end of the line.
+    fn quoted(&self, quote: &Quote, start: usize) -> Option<Range<usize>> {
+        let bytes = self.text.as_bytes();
+        let (mut end, mut slashes) = (start, 0);
+        while end < bytes.len() && bytes[end] != b'\n' && !quote.closes(bytes[end], slashes) {
+            slashes = if bytes[end] == b'\\' { slashes + 1 } else { 0 };
+            end += 1;
+        }
+        let is_closed = bytes.get(end) == Some(&quote.sign);
+        // The closing quote's own slashes stay with it.
+        let end = if is_closed { end - slashes.min(quote.slashes) } else { end };
+        let value = &self.text[start..end];
+        let is_kept = is_reference(value) || (quote.sign == b'`' && is_plain_word(value));
+        (!value.is_empty() && !is_kept).then_some(start..end)
+    }
+
+    /// Lines below a YAML `|` or `>` that are indented as the first one is.
+    fn block(&self, start: usize) -> Option<Range<usize>> {
+        let bytes = self.text.as_bytes();
+        if !matches!(bytes.get(start), Some(b'|' | b'>')) {
+            return None;
+        }
+        let first = self.gap(start, b"|>+-") + 1;
+        let indent = run(bytes, first.min(bytes.len()), |byte| byte == b' ') - first.min(bytes.len());
+        if bytes.get(first - 1) != Some(&b'\n') || indent == 0 || is_marked(&self.text[first + indent..]) {
+            return None;
+        }
+        let mut end = first;
+        for line in self.text[first..].split_inclusive('\n') {
+            if run(line.as_bytes(), 0, |byte| byte == b' ') < indent {
+                break;
+            }
+            end += line.len();
+        }
+        let start = first + indent;
+        Some(start..start + self.text[start..end].trim_end().len())
+    }
+
+    fn bare(&self, joint: Joint, start: usize) -> Option<Range<usize>> {
+        let end = bare_end(self.text, start);
+        if is_reference(&self.text[start..end]) {
+            return None;
+        }
+        let value = trimmed(&self.text[start..end]);
+        let is_cut = value.len() < end - start;
+        let next = self.gap(end, b" \t");
+        let following = self.text.as_bytes().get(next).copied();
+        let is_followed = !is_cut
+            && next > end
+            && following.is_some_and(|byte| !byte.is_ascii_control() && !b",;:!?)]}|&/\\*#-".contains(&byte));
+        let before = &self.text.as_bytes()[self.at.start.saturating_sub(3)..self.at.start];
+        let is_mine = before.eq_ignore_ascii_case(b"my ");
+        let bare = Bare { name: self.name(), joint, value, is_followed, is_mine };
+        (!bare.is_plain()).then(|| start..start + value.len())
+    }
+
+    /// `Bearer x` without a header's name before it.
+    fn bearer(&self) -> Option<Range<usize>> {
+        let bytes = self.text.as_bytes();
+        let start = self.gap(self.at.end, b" ");
+        let is_credential = |byte: u8| byte.is_ascii_alphanumeric() || b"._~+/=-".contains(&byte);
+        let end = run(bytes, start, is_credential);
+        let head = &bytes[start..end.min(start + 64)];
+        let is_random = head.len() >= 16 && head.iter().any(u8::is_ascii_digit);
+        (start > self.at.end && is_random).then(|| start..start + trimmed(&self.text[start..end]).len())
+    }
+}
+
+/// How long `is` and the space behind it are, also `is:`.
+fn is(rest: &[u8]) -> Option<usize> {
+    let word = [&b"is"[..], b"was"]
+        .into_iter()
+        .find(|word| rest.len() > word.len() && rest[..word.len()].eq_ignore_ascii_case(word))?;
+    let colon = usize::from(rest[word.len()] == b':');
+    matches!(rest.get(word.len() + colon), Some(b' ' | b'\t')).then_some(word.len() + colon + 1)
+}
+
+struct Quote {
+    sign: u8,
+    /// How many stand before it: JSON in JSON escapes its quotes.
+    slashes: usize,
+}
+
+impl Quote {
+    fn closes(&self, byte: u8, slashes: usize) -> bool {
+        let is_escaped = if self.slashes == 0 { slashes % 2 == 1 } else { slashes > self.slashes };
+        byte == self.sign && !is_escaped
+    }
+}
+
+/// The quote that a value begins with, also behind a letter as in `b"x"`, and where the value itself begins.
+fn quote(text: &str, at: usize) -> (Option<Quote>, usize) {
+    let bytes = text.as_bytes();
+    let is_quote = |at: usize| matches!(bytes.get(at), Some(b'"' | b'\'' | b'`'));
+    let prefix = usize::from(matches!(bytes.get(at), Some(b'b' | b'f' | b'r' | b'u')) && is_quote(at + 1));
+    let start = at + prefix;
+    let slashes = bytes[start..].iter().take(GAP).take_while(|byte| **byte == b'\\').count();
+    if !is_quote(start + slashes) {
+        return (None, at);
+    }
+    let opening = start + slashes;
+    let is_triple =
+        is_quote(opening + 2) && bytes[opening..opening + 3].iter().all(|byte| *byte == bytes[opening]);
+    (Some(Quote { sign: bytes[opening], slashes }), opening + if is_triple { 3 } else { 1 })
+}
+
+/// Behind the word that says how a header's credentials are to be read.
+fn scheme(text: &str, at: usize) -> usize {
+    let rest = &text.as_bytes()[at..];
+    let is_scheme =
+        |word: &&&str| rest.len() > word.len() && rest[..word.len()].eq_ignore_ascii_case(word.as_bytes());
+    at + SCHEMES.iter().find(is_scheme).map_or(0, |word| word.len())
+}
+
+/// Up to a space, a quote, a tag, or what begins the next pair.
+fn bare_end(text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes();
+    let ends = |at: usize| match bytes[at] {
+        b'"' | b'`' | b'<' => true,
+        b'\'' => !bytes.get(at + 1).is_some_and(u8::is_ascii_alphanumeric),
+        b'&' | b';' | b',' => begins_pair(&bytes[at + 1..]),
+        byte => byte.is_ascii_whitespace(),
+    };
+    (start..bytes.len()).find(|at| ends(*at)).unwrap_or(bytes.len())
+}
+
+fn begins_pair(rest: &[u8]) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-\"' ".contains(&byte);
+    let name = rest.iter().take(NAME).take_while(|byte| is_name(**byte)).count();
+    name > 0 && matches!(rest.get(name), Some(b'=' | b':'))
+}
+
+/// Without the punctuation of the sentence or structure around it.
+fn trimmed(value: &str) -> &str {
+    value.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}', '\\', '*'])
+}

@@ -1,0 +1,143 @@
+//! Card numbers: 13 to 19 digits whose check digit is right, in groups as people and cards write them.
+
+use std::ops::Range;
+
+use super::{Found, What};
+
+const DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
+
+/// How cards print their numbers. Sixteen digits in fours are a card whoever issued it.
+const GROUPINGS: &[&[usize]] = &[
+    &[4, 4, 4, 4],
+    &[4, 6, 5],
+    &[4, 6, 4],
+    &[4, 4, 4, 4, 1],
+    &[4, 4, 4, 4, 2],
+    &[4, 4, 4, 4, 3],
+    &[4, 4, 5],
+    &[8, 8],
+];
+
+/// Digits without anything between them.
+#[derive(Debug)]
+struct Group {
+    at: Range<usize>,
+    /// Touches a letter or a sign that makes it something else: an id, a fraction, a phone number.
+    is_part: bool,
+    /// What stands between it and the next group of the same run.
+    joint: Option<char>,
+}
+
+pub(super) fn find(text: &str, found: &mut Vec<Found>) {
+    let mut at = 0;
+    while let Some(start) = text.as_bytes()[at..].iter().position(u8::is_ascii_digit) {
+        let groups = groups(text, at + start);
+        at = groups.last().map_or(text.len(), |last| last.at.end);
+        cards(text, &groups, found);
+    }
+}
+
+/// The groups from here on that single spaces or dashes join.
+fn groups(text: &str, mut at: usize) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    loop {
+        let end = super::run(text.as_bytes(), at, |byte| byte.is_ascii_digit());
+        let joint = text[end..].chars().next().filter(|c| is_joint(*c));
+        let next = end + joint.map_or(0, char::len_utf8);
+        let joint = joint.filter(|_| text.as_bytes().get(next).is_some_and(u8::is_ascii_digit));
+        let is_part = (groups.is_empty() && is_attached_before(&text[..at]))
+            || (joint.is_none() && is_attached_behind(&text[end..]));
+        groups.push(Group { at: at..end, is_part, joint });
+        if joint.is_none() {
+            return groups;
+        }
+        at = next;
+    }
+}
+
+fn is_joint(c: char) -> bool {
+    matches!(c, ' ' | '-' | '\u{a0}' | '\u{202f}' | '\u{2010}' | '\u{2011}' | '\u{2013}')
+}
+
+fn is_attached_before(before: &str) -> bool {
+    before.chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '+' | '.'))
+}
+
+fn is_attached_behind(rest: &str) -> bool {
+    let mut chars = rest.chars();
+    match chars.next() {
+        Some('.') => chars.next().is_some_and(|c| c.is_ascii_digit()),
+        Some(c) => c.is_alphanumeric(),
+        None => false,
+    }
+}
+
+/// Printed groupings wherever they begin, so that a number before or behind hides none; any other grouping only where
+/// nothing else is joined to it.
+fn cards(text: &str, groups: &[Group], found: &mut Vec<Found>) {
+    let (mut at, mut rest) = (0, 0);
+    while at < groups.len() {
+        match printed(text, &groups[at..]) {
+            Some(count) => {
+                found.extend(unusual(text, &groups[rest..at]));
+                found.push(whole(&groups[at..at + count]));
+                at += count;
+                rest = at;
+            }
+            None => at += 1,
+        }
+    }
+    found.extend(unusual(text, &groups[rest..]));
+}
+
+/// How many of the first groups are a card.
+fn printed(text: &str, groups: &[Group]) -> Option<usize> {
+    let alone = groups.first().map(|group| group.at.len()).filter(|length| DIGITS.contains(length));
+    let is_alone = alone.is_some_and(|length| is_card(text, &groups[..1], length == 16));
+    let matching = GROUPINGS.iter().filter(|sizes| {
+        let same = sizes.iter().zip(groups).all(|(size, group)| group.at.len() == *size);
+        groups.len() >= sizes.len() && same && is_card(text, &groups[..sizes.len()], **sizes == [4, 4, 4, 4])
+    });
+    matching.map(|sizes| sizes.len()).max().or(is_alone.then_some(1))
+}
+
+fn unusual(text: &str, groups: &[Group]) -> Option<Found> {
+    let [first, .., last] = groups else { return None };
+    let joints = &groups[..groups.len() - 1];
+    let is_even = joints.iter().all(|group| group.joint == first.joint);
+    let is_grouped =
+        first.at.len() >= 4 && groups.len() <= 8 && groups.iter().all(|group| group.at.len() >= 2);
+    let is_short = last.at.end - first.at.start <= 64;
+    (is_even && is_grouped && is_short && is_card(text, groups, false)).then(|| whole(groups))
+}
+
+fn whole(groups: &[Group]) -> Found {
+    let end = groups.last().map_or(0, |last| last.at.end);
+    Found { at: groups[0].at.start..end, what: What::Card }
+}
+
+/// `anyones` spares the question whether somebody issues such numbers: times, dates and counters begin differently.
+fn is_card(text: &str, groups: &[Group], anyones: bool) -> bool {
+    let count: usize = groups.iter().map(|group| group.at.len()).sum();
+    if !DIGITS.contains(&count) || groups.iter().any(|group| group.is_part) {
+        return false;
+    }
+    let digits: Vec<u8> =
+        groups.iter().flat_map(|group| text[group.at.clone()].bytes()).map(|b| b - b'0').collect();
+    let is_varied = digits.iter().any(|digit| *digit != digits[0]);
+    is_varied && (anyones || is_issued(&digits)) && luhn(&digits)
+}
+
+/// Whether the number begins as those of a card network do.
+fn is_issued(digits: &[u8]) -> bool {
+    let prefix = digits[..4].iter().fold(0, |number, digit| number * 10 + u32::from(*digit));
+    matches!(prefix, 2200..=2204 | 2221..=2720 | 3000..=6999)
+}
+
+fn luhn(digits: &[u8]) -> bool {
+    let weighed = digits.iter().rev().enumerate().map(|(nth, digit)| match (nth % 2, *digit) {
+        (0, digit) => u32::from(digit),
+        (_, digit) => u32::from(digit / 5 + digit * 2 % 10),
+    });
+    weighed.sum::<u32>().is_multiple_of(10)
+}

@@ -1,0 +1,333 @@
+use std::borrow::Cow;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::{Mask, sanitize, sanitize_value};
+
+/// Each line before and after, under [`Mask::Everything`].
+#[track_caller]
+fn becomes(cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        let once = sanitize(text, Mask::Everything);
+        assert_eq!(once, *expected, "{text}");
+        assert_eq!(sanitize(&once, Mask::Everything), *expected, "again: {text}");
+    }
+}
+
+#[track_caller]
+fn stays(cases: &[&str]) {
+    for text in cases {
+        let clean = sanitize(text, Mask::Everything);
+        assert!(matches!(clean, Cow::Borrowed(_)), "{text:?} became {clean:?}");
+    }
+}
+
+#[test]
+fn h2_addresses_of_people() {
+    becomes(&[
+        ("Write to jane.doe+x@mail.example.com.", "Write to [EMAIL]."),
+        ("<jane@example.com>, 'bob@example.org'", "<[EMAIL]>, '[EMAIL]'"),
+        ("mailto:jane@example.com?subject=x", "mailto:[EMAIL]?subject=x"),
+        ("/users/jane%40example.com/posts", "/users/[EMAIL]/posts"),
+        ("müller@bücher.example und x", "[EMAIL] und x"),
+        ("联系jane@example.com谢谢", "联系[EMAIL]谢谢"),
+        ("a@b.co,c@d.org;e_f@g-h.io", "[EMAIL],[EMAIL];[EMAIL]"),
+    ]);
+    stays(&[
+        "@jane, see user@localhost and left-pad@1.3.0",
+        "icon@2x.png and icon@3x.png",
+        "git clone git@example.com:team/project.git",
+        "5 @ 3.50 each",
+        "a @ b.com",
+    ]);
+}
+
+#[test]
+fn h2_cards_with_a_right_check_digit() {
+    becomes(&[
+        ("4111111111111111", "[CARD]"),
+        ("card 4111 1111 1111 1111, exp 12/30", "card [CARD], exp 12/30"),
+        ("4111-1111-1111-1111", "[CARD]"),
+        ("4111\u{a0}1111\u{a0}1111\u{a0}1111", "[CARD]"),
+        ("3782 822463 10005", "[CARD]"),
+        ("378282246310005 and 30569309025904", "[CARD] and [CARD]"),
+        ("4222222222222", "[CARD]"),
+        ("6304000000000000000", "[CARD]"),
+        ("1234567812345670", "[CARD]"),
+        ("item 12 5555 5555 5555 4444 7", "item 12 [CARD] 7"),
+        ("4111 1111 1111 1111 5555 5555 5555 4444", "[CARD] [CARD]"),
+        ("5105 105105 105100", "[CARD]"),
+    ]);
+    stays(&[
+        "4111111111111112",
+        "4111 1111 1111 1112",
+        "0000 0000 0000 0000",
+        "+49 170 1234567 and (415) 555-2671",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "12345678-1234-4123-8123-123456789012",
+        "2024-01-02 2024-01-03, 2026-10-05 1030",
+        "3.4111111111111111 and 4111111111111111.5",
+        "1700000000004 1712345678901 1712345678901234567",
+        "x4111111111111111 4111111111111111y",
+        "41111111111111114111111111111111",
+        "300 400 500 600 700",
+    ]);
+}
+
+#[test]
+fn h2_g19_values_of_secrets() {
+    becomes(&[
+        ("password=hunter2", "password=[REDACTED]"),
+        ("Password: hunter2.", "Password: [REDACTED]."),
+        ("my password is hunter2, ok?", "my password is [REDACTED], ok?"),
+        ("my password is swordfish and I like it", "my password is [REDACTED] and I like it"),
+        ("The password is swordfish.", "The password is [REDACTED]."),
+        ("**Password:** hunter2", "**Password:** [REDACTED]"),
+        ("passwd = 'p w d'", "passwd = '[REDACTED]'"),
+        ("DB_PASSWORD=\"a\\\"b\" x", "DB_PASSWORD=\"[REDACTED]\" x"),
+        ("secret: correct", "secret: correct"),
+        ("client secret: Zx81", "client secret: [REDACTED]"),
+        ("client_secret => 'Zx81'", "client_secret => '[REDACTED]'"),
+        ("API key: abc123", "API key: [REDACTED]"),
+        ("api-key is abc123", "api-key is [REDACTED]"),
+        ("the access key = abc", "the access key = [REDACTED]"),
+        ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "AWS_SECRET_ACCESS_KEY=[REDACTED]"),
+        ("config[\"token\"] = \"abc\"", "config[\"token\"] = \"[REDACTED]\""),
+        ("{\"token\":\"abc\",\"n\":1}", "{\"token\":\"[REDACTED]\",\"n\":1}"),
+        ("{\"token\":\"a\\\\\",\"user\":\"x\"}", "{\"token\":\"[REDACTED]\",\"user\":\"x\"}"),
+        ("\"{\\\"token\\\":\\\"abc\\\",\\\"n\\\":1}\"", "\"{\\\"token\\\":\\\"[REDACTED]\\\",\\\"n\\\":1}\""),
+        ("{password: x1, user: y}", "{password: [REDACTED], user: y}"),
+        ("Server=a;Password=b1;Database=c", "Server=a;Password=[REDACTED];Database=c"),
+        ("https://x.example/?token=abc&page=2", "https://x.example/?token=[REDACTED]&page=2"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer [REDACTED]"),
+        ("authorization: Basic dXNlcjpw", "authorization: Basic [REDACTED]"),
+        ("\"Authorization\": \"Bearer abc\"", "\"Authorization\": \"Bearer [REDACTED]\""),
+        ("curl -H 'X-Api-Key: abc123' u", "curl -H 'X-Api-Key: [REDACTED]' u"),
+        ("send Bearer abcdef0123456789xyz now", "send Bearer [REDACTED] now"),
+        ("login --password hunter2 --user x", "login --password [REDACTED] --user x"),
+        ("<password>hunter2</password>", "<password>[REDACTED]</password>"),
+        ("token: |\n  line1\n  line2\nnext: 1", "token: |\n  [REDACTED]\nnext: 1"),
+        ("password=\"open end", "password=\"[REDACTED]"),
+        ("password = b\"abc\"", "password = b\"[REDACTED]\""),
+        ("password = \"\"\"abc\"\"\"", "password = \"\"\"[REDACTED]\"\"\""),
+        ("password=a@b.com", "password=[REDACTED]"),
+        ("password=4111 1111 1111 1111", "password=[REDACTED]"),
+        ("password=supersecret", "password=[REDACTED]"),
+        ("password1: this-is-1", "password1: [REDACTED]"),
+    ]);
+}
+
+#[test]
+fn h2_keys_by_their_shape() {
+    let secrets = [
+        "sk-abcdefghijklmnopqrstuvwx",
+        "sk-proj-Ab12Cd34Ef56Gh78_x-y",
+        "sk-ant-api03-0123456789abcdef",
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+        "gho_0123456789abcdefghijABCDEFGHIJ012345",
+        "github_pat_11ABCDEFG0123456789_abcdef",
+        "xoxb-1234567890-abcdef",
+        "AKIAIOSFODNN7EXAMPLE",
+        "AIzaSyA0123456789abcdefghijklmnopqrstuv",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmN",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----",
+    ];
+    for secret in secrets {
+        for (before, after) in [("", ""), ("see ", " there"), ("(", ")."), ("x=\"", "\""), ("日", "本")] {
+            let text = format!("{before}{secret}{after}");
+            let expected = format!("{before}[REDACTED]{after}");
+            assert_eq!(sanitize(&text, Mask::SecretsOnly), expected);
+            becomes(&[(&text, &expected)]);
+        }
+    }
+    becomes(&[
+        ("postgres://user:password@host.com/db", "postgres://user:[REDACTED]@host.com/db"),
+        ("redis://:p@ss@host:6379", "redis://:[REDACTED]@host:6379"),
+        (
+            "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0\nBAQE\n\nThat was it.",
+            "[REDACTED]\n\nThat was it.",
+        ),
+        ("-----BEGIN PRIVATE KEY----- is how it begins", "[REDACTED] is how it begins"),
+    ]);
+}
+
+/// Text that only sounds like a secret stays readable, also for another agent that works on code.
+#[test]
+fn h2_ordinary_words_stay() {
+    stays(&[
+        "the token limit is 4096",
+        "max_tokens: 100, tokens: 5, token_count = 7",
+        "password reset, Password: required, password: string",
+        "The password is wrong. The token is expired. The secret is patience.",
+        "The token is a string that you get from us",
+        "Password: the one that you chose at first",
+        "cost per token: 0.002, time per token: 12ms",
+        "the token is 4096 bytes long",
+        "token = lexer.next_token()",
+        "fn login(token: Token, password: &str, secret: Option<String>)",
+        "login(password=password, token=None)",
+        "password = os.environ[\"DB_PASSWORD\"]",
+        "token: $TICKET_TOKEN, secret: ${SECRET}, password: {{ password }}, api_key=<key>",
+        "if password == other { token::Kind }",
+        "\"token\": {\"type\": \"x\"}, \"secret\": null, \"password\": \"\"",
+        "`token` is `string`",
+        "Password: ********",
+        "PWD=/home/jane pass: 12 fail: 3",
+        "sk-learn-based-estimator, task-0123456789abcdef0123",
+        "postgres://user@host/db http://host:8420/x@y postgres://u:${PASSWORD}@h/d",
+        "eyJust.a.word",
+        "-----BEGIN CERTIFICATE-----",
+        "It has bearer authentication.",
+        "Authorization: Basic auth is used",
+        "",
+    ]);
+}
+
+/// X32
+#[test]
+fn x32_work_that_needs_addresses_gets_them_and_never_secrets() {
+    let text = "jane@example.com paid with 4111 1111 1111 1111, password=hunter2";
+    let clean = sanitize(text, Mask::SecretsOnly);
+    assert_eq!(clean, "jane@example.com paid with 4111 1111 1111 1111, password=[REDACTED]");
+}
+
+#[test]
+fn h2_json_is_masked_by_its_keys_too() {
+    let value = json!({
+        "password": "x", "apiKey": "y", "Authorization": "Bearer z", "token": ["a", "b"], "secret": "$NAME",
+        "max_tokens": 5, "note": "jane@example.com", "deep": [{"client_secret": "s", "n": 1.5, "ok": true}],
+        "a@b.com": 1, "c@d.com": 2, "empty": {"password": ""},
+    });
+    let clean = json!({
+        "password": "[REDACTED]", "apiKey": "[REDACTED]", "Authorization": "[REDACTED]",
+        "token": ["[REDACTED]", "[REDACTED]"], "secret": "$NAME", "max_tokens": 5, "note": "[EMAIL]",
+        "deep": [{"client_secret": "[REDACTED]", "n": 1.5, "ok": true}],
+        "[EMAIL]": 1, "[EMAIL] 9": 2, "empty": {"password": ""},
+    });
+    assert_eq!(sanitize_value(&value, Mask::Everything), clean);
+    assert_eq!(sanitize_value(&clean, Mask::Everything), clean);
+    assert_eq!(sanitize_value(&json!("a@b.com"), Mask::SecretsOnly), json!("a@b.com"));
+}
+
+/// Each of these would take hours if anything were looked at again and again.
+#[test]
+fn x32_hostile_texts_of_any_length_end() {
+    const LONG: usize = 256 * 1024;
+    let pieces = [
+        "a",
+        "a@",
+        "a@a.",
+        "%40",
+        "1",
+        "1 ",
+        "4111 ",
+        "1-",
+        "token=",
+        "token:",
+        "token: |\n ",
+        "token=\"",
+        "token=\\\"",
+        "token='x token=\"",
+        "token=a(",
+        "token=$A",
+        "token is ",
+        "--token ",
+        "<token>",
+        "my password is x ",
+        "sk-",
+        "sk-a",
+        "_sk-aaaaaaaaaaaaaaaaaaaa",
+        "eyJaaaaaaaaaa.",
+        "://",
+        "://a:",
+        "a:b@",
+        "-----BEGIN ",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY----- x ",
+        "-",
+        "_",
+        " ",
+        "\n",
+        "\\",
+        "\"",
+        "é",
+        "Bearer ",
+        "token=a,b&c;",
+        "token=\\\\\\\"",
+        "key ",
+    ];
+    for piece in pieces {
+        let text = piece.repeat(LONG / piece.len());
+        let clean = sanitize(&text, Mask::Everything);
+        assert!(clean.len() <= text.len() * 3, "{piece}");
+    }
+}
+
+fn luhn_card() -> impl Strategy<Value = String> {
+    let digits = proptest::collection::vec(0..10_u32, 11..18);
+    (3..=6_u32, digits, 0..3_usize).prop_map(|(first, mut digits, grouping)| {
+        digits.insert(0, first);
+        let weigh =
+            |(nth, digit): (usize, &u32)| if nth % 2 == 0 { digit / 5 + digit * 2 % 10 } else { *digit };
+        let sum: u32 = digits.iter().rev().enumerate().map(weigh).sum();
+        digits.push((10 - sum % 10) % 10);
+        let joint = if digits.len() == 16 { ["", " ", "-"][grouping] } else { "" };
+        let text: Vec<String> =
+            digits.chunks(4).map(|four| four.iter().map(u32::to_string).collect()).collect();
+        text.join(joint)
+    })
+}
+
+fn secret() -> impl Strategy<Value = (String, String)> {
+    let random = "[A-Za-z][a-z0-9]{8}[0-9][A-Za-z0-9]{14}";
+    let frames = [
+        ("password=", ""),
+        ("token: ", ""),
+        ("\"api_key\": \"", "\""),
+        ("my secret is ", ""),
+        ("--token ", " "),
+        ("Authorization: Bearer ", ""),
+        ("sk-", ""),
+        ("ghp_", ""),
+        ("postgres://u:", "@h/d"),
+        ("xoxb-", ""),
+        ("secret='", "'"),
+        ("-----BEGIN PRIVATE KEY-----\n", "\n-----END PRIVATE KEY-----"),
+    ];
+    (random, proptest::sample::select(frames.to_vec()))
+        .prop_map(|(random, (before, after))| (format!("{before}{random}{after}"), random))
+}
+
+proptest! {
+    #[test]
+    fn h2_nothing_planted_survives(
+        before in "\\PC{0,40}", after in "\\PC{0,40}",
+        (secret, random) in secret(), card in luhn_card(), mail in "[a-z]{1,8}\\.[a-z0-9]{1,8}@[a-z]{2,9}\\.(com|org|co\\.uk)",
+    ) {
+        let text = format!("{before}\n{secret}\n{mail} {card}\n{after}");
+        let clean = sanitize(&text, Mask::Everything);
+        prop_assert!(!clean.contains(&random), "{clean}");
+        prop_assert!(!clean.contains(&mail), "{clean}");
+        prop_assert!(!clean.contains(&card), "{clean}");
+        prop_assert!(!sanitize(&text, Mask::SecretsOnly).contains(&random));
+    }
+
+    #[test]
+    fn h2_again_changes_nothing(
+        pieces in proptest::collection::vec(proptest::sample::select(vec![
+            "password", "token", "my ", "secret", " is ", "=", ": ", ":", "\"", "'", "\\", "`", " ", "\n", "@", "%40", ".", "com",
+            "jane", "4111", "111111111111", "4111111111111111", "-", "1", "sk-", "ghp_", "0123456789abcdefghij01234", "://",
+            "/", "Bearer ", "eyJhbGciOiJI", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "|", "  ", "<", ">",
+            "[REDACTED]", "[EMAIL]", "[CARD]", "(", ")", "[", "]", "{", "}", ",", ";", "&", "$", "*", "é", "中", "word", "AKIA",
+            "--", "+", "_", "5", "0005", "api key",
+        ]), 0..24),
+        noise in "\\PC{0,12}",
+    ) {
+        let text = pieces.concat() + &noise;
+        for mask in [Mask::Everything, Mask::SecretsOnly] {
+            let once = sanitize(&text, mask).into_owned();
+            prop_assert_eq!(sanitize(&once, mask).into_owned(), once, "{}", text);
+        }
+    }
+}
