@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::commands;
 use crate::config::ConfigError;
 use crate::exit::{Exit, Refused};
+use crate::logs;
 
 /// Run teams of LLM agents: conduct them, or pass the baton.
 #[derive(Debug, Parser)]
@@ -73,7 +74,16 @@ pub enum Command {
 impl Cli {
     pub fn run(self) -> Exit {
         self.common.color.apply();
-        let result = match self.command {
+        self.execute().unwrap_or_else(|error| {
+            let style = anstyle::AnsiColor::Red.on_default().bold();
+            let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {error:#}");
+            code(&error)
+        })
+    }
+
+    fn execute(self) -> anyhow::Result<Exit> {
+        logs::start()?;
+        match self.command {
             Command::Run(args) => commands::run::run(&self.common, &args),
             Command::Validate(args) => commands::validate::run(&self.common, &args),
             Command::Graph(args) => commands::graph::run(&self.common, &args),
@@ -84,12 +94,7 @@ impl Cli {
             Command::Audit(args) => commands::audit::run(&self.common, &args),
             Command::Init(args) => commands::init::run(&args),
             Command::Completions(args) => commands::completions::run(&args),
-        };
-        result.unwrap_or_else(|error| {
-            let style = anstyle::AnsiColor::Red.on_default().bold();
-            let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {error:#}");
-            code(&error)
-        })
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`wiring`]: the engine with its models and tools, as the configuration says.
 //! - [`cli`]: the command line; one file per command in [`commands`]. [`report`] and [`progress`] are what people see.
 //! - [`identity`]: who this process is among those that share a store.
+//! - [`logs`]: what is logged, without secrets and addresses.
 //! - [`exit`]: what a command's exit code means.
 //! - [`testing`]: a scripted model, to test agents without a provider.
 //!
@@ -30,6 +31,7 @@ pub mod commands;
 pub mod config;
 pub mod exit;
 pub mod identity;
+pub mod logs;
 pub mod progress;
 pub mod project;
 pub mod report;
