@@ -3,6 +3,7 @@
 //! In reading order:
 //!
 //! - [`engine`]: what is set up once, and how a run is started and listened to.
+//! - [`entry`]: who answers first when nobody was named.
 //! - [`workers`]: a message is accepted, its thread gets a worker. [`execute`]: one run from its claim to its
 //!   end, [`ending`]: what is written and said then.
 //! - [`recovery`]: runs whose process is gone. [`lease`]: staying the one who works on a run.
@@ -25,6 +26,7 @@ pub mod budget;
 pub mod calls;
 mod ending;
 pub mod engine;
+pub mod entry;
 mod execute;
 pub mod failure;
 mod history;
