@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use sections::{
-    Agents, ApprovalLevel, Approvals, Auth, AuthMode, Bus, Feature, Handoff, Limits, McpServers, Models,
-    Orchestration, Provider, SearchDocs, Server, Shell, Store, Tools, WebFetch,
+    Agents, ApprovalLevel, Approvals, Auth, AuthMode, Bus, Feature, Handoff, Limits, Main, McpServers,
+    Models, Orchestration, Provider, SearchDocs, Server, Shell, Store, Tools, WebFetch,
 };
 
 pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
@@ -100,18 +100,20 @@ pub(crate) fn upwards(start: &Path) -> impl Iterator<Item = PathBuf> {
     start.ancestors().map(Path::to_owned).chain(beyond)
 }
 
-/// Where `main` of `[agents]` stands in a `baton.toml`, if it says `expected` there.
-pub(crate) fn position_of_main(text: &str, expected: &str) -> Option<std::ops::Range<usize>> {
+/// Where `main` or `fallback` of `[agents]` stands in a `baton.toml`, if it says `expected` there.
+pub(crate) fn position_in_agents(text: &str, key: &str, expected: &str) -> Option<std::ops::Range<usize>> {
     #[derive(Deserialize)]
     struct File {
         agents: Section,
     }
     #[derive(Deserialize)]
     struct Section {
-        main: toml::Spanned<String>,
+        main: Option<toml::Spanned<String>>,
+        fallback: Option<toml::Spanned<String>>,
     }
-    let main = toml::from_str::<File>(text).ok()?.agents.main;
-    (main.get_ref() == expected).then(|| main.span())
+    let Section { main, fallback } = toml::from_str::<File>(text).ok()?.agents;
+    let value = if key == "fallback" { fallback } else { main }?;
+    (value.get_ref() == expected).then(|| value.span())
 }
 
 #[cfg(test)]
@@ -204,10 +206,27 @@ max_concurrent_runs = 1000
     #[test]
     fn main_is_found_where_it_stands() {
         let text = "# main = \"a\"\n[models]\ndefault = \"a\"\n[agents]\ndirs = [\"a\"]\nmain = 'a'\n";
-        let at = position_of_main(text, "a").unwrap();
+        let at = position_in_agents(text, "main", "a").unwrap();
         assert_eq!((at.start, &text[at]), (text.rfind('\'').unwrap() - 2, "'a'"));
-        assert_eq!(position_of_main(text, "b"), None);
-        assert_eq!(position_of_main("agents = {main = \"x\"}", "x"), Some(17..20));
+        assert_eq!(position_in_agents(text, "main", "b"), None);
+        assert_eq!(position_in_agents("agents = {main = \"x\"}", "main", "x"), Some(17..20));
+    }
+
+    /// G10
+    #[test]
+    fn g10_the_first_agent_may_be_chosen_by_the_message() {
+        let text = "[agents]\nmain = \"auto\"\nfallback = \"reception\"\nthreshold = 1\n";
+        let config = parse(text, &[("BATON_AGENTS_THRESHOLD", "0.5")]).unwrap().agents;
+        assert_eq!((&config.main, config.threshold), (&Main::Auto, 0.5));
+        assert_eq!(config.fallback.unwrap().as_str(), "reception");
+        for bad in ["threshold = 1.1", "threshold = -1", "threshold = nan", "fallback = \"Not A Name\""] {
+            let error = parse(&format!("[agents]\n{bad}\n"), &[]).unwrap_err().to_string();
+            assert!(error.contains("line 2"), "{error}");
+        }
+        assert_eq!(
+            parse("", &[("BATON_AGENTS_MAIN", "inf")]).unwrap().agents.main.agent().unwrap().as_str(),
+            "inf"
+        );
     }
 
     #[test]
@@ -225,7 +244,7 @@ max_concurrent_runs = 1000
             ],
         )
         .unwrap();
-        assert_eq!(config.agents.main.to_string(), "b");
+        assert_eq!(config.agents.main.agent().unwrap().as_str(), "b");
         assert!(!config.agents.watch);
         assert_eq!(config.agents.dirs, [PathBuf::from("y"), PathBuf::from("z")]);
         assert_eq!(config.limits.max_concurrent_runs, 7);

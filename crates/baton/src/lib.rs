@@ -4,6 +4,7 @@
 //!
 //! - [`config`]: `baton.toml`, the environment, and the defaults under both.
 //! - [`project`]: a folder with agents and its configuration, ready to be loaded.
+//! - [`entry`]: who answers first.
 //! - [`wiring`]: the engine with its models and tools, as the configuration says.
 //! - [`cli`]: the command line; one file per command in [`commands`]. [`report`] and [`progress`] are what people see.
 //! - [`identity`]: who this process is among those that share a store.
@@ -29,6 +30,7 @@
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod entry;
 pub mod exit;
 pub mod identity;
 pub mod logs;

@@ -85,9 +85,9 @@ impl<W: Write> Drop for Line<W> {
 /// says who is at work, which is drawn again below it.
 fn line(event: &[u8], is_terminal: bool) -> String {
     let text = String::from_utf8_lossy(event);
-    let clean = sanitize(text.trim_end(), Mask::Everything);
+    let safe = sanitize(text.trim_end(), Mask::Everything);
     let clear = if is_terminal { "\r\x1b[2K" } else { "" };
-    format!("{clear}{}\n", visible(&clean).replace('\n', "\\n"))
+    format!("{clear}{}\n", visible(&safe).replace('\n', "\\n"))
 }
 
 #[cfg(test)]

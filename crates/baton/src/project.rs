@@ -82,9 +82,9 @@ impl Project {
         }
     }
 
-    /// The configured main agent, if the draft has it.
+    /// The configured main agent, if one is named and the draft has it.
     pub fn main<'a>(&'a self, draft: &Draft) -> Option<&'a AgentName> {
-        Some(&self.config.agents.main).filter(|main| draft.agent(main).is_some())
+        self.config.agents.main.agent().filter(|main| draft.agent(main).is_some())
     }
 }
 

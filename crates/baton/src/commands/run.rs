@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use baton_agents::Roster;
 use baton_core::message::Part;
 use baton_core::store::{OnBusy, RunStatus};
-use baton_core::{AgentName, HumanDuration, ModelErrorKind, RunId, StoreError, ThreadId, Usd};
+use baton_core::{HumanDuration, ModelErrorKind, RunId, StoreError, ThreadId, Usd};
 use baton_engine::{Agents, Approve, Caller, Engine, Failure, Finished, Overrides, Run, RunRequest};
 use baton_mcp::Servers;
 use clap::ValueEnum;
@@ -21,6 +22,7 @@ use tokio::sync::oneshot;
 
 use super::agents::find;
 use crate::cli::Common;
+use crate::entry::{Entry, Unknown};
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::wiring::Wired;
@@ -35,7 +37,7 @@ const LEAVE: Duration = Duration::from_secs(1);
 pub struct Args {
     /// What to ask; piped input is appended to it
     pub prompt: Option<String>,
-    /// Who answers [default: the main agent]
+    /// Who answers [default: the main agent, or whoever knows most about it with `main = "auto"`]
     #[arg(short, long)]
     pub agent: Option<String>,
     /// Continue this conversation, or begin it under this id (a UUID version 4)
@@ -89,16 +91,15 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         let _ = write!(anstream::stderr(), "{}", report::text::render(&found));
         return Ok(Exit::Invalid);
     }
-    let name = match &args.agent {
-        Some(text) => find(&draft, text).map_err(|error| Exit::Usage.because(error))?,
-        None => project.config.agents.main.clone(),
-    };
+    let named = args.agent.as_deref().map(|text| find(&draft, text)).transpose();
+    let named = named.map_err(|error| Exit::Usage.because(error))?;
     let roster = draft.finish()?;
     let agents: Arc<Agents> =
         Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect());
-    if !agents.contains_key(&name) {
-        return Err(no_agent(args, &name));
-    }
+    let entry = match named {
+        Some(name) => Entry::Agent(name),
+        None => Entry::of(&project.config.agents, &agents).map_err(|unknown| no_agent(&unknown, &roster))?,
+    };
     // Before the input, which may take its time.
     let overrides = overrides(args)?;
     let Some(prompt) = prompt::read(args.prompt.as_deref()).map_err(|error| Exit::Usage.because(error))?
@@ -106,16 +107,21 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         report::tell("error: nothing to ask: give a prompt, or pipe one in");
         return Ok(Exit::Usage);
     };
+    let (name, _classification) = entry.first(&agents, &prompt);
     let input = vec![Part::text(prompt)];
     let caller = local(args.thread.unwrap_or_else(ThreadId::random));
     let request = RunRequest { caller, agent: name, input, overrides, on_busy: OnBusy::Enqueue };
     ask(&project, &agents, request, args)
 }
 
-/// The main agent is the configuration's choice, another one is the caller's.
-fn no_agent(args: &Args, name: &AgentName) -> anyhow::Error {
-    let exit = if args.agent.is_some() { Exit::Usage } else { Exit::Invalid };
-    exit.because(anyhow::anyhow!("there is no agent `{name}`; `baton agents list` prints them all"))
+/// The configuration names somebody who is not there.
+fn no_agent(unknown: &Unknown, roster: &Roster) -> anyhow::Error {
+    let nearest = unknown.name().map(|name| roster.nearest(name.as_str())).unwrap_or_default();
+    let help = match nearest.first() {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`baton agents list` prints them all".to_owned(),
+    };
+    Exit::Invalid.because(anyhow::anyhow!("{unknown}; {help}"))
 }
 
 fn ask(project: &Project, agents: &Arc<Agents>, request: RunRequest, args: &Args) -> anyhow::Result<Exit> {

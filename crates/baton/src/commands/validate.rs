@@ -67,7 +67,7 @@ fn check(common: &Common, args: &Args, path: &Path, report: &mut Report) -> anyh
     Ok(())
 }
 
-/// A whole project: its agents, and that its main agent is among them.
+/// A whole project: its agents, and that those its configuration names are among them.
 fn add_project(project: &Project, args: &Args, report: &mut Report) {
     let draft = add(project, args, report);
     if let Some(problem) = missing_main(project, &draft) {
@@ -117,18 +117,20 @@ fn draft(project: &Project, args: &Args) -> Draft {
     project.draft().with_strictness(strictness)
 }
 
+/// An agent that `[agents]` names and the roster does not have.
 fn missing_main(project: &Project, draft: &Draft) -> Option<Problem> {
-    let main = &project.config.agents.main;
+    let config = &project.config.agents;
     let file = project.file.as_ref()?;
-    if draft.agents().next().is_none() || draft.agent(main).is_some() {
-        return None;
-    }
+    draft.agents().next()?;
+    let named = [("main", config.main.agent()), ("fallback", config.fallback.as_ref())];
+    let named = named.into_iter().filter_map(|(key, name)| Some((key, name?)));
+    let (key, name) = named.into_iter().find(|(_, name)| draft.agent(name).is_none())?;
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let span = config::position_of_main(&text, main.as_str()).map(|at| Span::new(at.start, at.end));
-    let near = draft.names().nearest(main.as_str());
+    let span = config::position_in_agents(&text, key, name.as_str()).map(|at| Span::new(at.start, at.end));
+    let near = draft.names().nearest(name.as_str());
     let help = near
         .first()
-        .map_or_else(|| "set `main` in `[agents]`".to_owned(), |near| format!("did you mean `{near}`?"));
+        .map_or_else(|| format!("set `{key}` in `[agents]`"), |near| format!("did you mean `{near}`?"));
     let location = Source::new(file, text).locate(span.unwrap_or_default());
-    Some(Problem::new(Rule::UnknownMain, location, format!("the main agent `{main}` does not exist"), help))
+    Some(Problem::new(Rule::UnknownMain, location, format!("the {key} agent `{name}` does not exist"), help))
 }

@@ -37,6 +37,7 @@ fn typed(value: &str) -> toml::Value {
     let parsed = toml::from_str::<toml::Table>(&format!("value = {value}")).ok();
     match parsed.and_then(|mut table| table.remove("value")) {
         Some(value @ (toml::Value::Integer(_) | toml::Value::Boolean(_) | toml::Value::Array(_))) => value,
+        Some(toml::Value::Float(number)) if number.is_finite() => toml::Value::Float(number),
         _ => toml::Value::String(value.to_owned()),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use baton_core::agent::{McpServer, ModelName};
-use baton_core::{AgentName, HumanDuration, choices};
+use baton_core::{AgentName, HumanDuration, InvalidId, choices};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
@@ -45,21 +45,61 @@ impl Default for Bus {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Agents {
     /// Relative to the folder of `baton.toml`.
     pub dirs: Vec<PathBuf>,
     /// Who answers first.
-    pub main: AgentName,
+    pub main: Main,
+    /// Who answers with `main = "auto"` when the message does not say enough.
+    pub fallback: Option<AgentName>,
+    /// How sure `auto` has to be, from 0 to 1.
+    #[serde(deserialize_with = "share")]
+    pub threshold: f64,
     /// Whether changed files are loaded while the server runs.
     pub watch: bool,
 }
 
 impl Default for Agents {
     fn default() -> Self {
-        let main = AgentName::parse("assistant").expect("a valid name");
-        Self { dirs: vec!["agents".into()], main, watch: true }
+        let main = Main::Agent(AgentName::parse("assistant").expect("a valid name"));
+        Self { dirs: vec!["agents".into()], main, fallback: None, threshold: 0.25, watch: true }
+    }
+}
+
+/// Who answers first.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Main {
+    /// Whoever knows most about the message.
+    Auto,
+    Agent(AgentName),
+}
+
+impl Main {
+    /// The agent that is named, if one is.
+    pub fn agent(&self) -> Option<&AgentName> {
+        match self {
+            Self::Auto => None,
+            Self::Agent(name) => Some(name),
+        }
+    }
+}
+
+impl TryFrom<String> for Main {
+    type Error = InvalidId;
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        if text == "auto" { Ok(Self::Auto) } else { AgentName::parse(&text).map(Self::Agent) }
+    }
+}
+
+fn share<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let share = f64::deserialize(deserializer)?;
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err(serde::de::Error::custom("`threshold` is 0 to 1"))
     }
 }
 

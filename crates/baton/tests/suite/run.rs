@@ -135,6 +135,96 @@ fn any_openai_compatible_server_works_by_its_address_alone() {
     assert_eq!(asked[0]["model"], "m");
 }
 
+/// A project in which nobody is named, with three agents that each say who they are in their prompt.
+fn unassigned(base_url: &str, settings: &str) -> tempfile::TempDir {
+    let dir = project(base_url, "");
+    let agents = [
+        ("billing", "Explains invoices, refunds and payments.", ""),
+        ("reception", "Welcomes people.", ""),
+        ("travel", "Books flights.", "accepts_handoff:\n  triggers: [book a trip]\n"),
+    ];
+    for (name, description, more) in agents {
+        let file = format!("---\ndescription: {description}\n{more}---\nYou are {name}.\n");
+        std::fs::write(dir.path().join(format!("agents/{name}.md")), file).unwrap();
+    }
+    let config = std::fs::read_to_string(dir.path().join("baton.toml")).unwrap();
+    std::fs::write(dir.path().join("baton.toml"), config.replace("main = \"a\"", settings)).unwrap();
+    dir
+}
+
+#[test]
+fn g10_auto_lets_the_message_decide_who_answers_first() {
+    let provider = Provider::start((0..4).map(|_| Reply::Text(&["Yes."])).collect());
+    let dir = unassigned(&provider.base_url, "main = \"auto\"\nfallback = \"reception\"");
+    for args in [
+        &["run", "Where is my refund?"][..],
+        &["run", "I want to book a trip to Kyoto with all of my seventeen cousins"],
+        &["run", "Good evening, what do you think of the weather?"],
+        &["run", "-a", "travel", "Where is my refund?"],
+    ] {
+        let ran = piped(dir.path(), args, "");
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{args:?}");
+    }
+    let asked = provider.finish();
+    let who: Vec<&str> = asked.iter().filter_map(|call| call["messages"][0]["content"].as_str()).collect();
+    assert_eq!(who, ["You are billing.", "You are travel.", "You are reception.", "You are travel."]);
+}
+
+#[test]
+fn g10_what_was_chosen_and_how_surely_is_logged() {
+    let provider = Provider::start(vec![Reply::Text(&["Yes."])]);
+    let dir = unassigned(&provider.base_url, "main = \"auto\"\nthreshold = 1.0");
+    let output = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .args(["run", "Where is the refund for my broken kettle?"])
+        .current_dir(dir.path())
+        .env("BATON_LOG", "info")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    // Nobody is called `assistant` here, so the first by name stands in.
+    assert!(log.contains("entry chosen agent=a domain=billing confidence="), "{log}");
+    assert_eq!(provider.finish()[0]["messages"][0]["content"], "You help.");
+}
+
+#[test]
+fn g10_a_fallback_that_is_not_there_is_an_error_before_anything_is_asked() {
+    let dir = unassigned("http://127.0.0.1:9", "main = \"auto\"\nfallback = \"recption\"");
+    let ran = piped(dir.path(), &["run", "Hello"], "");
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, ""));
+    assert!(
+        ran.stderr.contains("`fallback`") && ran.stderr.contains("did you mean `reception`?"),
+        "{}",
+        ran.stderr
+    );
+    let checked = baton(dir.path(), &["validate"]);
+    assert_eq!(checked.code, 3);
+    let expected =
+        ["unknown-main", "baton.toml:3:12", "the fallback agent `recption`", "did you mean `reception`?"];
+    for text in expected {
+        assert!(checked.stdout.contains(text), "{text}: {}", checked.stdout);
+    }
+}
+
+/// G19: what a provider says may hold anything, and a warning about it reaches people.
+#[test]
+fn g19_a_warning_shows_no_secret() {
+    let dir = project("http://jane:hunter2@127.0.0.1:9", "limits:\n  timeout: 3s");
+    let ran = piped(dir.path(), &["run", "Hello"], "");
+    assert_ne!(ran.code, 0);
+    assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+    let output = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .args(["run", "Hello"])
+        .current_dir(dir.path())
+        .env("BATON_LOG", "loud")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(error.contains("BATON_LOG") && error.contains("`loud` is not a level"), "{error}");
+}
+
 #[test]
 fn a_tool_is_called_and_its_result_goes_back() {
     let provider = Provider::start(vec![

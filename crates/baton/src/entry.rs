@@ -1,0 +1,76 @@
+//! Who answers first, as `[agents]` of the configuration says.
+
+use baton_core::AgentName;
+use baton_engine::Agents;
+use baton_engine::entry::{Classification, choose};
+
+use crate::config::{self, Main};
+
+/// The configured choice for one roster. Nothing in it points to an agent that is not there.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    Agent(AgentName),
+    /// `main = "auto"`.
+    ByMessage {
+        fallback: AgentName,
+        threshold: f64,
+    },
+}
+
+/// The configuration names an agent that is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unknown {
+    #[error("there is no agent `{0}`")]
+    Main(AgentName),
+    #[error("there is no agent `{0}`, which `fallback` in `[agents]` names")]
+    Fallback(AgentName),
+    #[error("there is no agent")]
+    Anybody,
+}
+
+impl Unknown {
+    /// The name that no agent has.
+    pub fn name(&self) -> Option<&AgentName> {
+        match self {
+            Self::Main(name) | Self::Fallback(name) => Some(name),
+            Self::Anybody => None,
+        }
+    }
+}
+
+impl Entry {
+    pub fn of(config: &config::Agents, agents: &Agents) -> Result<Self, Unknown> {
+        if let Some(fallback) = config.fallback.as_ref().filter(|name| !agents.contains_key(*name)) {
+            return Err(Unknown::Fallback(fallback.clone()));
+        }
+        match &config.main {
+            Main::Agent(name) if agents.contains_key(name) => Ok(Self::Agent(name.clone())),
+            Main::Agent(name) => Err(Unknown::Main(name.clone())),
+            Main::Auto => {
+                let fallback =
+                    config.fallback.clone().or_else(|| fallback(agents)).ok_or(Unknown::Anybody)?;
+                Ok(Self::ByMessage { fallback, threshold: config.threshold })
+            }
+        }
+    }
+
+    /// Who answers this message, and what it seems to be about where that was asked.
+    pub fn first(&self, agents: &Agents, message: &str) -> (AgentName, Option<Classification>) {
+        match self {
+            Self::Agent(name) => (name.clone(), None),
+            Self::ByMessage { fallback, threshold } => {
+                let found = choose(agents, message, fallback, *threshold);
+                let Classification { agent, domain, confidence } = &found;
+                tracing::info!(%agent, %domain, confidence, "entry chosen");
+                (agent.clone(), Some(found))
+            }
+        }
+    }
+}
+
+/// The agent that projects begin with, or else the first that people are offered.
+fn fallback(agents: &Agents) -> Option<AgentName> {
+    let usual = agents.keys().find(|name| name.as_str() == "assistant");
+    let offered = || agents.values().find(|agent| !agent.badge.hidden).map(|agent| &agent.name);
+    usual.or_else(offered).or_else(|| agents.keys().next()).cloned()
+}
