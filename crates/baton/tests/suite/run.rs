@@ -208,20 +208,24 @@ fn g10_a_fallback_that_is_not_there_is_an_error_before_anything_is_asked() {
 
 /// G19: what a provider says may hold anything, and a warning about it reaches people.
 #[test]
-fn g19_a_warning_shows_no_secret() {
-    let dir = project("http://jane:hunter2@127.0.0.1:9", "limits:\n  timeout: 3s");
+fn g19_a_warning_shows_neither_secrets_nor_addresses() {
+    let body = r#"{"error": {"message": "jane@example.com may not use sk-0123456789abcdefghij now"}}"#;
+    let provider = Provider::start(vec![Reply::Status { status: 503, body }, Reply::Text(&["Yes."])]);
+    let dir = project(&provider.base_url, "");
     let ran = piped(dir.path(), &["run", "Hello"], "");
-    assert_ne!(ran.code, 0);
-    assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
-    let output = Command::new(env!("CARGO_BIN_EXE_baton"))
-        .args(["run", "Hello"])
-        .current_dir(dir.path())
-        .env("BATON_LOG", "loud")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "Yes.\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("[EMAIL] may not use [REDACTED] now"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("jane") && !ran.stderr.contains("0123456789"), "{}", ran.stderr);
+    provider.finish();
+}
+
+#[test]
+fn a_log_level_that_does_not_exist_is_an_error() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    let output =
+        command.args(["agents", "list"]).current_dir(root()).env("BATON_LOG", "loud").output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), &b""[..]), "{error}");
     assert!(error.contains("BATON_LOG") && error.contains("`loud` is not a level"), "{error}");
 }
 
