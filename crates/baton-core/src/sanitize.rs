@@ -1,8 +1,8 @@
 //! Texts without what others must not see: secrets, e-mail addresses, card numbers.
 //!
-//! Whatever one agent sends to another and whatever is logged passes through here. In reading order: [`assignment`]
-//! finds `password = …` and its many spellings, with [`plain`] to tell a secret from an ordinary word; [`known`] finds
-//! keys by their shape; [`address`] passwords in addresses; [`email`] and [`card`] what belongs to people; [`json`]
+//! Whatever one agent sends to another and whatever is logged passes through here. In reading order: `assignment`
+//! finds `password = …` and its many spellings, with `plain` to tell a secret from an ordinary word; `known` finds
+//! keys by their shape; `address` passwords in addresses; `email` and `card` what belongs to people; `json`
 //! does the same for values.
 //!
 //! Each finder goes over the text once. What it has looked at ahead it either takes as a whole and goes on behind it,

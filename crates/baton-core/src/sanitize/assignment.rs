@@ -106,7 +106,10 @@ impl<'a> Name<'a> {
         }
         match quote {
             Some(quote) => self.quoted(&quote, start),
-            None => self.block(start).or_else(|| self.bare(joint, start)),
+            None => {
+                let longer = self.block(start).or_else(|| self.phrase(joint, start));
+                longer.or_else(|| self.bare(joint, start))
+            }
         }
     }
 
@@ -181,6 +184,23 @@ impl<'a> Name<'a> {
         }
         let start = first + indent;
         Some(start..start + self.text[start..end].trim_end().len())
+    }
+
+    /// A passphrase goes to the end of its line: its words look like a sentence.
+    fn phrase(&self, joint: Joint, start: usize) -> Option<Range<usize>> {
+        if joint == Joint::Is || !self.name().to_ascii_lowercase().ends_with("passphrase") {
+            return None;
+        }
+        // The line is looked at only when all of it is taken.
+        let first = bare_end(self.text, start);
+        if first == start
+            || self.text.as_bytes().get(first) != Some(&b' ')
+            || is_reference(&self.text[start..first])
+        {
+            return None;
+        }
+        let line = self.text[start..].lines().next().unwrap_or_default();
+        Some(start..start + trimmed(line.trim_end()).len().max(first - start))
     }
 
     fn bare(&self, joint: Joint, start: usize) -> Option<Range<usize>> {

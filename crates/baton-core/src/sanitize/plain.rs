@@ -94,6 +94,7 @@ impl Bare<'_> {
         value.eq_ignore_ascii_case(name)
             || TYPES.contains(&lower.as_str())
             || value.starts_with("&'")
+            || value.starts_with("&[")
             || (OWNERS.contains(&head) && value[head.len()..].starts_with(['.', '[', ':']))
             || is_call(value)
     }
@@ -143,7 +144,7 @@ pub(super) fn is_reference(value: &str) -> bool {
 
 /// Something with parts follows, and they are looked at by themselves.
 fn is_structure(value: &str) -> bool {
-    matches!(value, "{" | "[" | "(" | "{}" | "[]" | "()" | "|" | ">" | "-" | "=")
+    matches!(value, "{" | "[" | "(" | "{}" | "[]" | "()" | "|" | ">" | "-" | "=" | "n/a" | "N/A")
 }
 
 /// A function or a type with something in parentheses. A word with a number in it is none.

@@ -114,6 +114,7 @@ fn h2_g19_values_of_secrets() {
         ("password=a@b.com", "password=[REDACTED]"),
         ("password=4111 1111 1111 1111", "password=[REDACTED]"),
         ("password=supersecret", "password=[REDACTED]"),
+        ("passphrase: my dog likes cheese.\nnext", "passphrase: [REDACTED].\nnext"),
         ("password1: this-is-1", "password1: [REDACTED]"),
     ]);
 }
@@ -173,6 +174,7 @@ fn h2_ordinary_words_stay() {
         "\"token\": {\"type\": \"x\"}, \"secret\": null, \"password\": \"\"",
         "`token` is `string`",
         "Password: ********",
+        "let secret: &[u8] = token; Token: n/a; passphrase: required",
         "PWD=/home/jane pass: 12 fail: 3",
         "sk-learn-based-estimator, task-0123456789abcdef0123",
         "postgres://user@host/db http://host:8420/x@y postgres://u:${PASSWORD}@h/d",
@@ -256,6 +258,11 @@ fn x32_hostile_texts_of_any_length_end() {
         "token=a,b&c;",
         "token=\\\\\\\"",
         "key ",
+        "passphrase=a",
+        "passphrase=a(<",
+        "passphrase=a(,",
+        "passphrase=$A ",
+        "passphrase= a b",
     ];
     for piece in pieces {
         let text = piece.repeat(LONG / piece.len());
