@@ -24,6 +24,7 @@ run: ## Build Baton and show what it can do, with nothing configured
 	@echo
 	@echo "These are the bundled agents in agents/, without a language model. Try next:"
 	@echo '  $(TARGET)/debug/baton run -a knowledge "Which exit codes are there?"'
+	@echo '  $(TARGET)/debug/baton run --config examples/team/baton.toml "Next quarter: a mobile app, or faster search?"'
 	@echo "  $(TARGET)/debug/baton validate agents examples"
 	@echo "  $(TARGET)/debug/baton graph reception --config examples/router/baton.toml"
 	@echo "  $(TARGET)/debug/baton init /tmp/my-agents"

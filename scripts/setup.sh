@@ -55,3 +55,6 @@ fi
 
 # A real MCP server from npm, for the tests of the MCP client. Needs Node.js, and says so.
 bash crates/baton-mcp/tests/setup-npm.sh
+
+# The AG-UI client from npm, which checks the events that Baton sends.
+bash crates/baton-agui/tests/setup-npm.sh

@@ -5,6 +5,7 @@
 
 mod agents;
 mod cpu;
+mod patterns;
 mod provider;
 mod store;
 mod turns;
@@ -14,7 +15,8 @@ use std::process::ExitCode;
 /// One measurement: its name and what runs it.
 type Bench = (&'static str, fn(&mut Goals));
 
-const BENCHES: &[Bench] = &[("agents", agents::run), ("turns", turns::run), ("store", store::run)];
+const BENCHES: &[Bench] =
+    &[("agents", agents::run), ("turns", turns::run), ("patterns", patterns::run), ("store", store::run)];
 
 /// What was promised, and whether it held.
 #[derive(Debug, Default)]

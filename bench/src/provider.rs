@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
+use serde_json::{Value, json};
+
 /// Tokens of one answer.
 pub const TOKENS: usize = 200;
 
@@ -41,18 +43,19 @@ impl Drop for Provider {
 pub fn serve() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     println!("{}", listener.local_addr().expect("an address").port());
-    let answer = std::sync::Arc::new(answer());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let answer = std::sync::Arc::clone(&answer);
-            std::thread::spawn(move || converse(stream, &answer));
+            std::thread::spawn(move || converse(stream));
         }
     });
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// Answers every request on a connection with the same bytes.
-fn converse(mut stream: TcpStream, answer: &[u8]) {
+/// Answers every request on a connection. What it answers is the name of the model: `m` says 200 tokens, `call:NAME:JSON` calls
+/// that tool once and then says one word, `word` says one word.
+fn converse(mut stream: TcpStream) {
+    let long = answer(&(0..TOKENS).map(|at| format!("word{at} ")).collect::<Vec<_>>(), None);
+    let short = answer(&["Done.".to_owned()], None);
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
     loop {
@@ -71,30 +74,67 @@ fn converse(mut stream: TcpStream, answer: &[u8]) {
             }
         }
         let mut body = vec![0; length];
-        if reader.read_exact(&mut body).is_err() || stream.write_all(answer).is_err() {
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        let answer = match asked(&body) {
+            Asked::Long => &long,
+            Asked::Short => &short,
+            Asked::Call(tool, arguments) => &answer(&[], Some((&tool, &arguments))),
+        };
+        if stream.write_all(answer).is_err() {
             return;
         }
     }
 }
 
+enum Asked {
+    Long,
+    Short,
+    Call(String, String),
+}
+
+fn asked(body: &[u8]) -> Asked {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let has_result =
+        body["messages"].as_array().is_some_and(|all| all.iter().any(|one| one["role"] == "tool"));
+    let model = body["model"].as_str().unwrap_or_default();
+    match model.strip_prefix("call:").and_then(|call| call.split_once(':')) {
+        Some((tool, arguments)) if !has_result => Asked::Call(tool.to_owned(), arguments.to_owned()),
+        None if model == "m" => Asked::Long,
+        _ => Asked::Short,
+    }
+}
+
 /// A whole HTTP answer: one chunk per token, as a provider sends them.
-fn answer() -> Vec<u8> {
+fn answer(words: &[String], call: Option<(&str, &str)>) -> Vec<u8> {
     let mut out =
         Vec::from("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
     let mut chunk = |data: &str| {
         let frame = format!("data: {data}\n\n");
         out.extend(format!("{:x}\r\n{frame}\r\n", frame.len()).into_bytes());
     };
-    for at in 0..TOKENS {
-        chunk(&format!(
-            r#"{{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{{"index":0,"delta":{{"content":"word{at} "}},"finish_reason":null}}]}}"#
-        ));
+    let mut say = |delta: &Value, finish: &Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        let frame = json!({
+            "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]
+        });
+        chunk(&frame.to_string());
+    };
+    for word in words {
+        say(&json!({"content": word}), &Value::Null);
     }
+    if let Some((name, arguments)) = call {
+        let function = json!({"name": name, "arguments": arguments});
+        let call = json!({"index": 0, "id": "call_1", "type": "function", "function": function});
+        say(&json!({"tool_calls": [call]}), &Value::Null);
+    }
+    say(&json!({}), &json!(if call.is_some() { "tool_calls" } else { "stop" }));
+    let tokens = words.len().max(1);
+    let usage = json!({"prompt_tokens": 20, "completion_tokens": tokens, "total_tokens": 20 + tokens});
     chunk(
-        r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
-    );
-    chunk(
-        r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":20,"completion_tokens":200,"total_tokens":220}}"#,
+        &json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [], "usage": usage})
+            .to_string(),
     );
     chunk("[DONE]");
     out.extend(b"0\r\n\r\n");

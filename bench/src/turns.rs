@@ -11,7 +11,9 @@ use baton::core::agent::ModelName;
 use baton::core::event::EventKind;
 use baton::core::store::{OnBusy, Retention};
 use baton::core::{AgentName, Part, TenantId, ThreadId, UserId};
-use baton::engine::{Caller, Engine, LeaseTimes, Models, Overrides, Parts, Patience, RunRequest, Stays};
+use baton::engine::{
+    Caller, Engine, LeaseTimes, Models, Overrides, Parts, Patience, Policy, RunRequest, Stays,
+};
 use baton_agents::{Draft, Known, Source};
 use baton_models::{Endpoint, Wire};
 use futures_util::StreamExt as _;
@@ -210,26 +212,42 @@ async fn session_turn(engine: &Arc<Engine>) -> Duration {
 }
 
 fn request() -> RunRequest {
+    request_to("a")
+}
+
+/// A message to one agent, in a thread of its own.
+pub fn request_to(agent: &str) -> RunRequest {
     RunRequest {
         caller: Caller {
             tenant: TenantId::parse("t").expect("an id"),
             user: UserId::parse("u").expect("an id"),
             thread_id: ThreadId::random(),
         },
-        agent: AgentName::parse("a").expect("a name"),
+        agent: AgentName::parse(agent).expect("a name"),
         input: vec![Part::text("Tell me something.")],
         overrides: Overrides::default(),
         on_busy: OnBusy::Enqueue,
+        entry: None,
     }
 }
 
 async fn engine(base_url: &str, client: reqwest::Client, store: &str) -> Arc<Engine> {
     let source = Source::new("a.md", "---\ndescription: Helps.\nmodel: bench/m\n---\nYou help.\n");
-    let draft = Draft::parse(&[source], &Known::default(), Vec::new());
-    let agent = Arc::clone(&draft.agents().next().expect("an agent").agent);
+    engine_of(&[source], base_url, client, store).await
+}
+
+/// An engine with these agents.
+pub async fn engine_of(
+    sources: &[Arc<Source>],
+    base_url: &str,
+    client: reqwest::Client,
+    store: &str,
+) -> Arc<Engine> {
+    let draft = Draft::parse(sources, &Known::default(), Vec::new());
+    let agents = draft.agents().map(|one| (one.agent.name.clone(), Arc::clone(&one.agent)));
+    let agents: Arc<BTreeMap<_, _>> = Arc::new(agents.collect());
     let endpoint = Endpoint { provider: "bench".into(), base_url: Some(base_url.to_owned()), key: None };
     let model = baton_models::connect(Wire::OpenAi, endpoint, client);
-    let agents = Arc::new(BTreeMap::from([(agent.name.clone(), agent)]));
     let store = baton_store::open(store, Path::new("")).await.expect("a store");
     Engine::new(Parts {
         models: Models::new(ModelName::Alias("bench".into())).with_provider(model),
@@ -245,5 +263,7 @@ async fn engine(base_url: &str, client: reqwest::Client, store: &str) -> Arc<Eng
         lease: LeaseTimes::default(),
         stays: Stays::UntilDone,
         retention: Retention { workflow_state: jiff::SignedDuration::from_hours(1) },
+        policy: Policy::default(),
+        team_hooks: None,
     })
 }

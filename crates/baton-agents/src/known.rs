@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use baton_core::agent::BUILT_IN_TOOLS;
+use baton_core::agent::{BUILT_IN_TOOLS, ENGINE_TOOLS};
 
 /// Comes from the configuration; the default knows what is built in.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ impl Default for Known {
     fn default() -> Self {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         Self {
-            tools: owned(BUILT_IN_TOOLS),
+            tools: owned(&[BUILT_IN_TOOLS, ENGINE_TOOLS].concat()),
             model_aliases: owned(&["offline", "default", "fast", "smart"]),
             providers: owned(PROVIDERS),
             mcp_servers: BTreeSet::new(),

@@ -1,6 +1,6 @@
 //! AG-UI 1.0 events, as far as Baton sends them.
 
-use baton_core::{AgentName, RunId, ThreadId};
+use baton_core::{AgentName, RunId, SessionId, ThreadId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -9,6 +9,9 @@ use serde_json::Value;
 pub struct AguiEvent {
     #[serde(flatten)]
     pub body: Body,
+    /// Whose work behind the scenes it is. What is said to the person has none.
+    #[serde(rename = "subagentRunId", skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<SessionId>,
     /// Milliseconds since 1970.
     pub timestamp: i64,
     pub metadata: Metadata,
@@ -29,6 +32,20 @@ pub struct Origin {
     pub seq: u64,
 }
 
+/// An agent that begins to work behind the scenes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Begun {
+    pub subagent_run_id: SessionId,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_subagent_run_id: Option<SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 pub enum Body {
@@ -47,6 +64,9 @@ pub enum Body {
     ToolCallArgs { tool_call_id: String, delta: String },
     ToolCallEnd { tool_call_id: String },
     ToolCallResult { message_id: String, tool_call_id: String, content: String, role: &'static str },
+    SubagentStarted(Begun),
+    SubagentFinished { subagent_run_id: SessionId, outcome: Value },
+    SubagentError { subagent_run_id: SessionId, message: String, code: String },
     ActivitySnapshot { message_id: String, activity_type: &'static str, content: Value },
     Custom { name: &'static str, value: Value },
 }

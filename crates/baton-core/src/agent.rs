@@ -31,7 +31,7 @@ pub use patterns::{
 pub use remote::{InvalidSecret, Kind, RemoteAuth, RemoteCard, SecretName};
 pub use skill::{InvalidSkillName, SkillName, Skills};
 pub use takeover::{AcceptsHandoff, EXIT_WORDS, Return, TriggerMode};
-pub use tool::{Approvals, BUILT_IN_TOOLS, InvalidToolPattern, ToolAccess, ToolPattern};
+pub use tool::{Approvals, BUILT_IN_TOOLS, ENGINE_TOOLS, InvalidToolPattern, ToolAccess, ToolPattern};
 pub use workflow::{Slot, State, StateName, Workflow};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

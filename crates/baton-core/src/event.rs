@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::choices;
 use crate::id::{AgentName, HandoffId, MessageId, RunId, SessionId, ThreadId, ToolCallId};
 use crate::message::Visibility;
+use crate::store::HopKind;
 use crate::usage::Usage;
 
 /// The envelope: where, when and about whom. What happened is in `kind`.
@@ -39,6 +40,12 @@ pub enum EventKind {
         /// The limit that was met, when the answer is a closing one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<String>,
+        /// Who gave the answer, which may be another agent than the one that was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered_by: Option<AgentName>,
+        /// Who contributed to it behind the scenes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sources: Vec<Source>,
     },
     RunFailed {
         code: String,
@@ -48,6 +55,9 @@ pub enum EventKind {
     SessionStarted {
         session_id: SessionId,
         parent: Option<SessionId>,
+        /// Why somebody involved it, in their own words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     SessionFinished {
         session_id: SessionId,
@@ -90,6 +100,34 @@ pub enum EventKind {
         failed: bool,
     },
     Handoff(HandoffEvent),
+    /// The baton goes to another agent for the rest of the run.
+    Passed {
+        /// `transfer`, `route` or `chain`.
+        by: HopKind,
+        from: AgentName,
+        to: AgentName,
+        reason: String,
+    },
+    /// A member of a team says something to all others.
+    Broadcast {
+        member: AgentName,
+        round: u32,
+        text: String,
+    },
+    /// A member of a team says whether the discussion can end.
+    Voted {
+        member: AgentName,
+        round: u32,
+        ready: bool,
+        reason: String,
+    },
+    /// A team has finished its discussion; its coordinator answers.
+    TeamEnded {
+        rounds: u32,
+        /// `consensus`, `max_rounds`, `coordinator`, or the limit that was met.
+        by: String,
+        dissent: Vec<Dissent>,
+    },
     /// How far a workflow has come: step 2 of 5.
     Progress {
         state: String,
@@ -114,6 +152,20 @@ impl EventKind {
     pub fn is_end(&self) -> bool {
         matches!(self, Self::RunFinished { .. } | Self::RunFailed { .. })
     }
+}
+
+/// An agent that contributed to an answer, and where to read what it said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    pub agent: AgentName,
+    pub session_id: SessionId,
+}
+
+/// A member of a team that did not agree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dissent {
+    pub member: AgentName,
+    pub reason: String,
 }
 
 /// A change of a thread's lease.

@@ -173,6 +173,10 @@ macro_rules! uuid_id {
             pub fn from_uuid(id: Uuid) -> Self {
                 Self(id)
             }
+
+            pub fn as_uuid(self) -> Uuid {
+                self.0
+            }
         }
         uuid_id_traits!($name);
     };

@@ -1,10 +1,13 @@
-//! What a session may spend: turns, time, tokens, money. Checked here and nowhere else.
+//! What a session may spend: turns, time, tokens, money. What that is, [`crate::bounds`] says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::agent::Limits;
-use baton_core::{Usage, choices};
+use baton_core::choices;
 use tokio::time::Instant;
+
+use crate::bounds::Bounds;
+use crate::scope::RunState;
 
 choices! {
     /// The limit that was met.
@@ -32,93 +35,61 @@ impl Limit {
 
 /// The limits of one session and when they are met.
 #[derive(Debug, Clone)]
-pub struct Budget {
-    limits: Limits,
+pub(crate) struct Budget {
+    bounds: Arc<Bounds>,
     deadline: Instant,
+    max_turns: u32,
     turns: u32,
     /// The limit after which only the closing turn is left.
     closing_at: Option<Limit>,
 }
 
 impl Budget {
-    /// `spent` is the time that was used before the session's process died.
-    pub fn new(limits: Limits, spent: Duration) -> Self {
-        let deadline = Instant::now() + limits.timeout.get().saturating_sub(spent);
-        Self { limits, deadline, turns: 0, closing_at: None }
+    /// `max_turns` lowers what the agent may take.
+    pub(crate) fn new(bounds: &Arc<Bounds>, max_turns: Option<u32>) -> Self {
+        Self {
+            bounds: Arc::clone(bounds),
+            deadline: bounds.deadline,
+            max_turns: bounds.limits.max_turns.min(max_turns.unwrap_or(u32::MAX)),
+            turns: 0,
+            closing_at: None,
+        }
     }
 
-    pub fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    pub fn max_parallel_tools(&self) -> usize {
-        self.limits.max_parallel_tools.max(1) as usize
+    pub(crate) fn max_parallel_tools(&self) -> usize {
+        self.bounds.limits.max_parallel_tools.max(1) as usize
     }
 
-    pub fn closing_at(&self) -> Option<Limit> {
+    pub(crate) fn closing_at(&self) -> Option<Limit> {
         self.closing_at
     }
 
-    pub fn turns(&self) -> u32 {
+    pub(crate) fn turns(&self) -> u32 {
         self.turns
     }
 
-    pub fn count_turn(&mut self) {
+    pub(crate) fn count_turn(&mut self) {
         self.turns += 1;
     }
 
-    /// The first limit that does not allow another turn.
-    pub fn met(&self, spent: Usage) -> Option<Limit> {
-        let tokens = self.limits.max_tokens.is_some_and(|most| spent.tokens.total() >= most);
-        let cost = self.limits.max_cost_usd.is_some_and(|most| spent.cost.known_part() >= most);
-        match () {
-            () if Instant::now() >= self.deadline => Some(Limit::Time),
-            () if cost => Some(Limit::Cost),
-            () if tokens => Some(Limit::Tokens),
-            () if self.turns >= self.limits.max_turns => Some(Limit::Turns),
-            () => None,
+    /// The first limit that does not allow another turn: the session's own, or of somebody above it.
+    pub(crate) fn met(&self, run: &RunState) -> Option<Limit> {
+        if Instant::now() >= self.deadline {
+            return Some(Limit::Time);
         }
+        let turns = (self.turns >= self.max_turns).then_some(Limit::Turns);
+        self.bounds.overspent(run).or(turns)
     }
 
     /// The same budget with time for one closing turn, which comes when the time may be over already.
     #[must_use]
-    pub fn closing(&self, limit: Limit) -> Self {
-        let quarter = self.limits.timeout.get() / 4;
+    pub(crate) fn closing(&self, limit: Limit) -> Self {
+        let quarter = self.bounds.limits.timeout.get() / 4;
         let grace = quarter.clamp(Duration::from_secs(5), Duration::from_mins(1));
         Self { deadline: Instant::now() + grace, closing_at: Some(limit), ..self.clone() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use baton_core::usage::{Cost, Tokens};
-    use baton_core::{HumanDuration, Usd};
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn each_limit_is_met() {
-        let limits = Limits {
-            max_turns: 2,
-            max_tokens: Some(100),
-            max_cost_usd: Some(Usd::from_nanos(50)),
-            timeout: HumanDuration::from_secs(10),
-            ..Limits::default()
-        };
-        let spent = |tokens, nanos| Usage {
-            tokens: Tokens { input_tokens: tokens, ..Tokens::default() },
-            cost: Cost::Unknown(Usd::from_nanos(nanos)),
-            estimated: false,
-        };
-        let mut budget = Budget::new(limits, Duration::ZERO);
-        assert_eq!(budget.met(spent(99, 49)), None);
-        assert_eq!(budget.met(spent(100, 0)), Some(Limit::Tokens));
-        assert_eq!(budget.met(spent(0, 50)), Some(Limit::Cost));
-        budget.count_turn();
-        budget.count_turn();
-        assert_eq!(budget.met(spent(0, 0)), Some(Limit::Turns));
-        tokio::time::advance(Duration::from_secs(10)).await;
-        assert_eq!(budget.met(spent(0, 0)), Some(Limit::Time));
-        assert!(budget.closing(Limit::Time).deadline() > Instant::now());
     }
 }

@@ -1,5 +1,6 @@
 //! The tools a turn asked for: in parallel up to the limit, answered in the order of the calls.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -9,60 +10,237 @@ use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::Visibility;
 use baton_core::store::StepKind;
-use baton_core::tool::{Effect, Tool, ToolError, ToolOutput, ToolSpec};
+use baton_core::tool::{Effect, Tool, ToolError, ToolOutput};
 use baton_core::usage::{Cost, Tokens};
-use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::engine::Approve;
 use crate::failure::Failure;
+use crate::given::{Done, Ending, Given, Site};
 use crate::scope::Scope;
-use crate::toolset::{Toolset, checked_arguments};
+use crate::toolset::{Offered, Toolset};
+use crate::window::Conversation;
 
 /// Under which terms calls happen.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) at_once: usize,
-    pub(crate) approve: Approve,
     /// When the session's time is over.
     pub(crate) deadline: Instant,
 }
 
-/// Runs all calls of a turn. Each gets exactly one result, whatever happens to it.
+/// What came of the calls of a turn.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    /// In the order of the calls, one for each.
+    pub(crate) results: Vec<ToolResult>,
+    /// One of them ended the session.
+    pub(crate) ending: Option<Ending>,
+}
+
+/// The answer to a call as it is recorded.
+#[derive(Debug, Serialize, Deserialize)]
+struct Returned {
+    #[serde(flatten)]
+    result: ToolResult,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ending: Option<Ending>,
+}
+
+/// A turn's calls and everything they need.
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    scope: &'a Scope,
+    toolset: &'a Toolset,
+    conversation: &'a Conversation,
+    terms: Terms,
+    /// What came of the calls that do not end the session.
+    beside: &'a [ToolResult],
+}
+
+/// Runs all calls of a turn. Each gets exactly one result, whatever happens to it. Those that end the session come last: what the
+/// others bring is known by then, and belongs to what is passed on.
 pub(crate) async fn run(
     scope: &Scope,
     toolset: &Toolset,
     calls: &[ToolCall],
+    conversation: &Conversation,
     terms: Terms,
-) -> Result<Vec<ToolResult>, Failure> {
-    let mut started = Vec::with_capacity(calls.len());
-    for (at, call) in calls.iter().enumerate() {
-        started.push(one(scope.at(&format!("tool:{}", at + 1)), toolset, call, terms));
+) -> Result<Answered, Failure> {
+    let turn = Turn { scope, toolset, conversation, terms, beside: &[] };
+    let passes: Vec<Option<String>> = calls.iter().map(|call| toolset.ends_with(call)).collect();
+    let normal: Vec<usize> = (0..calls.len()).filter(|at| passes[*at].is_none()).collect();
+    let mut returned: BTreeMap<usize, Returned> = BTreeMap::new();
+    let started: Vec<_> = normal.into_iter().map(|at| turn.numbered(at, &calls[at])).collect();
+    let mut work = stream::iter(started).buffered(terms.at_once);
+    while let Some(done) = work.next().await {
+        let (at, one) = done?;
+        returned.insert(at, one);
     }
-    stream::iter(started).buffered(terms.at_once).try_collect().await
+    drop(work);
+    turn.pass(calls, &passes, &mut returned).await?;
+    let ending = returned.values().find_map(|one| one.ending.clone());
+    Ok(Answered { results: returned.into_values().map(|one| one.result).collect(), ending })
 }
 
-async fn one(scope: Scope, toolset: &Toolset, call: &ToolCall, terms: Terms) -> Result<ToolResult, Failure> {
-    if let Some(result) = scope.finished()? {
-        return Ok(result);
+impl Turn<'_> {
+    async fn numbered(self, at: usize, call: &ToolCall) -> Result<(usize, Returned), Failure> {
+        Ok((at, self.one(at, call, None).await?))
     }
-    let before = begin(&scope, call).await?;
-    let mut row =
-        Row { scope: &scope, tool: &call.name, at: Timestamp::now(), started: Instant::now(), open: true };
-    let result = execute(&scope, toolset, call, terms, before).await;
-    row.close(&result);
-    let (content, failed): (Arc<str>, bool) = match result {
-        Ok(output) => (fit(&scope, output.text).await.into(), false),
-        Err(error) => (fit(&scope, told(&error)).await.into(), true),
-    };
-    let returned = EventKind::ToolReturned { call_id: call.id.clone(), output: content.to_string(), failed };
-    let result = ToolResult { call_id: call.id.clone(), name: call.name.clone(), content, failed };
-    scope
-        .finish(StepKind::Tool, &result, vec![scope.event_as(Visibility::Internal, returned)], Vec::new())
-        .await?;
-    Ok(result)
+
+    /// The calls that end the session. The same one twice counts once; two different ones are a contradiction.
+    async fn pass(
+        self,
+        calls: &[ToolCall],
+        passes: &[Option<String>],
+        returned: &mut BTreeMap<usize, Returned>,
+    ) -> Result<(), Failure> {
+        let targets: BTreeSet<&String> = passes.iter().flatten().collect();
+        let contradiction = (targets.len() > 1).then(|| {
+            let targets: Vec<&str> = targets.iter().map(|target| target.as_str()).collect();
+            ToolError::InvalidArguments(format!(
+                "only one of {} can happen in one turn; choose one",
+                targets.join(", ")
+            ))
+        });
+        let beside: Vec<ToolResult> = returned.values().map(|one| one.result.clone()).collect();
+        let turn = Turn { beside: &beside, ..self };
+        let mut first: Option<ToolError> = None;
+        for (at, call) in calls.iter().enumerate().filter(|(at, _)| passes[*at].is_some()) {
+            let refused = contradiction.clone().or_else(|| first.clone());
+            let one = turn.one(at, call, refused).await?;
+            first = Some(ToolError::InvalidArguments("the same call came twice; it counts once".into()));
+            returned.insert(at, one);
+        }
+        Ok(())
+    }
+
+    /// One call, or its refusal.
+    async fn one(self, at: usize, call: &ToolCall, refused: Option<ToolError>) -> Result<Returned, Failure> {
+        let scope = self.scope.at(&format!("tool:{}", at + 1));
+        if let Some(returned) = scope.finished()? {
+            return Ok(returned);
+        }
+        let before = begin(&scope, call).await?;
+        let mut row = Row {
+            scope: &scope,
+            tool: &call.name,
+            at: Timestamp::now(),
+            started: Instant::now(),
+            open: true,
+        };
+        let (result, ending) = match refused {
+            Some(refused) => (Err(refused), None),
+            None => match self.execute(&scope, call, before).await {
+                Ok(executed) => executed,
+                Err(failure) => {
+                    row.fail(&failure);
+                    return Err(failure);
+                }
+            },
+        };
+        row.close(&result);
+        let (content, failed): (Arc<str>, bool) = match result {
+            Ok(output) => (fit(&scope, output.text).await.into(), false),
+            Err(error) => (fit(&scope, told(&error)).await.into(), true),
+        };
+        let output = content.to_string();
+        let event = EventKind::ToolReturned { call_id: call.id.clone(), output, failed };
+        let result = ToolResult { call_id: call.id.clone(), name: call.name.clone(), content, failed };
+        let returned = Returned { result, ending };
+        let events = vec![scope.event_as(Visibility::Internal, event)];
+        scope.finish(StepKind::Tool, &returned, events, Vec::new()).await?;
+        Ok(returned)
+    }
+
+    async fn execute(self, scope: &Scope, call: &ToolCall, before: Before) -> Result<Executed, Failure> {
+        let found = match self.toolset.find(&call.name) {
+            Ok(found) => found,
+            Err(error) => return Ok((Err(error), None)),
+        };
+        let checked = match found.checked(&call.arguments) {
+            Ok(arguments) => allowed(scope, found, &arguments).map(|()| arguments),
+            Err(error) => Err(error),
+        };
+        let arguments = match checked {
+            Ok(arguments) => arguments,
+            Err(error) => return Ok((Err(error), None)),
+        };
+        match found {
+            Offered::Tool(tool) => Ok((self.outside(scope, tool, arguments, before).await, None)),
+            Offered::Given(given) => self.inside(scope, &**given, arguments).await,
+        }
+    }
+
+    /// A tool of the engine, which involves others. When the time is over they are told to end, and waited for, so that nothing of
+    /// theirs is left half done or unpaid.
+    async fn inside(self, scope: &Scope, given: &dyn Given, arguments: Value) -> Result<Executed, Failure> {
+        let scope = scope.cancellable();
+        let cancel = scope.cancel.clone();
+        let site = Site {
+            scope,
+            messages: self.conversation.messages(),
+            task: self.conversation.task(),
+            beside: self.beside,
+        };
+        // Whoever gets the baton has the same deadline, and then closes by themselves.
+        let passes = given.ends_with(&arguments).is_some();
+        let mut work = given.call(arguments, site);
+        let done = tokio::select! {
+            done = &mut work => done?,
+            () = tokio::time::sleep_until(self.terms.deadline), if !passes => {
+                cancel.cancel();
+                match work.await {
+                    Err(failure) if failure.ends_the_run(self.scope) => return Err(failure),
+                    _ => Done::Refused(time_over()),
+                }
+            }
+        };
+        Ok(match done {
+            Done::Told(text) => (Ok(text.into()), None),
+            Done::Refused(error) => (Err(error), None),
+            Done::Ended { told, ending } => (Ok(told.into()), Some(ending)),
+        })
+    }
+
+    async fn outside(
+        self,
+        scope: &Scope,
+        tool: &Arc<dyn Tool>,
+        arguments: Value,
+        before: Before,
+    ) -> Result<ToolOutput, ToolError> {
+        let spec = tool.spec();
+        if before == Before::Perhaps && spec.effect != Effect::ReadOnly {
+            return Err(ToolError::OutcomeUnknown);
+        }
+        // A tool that panics fails like any other; the run and its other calls go on.
+        let work = AssertUnwindSafe(tool.call(arguments, scope.call_context())).catch_unwind();
+        let (own, deadline) = (Instant::now() + spec.timeout.get(), self.terms.deadline);
+        let within = tokio::time::timeout_at(own.min(deadline), work);
+        let ended = tokio::select! {
+            biased;
+            () = scope.cancel.cancelled() => return Err(ToolError::Cancelled),
+            ended = within => ended,
+        };
+        match ended {
+            Err(_) if own > deadline => Err(time_over()),
+            Err(_) => Err(ToolError::Timeout(spec.timeout)),
+            Ok(Err(_)) => Err(ToolError::Execution("the tool stopped with an internal error".into())),
+            Ok(Ok(result)) => result,
+        }
+    }
+}
+
+/// What a call gave, and whether it ended the session.
+type Executed = (Result<ToolOutput, ToolError>, Option<Ending>);
+
+fn time_over() -> ToolError {
+    ToolError::Execution("the time of the session was over".into())
 }
 
 /// Whether a call may have been under way before.
@@ -98,41 +276,9 @@ async fn fit(scope: &Scope, text: String) -> String {
     }
 }
 
-async fn execute(
-    scope: &Scope,
-    toolset: &Toolset,
-    call: &ToolCall,
-    terms: Terms,
-    before: Before,
-) -> Result<ToolOutput, ToolError> {
-    let tool: &Arc<dyn Tool> = toolset.find(&call.name)?;
-    let spec = tool.spec();
-    allowed(scope, spec, terms.approve)?;
-    let arguments = checked_arguments(spec, &call.arguments)?;
-    if before == Before::Perhaps && spec.effect != Effect::ReadOnly {
-        return Err(ToolError::OutcomeUnknown);
-    }
-    // A tool that panics fails like any other; the run and its other calls go on.
-    let work = AssertUnwindSafe(tool.call(arguments, scope.call_context())).catch_unwind();
-    let own = Instant::now() + spec.timeout.get();
-    let within = tokio::time::timeout_at(own.min(terms.deadline), work);
-    let ended = tokio::select! {
-        biased;
-        () = scope.run.cancel.cancelled() => return Err(ToolError::Cancelled),
-        ended = within => ended,
-    };
-    match ended {
-        Err(_) if own > terms.deadline => {
-            Err(ToolError::Execution("the time of the session was over".into()))
-        }
-        Err(_) => Err(ToolError::Timeout(spec.timeout)),
-        Ok(Err(_)) => Err(ToolError::Execution("the tool stopped with an internal error".into())),
-        Ok(Ok(result)) => result,
-    }
-}
-
 /// What the agent's file and the server's policy say about this call.
-fn allowed(scope: &Scope, spec: &ToolSpec, approve: Approve) -> Result<(), ToolError> {
+fn allowed(scope: &Scope, offered: &Offered, arguments: &Value) -> Result<(), ToolError> {
+    let spec = offered.spec();
     let rules = &scope.agent.approvals;
     let any = |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(&spec.name));
     if any(&rules.deny) {
@@ -140,13 +286,15 @@ fn allowed(scope: &Scope, spec: &ToolSpec, approve: Approve) -> Result<(), ToolE
     }
     let risky = scope.run.engine.parts.ask_at.is_some_and(|level| spec.risk >= level);
     let asks = any(&rules.ask) || (risky && !any(&rules.auto));
-    let granted = match approve {
+    let granted = match scope.bounds.approve {
         Approve::All => true,
         Approve::Read => spec.effect == Effect::ReadOnly,
         Approve::None => false,
     };
     if asks && !granted {
-        let text = format!("`{}` needs a person's approval, and nobody can be asked here", spec.name);
+        let preview = offered.preview(arguments).map(|preview| format!(" ({preview})")).unwrap_or_default();
+        let text =
+            format!("`{}`{preview} needs a person's approval, and nobody can be asked here", spec.name);
         return Err(ToolError::NotPermitted(text));
     }
     Ok(())
@@ -167,6 +315,14 @@ impl Row<'_> {
             Ok(_) => self.write(CallOutcome::Ok, None),
             Err(ToolError::Cancelled) => self.write(CallOutcome::Cancelled, None),
             Err(error) => self.write(CallOutcome::Failed, Some(error.code())),
+        }
+    }
+
+    /// It ends more than the call.
+    fn fail(&mut self, failure: &Failure) {
+        match failure {
+            Failure::Cancelled => self.write(CallOutcome::Cancelled, None),
+            failure => self.write(CallOutcome::Failed, Some(failure.code())),
         }
     }
 

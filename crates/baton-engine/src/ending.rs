@@ -1,6 +1,6 @@
 //! The end of a run: its last event, its answer as a message, and who is told.
 
-use baton_core::event::{EventKind, Outcome};
+use baton_core::event::{self, EventKind, Source};
 use baton_core::message::{Message, Part, Role, Visibility};
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{AuditEntry, End, NewEvent, RunRecord, RunStatus, Step, StepKind, StepState};
@@ -11,20 +11,25 @@ use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::journal::Record;
-use crate::session::Answer;
+use crate::outcome::Outcome;
 
 /// The last write: the answer becomes part of the conversation, and the run has ended.
 pub(crate) fn ending(
     record: &RunRecord,
     status: RunStatus,
     usage: Usage,
-    answer: Option<&Answer>,
+    sources: Vec<Source>,
+    outcome: Option<&Outcome>,
     failure: Option<&Failure>,
 ) -> Record {
+    let answer = outcome.map(|outcome| &outcome.answer);
     let end = End {
         answer: answer.map(|answer| answer.text.clone()),
         value: answer.and_then(|answer| answer.value.clone()),
         limit: answer.and_then(|answer| answer.limit).map(|limit| limit.word().to_owned()),
+        answered_by: outcome.map(|outcome| outcome.agent.clone()),
+        sources,
+        dissent: outcome.map(|outcome| outcome.dissent.clone()).unwrap_or_default(),
         code: failure.map(|failure| failure.code().to_owned()),
         message: failure.map(ToString::to_string),
     };
@@ -33,10 +38,10 @@ pub(crate) fn ending(
     Record {
         steps: vec![session_step(record, &session_id, &end)],
         events: vec![event(record, Visibility::Internal, session_end), event(record, Visibility::User, kind)],
-        messages: answer.map(|answer| said(record, answer)).into_iter().collect(),
+        messages: outcome.map(|outcome| said(record, outcome)).into_iter().collect(),
         sessions: vec![session_change(session_id, record, status)],
         audit: vec![audit(record, record.agent.as_str(), "run.end", status.word())],
-        holder: answer.map(|_| record.agent.clone()),
+        holder: outcome.map(|_| record.agent.clone()),
         end: Some(RunEnd { status, end }),
         ..Record::default()
     }
@@ -46,8 +51,8 @@ pub(crate) fn ending(
 fn last_events(session_id: &SessionId, status: RunStatus, usage: Usage, end: &End) -> (EventKind, EventKind) {
     let session_id = session_id.clone();
     let outcome = match status {
-        RunStatus::Completed => Outcome::Success,
-        RunStatus::Cancelled => Outcome::Cancelled,
+        RunStatus::Completed => event::Outcome::Success,
+        RunStatus::Cancelled => event::Outcome::Cancelled,
         _ => {
             let (code, message) =
                 (end.code.clone().unwrap_or_default(), end.message.clone().unwrap_or_default());
@@ -56,7 +61,13 @@ fn last_events(session_id: &SessionId, status: RunStatus, usage: Usage, end: &En
             return (session, EventKind::RunFailed { code, message, usage });
         }
     };
-    let finished = EventKind::RunFinished { outcome, usage, limit: end.limit.clone() };
+    let finished = EventKind::RunFinished {
+        outcome,
+        usage,
+        limit: end.limit.clone(),
+        answered_by: end.answered_by.clone(),
+        sources: end.sources.clone(),
+    };
     (EventKind::SessionFinished { session_id }, finished)
 }
 
@@ -78,7 +89,8 @@ fn event(record: &RunRecord, visibility: Visibility, kind: EventKind) -> NewEven
     NewEvent { at: Timestamp::now(), agent, path, visibility, kind }
 }
 
-fn said(record: &RunRecord, answer: &Answer) -> Message {
+fn said(record: &RunRecord, outcome: &Outcome) -> Message {
+    let answer = &outcome.answer;
     let part = match &answer.value {
         Some(data) => Part::Data { data: data.clone() },
         None => Part::text(answer.text.clone()),
@@ -87,7 +99,7 @@ fn said(record: &RunRecord, answer: &Answer) -> Message {
         id: MessageId::from_uuid(Uuid::now_v7()),
         run_id: record.run_id,
         role: Role::Assistant,
-        agent: Some(record.agent.clone()),
+        agent: Some(outcome.agent.clone()),
         visibility: Visibility::User,
         parts: vec![part],
         created_at: Timestamp::now(),

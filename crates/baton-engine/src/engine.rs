@@ -18,9 +18,12 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::entry::Classification;
 use crate::failure::Failure;
 use crate::lease::LeaseTimes;
 use crate::models::Models;
+use crate::patterns::team::hooks::TeamHooks;
+use crate::policy::Policy;
 use crate::session::Answer;
 use crate::workers::{Stays, Workers};
 
@@ -48,6 +51,10 @@ pub struct Parts {
     /// How long workers stay with a thread that a message came in for.
     pub stays: Stays,
     pub retention: Retention,
+    /// What agents may do with each other.
+    pub policy: Policy,
+    /// Code that accompanies teams.
+    pub team_hooks: Option<Arc<dyn TeamHooks>>,
 }
 
 /// One process, and what it knows about others.
@@ -133,6 +140,17 @@ pub struct RunRequest {
     pub input: Vec<Part>,
     pub overrides: Overrides,
     pub on_busy: OnBusy,
+    /// How the agent was chosen, if it was not named.
+    pub entry: Option<Classification>,
+}
+
+/// What is kept of a request beside its message: enough to begin again after a crash.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Request {
+    #[serde(flatten)]
+    pub(crate) overrides: Overrides,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) entry: Option<Classification>,
 }
 
 /// What the caller wants otherwise than the agent's file says. Limits can only be lowered.
@@ -188,6 +206,8 @@ pub struct Run {
 pub struct Finished {
     pub status: RunStatus,
     pub answer: Option<Answer>,
+    /// Who gave it, which may be another agent than the one that was asked.
+    pub answered_by: Option<AgentName>,
     pub failure: Option<Failure>,
     pub usage: Usage,
     pub rows: Vec<LedgerRow>,
@@ -222,6 +242,7 @@ impl Finished {
         Self {
             status: RunStatus::Failed,
             answer: None,
+            answered_by: None,
             failure: Some(failure),
             usage: Usage::default(),
             rows: Vec::new(),

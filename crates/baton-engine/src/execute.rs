@@ -15,14 +15,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::ending::{audit, ending, session_change};
-use crate::engine::{Engine, Finished, Overrides};
+use crate::engine::{Engine, Finished, Request};
+use crate::entry::Classification;
 use crate::failure::Failure;
 use crate::history;
 use crate::journal::{Desk, Journal, Record};
 use crate::lease::Lease;
 use crate::listener::Listener;
+use crate::outcome::Outcome;
+use crate::run::{self as walking, Input};
 use crate::scope::{RunState, Scope};
-use crate::session::{self, Answer};
 use crate::turn;
 use crate::workers::Waiting;
 
@@ -101,8 +103,8 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
         listener.leave_behind();
     }
     let result = walk(state, record).await;
-    let (status, answer, failure) = match result {
-        Ok(answer) => (RunStatus::Completed, Some(answer), None),
+    let (status, outcome, failure) = match result {
+        Ok(outcome) => (RunStatus::Completed, Some(outcome), None),
         // What was taken away or cannot be written is not ours to end.
         Err(failure @ (Failure::Superseded | Failure::Store(_))) => {
             return Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) };
@@ -112,21 +114,25 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
         Err(failure) => (RunStatus::Failed, None, Some(failure)),
     };
     let usage = state.ledger.spent("");
-    let end = ending(record, status, usage, answer.as_ref(), failure.as_ref());
+    let end = ending(record, status, usage, state.sources(), outcome.as_ref(), failure.as_ref());
     if let Err(failure) = state.journal.keep(end).await {
         return Finished { usage, rows: state.ledger.rows(), ..Finished::without_end(failure) };
     }
-    Finished { status, answer, failure, usage, rows: state.ledger.rows() }
+    let (answer, answered_by) = outcome.map(|outcome| (outcome.answer, outcome.agent)).unzip();
+    Finished { status, answer, answered_by, failure, usage, rows: state.ledger.rows() }
 }
 
-async fn walk(state: &Arc<RunState>, record: &RunRecord) -> Result<Answer, Failure> {
+async fn walk(state: &Arc<RunState>, record: &RunRecord) -> Result<Outcome, Failure> {
     // First of all, whether or not the run can go on: what was under way was paid for.
     let settled = turn::settle_interrupted(state);
     if !settled.steps.is_empty() {
         state.journal.keep(settled).await?;
     }
     let agent = agent(state, record)?;
-    answer(&Scope::root(Arc::clone(state), agent), record).await
+    let request: Request = serde_json::from_value(record.request.clone())
+        .map_err(|error| Failure::Interrupted(format!("its request cannot be read: {error}")))?;
+    let scope = Scope::root(Arc::clone(state), agent, &request.overrides);
+    answer(scope, record, request).await
 }
 
 /// Who answers, unless nobody can.
@@ -143,20 +149,21 @@ fn agent(state: &RunState, record: &RunRecord) -> Result<Arc<Agent>, Failure> {
 }
 
 /// The walk itself.
-async fn answer(scope: &Scope, record: &RunRecord) -> Result<Answer, Failure> {
-    let overrides: Overrides = serde_json::from_value(record.request.clone())
-        .map_err(|error| Failure::Interrupted(format!("its request cannot be read: {error}")))?;
-    announce(scope, record).await?;
-    if scope.run.cancel.is_cancelled() {
+async fn answer(scope: Scope, record: &RunRecord, request: Request) -> Result<Outcome, Failure> {
+    announce(&scope, record, request.entry.as_ref()).await?;
+    if scope.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
-    let (history, input) = history::load(&*scope.run.store, record).await?;
-    session::hold(scope, history, input, &overrides).await
+    let (history, parts) = history::load(&*scope.run.store, record).await?;
+    let output_schema = request.overrides.output_schema.map(Arc::new);
+    let input = Input { history: history.into(), parts: parts.into(), output_schema, ..Input::default() };
+    scope.run.asked(&input, request.entry);
+    walking::run(scope, input).await
 }
 
 /// Says that the run has begun; after a crash, that it goes on. Nobody waits for that to be kept: it is kept before anything else
 /// is, and heard before anything else is heard.
-async fn announce(scope: &Scope, record: &RunRecord) -> Result<(), Failure> {
+async fn announce(scope: &Scope, record: &RunRecord, entry: Option<&Classification>) -> Result<(), Failure> {
     if scope.interrupted::<Value>()?.is_some() {
         let text =
             format!("the process that worked on this run ended; it goes on (attempt {})", record.attempts);
@@ -166,10 +173,15 @@ async fn announce(scope: &Scope, record: &RunRecord) -> Result<(), Failure> {
         scope.run.journal.keep_soon(Record { events, audit, ..Record::default() }).await;
         return Ok(());
     }
-    let started = EventKind::SessionStarted { session_id: scope.session_id.clone(), parent: None };
+    let started = EventKind::SessionStarted { session_id: scope.session_id.clone(), parent: None, why: None };
+    let chosen = entry.map(|Classification { domain, confidence, .. }| EventKind::Status {
+        text: format!("`{}` was chosen: about {domain}, confidence {confidence:.2}", scope.name()),
+    });
+    let mut events = vec![scope.event(EventKind::RunStarted), scope.event_as(Visibility::Internal, started)];
+    events.extend(chosen.map(|chosen| scope.event_as(Visibility::Internal, chosen)));
     let begun = Record {
         steps: vec![scope.step(StepKind::Session, StepState::Started, &json!({}))?],
-        events: vec![scope.event(EventKind::RunStarted), scope.event_as(Visibility::Internal, started)],
+        events,
         sessions: vec![session_change(scope.session_id.clone(), record, RunStatus::Running)],
         ..Record::default()
     };

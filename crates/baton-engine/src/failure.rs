@@ -1,6 +1,9 @@
 //! Why a run gives no answer.
 
-use baton_core::{AgentName, ModelError, StoreError};
+use baton_core::{AgentName, HumanDuration, ModelError, StoreError};
+
+use crate::bounds::Refusal;
+use crate::scope::Scope;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Failure {
@@ -20,6 +23,23 @@ pub enum Failure {
     Unpriced(String),
     #[error("there is no agent `{0}`")]
     NoAgent(AgentName),
+    /// Its fault is that of another agent; the name says where to look.
+    #[error("stage `{stage}` failed: {failure}")]
+    Stage { stage: AgentName, failure: Box<Self> },
+    #[error("`{0}` cannot be reached: it runs on another server, and there is no connection to it")]
+    Unavailable(AgentName),
+    #[error("no answer within {0}")]
+    Late(HumanDuration),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("the advice of `{agent}` is required, and it gave none: {reason}")]
+    NoAdvice { agent: AgentName, reason: String },
+    #[error("{got} of {asked} advisors answered, and at least {needed} have to")]
+    TooLittleAdvice { got: usize, asked: usize, needed: u32 },
+    #[error("`{router}` chose nobody: {reason}. It may choose {}", list(.candidates))]
+    NotRouted { router: AgentName, reason: String, candidates: Vec<AgentName> },
+    #[error("the condition of `{agent}` for handing on cannot be evaluated: {message}")]
+    Condition { agent: AgentName, message: String },
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Its process was taken for dead, and another one goes on with the run.
@@ -48,6 +68,13 @@ impl Failure {
             Self::InvalidOutput(_) => "invalid_output",
             Self::Unpriced(_) => "unknown_price",
             Self::NoAgent(_) => "agent_not_found",
+            Self::Stage { failure, .. } => failure.code(),
+            Self::Unavailable(_) => "agent_unavailable",
+            Self::Late(_) => "timeout",
+            Self::Refused(_) => "refused",
+            Self::NoAdvice { .. } | Self::TooLittleAdvice { .. } => "advice_missing",
+            Self::NotRouted { .. } => "routing_failed",
+            Self::Condition { .. } => "invalid_condition",
             Self::Store(error) => error.code(),
             Self::Superseded => "superseded",
             Self::Interrupted(_) => "interrupted",
@@ -56,4 +83,39 @@ impl Failure {
             Self::TimeUp => "time",
         }
     }
+}
+
+impl Failure {
+    /// Itself, without the name of the stage that it happened in.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::Stage { failure, .. } => failure.cause(),
+            _ => self,
+        }
+    }
+
+    /// The same with the name of the stage that it happened in. What ends the run, or whoever asked for it, is nobody's fault; and the
+    /// innermost name says best where to look.
+    pub(crate) fn at_stage(self, stage: &AgentName, scope: &Scope) -> Self {
+        match self {
+            Self::Stage { .. } | Self::Cancelled => self,
+            _ if self.ends_the_run(scope) => self,
+            _ => Self::Stage { stage: stage.clone(), failure: Box::new(self) },
+        }
+    }
+
+    /// Whether it is not for a pattern to deal with: the run itself is over, or not ours any more. A child that was cancelled alone
+    /// is just one that gave no answer.
+    pub(crate) fn ends_the_run(&self, scope: &Scope) -> bool {
+        match self {
+            Self::Store(_) | Self::Superseded | Self::Interrupted(_) => true,
+            Self::Cancelled => scope.run.cancel.is_cancelled(),
+            Self::Stage { failure, .. } => failure.ends_the_run(scope),
+            _ => false,
+        }
+    }
+}
+
+fn list(names: &[AgentName]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

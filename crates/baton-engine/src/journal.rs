@@ -137,7 +137,7 @@ pub(crate) struct Scribe {
 
 /// What is to be said after a write, in order.
 enum Line {
-    Passing(Event),
+    Passing(Box<Event>),
     /// This many events of the append.
     Kept(usize),
 }
@@ -186,7 +186,7 @@ impl Scribe {
         let mut is_empty = true;
         for entry in entries {
             match entry {
-                Entry::Passing(event) => lines.push(Line::Passing(event)),
+                Entry::Passing(event) => lines.push(Line::Passing(Box::new(event))),
                 Entry::Kept { record, done } => {
                     is_empty = false;
                     lines.push(Line::Kept(record.events.len()));
@@ -217,7 +217,7 @@ impl Scribe {
             match line {
                 Line::Passing(mut event) => {
                     event.seq = self.shared.last_seq.load(Ordering::Acquire);
-                    self.listener.tell(event).await;
+                    self.listener.tell(*event).await;
                 }
                 Line::Kept(count) => {
                     for event in events.by_ref().take(count) {

@@ -9,10 +9,14 @@
 //! - [`recovery`]: runs whose process is gone. [`lease`]: staying the one who works on a run.
 //! - [`journal`]: what a run writes down before anybody hears of it; [`listener`]: who hears. [`steps`]: effects that happen once.
 //! - [`scope`]: where in a run something happens: its path, its budget, how to tell others about it.
+//! - [`run`](mod@run): the walk: an agent and, recursively, whoever it involves. [`patterns`] says how, each in a small file over
+//!   the same walk. [`bounds`] keeps it finite, [`policy`] is what the operator allows, [`outcome`] what it comes to,
+//!   [`children`] ends those that are late.
 //! - [`session`]: one agent's loop of turns and tools. [`planning`] varies how it goes about its task.
-//! - [`turn`]: one model call, with retries and fallbacks. [`calls`]: the tools a turn asked for.
+//! - [`turn`]: one model call, with retries and fallbacks. [`calls`]: the tools a turn asked for, [`given`]: those
+//!   that the engine itself gives.
 //! - [`budget`]: limits. [`window`]: what still fits into the model. [`answer`]: answers that must be JSON.
-//! - [`prompt`], [`models`], [`toolset`]: what an agent is told, who answers, what it may use.
+//! - [`prompt`], [`models`], [`toolset`]: what an agent is told, who answers, what it may use. [`preview`](mod@preview) shows it.
 //! - [`history`]: what was said before. [`ledger`]: what it all cost.
 //!
 //! A session knows nothing of patterns. There is one loop, and it streams; an answer that is not streamed is the
@@ -22,22 +26,30 @@
 
 mod again;
 pub mod answer;
+pub mod bounds;
 pub mod budget;
 pub mod calls;
+mod children;
 mod ending;
 pub mod engine;
 pub mod entry;
 mod execute;
 pub mod failure;
+mod given;
 mod history;
 mod journal;
 pub mod lease;
 pub mod ledger;
 mod listener;
 pub mod models;
+pub mod outcome;
+mod patterns;
 pub mod planning;
+pub mod policy;
+pub mod preview;
 pub mod prompt;
 pub mod recovery;
+mod run;
 pub mod scope;
 pub mod session;
 mod steps;
@@ -53,4 +65,9 @@ pub use engine::{
 pub use failure::Failure;
 pub use lease::LeaseTimes;
 pub use models::Models;
+pub use outcome::Outcome;
+pub use patterns::team::hooks::{TeamHooks, TeamRound};
+pub use patterns::team::votes::Vote;
+pub use policy::{EnrichFormat, Policy, Switch};
+pub use preview::{Preview, Via, preview};
 pub use workers::Stays;

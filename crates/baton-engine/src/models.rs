@@ -53,6 +53,14 @@ impl Models {
         if found.is_empty() { Err(Failure::NoModel(self.default.to_string())) } else { Ok(found) }
     }
 
+    /// Who answers where speed matters more than wit: the alias `fast`, or whoever answers for the agent.
+    pub(crate) fn quick(&self, agent: &Agent) -> Result<Vec<Candidate>, Failure> {
+        match self.resolve(&ModelName::Alias("fast".to_owned())) {
+            Some(quick) => Ok(vec![quick]),
+            None => self.candidates(agent),
+        }
+    }
+
     fn resolve(&self, name: &ModelName) -> Option<Candidate> {
         let mut name = name;
         for _ in 0..MAX_ALIASES {

@@ -2,17 +2,16 @@
 
 use baton_core::agent::PlanningStrategy;
 
-use crate::failure::Failure;
-use crate::session::{Answer, Form, Session, Shown, Worked};
+use crate::session::{Break, Concluded, Form, Session, Shown};
 
 /// A plan with more steps than this is cut; the rest is told to the model as one step.
 const MAX_STEPS: usize = 12;
 /// How often an answer is reviewed before it is given as it is.
 const MAX_REVIEWS: usize = 2;
 
-pub(crate) async fn answer(session: &mut Session<'_>) -> Result<Answer, Failure> {
+pub(crate) async fn answer(session: &mut Session<'_>) -> Result<Concluded, Break> {
     // An answer that must be checked is not shown before it is right.
-    let shown = if session.has_schema() { Shown::Not } else { Shown::Live };
+    let shown = if session.has_schema() { Shown::Not } else { session.shown() };
     match session.strategy() {
         PlanningStrategy::NativeReact => {
             let worked = session.work(shown, Form::Answer).await?;
@@ -25,7 +24,7 @@ pub(crate) async fn answer(session: &mut Session<'_>) -> Result<Answer, Failure>
 }
 
 /// Makes a plan, then works freely with it in mind.
-async fn plan_and_react(session: &mut Session<'_>, shown: Shown) -> Result<Answer, Failure> {
+async fn plan_and_react(session: &mut Session<'_>, shown: Shown) -> Result<Concluded, Break> {
     if session.think(PLAN).await?.is_some() {
         session.instruct(
             "Work on the task with your plan in mind. Change the plan when a result calls for it. When you have what you need, \
@@ -37,7 +36,7 @@ async fn plan_and_react(session: &mut Session<'_>, shown: Shown) -> Result<Answe
 }
 
 /// Makes a plan, does one step after the other, then answers from the results.
-async fn plan_and_execute(session: &mut Session<'_>, shown: Shown) -> Result<Answer, Failure> {
+async fn plan_and_execute(session: &mut Session<'_>, shown: Shown) -> Result<Concluded, Break> {
     let plan = session.think(PLAN).await?.unwrap_or_default();
     for (at, step) in steps(&plan).iter().enumerate() {
         session
@@ -55,7 +54,7 @@ async fn plan_and_execute(session: &mut Session<'_>, shown: Shown) -> Result<Ans
 }
 
 /// Sense, plan, act, reflect: the draft is reviewed, and worked on again while the review finds something.
-async fn spar(session: &mut Session<'_>) -> Result<Answer, Failure> {
+async fn spar(session: &mut Session<'_>) -> Result<Concluded, Break> {
     session
         .think(
             "State in a few sentences what is asked, what is known, and what is missing. Do not answer yet.",
@@ -79,7 +78,7 @@ async fn spar(session: &mut Session<'_>) -> Result<Answer, Failure> {
             _ => break,
         }
     }
-    session.conclude(Worked { text: worked.text, limit: worked.limit }, Shown::Not).await
+    session.conclude(worked, Shown::Not).await
 }
 
 const PLAN: &str = "Before you begin, write a short plan for this task: a numbered list of one to six steps, one line each, no \

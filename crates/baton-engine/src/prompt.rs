@@ -49,6 +49,12 @@ struct Variables<'a> {
     workflow: Option<serde_json::Value>,
 }
 
+/// Whether a condition holds for what its names stand for.
+pub(crate) fn holds(condition: &str, names: impl Serialize) -> Result<bool, minijinja::Error> {
+    let answer = TEMPLATES.compile_expression(condition)?.eval(minijinja::value::Serde(names))?;
+    Ok(answer.is_true())
+}
+
 /// The system prompt of the scope's agent, at this moment.
 pub fn render(scope: &Scope) -> Result<String, Failure> {
     let agent = &scope.agent;

@@ -1,21 +1,26 @@
 //! Where in a run something happens, and how it is told to others.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use baton_core::agent::Agent;
-use baton_core::event::{Event, EventKind};
-use baton_core::message::Visibility;
-use baton_core::store::{Claim, Claimed, Step};
+use baton_core::event::{Event, EventKind, Source};
+use baton_core::message::{Part, Visibility};
+use baton_core::store::{Claim, Claimed, Step, StepKind, StepState};
 use baton_core::tool::Room;
 use baton_core::{AgentName, CallContext, RunId, SessionId, TenantStore};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Agents, Caller, Engine};
+use crate::bounds::{self, Bounds, Live};
+use crate::engine::{Agents, Caller, Engine, Overrides};
+use crate::entry::{self, Classification};
+use crate::given::Given;
 use crate::journal::{Journal, Record};
 use crate::ledger::Ledger;
+use crate::run::Input;
 
 /// What all of a run shares.
 #[derive(Debug)]
@@ -35,6 +40,14 @@ pub struct RunState {
     /// What was recorded before the process died that worked on the run before.
     pub(crate) steps: HashMap<String, Step>,
     pub(crate) journal: Journal,
+    /// Where the message stands in its thread that the run is about.
+    pub(crate) message_number: u64,
+    /// Transfers that were made.
+    pub(crate) transfers: AtomicU32,
+    /// Who contributed behind the scenes, in the order in which they ended.
+    sources: Mutex<Vec<Source>>,
+    /// What the run was asked, and what was thought of it when its agent was chosen.
+    asked: OnceLock<(Arc<Vec<Part>>, Option<Classification>)>,
 }
 
 impl RunState {
@@ -62,13 +75,38 @@ impl RunState {
             room,
             store,
             claim,
+            message_number: run.message_number,
+            transfers: AtomicU32::new(bounds::transfers_behind(&steps)),
+            sources: Mutex::new(steps.iter().filter_map(source).collect()),
             steps: steps.into_iter().map(|step| (step.path.clone(), step)).collect(),
             journal,
+            asked: OnceLock::new(),
         }
     }
-}
 
-impl RunState {
+    pub(crate) fn asked(&self, input: &Input, entry: Option<Classification>) {
+        let _ = self.asked.set((Arc::clone(&input.parts), entry));
+    }
+
+    /// What kind of request the run is about, for comparing ways that batons take.
+    pub(crate) fn query_class(&self) -> String {
+        let classified = self.asked.get().and_then(|(parts, entry)| {
+            entry.clone().or_else(|| entry::classify(&self.agents, &crate::run::words(parts)))
+        });
+        classified.map_or_else(|| entry::GENERAL.to_owned(), |class| class.domain)
+    }
+
+    pub(crate) fn add_source(&self, source: Source) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+
+    pub(crate) fn sources(&self) -> Vec<Source> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// How long a session had been at work before its process died: from its first record to its last.
     pub(crate) fn spent_before(&self, path: &str) -> Duration {
         let is_within = |step: &&Step| step.path == path || step.path.starts_with(&format!("{path}/"));
@@ -82,6 +120,13 @@ impl RunState {
     }
 }
 
+/// A contribution that was recorded before a crash.
+fn source(step: &Step) -> Option<Source> {
+    let is_finished = step.kind == StepKind::Session && step.state == StepState::Finished;
+    let agent = if is_finished { step.data.get("source")?.as_str()? } else { return None };
+    Some(Source { agent: AgentName::parse(agent).ok()?, session_id: step.session_id.clone() })
+}
+
 /// One agent at one place of the run's tree. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Scope {
@@ -91,13 +136,73 @@ pub struct Scope {
     /// `assistant`, `assistant/turn:2`, `assistant/turn:2/tool:1`.
     path: Arc<str>,
     visibility: Visibility,
+    /// When its agent's part began.
+    began: Timestamp,
+    /// Ends everything at this place and below it.
+    pub(crate) cancel: CancellationToken,
+    pub(crate) bounds: Arc<Bounds>,
+    /// Counts as a child at work while anything of it is left.
+    pub(crate) live: Option<Arc<Live>>,
+    /// Tools for this place only, from whoever involved the agent.
+    pub(crate) given: Arc<Vec<Arc<dyn Given>>>,
 }
 
 impl Scope {
-    pub fn root(run: Arc<RunState>, agent: Arc<Agent>) -> Self {
+    pub fn root(run: Arc<RunState>, agent: Arc<Agent>, overrides: &Overrides) -> Self {
         let session_id = SessionId::root(run.run_id);
         let path = agent.name.as_str().into();
-        Self { run, agent, session_id, path, visibility: Visibility::User }
+        let bounds = Arc::new(Bounds::root(&run, &agent, overrides));
+        let cancel = run.cancel.clone();
+        Self {
+            run,
+            agent,
+            session_id,
+            path,
+            visibility: Visibility::User,
+            began: Timestamp::now(),
+            cancel,
+            bounds,
+            live: None,
+            given: Arc::default(),
+        }
+    }
+
+    /// Whether it is the run's own session, which begins and ends with the run.
+    pub(crate) fn is_root(&self) -> bool {
+        self.live.is_none()
+    }
+
+    /// The same place with another agent and a session of its own, which begins now or began before a crash.
+    #[must_use]
+    pub(crate) fn taken_by(
+        self,
+        agent: &Arc<Agent>,
+        session_id: SessionId,
+        bounds: Arc<Bounds>,
+        live: Live,
+    ) -> Self {
+        Self {
+            agent: Arc::clone(agent),
+            session_id,
+            bounds,
+            live: Some(Arc::new(live)),
+            began: self.run.steps.get(self.path()).map_or_else(Timestamp::now, |step| step.at),
+            cancel: self.cancel.child_token(),
+            given: Arc::default(),
+            ..self
+        }
+    }
+
+    /// The same place with a token of its own, so that it can be cancelled alone.
+    #[must_use]
+    pub(crate) fn cancellable(&self) -> Self {
+        Self { cancel: self.cancel.child_token(), ..self.clone() }
+    }
+
+    /// Who hears that a session began or ended. Whoever speaks to the person is not a sub-agent to them.
+    pub(crate) fn session_visibility(&self) -> Visibility {
+        let shows_sub_agents = self.run.engine.parts.policy.stream_sub_agent_events;
+        if shows_sub_agents && !self.is_for_the_person() { Visibility::User } else { Visibility::Internal }
     }
 
     /// A place below this one.
@@ -110,6 +215,11 @@ impl Scope {
     #[must_use]
     pub fn internal(&self) -> Self {
         Self { visibility: Visibility::Internal, ..self.clone() }
+    }
+
+    /// When this place was begun, perhaps before a crash.
+    pub(crate) fn began(&self) -> Timestamp {
+        self.began
     }
 
     pub fn path(&self) -> &str {

@@ -1,21 +1,21 @@
 //! One agent's loop: a turn, the tools it asked for, the next turn, until there is an answer.
 
-use baton_core::MessageId;
+use std::sync::Arc;
+
 use baton_core::agent::PlanningStrategy;
-use baton_core::chat::{ChatMessage, Reply};
+use baton_core::chat::{ChatMessage, Reply, ToolCall};
 use baton_core::event::EventKind;
-use baton_core::message::Part;
 use baton_core::model::{Finish, ModelErrorKind, ToolChoice};
-use baton_core::store::StepKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::budget::{Budget, Limit};
-use crate::calls::{self, Terms};
-use crate::engine::{Approve, Overrides};
+use crate::calls::{self, Answered, Terms};
 use crate::failure::Failure;
+use crate::given::{Ending, Given};
 use crate::models::Candidate;
+use crate::outcome::Outcome;
+use crate::run::Input;
 use crate::scope::Scope;
 use crate::toolset::Toolset;
 use crate::turn::{self, Ask, Taken};
@@ -33,17 +33,106 @@ pub struct Answer {
     pub turns: u32,
 }
 
-/// Holds a session of the scope's agent on `input`, from its prompt to its answer. `history` is what was said before.
-pub async fn hold(
-    scope: &Scope,
-    history: Vec<ChatMessage>,
-    input: Vec<Part>,
-    overrides: &Overrides,
-) -> Result<Answer, Failure> {
-    let conversation = Conversation::new(history, ChatMessage::User { parts: input });
-    let mut session = Session::open(scope, conversation, overrides).await?;
-    planning::answer(&mut session).await
+/// What a session is held about, and on which terms.
+#[derive(Debug)]
+pub(crate) struct Brief {
+    pub(crate) input: Input,
+    /// Tools from the engine, beside those that the agent's file lists.
+    pub(crate) given: Vec<Arc<dyn Given>>,
+    /// Whether the agent has the tools of its file.
+    pub(crate) own_tools: bool,
+    /// Whether the person sees the text as it grows. Not before it is certain that it is the answer.
+    pub(crate) shown: Shown,
+    /// Said when the model answers in words although only a tool may end the session.
+    pub(crate) insist: Option<String>,
+    pub(crate) max_turns: Option<u32>,
+    pub(crate) at_limit: AtLimit,
 }
+
+/// What a session does when a limit is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtLimit {
+    /// One closing turn, so that there is an answer.
+    Close,
+    /// It is left undecided: somebody else closes.
+    End,
+}
+
+impl Brief {
+    /// A session as the agent's file describes it.
+    pub(crate) fn new(scope: &Scope, input: &Input, given: Vec<Arc<dyn Given>>) -> Self {
+        let may_pass = given.iter().any(|tool| tool.may_silence());
+        let shown = if scope.is_for_the_person() && !may_pass { Shown::Live } else { Shown::Not };
+        Self {
+            input: input.clone(),
+            given,
+            own_tools: true,
+            shown,
+            insist: None,
+            max_turns: None,
+            at_limit: AtLimit::Close,
+        }
+    }
+}
+
+/// How a session ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Answered(Concluded),
+    /// A tool ended it.
+    By(Ending),
+    /// It had to be ended by a tool, and was not; this was said instead.
+    Undecided(String),
+}
+
+impl Ended {
+    /// The outcome of a session that had to come to one.
+    pub(crate) fn outcome(self, scope: &Scope) -> Outcome {
+        let (answer, is_shown) = match self {
+            Self::By(Ending::Passed(outcome)) => return *outcome,
+            Self::Answered(Concluded { answer, shown }) => {
+                (answer, shown == Shown::Live && scope.is_for_the_person())
+            }
+            Self::By(Ending::Concluded(text)) | Self::Undecided(text) => {
+                (Answer { text, value: None, limit: None, turns: 0 }, false)
+            }
+        };
+        Outcome { answer, agent: scope.name().clone(), is_shown, dissent: Vec::new() }
+    }
+}
+
+/// An answer, and whether it has been seen growing.
+#[derive(Debug)]
+pub(crate) struct Concluded {
+    pub(crate) answer: Answer,
+    pub(crate) shown: Shown,
+}
+
+/// Why a session does not go on.
+#[derive(Debug)]
+pub(crate) enum Break {
+    Failed(Failure),
+    Ended(Ended),
+}
+
+impl From<Failure> for Break {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Holds a session of the scope's agent, from its prompt to its end.
+pub(crate) async fn hold(scope: &Scope, brief: Brief) -> Result<Ended, Failure> {
+    let mut session = Session::open(scope, brief).await?;
+    match planning::answer(&mut session).await {
+        Ok(concluded) => Ok(Ended::Answered(concluded)),
+        Err(Break::Ended(ended)) => Ok(ended),
+        Err(Break::Failed(failure)) => Err(failure),
+    }
+}
+
+/// How often a model that has to use a tool is told so.
+const INSISTS: u32 = 2;
 
 /// A session under way.
 pub(crate) struct Session<'a> {
@@ -53,14 +142,19 @@ pub(crate) struct Session<'a> {
     candidates: Vec<Candidate>,
     conversation: Conversation,
     budget: Budget,
-    approve: Approve,
     output_schema: Option<Value>,
+    shown: Shown,
+    insist: Option<String>,
+    insists_left: u32,
+    at_limit: AtLimit,
 }
 
 /// How a stretch of work ended.
 pub(crate) struct Worked {
     pub(crate) text: String,
     pub(crate) limit: Option<Limit>,
+    /// The text is not what the model said, so nobody has seen it.
+    is_ours: bool,
 }
 
 /// What a turn is to bring forth.
@@ -81,37 +175,42 @@ pub(crate) enum Shown {
 }
 
 impl<'a> Session<'a> {
-    async fn open(
-        scope: &'a Scope,
-        conversation: Conversation,
-        overrides: &Overrides,
-    ) -> Result<Self, Failure> {
-        let before = scope.run.spent_before(scope.path());
-        let budget = Budget::new(overrides.limits(&scope.agent.limits), before);
+    async fn open(scope: &'a Scope, brief: Brief) -> Result<Self, Failure> {
+        let budget = Budget::new(&scope.bounds, brief.max_turns);
         let candidates = scope.run.engine.parts.models.candidates(&scope.agent)?;
         let price = |candidate: &Candidate| candidate.provider.facts(&candidate.model).price;
         if let Some(unpriced) =
-            candidates.iter().find(|one| overrides.max_cost_usd.is_some() && price(one).is_none())
+            candidates.iter().find(|one| scope.bounds.needs_prices && price(one).is_none())
         {
             return Err(Failure::Unpriced(format!("{}/{}", unpriced.provider.provider(), unpriced.model)));
         }
         // Starting an MCP server can take long; the session's time and a cancellation count meanwhile.
         let toolset = tokio::select! {
             biased;
-            () = scope.run.cancel.cancelled() => return Err(Failure::Cancelled),
+            () = scope.cancel.cancelled() => return Err(Failure::Cancelled),
             () = tokio::time::sleep_until(budget.deadline()) => Toolset::default(),
-            toolset = Toolset::gather(scope) => toolset,
+            toolset = Toolset::gather(scope, brief.own_tools, brief.given) => toolset,
         };
+        let Input { history, parts, output_schema, .. } = brief.input;
+        let task = ChatMessage::User { parts: Arc::unwrap_or_clone(parts) };
+        let output_schema = output_schema.map(Arc::unwrap_or_clone);
         Ok(Self {
             scope,
             system: prompt::render(scope)?,
             candidates,
             toolset,
-            conversation,
+            conversation: Conversation::new(Arc::unwrap_or_clone(history), task),
             budget,
-            approve: overrides.approve,
-            output_schema: overrides.output_schema.clone().or_else(|| scope.agent.output_schema.clone()),
+            output_schema: output_schema.or_else(|| scope.agent.output_schema.clone()),
+            shown: brief.shown,
+            insists_left: INSISTS,
+            insist: brief.insist,
+            at_limit: brief.at_limit,
         })
+    }
+
+    pub(crate) fn shown(&self) -> Shown {
+        self.shown
     }
 
     pub(crate) fn strategy(&self) -> PlanningStrategy {
@@ -127,36 +226,64 @@ impl<'a> Session<'a> {
         self.conversation.push(ChatMessage::user(text));
     }
 
-    /// Turns and tools until the model asks for no more tools, or a limit is met and it closes.
-    pub(crate) async fn work(&mut self, shown: Shown, form: Form) -> Result<Worked, Failure> {
+    /// Turns and tools until the model asks for no more tools, a tool ends the session, or a limit is met and it closes.
+    pub(crate) async fn work(&mut self, shown: Shown, form: Form) -> Result<Worked, Break> {
         loop {
             if let Some(limit) = self.limit_met()? {
                 return self.close(limit, shown).await;
             }
-            let Taken { reply, finish, .. } = match self.turn(shown, ToolChoice::Auto, form).await {
+            let Taken { reply, finish, .. } = match self.turn(shown, self.tool_choice(), form).await {
                 Err(Failure::TimeUp) => return self.close(Limit::Time, shown).await,
                 other => other?,
             };
             let calls = reply.calls.clone();
             let text = reply.text.clone();
             self.conversation.push(ChatMessage::Assistant(reply));
+            if calls.is_empty() && self.insist.is_some() {
+                self.insist_once_more(text)?;
+                continue;
+            }
             if calls.is_empty() {
                 let limit = (finish == Finish::Length).then_some(Limit::Length);
-                return Ok(Worked { text, limit });
+                return Ok(Worked { text, limit, is_ours: false });
             }
-            let scope = self.place(self.budget.turns());
-            let terms = Terms {
-                at_once: self.budget.max_parallel_tools(),
-                approve: self.approve,
-                deadline: self.budget.deadline(),
-            };
-            for result in calls::run(&scope, &self.toolset, &calls, terms).await? {
-                self.conversation.push(ChatMessage::Tool(result));
-            }
-            if scope.run.cancel.is_cancelled() {
-                return Err(Failure::Cancelled);
-            }
+            self.call(&calls).await?;
         }
+    }
+
+    /// Only a tool may end the session: the model is told so, some times.
+    fn insist_once_more(&mut self, said: String) -> Result<(), Break> {
+        match &self.insist {
+            Some(text) if self.insists_left > 0 => {
+                self.insists_left -= 1;
+                let text = text.clone();
+                self.instruct(text);
+                Ok(())
+            }
+            _ => Err(Break::Ended(Ended::Undecided(said))),
+        }
+    }
+
+    fn tool_choice(&self) -> ToolChoice<'static> {
+        if self.insist.is_some() { ToolChoice::Required } else { ToolChoice::Auto }
+    }
+
+    /// Runs the tools of the newest turn. One of them may end the session.
+    async fn call(&mut self, calls: &[ToolCall]) -> Result<(), Break> {
+        let scope = self.place(self.budget.turns());
+        let terms = Terms { at_once: self.budget.max_parallel_tools(), deadline: self.budget.deadline() };
+        let Answered { results, ending } =
+            calls::run(&scope, &self.toolset, calls, &self.conversation, terms).await?;
+        for result in results {
+            self.conversation.push(ChatMessage::Tool(result));
+        }
+        if let Some(ending) = ending {
+            return Err(Break::Ended(Ended::By(ending)));
+        }
+        if scope.cancel.is_cancelled() {
+            return Err(Failure::Cancelled.into());
+        }
+        Ok(())
     }
 
     /// The limit that does not allow another turn. A turn that was taken before a crash was allowed then, or was a closing one.
@@ -164,7 +291,7 @@ impl<'a> Session<'a> {
         match self.place(self.budget.turns() + 1).finished::<Taken>()? {
             Some(taken) => Ok(taken.closing),
             None if self.scope.run.stop.is_cancelled() => Ok(Some(Limit::Stopped)),
-            None => Ok(self.budget.met(self.scope.run.ledger.spent(self.scope.path()))),
+            None => Ok(self.budget.met(&self.scope.run)),
         }
     }
 
@@ -194,7 +321,10 @@ impl<'a> Session<'a> {
     }
 
     /// The one turn after a limit: an answer from what is there, without tools.
-    async fn close(&mut self, limit: Limit, shown: Shown) -> Result<Worked, Failure> {
+    async fn close(&mut self, limit: Limit, shown: Shown) -> Result<Worked, Break> {
+        if self.insist.is_some() || self.at_limit == AtLimit::End {
+            return Err(Break::Ended(Ended::Undecided(limit.reason())));
+        }
         let reason = limit.reason();
         let text = format!("{reason}; one closing turn follows");
         self.place(self.budget.turns() + 1).trace(EventKind::Status { text }).await;
@@ -207,11 +337,9 @@ impl<'a> Session<'a> {
         let mut text = self.keep_words(taken.reply);
         if text.trim().is_empty() && !self.has_schema() {
             text = format!("I could not finish: {reason} before there was an answer.");
-            if shown == Shown::Live {
-                self.say(&text).await?;
-            }
+            return Ok(Worked { text, limit: Some(limit), is_ours: true });
         }
-        Ok(Worked { text, limit: Some(limit) })
+        Ok(Worked { text, limit: Some(limit), is_ours: false })
     }
 
     async fn turn(
@@ -251,7 +379,7 @@ impl<'a> Session<'a> {
     }
 
     /// Makes an answer of the last words: checks it against the schema if there is one, with one turn to repair it.
-    pub(crate) async fn conclude(&mut self, worked: Worked, shown: Shown) -> Result<Answer, Failure> {
+    pub(crate) async fn conclude(&mut self, worked: Worked, shown: Shown) -> Result<Concluded, Break> {
         let mut text = worked.text;
         let mut value = None;
         if let Some(schema) = self.output_schema.clone() {
@@ -269,23 +397,7 @@ impl<'a> Session<'a> {
             text = checked.to_string();
             value = Some(checked);
         }
-        if shown == Shown::Not {
-            self.say(&text).await?;
-        }
-        Ok(Answer { text, value, limit: worked.limit, turns: self.budget.turns() })
-    }
-
-    /// Shows a finished text that was not streamed. There is at most one in a session.
-    async fn say(&self, text: &str) -> Result<(), Failure> {
-        let place = self.scope.at("say");
-        if place.is_finished() {
-            return Ok(());
-        }
-        let event = EventKind::TextFinished {
-            message_id: MessageId::from_uuid(Uuid::now_v7()),
-            speaker: self.scope.agent.display_name.clone(),
-            text: text.to_owned(),
-        };
-        place.finish(StepKind::Say, &text, vec![place.event(event)], Vec::new()).await
+        let answer = Answer { text, value, limit: worked.limit, turns: self.budget.turns() };
+        Ok(Concluded { answer, shown: if worked.is_ours { Shown::Not } else { shown } })
     }
 }

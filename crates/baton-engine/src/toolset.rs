@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, McpServer};
+use baton_core::chat::ToolCall;
 use baton_core::event::EventKind;
 use baton_core::tool::{Effect, Tool, ToolError, ToolSpec};
 use futures_util::future::join_all;
 use jsonschema::Validator;
 use serde_json::Value;
 
+use crate::given::Given;
 use crate::scope::Scope;
 
 /// Pages through what was too long; whoever has tools has it too.
@@ -17,46 +19,69 @@ const READ_OUTPUT: &str = "read_output";
 
 /// What the session's agent may use, in a fixed order, so that prompts stay cacheable.
 #[derive(Debug, Default)]
-pub struct Toolset {
-    tools: Vec<Arc<dyn Tool>>,
+pub(crate) struct Toolset {
+    tools: Vec<Offered>,
+}
+
+/// One tool, from outside or from the engine itself.
+#[derive(Debug)]
+pub(crate) enum Offered {
+    Tool(Arc<dyn Tool>),
+    Given(Arc<dyn Given>),
+}
+
+impl Offered {
+    pub(crate) fn spec(&self) -> &ToolSpec {
+        match self {
+            Self::Tool(tool) => tool.spec(),
+            Self::Given(given) => given.spec(),
+        }
+    }
+
+    fn is_hidden(&self) -> bool {
+        matches!(self, Self::Given(given) if given.is_hidden())
+    }
+
+    /// The arguments of a call as JSON that satisfies the tool's schema.
+    pub(crate) fn checked(&self, text: &str) -> Result<Value, ToolError> {
+        let prepared = match (self, serde_json::from_str(text)) {
+            (Self::Given(given), Ok(arguments)) => given.prepare(arguments)?.to_string(),
+            _ => text.to_owned(),
+        };
+        checked_arguments(self.spec(), &prepared)
+    }
+
+    pub(crate) fn preview(&self, arguments: &Value) -> Option<String> {
+        match self {
+            Self::Tool(_) => None,
+            Self::Given(given) => given.preview(arguments),
+        }
+    }
 }
 
 impl Toolset {
-    /// Built-in tools and those of MCP servers that the agent lists. A server that cannot be reached costs its tools,
-    /// not the run; the trace says so.
-    pub async fn gather(scope: &Scope) -> Self {
-        let agent = &scope.agent;
-        let engine = &scope.run.engine.parts;
-        let mut tools: Vec<Arc<dyn Tool>> =
-            engine.tools.iter().filter(|tool| permitted(agent, tool.spec())).cloned().collect();
-        let source = engine.servers.as_ref();
-        let named = servers(agent);
-        let asked = named.iter().filter_map(|(server, definition)| {
-            let tools = source?.tools(&scope.run.caller.tenant, server, definition);
-            Some(async move { (server, tools.await) })
-        });
-        for (server, found) in join_all(asked).await {
-            match found {
-                Ok(found) => tools.extend(found.into_iter().filter(|tool| permitted(agent, tool.spec()))),
-                Err(error) => {
-                    let text = format!("the MCP server `{server}` is not available: {error}");
-                    scope.trace(EventKind::Status { text }).await;
-                }
-            }
+    /// Tools of the engine and, if `own`, those that the agent's file lists.
+    pub(crate) async fn gather(scope: &Scope, own: bool, given: Vec<Arc<dyn Given>>) -> Self {
+        let mut tools: Vec<Offered> = given.into_iter().map(Offered::Given).collect();
+        if own {
+            tools.extend(listed(scope).await.into_iter().map(Offered::Tool));
         }
-        if !tools.is_empty() && !tools.iter().any(|tool| tool.spec().name == READ_OUTPUT) {
-            tools.extend(engine.tools.iter().find(|tool| tool.spec().name == READ_OUTPUT).cloned());
+        let read_output = scope.run.engine.parts.tools.iter().find(|tool| tool.spec().name == READ_OUTPUT);
+        if own && !tools.is_empty() && !tools.iter().any(|tool| tool.spec().name == READ_OUTPUT) {
+            tools.extend(read_output.cloned().map(Offered::Tool));
         }
+        // The engine's own come first, so that nothing from outside takes their names.
         tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
         tools.dedup_by(|a, b| a.spec().name == b.spec().name);
         Self { tools }
     }
 
-    pub fn specs(&self) -> Vec<&ToolSpec> {
-        self.tools.iter().map(|tool| tool.spec()).collect()
+    /// What the model is told of.
+    pub(crate) fn specs(&self) -> Vec<&ToolSpec> {
+        self.tools.iter().filter(|tool| !tool.is_hidden()).map(Offered::spec).collect()
     }
 
-    pub fn find(&self, name: &str) -> Result<&Arc<dyn Tool>, ToolError> {
+    pub(crate) fn find(&self, name: &str) -> Result<&Offered, ToolError> {
         self.tools.iter().find(|tool| tool.spec().name == name).ok_or_else(|| {
             let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
             let near = names
@@ -65,10 +90,52 @@ impl Toolset {
             ToolError::Unknown { name: name.to_owned(), nearest: near.map(str::to_owned) }
         })
     }
+
+    /// How a call would end the session, if it would.
+    pub(crate) fn ends_with(&self, call: &ToolCall) -> Option<String> {
+        match self.find(&call.name) {
+            Ok(Offered::Given(given)) => {
+                let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
+                given.ends_with(&arguments)
+            }
+            _ => None,
+        }
+    }
 }
 
-fn permitted(agent: &Agent, spec: &ToolSpec) -> bool {
-    agent.tools.permits(&spec.name) && (!agent.tools.read_only || spec.effect == Effect::ReadOnly)
+/// Built-in tools and those of MCP servers that the agent lists. A server that cannot be reached costs its tools, not the run;
+/// the trace says so.
+async fn listed(scope: &Scope) -> Vec<Arc<dyn Tool>> {
+    let agent = &scope.agent;
+    let engine = &scope.run.engine.parts;
+    let mut tools: Vec<Arc<dyn Tool>> =
+        engine.tools.iter().filter(|tool| permitted(scope, tool.spec())).cloned().collect();
+    let source = engine.servers.as_ref();
+    let named = servers(agent);
+    let asked = named.iter().filter_map(|(server, definition)| {
+        let tools = source?.tools(&scope.run.caller.tenant, server, definition);
+        Some(async move { (server, tools.await) })
+    });
+    for (server, found) in join_all(asked).await {
+        match found {
+            Ok(found) => tools.extend(found.into_iter().filter(|tool| permitted(scope, tool.spec()))),
+            Err(error) => {
+                let text = format!("the MCP server `{server}` is not available: {error}");
+                scope.trace(EventKind::Status { text }).await;
+            }
+        }
+    }
+    tools
+}
+
+/// What the agent's file allows, and for a sub-agent what all sub-agents may use.
+pub(crate) fn permitted(scope: &Scope, spec: &ToolSpec) -> bool {
+    let tools = &scope.agent.tools;
+    let for_all = &scope.run.engine.parts.policy.sub_agent_tools;
+    let is_confined = scope.bounds.is_sub_agent && !for_all.is_empty();
+    tools.permits(&spec.name)
+        && (!tools.read_only || spec.effect == Effect::ReadOnly)
+        && (!is_confined || for_all.iter().any(|pattern| pattern.matches(&spec.name)))
 }
 
 /// Servers the agent names, under `mcp_servers` or within `tools`.

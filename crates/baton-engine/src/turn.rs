@@ -90,7 +90,7 @@ pub(crate) async fn take(scope: &Scope, candidates: &[Candidate], ask: Ask<'_>) 
             tracing::warn!(agent = %scope.name(), model = %candidate.model, attempt, %error, "model call failed");
             let wait = error.retry_after.unwrap_or_else(|| back_off(patience.back_off, attempt));
             let again = error.kind.is_passing() && attempt < attempts && wait <= patience.longest_wait;
-            let restarts = again || at + 1 < candidates.len();
+            let restarts = again || at + 1 < candidates.len() || scope.bounds.is_passed_on();
             last = Some(broken.end(scope, restarts).await?);
             if !again {
                 break;
@@ -134,7 +134,7 @@ async fn pause(scope: &Scope, wait: Duration, deadline: Instant) -> Result<(), F
     tokio::select! {
         () = tokio::time::sleep(wait) => Ok(()),
         () = tokio::time::sleep_until(deadline) => Err(Failure::TimeUp),
-        () = scope.run.cancel.cancelled() => Err(Failure::Cancelled),
+        () = scope.cancel.cancelled() => Err(Failure::Cancelled),
     }
 }
 
@@ -161,12 +161,12 @@ async fn attempt_once(
     let mut wait = patience.first_chunk;
     let result = loop {
         // What is there already is taken without setting alarms, but not beyond the end.
-        let goes_on = !scope.run.cancel.is_cancelled() && Instant::now() < ask.deadline;
+        let goes_on = !scope.cancel.is_cancelled() && Instant::now() < ask.deadline;
         let next = match stream.next().now_or_never().filter(|_| goes_on) {
             Some(next) => Ok(next),
             None => tokio::select! {
                 biased;
-                () = scope.run.cancel.cancelled() => break Err(Failure::Cancelled),
+                () = scope.cancel.cancelled() => break Err(Failure::Cancelled),
                 () = tokio::time::sleep_until(ask.deadline) => break Err(Failure::TimeUp),
                 next = tokio::time::timeout(wait, stream.next()) => next,
             },

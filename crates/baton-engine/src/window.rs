@@ -87,6 +87,11 @@ impl Conversation {
         &self.messages
     }
 
+    /// Where the message stands that the session is about.
+    pub fn task(&self) -> usize {
+        self.task
+    }
+
     /// Makes the conversation fit beside `fixed` tokens of system prompt and tools, and says in the trace what went.
     pub async fn fit(&mut self, scope: &Scope, window: Option<u64>, fixed: u64) {
         let answer = scope.agent.sampling.max_output_tokens.map_or(DEFAULT_ANSWER, u64::from);

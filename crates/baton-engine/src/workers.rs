@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::engine::{Engine, Finished, Run, RunRequest};
+use crate::engine::{Engine, Finished, Request, Run, RunRequest};
 use crate::execute;
 use crate::failure::Failure;
 use crate::listener::Listener;
@@ -203,7 +203,8 @@ impl Engine {
 }
 
 fn new_run(run_id: RunId, request: RunRequest) -> Result<NewRun, Failure> {
-    let overrides = serde_json::to_value(&request.overrides)
+    let kept = Request { overrides: request.overrides, entry: request.entry };
+    let kept = serde_json::to_value(&kept)
         .map_err(|error| StoreError::Failed(format!("the request cannot be kept: {error}")))?;
     let message = Message {
         id: MessageId::from_uuid(Uuid::now_v7()),
@@ -220,7 +221,7 @@ fn new_run(run_id: RunId, request: RunRequest) -> Result<NewRun, Failure> {
         user_id: request.caller.user,
         agent: request.agent,
         message,
-        request: overrides,
+        request: kept,
         on_busy: request.on_busy,
         idempotency: None,
     })

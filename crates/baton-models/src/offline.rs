@@ -4,24 +4,40 @@
 //! form, and answers by quoting the sentences that fit the question best from what tools and agents returned. It says
 //! plainly that no language model is configured.
 
+mod asking;
+mod blocks;
+mod destination;
 mod extract;
 mod form;
+mod instruction;
+mod labels;
+mod material;
+mod notice;
+mod own;
+mod passing;
+mod reports;
+mod sentences;
+mod shorten;
+mod situation;
+mod team;
+#[cfg(test)]
+mod tests;
 mod words;
 
-use baton_core::chat::{ChatMessage, ToolResult};
-use baton_core::message::Part;
+use baton_core::ToolCallId;
 use baton_core::model::{Chunk, Finish, Model, ModelFacts, ModelRequest, ReplyStream, ToolChoice};
-use baton_core::tool::ToolSpec;
 use baton_core::usage::{Price, Tokens};
-use baton_core::{ToolCallId, choices};
 use futures_util::stream;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use words::overlap;
+use situation::{Situation, text_of};
 
 /// The provider and its only model, `offline`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Offline;
+
+/// Tools that were refused or failed, before it answers without.
+const MOST_TRIES: usize = 3;
 
 /// What it does in a turn.
 #[derive(Debug, PartialEq)]
@@ -67,126 +83,45 @@ fn chunks(decided: Move, request: &ModelRequest<'_>) -> Vec<Chunk> {
     }
 }
 
-fn text_of(message: &ChatMessage) -> String {
-    match message {
-        ChatMessage::User { parts } => parts.iter().filter_map(part_text).collect::<Vec<_>>().join("\n"),
-        ChatMessage::Assistant(reply) => reply.text.clone(),
-        ChatMessage::Tool(result) => result.content.to_string(),
-    }
-}
-
-fn part_text(part: &Part) -> Option<&str> {
-    match part {
-        Part::Text { text } => Some(text),
-        _ => None,
-    }
-}
-
 /// The rules, in order of precedence.
 fn decide(request: &ModelRequest<'_>) -> Move {
-    let question = question(request);
-    if let Some(schema) = request.output_schema {
-        return Move::Say(form::fill(schema, &question).to_string());
-    }
-    let results = results_since_question(request);
-    if !results.is_empty() {
-        return Move::Say(from_results(&question, &results));
-    }
-    if request.tool_choice == ToolChoice::None {
-        return Move::Say(cannot_answer());
-    }
-    pick(request.tools, &question).unwrap_or_else(|| Move::Say(cannot_answer()))
+    let situation = Situation::of(request);
+    let special = shorten::text(&situation)
+        .or_else(|| instruction::follow(&situation))
+        .or_else(|| team::turn(&situation));
+    special.or_else(|| act(&situation)).unwrap_or_else(|| Move::Say(end(&situation)))
 }
 
-/// What was asked last.
-fn question(request: &ModelRequest<'_>) -> String {
-    let newest = request.messages.iter().rev().find(|message| matches!(message, ChatMessage::User { .. }));
-    newest.map(text_of).unwrap_or_default()
+/// A tool to use, as long as nothing has come of one yet.
+fn act(situation: &Situation<'_>) -> Option<Move> {
+    let has_result = situation.done.iter().any(|done| !done.result.failed);
+    if has_result || situation.done.len() >= MOST_TRIES || situation.request.tool_choice == ToolChoice::None {
+        return None;
+    }
+    passing::route(situation)
+        .or_else(|| passing::transfer(situation))
+        .or_else(|| asking::colleagues(situation))
+        .or_else(|| asking::documents(situation))
+        .or_else(|| asking::everybody(situation))
 }
 
-/// Results of calls made for the newest user message.
-fn results_since_question<'a>(request: &ModelRequest<'a>) -> Vec<&'a ToolResult> {
-    let newest =
-        request.messages.iter().rev().take_while(|message| !matches!(message, ChatMessage::User { .. }));
-    let mut results: Vec<&ToolResult> = newest
-        .filter_map(|message| match message {
-            ChatMessage::Tool(result) => Some(result),
-            _ => None,
-        })
-        .collect();
-    results.reverse();
-    results
-}
-
-choices! {
-    /// Tools with arguments that rules can fill, in the order in which they are considered.
-    enum Known {
-        Route = "route_to",
-        Search = "search_docs",
-        Call = "call_agent",
-        Delegate = "delegate",
+/// The answer, as JSON if a schema asks for that.
+fn end(situation: &Situation<'_>) -> String {
+    match situation.request.output_schema {
+        Some(schema) => form::fill(schema, &material::known(situation)).to_string(),
+        None => answer(situation),
     }
 }
 
-/// The tool that fits the question: a transfer whose words are in it, then routing, then looking something up.
-fn pick(tools: &[&ToolSpec], question: &str) -> Option<Move> {
-    let find = |known: Known| tools.iter().find(|tool| tool.name == known.word());
-    let transfers = tools.iter().filter(|tool| tool.name.starts_with("transfer_to_"));
-    let best =
-        transfers.map(|tool| (overlap(question, &tool.description), tool)).max_by_key(|(score, _)| *score);
-    if let Some((score, tool)) = best.filter(|(score, _)| *score >= 2) {
-        let reason = format!("{score} words of the request fit");
-        return Some(Move::Call { tool: tool.name.clone(), arguments: json!({ "reason": reason }) });
+/// What others found out, said or did, or else what the agent's author wrote for it.
+fn answer(situation: &Situation<'_>) -> String {
+    let mut parts = reports::told(situation);
+    parts.extend(team::minutes(situation));
+    parts.extend(material::advice(situation));
+    match material::stage(situation) {
+        Some(stage) => parts.push(stage),
+        None if parts.is_empty() => parts.push(own::part(situation)),
+        None => {}
     }
-    if let Some(tool) = find(Known::Route) {
-        let agent = choose(tool, "agent", question)?;
-        let arguments =
-            json!({ "agent": agent, "reason": "its description shares the most words with the request" });
-        return Some(Move::Call { tool: tool.name.clone(), arguments });
-    }
-    if let Some(tool) = find(Known::Search) {
-        return Some(Move::Call { tool: tool.name.clone(), arguments: json!({ "query": question }) });
-    }
-    let tool = find(Known::Call)?;
-    let mut arguments = json!({ "mission": question });
-    if let Some(specialist) = choose(tool, "specialist", question) {
-        arguments["specialist"] = specialist.into();
-    }
-    Some(Move::Call { tool: tool.name.clone(), arguments })
-}
-
-/// The allowed value of a parameter whose line in the tool's description shares the most words with the question.
-fn choose(tool: &ToolSpec, parameter: &str, question: &str) -> Option<String> {
-    let allowed = tool.parameters["properties"][parameter]["enum"].as_array()?;
-    let about = |name: &str| {
-        let lines = tool.description.lines().filter(|line| line.contains(name));
-        overlap(question, &(lines.collect::<Vec<_>>().join(" ") + " " + name))
-    };
-    // The first of equals: the author's order decides.
-    let scored = allowed.iter().filter_map(Value::as_str).map(|name| (about(name), name));
-    let best = scored.fold(None, |best: Option<(usize, &str)>, next| match best {
-        Some(best) if best.0 >= next.0 => Some(best),
-        _ => Some(next),
-    });
-    best.map(|(_, name)| name.to_owned())
-}
-
-fn from_results(question: &str, results: &[&ToolResult]) -> String {
-    let found: Vec<&ToolResult> = results.iter().copied().filter(|result| !result.failed).collect();
-    if found.is_empty() {
-        let errors: Vec<String> = results.iter().map(|r| format!("`{}`: {}", r.name, r.content)).collect();
-        return format!("I could not find an answer. {}\n\n{NOTICE}", errors.join("; "));
-    }
-    let texts: Vec<&str> = found.iter().map(|result| result.content.as_ref()).collect();
-    match extract::answer(question, &texts) {
-        Some(answer) => format!("{answer}\n\n{NOTICE}"),
-        None => format!("I looked, and found nothing that answers this.\n\n{NOTICE}"),
-    }
-}
-
-const NOTICE: &str = "(No language model is configured; this was put together from the sources by simple rules. Set \
-                      `models.default` in baton.toml for real answers.)";
-
-fn cannot_answer() -> String {
-    format!("I cannot answer this by myself.\n\n{NOTICE}")
+    notice::closed(&parts.join("\n\n"))
 }

@@ -63,6 +63,8 @@ pub enum Command {
     /// List or show sessions: one agent's loop inside a run each
     #[command(subcommand)]
     Sessions(commands::sessions::Command),
+    /// Print which ways batons take between agents, and how well they end
+    Patterns(commands::patterns::Args),
     /// Print who did what, or verify that the record of it is whole
     Audit(commands::audit::Args),
     /// Start a project: baton.toml and a first set of agents
@@ -91,6 +93,7 @@ impl Cli {
             Command::Threads(command) => commands::threads::run(&self.common, &command),
             Command::Runs(command) => commands::runs::run(&self.common, &command),
             Command::Sessions(command) => commands::sessions::run(&self.common, &command),
+            Command::Patterns(args) => commands::patterns::run(&self.common, &args),
             Command::Audit(args) => commands::audit::run(&self.common, &args),
             Command::Init(args) => commands::init::run(&args),
             Command::Completions(args) => commands::completions::run(&args),

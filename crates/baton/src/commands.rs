@@ -6,6 +6,7 @@ pub mod audit;
 pub mod completions;
 pub mod graph;
 pub mod init;
+pub mod patterns;
 mod reference;
 pub mod run;
 pub mod runs;

@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
-use baton_core::agent::{McpServer, ModelName};
+use baton_core::agent::{McpServer, ModelName, ToolPattern};
 use baton_core::store::Retention;
 use baton_core::tool::{Overflow, Risk, Room, ToolError, ToolSource, ToolsFuture};
 use baton_core::{CallContext, RunId, Store, TenantId};
-use baton_engine::{Agents, Engine, LeaseTimes, Models, Parts, Patience, Stays};
+use baton_engine::{
+    Agents, Engine, EnrichFormat, LeaseTimes, Models, Parts, Patience, Policy, Stays, Switch,
+};
 use baton_mcp::Servers;
 use baton_models::offline::Offline;
 use baton_models::{Endpoint, Wire};
@@ -22,7 +25,7 @@ use jiff::SignedDuration;
 use secrecy::SecretString;
 use tokio::sync::watch;
 
-use crate::config::{ApprovalLevel, Config};
+use crate::config::{ApprovalLevel, Config, Feature};
 use crate::exit::Exit;
 use crate::identity::identity;
 use crate::project::Project;
@@ -39,6 +42,14 @@ pub struct Wired {
 pub async fn wire(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
     let store: Arc<dyn Store> = Arc::new(store(project).await?);
+    let engine = Engine::new(parts(project, agents, servers.clone(), store)?);
+    Ok(Wired { engine, servers })
+}
+
+/// The same for looking only: nothing is kept, and no store is made.
+pub async fn wire_without_store(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
+    let servers = servers(project)?;
+    let store: Arc<dyn Store> = Arc::new(baton_store::open("sqlite::memory:", &project.root).await?);
     let engine = Engine::new(parts(project, agents, servers.clone(), store)?);
     Ok(Wired { engine, servers })
 }
@@ -77,7 +88,46 @@ fn parts(
         lease: LeaseTimes::default(),
         stays: Stays::WhileAwaited,
         retention: Retention { workflow_state: state_retention },
+        policy: policy(config)?,
+        team_hooks: None,
     })
+}
+
+/// What `[orchestration]`, `[handoff]` and `[features]` allow.
+fn policy(config: &Config) -> anyhow::Result<Policy> {
+    let orchestration = &config.orchestration;
+    let patterns = orchestration.sub_agent_tool_allowlist.iter().map(|pattern| ToolPattern::parse(pattern));
+    let sub_agent_tools = patterns
+        .collect::<Result<Vec<_>, _>>()
+        .context("`orchestration.sub_agent_tool_allowlist` in baton.toml")
+        .map_err(|error| Exit::Invalid.because(error))?;
+    let cache = Duration::from_secs(orchestration.cache_ttl_seconds);
+    Ok(Policy {
+        agent_tool: switch(config, "agent_tool"),
+        transfers: switch(config, "transfers"),
+        max_concurrent_delegations: orchestration.max_concurrent_delegations,
+        max_live_children: orchestration.max_live_children,
+        sub_agent_max_steps: orchestration.sub_agent_max_steps,
+        sub_agent_tools,
+        summarize_results: orchestration.summarize_results,
+        summary_max_length: orchestration.summary_max_length,
+        result_cache: orchestration.enable_result_cache.then_some(cache),
+        stream_sub_agent_events: orchestration.stream_sub_agent_events,
+        max_transfers: config.handoff.max_transfers,
+        context_max_chars: config.handoff.context_max_chars as usize,
+        enrich_format: EnrichFormat::Fenced,
+    })
+}
+
+/// A feature that nobody mentions is on.
+pub(crate) fn switch(config: &Config, feature: &str) -> Switch {
+    match config.features.get(feature) {
+        None | Some(Feature::Switch(true)) => Switch::On,
+        Some(Feature::Switch(false)) => Switch::Off,
+        Some(Feature::Rollout { percent, tenants }) => {
+            Switch::For { percent: *percent, tenants: tenants.clone() }
+        }
+    }
 }
 
 /// The folder of the project; the current one is written as an empty path.

@@ -20,6 +20,9 @@ pub const BUILT_IN_TOOLS: &[&str] = &[
     "write_skill",
 ];
 
+/// Tools of the engine that an agent has only if `tools:` names them.
+pub const ENGINE_TOOLS: &[&str] = &["read_thread"];
+
 /// A tool name in which `*` stands for any run of characters: `search_docs`, `mcp:github/*`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -120,6 +123,11 @@ impl ToolAccess {
     pub fn permits(&self, name: &str) -> bool {
         let any = |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(name));
         any(&self.allow) && !any(&self.deny)
+    }
+
+    /// Whether the list has this very name, not just a glob that covers it.
+    pub fn names(&self, name: &str) -> bool {
+        self.allow.iter().any(|pattern| pattern.as_str() == name) && self.permits(name)
     }
 }
 

@@ -11,8 +11,13 @@ use crate::store::Pending;
 
 choices! {
     pub enum HopKind {
+        /// A model passed the baton to a colleague, for the rest of the run.
         Transfer = "transfer",
+        /// A router chose.
         Route = "route",
+        /// A file says who comes next.
+        Chain = "chain",
+        /// The thread itself was handed over.
         Handoff = "handoff",
     }
 }

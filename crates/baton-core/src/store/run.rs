@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::choices;
-use crate::event::Event;
+use crate::event::{Dissent, Event, Source};
 use crate::id::{AgentName, RunId, SessionId, ThreadId, UserId};
 use crate::ledger::LedgerRow;
 use crate::message::Message;
@@ -131,6 +131,15 @@ pub struct End {
     /// The limit that made it end early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
+    /// Who gave the answer, which may be another agent than the one that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<AgentName>,
+    /// Who contributed to it behind the scenes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Source>,
+    /// Members of a team that did not agree with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dissent: Vec<Dissent>,
     /// The stable code of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,

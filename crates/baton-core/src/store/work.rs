@@ -60,6 +60,8 @@ choices! {
         Tool = "tool",
         /// A text that was not streamed is shown.
         Say = "say",
+        /// A round of a team has ended.
+        Round = "round",
     }
 }
 

@@ -46,7 +46,11 @@ impl Waiting {
             Some(failure) => {
                 EventKind::RunFailed { code: failure.code().to_owned(), message: failure.to_string(), usage }
             }
-            None => EventKind::RunFinished { outcome: Outcome::Success, usage, limit: None },
+            None => {
+                let (limit, answered_by) = (None, finished.answered_by.clone());
+                let sources = Vec::new();
+                EventKind::RunFinished { outcome: Outcome::Success, usage, limit, answered_by, sources }
+            }
         };
         let agent = AgentName::parse("baton").expect("a valid name");
         let path = agent.as_str().into();
@@ -66,5 +70,6 @@ pub(super) fn finished(record: &RunRecord, rows: Vec<LedgerRow>) -> Finished {
     let limit = end.limit.as_deref().and_then(Limit::parse);
     let answer = end.answer.map(|text| Answer { text, value: end.value, limit, turns });
     let failure = end.code.map(|code| Failure::Elsewhere { code, message: end.message.unwrap_or_default() });
-    Finished { status: record.status, answer, failure, usage: record.usage, rows }
+    let answered_by = end.answered_by;
+    Finished { status: record.status, answer, answered_by, failure, usage: record.usage, rows }
 }

@@ -2,16 +2,26 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod accounting;
+mod advisors;
+mod bounds;
+mod calling;
+mod chain;
+mod compositions;
+mod delegation;
 mod durability;
 mod limits;
 mod listening;
 mod outages;
+mod reading;
+mod router;
 mod sessions;
 mod strategies;
+mod team;
 mod tools;
+mod transfers;
 mod turns;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,8 +37,8 @@ use baton_core::store::{OnBusy, Owner, Retention};
 use baton_core::tool::{CallContext, Effect, Risk, Tool, ToolError, ToolFuture, ToolSource, ToolSpec};
 use baton_core::{AgentName, HumanDuration, TenantId, ThreadId, UserId};
 use baton_engine::{
-    Agents, Caller, Engine, Finished, Identity, LeaseTimes, Models, Overrides, Parts, Patience, RunRequest,
-    Stays,
+    Agents, Caller, Engine, Finished, Identity, LeaseTimes, Models, Overrides, Parts, Patience, Policy,
+    RunRequest, Stays, TeamHooks,
 };
 use baton_models::scripted::Scripted;
 use jiff::SignedDuration;
@@ -48,11 +58,15 @@ async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(LONG, so).await.expect("it should have happened long ago");
 }
 
-/// An agent called `a` that may use every tool.
-fn agent() -> Agent {
+fn name(text: &str) -> AgentName {
+    AgentName::parse(text).unwrap()
+}
+
+/// An agent that may use every tool, shown as its name in capitals.
+fn named(text: &str) -> Agent {
     Agent {
-        name: AgentName::parse("a").unwrap(),
-        display_name: "A".into(),
+        name: name(text),
+        display_name: text.to_uppercase(),
         description: "Helps.".into(),
         version: "1.0.0".parse().unwrap(),
         kind: Kind::Local,
@@ -83,14 +97,24 @@ fn agent() -> Agent {
     }
 }
 
+/// An agent called `a` that may use every tool.
+fn agent() -> Agent {
+    named("a")
+}
+
 /// A run set up by a test, and what it came to.
 struct Setup {
     agent: Agent,
+    /// All others.
+    others: Vec<Agent>,
+    policy: Policy,
+    input: String,
     tools: Vec<Arc<dyn Tool>>,
     models: Models,
     overrides: Overrides,
     ask_at: Option<Risk>,
     servers: Option<Arc<dyn ToolSource>>,
+    team_hooks: Option<Arc<dyn TeamHooks>>,
 }
 
 impl Setup {
@@ -99,16 +123,38 @@ impl Setup {
             Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(model.clone()));
         Self {
             agent: agent(),
+            others: Vec::new(),
+            policy: Policy::default(),
+            input: "What is up?".to_owned(),
             tools: Vec::new(),
             models,
             overrides: Overrides::default(),
             ask_at: None,
             servers: None,
+            team_hooks: None,
         }
     }
 
     fn agent(mut self, change: impl FnOnce(&mut Agent)) -> Self {
         change(&mut self.agent);
+        self
+    }
+
+    /// One more agent, which only others involve.
+    fn with(mut self, text: &str, change: impl FnOnce(&mut Agent)) -> Self {
+        let mut other = named(text);
+        change(&mut other);
+        self.others.push(other);
+        self
+    }
+
+    fn policy(mut self, change: impl FnOnce(&mut Policy)) -> Self {
+        change(&mut self.policy);
+        self
+    }
+
+    fn asked(mut self, input: &str) -> Self {
+        input.clone_into(&mut self.input);
         self
     }
 
@@ -127,11 +173,14 @@ impl Setup {
                 thread_id: ThreadId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap(),
             },
             agent: agent.name.clone(),
-            input: vec![Part::text("What is up?")],
+            input: vec![Part::text(self.input)],
             overrides: self.overrides,
             on_busy: OnBusy::Enqueue,
+            entry: None,
         };
-        let agents: Arc<Agents> = Arc::new(BTreeMap::from([(agent.name.clone(), agent)]));
+        let others = self.others.into_iter().map(Arc::new);
+        let agents = others.chain([agent]).map(|agent| (agent.name.clone(), agent));
+        let agents: Arc<Agents> = Arc::new(agents.collect());
         let store = baton_store::open("sqlite::memory:", Path::new("")).await.unwrap();
         let parts = Parts {
             models: self.models,
@@ -147,6 +196,8 @@ impl Setup {
             lease: LeaseTimes::default(),
             stays: Stays::UntilDone,
             retention: Retention { workflow_state: SignedDuration::from_hours(720) },
+            policy: self.policy,
+            team_hooks: self.team_hooks,
         };
         (parts, request)
     }
@@ -179,6 +230,19 @@ impl Ran {
     /// The event log as text: one line each, ids left out.
     fn log(&self) -> String {
         self.events.iter().map(line).collect()
+    }
+
+    /// The same for agents that work at the same time: each place's lines together, in order, without ids and times.
+    fn by_place(&self) -> String {
+        let mut events: Vec<&Event> = self.events.iter().collect();
+        events.sort_by_key(|event| event.path.to_string());
+        let log: String = events.into_iter().map(line).collect();
+        let log = log.replace(&self.events[0].run_id.to_string(), "RUN");
+        let mut parts = log.split("latency_ms\\\":");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |log, rest| {
+            log + "latency_ms\\\":0" + rest.trim_start_matches(|c: char| c.is_ascii_digit())
+        })
     }
 
     /// The ledger as text, without times.
@@ -218,6 +282,17 @@ fn line(event: &Event) -> String {
             limit.as_ref().map(|l| format!(", limit {l}")).unwrap_or_default()
         ),
         EventKind::RunFailed { code, message, .. } => format!("run failed: {code}: {message}"),
+        EventKind::SessionStarted { why: Some(why), .. } => format!("session started: {why:?}"),
+        EventKind::SessionFailed { code, message, .. } => format!("session failed: {code}: {message}"),
+        EventKind::Passed { by, from, to, reason } => format!("{by} {from} → {to}: {reason:?}"),
+        EventKind::Broadcast { member, round, text } => format!("{member} in round {round}: {text:?}"),
+        EventKind::Voted { member, round, ready, reason } => {
+            let vote = if *ready { "ready" } else { "not ready" };
+            format!("{member} in round {round} is {vote}: {reason:?}")
+        }
+        EventKind::TeamEnded { rounds, by, dissent } => {
+            format!("team ended after {rounds} rounds by {by}, dissent {}", json!(dissent))
+        }
         other => serde_json::to_value(other).unwrap()["kind"].as_str().unwrap_or_default().replace('_', " "),
     };
     format!("{hidden}{:<16} {what}\n", event.path)

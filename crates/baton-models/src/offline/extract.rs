@@ -22,31 +22,43 @@ impl Passage<'_> {
     }
 }
 
-/// The best passages of `texts`, best first, or `None` when nothing shares a telling word with the question.
-pub(super) fn answer(question: &str, texts: &[&str]) -> Option<String> {
+/// How much more a word counts that is the agent's own subject.
+const SUBJECT: usize = 3;
+
+/// The best passages of `texts`, best first, or `None` when nothing shares a telling word with the question. `subject` is what the
+/// agent is there for: of a question with many parts, its part comes first.
+pub(super) fn answer(question: &str, subject: &str, texts: &[&str]) -> Option<String> {
     let wanted = telling(question);
+    let subject = telling(subject);
     let passages: Vec<Passage<'_>> = texts.iter().flat_map(|text| passages(text)).collect();
     // A word that stands everywhere says little about any one passage.
     let weight = |word: &String| {
         let count = passages.iter().filter(|passage| passage.mentions(word)).count();
-        1_000 / count.max(1)
+        1_000 * if subject.contains(word) { SUBJECT } else { 1 } / count.max(1)
     };
     let weights: Vec<(&String, usize)> = wanted.iter().map(|word| (word, weight(word))).collect();
     let shared = |words: &BTreeSet<String>| {
         weights.iter().filter(|(word, _)| words.contains(*word)).map(|(_, weight)| *weight).sum::<usize>()
     };
-    // What a passage says counts more than the heading it stands under.
+    // What a passage says counts, and what it stands under, and the former a little more.
     let mut scored: Vec<(usize, &Passage<'_>)> = passages
         .iter()
         .filter(|passage| shared(&passage.said) > 0)
-        .map(|passage| (2 * shared(&passage.said) + shared(&passage.heading), passage))
+        .map(|passage| {
+            let all = passage.said.union(&passage.heading).cloned().collect();
+            (2 * shared(&all) + shared(&passage.said), passage)
+        })
         .collect();
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     let (best, first) = *scored.first()?;
     let words = |passage: &Passage<'_>| wanted.iter().filter(|word| passage.mentions(word)).count();
     // One word in common is a coincidence when the best passage has several.
     let enough = words(first);
-    scored.retain(|(score, passage)| score * 3 >= best * 2 && words(passage) * 2 > enough);
+    scored.retain(|(score, passage)| {
+        // An example says little without the prose it belongs to.
+        let is_apart = passage.text.starts_with("```") && passage.source != first.source;
+        score * 3 >= best * 2 && words(passage) * 2 > enough && !is_apart
+    });
     scored.truncate(MOST_PASSAGES);
     let chosen: Vec<&Passage<'_>> = scored.into_iter().map(|(_, passage)| passage).collect();
     Some(render(&chosen))
@@ -58,7 +70,7 @@ fn passages(text: &str) -> Vec<Passage<'_>> {
     for block in blocks(text) {
         let (named, text) = split_source(block);
         source = named.unwrap_or(source);
-        if !text.is_empty() {
+        if !text.is_empty() && !is_contents(text) {
             found.push(Passage { source, text, said: telling(text), heading: telling(source) });
         }
     }
@@ -79,6 +91,11 @@ fn blocks(text: &str) -> Vec<&str> {
     found.push(text[start..].trim());
     found.retain(|block| !block.is_empty());
     found
+}
+
+/// A table of contents names everything and says nothing.
+fn is_contents(text: &str) -> bool {
+    text.lines().all(|line| line.trim_start().starts_with("- [") && line.contains("](#"))
 }
 
 /// Search results begin with a line such as `[1] docs/limits.md › Rate limits (line 3)`.
@@ -129,7 +146,7 @@ mod tests {
     #[test]
     fn the_fitting_passage_is_quoted_with_its_source() {
         let found = "[1] docs/limits.md › Rate limits (line 3)\nSet requests_per_minute in [limits].\n\n[2] docs/colors.md › Colours (line 1)\nPick any.";
-        let answer = answer("How do I configure rate limits?", &[found]).unwrap();
+        let answer = answer("How do I configure rate limits?", "", &[found]).unwrap();
         assert!(answer.contains("Set requests_per_minute in [limits]. [1]"), "{answer}");
         assert!(answer.ends_with("Sources:\n[1] docs/limits.md › Rate limits (line 3)"), "{answer}");
     }
@@ -138,14 +155,28 @@ mod tests {
     fn a_code_block_stays_whole() {
         let found = "[1] a.md › Limits (line 1)\nRate limits:\n\n```toml\n[limits]\n\nrate = 1\n```\n\nBye.";
         assert_eq!(super::blocks(found).len(), 3);
+        let elsewhere = "[1] a.md › Limits (line 1)\nSet rate limits here.\n\n[2] b.md › Limits (line 1)\n```\nrate limits\n```\n\n- [Rate limits](#rate-limits)";
+        let said = answer("rate limits", "", &[elsewhere]).unwrap();
+        assert!(
+            said.contains("Set rate limits here.") && !said.contains("```") && !said.contains("](#"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn of_a_question_with_several_parts_the_own_part_is_answered() {
+        let found = "[1] a.md › Bikes (line 1)\nDemand for bikes grows.\n\n[2] b.md › Bikes (line 1)\nThe range of bikes is short.";
+        let about = |subject| answer("Bikes: demand and range?", subject, &[found]).unwrap();
+        assert!(!about("You look at demand and prices.").contains("range of bikes"));
+        assert!(!about("You look at range and maintenance.").contains("Demand"));
     }
 
     #[test]
     fn nothing_fits() {
         assert_eq!(
-            answer("How tall is the Eiffel Tower?", &["[1] a › B (line 1)\nBananas are yellow."]),
+            answer("How tall is the Eiffel Tower?", "", &["[1] a › B (line 1)\nBananas are yellow."]),
             None
         );
-        assert_eq!(answer("", &[""]), None);
+        assert_eq!(answer("", "", &[""]), None);
     }
 }

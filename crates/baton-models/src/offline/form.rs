@@ -2,11 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
+use super::words::overlap;
+
 /// Deeper schemas are cut off; they describe more than rules can fill.
 const MAX_DEPTH: usize = 16;
 
-pub(super) fn fill(schema: &Value, question: &str) -> Value {
-    value(schema, question, 0)
+/// `text` is what is known: texts are filled with its beginning, and a choice is made by its words.
+pub(super) fn fill(schema: &Value, text: &str) -> Value {
+    value(schema, text, 0)
+}
+
+/// The allowed value that the text speaks of most; the first of equals.
+fn choice<'a>(schema: &'a Value, text: &str) -> Option<&'a Value> {
+    let allowed = schema["enum"].as_array()?;
+    let fit = |value: &&Value| value.as_str().map_or(0, |word| overlap(text, word));
+    allowed.iter().rev().max_by_key(fit)
 }
 
 fn value(schema: &Value, question: &str, depth: usize) -> Value {
@@ -14,7 +24,7 @@ fn value(schema: &Value, question: &str, depth: usize) -> Value {
         return Value::Null;
     }
     if let Some(fixed) =
-        schema.get("const").or_else(|| schema["enum"].get(0)).or_else(|| schema.get("default"))
+        schema.get("const").or_else(|| choice(schema, question)).or_else(|| schema.get("default"))
     {
         return fixed.clone();
     }
@@ -63,10 +73,11 @@ mod tests {
     fn required_fields_are_filled() {
         let schema = json!({"type": "object", "required": ["name", "tags", "score", "kind"], "properties": {
             "name": {"type": "string", "minLength": 3}, "tags": {"type": "array", "minItems": 2, "items": {"type": "boolean"}},
-            "score": {"type": "integer", "minimum": 1}, "kind": {"enum": ["a", "b"]}, "other": {"type": "string"}}});
+            "score": {"type": "integer", "minimum": 1}, "kind": {"enum": ["low", "high"]}, "other": {"type": "string"}}});
         assert_eq!(
             fill(&schema, "x"),
-            json!({"name": "x..", "tags": [false, false], "score": 1, "kind": "a"})
+            json!({"name": "x..", "tags": [false, false], "score": 1, "kind": "low"})
         );
+        assert_eq!(fill(&schema, "rather high")["kind"], "high");
     }
 }

@@ -93,7 +93,13 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &Found, status: RunStatus) -> Resul
         agent: found.agent.clone(),
         path: found.agent.as_str().into(),
         visibility: Visibility::User,
-        kind: EventKind::RunFinished { outcome: Outcome::Cancelled, usage, limit: None },
+        kind: EventKind::RunFinished {
+            outcome: Outcome::Cancelled,
+            usage,
+            limit: None,
+            answered_by: None,
+            sources: Vec::new(),
+        },
     };
     let body = Value::json(&event)?;
     let sql = "INSERT INTO events (tenant, thread_id, seq, run_id, body) VALUES ($1, $2, $3, $4, $5)";

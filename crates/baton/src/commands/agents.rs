@@ -1,9 +1,11 @@
 //! `baton agents`: the registry.
 
+mod prompt;
+
 use std::fmt::Write as _;
 
-use baton_agents::Draft;
 use baton_agents::names::Unresolved;
+use baton_agents::{Draft, Problem};
 use baton_core::AgentName;
 use baton_core::agent::{Agent, ModelName};
 use clap::ValueEnum;
@@ -27,6 +29,8 @@ pub enum Command {
         #[arg(long, value_name = "FORMAT", default_value = "text")]
         format: Format,
     },
+    /// The prompt and the tools that an agent's model gets
+    Prompt(prompt::Args),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -36,8 +40,14 @@ pub enum Format {
 }
 
 pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
-    let draft = super::project(common)?.draft();
+    let project = super::project(common)?;
+    let draft = project.draft();
     match command {
+        Command::Prompt(args) if !draft.problems().iter().any(Problem::is_error) => {
+            return prompt::run(&project, draft, args);
+        }
+        // Who could not be read cannot be told anything.
+        Command::Prompt(_) => {}
         Command::List { format: Format::Json } => {
             print_json(&draft.agents().map(|entry| entry.agent.as_ref()).collect::<Vec<_>>())?;
         }

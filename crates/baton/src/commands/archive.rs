@@ -77,6 +77,11 @@ impl Archive {
         Ok(Self { store, tenant, is_there })
     }
 
+    /// Whether anything was ever kept.
+    pub(super) fn is_there(&self) -> bool {
+        self.is_there
+    }
+
     /// Prints one page of a list. `what` are its items, in the plural.
     pub(super) fn list<T: Serialize>(
         &self,

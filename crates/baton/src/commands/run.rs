@@ -107,10 +107,11 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         report::tell("error: nothing to ask: give a prompt, or pipe one in");
         return Ok(Exit::Usage);
     };
-    let (name, _classification) = entry.first(&agents, &prompt);
+    let (name, chosen) = entry.first(&agents, &prompt);
     let input = vec![Part::text(prompt)];
     let caller = local(args.thread.unwrap_or_else(ThreadId::random));
-    let request = RunRequest { caller, agent: name, input, overrides, on_busy: OnBusy::Enqueue };
+    let request =
+        RunRequest { caller, agent: name, input, overrides, on_busy: OnBusy::Enqueue, entry: chosen };
     ask(&project, &agents, request, args)
 }
 
@@ -154,7 +155,7 @@ async fn converse(
         released = engine.release_gone() => released?,
         exit = signals.any() => return Ok(leave(engine, exit)),
     };
-    let screen = Screen::open(&agents[&request.agent], args.json);
+    let screen = Screen::open(&request.agent, agents, args.json);
     tokio::select! {
         // A run that is there can be cancelled as it should be.
         biased;
@@ -281,7 +282,7 @@ impl End {
 }
 
 fn conclude(finished: &Finished) -> Exit {
-    match (finished.status, &finished.failure) {
+    match (finished.status, finished.failure.as_ref().map(Failure::cause)) {
         (RunStatus::Cancelled, _) => Exit::Interrupted,
         (RunStatus::Failed, Some(Failure::Model(error))) if error.kind == ModelErrorKind::Auth => {
             Exit::Forbidden

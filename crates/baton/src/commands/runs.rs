@@ -1,9 +1,11 @@
 //! `baton runs`: the work for single messages.
 
 mod events;
+mod hops;
 mod resume;
 mod show;
 mod tree;
+mod who;
 
 use baton_core::store::{Cancel, RunQuery, RunRecord, RunStatus};
 use baton_core::{AgentName, RunId, ThreadId};

@@ -1,5 +1,7 @@
 //! `baton threads`: conversations.
 
+mod session;
+
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use baton_core::message::{Role, Visibility};
@@ -17,6 +19,7 @@ use crate::report::conversation;
 use crate::report::figures::{count, moment};
 use crate::report::table::{Column, Table, facts, line};
 use crate::report::tell;
+use crate::wiring;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -39,6 +42,9 @@ pub enum Command {
         /// Also what the person did not see
         #[arg(long)]
         internal: bool,
+        /// Print who has the baton, the ways it took and what for, as a JSON document
+        #[arg(long, conflicts_with = "internal")]
+        session: bool,
     },
     /// Delete a conversation with its runs, events, costs and files
     Delete {
@@ -55,9 +61,17 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     if let Command::Delete { thread, yes } = command {
         check_deletion(thread, *yes).map_err(|error| Exit::Usage.because(error))?;
     }
-    archive::with(common, async |archive| match command {
+    let project = super::project(common)?;
+    archive::with_project(&project, async |archive| match command {
         Command::List { paging, json } => list(archive, paging, *json).await,
-        Command::Show { thread, json, internal } => show(archive, thread, *json, *internal).await,
+        Command::Show { thread, session: true, .. } => {
+            let id = archive.thread_id(thread).await?;
+            let thread = archive.tenant.thread(id, None).await?;
+            let are_enabled = wiring::switch(&project.config, "transfers").is_on(&tenant());
+            print_json(&session::document(archive, thread, are_enabled).await?)?;
+            Ok(Exit::Ok)
+        }
+        Command::Show { thread, json, internal, .. } => show(archive, thread, *json, *internal).await,
         Command::Delete { thread, yes } => delete(archive, thread, *yes).await,
     })
 }

@@ -278,6 +278,8 @@ impl TryFrom<FeatureValue> for Feature {
 #[serde(deny_unknown_fields, default)]
 pub struct Orchestration {
     pub max_concurrent_delegations: u32,
+    /// Children of one agent that are at work at once, whatever involved them.
+    pub max_live_children: u32,
     pub sub_agent_max_steps: u32,
     pub sub_agent_tool_allowlist: Vec<String>,
     pub summarize_results: bool,
@@ -291,6 +293,7 @@ impl Default for Orchestration {
     fn default() -> Self {
         Self {
             max_concurrent_delegations: 5,
+            max_live_children: 16,
             sub_agent_max_steps: 30,
             sub_agent_tool_allowlist: Vec::new(),
             summarize_results: false,

@@ -54,7 +54,7 @@ fn graphs_of_all_examples() {
     let mut examples: Vec<_> =
         std::fs::read_dir(root().join("examples")).unwrap().map(|e| e.unwrap().path()).collect();
     examples.sort();
-    assert_eq!(examples.len(), 8);
+    assert_eq!(examples.len(), 10);
     let mut all = String::new();
     for example in examples {
         let ran = baton(&example, &["graph"]);

@@ -1,21 +1,24 @@
 //! Kill -9 at random moments of a run with many steps; what was acknowledged is there, what was finished is not done again, and
 //! the run ends.
 
+mod patterns;
+mod seen;
+mod wire;
+
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use baton_core::event::EventKind;
 use baton_core::ledger::Called;
 use baton_core::message::Role;
-use baton_core::store::{MessageQuery, PageRequest, RunQuery, RunRecord, RunStatus, StepKind, StepState};
-use baton_core::{RunId, Store, TenantId, TenantStore, ThreadId};
+use baton_core::store::{MessageQuery, RunRecord, RunStatus};
+use baton_core::{RunId, ThreadId};
 use serde_json::{Value, json};
 
+use self::seen::{Seen, live_and_die, until};
+use self::wire::Answer;
 use crate::{baton, postgres};
 
 /// Tools of the first and the second turn; each writes its name once.
@@ -37,18 +40,9 @@ struct Asked {
 
 impl Provider {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&asked);
-        // Both threads end with the test's process: nobody else can reach them.
-        std::thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let log = Arc::clone(&log);
-                std::thread::spawn(move || serve(stream, &log));
-            }
-        });
-        Self { base_url, asked }
+        Self { base_url: wire::serve(move |request| answer(request, &log)), asked }
     }
 
     fn asked(&self) -> Vec<Asked> {
@@ -56,71 +50,28 @@ impl Provider {
     }
 }
 
-/// A client that is killed in the middle is not an error.
-fn serve(mut stream: TcpStream, log: &Mutex<Vec<Asked>>) -> Option<()> {
-    let request = read_request(&stream)?;
+fn answer(request: &Value, log: &Mutex<Vec<Asked>>) -> Option<Answer> {
     let messages = request["messages"].as_array()?;
     let turn = 1 + messages.iter().filter(|message| message["role"] == "assistant").count();
     let was_told_unknown = messages.iter().any(|message| {
         message["role"] == "tool" && message["content"].to_string().contains("outcome is unknown")
     });
     log.lock().unwrap().push(Asked { turn, was_told_unknown });
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
-    stream.write_all(head.as_bytes()).ok()?;
     let frames = match turn {
         1 => vec![calls(&FIRST)],
-        2 => vec![text("Half of it is done. "), calls(&SECOND)],
-        _ => (0..PIECES).map(|piece| text(&format!("piece {piece} "))).collect(),
+        2 => vec![wire::text("Half of it is done. "), calls(&SECOND)],
+        _ => (0..PIECES).map(|piece| wire::text(&format!("piece {piece} "))).collect(),
     };
-    for frame in frames {
-        std::thread::sleep(Duration::from_millis(12));
-        stream.write_all(frame.as_bytes()).ok()?;
-    }
-    let finish = if turn < 3 { "tool_calls" } else { "stop" };
-    let usage = json!({"id": "1", "choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}});
-    let end = frame(&json!({}), &json!(finish)) + &format!("data: {usage}\n\ndata: [DONE]\n\n");
-    stream.write_all(end.as_bytes()).ok()
-}
-
-fn read_request(stream: &TcpStream) -> Option<Value> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().ok()?;
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    serde_json::from_slice(&body).ok()
-}
-
-fn frame(delta: &Value, finish: &Value) -> String {
-    let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-    format!("data: {}\n\n", json!({"id": "1", "choices": [choice]}))
-}
-
-fn text(content: &str) -> String {
-    frame(&json!({"content": content}), &Value::Null)
+    Some(Answer { frames, finish: if turn < 3 { "tool_calls" } else { "stop" } })
 }
 
 /// Parallel calls: each takes a moment and then leaves a trace that tells how often it ran.
 fn calls(names: &[&str]) -> String {
-    let calls: Vec<Value> = names
-        .iter()
-        .enumerate()
-        .map(|(index, name)| {
-            let arguments = json!({"command": format!("sleep 0.03; echo {name} >> effects; sleep 0.03")});
-            let function = json!({"name": "shell", "arguments": arguments.to_string()});
-            json!({"index": index, "id": format!("call_{name}"), "type": "function", "function": function})
-        })
-        .collect();
-    frame(&json!({"tool_calls": calls}), &Value::Null)
+    let call = |name: &&str| {
+        let arguments = json!({"command": format!("sleep 0.03; echo {name} >> effects; sleep 0.03")});
+        ("shell", format!("call_{name}"), arguments)
+    };
+    wire::calls(&names.iter().map(call).collect::<Vec<_>>())
 }
 
 /// A project whose agent may use the shell.
@@ -135,76 +86,6 @@ fn project(base_url: &str, store: &str) -> tempfile::TempDir {
     );
     std::fs::write(dir.path().join("baton.toml"), config).unwrap();
     dir
-}
-
-/// Starts a command, lets it live for a random moment, kills it, and returns the events it had announced.
-fn live_and_die(dir: &Path, args: &[&str], moment: Duration) -> Vec<Value> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_baton"))
-        .args(args)
-        .current_dir(dir)
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let stdout = child.stdout.take().unwrap();
-    let reader = std::thread::spawn(move || {
-        let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-        lines.filter_map(|line| serde_json::from_str(&line).ok()).collect::<Vec<Value>>()
-    });
-    std::thread::sleep(moment);
-    kill(&mut child);
-    reader.join().unwrap()
-}
-
-fn kill(child: &mut Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
-}
-
-/// What a store holds of one thread, seen from outside.
-struct Seen {
-    tenant: Arc<dyn TenantStore>,
-    thread: ThreadId,
-}
-
-impl Seen {
-    async fn open(dir: &Path, store: &str, thread: ThreadId) -> Self {
-        let store = baton_store::open(store, dir).await.unwrap();
-        Self { tenant: store.tenant(&TenantId::parse("default").unwrap()), thread }
-    }
-
-    /// The run of the thread, once its message was accepted.
-    async fn run(&self) -> Option<RunRecord> {
-        let query = RunQuery { thread_id: Some(self.thread), ..RunQuery::default() };
-        let runs = self.tenant.runs(query, PageRequest::default()).await.unwrap().data;
-        assert!(runs.len() <= 1, "a message became two runs");
-        runs.first().cloned()
-    }
-
-    /// Turns that were finished: nobody may ask for them again.
-    async fn finished_turns(&self, run: RunId) -> BTreeSet<usize> {
-        let steps = self.tenant.steps(run).await.unwrap();
-        let turns =
-            steps.iter().filter(|step| step.kind == StepKind::Turn && step.state == StepState::Finished);
-        turns.map(|step| step.path.rsplit(':').next().unwrap().parse().unwrap()).collect()
-    }
-
-    /// Everything that was announced is kept: numbers have no gap, and none was said that is not there.
-    async fn check_events(&self, run: RunId, announced: &[Value]) -> usize {
-        let events = self.tenant.events(self.thread, 0, 10_000).await.unwrap();
-        let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
-        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "a gap or a duplicate");
-        assert!(events.iter().all(|event| event.run_id == run));
-        for line in announced {
-            let told = &line["metadata"]["baton"];
-            let kept = told["seq"].as_u64().and_then(|seq| events.get(usize::try_from(seq).unwrap() - 1));
-            let kept = kept.unwrap_or_else(|| panic!("announced and not kept: {line}"));
-            assert_eq!(told["run_id"], json!(kept.run_id), "another event has that number");
-        }
-        events.iter().filter(|event| event.kind.is_end()).count()
-    }
 }
 
 /// One conversation that is killed `kills` times before it may end. Returns how many kills met the run at work.
@@ -243,14 +124,15 @@ async fn survive(store: &str, chance: u64, kills: usize) -> usize {
 }
 
 /// No turn was asked for that had been finished before.
-fn check_turns(asked: &[Asked], finished: &BTreeSet<usize>) {
+fn check_turns(asked: &[Asked], finished: &BTreeSet<String>) {
     for Asked { turn, .. } in asked {
-        assert!(!finished.contains(turn), "turn {turn} was finished and is asked for again");
+        let place = format!("a/turn:{turn}");
+        assert!(!finished.contains(&place), "turn {turn} was finished and is asked for again");
     }
 }
 
 /// Nobody kills it any more: it ends, and nothing was lost or done twice.
-async fn end_well(seen: &Seen, provider: &Provider, dir: &Path, finished: &BTreeSet<usize>, kills: usize) {
+async fn end_well(seen: &Seen, provider: &Provider, dir: &Path, finished: &BTreeSet<String>, kills: usize) {
     let before = provider.asked().len();
     if seen.run().await.is_none() {
         let id = seen.thread.to_string();
@@ -295,23 +177,8 @@ async fn check_effects(seen: &Seen, provider: &Provider, dir: &Path, run: RunId,
     assert_eq!(calls - cut, 3, "each turn was finished once");
 }
 
-fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(work)
-}
-
-/// Conversations until the run was killed at work often enough. `make soak` wants more of them, each time others.
 fn crash(store: &str, seed: u64, wanted: usize) {
-    let soak = std::env::var("BATON_SOAK").ok().map(|factor| factor.parse::<usize>().unwrap());
-    let wanted = wanted * soak.unwrap_or(1);
-    let seed = if soak.is_some() { fastrand::u64(..1 << 40) } else { seed };
-    println!("seed {seed}");
-    let mut hits = 0;
-    let mut conversation = 0;
-    while hits < wanted {
-        conversation += 1;
-        assert!(conversation < wanted as u64 * 4, "the kills never meet the run: {hits} of {wanted}");
-        hits += block_on(survive(store, seed * 1000 + conversation, 8));
-    }
+    until(seed, wanted, |chance| survive(store, chance, 8));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What was kept, as people and scripts look at it: `threads`, `runs`, `sessions` and `audit`.
 
 mod changes;
+mod explained;
 mod processes;
 
 use std::path::Path;

@@ -3,16 +3,15 @@
 use std::io::IsTerminal as _;
 
 use baton_agui::{Detail, Projection};
-use baton_core::MessageId;
-use baton_core::agent::Agent;
 use baton_core::event::{Event, EventKind};
 use baton_core::message::Visibility;
-use baton_engine::Run;
+use baton_core::{AgentName, MessageId};
+use baton_engine::{Agents, Run};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{End, explain};
-use crate::progress::Progress;
+use crate::progress::{Names, Progress};
 use crate::{commands, report};
 
 /// How many events may wait to be written.
@@ -26,10 +25,12 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    pub(super) fn open(agent: &Agent, json: bool) -> Self {
+    pub(super) fn open(agent: &AgentName, agents: &Agents, json: bool) -> Self {
         let (queue, mut events) = mpsc::channel(WRITER_QUEUE);
-        let mut output = Output::new(json);
-        let mut progress = Progress::new(agent, !json);
+        let names = agents.values().map(|agent| (agent.name.clone(), agent.display_name.clone()));
+        let names: Names = names.collect();
+        let mut output = Output::new(json, &names);
+        let mut progress = Progress::new(agent, names, !json);
         let writer = tokio::task::spawn_blocking(move || {
             while let Some(event) = events.blocking_recv() {
                 progress.show(&event);
@@ -95,9 +96,9 @@ enum Output {
 }
 
 impl Output {
-    fn new(json: bool) -> Self {
+    fn new(json: bool, names: &Names) -> Self {
         if json {
-            Self::Json(Projection::new(Detail::Trace))
+            Self::Json(Projection::new(Detail::Trace).with_names(names.clone()))
         } else {
             Self::Text { live: std::io::stdout().is_terminal(), written: false, growing: None }
         }

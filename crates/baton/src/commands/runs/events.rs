@@ -68,7 +68,10 @@ fn told(kind: &EventKind) -> String {
             format!("the run ended: {outcome}{limit}")
         }
         EventKind::RunFailed { code, message, .. } => format!("the run failed: {code}: {message}"),
-        EventKind::SessionStarted { session_id, .. } => format!("session {session_id} began"),
+        EventKind::SessionStarted { session_id, why, .. } => {
+            let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            format!("session {session_id} began{why}")
+        }
         EventKind::SessionFinished { session_id } => format!("session {session_id} ended"),
         EventKind::SessionFailed { session_id, code, message } => {
             format!("session {session_id} failed: {code}: {message}")
@@ -80,6 +83,22 @@ fn told(kind: &EventKind) -> String {
         EventKind::ToolReturned { output, failed: true, .. } => format!("the tool failed: {output}"),
         EventKind::Handoff(HandoffEvent { phase, from, to, message, .. }) => {
             format!("handoff from {from} to {to}, {phase}: {message}")
+        }
+        EventKind::Passed { by, from, to, reason } => format!("{by} from {from} to {to}: {reason}"),
+        EventKind::Broadcast { member, round, text } => format!("{member} said in round {round}: {text}"),
+        EventKind::Voted { member, round, ready, reason } => {
+            let vote = if *ready { "ready to conclude" } else { "not ready to conclude" };
+            format!("{member} is {vote} in round {round}: {reason}")
+        }
+        EventKind::TeamEnded { rounds, by, dissent } => {
+            let against: Vec<String> =
+                dissent.iter().map(|one| format!("{} ({})", one.member, one.reason)).collect();
+            let against = if against.is_empty() {
+                String::new()
+            } else {
+                format!("; not agreed: {}", against.join(", "))
+            };
+            format!("the team ended after {rounds} rounds by {by}{against}")
         }
         EventKind::Progress { label, step, total, .. } => format!("step {step} of {total}: {label}"),
         EventKind::Status { text } => text.clone(),

@@ -1,12 +1,16 @@
-//! One run: how it ended, and the tree of its steps with what each of them took.
+//! One run: how it ended and whose answer it has, the tree of its steps with who did what and why and what each of them took, and
+//! the ways that the baton took.
 
+use baton_core::AgentName;
 use baton_core::ledger::{Called, LedgerRow};
-use baton_core::store::{RunRecord, StepKind, StepState};
+use baton_core::store::{End, Hop, RunRecord, StepKind, StepState};
 use serde::Serialize;
 
 use super::super::archive::Archive;
 use super::super::{print, print_json};
 use super::tree::{Node, Spent, grow};
+use super::who::Who;
+use super::{hops, who};
 use crate::exit::Exit;
 use crate::report::conversation::{indented, words};
 use crate::report::figures::{cost, count, instant, stretch, tokens};
@@ -21,15 +25,20 @@ const QUESTION: usize = 80;
 struct Shown<'a> {
     #[serde(flatten)]
     run: &'a RunRecord,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered_by: Option<&'a AgentName>,
     steps: Vec<Node>,
+    hops: Vec<Hop>,
 }
 
 pub(super) async fn show(archive: &Archive, run: &RunRecord, json: bool) -> anyhow::Result<Exit> {
     let steps = archive.tenant.steps(run.run_id).await?;
     let rows = archive.tenant.ledger(run.run_id).await?;
-    let nodes = grow(&steps, &rows);
+    let nodes = grow(&steps, &rows, &who::sessions(archive, &steps).await?);
+    let hops = hops::of(archive, run).await?;
     if json {
-        print_json(&Shown { run, steps: nodes })?;
+        let answered_by = run.end.as_ref().and_then(|end| end.answered_by.as_ref());
+        print_json(&Shown { run, answered_by, steps: nodes, hops })?;
         return Ok(Exit::Ok);
     }
     let asked = archive.message_of(run).await?;
@@ -38,7 +47,7 @@ pub(super) async fn show(archive: &Archive, run: &RunRecord, json: bool) -> anyh
     if !nodes.is_empty() {
         text += &format!("\n{}", table(run, &nodes));
     }
-    print(&(text + &unfinished(run, &nodes) + &totals(run, &rows)))?;
+    print(&(text + &unfinished(run, &nodes) + &hops::table(&hops) + &totals(run, &rows)))?;
     Ok(Exit::Ok)
 }
 
@@ -51,7 +60,7 @@ fn described(run: &RunRecord, asked: &str) -> String {
         0 | 1 => run.attempts.to_string(),
         more => format!("{more} (its process ended {})", times(more - 1)),
     };
-    facts(&[
+    let mut all = vec![
         ("run", run.run_id.to_string()),
         ("thread", run.thread_id.to_string()),
         ("user", run.user_id.to_string()),
@@ -62,7 +71,24 @@ fn described(run: &RunRecord, asked: &str) -> String {
         ("began", run.started_at.map_or_else(|| "not yet".to_owned(), instant)),
         ("ended", run.finished_at.map_or_else(|| "not yet".to_owned(), instant)),
         ("attempts", attempts),
-    ])
+    ];
+    all.extend(run.end.iter().flat_map(contributors));
+    facts(&all)
+}
+
+/// Whose answer it is, who worked for it, and who did not agree with it.
+fn contributors(end: &End) -> Vec<(&'static str, String)> {
+    let names = |names: Vec<String>| Some(names.join(", ")).filter(|names| !names.is_empty());
+    let sources = end.sources.iter().map(|source| source.agent.to_string());
+    // One may have contributed more than once.
+    let sources: indexmap::IndexSet<String> = sources.collect();
+    let dissent = end.dissent.iter().map(|one| format!("{} ({})", one.member, one.reason));
+    let all = [
+        ("answered", end.answered_by.as_ref().map(|agent| format!("by {agent}"))),
+        ("with", names(sources.into_iter().collect())),
+        ("dissent", names(dissent.collect())),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 fn times(count: u32) -> String {
@@ -125,7 +151,8 @@ fn happened(run: &RunRecord, node: &Node) -> String {
         (failed, calls) => Some(format!("{failed} of {calls} calls failed")),
     };
     let open = is_open(node).then(|| if run.status.is_final() { "never finished" } else { "not finished" });
-    let called = node.called.clone().or_else(|| node.kind.map(|kind| kind.to_string()));
+    let who = node.who.as_ref().map(Who::told);
+    let called = who.or_else(|| node.called.clone()).or_else(|| node.kind.map(|kind| kind.to_string()));
     let parts = [called, failed, open.map(str::to_owned)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

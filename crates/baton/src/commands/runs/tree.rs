@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
-use baton_core::store::{Step, StepKind, StepState};
+use baton_core::store::{SessionRecord, Step, StepKind, StepState};
 use baton_core::{SessionId, Usage};
 use indexmap::{IndexMap, IndexSet};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
+
+use super::who::Who;
 
 /// One place of the tree. It is there because something was recorded or paid for at it or below it.
 #[derive(Debug, PartialEq, Serialize)]
@@ -17,6 +19,9 @@ pub(super) struct Node {
     /// `session`, `turn`, `tool`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kind: Option<StepKind>,
+    /// Whose part begins here.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(super) who: Option<Who>,
     /// The model or the tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) called: Option<String>,
@@ -71,8 +76,9 @@ impl Spent {
 }
 
 /// Roots and children in the order in which they began.
-pub(super) fn grow(steps: &[Step], rows: &[LedgerRow]) -> Vec<Node> {
-    let mut records = Records::default();
+pub(super) fn grow(steps: &[Step], rows: &[LedgerRow], sessions: &[SessionRecord]) -> Vec<Node> {
+    let sessions = sessions.iter().map(|session| (&session.session_id, session)).collect();
+    let mut records = Records { sessions, ..Records::default() };
     for step in steps {
         records.at(&step.path).step = Some(step);
     }
@@ -87,6 +93,7 @@ pub(super) fn grow(steps: &[Step], rows: &[LedgerRow]) -> Vec<Node> {
 struct Records<'a> {
     children: IndexMap<&'a str, IndexSet<&'a str>>,
     places: IndexMap<&'a str, Place<'a>>,
+    sessions: IndexMap<&'a SessionId, &'a SessionRecord>,
 }
 
 #[derive(Default)]
@@ -126,6 +133,7 @@ impl<'a> Records<'a> {
         Node {
             path: path.to_owned(),
             kind: place.step.map(|step| step.kind),
+            who: place.step.and_then(|step| self.who(step)),
             called: place.called(),
             session_id: place.session_id(),
             state: place.step.map(|step| step.state),
@@ -135,6 +143,14 @@ impl<'a> Records<'a> {
             total,
             children,
         }
+    }
+}
+
+impl Records<'_> {
+    fn who(&self, step: &Step) -> Option<Who> {
+        let is_beginning = step.kind == StepKind::Session;
+        let session = self.sessions.get(&step.session_id).filter(|_| is_beginning)?;
+        Some(Who::of(step, session))
     }
 }
 
@@ -155,8 +171,10 @@ impl Place<'_> {
             Called::Model { provider, model } => format!("{provider}/{model}"),
             Called::Tool { tool } => tool.clone(),
         });
-        // A tool that never returned has no row.
-        paid.or_else(|| self.step?.data.get("tool").and_then(Value::as_str).map(str::to_owned))
+        // A tool that never returned has no row, one that did says its name.
+        let word = |key| self.step?.data.get(key).and_then(Value::as_str).map(str::to_owned);
+        let is_tool = self.step.is_some_and(|step| step.kind == StepKind::Tool);
+        paid.or_else(|| word("tool").or_else(|| word("name")).filter(|_| is_tool))
     }
 
     fn session_id(&self) -> Option<SessionId> {
@@ -217,7 +235,7 @@ mod tests {
             // Nothing was recorded above it.
             row("a/advisor:b/turn:1", 10, 100, CallOutcome::Ok),
         ];
-        let [root] = &grow(&steps, &rows)[..] else { panic!("one root") };
+        let [root] = &grow(&steps, &rows, &[])[..] else { panic!("one root") };
         assert_eq!((root.own.usage.tokens.total(), root.total.usage.tokens.total()), (0, 112));
         assert_eq!(root.total.time(), Duration::from_millis(11_500));
         let paths: Vec<&str> = root.children.iter().map(|child| child.path.as_str()).collect();

@@ -1,0 +1,54 @@
+//! What a run of an agent came to, with whoever it involved.
+
+use baton_core::AgentName;
+use baton_core::event::Dissent;
+use baton_core::message::Part;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::session::Answer;
+
+/// An answer and whose it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    #[serde(flatten)]
+    pub answer: Answer,
+    /// Who gave it: the end of the chain, the chosen destination, the coordinator.
+    pub agent: AgentName,
+    /// The person has seen it.
+    pub(crate) is_shown: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dissent: Vec<Dissent>,
+}
+
+/// How a session ended, as it is recorded: it never runs again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    /// Why it was held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) why: Option<String>,
+    /// What it was about.
+    #[serde(default)]
+    pub(crate) input: Vec<Part>,
+    /// Whose contribution it is, if it was made behind the scenes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) source: Option<AgentName>,
+    #[serde(flatten)]
+    pub(crate) end: RecordedEnd,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RecordedEnd {
+    Outcome(Box<Outcome>),
+    Failure { code: String, message: String },
+}
+
+impl Recorded {
+    pub(crate) fn result(self) -> Result<Outcome, Failure> {
+        match self.end {
+            RecordedEnd::Outcome(outcome) => Ok(*outcome),
+            RecordedEnd::Failure { code, message } => Err(Failure::Elsewhere { code, message }),
+        }
+    }
+}

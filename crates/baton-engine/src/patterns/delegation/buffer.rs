@@ -1,0 +1,209 @@
+//! What sub-agents brought, in the order in which they were asked, however they came back.
+
+use baton_core::{AgentName, SessionId};
+use serde::Serialize;
+
+use crate::budget::Limit;
+
+const NOBODY: &str = "No responses received from sub-agents.";
+const ALL_FAILED: &str = "All sub-agents failed to provide responses.";
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct SubAgentResult {
+    pub(super) agent_id: AgentName,
+    pub(super) success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) response: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    /// The stable code of the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error_type: Option<String>,
+    pub(super) latency_ms: u64,
+    /// Where it was worked on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) session_id: Option<SessionId>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) cached: bool,
+    /// The limit that made the agent end early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<Limit>,
+    /// Where the whole text is, if the response is a summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) full_text: Option<String>,
+}
+
+/// Collects results until all are there.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    slots: Vec<Option<SubAgentResult>>,
+    /// The only one that counts, when the first success does.
+    winner: Option<usize>,
+}
+
+impl Buffer {
+    /// For so many that were asked.
+    pub(super) fn new(asked: usize) -> Self {
+        Self { slots: vec![None; asked], winner: None }
+    }
+
+    /// What the one at this place brought. A place that was not asked is nobody's.
+    pub(super) fn put(&mut self, at: usize, result: SubAgentResult) {
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = Some(result);
+        }
+    }
+
+    /// The one at this place was the first to succeed: nothing else is used.
+    pub(super) fn won_by(&mut self, at: usize) {
+        self.winner.get_or_insert(at);
+    }
+
+    pub(super) fn is_won(&self) -> bool {
+        self.winner.is_some()
+    }
+
+    pub(super) fn asked(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// In the order in which they were asked. Whoever lost is not used, and says so.
+    pub(super) fn results(&self) -> Vec<SubAgentResult> {
+        let results = self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, slot.as_ref()?)));
+        results
+            .map(|(at, result)| if self.lost(at) { self.not_used(result) } else { result.clone() })
+            .collect()
+    }
+
+    pub(super) fn succeeded(&self) -> usize {
+        self.counted().filter(|result| result.success).count()
+    }
+
+    /// Those who gave no answer although one was wanted.
+    pub(super) fn failures(&self) -> Vec<&SubAgentResult> {
+        self.counted().filter(|result| !result.success).collect()
+    }
+
+    /// Those who were stopped, or not even started, because another one was faster.
+    pub(super) fn not_used_count(&self) -> usize {
+        (0..self.slots.len()).filter(|at| self.slots[*at].is_some() && self.lost(*at)).count()
+    }
+
+    /// One text of all responses.
+    pub(super) fn synthesis(&self) -> String {
+        let responses: Vec<(&AgentName, &str)> = self
+            .counted()
+            .filter_map(|result| Some((&result.agent_id, result.response.as_deref()?)))
+            .collect();
+        match responses.as_slice() {
+            [] if self.counted().next().is_none() => NOBODY.to_owned(),
+            [] => ALL_FAILED.to_owned(),
+            [(_, response)] => (*response).to_owned(),
+            several => {
+                let parts = several.iter().map(|(id, response)| format!("From {id}:\n{response}"));
+                parts.collect::<Vec<_>>().join("\n\n")
+            }
+        }
+    }
+
+    fn counted(&self) -> impl Iterator<Item = &SubAgentResult> {
+        self.slots.iter().enumerate().filter(|(at, _)| !self.lost(*at)).filter_map(|(_, slot)| slot.as_ref())
+    }
+
+    /// Whether somebody else won, and it had not failed by itself before.
+    fn lost(&self, at: usize) -> bool {
+        let stopped = |result: &SubAgentResult| {
+            result.success || result.error_type.as_deref().is_none_or(|code| code == "cancelled")
+        };
+        self.winner.is_some_and(|winner| winner != at) && self.slots[at].as_ref().is_some_and(stopped)
+    }
+
+    fn not_used(&self, result: &SubAgentResult) -> SubAgentResult {
+        let winner = self.winner.and_then(|at| self.slots.get(at)?.as_ref());
+        let winner = winner.map_or("another agent", |winner| winner.agent_id.as_str());
+        SubAgentResult {
+            success: false,
+            response: None,
+            error: Some(format!("not used: {winner} answered first")),
+            error_type: Some("not_used".to_owned()),
+            full_text: None,
+            limit: None,
+            ..result.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(id: &str, response: Option<&str>) -> SubAgentResult {
+        SubAgentResult {
+            agent_id: AgentName::parse(id).unwrap(),
+            success: response.is_some(),
+            response: response.map(str::to_owned),
+            error: response.is_none().then(|| "broken".to_owned()),
+            error_type: response.is_none().then(|| "server".to_owned()),
+            latency_ms: 0,
+            session_id: None,
+            cached: false,
+            limit: None,
+            full_text: None,
+        }
+    }
+
+    fn filled(results: &[(usize, SubAgentResult)]) -> Buffer {
+        let mut buffer = Buffer::new(results.len());
+        for (at, result) in results {
+            buffer.put(*at, result.clone());
+        }
+        buffer
+    }
+
+    /// B8, B10
+    #[test]
+    fn one_text_of_all_responses() {
+        assert_eq!(Buffer::default().synthesis(), "No responses received from sub-agents.");
+        assert_eq!(Buffer::new(2).synthesis(), "No responses received from sub-agents.");
+        let failed = filled(&[(0, result("b", None)), (1, result("c", None))]);
+        assert_eq!(failed.synthesis(), "All sub-agents failed to provide responses.");
+        let one = filled(&[(0, result("b", None)), (1, result("c", Some(" As it is.\n")))]);
+        assert_eq!(one.synthesis(), " As it is.\n");
+        let two = filled(&[(0, result("b", Some("One."))), (1, result("c", Some("Two.")))]);
+        assert_eq!(two.synthesis(), "From b:\nOne.\n\nFrom c:\nTwo.");
+    }
+
+    /// B6, B10
+    #[test]
+    fn the_order_is_that_of_asking_and_failures_are_counted() {
+        let buffer =
+            filled(&[(2, result("d", Some("3"))), (0, result("b", Some("1"))), (1, result("c", None))]);
+        let ids: Vec<String> = buffer.results().iter().map(|one| one.agent_id.to_string()).collect();
+        assert_eq!(ids, ["b", "c", "d"]);
+        assert_eq!((buffer.asked(), buffer.succeeded(), buffer.failures().len()), (3, 2, 1));
+        let mut buffer = buffer;
+        buffer.put(7, result("x", None));
+        assert_eq!(buffer.results().len(), 3, "nobody asked the eighth");
+    }
+
+    /// B4
+    #[test]
+    fn only_the_first_success_counts() {
+        let stopped = SubAgentResult { error_type: Some("cancelled".into()), ..result("d", None) };
+        let mut buffer = filled(&[
+            (0, result("b", None)),
+            (1, result("c", Some("Mine."))),
+            (2, stopped),
+            (3, result("e", Some("Late."))),
+        ]);
+        buffer.won_by(1);
+        buffer.won_by(3);
+        assert_eq!(buffer.synthesis(), "Mine.");
+        assert_eq!((buffer.succeeded(), buffer.failures().len(), buffer.not_used_count()), (1, 1, 2));
+        let codes: Vec<Option<String>> = buffer.results().into_iter().map(|one| one.error_type).collect();
+        let used = |code: &str| Some(code.to_owned());
+        assert_eq!(codes, [used("server"), None, used("not_used"), used("not_used")]);
+        assert!(buffer.results()[3].response.is_none());
+    }
+}

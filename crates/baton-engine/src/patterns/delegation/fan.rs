@@ -1,0 +1,104 @@
+//! How several agents are asked: all at once, one after the other, or until one succeeds.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use baton_core::HumanDuration;
+use baton_core::agent::{Agent, Strategy};
+use futures_util::{StreamExt as _, stream};
+
+use super::PREVIEW;
+use super::buffer::{Buffer, SubAgentResult};
+use crate::bounds::Edge;
+use crate::failure::Failure;
+use crate::patterns::calling::errand::{self, Batch, Errand, Report};
+use crate::patterns::calling::told::pointer;
+use crate::patterns::handover::head;
+use crate::scope::Scope;
+
+/// Under which terms they are asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) strategy: Strategy,
+    /// For each of them.
+    pub(super) limit: HumanDuration,
+    pub(super) at_once: usize,
+}
+
+/// Asks all of them. One that fails is a result like any other. When this returns, nobody is at work any more: those who lost, and
+/// everybody when the run ends, are told to end and waited for, so that all they spent is on the books.
+pub(super) async fn out(
+    scope: &Scope,
+    agents: &[Arc<Agent>],
+    message: &str,
+    terms: Terms,
+) -> Result<Buffer, Failure> {
+    let is_race = terms.strategy == Strategy::FirstSuccess;
+    let batch = &Batch { scope: scope.cancellable(), is_race };
+    let mut buffer = Buffer::new(agents.len());
+    let mut over = None;
+    let ask = |at: usize| async move {
+        let errand = Errand {
+            agent: Arc::clone(&agents[at]),
+            edge: Edge::Delegate,
+            mission: message.to_owned(),
+            reason: head(message, PREVIEW),
+            limit: Some(terms.limit),
+            batch: Some(batch.clone()),
+        };
+        (at, errand::run(scope, errand).await)
+    };
+    let at_once = if terms.strategy == Strategy::Sequential { 1 } else { terms.at_once };
+    let (ended, others) = by_record(scope, agents, is_race);
+    let ended = stream::iter(ended.into_iter().map(ask)).buffer_unordered(1);
+    let others = stream::iter(others.into_iter().map(ask)).buffer_unordered(at_once);
+    let mut work = pin!(ended.chain(others));
+    while let Some((at, done)) = work.next().await {
+        match done {
+            Ok(report) => {
+                if is_race && report.result.is_ok() {
+                    buffer.won_by(at);
+                }
+                buffer.put(at, result(scope, report, terms));
+            }
+            Err(failure) => {
+                batch.scope.cancel.cancel();
+                over.get_or_insert(failure);
+            }
+        }
+    }
+    over.map_or(Ok(buffer), Err)
+}
+
+/// Where the first success counts, those who came to an end before a crash are looked at before anybody else begins: one of them
+/// may have won already.
+fn by_record(scope: &Scope, agents: &[Arc<Agent>], is_race: bool) -> (Vec<usize>, Vec<usize>) {
+    let place = |at: usize| scope.at(&format!("{}:{}", Edge::Delegate.word(), agents[at].name));
+    (0..agents.len()).partition(|at| is_race && place(*at).is_finished())
+}
+
+fn result(scope: &Scope, report: Report, terms: Terms) -> SubAgentResult {
+    let Report { agent, session_id, latency_ms, result, .. } = report;
+    let (brought, failure) = match result {
+        Ok(brought) => (Some(brought), None),
+        Err(failure) => (None, Some(in_time(scope, failure, terms))),
+    };
+    SubAgentResult {
+        agent_id: agent,
+        success: brought.is_some(),
+        cached: brought.as_ref().is_some_and(|brought| brought.is_cached),
+        limit: brought.as_ref().and_then(|brought| brought.limit),
+        full_text: brought.as_ref().and_then(|brought| brought.full_text.as_ref()).map(pointer),
+        response: brought.map(|brought| brought.text),
+        error: failure.as_ref().map(Failure::to_string),
+        error_type: failure.as_ref().map(|failure| failure.code().to_owned()),
+        latency_ms,
+        session_id,
+    }
+}
+
+/// Whoever was cut off before a crash has recorded that it was cancelled; if nothing else cancelled it, its time was over.
+fn in_time(scope: &Scope, failure: Failure, terms: Terms) -> Failure {
+    let by_nobody = terms.strategy != Strategy::FirstSuccess && !scope.cancel.is_cancelled();
+    if failure.code() == "cancelled" && by_nobody { Failure::Late(terms.limit) } else { failure }
+}

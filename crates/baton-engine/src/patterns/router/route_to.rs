@@ -1,0 +1,107 @@
+//! `route_to`: the router's choice.
+
+use std::sync::Arc;
+
+use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::destinations::Destinations;
+use crate::bounds::Edge;
+use crate::failure::Failure;
+use crate::given::{Done, Ending, Given, Site};
+use crate::run;
+use crate::scope::Scope;
+
+#[derive(Debug)]
+pub(super) struct RouteTo {
+    spec: ToolSpec,
+    destinations: Arc<Destinations>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    agent: String,
+    reason: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl RouteTo {
+    pub(super) fn new(scope: &Scope, destinations: &Arc<Destinations>) -> Self {
+        let all = destinations.all();
+        let lines = all.iter().map(|agent| {
+            let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("- {}: {description}", agent.name)
+        });
+        let lines = lines.collect::<Vec<_>>().join("\n");
+        let names: Vec<&str> = all.iter().map(|agent| agent.name.as_str()).collect();
+        let spec = ToolSpec {
+            name: "route_to".to_owned(),
+            description: format!("Hands the request to the agent that should handle it. One of:\n{lines}"),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "agent": { "type": "string", "enum": names },
+                    "reason": { "type": "string", "description": "Why this one, in a sentence." },
+                    "message": { "type": "string", "description": "What it should know beside the request." },
+                },
+                "required": ["agent", "reason"],
+                "additionalProperties": false,
+            }),
+            effect: Effect::ReadOnly,
+            risk: Risk::Low,
+            timeout: scope.agent.limits.timeout,
+        };
+        Self { spec, destinations: Arc::clone(destinations) }
+    }
+
+    async fn decide(&self, arguments: Value, site: Site<'_>) -> Result<Done, Failure> {
+        let Ok(choice) = serde_json::from_value::<Choice>(arguments) else {
+            return Ok(Done::Refused(ToolError::InvalidArguments("`agent` and `reason` are needed".into())));
+        };
+        let Some(agent) = self.destinations.get(&choice.agent) else {
+            let message = format!("choose one of: {}", self.destinations.names());
+            return Ok(Done::Refused(ToolError::InvalidArguments(message)));
+        };
+        let scope = &site.scope;
+        let child = match scope.enter(agent, Edge::Route) {
+            Ok(child) => child,
+            Err(refusal) => return Ok(Done::Refused(refusal.into())),
+        };
+        let mut input = self.destinations.onward(scope, Some(&site), &choice.message).await?;
+        input.sent = Some(self.destinations.sent(scope, &choice.reason));
+        let outcome = match run::run(child, input.clone()).await {
+            Ok(outcome) => outcome,
+            Err(failure) if failure.ends_the_run(scope) || scope.cancel.is_cancelled() => {
+                return Err(failure);
+            }
+            Err(failure) => self.destinations.instead_of(&site, &agent.name, failure, input).await?,
+        };
+        let told = format!("`{}` answered.", outcome.agent);
+        Ok(Done::Ended { told, ending: Ending::Passed(Box::new(outcome)) })
+    }
+}
+
+impl Given for RouteTo {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn ends_with(&self, arguments: &Value) -> Option<String> {
+        Some(format!("route_to {}", arguments["agent"].as_str()?))
+    }
+
+    fn may_silence(&self) -> bool {
+        true
+    }
+
+    fn preview(&self, arguments: &Value) -> Option<String> {
+        Some(format!("to {}: {}", arguments["agent"].as_str()?, arguments["reason"].as_str()?))
+    }
+
+    fn call<'a>(&'a self, arguments: Value, site: Site<'a>) -> BoxFuture<'a, Result<Done, Failure>> {
+        Box::pin(self.decide(arguments, site))
+    }
+}

@@ -1,0 +1,66 @@
+//! What a member is told when its turn comes.
+
+use baton_core::message::Part;
+
+use super::Discussion;
+use super::member::Member;
+use super::turn::PASS;
+use crate::patterns::fence::{Enriched, Fence};
+use crate::run::Input;
+
+impl Discussion<'_> {
+    /// What a member is told in a round: the request once, and what others said since it last read.
+    pub(super) fn told(&self, member: &Member, round: u32) -> Vec<Part> {
+        let fence = Fence::new();
+        let Asked { mut parts, mut blocks, attached } =
+            if member.is_new() { self.request(&fence) } else { Asked::before(&fence) };
+        let unread = self.channel.unread(&member.name, member.cursor, &fence);
+        let news =
+            if unread.is_empty() { "" } else { "Above is what the others said since your last turn. " };
+        blocks.extend(unread);
+        blocks.push(self.instruction(member, round, news));
+        parts.push(Part::text(blocks.join("\n\n")));
+        parts.extend(attached);
+        parts
+    }
+
+    /// What was asked, as the coordinator passes it on. If others wrote about it, it has marks of its own.
+    fn request(&self, fence: &Fence) -> Asked {
+        let format = self.scope.run.engine.parts.policy.enrich_format;
+        let asked = Enriched::of(self.input).shared(&self.scope.agent).render(format, Input::default());
+        if asked.rendered.is_some() {
+            return Asked { parts: asked.parts.to_vec(), ..Asked::before(fence) };
+        }
+        let attached = asked.parts.iter().filter(|part| !matches!(part, Part::Text { .. })).cloned();
+        let blocks = vec![fence.rule(), fence.block("request", "## REQUEST", &asked.words())];
+        Asked { parts: Vec::new(), blocks, attached: attached.collect() }
+    }
+
+    fn instruction(&self, member: &Member, round: u32, news: &str) -> String {
+        let others = self.members.iter().filter(|other| other.name != member.name);
+        let others: Vec<String> = others.map(|other| format!("`{}`", other.name)).collect();
+        let (name, others, coordinator) = (&member.name, others.join(", "), self.scope.name());
+        let most = self.team.max_rounds;
+        format!(
+            "You are `{name}`, in a team with {others}, coordinated by `{coordinator}`. This is round {round} of at most {most}. \
+             {news}Work on the request. Tell the others what they need to know with `broadcast`; if you do not use it, what you \
+             answer at the end of your turn is told to them. Say with `vote_conclude` whether the discussion can end. If you have \
+             nothing to add, answer with the single word {PASS}."
+        )
+    }
+}
+
+/// What was asked, around and within the text about the round.
+struct Asked {
+    parts: Vec<Part>,
+    blocks: Vec<String>,
+    /// Files and images.
+    attached: Vec<Part>,
+}
+
+impl Asked {
+    /// It was told before.
+    fn before(fence: &Fence) -> Self {
+        Self { parts: Vec::new(), blocks: vec![fence.material()], attached: Vec::new() }
+    }
+}

@@ -1,0 +1,36 @@
+//! Whether a discussion can end.
+
+use baton_core::agent::Quorum;
+use serde::{Deserialize, Serialize};
+
+/// What a member says about ending the discussion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vote {
+    pub ready: bool,
+    pub reason: String,
+}
+
+/// Whether so many members are enough. A quorum larger than the team is the whole team.
+pub(super) fn is_reached(quorum: Quorum, ready: usize, members: usize) -> bool {
+    let needed = match quorum {
+        Quorum::All => members,
+        Quorum::Majority => members / 2 + 1,
+        Quorum::AtLeast(number) => (number as usize).clamp(1, members.max(1)),
+    };
+    ready >= needed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E37
+    #[test]
+    fn a_majority_is_more_than_half() {
+        assert!(is_reached(Quorum::All, 3, 3) && !is_reached(Quorum::All, 2, 3));
+        assert!(is_reached(Quorum::Majority, 2, 3) && !is_reached(Quorum::Majority, 2, 4));
+        assert!(is_reached(Quorum::AtLeast(2), 2, 5) && !is_reached(Quorum::AtLeast(2), 1, 5));
+        assert!(is_reached(Quorum::AtLeast(9), 2, 2));
+        assert!(!is_reached(Quorum::AtLeast(0), 0, 2), "somebody has to be ready");
+    }
+}

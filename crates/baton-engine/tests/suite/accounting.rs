@@ -1,0 +1,275 @@
+//! What a run costs is the sum of what it called: for any tree of agents, with losers, failures, retries and late results, each
+//! call is on the books exactly once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use baton_core::agent::{
+    Advisor, Advisors, Agent, Collaboration, Destination, ModelName, Quorum, Router, RoutingMode,
+    Strategy as Order, Team, TerminationMode,
+};
+use baton_core::chat::ChatMessage;
+use baton_core::ledger::{CallOutcome, Called, subtree};
+use baton_core::model::{
+    Chunk, Finish, Model, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream,
+};
+use baton_core::usage::{Price, Tokens};
+use baton_core::{AgentName, HumanDuration, ToolCallId, Usage, Usd};
+use baton_engine::Models;
+use baton_models::scripted::Scripted;
+use futures_util::stream;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Setup, name, named};
+
+/// An agent and those it involves.
+#[derive(Debug, Clone)]
+enum Node {
+    Leaf(Leaf),
+    Calls(Vec<Node>),
+    Delegates(Order, Vec<Node>),
+    Advised(Vec<Node>),
+    Leads(Vec<Node>),
+    HandsOn(Box<Node>),
+    Routes(Box<Node>),
+    Transfers(Box<Node>),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Leaf {
+    wait: u64,
+    ends: Ends,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Well,
+    /// After a fault that passes.
+    WellAtLast,
+    Badly,
+    /// In silence: whoever waits has to have an end.
+    Never,
+}
+
+fn leaf() -> impl Strategy<Value = Node> {
+    let ends = prop_oneof![
+        4 => Just(Ends::Well),
+        1 => Just(Ends::WellAtLast),
+        1 => Just(Ends::Badly),
+        1 => Just(Ends::Never),
+    ];
+    (0_u64..400, ends).prop_map(|(wait, ends)| Node::Leaf(Leaf { wait, ends }))
+}
+
+fn tree() -> impl Strategy<Value = Node> {
+    leaf().prop_recursive(3, 12, 3, |inner| {
+        let some = || prop::collection::vec(inner.clone(), 1..4);
+        let two = || prop::collection::vec(inner.clone(), 2..4);
+        let order = prop_oneof![Just(Order::Parallel), Just(Order::Sequential), Just(Order::FirstSuccess)];
+        prop_oneof![
+            some().prop_map(Node::Calls),
+            (order, some()).prop_map(|(order, nodes)| Node::Delegates(order, nodes)),
+            some().prop_map(Node::Advised),
+            two().prop_map(Node::Leads),
+            inner.clone().prop_map(|node| Node::HandsOn(Box::new(node))),
+            inner.clone().prop_map(|node| Node::Routes(Box::new(node))),
+            inner.prop_map(|node| Node::Transfers(Box::new(node))),
+        ]
+    })
+}
+
+/// What an agent's model does: these calls first, if any, then it speaks.
+#[derive(Debug, Clone)]
+struct Part {
+    calls: Vec<(String, Value)>,
+    leaf: Leaf,
+}
+
+const PLAIN: Leaf = Leaf { wait: 3, ends: Ends::Well };
+
+/// Agents and their parts, made from a tree.
+#[derive(Debug, Default)]
+struct Roster {
+    agents: Vec<Agent>,
+    parts: BTreeMap<AgentName, Part>,
+}
+
+impl Roster {
+    fn plant(&mut self, node: &Node) -> AgentName {
+        let mut agent = named(&format!("n{}", self.parts.len()));
+        self.parts.insert(agent.name.clone(), Part { calls: Vec::new(), leaf: PLAIN });
+        agent.limits.max_depth = 10;
+        agent.limits.max_transfers = 100;
+        agent.limits.max_parallel_tools = 8;
+        agent.delegation.timeout = HumanDuration::from_secs(20);
+        let (calls, leaf) = self.involve(&mut agent, node);
+        let name = agent.name.clone();
+        self.parts.insert(name.clone(), Part { calls, leaf });
+        self.agents.push(agent);
+        name
+    }
+
+    fn plant_all(&mut self, nodes: &[Node]) -> Vec<AgentName> {
+        nodes.iter().map(|node| self.plant(node)).collect()
+    }
+
+    fn involve(&mut self, agent: &mut Agent, node: &Node) -> (Vec<(String, Value)>, Leaf) {
+        let mut calls = Vec::new();
+        match node {
+            Node::Leaf(leaf) => return (calls, *leaf),
+            Node::Calls(nodes) => {
+                agent.agents = self.plant_all(nodes);
+                let call = |name: &AgentName| {
+                    ("call_agent".to_owned(), json!({"mission": "Do it.", "specialist": name}))
+                };
+                calls = agent.agents.iter().map(call).collect();
+            }
+            Node::Delegates(order, nodes) => {
+                agent.agents = self.plant_all(nodes);
+                agent.delegation.strategy = *order;
+                let arguments = json!({"agents": agent.agents, "message": "Do it."});
+                calls.push(("delegate".to_owned(), arguments));
+            }
+            Node::Advised(nodes) => {
+                let timeout = HumanDuration::from_secs(20);
+                let advisors = self.plant_all(nodes).into_iter();
+                let agents = advisors.map(|agent| Advisor { agent, required: false, timeout });
+                agent.advisors = Advisors { agents: agents.collect(), ..Advisors::default() };
+            }
+            Node::Leads(nodes) => {
+                agent.team = Some(Team {
+                    members: self.plant_all(nodes),
+                    termination_mode: TerminationMode::MaxRounds,
+                    max_rounds: 2,
+                    quorum: Quorum::All,
+                    member_timeout: HumanDuration::from_secs(20),
+                });
+            }
+            Node::HandsOn(node) => agent.handoff = vec![Destination { to: self.plant(node), when: None }],
+            Node::Routes(node) => {
+                let destination = self.plant(node);
+                let arguments = json!({"agent": destination, "reason": "it is theirs"});
+                calls.push(("route_to".to_owned(), arguments));
+                agent.router = Some(Router {
+                    mode: RoutingMode::Pure,
+                    destinations: vec![destination],
+                    fallback: None,
+                    may_answer: false,
+                });
+            }
+            Node::Transfers(node) => {
+                let colleague = self.plant(node);
+                calls.push((format!("transfer_to_{colleague}"), json!({"reason": "it is theirs"})));
+                agent.collaborations = vec![Collaboration { agent: colleague, when: None }];
+            }
+        }
+        (calls, PLAIN)
+    }
+}
+
+/// A model that plays the parts and counts how often it is called.
+#[derive(Debug, Clone)]
+struct Players {
+    parts: Arc<BTreeMap<AgentName, Part>>,
+    called: Arc<Mutex<BTreeMap<AgentName, u64>>>,
+}
+
+const PRICE: i64 = 7;
+
+impl Model for Players {
+    fn provider(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
+        let mut called = self.called.lock().unwrap();
+        let count = called.entry(request.agent.clone()).or_default();
+        *count += 1;
+        let part = &self.parts[request.agent];
+        let has_results = request.messages.iter().any(|message| matches!(message, ChatMessage::Tool(_)));
+        let calls = if has_results { Vec::new() } else { part.calls.clone() };
+        let (first, leaf) = (*count == 1, part.leaf);
+        let chunks = chunks(&calls, leaf, first);
+        Box::pin(stream::unfold((chunks.into_iter(), leaf), |(mut chunks, leaf)| async move {
+            let next = chunks.next()?;
+            tokio::time::sleep(Duration::from_millis(leaf.wait)).await;
+            if leaf.ends == Ends::Never && matches!(next, Ok(Chunk::Done(_))) {
+                std::future::pending::<()>().await;
+            }
+            Some((next, (chunks, leaf)))
+        }))
+    }
+
+    fn facts(&self, _model: &str) -> ModelFacts {
+        let price = Usd::from_nanos(PRICE * 1_000_000);
+        let price = Price { input: price, cached_input: price, output: price };
+        ModelFacts { price: Some(price), context_window: None }
+    }
+}
+
+fn chunks(calls: &[(String, Value)], leaf: Leaf, first: bool) -> Vec<Result<Chunk, ModelError>> {
+    let tokens = Chunk::Tokens(Tokens { input_tokens: 11, output_tokens: 2, ..Tokens::default() });
+    let fault = |kind| Err(ModelError::new(kind, "scripted", "as the tree says"));
+    match leaf.ends {
+        Ends::Badly => return vec![Ok(Chunk::Text("I ".into())), Ok(tokens), fault(ModelErrorKind::Auth)],
+        Ends::WellAtLast if first => return vec![Ok(tokens), fault(ModelErrorKind::Overloaded)],
+        _ => {}
+    }
+    let mut chunks = vec![Ok(Chunk::Text("Said.".into()))];
+    for (index, (tool, arguments)) in (0..).zip(calls) {
+        let id = ToolCallId::parse(&format!("call_{index}")).unwrap();
+        chunks.push(Ok(Chunk::Call { index, id, name: tool.clone(), signature: None }));
+        chunks.push(Ok(Chunk::Arguments { index, delta: arguments.to_string() }));
+    }
+    let finish = if calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+    chunks.extend([Ok(tokens), Ok(Chunk::Done(finish))]);
+    chunks
+}
+
+fn check(tree: &Node) {
+    let mut roster = Roster::default();
+    let root = roster.plant(tree);
+    let players = Players { parts: Arc::new(roster.parts), called: Arc::default() };
+    let mut setup = Setup::new(&Scripted::default()).policy(|policy| policy.max_transfers = 100);
+    setup.models =
+        Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(players.clone()));
+    setup.agent = roster.agents.iter().find(|agent| agent.name == root).unwrap().clone();
+    setup.others = roster.agents.into_iter().filter(|agent| agent.name != root).collect();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let ran = runtime.block_on(setup.run());
+    let rows = &ran.end.rows;
+    let models: Vec<_> = rows.iter().filter(|row| matches!(row.call, Called::Model { .. })).collect();
+    let mut by_agent: BTreeMap<AgentName, u64> = BTreeMap::new();
+    for row in &models {
+        *by_agent.entry(row.agent.clone()).or_default() += 1;
+    }
+    assert_eq!(by_agent, *players.called.lock().unwrap(), "each call has one row\n{}", ran.log());
+    let mut total = Usage::default();
+    for row in rows {
+        total += row.usage();
+    }
+    assert_eq!(ran.end.usage, total, "the total is the sum");
+    assert_eq!(subtree(rows, name(root.as_str()).as_str()), total, "everything is below the root");
+    for row in models.iter().filter(|row| row.outcome == CallOutcome::Ok) {
+        assert_eq!((row.tokens.input_tokens, row.tokens.output_tokens), (11, 2), "{}", row.path);
+    }
+    let finished: Vec<_> =
+        models.iter().filter(|row| row.outcome == CallOutcome::Ok).map(|row| &row.path).collect();
+    let mut unique = finished.clone();
+    unique.sort();
+    unique.dedup();
+    assert_eq!(unique.len(), finished.len(), "a turn was finished twice");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    /// E17, E30, H14, I5
+    #[test]
+    fn each_call_of_any_tree_is_paid_once(tree in tree()) {
+        check(&tree);
+    }
+}

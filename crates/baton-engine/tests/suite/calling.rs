@@ -1,0 +1,863 @@
+//! `call_agent`: an agent as a tool.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use baton_core::agent::{Agent, Caching, ToolPattern};
+use baton_core::chat::ChatMessage;
+use baton_core::event::EventKind;
+use baton_core::ledger::CallOutcome;
+use baton_core::message::Visibility;
+use baton_core::model::{Model, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream};
+use baton_core::store::{PageRequest, RunStatus};
+use baton_core::tool::{Effect, Risk, ToolSpec};
+use baton_core::{HumanDuration, SessionId, TenantId, ThreadId, UserId};
+use baton_engine::{Approve, Engine, RunRequest, Switch};
+use baton_models::scripted::{Scripted, Turn};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::delegation::{model_rows, statuses, story, told};
+use super::durability::{die, go_on};
+use super::{Ran, Setup, TestTool, name};
+
+fn may_call(agents: &[&str]) -> impl FnOnce(&mut Agent) {
+    let agents = agents.iter().map(|text| name(text)).collect();
+    move |agent| agent.agents = agents
+}
+
+fn mission(specialist: &str) -> Value {
+    json!({"mission": "Find out.", "specialist": specialist})
+}
+
+fn call(specialist: &str) -> Turn {
+    Turn::call("call_agent", &mission(specialist))
+}
+
+/// `a` makes one call and answers.
+fn calls(arguments: &Value) -> Scripted {
+    Scripted::default().script("a", [Turn::call("call_agent", arguments), Turn::text("Done.")])
+}
+
+fn two(model: &Scripted) -> Setup {
+    Setup::new(model).agent(may_call(&["b", "c"])).with("b", |_| {}).with("c", |_| {})
+}
+
+fn pattern(text: &str) -> ToolPattern {
+    ToolPattern::parse(text).unwrap()
+}
+
+fn asked_names(model: &Scripted) -> Vec<String> {
+    model.asked().into_iter().map(|asked| asked.agent).collect()
+}
+
+/// Whatever the engine logs meanwhile, one line each.
+pub(super) async fn logged(work: impl Future<Output = ()>) -> Vec<String> {
+    let lines = Lines::default();
+    let guard = tracing::subscriber::set_default(lines.clone());
+    work.await;
+    drop(guard);
+    let lines = lines.0.lock().unwrap();
+    lines.clone()
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl tracing::field::Visit for Line {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.0.push_str(&format!("{field}={value:?} "));
+    }
+}
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().starts_with("baton_engine")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// A model that remembers which tools it was offered, word for word.
+#[derive(Debug)]
+struct Spy {
+    model: Scripted,
+    specs: Arc<Mutex<Vec<ToolSpec>>>,
+}
+
+impl Model for Spy {
+    fn provider(&self) -> &str {
+        self.model.provider()
+    }
+
+    fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
+        self.specs.lock().unwrap().extend(request.tools.iter().copied().cloned());
+        self.model.stream(request)
+    }
+
+    fn facts(&self, model: &str) -> ModelFacts {
+        self.model.facts(model)
+    }
+}
+
+/// F1, F5, F9, F10, I7: one child, its own session below its parent's, and its result in the form that was promised.
+#[tokio::test(start_paused = true)]
+async fn f5_one_child_brings_a_result() {
+    let model = calls(&mission("b")).script(
+        "b",
+        [Turn::call("look", &json!({"n": 1})).tokens(20, 3), Turn::text("Found.").tokens(30, 2)],
+    );
+    let ran = two(&model).tool(TestTool::echo("look")).run().await;
+    insta::assert_snapshot!(story(&ran));
+    let told = &told(&model, "a")[0];
+    let fields: Vec<&String> = told.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["success", "result", "session_id", "steps_taken", "note"]);
+    assert_eq!(
+        (&told["success"], &told["result"], &told["steps_taken"]),
+        (&json!(true), &json!("Found."), &json!(2))
+    );
+    let session = SessionId::parse(told["session_id"].as_str().unwrap()).unwrap();
+    assert_eq!(session.parent(), Some(SessionId::root(ran.events[0].run_id)));
+    assert!(session.as_str().contains(":sub_b_"), "{session}");
+}
+
+/// F7, I7: several calls of one turn are worked on at the same time, each in its own session; one voice speaks for all.
+#[tokio::test(start_paused = true)]
+async fn f7_calls_of_one_turn_are_worked_on_at_the_same_time() {
+    let many = mission("b");
+    let three =
+        Turn::call("call_agent", &many).and_call("call_agent", &many).and_call("call_agent", &mission("c"));
+    let slow = |text: &str| Turn::default().wait(Duration::from_millis(2_300)).say(text);
+    let model = Scripted::default()
+        .script("a", [three, Turn::text("Done.")])
+        .script("b", [slow("B1"), slow("B2")])
+        .script("c", [slow("C")]);
+    let before = Instant::now();
+    let ran = two(&model).run().await;
+    assert_eq!(before.elapsed().as_millis(), 2_300);
+    let told = told(&model, "a");
+    assert_eq!(told.iter().map(|told| &told["result"]).collect::<Vec<_>>(), ["B1", "B2", "C"]);
+    assert_ne!(told[0]["session_id"], told[1]["session_id"]);
+    assert_eq!(statuses(&ran, Visibility::User), ["Researching…"], "B12");
+}
+
+/// `a` calls `b`, `b` calls `c`, `c` calls `d`; each of them may call the next.
+fn line_of_four(model: &Scripted) -> Setup {
+    Setup::new(model)
+        .agent(may_call(&["b"]))
+        .with("b", may_call(&["c"]))
+        .with("c", may_call(&["d"]))
+        .with("d", may_call(&["e"]))
+        .with("e", |_| {})
+}
+
+/// F19, F24, I7: three levels, and not a fourth: the tool is not offered there, and refused to whoever asks for it all the same.
+#[tokio::test(start_paused = true)]
+async fn f19_three_levels_and_not_a_fourth() {
+    let model = Scripted::default()
+        .script("a", [call("b"), Turn::text("A from B.")])
+        .script("b", [call("c"), Turn::text("B from C.")])
+        .script("c", [call("d"), Turn::text("C from D.")])
+        .script("d", [call("e"), Turn::text("D alone.")]);
+    let ran = line_of_four(&model).run().await;
+    assert_eq!(ran.answer(), "A from B.");
+    assert_eq!(told(&model, "a")[0]["result"], "B from C.");
+    assert_eq!(told(&model, "c")[0]["result"], "D alone.");
+    let of_d = model.asked().into_iter().find(|asked| asked.agent == "d").unwrap();
+    assert!(of_d.tools.is_empty(), "{:?}", of_d.tools);
+    assert!(told(&model, "d")[0].as_str().unwrap().starts_with("error: there is no tool `call_agent`"));
+    let deepest = "a/turn:1/tool:1/call:b/turn:1/tool:1/call:c/turn:1/tool:1/call:d/turn:2";
+    assert!(ran.ledger().contains(deepest), "{}", ran.ledger());
+}
+
+/// F24: the number of levels is the file's.
+#[tokio::test(start_paused = true)]
+async fn f24_the_depth_is_configurable() {
+    let model =
+        Scripted::default().script("a", [call("b"), Turn::text("A.")]).script("b", [Turn::text("B.")]);
+    line_of_four(&model).agent(|agent| agent.limits.max_depth = 1).run().await;
+    let asked = model.asked();
+    assert_eq!(asked[0].tools, ["call_agent", "delegate"]);
+    assert!(asked[1].tools.is_empty(), "nobody is left below b");
+    let model = Scripted::default().script("a", [Turn::text("A.")]);
+    line_of_four(&model).agent(|agent| agent.limits.max_depth = 0).run().await;
+    assert!(model.asked()[0].tools.is_empty());
+}
+
+/// An agent that is at work above is not offered below.
+#[tokio::test(start_paused = true)]
+async fn x2_nobody_calls_whoever_waits_for_them() {
+    let model = Scripted::default()
+        .script("a", [call("b"), Turn::text("A.")])
+        .script("b", [call("a"), Turn::text("B.")]);
+    Setup::new(&model).agent(may_call(&["b"])).with("b", may_call(&["a", "c"])).with("c", |_| {}).run().await;
+    let text = told(&model, "b")[0].as_str().unwrap().to_owned();
+    assert!(text.contains("there is no agent `a` that you may call; choose from c"), "{text}");
+}
+
+/// F12, X18: off for the tenant means that there is no such tool.
+#[tokio::test(start_paused = true)]
+async fn f12_the_operator_can_switch_it_off() {
+    for (switch, offered) in [
+        (Switch::Off, 0),
+        (Switch::For { percent: 0, tenants: vec!["acme".into()] }, 2),
+        (Switch::For { percent: 0, tenants: vec!["other".into()] }, 0),
+    ] {
+        let model = calls(&mission("b")).script("b", [Turn::text("B.")]);
+        two(&model).policy(|policy| policy.agent_tool = switch).run().await;
+        assert_eq!(model.asked()[0].tools.len(), offered);
+        assert_eq!(model.asked().iter().any(|asked| asked.agent == "b"), offered > 0);
+    }
+}
+
+/// F5, I7, X24: a child that fails is a result, with its code; the parent goes on.
+#[tokio::test(start_paused = true)]
+async fn f5_a_child_that_fails_is_a_result() {
+    let model = calls(&mission("b")).script("b", [Turn::error(ModelErrorKind::Auth)]);
+    let ran = two(&model).run().await;
+    assert_eq!((ran.answer(), ran.end.status), ("Done.", RunStatus::Completed));
+    let told = &told(&model, "a")[0];
+    assert_eq!((&told["success"], &told["error_type"]), (&json!(false), &json!("auth")));
+    assert!(told["error"].as_str().unwrap().starts_with("Sub-agent execution failed: "), "{told}");
+    assert!(told.get("result").is_none() && told["session_id"].is_string());
+    assert_eq!(told["steps_taken"], 1);
+    assert!(told["note"].as_str().unwrap().contains("I'm working with limited resources right now…"), "B13");
+}
+
+/// I7: the leaf of three levels fails; each level above deals with it.
+#[tokio::test(start_paused = true)]
+async fn i7_a_leaf_that_fails_is_told_level_by_level() {
+    let model = Scripted::default()
+        .script("a", [call("b"), Turn::text("A.")])
+        .script("b", [call("c"), Turn::text("B without C.")])
+        .script("c", [call("d")]);
+    let ran = line_of_four(&model).run().await;
+    assert_eq!(told(&model, "c")[0]["error_type"], "invalid_request", "d had nothing to say");
+    assert_eq!(told(&model, "b")[0]["success"], false, "c could not go on after that");
+    assert_eq!(told(&model, "a")[0]["result"], "B without C.");
+    assert_eq!(ran.answer(), "A.");
+}
+
+/// F8, X20: what is missing or unknown is said in words that help.
+#[tokio::test(start_paused = true)]
+async fn f8_mistakes_are_told_and_nothing_is_run() {
+    for (arguments, expected) in [
+        (json!({"specialist": "b"}), "Missing required parameter: mission"),
+        (json!({"mission": "  "}), "Missing required parameter: mission"),
+        (
+            json!({"mission": "x", "specialist": "wiki"}),
+            "there is no agent `wiki` that you may call; choose from b, c",
+        ),
+        (json!({"mission": "x", "planning_strategy": "magic"}), "/planning_strategy"),
+        (json!({"mission": "x", "agent_definition": {"tool_allowlist": []}}), "system_prompt"),
+    ] {
+        let model = calls(&arguments);
+        let ran = two(&model).run().await;
+        let text = told(&model, "a")[0].as_str().unwrap().to_owned();
+        assert!(text.starts_with("error: invalid arguments: ") && text.contains(expected), "{text}");
+        assert_eq!(model.asked().len(), 2);
+        assert!(ran.ledger().contains("call_agent 0+0 failed invalid_arguments"), "{}", ran.ledger());
+    }
+}
+
+/// What small models fill in for what they mean to leave out does no harm.
+#[tokio::test(start_paused = true)]
+async fn blanks_are_left_out() {
+    let blanks = json!({"mission": "x", "specialist": "b", "planning_strategy": "", "agent_definition": {}, "reason": null});
+    let model = calls(&blanks).script("b", [Turn::text("B.")]);
+    two(&model).run().await;
+    assert_eq!(told(&model, "a")[0]["result"], "B.");
+}
+
+/// F2, F4: who can be called stands in the tool's description, one line each, and in its schema.
+#[tokio::test(start_paused = true)]
+async fn f4_the_tool_says_who_there_is() {
+    let model = calls(&mission("b")).script("b", [Turn::text("B.")]);
+    let spy = Spy { model: model.clone(), specs: Arc::default() };
+    let specs = Arc::clone(&spy.specs);
+    let mut setup = two(&model);
+    setup.others[0].description = "Knows\n  everything about b.".into();
+    setup.models = setup.models.with_provider(Arc::new(spy));
+    setup.run().await;
+    let specs = specs.lock().unwrap();
+    let call_agent = specs.iter().find(|spec| spec.name == "call_agent").unwrap();
+    assert!(
+        call_agent.description.contains("\n- b: Knows everything about b.\n- c: Helps.\n"),
+        "{call_agent:?}"
+    );
+    assert_eq!(call_agent.parameters["properties"]["specialist"]["enum"], json!(["b", "c"]));
+    assert_eq!((call_agent.risk, call_agent.effect), (Risk::Medium, Effect::Writes), "F6");
+    let delegate = specs.iter().find(|spec| spec.name == "delegate").unwrap();
+    assert!(delegate.description.ends_with("\n- b: Knows everything about b.\n- c: Helps."), "{delegate:?}");
+}
+
+/// F3, X20: a definition comes before a specialist, a specialist before nobody in particular.
+#[tokio::test(start_paused = true)]
+async fn f3_definition_before_specialist_before_generic() {
+    let definition = json!({"system_prompt": "You know VAT."});
+    for (arguments, who) in [
+        (json!({"mission": "x", "specialist": "b", "agent_definition": definition}), "custom"),
+        (json!({"mission": "x", "specialist": "b"}), "b"),
+        (json!({"mission": "x"}), "generic"),
+    ] {
+        let model = calls(&arguments).script(who, [Turn::text("Yes.")]);
+        let mut setup = two(&model).tool(TestTool::echo("look"));
+        setup.agent.model = vec![baton_core::agent::ModelName::parse("scripted/of-a").unwrap()];
+        setup.run().await;
+        let asked = &model.asked()[1];
+        assert_eq!(asked.agent, who);
+        assert_eq!(told(&model, "a")[0]["result"], "Yes.");
+        assert_eq!(asked.tools.is_empty(), who != "b", "F27: {who} inherits nothing");
+        assert_eq!(asked.model == "of-a", who != "b");
+        assert_eq!(asked.system == "You know VAT.", who == "custom");
+    }
+}
+
+/// F17: what a model writes as a prompt is text, not a template.
+#[tokio::test(start_paused = true)]
+async fn f17_a_definition_is_never_evaluated() {
+    let prompt = "Reply as {\"user\": \"{{ user }}\"} {% raw %} {# not a comment #}";
+    let model = calls(&json!({"mission": "x", "agent_definition": {"system_prompt": prompt}}))
+        .script("custom", [Turn::text("Yes.")]);
+    two(&model).run().await;
+    assert_eq!(model.asked()[1].system, prompt);
+}
+
+/// F20: a custom agent gets tools that its maker has and that sub-agents may have, and no others.
+#[tokio::test(start_paused = true)]
+async fn f20_nobody_gives_away_what_they_do_not_have() {
+    let lend = |tools: &[&str], policy: &[&str]| {
+        let definition = json!({"system_prompt": "You look.", "tool_allowlist": tools});
+        let model = calls(&json!({"mission": "x", "agent_definition": definition}))
+            .script("custom", [Turn::text("Yes.")]);
+        let policy: Vec<ToolPattern> = policy.iter().map(|text| pattern(text)).collect();
+        let setup = two(&model)
+            .tool(TestTool::echo("read_file"))
+            .tool(TestTool::echo("read_more"))
+            .tool(TestTool::echo("shell"))
+            .agent(|agent| {
+                agent.tools.allow = vec![pattern("read_*"), pattern("shell")];
+                agent.tools.deny = vec![pattern("shell")];
+            })
+            .policy(|rules| rules.sub_agent_tools = policy);
+        async move {
+            setup.run().await;
+            let tools =
+                model.asked().into_iter().find(|asked| asked.agent == "custom").map(|asked| asked.tools);
+            (tools, told(&model, "a")[0].clone())
+        }
+    };
+    let (tools, _) = lend(&["read_file"], &[]).await;
+    assert_eq!(tools.unwrap(), ["read_file"]);
+    let (tools, _) = lend(&["*"], &[]).await;
+    assert_eq!(tools.unwrap(), ["read_file", "read_more"], "not the one that its maker is denied");
+    let (tools, _) = lend(&["read_*"], &["read_more"]).await;
+    assert_eq!(tools.unwrap(), ["read_more"]);
+    for (wanted, policy) in
+        [("shell", ""), ("web_search", ""), ("a b", ""), ("call_agent", ""), ("read_file", "read_more")]
+    {
+        let policy: Vec<&str> = Some(policy).filter(|policy| !policy.is_empty()).into_iter().collect();
+        let (tools, told) = lend(&["read_more", wanted], &policy).await;
+        assert_eq!(tools, None);
+        let text = told.as_str().unwrap();
+        assert!(
+            text.starts_with("error: not permitted: ") && text.contains(&format!("`{wanted}` is not a tool")),
+            "{text}"
+        );
+        assert!(text.contains("choose from read_"), "{text}");
+    }
+}
+
+/// F20: what its maker has to ask for, an agent that it made up has to ask for too.
+#[tokio::test(start_paused = true)]
+async fn f20_a_custom_agent_has_the_approvals_of_its_maker() {
+    let definition = json!({"system_prompt": "You look.", "tool_allowlist": ["look"]});
+    let model = calls(&json!({"mission": "x", "agent_definition": definition}))
+        .script("custom", [Turn::call("look", &json!({})), Turn::text("I may not.")]);
+    let setup = two(&model).tool(TestTool::echo("look"));
+    setup.agent(|agent| agent.approvals.ask = vec![pattern("look")]).run().await;
+    assert!(told(&model, "custom")[0].as_str().unwrap().contains("needs a person's approval"));
+}
+
+/// F20, F11, X22: what the operator says for all sub-agents holds for those with a file too.
+#[tokio::test(start_paused = true)]
+async fn f11_sub_agents_are_confined_in_tools_and_turns() {
+    let restless =
+        (0..5).map(|n| Turn::call("look", &json!({"n": n}))).chain([Turn::text("As far as I came.")]);
+    let model = calls(&mission("b")).script("b", restless.take(3).chain([Turn::text("As far as I came.")]));
+    let setup = two(&model).tool(TestTool::echo("look")).tool(TestTool::echo("shell")).policy(|policy| {
+        policy.sub_agent_tools = vec![pattern("look")];
+        policy.sub_agent_max_steps = 3;
+    });
+    setup.run().await;
+    let asked = model.asked();
+    assert_eq!(asked[0].tools, ["call_agent", "delegate", "look", "shell"]);
+    assert_eq!(asked[1].tools, ["look"]);
+    let told = &told(&model, "a")[0];
+    assert_eq!((&told["result"], &told["limit"]), (&json!("As far as I came."), &json!("turns")));
+}
+
+/// F9, F22, F27, X9, I7: the child sees its mission and its own tools; the parent's conversation is as it was.
+#[tokio::test(start_paused = true)]
+async fn f22_parent_and_child_share_nothing_but_mission_and_result() {
+    let model = calls(&mission("b")).script("b", [Turn::call("own", &json!({})), Turn::text("Found.")]);
+    let mut setup =
+        two(&model).tool(TestTool::echo("look")).tool(TestTool::echo("own")).asked("My secret plan.");
+    setup.agent.tools.allow = vec![pattern("look")];
+    setup.others[0].tools.allow = vec![pattern("own")];
+    setup.run().await;
+    let asked = model.asked();
+    assert_eq!(asked[1].messages, [ChatMessage::user("Find out.")]);
+    assert_eq!(asked[1].tools, ["own"]);
+    let parent = &asked.last().unwrap().messages;
+    assert_eq!(parent.len(), 3);
+    assert!(
+        !serde_json::to_string(parent).unwrap().contains("got {}"),
+        "what the child's tool said stays there"
+    );
+}
+
+/// F32: each call may choose how its agent goes about it.
+#[tokio::test(start_paused = true)]
+async fn f32_a_call_chooses_the_strategy() {
+    let mut arguments = mission("b");
+    arguments["planning_strategy"] = json!("plan_and_react");
+    let model = calls(&arguments).script("b", [Turn::text("1. Look"), Turn::text("Found.")]);
+    two(&model).run().await;
+    assert_eq!(told(&model, "a")[0]["steps_taken"], 2);
+    let instructions = serde_json::to_string(&model.asked()[1].messages).unwrap();
+    assert!(instructions.contains("write a short plan"), "{instructions}");
+    let model = calls(&json!({"mission": "x", "planning_strategy": "plan_and_react"}))
+        .script("generic", [Turn::text("1. Look"), Turn::text("Found.")]);
+    two(&model).run().await;
+    assert_eq!(told(&model, "a")[0]["result"], "Found.");
+}
+
+/// F6, X19: where somebody has to say yes and nobody can, the call is refused, with what it was about.
+#[tokio::test(start_paused = true)]
+async fn f6_a_call_that_needs_a_yes() {
+    let long = "ä".repeat(400);
+    for (approve, ask_at, ask) in [
+        (Approve::None, None, true),
+        (Approve::Read, None, true),
+        (Approve::None, Some(Risk::Medium), false),
+        (Approve::All, Some(Risk::Medium), true),
+        (Approve::None, Some(Risk::High), false),
+    ] {
+        let both = Turn::call("call_agent", &json!({"mission": long, "specialist": "b"}))
+            .and_call("free", &json!({}));
+        let model = Scripted::default().script("a", [both, Turn::text("ok")]).script("b", [Turn::text("B.")]);
+        let mut setup = two(&model).tool(TestTool::echo("free"));
+        setup.overrides.approve = approve;
+        setup.ask_at = ask_at;
+        if ask {
+            setup.agent.approvals.ask = vec![pattern("call_agent")];
+        }
+        setup.run().await;
+        let told = told(&model, "a");
+        assert_eq!(told[1], "got {}", "whoever waits for a yes does not hold up the others");
+        if approve == Approve::All || ask_at == Some(Risk::High) {
+            assert_eq!(told[0]["result"], "B.");
+            continue;
+        }
+        let text = told[0].as_str().unwrap();
+        let preview = format!("(agent: b, mission: {}...)", "ä".repeat(150));
+        assert!(text.contains("needs a person's approval") && text.contains(&preview), "{text}");
+        assert_eq!(asked_names(&model), ["a", "a"]);
+    }
+}
+
+/// F21, F26, F34: a child's tool that needs a yes is refused to the child; the parent gets the child's answer.
+#[tokio::test(start_paused = true)]
+async fn f34_approvals_within_a_child_are_the_childs() {
+    let model =
+        calls(&mission("b")).script("b", [Turn::call("look", &json!({})), Turn::text("I may not look.")]);
+    let mut setup = two(&model).tool(TestTool::echo("look"));
+    setup.others[0].approvals.ask = vec![pattern("look")];
+    setup.run().await;
+    assert!(told(&model, "b")[0].as_str().unwrap().contains("needs a person's approval"));
+    assert_eq!(told(&model, "a")[0]["result"], "I may not look.");
+}
+
+/// F16: a long result becomes a summary that the caller pays for, and says where the whole text is.
+#[tokio::test(start_paused = true)]
+async fn f16_a_long_result_is_summarised() {
+    let long = "A long sentence about it. ".repeat(20);
+    for by_policy in [false, true] {
+        let model = Scripted::default()
+            .script("a", [call("b"), Turn::text("In short: it."), Turn::text("Done.")])
+            .script("b", [Turn::text(&long)]);
+        let setup = two(&model).agent(|agent| {
+            agent.delegation.summarize_results = !by_policy;
+            agent.delegation.summary_max_length = 100;
+        });
+        let setup = setup.policy(|policy| {
+            policy.summarize_results = by_policy;
+            policy.summary_max_length = 100;
+        });
+        let (parts, request) = setup.parts().await;
+        let engine = Engine::new(parts);
+        let run = engine.start(request.clone()).await.unwrap();
+        let run_id = run.id;
+        let end = run.finish().await;
+        let told = &told(&model, "a")[0];
+        assert_eq!(told["result"], "In short: it.");
+        let session = told["session_id"].as_str().unwrap();
+        assert_eq!(
+            told["full_text"],
+            format!("this is a summary; the full text is kept in session {session}")
+        );
+        let asked = serde_json::to_string(&model.asked()[2].messages).unwrap();
+        assert!(asked.contains("at most 100 characters") && asked.contains("A long sentence"), "{asked}");
+        let rows = model_rows(&end.rows, "/call:b/summary");
+        assert_eq!((rows.len(), rows[0].agent.as_str()), (1, "a"));
+        let steps = engine.parts.store.tenant(&request.caller.tenant).steps(run_id).await.unwrap();
+        let kept =
+            steps.iter().find(|step| step.session_id.as_str() == session && step.path.ends_with("/call:b"));
+        assert!(kept.unwrap().data.to_string().contains(&long), "the whole text is in its session");
+    }
+    let model = calls(&mission("b")).script("b", [Turn::text(&long)]);
+    two(&model).agent(|agent| agent.delegation.summary_max_length = 100).run().await;
+    assert_eq!(told(&model, "a")[0]["result"], long, "not unless it is wanted");
+}
+
+/// A cache of an hour.
+fn cached(model: &Scripted) -> Setup {
+    two(model).agent(|agent| agent.delegation.cache = Caching::For(HumanDuration::from_mins(60)))
+}
+
+/// Runs on one store after another, each on a thread of its own, and returns what `a` was told in each.
+async fn one_after_the_other(setups: Vec<(Setup, &str, &str)>, model: &Scripted) -> Vec<Value> {
+    let mut store = None;
+    let mut results = Vec::new();
+    for (setup, tenant, user) in setups {
+        let (mut parts, mut request) = setup.parts().await;
+        let store = store.get_or_insert_with(|| Arc::clone(&parts.store));
+        parts.store = Arc::clone(store);
+        request.caller.tenant = TenantId::parse(tenant).unwrap();
+        request.caller.user = UserId::parse(user).unwrap();
+        request.caller.thread_id = ThreadId::random();
+        assert_eq!(
+            Engine::new(parts).start(request).await.unwrap().finish().await.status,
+            RunStatus::Completed
+        );
+        results.push(told(model, "a").remove(0));
+    }
+    results
+}
+
+fn repeated(times: usize) -> Scripted {
+    let turns = (0..times).flat_map(|_| [call("b"), Turn::text("Done.")]);
+    Scripted::default().script("a", turns).script("b", (1..=times).map(|n| Turn::text(&format!("B{n}."))))
+}
+
+/// F18, B19: the same mission is not worked on again, costs nothing, and says so.
+#[tokio::test]
+async fn f18_a_result_is_used_again() {
+    let model = repeated(2);
+    let told =
+        one_after_the_other(vec![(cached(&model), "acme", "ada"), (cached(&model), "acme", "ada")], &model)
+            .await;
+    assert_eq!((&told[0]["result"], told[0].get("cached")), (&json!("B1."), None));
+    assert_eq!((&told[1]["result"], &told[1]["cached"]), (&json!("B1."), &json!(true)));
+    assert_eq!((told[1].get("session_id"), &told[1]["steps_taken"]), (None, &json!(0)));
+    assert_eq!(asked_names(&model).iter().filter(|name| *name == "b").count(), 1);
+}
+
+/// F18: another mission, person, tenant, version, prompt, helper or strategy is another result.
+#[tokio::test]
+async fn f18_what_differs_is_worked_on_anew() {
+    let model = repeated(7);
+    let plain = || cached(&model);
+    let with = |change: fn(&mut Setup)| {
+        let mut setup = cached(&model);
+        change(&mut setup);
+        setup
+    };
+    let told = one_after_the_other(
+        vec![
+            (plain(), "acme", "ada"),
+            (plain(), "acme", "eve"),
+            (plain(), "other", "ada"),
+            (with(|setup| setup.others[0].version = "1.1.0".parse().unwrap()), "acme", "ada"),
+            (with(|setup| setup.others[0].prompt = "Be brief.".into()), "acme", "ada"),
+            (with(|setup| setup.others[0].agents = vec![name("c")]), "acme", "ada"),
+            (
+                with(|setup| {
+                    setup.others[0].agents = vec![name("c")];
+                    setup.others[1].prompt = "Be long.".into();
+                }),
+                "acme",
+                "ada",
+            ),
+            (plain(), "acme", "ada"),
+        ],
+        &repeat_last(&model),
+    )
+    .await;
+    let results: Vec<&str> = told.iter().map(|told| told["result"].as_str().unwrap()).collect();
+    assert_eq!(results, ["B1.", "B2.", "B3.", "B4.", "B5.", "B6.", "B7.", "B1."]);
+}
+
+/// The same model with one more call.
+fn repeat_last(model: &Scripted) -> Scripted {
+    model.clone().script("a", [call("b"), Turn::text("Done.")])
+}
+
+/// F18: the operator's default counts where the file says nothing; when the time is over, the result is.
+#[tokio::test]
+async fn f18_results_expire() {
+    let model = repeated(3);
+    let briefly = || two(&model).policy(|policy| policy.result_cache = Some(Duration::from_millis(1)));
+    let (parts, request) = briefly().parts().await;
+    let engine = Engine::new(parts);
+    for expected in ["B1.", "B2."] {
+        let request = RunRequest { caller: request.caller.clone(), ..request.clone() };
+        engine.start(request).await.unwrap().finish().await;
+        assert_eq!(told(&model, "a").last().unwrap()["result"], expected);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// F18: what failed, or ended early, is not used again.
+#[tokio::test]
+async fn f18_only_whole_results_are_kept() {
+    let model =
+        Scripted::default().script("a", (0..3).flat_map(|_| [call("b"), Turn::text("Done.")])).script(
+            "b",
+            [Turn::error(ModelErrorKind::Auth), Turn::default().say("Cut").too_long(), Turn::text("Whole.")],
+        );
+    let runs = (0..3).map(|_| (cached(&model), "acme", "ada")).collect();
+    let told = one_after_the_other(runs, &model).await;
+    assert_eq!(told[0]["success"], false);
+    assert_eq!((&told[1]["result"], &told[1]["limit"]), (&json!("Cut"), &json!("length")));
+    assert_eq!(told[2]["result"], "Whole.");
+}
+
+/// F18: a cache that holds nonsense, or is not there, is a cache without the result.
+#[tokio::test]
+async fn f18_a_broken_cache_costs_only_its_benefit() {
+    for breakage in ["UPDATE results SET value = '7'", "DROP TABLE results"] {
+        let folder = tempfile::tempdir().unwrap();
+        let model = repeated(2);
+        for expected in ["B1.", "B2."] {
+            let (mut parts, mut request) = cached(&model).parts().await;
+            parts.store = Arc::new(baton_store::open("sqlite://baton.db", folder.path()).await.unwrap());
+            request.caller.thread_id = ThreadId::random();
+            let end = Engine::new(parts).start(request).await.unwrap().finish().await;
+            assert_eq!(end.status, RunStatus::Completed, "{breakage}");
+            assert_eq!(told(&model, "a")[0]["result"], expected, "{breakage}");
+            if expected == "B1." {
+                let file = rusqlite::Connection::open(folder.path().join("baton.db")).unwrap();
+                file.execute_batch(breakage).unwrap();
+            }
+        }
+    }
+}
+
+/// E18, F33, F11: whoever cancels the run ends the child too, and pays for it.
+#[tokio::test(start_paused = true)]
+async fn f33_cancelling_the_run_ends_the_child() {
+    let model = calls(&mission("b")).script("b", [Turn::default().say("B").hang()]);
+    let mut run = two(&model).start().await;
+    while !matches!(run.events.recv().await.unwrap().kind, EventKind::TextDelta { .. }) {}
+    run.cancel();
+    let end = run.finish().await;
+    assert_eq!(end.status, RunStatus::Cancelled);
+    let rows = model_rows(&end.rows, "/call:b/");
+    assert!(rows.len() == 1 && rows[0].outcome == CallOutcome::Cancelled);
+}
+
+/// F33: a child has its own time, ends with a closing turn when it is over, and says so.
+#[tokio::test(start_paused = true)]
+async fn f33_a_child_has_its_own_time() {
+    let model = calls(&mission("b")).script("b", [Turn::default().hang(), Turn::text("What I have.")]);
+    let mut setup = two(&model);
+    setup.others[0].limits.timeout = HumanDuration::from_secs(20);
+    let before = Instant::now();
+    setup.run().await;
+    assert_eq!(before.elapsed().as_secs(), 20);
+    let told = &told(&model, "a")[0];
+    assert_eq!((&told["result"], &told["limit"]), (&json!("What I have."), &json!("time")));
+}
+
+/// F15, F25: the tree of sessions is there to be read, and the person's stream says who is at work, but not in their words.
+#[tokio::test(start_paused = true)]
+async fn f15_the_tree_of_sessions_is_kept() {
+    let model = Scripted::default()
+        .script("a", [call("b"), Turn::text("A.")])
+        .script("b", [call("c"), Turn::text("B.")])
+        .script("c", [Turn::text("C.")]);
+    let (parts, request) = line_of_four(&model).parts().await;
+    let engine = Engine::new(parts);
+    let mut run = engine.start(request.clone()).await.unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = run.events.recv().await {
+        events.push(event);
+    }
+    let ran = Ran { events, end: run.join().await };
+    let store = engine.parts.store.tenant(&request.caller.tenant);
+    let sessions = store.sessions(None, PageRequest::default()).await.unwrap().data;
+    let tree: Vec<(String, usize)> =
+        sessions.iter().map(|session| (session.agent.to_string(), session.session_id.level())).collect();
+    assert_eq!(tree, [("a".to_owned(), 1), ("b".to_owned(), 2), ("c".to_owned(), 3)]);
+    assert!(sessions.iter().all(|session| session.status == RunStatus::Completed));
+    let seen =
+        ran.events.iter().filter(|event| event.visibility == Visibility::User && event.agent != name("a"));
+    let seen: Vec<bool> = seen
+        .map(|event| {
+            matches!(event.kind, EventKind::SessionStarted { .. } | EventKind::SessionFinished { .. })
+        })
+        .collect();
+    assert_eq!(seen, [true; 4], "{}", ran.log());
+}
+
+/// F14: what is logged of a child, from its start to its end.
+#[tokio::test]
+async fn f14_children_are_logged() {
+    let lines = logged(Box::pin(async {
+        let both = call("b")
+            .and_call("call_agent", &json!({"mission": "x", "agent_definition": {"system_prompt": "y"}}));
+        let model = Scripted::default().script("a", [both, Turn::text("ok")]).script("b", [Turn::text("B.")]);
+        two(&model).run().await;
+    }))
+    .await;
+    let line = |words: &[&str]| {
+        let found = lines.iter().any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(found, "{words:?} in {lines:#?}");
+    };
+    line(&["spawning_sub_agent", "specialist=b", "mission_length=9", "has_custom_definition=false"]);
+    line(&["spawning_sub_agent", "specialist=custom", "mission_length=1", "has_custom_definition=true"]);
+    line(&["sub_agent_spawned", "parent=", "child=", "agent=b", "hierarchy_level=2"]);
+    line(&["sub_agent_completed", "specialist=b", "success=true", "steps_taken=1"]);
+    line(&["sub_agent_failed", "specialist=custom", "error=", "error_type=\"invalid_request\""]);
+    line(&["Delegation started", "source_agent=a", "target_agent=custom"]);
+}
+
+/// The process dies when two of three children of one turn are done. They do not run again, and nothing is paid for twice.
+#[test]
+fn a_crash_costs_no_child_that_was_done_its_work() {
+    let three =
+        call("b").and_call("call_agent", &mission("c")).and_call("call_agent", &json!({"mission": "x"}));
+    let first = Scripted::default()
+        .script("a", [three])
+        .script("b", [Turn::text("B.")])
+        .script("c", [Turn::text("C.")])
+        .script("generic", [Turn::default().say("G").hang()]);
+    let (done, began) = (std::sync::atomic::AtomicUsize::new(0), first.clone());
+    let (engine, _, _) = die(two(&first), move |event| {
+        let is_done = matches!(event.kind, EventKind::SessionFinished { .. });
+        let before = done.fetch_add(usize::from(is_done), std::sync::atomic::Ordering::SeqCst);
+        let is_time = before + usize::from(is_done) == 2;
+        while is_time && !asked_names(&began).contains(&"generic".to_owned()) {
+            std::thread::yield_now();
+        }
+        is_time
+    });
+    let second = Scripted::default().script("generic", [Turn::text("G.")]).script("a", [Turn::text("All.")]);
+    let after = go_on(two(&second), &engine);
+    after.is_sound();
+    assert_eq!(after.run.status, RunStatus::Completed);
+    assert_eq!(asked_names(&second), ["generic", "a"]);
+    let results: Vec<Value> = told(&second, "a").into_iter().map(|told| told["result"].clone()).collect();
+    assert_eq!(results, ["B.", "C.", "G."]);
+    for (place, rows) in [("/call:b/", 1), ("/call:c/", 1), ("/call:generic/", 2)] {
+        assert_eq!(model_rows(&after.rows, place).len(), rows, "{place}");
+    }
+    assert_eq!(after.count(|kind| matches!(kind, EventKind::SessionStarted { .. })), 4);
+}
+
+/// F30: the research assistant: three topics at once, two of them with a specialist.
+#[tokio::test(start_paused = true)]
+async fn f30_three_research_topics() {
+    let topic = |text: &str, specialist: Option<&str>| match specialist {
+        Some(specialist) => json!({"mission": format!("Research {text}"), "specialist": specialist}),
+        None => json!({"mission": format!("Research {text}")}),
+    };
+    let turn = Turn::call("call_agent", &topic("trends in LLM architecture", Some("rag")))
+        .and_call("call_agent", &topic("practices for RAG systems", Some("rag")))
+        .and_call("call_agent", &topic("orchestration patterns", None));
+    let slow = |text: &str| Turn::default().wait(Duration::from_millis(300)).say(text);
+    let model = Scripted::default()
+        .script("a", [turn, Turn::text("A report on all three.")])
+        .script("rag", [slow("Trends."), slow("Practices.")])
+        .script("generic", [slow("Patterns.")]);
+    let before = Instant::now();
+    let ran = Setup::new(&model).agent(may_call(&["rag"])).with("rag", |_| {}).run().await;
+    assert_eq!((ran.answer(), before.elapsed().as_millis()), ("A report on all three.", 300));
+    let results: Vec<Value> = told(&model, "a").into_iter().map(|told| told["result"].clone()).collect();
+    assert_eq!(results, ["Trends.", "Practices.", "Patterns."]);
+}
+
+/// F30: code review and documentation: one specialist twice, in sessions of its own, and a general agent for the guide.
+#[tokio::test(start_paused = true)]
+async fn f30_code_review_and_documentation() {
+    let turn =
+        Turn::call("call_agent", &json!({"mission": "Analyze code quality in src/", "specialist": "coding"}))
+            .and_call(
+                "call_agent",
+                &json!({"mission": "Generate API docs from src/", "specialist": "coding"}),
+            )
+            .and_call("call_agent", &json!({"mission": "Write user guide based on README.md"}));
+    let read = Turn::call("read_file", &json!({"n": 1}));
+    let model = Scripted::default()
+        .script("a", [turn, Turn::text("Reviewed and documented.")])
+        .script("coding", [read.clone(), read, Turn::text("Good quality."), Turn::text("API docs.")])
+        .script("generic", [Turn::text("A guide.")]);
+    let ran = Setup::new(&model)
+        .agent(|agent| {
+            agent.agents = vec![name("coding")];
+            agent.tools.allow.clear();
+        })
+        .with("coding", |agent| agent.tools.allow = vec![pattern("read_*")])
+        .tool(TestTool::echo("read_file"))
+        .tool(TestTool::echo("shell"))
+        .run()
+        .await;
+    assert_eq!(ran.answer(), "Reviewed and documented.");
+    let told = told(&model, "a");
+    assert!(told.iter().all(|told| told["success"] == true), "{told:?}");
+    assert_eq!((&told[0]["steps_taken"], &told[2]["steps_taken"]), (&json!(2), &json!(1)));
+    let coding = model.asked().into_iter().filter(|asked| asked.agent == "coding");
+    assert!(coding.into_iter().all(|asked| asked.tools == ["read_file"]));
+}
+
+/// F30: an expert for German VAT, made up for one invoice.
+#[tokio::test(start_paused = true)]
+async fn f30_a_custom_agent_for_vat() {
+    let prompt = "You are a German accounting expert specializing in VAT compliance.";
+    let arguments = json!({
+        "mission": "Analyze invoice_2024.pdf, check VAT compliance and write a compliance report.",
+        "agent_definition": {"system_prompt": prompt, "tool_allowlist": ["read_file"]},
+        "reason": "Nobody here knows German VAT."
+    });
+    let model = calls(&arguments).script(
+        "custom",
+        [Turn::call("read_file", &json!({})), Turn::text("The VAT is stated correctly: 19 %.")],
+    );
+    let invoice = TestTool::new("read_file", |_| async { Ok("Invoice 2024: 100 EUR + 19 % VAT".to_owned()) });
+    let ran = two(&model).tool(invoice).tool(TestTool::echo("shell")).run().await;
+    let asked = model.asked();
+    assert_eq!((asked[1].system.as_str(), &asked[1].tools), (prompt, &vec!["read_file".to_owned()]));
+    assert!(serde_json::to_string(&asked[2].messages).unwrap().contains("19 % VAT"));
+    assert_eq!(told(&model, "a")[0]["result"], "The VAT is stated correctly: 19 %.");
+    assert!(ran.log().contains("session started: \"Nobody here knows German VAT.\""), "{}", ran.log());
+}

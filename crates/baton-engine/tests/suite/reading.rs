@@ -1,0 +1,69 @@
+//! `read_thread`: what was said earlier, for agents whose file names the tool.
+
+use baton_core::agent::ToolPattern;
+use baton_core::message::Part;
+use baton_engine::{Engine, RunRequest};
+use baton_models::scripted::{Scripted, Turn};
+use serde_json::{Value, json};
+
+use crate::transfers::{asked_of, collaborates, told, transfer};
+use crate::{Setup, TestTool};
+
+/// Three questions that `a` answers, then one that it passes to `b`, who reads back with these arguments.
+async fn read(arguments: &Value) -> String {
+    let answers = ["One.", "Two.", "Three."].map(Turn::text);
+    let model = Scripted::default()
+        .script("a", answers.into_iter().chain([transfer("b")]))
+        .script("b", [Turn::call("read_thread", arguments), Turn::text("I have read it.")]);
+    let setup = Setup::new(&model)
+        .agent(|a| {
+            a.history = baton_core::agent::History::Brief;
+            collaborates(a, &["b"]);
+        })
+        .with("b", |b| b.tools.allow = vec![ToolPattern::parse("read_thread").unwrap()]);
+    let (parts, request) = setup.parts().await;
+    let engine = Engine::new(parts);
+    for question in ["first?", "second?", "third?", "fourth?"] {
+        let request = RunRequest { input: vec![Part::text(question)], ..request.clone() };
+        engine.start(request).await.unwrap().finish().await;
+    }
+    told(&asked_of(&model, "b")[1]).join("")
+}
+
+/// A6: any participating agent can read, with who said it and where it stands.
+#[tokio::test]
+async fn a6_the_newest_earlier_messages_are_read() {
+    let text = read(&json!({"count": 3})).await;
+    assert!(text.contains("4. a: Two.\n\n5. person: third?\n\n6. a: Three.\n<<<end"), "{text}");
+    assert!(text.starts_with("Blocks between <<<… ") && text.contains("are material"), "{text}");
+    assert!(!text.contains("second?") && !text.contains("fourth?"), "{text}");
+}
+
+#[tokio::test]
+async fn a6_reading_goes_back_by_numbers() {
+    let text = read(&json!({"count": 50, "before": 3})).await;
+    assert!(text.contains("1. person: first?\n\n2. a: One.\n<<<end"), "{text}");
+    let text = read(&json!({"count": 5, "before": 1})).await;
+    assert_eq!(text, "There are no earlier messages.");
+    let text = read(&json!({"count": 51})).await;
+    assert!(text.contains("invalid arguments"), "{text}");
+}
+
+/// Every tool is not this one: it has to be named.
+#[tokio::test]
+async fn a_glob_does_not_give_it() {
+    let model = Scripted::default().script("a", [Turn::text("ok")]);
+    Setup::new(&model).tool(TestTool::echo("t")).run().await;
+    assert_eq!(model.asked()[0].tools, ["t"]);
+    let model = Scripted::default().script("a", [Turn::text("ok")]);
+    let named = ["*", "read_thread"].map(|text| ToolPattern::parse(text).unwrap());
+    Setup::new(&model).agent(|a| a.tools.allow = named.to_vec()).run().await;
+    assert_eq!(model.asked()[0].tools, ["read_thread"]);
+    let model = Scripted::default().script("a", [Turn::text("ok")]);
+    let denied = |a: &mut baton_core::agent::Agent| {
+        a.tools.allow = vec![ToolPattern::parse("read_thread").unwrap()];
+        a.tools.deny = vec![ToolPattern::parse("read_*").unwrap()];
+    };
+    Setup::new(&model).agent(denied).run().await;
+    assert!(model.asked()[0].tools.is_empty());
+}

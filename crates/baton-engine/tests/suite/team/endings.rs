@@ -1,0 +1,250 @@
+//! How discussions end. A team always answers.
+
+use baton_core::HumanDuration;
+use baton_core::agent::{Quorum, TerminationMode};
+use baton_core::choice::Choice as _;
+use baton_core::event::{Dissent, EventKind};
+use baton_core::model::ModelErrorKind;
+use baton_core::store::{Cancel, RunStatus};
+use baton_engine::{Engine, Limit};
+use baton_models::scripted::{Scripted, Turn};
+use serde_json::json;
+
+use super::{asked, discussion, ended, ready, rounds, setup, team_of, text, vote, whole};
+use crate::name;
+
+fn dissent(member: &str, reason: &str) -> Dissent {
+    Dissent { member: name(member), reason: reason.into() }
+}
+
+fn against(reason: &str) -> [Turn; 2] {
+    [Turn::call("vote_conclude", &vote(false, reason)), Turn::text("Not yet.")]
+}
+
+/// E37, I4 consensus: how many have to be ready, in one and the same round.
+#[tokio::test]
+async fn consensus_ends_when_the_quorum_is_ready() {
+    for (quorum, rounds) in
+        [(Quorum::All, 3), (Quorum::Majority, 2), (Quorum::AtLeast(1), 1), (Quorum::AtLeast(99), 3)]
+    {
+        let model = Scripted::default()
+            .script("b", ready("1").into_iter().chain(ready("2")).chain(ready("3")))
+            .script("c", against("no").into_iter().chain(ready("2")).chain(ready("3")))
+            .script("d", against("no").into_iter().chain(against("still no")).chain(ready("3")))
+            .script("a", [Turn::text("So be it.")]);
+        let mut team = team_of(&["b", "c", "d"], TerminationMode::Consensus, 10);
+        team.quorum = quorum;
+        let ran = setup(&model, team).run().await;
+        let (held, by, dissent) = ended(&ran.events);
+        assert_eq!((held, by.as_str(), ran.answer()), (rounds, "consensus", "So be it."), "{quorum:?}");
+        let expected = match rounds {
+            3 => vec![],
+            2 => vec![self::dissent("d", "still no")],
+            _ => vec![self::dissent("c", "no"), self::dissent("d", "no")],
+        };
+        assert_eq!(dissent, expected);
+    }
+}
+
+/// E37: being ready once is not being ready now.
+#[tokio::test]
+async fn a_vote_counts_in_its_round_only() {
+    let model = Scripted::default()
+        .script("b", ready("1").into_iter().chain([Turn::text("More to say.")]))
+        .script("c", [Turn::text("Hm.")].into_iter().chain(ready("2")))
+        .script("a", [Turn::text("No agreement.")]);
+    let ran = setup(&model, team_of(&["b", "c"], TerminationMode::Consensus, 2)).run().await;
+    assert_eq!(ended(&ran.events), (2, "max_rounds".into(), vec![]), "the maximum holds in every mode");
+}
+
+/// E37: who changes their mind in a round has one vote, the last.
+#[tokio::test]
+async fn the_last_vote_of_a_round_counts() {
+    let both =
+        Turn::call("vote_conclude", &vote(true, "yes")).and_call("vote_conclude", &vote(false, "wait"));
+    let model = Scripted::default()
+        .script("b", [both, Turn::text("Wait.")])
+        .script("c", ready("Yes."))
+        .script("a", [Turn::text("b waits.")]);
+    let ran = setup(&model, team_of(&["b", "c"], TerminationMode::Consensus, 1)).run().await;
+    assert_eq!(ended(&ran.events), (1, "max_rounds".into(), vec![dissent("b", "wait")]));
+    assert!(whole(&asked(&model, "a")[0]).contains("`b`: wait"));
+}
+
+/// E37, E38: the default. It reads what is new, steers, and concludes.
+#[tokio::test]
+async fn the_coordinator_decides() {
+    let model = Scripted::default()
+        .script("b", [Turn::text("Red."), Turn::text("Green, then.")])
+        .script("c", [Turn::text("Blue."), Turn::text("Green.")])
+        .script(
+            "a",
+            [
+                Turn::text("Look for something between red and blue."),
+                Turn::call("conclude_team", &json!({ "summary": "Green." })),
+                Turn::text("It is green."),
+            ],
+        );
+    let team = team_of(&["b", "c"], TerminationMode::CoordinatorDecides, 10);
+    let ran = setup(&model, team).tool(crate::TestTool::echo("look")).run().await;
+    assert_eq!(ran.answer(), "It is green.");
+    insta::assert_snapshot!(discussion(&ran.events));
+    let a = asked(&model, "a");
+    assert_eq!(a[0].tools, ["conclude_team"]);
+    assert_eq!(a[2].tools, ["look"], "its own tools, for the answer");
+    assert!(text(&a[0].messages[0]).contains("What is up?") && whole(&a[0]).contains("Blue."));
+    assert_eq!(a[1].messages.len(), 3);
+    let news = text(&a[1].messages[2]);
+    assert!(
+        news.contains("Green, then.") && !news.contains("Blue.") && !news.contains("What is up?"),
+        "{news}"
+    );
+    let b = whole(&asked(&model, "b")[1]);
+    assert!(b.contains("`a`, the coordinator, after round 1") && b.contains("between red and blue"), "{b}");
+    assert!(whole(&a[2]).contains("### Your summary\n\nGreen."), "{}", whole(&a[2]));
+}
+
+/// A coordinator whose answers must be JSON decides in words.
+#[tokio::test]
+async fn a_schema_is_for_the_answer_only() {
+    let model = Scripted::default()
+        .script("b", [Turn::text("One."), Turn::text("Two.")])
+        .script("c", [Turn::text("One."), Turn::text("Two.")])
+        .script("a", [Turn::text("Go on."), Turn::text(r#"{"n":2}"#)]);
+    let team = team_of(&["b", "c"], TerminationMode::CoordinatorDecides, 2);
+    let schema = json!({ "type": "object", "required": ["n"] });
+    let ran = setup(&model, team).agent(|agent| agent.output_schema = Some(schema)).run().await;
+    assert_eq!(ran.end.answer.unwrap().value, Some(json!({ "n": 2 })));
+    let schemas: Vec<bool> =
+        model.asked().iter().filter(|asked| asked.agent == "a").map(|a| a.output_schema).collect();
+    assert_eq!(schemas, [false, true]);
+}
+
+/// A team whose coordinator cannot decide answers all the same.
+#[tokio::test]
+async fn a_coordinator_that_fails_between_rounds_answers_in_the_end() {
+    let model = Scripted::default()
+        .script("b", [Turn::text("One.")])
+        .script("c", [Turn::text("Two.")])
+        .script("a", [Turn::error(ModelErrorKind::Auth), Turn::text("Three.")]);
+    let ran = setup(&model, team_of(&["b", "c"], TerminationMode::CoordinatorDecides, 9)).run().await;
+    assert_eq!(ran.answer(), "Three.");
+    assert_eq!(ended(&ran.events), (1, "coordinator_failed".into(), vec![]));
+}
+
+/// If nobody can take part, the coordinator answers alone.
+#[tokio::test]
+async fn when_all_members_fail_the_coordinator_answers() {
+    let model = Scripted::default()
+        .script("b", [Turn::error(ModelErrorKind::Auth)])
+        .script("c", [Turn::error(ModelErrorKind::Auth)])
+        .script("a", [Turn::text("I do not know.")]);
+    let ran = setup(&model, rounds(&["b", "c"], 9)).run().await;
+    assert_eq!((ran.end.status, ran.answer()), (RunStatus::Completed, "I do not know."));
+    let (held, by, dissent) = ended(&ran.events);
+    assert_eq!((held, by.as_str(), dissent.len()), (1, "members_failed", 2));
+    assert!(dissent[0].reason.starts_with("could not take part in round 1: "), "{dissent:?}");
+    assert!(whole(&asked(&model, "a")[0]).contains("no member could take part any more"));
+}
+
+/// On any cap the coordinator gets one closing turn, so a team always answers.
+#[tokio::test]
+async fn a_budget_that_is_spent_ends_the_discussion() {
+    for (_, mode) in TerminationMode::ALL.iter().copied() {
+        let model = Scripted::default()
+            .script("b", [Turn::text("Long.").tokens(900, 100), Turn::text("never")])
+            .script("c", [Turn::text("Short.").tokens(10, 1), Turn::text("never")])
+            .script("a", [Turn::text("From what is there."), Turn::text("never")]);
+        let ran = setup(&model, team_of(&["b", "c"], mode, 10))
+            .agent(|agent| agent.limits.max_tokens = Some(1000))
+            .run()
+            .await;
+        let answer = ran.end.answer.clone().unwrap();
+        assert_eq!(
+            (answer.text.as_str(), answer.limit),
+            ("From what is there.", Some(Limit::Tokens)),
+            "{mode}"
+        );
+        assert_eq!(ended(&ran.events), (1, "tokens".into(), vec![]));
+        assert_eq!(model.left(), 3, "one closing turn and nothing else");
+    }
+}
+
+/// The coordinator's time is over in the middle of its decision: no closing turn there, one in the end.
+#[tokio::test]
+async fn time_that_ends_in_a_decision_is_closed_once() {
+    let model = Scripted::default()
+        .script("b", [Turn::text("One.")])
+        .script("c", [Turn::text("Two.")])
+        .script("a", [Turn::default().say("Let me see").hang(), Turn::text("Quickly then.")]);
+    let team = team_of(&["b", "c"], TerminationMode::CoordinatorDecides, 9);
+    // Less than a model may be silent.
+    let timeout = HumanDuration::from_secs(30);
+    let mut run = setup(&model, team).agent(|agent| agent.limits.timeout = timeout).start().await;
+    let mut events = Vec::new();
+    while let Some(event) = run.events.recv().await {
+        let decides = matches!(event.kind, EventKind::TextDelta { .. })
+            && &*event.path == "a/round:1/coordinator/turn:1";
+        if decides {
+            tokio::time::pause();
+        }
+        if matches!(event.kind, EventKind::TeamEnded { .. }) {
+            tokio::time::resume();
+        }
+        events.push(event);
+    }
+    let answer = run.join().await.answer.unwrap();
+    assert_eq!((answer.text.as_str(), answer.limit), ("Quickly then.", Some(Limit::Time)));
+    assert_eq!(ended(&events), (1, "time".into(), vec![]));
+    assert_eq!(model.left(), 0);
+}
+
+/// `stop`: members close, no round follows, the coordinator answers from what is there.
+#[tokio::test]
+async fn a_stop_ends_the_discussion_with_an_answer() {
+    let model = Scripted::default()
+        .script("b", [Turn::call("look", &json!({})), Turn::text("Half.")])
+        .script("c", [Turn::text("Done.")])
+        .script("a", [Turn::text("Half an answer.")]);
+    let look = crate::TestTool::new("look", |_| async {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        Ok("seen".to_owned())
+    });
+    let (mut parts, request) = setup(&model, rounds(&["b", "c"], 9)).tool(look).parts().await;
+    parts.lease.beat = std::time::Duration::from_millis(10);
+    let engine = Engine::new(parts);
+    let mut run = engine.start(request.clone()).await.unwrap();
+    while !matches!(run.events.recv().await.unwrap().kind, EventKind::ToolCalled { .. }) {}
+    let store = engine.parts.store.tenant(&request.caller.tenant);
+    store.cancel_run(run.id, Cancel::Stop).await.unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = run.events.recv().await {
+        events.push(event);
+    }
+    let end = run.join().await;
+    assert_eq!(end.status, RunStatus::Completed);
+    let answer = end.answer.unwrap();
+    assert_eq!((answer.text.as_str(), answer.limit), ("Half an answer.", Some(Limit::Stopped)));
+    assert_eq!(ended(&events), (1, "stopped".into(), vec![]));
+}
+
+/// A cancelled team leaves nothing at work and no barrier behind.
+#[tokio::test]
+async fn a_cancelled_run_ends_all_members() {
+    let hang = || Turn::default().say("On and on").hang();
+    let model = Scripted::default().script("b", [hang()]).script("c", [hang()]);
+    let mut run = setup(&model, rounds(&["b", "c"], 9)).start().await;
+    let mut at_work = 0;
+    while at_work < 2 {
+        at_work += usize::from(matches!(run.events.recv().await.unwrap().kind, EventKind::TextDelta { .. }));
+    }
+    run.cancel();
+    let mut events = Vec::new();
+    while let Some(event) = run.events.recv().await {
+        events.push(event);
+    }
+    let end = run.join().await;
+    assert_eq!(end.status, RunStatus::Cancelled);
+    assert_eq!(end.rows.len(), 2, "both are paid for");
+    assert_eq!(discussion(&events), "");
+}

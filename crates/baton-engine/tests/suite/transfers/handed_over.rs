@@ -1,0 +1,146 @@
+//! What goes with the baton.
+
+use baton_core::agent::{Agent, History};
+use baton_core::chat::ChatMessage;
+use baton_core::message::Part;
+use baton_engine::{Engine, RunRequest};
+use baton_models::scripted::{Scripted, Turn};
+use serde_json::json;
+
+use super::{asked_of, chain, transfer};
+use crate::TestTool;
+
+fn words(message: &ChatMessage) -> String {
+    match message {
+        ChatMessage::User { parts } => parts
+            .iter()
+            .map(|part| match part {
+                Part::Text { text } => format!("user: {text}"),
+                other => format!("{other:?}"),
+            })
+            .collect(),
+        ChatMessage::Assistant(reply) => format!("assistant: {}", reply.text),
+        ChatMessage::Tool(result) => format!("tool: {}", result.content),
+    }
+}
+
+/// The marks of fences are drawn by chance.
+fn without_marks(text: &str) -> String {
+    let is_mark = |word: &str| word.len() == 16 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let split = |c: char| !c.is_ascii_alphanumeric();
+    let mark = text.split(split).find(|word| is_mark(word)).unwrap_or("no mark").to_owned();
+    text.replace(&mark, "#")
+}
+
+/// Two questions that `a` answers itself, and a third that it passes on after a look. Returns what `b` was asked.
+async fn third_question(change: impl Fn(&mut Agent)) -> (Vec<String>, Scripted) {
+    let look = || TestTool::new("look", |_| async { Ok("a red house".to_owned()) });
+    let give = json!({"reason": "b knows houses", "context": {"color": "red"}, "message": "Mind the roof."});
+    let model = Scripted::default()
+        .script(
+            "a",
+            [
+                Turn::text("One."),
+                Turn::text("Two."),
+                Turn::call("look", &json!({})).say("I look."),
+                Turn::call("transfer_to_b", &give).say("I pass."),
+            ],
+        )
+        .script("b", [Turn::text("Three.")]);
+    let (parts, request) = chain(&model, &["b"]).agent(|a| change(a)).tool(look()).parts().await;
+    let engine = Engine::new(parts);
+    for question in ["first?", "second?", "third?"] {
+        let request = RunRequest { input: vec![Part::text(question)], ..request.clone() };
+        let finished = engine.start(request).await.unwrap().finish().await;
+        assert!(finished.answer.is_some(), "{:?}", finished.failure);
+    }
+    let messages = asked_of(&model, "b")[0].messages.iter().map(words).collect();
+    (messages, model)
+}
+
+/// G4, G8: the request first, why, what the giver adds and what it found; no tool traffic as messages.
+#[tokio::test]
+async fn g4_the_receiver_sees_the_conversation_and_what_the_giver_found() {
+    let (messages, _) = third_question(|_| {}).await;
+    insta::assert_snapshot!(without_marks(&messages.join("\n----\n")));
+}
+
+#[tokio::test]
+async fn full_history_is_a_transcript_of_the_givers_session_too() {
+    let (messages, _) = third_question(|a| a.history = History::Full).await;
+    assert_eq!(messages[..4], ["user: first?", "assistant: One.", "user: second?", "assistant: Two."]);
+    assert_eq!(messages.len(), 5, "tool traffic is text: another model could not answer for these calls");
+    let task = &messages[4];
+    assert!(
+        task.contains(
+            "### Transcript of a\n\nI look.\ncalls look({})\n\nlook returned: a red house\n\nI pass."
+        ),
+        "{task}"
+    );
+}
+
+#[tokio::test]
+async fn last_history_is_that_many_messages() {
+    let (messages, _) = third_question(|a| a.history = History::Last(2)).await;
+    assert_eq!(messages[..messages.len() - 1], ["user: second?", "assistant: Two."]);
+}
+
+#[tokio::test]
+async fn brief_history_is_the_task_alone() {
+    let (messages, _) = third_question(|a| a.history = History::Brief).await;
+    assert_eq!(messages.len(), 1);
+    assert!(messages[0].contains("third?") && !messages[0].contains("first?"), "{}", messages[0]);
+}
+
+/// A short conversation is its own summary; a long one is made short by a model, and paid for.
+#[tokio::test]
+async fn summary_history_is_a_block() {
+    let (messages, model) = third_question(|a| a.history = History::Summary).await;
+    assert_eq!(messages.len(), 1);
+    let expected = "Person: first?\n\nAssistant: One.\n\nPerson: second?\n\nAssistant: Two.\n<<<end";
+    assert!(messages[0].contains(expected), "{}", messages[0]);
+    assert_eq!(model.asked().len(), 5);
+
+    let long = format!("How? {}", "why ".repeat(1000));
+    let model = Scripted::default()
+        .script("a", [Turn::text("Because."), transfer("b"), Turn::text("They asked why.")])
+        .script("b", [Turn::text("Yes.")]);
+    let (parts, request) = chain(&model, &["b"]).agent(|a| a.history = History::Summary).parts().await;
+    let engine = Engine::new(parts);
+    for question in [long.as_str(), "And now?"] {
+        let request = RunRequest { input: vec![Part::text(question)], ..request.clone() };
+        engine.start(request).await.unwrap().finish().await;
+    }
+    let task = words(&asked_of(&model, "b")[0].messages[0]);
+    assert!(task.contains("### Summary by a\n\nThey asked why.\n"), "{task}");
+    assert!(!task.contains("why why"), "{task}");
+}
+
+/// G17, X28: the most recent 2000 characters, behind a mark.
+#[tokio::test]
+async fn g17_long_work_is_cut_in_front() {
+    let said = format!("old{}{}", "ä".repeat(1500), "ö".repeat(1999));
+    let model = Scripted::default()
+        .script("a", [transfer("b").say(&said).say("!")])
+        .script("b", [Turn::text("Short.")]);
+    chain(&model, &["b"]).run().await;
+    let task = words(&asked_of(&model, "b")[0].messages[0]);
+    assert!(task.contains(&format!("### From a\n\n...{}!\n<<<end", "ö".repeat(1999))), "{task}");
+}
+
+/// G4, G8: the request stays what it was, and each giver adds what it found.
+#[tokio::test]
+async fn g4_work_adds_up_from_hand_to_hand() {
+    let model = Scripted::default()
+        .script("a", [transfer("b").say("Found by a.")])
+        .script("b", [transfer("c").say("Found by b.")])
+        .script("c", [Turn::text("All found.")]);
+    chain(&model, &["b", "c"]).asked("Find it.").run().await;
+    let task = without_marks(&words(&asked_of(&model, "c")[0].messages[0]));
+    assert!(task.contains("## ORIGINAL USER REQUEST\n\nFind it.\n"), "{task}");
+    assert!(
+        task.contains("### From a\n\nFound by a.\n<<<end #>>>\n\n<<<work #>>>\n### From b\n\nFound by b.\n"),
+        "{task}"
+    );
+    assert_eq!(task.matches("## ORIGINAL USER REQUEST").count(), 1);
+}

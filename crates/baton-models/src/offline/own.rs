@@ -1,0 +1,48 @@
+//! What an agent's author wrote for it: all that it knows without tools.
+
+use super::labels;
+use super::notice::BRIEF;
+use super::sentences::{fitting, sentences};
+use super::situation::Situation;
+
+const MOST: usize = 3;
+const WITHOUT_A_FIT: usize = 2;
+
+/// The agent's own part of an answer: the label it has to set, if any, and what it goes by.
+pub(super) fn part(situation: &Situation<'_>) -> String {
+    let said = match (knowledge(situation), task(situation)) {
+        (Some(known), _) => format!("{BRIEF}\n\n> {known}"),
+        (None, task) if task.is_empty() => "I cannot answer this by myself.".to_owned(),
+        (None, task) => format!("I cannot answer this by myself. {BRIEF}\n\n> {task}"),
+    };
+    labelled(situation, said)
+}
+
+/// The same for a stage among others, which need not answer alone.
+pub(super) fn stage(situation: &Situation<'_>) -> String {
+    let said = knowledge(situation).unwrap_or_else(|| task(situation));
+    labelled(situation, format!("> {said}"))
+}
+
+fn labelled(situation: &Situation<'_>, said: String) -> String {
+    match labels::choose(situation) {
+        Some(label) => format!("{label}\n\n{said}"),
+        None => said,
+    }
+}
+
+/// The sentences of the prompt that fit the question. Those that say who the agent is are the last resort.
+pub(super) fn knowledge(situation: &Situation<'_>) -> Option<String> {
+    let system = situation.request.system;
+    let knows: Vec<String> =
+        sentences(system).into_iter().filter(|sentence| !sentence.starts_with("You ")).collect();
+    let found =
+        [knows.join("\n\n").as_str(), system].map(|text| fitting(&situation.question, text, MOST).join(" "));
+    found.into_iter().find(|text| !text.is_empty())
+}
+
+/// What the agent is there for.
+fn task(situation: &Situation<'_>) -> String {
+    let first: Vec<String> = sentences(situation.request.system).into_iter().take(WITHOUT_A_FIT).collect();
+    first.join(" ")
+}

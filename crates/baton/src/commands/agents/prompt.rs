@@ -1,0 +1,121 @@
+//! What an agent's model is told before anything is said: its prompt and its tools.
+
+use std::sync::Arc;
+
+use baton_agents::Draft;
+use baton_core::agent::Agent;
+use baton_core::choice::Choice as _;
+use baton_core::tool::ToolSpec;
+use baton_core::{AgentName, ThreadId};
+use baton_engine::{Agents, Caller, Preview, Via};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::super::{print, print_json, tenant, user};
+use super::{Format, find};
+use crate::exit::Exit;
+use crate::project::Project;
+use crate::report::{tell, visible};
+use crate::wiring::{self, Wired};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    agent: String,
+    /// As this agent would involve it [default: nobody, it is asked first]
+    #[arg(long, value_name = "AGENT")]
+    from: Option<String>,
+    /// How that agent involves it: call, delegate, advisor, member, handoff, route or transfer
+    #[arg(long, value_name = "HOW", default_value = "call", requires = "from", value_parser = via)]
+    via: Via,
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+fn via(text: &str) -> Result<Via, String> {
+    Via::parse(text).ok_or_else(|| {
+        let words: Vec<&str> = Via::ALL.iter().map(|(word, _)| *word).collect();
+        format!("`{text}` is no way to involve an agent: use {}", words.join(", "))
+    })
+}
+
+/// For programs.
+#[derive(Serialize)]
+struct Shown<'a> {
+    agent: &'a AgentName,
+    system: &'a str,
+    tools: Vec<Tool<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+pub(super) fn run(project: &Project, draft: Draft, args: &Args) -> anyhow::Result<Exit> {
+    let name = find(&draft, &args.agent)?;
+    let from = args.from.as_deref().map(|from| find(&draft, from)).transpose()?;
+    let roster = draft.finish()?;
+    let agents: Arc<Agents> =
+        Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let preview = runtime.block_on(look(project, &agents, &name, from.as_ref(), args.via))?;
+    match args.format {
+        Format::Json => print_json(&Shown {
+            agent: &name,
+            system: &preview.system,
+            tools: preview.tools.iter().map(Tool::from).collect(),
+        })?,
+        Format::Text => print(&text(&preview))?,
+    }
+    if let Some(agent) = agents.get(&name) {
+        explain(agent, &preview.tools);
+    }
+    Ok(Exit::Ok)
+}
+
+async fn look(
+    project: &Project,
+    agents: &Arc<Agents>,
+    name: &AgentName,
+    from: Option<&AgentName>,
+    via: Via,
+) -> anyhow::Result<Preview> {
+    let Wired { engine, servers } = wiring::wire_without_store(project, Arc::clone(agents)).await?;
+    let caller = Caller { tenant: tenant(), user: user(), thread_id: ThreadId::random() };
+    let preview = baton_engine::preview(&engine, &caller, name, from.map(|from| (from, via))).await;
+    servers.shutdown().await;
+    Ok(preview?)
+}
+
+fn text(preview: &Preview) -> String {
+    let bold = anstyle::Style::new().bold();
+    let system = visible(preview.system.trim_end());
+    let tools = preview.tools.iter().map(|tool| {
+        let (name, description) = (visible(&tool.name), visible(&tool.description));
+        let description = description.lines().map(|line| format!("  {line}\n")).collect::<String>();
+        format!("\n{bold}{name}{bold:#}\n{description}  {}\n", visible(&tool.parameters.to_string()))
+    });
+    let tools = tools.collect::<String>();
+    let tools = if tools.is_empty() { "\n(none)\n".to_owned() } else { tools };
+    format!("{bold}# System prompt{bold:#}\n\n{system}\n\n{bold}# Tools{bold:#}\n{tools}")
+}
+
+/// A server that does not answer costs its tools, which would otherwise not be seen.
+fn explain(agent: &Agent, tools: &[ToolSpec]) {
+    for server in agent.mcp_servers.keys() {
+        if !tools.iter().any(|tool| tool.name.starts_with(&format!("mcp:{server}/"))) {
+            let server = visible(server);
+            tell(&format!(
+                "there is no tool of the MCP server `{server}`: it cannot be reached, or the agent may use none"
+            ));
+        }
+    }
+}
+
+impl<'a> From<&'a ToolSpec> for Tool<'a> {
+    fn from(spec: &'a ToolSpec) -> Self {
+        Self { name: &spec.name, description: &spec.description, parameters: &spec.parameters }
+    }
+}

@@ -1,0 +1,39 @@
+//! The ways that the baton took in a run.
+
+use baton_core::store::{Hop, RunRecord};
+use baton_core::usage::Cost;
+
+use super::super::archive::Archive;
+use crate::report::figures::{cost, stretch};
+use crate::report::table::{Column, Table};
+
+/// In the order in which they happened.
+pub(super) async fn of(archive: &Archive, run: &RunRecord) -> anyhow::Result<Vec<Hop>> {
+    let all = archive.tenant.hops(run.thread_id).await?;
+    Ok(all.into_iter().filter(|hop| hop.run_id == run.run_id).collect())
+}
+
+pub(super) fn table(hops: &[Hop]) -> String {
+    if hops.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new([
+        Column::Text("baton passed"),
+        Column::Text("by"),
+        Column::Text("ended"),
+        Column::Number("time"),
+        Column::Number("cost"),
+        Column::Text("reason"),
+    ]);
+    for hop in hops {
+        table.add([
+            format!("{} → {}", hop.from, hop.to),
+            hop.kind.to_string(),
+            if hop.success { "well" } else { "badly" }.to_owned(),
+            stretch(std::time::Duration::from_millis(hop.latency_ms)),
+            cost(Cost::Known(hop.cost)),
+            hop.reason.clone(),
+        ]);
+    }
+    format!("\n{}", table.print())
+}
