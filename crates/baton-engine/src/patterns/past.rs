@@ -31,6 +31,10 @@ impl Past {
         site: Option<&Site<'_>>,
     ) -> Result<Self, Failure> {
         let giver = &scope.agent;
+        if !giver.sanitize {
+            let thread_id = scope.run.caller.thread_id;
+            tracing::info!(%thread_id, source_agent = %giver.name, sanitized = false, "Baton passed on with personal data");
+        }
         let said = || shared_words(giver, history);
         let past = Self::default();
         Ok(match giver.history {

@@ -11,6 +11,7 @@ use self::passing::{Pass, onward};
 use crate::bounds::{Edge, Refusal};
 use crate::failure::Failure;
 use crate::given::{Done, Ending, Given, Site};
+use crate::patterns::handover::shared;
 use crate::run::{self, Input};
 use crate::scope::Scope;
 
@@ -100,6 +101,7 @@ impl TransferTo {
         } else {
             format!(", or pass it on with {}", others.join(" or "))
         };
+        let failure = shared(&self.target, &failure.to_string());
         format!(
             "`{}` could not take over: {failure}. The conversation is yours again: answer yourself{or_others}",
             self.target.name

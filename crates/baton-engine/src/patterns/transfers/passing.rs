@@ -1,12 +1,13 @@
 //! What goes with the baton: what was asked, why it is passed on, and what the giver found out.
 
+use baton_core::agent::Agent;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::given::Site;
 use crate::patterns::fence::{Enriched, Written};
-use crate::patterns::handover::{shared, tail};
+use crate::patterns::handover::{shared, shared_value, tail};
 use crate::patterns::past::{self, Past};
 use crate::run::{Input, Sent};
 
@@ -34,7 +35,7 @@ pub(super) async fn onward(site: &Site<'_>, input: &Input, transfer: &Pass) -> R
         .shared(giver)
         .with(Written::Reason, &giver.name, reason)
         .with_any(Written::Note, &giver.name, shared(giver, &transfer.message))
-        .with_any(Written::Context, &giver.name, tail(&shared(giver, &context(transfer)), most))
+        .with_any(Written::Context, &giver.name, tail(&context(giver, transfer), most))
         .with_any(Written::Summary, &giver.name, summary)
         .with_any(Written::Transcript, &giver.name, transcript)
         .with_work(&giver.name, shared(giver, &past::work(site)), most);
@@ -43,9 +44,11 @@ pub(super) async fn onward(site: &Site<'_>, input: &Input, transfer: &Pass) -> R
     Ok(message.render(policy.enrich_format, told))
 }
 
-fn context(transfer: &Pass) -> String {
+/// Masked value by value: written down, a quotation mark within a password would end it too early.
+fn context(giver: &Agent, transfer: &Pass) -> String {
     if transfer.context.is_empty() {
         return String::new();
     }
-    serde_json::to_string_pretty(&transfer.context).unwrap_or_default()
+    let context = shared_value(giver, &Value::Object(transfer.context.clone()));
+    shared(giver, &serde_json::to_string_pretty(&context).unwrap_or_default())
 }
