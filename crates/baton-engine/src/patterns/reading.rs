@@ -19,7 +19,7 @@ use crate::given::{Done, Given, Site};
 use crate::scope::Scope;
 use crate::toolset;
 
-const NAME: &str = "read_thread";
+pub(crate) const NAME: &str = "read_thread";
 const MOST: u32 = 50;
 /// Messages of people who did not wait for their answer, and are not this run's business.
 const QUEUED: u32 = 20;

@@ -617,6 +617,40 @@ async fn f18_what_differs_is_worked_on_anew() {
     assert_eq!(results, ["B1.", "B2.", "B3.", "B4.", "B5.", "B6.", "B7.", "B1."]);
 }
 
+/// F18: what another model thought, or what was found with tools that are forbidden by now, is another result.
+#[tokio::test]
+async fn f18_models_and_tools_that_changed_count() {
+    let model = repeated(4);
+    let default = |text: &str| {
+        let mut setup = cached(&model);
+        setup.models = baton_engine::Models::new(baton_core::agent::ModelName::parse(text).unwrap())
+            .with_provider(Arc::new(model.clone()));
+        setup
+    };
+    let confined = default("scripted/m").policy(|policy| policy.sub_agent_tools = vec![pattern("look")]);
+    let runs = [default("scripted/m"), default("scripted/n"), confined, default("scripted/m")];
+    let told = one_after_the_other(runs.map(|setup| (setup, "acme", "ada")).into(), &model).await;
+    let results: Vec<&str> = told.iter().map(|told| told["result"].as_str().unwrap()).collect();
+    assert_eq!(results, ["B1.", "B2.", "B3.", "B1."]);
+}
+
+/// F18, A17: who reads the conversation answers about that conversation, so nothing of it is used in another one.
+#[tokio::test]
+async fn f18_what_is_about_the_conversation_is_not_used_again() {
+    for reader in [0, 1] {
+        let model = repeated(2);
+        let setup = || {
+            let mut setup = cached(&model);
+            setup.others[0].agents = vec![name("c")];
+            setup.others[reader].tools.allow = vec![pattern("read_thread")];
+            setup
+        };
+        let told =
+            one_after_the_other(vec![(setup(), "acme", "ada"), (setup(), "acme", "ada")], &model).await;
+        assert_eq!((&told[0]["result"], &told[1]["result"]), (&json!("B1."), &json!("B2.")));
+    }
+}
+
 /// The same model with one more call.
 fn repeat_last(model: &Scripted) -> Scripted {
     model.clone().script("a", [call("b"), Turn::text("Done.")])
