@@ -37,19 +37,19 @@ const NAME: &str = "call_agent";
 const PREVIEW: usize = 150;
 
 /// The tool, if the scope's agent has anybody to call.
-pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn Given>> {
+pub(crate) fn tools(scope: &Scope, voice: &Arc<Voice>) -> Vec<Arc<dyn Given>> {
     let callable = Callable::of(scope, Edge::Call);
     if callable.is_empty() {
         return Vec::new();
     }
-    vec![Arc::new(CallAgent { spec: spec(&callable), callable, voice: Voice::default() })]
+    vec![Arc::new(CallAgent { spec: spec(&callable), callable, voice: Arc::clone(voice) })]
 }
 
 #[derive(Debug)]
 struct CallAgent {
     spec: ToolSpec,
     callable: Callable,
-    voice: Voice,
+    voice: Arc<Voice>,
 }
 
 /// What the model asks for.

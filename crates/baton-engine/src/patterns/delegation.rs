@@ -33,20 +33,20 @@ const NAME: &str = "delegate";
 const PREVIEW: usize = 150;
 
 /// The tool, if the scope's agent has anybody to ask.
-pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn Given>> {
+pub(crate) fn tools(scope: &Scope, voice: &Arc<Voice>) -> Vec<Arc<dyn Given>> {
     let callable = Callable::of(scope, Edge::Delegate);
     if callable.is_empty() {
         return Vec::new();
     }
     let spec = spec(&callable, &scope.agent);
-    vec![Arc::new(Delegate { spec, callable, voice: Voice::default() })]
+    vec![Arc::new(Delegate { spec, callable, voice: Arc::clone(voice) })]
 }
 
 #[derive(Debug)]
 struct Delegate {
     spec: ToolSpec,
     callable: Callable,
-    voice: Voice,
+    voice: Arc<Voice>,
 }
 
 /// What the model asks for.

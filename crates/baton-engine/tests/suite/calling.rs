@@ -159,6 +159,25 @@ async fn f7_calls_of_one_turn_are_worked_on_at_the_same_time() {
     assert_eq!(statuses(&ran, Visibility::User), ["Researching…"], "B12");
 }
 
+/// B12, B14: each sentence is heard once, also when those who are waited for have different times, or different tools wait.
+#[tokio::test(start_paused = true)]
+async fn b12_one_voice_for_all_who_are_waited_for() {
+    let both = call("b")
+        .and_call("call_agent", &mission("c"))
+        .and_call("delegate", &json!({"agents": ["d"], "message": "?", "timeout_ms": 120_000}));
+    let slow = |seconds| Turn::default().wait(Duration::from_secs(seconds)).say("Yes.");
+    let model = Scripted::default()
+        .script("a", [both, Turn::text("Done.")])
+        .script("b", [slow(8)])
+        .script("c", [slow(50)])
+        .script("d", [slow(40)]);
+    let mut setup = two(&model).agent(may_call(&["b", "c", "d"])).with("d", |_| {});
+    setup.others[0].limits.timeout = HumanDuration::from_secs(10);
+    let ran = setup.run().await;
+    let expected = ["Researching…", "This is taking longer than expected…", "Still working on it… (45 s)"];
+    assert_eq!(statuses(&ran, Visibility::User), expected);
+}
+
 /// `a` calls `b`, `b` calls `c`, `c` calls `d`; each of them may call the next.
 fn line_of_four(model: &Scripted) -> Setup {
     Setup::new(model)
