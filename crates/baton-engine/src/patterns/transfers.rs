@@ -11,6 +11,7 @@ use self::passing::{Pass, onward};
 use crate::bounds::{Edge, Refusal};
 use crate::failure::Failure;
 use crate::given::{Done, Ending, Given, Site};
+use crate::patterns::calling::meant::without_blanks;
 use crate::patterns::handover::shared;
 use crate::run::{self, Input};
 use crate::scope::Scope;
@@ -52,9 +53,9 @@ impl TransferTo {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "reason": { "type": "string", "description": "Why they should take over, in a sentence." },
-                    "context": { "type": "object", "description": "Facts they need, by name." },
-                    "message": { "type": "string", "description": "What else they should know." },
+                    "reason": { "type": "string", "description": "Why they take over, in one sentence." },
+                    "context": { "type": "object", "description": "Facts that they need, such as {\"order\": \"A-17\"}." },
+                    "message": { "type": "string", "description": "Only if something has to be added: they get the request itself." },
                 },
                 "required": ["reason"],
                 "additionalProperties": false,
@@ -112,6 +113,17 @@ impl TransferTo {
 impl Given for TransferTo {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    /// Facts are often written as a text.
+    fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {
+        let mut arguments = without_blanks(arguments);
+        if let Some(context @ Value::String(_)) = arguments.get_mut("context") {
+            let text = context.take();
+            let written = text.as_str().and_then(|text| serde_json::from_str(text).ok());
+            *context = written.filter(Value::is_object).unwrap_or_else(|| json!({ "facts": text }));
+        }
+        Ok(arguments)
     }
 
     fn ends_with(&self, _arguments: &Value) -> Option<String> {

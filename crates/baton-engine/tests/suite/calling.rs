@@ -286,7 +286,7 @@ async fn f8_mistakes_are_told_and_nothing_is_run() {
             "there is no agent `wiki` that you may call; choose from b, c",
         ),
         (json!({"mission": "x", "planning_strategy": "magic"}), "/planning_strategy"),
-        (json!({"mission": "x", "agent_definition": {"tool_allowlist": []}}), "system_prompt"),
+        (json!({"mission": "x", "agent_definition": {"tool_allowlist": ["look"]}}), "system_prompt"),
     ] {
         let model = calls(&arguments);
         let ran = two(&model).run().await;
@@ -304,6 +304,28 @@ async fn blanks_are_left_out() {
     let model = calls(&blanks).script("b", [Turn::text("B.")]);
     two(&model).run().await;
     assert_eq!(told(&model, "a")[0]["result"], "B.");
+}
+
+/// What can mean only one thing is understood: capitals, dashes, an empty definition that was filled in.
+#[tokio::test(start_paused = true)]
+async fn spellings_of_one_name_are_one_name() {
+    let arguments = json!({
+        "mission": "x", "specialist": "B ", "planning_strategy": "Native-React",
+        "agent_definition": {"system_prompt": "", "tool_allowlist": []}
+    });
+    let model = calls(&arguments).script("b", [Turn::text("B.")]);
+    two(&model).run().await;
+    assert_eq!(told(&model, "a")[0]["result"], "B.");
+}
+
+/// What a file disallows is not given, whatever else the file gives.
+#[tokio::test(start_paused = true)]
+async fn f20_what_is_disallowed_is_not_offered() {
+    let model = calls(&mission("b"));
+    two(&model).agent(|agent| agent.tools.deny = vec![pattern("call_*")]).run().await;
+    assert_eq!(model.asked()[0].tools, ["delegate"]);
+    assert!(told(&model, "a")[0].as_str().unwrap().starts_with("error: there is no tool `call_agent`"));
+    assert!(!asked_names(&model).contains(&"b".to_owned()));
 }
 
 /// F2, F4: who can be called stands in the tool's description, one line each, and in its schema.

@@ -418,6 +418,32 @@ async fn what_is_meant_is_understood() {
     assert_eq!(told[1]["results"][0]["agent_id"], "c");
 }
 
+/// B4, B5: words in capitals and numbers with a point are what they mean; a time that nobody can wait is the caller's own.
+#[tokio::test(start_paused = true)]
+async fn b5_times_and_words_of_all_kinds() {
+    for (more, seconds) in [
+        (json!({"strategy": "Sequential", "timeout_ms": "5000"}), 10),
+        (json!({"strategy": "PARALLEL", "timeout_ms": 5000.0}), 5),
+        (json!({"timeout_ms": u64::MAX}), 60),
+        (json!({"timeout_ms": 1}), 0),
+    ] {
+        let model = asks(&["b", "c"], &more)
+            .script("b", [Turn::default().hang()])
+            .script("c", [Turn::default().hang()]);
+        let before = Instant::now();
+        let setup = three(&model).agent(|agent| agent.limits.timeout = HumanDuration::from_mins(1));
+        let ran = setup.run().await;
+        assert_eq!((before.elapsed().as_secs(), ran.end.status), (seconds, RunStatus::Completed), "{more}");
+    }
+    for wrong in [json!(-1), json!(0), json!(0.5), json!("soon")] {
+        let model = asks(&["b"], &json!({"timeout_ms": wrong}));
+        three(&model).run().await;
+        let text = told(&model, "a")[0].as_str().unwrap().to_owned();
+        assert!(text.starts_with("error: invalid arguments: ") && text.contains("/timeout_ms"), "{text}");
+        assert_eq!(model.asked().len(), 2);
+    }
+}
+
 /// B11: whoever may not be orchestrated is neither offered nor reached.
 #[tokio::test(start_paused = true)]
 async fn b11_whoever_may_not_be_orchestrated_is_not_asked() {
