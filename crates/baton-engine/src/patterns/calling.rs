@@ -30,6 +30,7 @@ use self::errand::Errand;
 use self::meant::{spell, without_blanks};
 use self::voice::Voice;
 use super::handover::{head, shared};
+use super::transfers::REASON;
 use crate::bounds::Edge;
 use crate::failure::Failure;
 use crate::given::{Done, Given, Site};
@@ -172,7 +173,7 @@ impl CallAgent {
             has_custom_definition = call.agent_definition.is_some(), "spawning_sub_agent"
         );
         let mission = shared(&scope.agent, call.mission.trim());
-        let reason = call.reason.as_deref().map(|reason| shared(&scope.agent, reason));
+        let reason = call.reason.as_deref().map(|reason| head(&shared(&scope.agent, reason), REASON));
         let errand = Errand {
             edge: Edge::Call,
             reason: reason.unwrap_or_else(|| head(&mission, PREVIEW)),

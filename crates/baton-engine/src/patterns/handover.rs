@@ -63,6 +63,11 @@ pub(crate) fn head(text: &str, most: usize) -> String {
     }
 }
 
+/// A text whose first line alone stands at the margin: nothing in it can look like the next entry of a list.
+pub(crate) fn indented(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join("\n   ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::{head, tail};

@@ -18,6 +18,8 @@ use crate::scope::Scope;
 
 mod passing;
 
+pub(super) use passing::REASON;
+
 /// One tool for each collaborator that the agent's file names, and for nobody else.
 pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn Given>> {
     if !scope.run.engine.parts.policy.transfers.is_on(&scope.run.caller.tenant) {
