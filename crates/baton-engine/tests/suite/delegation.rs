@@ -95,6 +95,37 @@ async fn b1_two_agents_are_asked_and_one_answers() {
     assert_eq!(sources.unwrap().len(), 2, "X12: who contributed is in the metadata");
 }
 
+/// B15, J3.4, J3.5, J3.6: a program hears each of them as they speak, with who it is, before the answer; and what each brought
+/// can be read afterwards under the session that the end of the run names.
+#[tokio::test(start_paused = true)]
+async fn b15_results_stream_with_their_source_and_can_be_read() {
+    let model = asks(&["b", "c"], &json!({}))
+        .script("b", [after(100, "30").wait(Duration::from_millis(200)).say(" °C.")])
+        .script("c", [after(200, "Very.")]);
+    let (parts, request) = three(&model).parts().await;
+    let engine = Engine::new(parts);
+    let mut run = engine.start(request.clone()).await.unwrap();
+    let (mut heard, mut sources) = (Vec::new(), Vec::new());
+    while let Some(event) = run.events.recv().await {
+        match event.kind {
+            EventKind::TextDelta { delta, .. } => heard.push(format!("{}: {delta}", event.agent)),
+            EventKind::RunFinished { sources: all, .. } => sources = all,
+            _ => {}
+        }
+    }
+    assert_eq!(heard, ["b: 30", "c: Very.", "b:  °C.", "a: It is hot."]);
+    let run_id = run.id;
+    run.join().await;
+    let steps = engine.parts.store.tenant(&request.caller.tenant).steps(run_id).await.unwrap();
+    for (agent, text) in [("b", "30 °C."), ("c", "Very.")] {
+        let source = sources.iter().find(|source| source.agent == name(agent)).unwrap();
+        let part = format!("/delegate:{agent}");
+        let result =
+            steps.iter().find(|step| step.session_id == source.session_id && step.path.ends_with(&part));
+        assert!(result.unwrap().data.to_string().contains(text), "{agent}");
+    }
+}
+
 /// H10: twice as fast with two. B6: how long each of them took.
 #[tokio::test(start_paused = true)]
 async fn h10_two_at_once_take_as_long_as_one() {

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod handed_over;
+mod session;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
