@@ -29,13 +29,17 @@ pub(crate) mod summary;
 pub(crate) mod team;
 pub(crate) mod transfers;
 
-/// The tools that the agent's file gives it for working with others. What would be refused anyway is not offered. `input` is what
+/// The tools that the agent's file gives it for working with others. What would be refused anyway is not offered, nor
+/// what its `disallowed_tools` name. `input` is what
 /// the agent was asked, without advice.
 pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn Given>> {
-    let mut tools = calling::tools(scope);
-    tools.extend(delegation::tools(scope));
+    let voice = Arc::default();
+    let mut tools = calling::tools(scope, &voice);
+    tools.extend(delegation::tools(scope, &voice));
     tools.extend(transfers::tools(scope, input));
     tools.extend(reading::tools(scope));
+    let denied = &scope.agent.tools.deny;
+    tools.retain(|tool| !denied.iter().any(|pattern| pattern.matches(&tool.spec().name)));
     tools.extend(scope.given.iter().cloned());
     tools
 }

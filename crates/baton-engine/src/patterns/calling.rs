@@ -2,6 +2,7 @@
 //! nothing else.
 //!
 //! - [`callable`]: whom an agent may call, and whether it may call at all.
+//! - [`meant`]: what a call means that is not written quite right.
 //! - [`callee`]: who takes a mission: an agent made for it, a specialist, or anybody.
 //! - [`errand`]: one mission from its start to its result. [`cache`]: results that are used again.
 //! - [`voice`]: what the person hears meanwhile. [`told`]: what the model is told in the end.
@@ -10,6 +11,7 @@ pub(crate) mod cache;
 pub(crate) mod callable;
 mod callee;
 pub(crate) mod errand;
+pub(crate) mod meant;
 pub(crate) mod told;
 pub(crate) mod voice;
 
@@ -23,10 +25,12 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::callable::{Callable, without_blanks};
+use self::callable::Callable;
 use self::errand::Errand;
+use self::meant::{spell, without_blanks};
 use self::voice::Voice;
 use super::handover::{head, shared};
+use super::transfers::REASON;
 use crate::bounds::Edge;
 use crate::failure::Failure;
 use crate::given::{Done, Given, Site};
@@ -37,19 +41,19 @@ const NAME: &str = "call_agent";
 const PREVIEW: usize = 150;
 
 /// The tool, if the scope's agent has anybody to call.
-pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn Given>> {
+pub(crate) fn tools(scope: &Scope, voice: &Arc<Voice>) -> Vec<Arc<dyn Given>> {
     let callable = Callable::of(scope, Edge::Call);
     if callable.is_empty() {
         return Vec::new();
     }
-    vec![Arc::new(CallAgent { spec: spec(&callable), callable, voice: Voice::default() })]
+    vec![Arc::new(CallAgent { spec: spec(&callable), callable, voice: Arc::clone(voice) })]
 }
 
 #[derive(Debug)]
 struct CallAgent {
     spec: ToolSpec,
     callable: Callable,
-    voice: Voice,
+    voice: Arc<Voice>,
 }
 
 /// What the model asks for.
@@ -75,9 +79,9 @@ fn spec(callable: &Callable) -> ToolSpec {
     ToolSpec {
         name: NAME.to_owned(),
         description: format!(
-            "Gives a mission to another agent, waits, and returns its result. The other agent sees only the mission: put into it \
-             everything that it needs to know. To have several missions worked on at the same time, call this tool several times \
-             in one turn. Specialists:\n{}\nWithout a specialist, a general agent without tools takes the mission.",
+            "Gives a task to another agent and returns its result. The agent sees only `mission`, nothing of this conversation: \
+             write into it everything that it needs. For several tasks at once, call this tool several times in one turn. \
+             Agents for `specialist`:\n{}\nWithout `specialist`, a general agent without tools does it.",
             callable.list()
         ),
         parameters: json!({
@@ -85,28 +89,30 @@ fn spec(callable: &Callable) -> ToolSpec {
             "properties": {
                 "mission": {
                     "type": "string", "minLength": 1,
-                    "description": "What to do, with all context and constraints. The other agent knows nothing else."
+                    "description": "The whole task, with every fact that is needed for it."
                 },
                 "specialist": {
-                    "type": "string", "enum": callable.names(), "description": "Who is to do it."
+                    "type": "string", "enum": callable.names(), "description": "The agent that does it."
                 },
                 "planning_strategy": {
-                    "type": "string", "enum": strategies, "description": "How it goes about it. Usually left out."
+                    "type": "string", "enum": strategies, "description": "How it works on the task. Usually left out."
                 },
                 "agent_definition": {
                     "type": "object",
-                    "description": "An agent made for this one mission, in place of a specialist. Usually left out.",
+                    "description": "Only when no specialist fits: a new agent for this task. Otherwise leave it out.",
                     "properties": {
-                        "system_prompt": { "type": "string", "minLength": 1 },
+                        "system_prompt": {
+                            "type": "string", "minLength": 1, "description": "Who the new agent is and how it works."
+                        },
                         "tool_allowlist": {
                             "type": "array", "items": { "type": "string" },
-                            "description": "Its tools; only such as you have yourself."
+                            "description": "Names of your own tools that it may use."
                         }
                     },
                     "required": ["system_prompt"],
                     "additionalProperties": false
                 },
-                "reason": { "type": "string", "description": "Why somebody else does this, in one sentence." }
+                "reason": { "type": "string", "description": "Why another agent does it, in one sentence." }
             },
             "required": ["mission"],
             "additionalProperties": false
@@ -123,7 +129,9 @@ impl Given for CallAgent {
     }
 
     fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {
-        let arguments = without_blanks(arguments);
+        let mut arguments = without_blanks(arguments);
+        spell(arguments.get_mut("specialist"), self.callable.names());
+        spell(arguments.get_mut("planning_strategy"), PlanningStrategy::ALL.iter().map(|(word, _)| *word));
         let mission = arguments.get("mission").and_then(Value::as_str).unwrap_or_default();
         if arguments.is_object() && mission.trim().is_empty() {
             return Err(ToolError::InvalidArguments("Missing required parameter: mission".to_owned()));
@@ -165,7 +173,7 @@ impl CallAgent {
             has_custom_definition = call.agent_definition.is_some(), "spawning_sub_agent"
         );
         let mission = shared(&scope.agent, call.mission.trim());
-        let reason = call.reason.as_deref().map(|reason| shared(&scope.agent, reason));
+        let reason = call.reason.as_deref().map(|reason| head(&shared(&scope.agent, reason), REASON));
         let errand = Errand {
             edge: Edge::Call,
             reason: reason.unwrap_or_else(|| head(&mission, PREVIEW)),

@@ -20,7 +20,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::fan::Terms;
-use super::calling::callable::{Callable, without_blanks};
+use super::calling::callable::Callable;
+use super::calling::meant::{spell, whole, without_blanks};
 use super::calling::voice::Voice;
 use super::handover::{head, shared};
 use crate::bounds::Edge;
@@ -33,20 +34,20 @@ const NAME: &str = "delegate";
 const PREVIEW: usize = 150;
 
 /// The tool, if the scope's agent has anybody to ask.
-pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn Given>> {
+pub(crate) fn tools(scope: &Scope, voice: &Arc<Voice>) -> Vec<Arc<dyn Given>> {
     let callable = Callable::of(scope, Edge::Delegate);
     if callable.is_empty() {
         return Vec::new();
     }
     let spec = spec(&callable, &scope.agent);
-    vec![Arc::new(Delegate { spec, callable, voice: Voice::default() })]
+    vec![Arc::new(Delegate { spec, callable, voice: Arc::clone(voice) })]
 }
 
 #[derive(Debug)]
 struct Delegate {
     spec: ToolSpec,
     callable: Callable,
-    voice: Voice,
+    voice: Arc<Voice>,
 }
 
 /// What the model asks for.
@@ -64,8 +65,8 @@ fn spec(callable: &Callable, caller: &Agent) -> ToolSpec {
     ToolSpec {
         name: NAME.to_owned(),
         description: format!(
-            "Sends one message to one or more agents and returns what each of them answers. They see only the message: put into it \
-             everything that they need to know. Agents:\n{}",
+            "Asks one or more agents the same question and returns all their answers. They see only `message`, nothing of this \
+             conversation: write into it everything that they need. Agents:\n{}",
             callable.list()
         ),
         parameters: json!({
@@ -73,22 +74,24 @@ fn spec(callable: &Callable, caller: &Agent) -> ToolSpec {
             "properties": {
                 "agents": {
                     "type": "array", "items": { "type": "string", "enum": names }, "minItems": 1,
-                    "description": "Whom to ask."
+                    "description": "The agents to ask."
                 },
                 "message": {
                     "type": "string", "minLength": 1,
-                    "description": "What they are asked, with all context. They know nothing else."
+                    "description": "The question, with every fact that is needed for it."
                 },
                 "strategy": {
                     "type": "string", "enum": strategies,
                     "description": format!(
-                        "All at the same time, one after the other, or until the first good answer. Default: {}.",
+                        "parallel: all at once. sequential: one after the other. first_success: stop at the first answer. Default: {}.",
                         caller.delegation.strategy
                     )
                 },
                 "timeout_ms": {
                     "type": "integer", "minimum": 1,
-                    "description": format!("How long each of them may take. Default: {}.", caller.delegation.timeout)
+                    "description": format!(
+                        "How long each agent may take, in milliseconds. Default: {}.", caller.delegation.timeout.get().as_millis()
+                    )
                 }
             },
             "required": ["agents", "message"],
@@ -115,6 +118,11 @@ impl Given for Delegate {
         if let Some(agents @ Value::String(_)) = arguments.get_mut("agents") {
             *agents = json!([agents.take()]);
         }
+        for agent in arguments.get_mut("agents").and_then(Value::as_array_mut).into_iter().flatten() {
+            spell(Some(agent), self.callable.names());
+        }
+        spell(arguments.get_mut("strategy"), Strategy::ALL.iter().map(|(word, _)| *word));
+        whole(arguments.get_mut("timeout_ms"));
         let agents = arguments.get("agents").and_then(Value::as_array);
         for name in agents.into_iter().flatten().filter_map(Value::as_str) {
             self.callable.find(name)?;

@@ -3,19 +3,32 @@
 use baton_core::agent::Agent;
 use baton_core::chat::ChatMessage;
 use baton_core::message::Part;
-use baton_core::sanitize::{Mask, sanitize};
+use baton_core::sanitize::{Mask, sanitize, sanitize_value};
+use serde_json::Value;
 
 /// A text as `giver` gives it to somebody else: secrets never, personal data only if its file says so.
 pub(crate) fn shared(giver: &Agent, text: &str) -> String {
-    let mask = if giver.sanitize { Mask::Everything } else { Mask::SecretsOnly };
-    sanitize(text, mask).into_owned()
+    sanitize(text, mask(giver)).into_owned()
+}
+
+/// The same for JSON, where a key says as much about its value as the value itself.
+pub(crate) fn shared_value(giver: &Agent, value: &Value) -> Value {
+    sanitize_value(value, mask(giver))
+}
+
+fn mask(giver: &Agent) -> Mask {
+    if giver.sanitize { Mask::Everything } else { Mask::SecretsOnly }
 }
 
 /// The same for a whole message.
 pub(crate) fn shared_parts(giver: &Agent, parts: &[Part]) -> Vec<Part> {
     let masked = parts.iter().map(|part| match part {
         Part::Text { text } => Part::text(shared(giver, text)),
-        other => other.clone(),
+        Part::Data { data } => Part::Data { data: shared_value(giver, data) },
+        Part::File { name, uri, media_type } => {
+            Part::File { name: shared(giver, name), uri: uri.clone(), media_type: media_type.clone() }
+        }
+        Part::Image(_) => part.clone(),
     });
     masked.collect()
 }
@@ -48,6 +61,11 @@ pub(crate) fn head(text: &str, most: usize) -> String {
         None => text.to_owned(),
         Some((at, _)) => format!("{}...", &text[..at]),
     }
+}
+
+/// A text whose first line alone stands at the margin: nothing in it can look like the next entry of a list.
+pub(crate) fn indented(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join("\n   ")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use baton_core::agent::{Agent, History};
 use baton_core::chat::{ChatMessage, Reply, ToolResult};
 
-use super::handover::{shared, shared_words, tail};
+use super::handover::{indented, shared, shared_words, tail};
 use super::summary;
 use crate::failure::Failure;
 use crate::given::Site;
@@ -31,6 +31,10 @@ impl Past {
         site: Option<&Site<'_>>,
     ) -> Result<Self, Failure> {
         let giver = &scope.agent;
+        if !giver.sanitize {
+            let thread_id = scope.run.caller.thread_id;
+            tracing::info!(%thread_id, source_agent = %giver.name, sanitized = false, "Baton passed on with personal data");
+        }
         let said = || shared_words(giver, history);
         let past = Self::default();
         Ok(match giver.history {
@@ -52,8 +56,8 @@ fn last(words: Vec<ChatMessage>, count: u32) -> Vec<ChatMessage> {
 
 async fn shortened(scope: &Scope, said: &[ChatMessage]) -> Result<String, Failure> {
     let lines = said.iter().filter_map(|message| match message {
-        ChatMessage::User { parts } => Some(format!("Person: {}", words(parts))),
-        ChatMessage::Assistant(reply) => Some(format!("Assistant: {}", reply.text)),
+        ChatMessage::User { parts } => Some(format!("Person: {}", indented(&words(parts)))),
+        ChatMessage::Assistant(reply) => Some(format!("Assistant: {}", indented(&reply.text))),
         ChatMessage::Tool(_) => None,
     });
     let conversation = lines.collect::<Vec<_>>().join("\n\n");

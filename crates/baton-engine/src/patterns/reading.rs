@@ -1,28 +1,29 @@
 //! `read_thread`: what was said earlier in the thread, for agents whose file names the tool.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::HumanDuration;
 use baton_core::message::Role;
 use baton_core::store::{MessageQuery, ThreadMessage};
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
+use baton_core::{HumanDuration, StoreError};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::fence::Fence;
-use super::handover::shared;
+use super::handover::{indented, shared};
 use crate::again::again;
 use crate::failure::Failure;
 use crate::given::{Done, Given, Site};
 use crate::scope::Scope;
 use crate::toolset;
 
-const NAME: &str = "read_thread";
+pub(crate) const NAME: &str = "read_thread";
 const MOST: u32 = 50;
-/// Messages of people who did not wait for their answer, and are not this run's business.
-const QUEUED: u32 = 20;
+/// Read at once, whatever is wanted of it: messages of people who did not wait for their answer are not this run's business.
+const PAGE: u32 = 70;
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
 
@@ -68,20 +69,37 @@ async fn read(arguments: Value, scope: &Scope) -> Done {
     let Ok(Wanted { count, before }) = serde_json::from_value(arguments) else {
         return Done::Refused(ToolError::InvalidArguments("`count` is a number of messages".into()));
     };
-    let query = MessageQuery { before, ..MessageQuery::last(count + QUEUED) };
-    let (store, thread) = (&scope.run.store, scope.run.caller.thread_id);
     let found = tokio::select! {
         biased;
         () = scope.cancel.cancelled() => return Done::Refused(ToolError::Cancelled),
-        found = again(TRIES, PAUSE, || store.messages(thread, query)) => found,
+        found = earlier(scope, count as usize, before) => found,
     };
     match found {
-        Ok(mut messages) => {
-            messages.retain(|message| is_earlier(scope, message));
-            let skipped = messages.len().saturating_sub(count as usize);
-            Done::Told(told(scope, &messages[skipped..]))
-        }
+        Ok(messages) => Done::Told(told(scope, &messages)),
         Err(error) => Done::Refused(ToolError::Transport(error.to_string())),
+    }
+}
+
+/// The last `count` earlier messages, page by page, however many came in meanwhile.
+async fn earlier(
+    scope: &Scope,
+    count: usize,
+    mut before: Option<u64>,
+) -> Result<Vec<ThreadMessage>, StoreError> {
+    let (store, thread) = (&scope.run.store, scope.run.caller.thread_id);
+    let mut found = VecDeque::new();
+    loop {
+        let query = MessageQuery { before, ..MessageQuery::last(PAGE) };
+        let page = again(TRIES, PAUSE, || store.messages(thread, query)).await?;
+        before = page.first().map(|message| message.number);
+        let is_last = page.len() < PAGE as usize;
+        for message in page.into_iter().rev().filter(|message| is_earlier(scope, message)) {
+            found.push_front(message);
+        }
+        if is_last || found.len() >= count {
+            let skipped = found.len().saturating_sub(count);
+            return Ok(found.into_iter().skip(skipped).collect());
+        }
     }
 }
 
@@ -101,11 +119,11 @@ fn told(scope: &Scope, messages: &[ThreadMessage]) -> String {
             (_, Some(agent)) => agent.as_str(),
             (role, None) => role.word(),
         };
-        format!("{}. {who}: {}", one.number, one.message.text())
+        format!("{}. {who}: {}", one.number, indented(&one.message.text()))
     });
     let lines = shared(&scope.agent, &lines.collect::<Vec<_>>().join("\n\n"));
     let fence = Fence::new();
-    format!("{}\n\n{}", fence.rule(), fence.block("thread", "## EARLIER MESSAGES", &lines))
+    format!("{}\n\n{}", fence.material(), fence.block("thread", "## EARLIER MESSAGES", &lines))
 }
 
 impl Given for ReadThread {

@@ -20,7 +20,7 @@ pub(crate) async fn summarize(scope: &Scope, text: &str, most: usize) -> Result<
     let place = scope.at("summary").internal();
     let fence = Fence::new();
     let block = fence.block("text", "## TEXT", text);
-    let task = format!("{}\n\n{block}\n\nShorten the text to at most {most} characters.", fence.rule());
+    let task = format!("{}\n\n{block}\n\nShorten the text to at most {most} characters.", fence.material());
     let ask = Ask {
         system: TASK,
         messages: &[ChatMessage::user(task)],

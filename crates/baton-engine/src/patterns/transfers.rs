@@ -11,10 +11,14 @@ use self::passing::{Pass, onward};
 use crate::bounds::{Edge, Refusal};
 use crate::failure::Failure;
 use crate::given::{Done, Ending, Given, Site};
+use crate::patterns::calling::meant::without_blanks;
+use crate::patterns::handover::shared;
 use crate::run::{self, Input};
 use crate::scope::Scope;
 
 mod passing;
+
+pub(super) use passing::REASON;
 
 /// One tool for each collaborator that the agent's file names, and for nobody else.
 pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn Given>> {
@@ -51,9 +55,9 @@ impl TransferTo {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "reason": { "type": "string", "description": "Why they should take over, in a sentence." },
-                    "context": { "type": "object", "description": "Facts they need, by name." },
-                    "message": { "type": "string", "description": "What else they should know." },
+                    "reason": { "type": "string", "description": "Why they take over, in one sentence." },
+                    "context": { "type": "object", "description": "Facts that they need, such as {\"order\": \"A-17\"}." },
+                    "message": { "type": "string", "description": "Only if something has to be added: they get the request itself." },
                 },
                 "required": ["reason"],
                 "additionalProperties": false,
@@ -100,6 +104,7 @@ impl TransferTo {
         } else {
             format!(", or pass it on with {}", others.join(" or "))
         };
+        let failure = shared(&self.target, &failure.to_string());
         format!(
             "`{}` could not take over: {failure}. The conversation is yours again: answer yourself{or_others}",
             self.target.name
@@ -110,6 +115,17 @@ impl TransferTo {
 impl Given for TransferTo {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    /// Facts are often written as a text.
+    fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {
+        let mut arguments = without_blanks(arguments);
+        if let Some(context @ Value::String(_)) = arguments.get_mut("context") {
+            let text = context.take();
+            let written = text.as_str().and_then(|text| serde_json::from_str(text).ok());
+            *context = written.filter(Value::is_object).unwrap_or_else(|| json!({ "facts": text }));
+        }
+        Ok(arguments)
     }
 
     fn ends_with(&self, _arguments: &Value) -> Option<String> {

@@ -95,6 +95,37 @@ async fn b1_two_agents_are_asked_and_one_answers() {
     assert_eq!(sources.unwrap().len(), 2, "X12: who contributed is in the metadata");
 }
 
+/// B15, J3.4, J3.5, J3.6: a program hears each of them as they speak, with who it is, before the answer; and what each brought
+/// can be read afterwards under the session that the end of the run names.
+#[tokio::test(start_paused = true)]
+async fn b15_results_stream_with_their_source_and_can_be_read() {
+    let model = asks(&["b", "c"], &json!({}))
+        .script("b", [after(100, "30").wait(Duration::from_millis(200)).say(" °C.")])
+        .script("c", [after(200, "Very.")]);
+    let (parts, request) = three(&model).parts().await;
+    let engine = Engine::new(parts);
+    let mut run = engine.start(request.clone()).await.unwrap();
+    let (mut heard, mut sources) = (Vec::new(), Vec::new());
+    while let Some(event) = run.events.recv().await {
+        match event.kind {
+            EventKind::TextDelta { delta, .. } => heard.push(format!("{}: {delta}", event.agent)),
+            EventKind::RunFinished { sources: all, .. } => sources = all,
+            _ => {}
+        }
+    }
+    assert_eq!(heard, ["b: 30", "c: Very.", "b:  °C.", "a: It is hot."]);
+    let run_id = run.id;
+    run.join().await;
+    let steps = engine.parts.store.tenant(&request.caller.tenant).steps(run_id).await.unwrap();
+    for (agent, text) in [("b", "30 °C."), ("c", "Very.")] {
+        let source = sources.iter().find(|source| source.agent == name(agent)).unwrap();
+        let part = format!("/delegate:{agent}");
+        let result =
+            steps.iter().find(|step| step.session_id == source.session_id && step.path.ends_with(&part));
+        assert!(result.unwrap().data.to_string().contains(text), "{agent}");
+    }
+}
+
 /// H10: twice as fast with two. B6: how long each of them took.
 #[tokio::test(start_paused = true)]
 async fn h10_two_at_once_take_as_long_as_one() {
@@ -416,6 +447,32 @@ async fn what_is_meant_is_understood() {
     let told = told(&model, "a");
     assert_eq!((&told[0]["asked"], &told[1]["asked"]), (&json!(1), &json!(2)));
     assert_eq!(told[1]["results"][0]["agent_id"], "c");
+}
+
+/// B4, B5: words in capitals and numbers with a point are what they mean; a time that nobody can wait is the caller's own.
+#[tokio::test(start_paused = true)]
+async fn b5_times_and_words_of_all_kinds() {
+    for (more, seconds) in [
+        (json!({"strategy": "Sequential", "timeout_ms": "5000"}), 10),
+        (json!({"strategy": "PARALLEL", "timeout_ms": 5000.0}), 5),
+        (json!({"timeout_ms": u64::MAX}), 60),
+        (json!({"timeout_ms": 1}), 0),
+    ] {
+        let model = asks(&["b", "c"], &more)
+            .script("b", [Turn::default().hang()])
+            .script("c", [Turn::default().hang()]);
+        let before = Instant::now();
+        let setup = three(&model).agent(|agent| agent.limits.timeout = HumanDuration::from_mins(1));
+        let ran = setup.run().await;
+        assert_eq!((before.elapsed().as_secs(), ran.end.status), (seconds, RunStatus::Completed), "{more}");
+    }
+    for wrong in [json!(-1), json!(0), json!(0.5), json!("soon")] {
+        let model = asks(&["b"], &json!({"timeout_ms": wrong}));
+        three(&model).run().await;
+        let text = told(&model, "a")[0].as_str().unwrap().to_owned();
+        assert!(text.starts_with("error: invalid arguments: ") && text.contains("/timeout_ms"), "{text}");
+        assert_eq!(model.asked().len(), 2);
+    }
 }
 
 /// B11: whoever may not be orchestrated is neither offered nor reached.

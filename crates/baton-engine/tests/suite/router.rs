@@ -86,6 +86,18 @@ async fn i4_an_invalid_choice_is_told_and_made_again() {
     assert_eq!(seen(&kept.ran), [("B".to_owned(), "Paid.".to_owned())]);
 }
 
+/// E5, E26: a choice that can only mean one of them is made at once, and the same one twice is one choice.
+#[tokio::test]
+async fn e5_a_choice_in_other_letters_is_a_choice() {
+    let choice = |agent: &str| json!({"agent": agent, "reason": "it fits", "message": null});
+    let both = Turn::call("route_to", &choice("B")).and_call("route_to", &choice("b"));
+    let model = Scripted::default().script("a", [both]).script("b", [Turn::text("Paid.")]);
+    let kept = Kept::of(pure(&model)).await;
+    assert_eq!((kept.ran.answer(), asked_of(&model, "a").len()), ("Paid.", 1));
+    assert_eq!(asked_of(&model, "b")[0].messages, [ChatMessage::user("What is up?")]);
+    assert_eq!(kept.ways(), "route a → b: \"it fits\" ok\n");
+}
+
 /// E26: nobody is chosen, there is no fallback, and it may not answer itself.
 #[tokio::test]
 async fn e26_without_a_choice_the_run_fails_with_reasons() {

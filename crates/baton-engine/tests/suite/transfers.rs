@@ -2,6 +2,7 @@
 
 mod crashes;
 mod handed_over;
+mod session;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -311,6 +312,32 @@ async fn x29_a_reason_is_required() {
     assert!(said.contains("invalid arguments") && said.contains("reason"), "{said}");
     assert_eq!(ran.answer(), "Myself.");
     assert!(asked_of(&model, "b").is_empty());
+}
+
+/// G3: of all that a model says, the call is found, with its target and its context. One that cannot be read is told, and nothing
+/// is passed; facts that come as a text are facts.
+#[tokio::test]
+async fn g3_a_transfer_is_found_in_what_a_model_says() {
+    let broken = Turn::text("I pass to transfer_to_b.").and_raw_call("transfer_to_b", "{\"reason\": ");
+    let blank = Turn::call("transfer_to_b", &json!({"reason": " ", "context": {}}));
+    let give = |context: &serde_json::Value| json!({"reason": "b knows", "context": context, "message": ""});
+    for (context, found) in [
+        (json!({"order": "A-17"}), "{\\n  \\\"order\\\": \\\"A-17\\\"\\n}"),
+        (json!("{\"order\": \"A-17\"}"), "{\\n  \\\"order\\\": \\\"A-17\\\"\\n}"),
+        (json!("The order is A-17."), "\\\"facts\\\": \\\"The order is A-17.\\\""),
+    ] {
+        let passes = Turn::text("Let me see.").and_call("transfer_to_b", &give(&context));
+        let model = Scripted::default()
+            .script("a", [broken.clone(), blank.clone(), passes])
+            .script("b", [Turn::text("I know.")]);
+        let kept = Kept::of(chain(&model, &["b"])).await;
+        let asked = asked_of(&model, "a");
+        assert!(told(&asked[1])[0].contains("they are not JSON"), "{:?}", told(&asked[1]));
+        assert!(told(&asked[2])[0].contains("\"reason\" is a required property"), "{:?}", told(&asked[2]));
+        assert_eq!(kept.ways(), "transfer a → b: \"b knows\" ok\n");
+        let heard = serde_json::to_string(&asked_of(&model, "b")[0].messages).unwrap();
+        assert!(heard.contains(found), "{found} in {heard}");
+    }
 }
 
 /// G11: off means that no model hears of it.

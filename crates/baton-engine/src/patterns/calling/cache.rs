@@ -12,6 +12,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::errand::{Brought, Errand, summary_length};
+use crate::patterns::reading;
 use crate::scope::Scope;
 
 /// Where the result of one mission is kept, if its caller wants that. A cache that is away or holds nonsense holds nothing.
@@ -35,7 +36,7 @@ impl<'a> ResultCache<'a> {
             Caching::For(time) => Some(time.get()),
             Caching::Off => scope.run.engine.parts.policy.result_cache,
         };
-        Self { scope, place: time.map(|time| (key(scope, errand), time)) }
+        Self { scope, place: time.and_then(|time| Some((key(scope, errand)?, time))) }
     }
 
     pub(crate) async fn find(&self) -> Option<Brought> {
@@ -61,19 +62,30 @@ impl<'a> ResultCache<'a> {
     }
 }
 
-/// The same for the same mission of the same agent for the same person, as long as nobody who may work on it has changed. What
-/// tools find for one person is not for another, so results are never shared between people.
-fn key(scope: &Scope, errand: &Errand) -> String {
+/// The same for the same mission of the same agent for the same person, as long as nobody who may work on it has changed, nor the
+/// model that thinks for them, nor what they may use. What tools find for one person is not for another, so results are never
+/// shared between people. There is none for whoever reads the conversation: it is another one each time.
+fn key(scope: &Scope, errand: &Errand) -> Option<String> {
     let agent = &errand.agent;
+    let parts = &scope.run.engine.parts;
+    let involved: Vec<Arc<Agent>> = involved(scope, agent).into_values().collect();
+    if involved.iter().any(|agent| agent.tools.names(reading::NAME)) {
+        return None;
+    }
+    let candidates = involved.iter().flat_map(|agent| parts.models.candidates(agent).unwrap_or_default());
+    let models: Vec<String> =
+        candidates.map(|one| format!("{}/{}", one.provider.provider(), one.model)).collect();
     let about = json!([
         scope.run.caller.user.as_str(),
-        involved(scope, agent).into_values().collect::<Vec<_>>(),
+        involved,
+        models,
+        parts.policy.sub_agent_tools,
         agent.planning_strategy.word(),
         summary_length(scope),
         errand.mission,
     ]);
     let hash: String = Sha256::digest(about.to_string()).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("agent:{}@{}:{hash}", agent.name, agent.version)
+    Some(format!("agent:{}@{}:{hash}", agent.name, agent.version))
 }
 
 /// The agent and everybody who may come to work for it.

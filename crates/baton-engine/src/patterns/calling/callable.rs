@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use baton_core::AgentName;
 use baton_core::agent::{Agent, RoutingMode};
 use baton_core::tool::ToolError;
-use serde_json::Value;
 
 use crate::bounds::Edge;
 use crate::patterns::handover::head;
@@ -33,8 +31,8 @@ impl Callable {
         self.agents.is_empty()
     }
 
-    pub(crate) fn names(&self) -> Vec<&AgentName> {
-        self.agents.iter().map(|agent| &agent.name).collect()
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.agents.iter().map(|agent| agent.name.as_str()).collect()
     }
 
     /// One line for each, for a model that has to choose.
@@ -49,10 +47,9 @@ impl Callable {
     /// The agent of this name, or who there is.
     pub(crate) fn find(&self, name: &str) -> Result<&Arc<Agent>, ToolError> {
         self.agents.iter().find(|agent| agent.name.as_str() == name).ok_or_else(|| {
-            let names: Vec<&str> = self.agents.iter().map(|agent| agent.name.as_str()).collect();
             ToolError::InvalidArguments(format!(
                 "there is no agent `{name}` that you may call; choose from {}",
-                names.join(", ")
+                self.names().join(", ")
             ))
         })
     }
@@ -64,35 +61,4 @@ fn may_delegate(scope: &Scope) -> bool {
     let only_routes = scope.agent.router.as_ref().is_some_and(|router| router.mode == RoutingMode::Pure);
     let policy = &scope.run.engine.parts.policy;
     !only_routes && policy.agent_tool.is_on(&scope.run.caller.tenant)
-}
-
-/// Arguments without those that say nothing: small models fill in `null`, `""` and `{}` for what they mean to leave out.
-pub(crate) fn without_blanks(arguments: Value) -> Value {
-    let says_something = |value: &Value| match value {
-        Value::Null => false,
-        Value::String(text) => !text.trim().is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        _ => true,
-    };
-    match arguments {
-        Value::Object(fields) => {
-            Value::Object(fields.into_iter().filter(|(_, value)| says_something(value)).collect())
-        }
-        other => other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::without_blanks;
-
-    #[test]
-    fn what_is_blank_was_meant_to_be_left_out() {
-        let filled =
-            json!({"mission": "x", "specialist": null, "reason": " ", "agent_definition": {}, "n": 0});
-        assert_eq!(without_blanks(filled), json!({"mission": "x", "n": 0}));
-        assert_eq!(without_blanks(json!([])), json!([]));
-    }
 }

@@ -13,6 +13,7 @@ use crate::budget::Limit;
 use crate::children;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
+use crate::patterns::handover::shared;
 use crate::patterns::summary;
 use crate::run::{self, Input, Sent};
 use crate::scope::Scope;
@@ -57,7 +58,7 @@ impl Errand {
 /// What became of it.
 #[derive(Debug)]
 pub(crate) struct Report {
-    pub(crate) agent: AgentName,
+    pub(crate) agent: Arc<Agent>,
     /// Where it was worked on. Nowhere, if it never began or the result was there already.
     pub(crate) session_id: Option<SessionId>,
     pub(crate) latency_ms: u64,
@@ -80,8 +81,13 @@ pub(crate) struct Brought {
 
 impl Report {
     fn not_begun(errand: &Errand, result: Result<Brought, Failure>) -> Self {
-        let agent = errand.agent.name.clone();
+        let agent = Arc::clone(&errand.agent);
         Self { agent, session_id: None, latency_ms: 0, steps: 0, result }
+    }
+
+    /// Why there is no result, as the caller may hear it: the words of an error are often those of the agent.
+    pub(crate) fn error(&self) -> Option<String> {
+        self.result.as_ref().err().map(|failure| shared(&self.agent, &failure.to_string()))
     }
 }
 
@@ -111,8 +117,8 @@ pub(crate) async fn run(scope: &Scope, errand: Errand) -> Result<Report, Failure
         Err(failure) if failure.ends_the_run(scope) => return Err(failure),
         Err(failure) => (turns_taken(scope, &session_id), Err(failure)),
     };
-    let agent = errand.agent.name.clone();
-    log(scope, &agent, steps, result.as_ref().err());
+    log(scope, &errand.agent.name, steps, result.as_ref().err());
+    let agent = Arc::clone(&errand.agent);
     let latency_ms = u64::try_from((before + started.elapsed()).as_millis()).unwrap_or(u64::MAX);
     Ok(Report { agent, session_id: Some(session_id), latency_ms, steps, result })
 }
@@ -140,7 +146,7 @@ async fn work(scope: &Scope, child: Scope, errand: &Errand) -> Result<Outcome, F
     let caller = &scope.run.caller;
     tracing::info!(
         thread_id = %caller.thread_id, source_agent = %scope.name(), target_agent = %errand.agent.name,
-        tenant_id = %caller.tenant, "Delegation started"
+        tenant_id = %caller.tenant, sanitized = scope.agent.sanitize, "Delegation started"
     );
     let sent = Sent { by: scope.name().clone(), reason: errand.reason.as_str().into() };
     let input = Input { sent: Some(sent), ..Input::text(errand.mission.clone()) };
@@ -157,7 +163,8 @@ async fn conclude(
     session_id: &SessionId,
     outcome: Outcome,
 ) -> Result<Brought, Failure> {
-    let (text, limit) = (outcome.answer.text, outcome.answer.limit);
+    let limit = outcome.answer.limit;
+    let text = shared(speaker(scope, errand, &outcome), &outcome.answer.text);
     let most = summary_length(scope).filter(|most| text.chars().count() > *most);
     let Some(most) = most else {
         return Ok(Brought { text, full_text: None, limit, is_cached: false });
@@ -166,6 +173,12 @@ async fn conclude(
     let place = scope.at(&format!("{}:{}", errand.edge.word(), errand.agent.name));
     let text = summary::summarize(&place, &text, most).await?;
     Ok(Brought { text, full_text: Some(session_id.clone()), limit, is_cached: false })
+}
+
+/// Whose words a result is: what goes back to the caller leaves their hands, so it is their file that says what is masked.
+fn speaker<'a>(scope: &'a Scope, errand: &'a Errand, outcome: &Outcome) -> &'a Agent {
+    let other = (outcome.agent != errand.agent.name).then(|| scope.run.agents.get(&outcome.agent)).flatten();
+    other.unwrap_or(&errand.agent)
 }
 
 /// How long a result may be before it is summarised, in characters. `None`: as long as it likes.

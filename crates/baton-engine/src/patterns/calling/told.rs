@@ -61,7 +61,7 @@ pub(crate) fn call(report: &Report) -> String {
         cached: brought.is_some_and(|brought| brought.is_cached),
         limit: brought.and_then(|brought| brought.limit),
         full_text: brought.and_then(|brought: &Brought| brought.full_text.as_ref()).map(pointer),
-        error: failure.map(|failure| format!("Sub-agent execution failed: {failure}")),
+        error: report.error().map(|error| format!("Sub-agent execution failed: {error}")),
         error_type: failure.map(Failure::code),
         note: if brought.is_some() { MATERIAL.to_owned() } else { on_your_own() },
     };

@@ -1,6 +1,6 @@
 //! What the person hears while others are at work. Nothing, when they are quick.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use baton_core::HumanDuration;
@@ -13,13 +13,34 @@ const FIRST: Duration = Duration::from_secs(2);
 /// When the second sentence comes at the latest.
 const SLOW: Duration = Duration::from_secs(30);
 const BEAT: Duration = Duration::from_secs(15);
-/// Calls of one turn begin together; one of them speaks for all.
-const TOGETHER: Duration = Duration::from_secs(1);
+/// A sentence that comes this much too early is the next one all the same: clocks are not exact.
+const SLACK: Duration = Duration::from_secs(1);
 
-/// One for all calls of a session.
+/// One for all calls of a session, of whatever tool: however many are waited for, the person hears each sentence once.
 #[derive(Debug, Default)]
 pub(crate) struct Voice {
-    spoke: Mutex<Option<Instant>>,
+    spoken: Mutex<Spoken>,
+}
+
+/// What was said since nobody was waited for.
+#[derive(Debug, Default)]
+struct Spoken {
+    waiting: u32,
+    sentences: u32,
+    last: Option<Instant>,
+}
+
+/// Somebody is waited for, until it is dropped.
+struct Waiting<'a>(&'a Voice);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut spoken = self.0.spoken();
+        spoken.waiting -= 1;
+        if spoken.waiting == 0 {
+            *spoken = Spoken::default();
+        }
+    }
 }
 
 impl Voice {
@@ -32,6 +53,8 @@ impl Voice {
         work: impl Future<Output = T>,
     ) -> T {
         let started = Instant::now();
+        self.spoken().waiting += 1;
+        let _waiting = Waiting(self);
         let mut work = std::pin::pin!(work);
         for nth in 0_u32.. {
             tokio::select! {
@@ -39,22 +62,30 @@ impl Voice {
                 done = &mut work => return done,
                 () = tokio::time::sleep_until(started + due(nth, limit.get())) => {}
             }
-            if self.speaks_now() {
+            if self.is_next(nth) {
                 scope.emit(EventKind::Status { text: sentence(nth, started.elapsed()) }).await;
             }
         }
         work.await
     }
 
-    /// Whether nobody else has just spoken.
-    fn speaks_now(&self) -> bool {
+    /// Whether nobody else has said the nth sentence, or has just spoken.
+    fn is_next(&self, nth: u32) -> bool {
         let now = Instant::now();
-        let mut spoke = self.spoke.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_silent = spoke.is_none_or(|at| now.duration_since(at) >= TOGETHER);
-        if is_silent {
-            *spoke = Some(now);
+        let mut spoken = self.spoken();
+        let is_next = match nth {
+            0 | 1 => spoken.sentences <= nth,
+            _ => spoken.last.is_none_or(|at| now.duration_since(at) + SLACK >= BEAT),
+        };
+        if is_next {
+            spoken.sentences = spoken.sentences.max(nth + 1);
+            spoken.last = Some(now);
         }
-        is_silent
+        is_next
+    }
+
+    fn spoken(&self) -> MutexGuard<'_, Spoken> {
+        self.spoken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -77,21 +77,21 @@ fn by_record(scope: &Scope, agents: &[Arc<Agent>], is_race: bool) -> (Vec<usize>
     (0..agents.len()).partition(|at| is_race && place(*at).is_finished())
 }
 
-fn result(scope: &Scope, report: Report, terms: Terms) -> SubAgentResult {
+fn result(scope: &Scope, mut report: Report, terms: Terms) -> SubAgentResult {
+    report.result = report.result.map_err(|failure| in_time(scope, failure, terms));
+    let error = report.error();
     let Report { agent, session_id, latency_ms, result, .. } = report;
-    let (brought, failure) = match result {
-        Ok(brought) => (Some(brought), None),
-        Err(failure) => (None, Some(in_time(scope, failure, terms))),
-    };
+    let error_type = result.as_ref().err().map(|failure| failure.code().to_owned());
+    let brought = result.ok();
     SubAgentResult {
-        agent_id: agent,
+        agent_id: agent.name.clone(),
         success: brought.is_some(),
         cached: brought.as_ref().is_some_and(|brought| brought.is_cached),
         limit: brought.as_ref().and_then(|brought| brought.limit),
         full_text: brought.as_ref().and_then(|brought| brought.full_text.as_ref()).map(pointer),
         response: brought.map(|brought| brought.text),
-        error: failure.as_ref().map(Failure::to_string),
-        error_type: failure.as_ref().map(|failure| failure.code().to_owned()),
+        error,
+        error_type,
         latency_ms,
         session_id,
     }

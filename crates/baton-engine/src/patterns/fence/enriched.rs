@@ -88,7 +88,7 @@ impl Written {
 
     /// Whether only the next one who gets the baton is meant, and nobody after them.
     fn is_for_one(self) -> bool {
-        matches!(self, Self::Reason | Self::Note | Self::Context | Self::Summary | Self::Transcript)
+        matches!(self, Self::Reason | Self::Note | Self::Context | Self::Transcript)
     }
 }
 
@@ -125,6 +125,13 @@ impl Enriched {
     #[must_use]
     pub(crate) fn onward(mut self) -> Self {
         self.blocks.retain(|block| !block.kind.is_for_one());
+        self
+    }
+
+    /// Without anything of a kind.
+    #[must_use]
+    pub(crate) fn without(mut self, kind: Written) -> Self {
+        self.blocks.retain(|block| block.kind != kind);
         self
     }
 

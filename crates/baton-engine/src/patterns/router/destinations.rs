@@ -10,8 +10,9 @@ use crate::failure::Failure;
 use crate::given::Site;
 use crate::outcome::Outcome;
 use crate::patterns::fence::{Enriched, Written};
-use crate::patterns::handover::shared;
+use crate::patterns::handover::{head, shared, tail};
 use crate::patterns::past::Past;
+use crate::patterns::transfers::REASON;
 use crate::run::{self, Input, Sent};
 use crate::scope::Scope;
 
@@ -92,7 +93,7 @@ impl Destinations {
     }
 
     pub(super) fn sent(&self, scope: &Scope, reason: &str) -> Sent {
-        Sent { by: self.router.clone(), reason: shared(&scope.agent, reason).into() }
+        Sent { by: self.router.clone(), reason: head(&shared(&scope.agent, reason), REASON).into() }
     }
 
     /// The original input, as the router may show it, with what it adds.
@@ -104,9 +105,10 @@ impl Destinations {
     ) -> Result<Input, Failure> {
         let giver = &scope.agent;
         let Past { history, summary, transcript } = Past::of(scope, &self.input.history, site).await?;
+        let note = tail(&shared(giver, note), scope.run.engine.parts.policy.context_max_chars);
         let message = Enriched::of(&self.input)
             .shared(giver)
-            .with_any(Written::Note, &giver.name, shared(giver, note))
+            .with_any(Written::Note, &giver.name, note)
             .with_any(Written::Summary, &giver.name, summary)
             .with_any(Written::Transcript, &giver.name, transcript);
         let output_schema = self.input.output_schema.clone();

@@ -11,6 +11,7 @@ use super::destinations::Destinations;
 use crate::bounds::Edge;
 use crate::failure::Failure;
 use crate::given::{Done, Ending, Given, Site};
+use crate::patterns::calling::meant::{is_blank, one_of, spell};
 use crate::run;
 use crate::scope::Scope;
 
@@ -43,9 +44,9 @@ impl RouteTo {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "agent": { "type": "string", "enum": names },
+                    "agent": { "type": "string", "enum": names, "description": "The agent that fits best." },
                     "reason": { "type": "string", "description": "Why this one, in a sentence." },
-                    "message": { "type": "string", "description": "What it should know beside the request." },
+                    "message": { "type": "string", "description": "Only if something has to be added: the agent gets the request itself." },
                 },
                 "required": ["agent", "reason"],
                 "additionalProperties": false,
@@ -89,8 +90,18 @@ impl Given for RouteTo {
         &self.spec
     }
 
+    fn prepare(&self, mut arguments: Value) -> Result<Value, ToolError> {
+        spell(arguments.get_mut("agent"), self.destinations.all().iter().map(|agent| agent.name.as_str()));
+        if let Some(fields) = arguments.as_object_mut() {
+            fields.retain(|key, value| key != "message" || !is_blank(value));
+        }
+        Ok(arguments)
+    }
+
     fn ends_with(&self, arguments: &Value) -> Option<String> {
-        Some(format!("route_to {}", arguments["agent"].as_str()?))
+        let (name, all) = (arguments["agent"].as_str()?, self.destinations.all());
+        let meant = one_of(name, all.iter().map(|agent| agent.name.as_str()));
+        Some(format!("route_to {}", meant.unwrap_or(name)))
     }
 
     fn may_silence(&self) -> bool {

@@ -1,14 +1,18 @@
 //! What goes with the baton: what was asked, why it is passed on, and what the giver found out.
 
+use baton_core::agent::{Agent, History};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::given::Site;
 use crate::patterns::fence::{Enriched, Written};
-use crate::patterns::handover::{shared, tail};
+use crate::patterns::handover::{head, shared, shared_value, tail};
 use crate::patterns::past::{self, Past};
 use crate::run::{Input, Sent};
+
+/// Of why the baton is passed on, in characters.
+pub(crate) const REASON: usize = 500;
 
 /// The arguments of a transfer.
 #[derive(Debug, Deserialize)]
@@ -26,15 +30,17 @@ pub(super) async fn onward(site: &Site<'_>, input: &Input, transfer: &Pass) -> R
     let policy = &site.scope.run.engine.parts.policy;
     let most = policy.context_max_chars;
     let Past { history, summary, transcript } = Past::of(&site.scope, &input.history, Some(site)).await?;
-    let reason = shared(giver, &transfer.reason);
+    let reason = head(&shared(giver, transfer.reason.trim()), REASON);
     let sent = Some(Sent { by: giver.name.clone(), reason: reason.as_str().into() });
+    let asked = Enriched::of(input).onward();
+    // Whoever got the conversation as a summary has nothing else to pass on of it.
+    let asked = if giver.history == History::Brief { asked.without(Written::Summary) } else { asked };
     // Masked before it is cut, so that no cut leaves half of a secret.
-    let message = Enriched::of(input)
-        .onward()
+    let message = asked
         .shared(giver)
         .with(Written::Reason, &giver.name, reason)
-        .with_any(Written::Note, &giver.name, shared(giver, &transfer.message))
-        .with_any(Written::Context, &giver.name, tail(&shared(giver, &context(transfer)), most))
+        .with_any(Written::Note, &giver.name, tail(&shared(giver, &transfer.message), most))
+        .with_any(Written::Context, &giver.name, tail(&context(giver, transfer), most))
         .with_any(Written::Summary, &giver.name, summary)
         .with_any(Written::Transcript, &giver.name, transcript)
         .with_work(&giver.name, shared(giver, &past::work(site)), most);
@@ -43,9 +49,11 @@ pub(super) async fn onward(site: &Site<'_>, input: &Input, transfer: &Pass) -> R
     Ok(message.render(policy.enrich_format, told))
 }
 
-fn context(transfer: &Pass) -> String {
+/// Masked value by value: written down, a quotation mark within a password would end it too early.
+fn context(giver: &Agent, transfer: &Pass) -> String {
     if transfer.context.is_empty() {
         return String::new();
     }
-    serde_json::to_string_pretty(&transfer.context).unwrap_or_default()
+    let context = shared_value(giver, &Value::Object(transfer.context.clone()));
+    shared(giver, &serde_json::to_string_pretty(&context).unwrap_or_default())
 }
