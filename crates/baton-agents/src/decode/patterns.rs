@@ -92,7 +92,7 @@ impl<'a> Decoder<'a> {
                 .get("summary_max_length")
                 .and_then(|n| self.count(n, 1..=u32::MAX))
                 .unwrap_or(defaults.summary_max_length),
-            cache: section.get("cache").map_or(Caching::Off, |node| self.caching(node)),
+            cache: section.get("cache").map(|node| self.caching(node)),
         }
     }
 

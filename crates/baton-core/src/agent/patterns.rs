@@ -15,7 +15,9 @@ pub struct Delegation {
     pub max_concurrent: u32,
     pub summarize_results: bool,
     pub summary_max_length: u32,
-    pub cache: Caching,
+    /// What the operator says, unless the file says otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Caching>,
 }
 
 impl Default for Delegation {
@@ -27,7 +29,7 @@ impl Default for Delegation {
             max_concurrent: 5,
             summarize_results: false,
             summary_max_length: 2000,
-            cache: Caching::Off,
+            cache: None,
         }
     }
 }

@@ -646,7 +646,7 @@ async fn f16_a_long_result_is_summarised() {
 
 /// A cache of an hour.
 fn cached(model: &Scripted) -> Setup {
-    two(model).agent(|agent| agent.delegation.cache = Caching::For(HumanDuration::from_mins(60)))
+    two(model).agent(|agent| agent.delegation.cache = Some(Caching::For(HumanDuration::from_mins(60))))
 }
 
 /// Runs on one store after another, each on a thread of its own, and returns what `a` was told in each.
@@ -999,4 +999,19 @@ async fn f30_a_custom_agent_for_vat() {
     assert!(serde_json::to_string(&asked[2].messages).unwrap().contains("19 % VAT"));
     assert_eq!(told(&model, "a")[0]["result"], "The VAT is stated correctly: 19 %.");
     assert!(ran.log().contains("session started: \"Nobody here knows German VAT.\""), "{}", ran.log());
+}
+
+/// B19: what a file says about its results goes before what the operator says.
+#[tokio::test]
+async fn b19_a_file_can_refuse_the_operators_cache() {
+    for (cache, calls) in [(None, 1), (Some(Caching::Off), 2)] {
+        let again = || Turn::call("call_agent", &json!({"mission": "Look it up.", "specialist": "b"}));
+        let model = Scripted::default()
+            .script("a", [again(), again(), Turn::text("Done.")])
+            .script("b", [Turn::text("Found."), Turn::text("Found again.")]);
+        let setup = two(&model).policy(|policy| policy.result_cache = Some(Duration::from_hours(1)));
+        setup.agent(|agent| agent.delegation.cache = cache).run().await;
+        let asked = model.asked().iter().filter(|asked| asked.agent == "b").count();
+        assert_eq!(asked, calls, "{cache:?}");
+    }
 }

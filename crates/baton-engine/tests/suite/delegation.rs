@@ -540,7 +540,7 @@ async fn b19_a_result_is_used_again() {
         .script("a", [delegate(&["b"], &json!({})), delegate(&["b", "c"], &json!({})), Turn::text("ok")])
         .script("b", [Turn::text("B.")])
         .script("c", [Turn::text("C.")]);
-    let hour = Caching::For(HumanDuration::from_mins(60));
+    let hour = Some(Caching::For(HumanDuration::from_mins(60)));
     let ran = three(&model).agent(move |agent| agent.delegation.cache = hour).run().await;
     let told = told(&model, "a");
     assert!(told[0]["results"][0].get("cached").is_none());

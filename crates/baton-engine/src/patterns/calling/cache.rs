@@ -33,8 +33,9 @@ struct Kept {
 impl<'a> ResultCache<'a> {
     pub(crate) fn of(scope: &'a Scope, errand: &Errand) -> Self {
         let time = match scope.agent.delegation.cache {
-            Caching::For(time) => Some(time.get()),
-            Caching::Off => scope.run.engine.parts.policy.result_cache,
+            Some(Caching::For(time)) => Some(time.get()),
+            Some(Caching::Off) => None,
+            None => scope.run.engine.parts.policy.result_cache,
         };
         Self { scope, place: time.and_then(|time| Some((key(scope, errand)?, time))) }
     }

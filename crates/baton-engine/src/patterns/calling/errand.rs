@@ -205,7 +205,7 @@ fn log(scope: &Scope, agent: &AgentName, steps_taken: u32, failure: Option<&Fail
         None => {
             tracing::info!(%thread_id, specialist = %agent, success = true, steps_taken, "sub_agent_completed");
         }
-        Some(failure) => tracing::warn!(
+        Some(failure) => tracing::info!(
             %thread_id, specialist = %agent, error = %failure, error_type = failure.code(), "sub_agent_failed"
         ),
     }
