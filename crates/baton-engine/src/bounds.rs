@@ -95,7 +95,7 @@ impl From<Refusal> for ToolError {
 /// The bounds of one session, and of everybody above it.
 #[derive(Debug)]
 pub(crate) struct Bounds {
-    path: Arc<str>,
+    pub(crate) path: Arc<str>,
     agent: AgentName,
     /// How it was involved; nobody involved the first.
     pub(crate) edge: Option<Edge>,

@@ -52,6 +52,7 @@ pub mod recovery;
 mod run;
 pub mod scope;
 pub mod session;
+mod spent;
 mod steps;
 pub mod toolset;
 pub mod turn;
