@@ -53,6 +53,7 @@ mod run;
 pub mod scope;
 pub mod session;
 mod spent;
+mod stage;
 mod steps;
 pub mod toolset;
 pub mod turn;

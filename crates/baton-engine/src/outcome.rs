@@ -1,8 +1,8 @@
 //! What a run of an agent came to, with whoever it involved.
 
-use baton_core::AgentName;
 use baton_core::event::Dissent;
 use baton_core::message::Part;
+use baton_core::{AgentName, HumanDuration};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -41,14 +41,29 @@ pub(crate) struct Recorded {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RecordedEnd {
     Outcome(Box<Outcome>),
-    Failure { code: String, message: String },
+    Failure {
+        code: String,
+        message: String,
+        /// How long it had, if its time was over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        late: Option<HumanDuration>,
+    },
+}
+
+impl RecordedEnd {
+    pub(crate) fn of(failure: &Failure) -> Self {
+        let late = if let Failure::Late(limit) = failure { Some(*limit) } else { None };
+        Self::Failure { code: failure.code().to_owned(), message: failure.to_string(), late }
+    }
 }
 
 impl Recorded {
     pub(crate) fn result(self) -> Result<Outcome, Failure> {
         match self.end {
             RecordedEnd::Outcome(outcome) => Ok(*outcome),
-            RecordedEnd::Failure { code, message } => Err(Failure::Elsewhere { code, message }),
+            RecordedEnd::Failure { late: Some(limit), .. } => Err(Failure::Late(limit)),
+            RecordedEnd::Failure { code, .. } if code == Failure::Cancelled.code() => Err(Failure::Cancelled),
+            RecordedEnd::Failure { code, message, .. } => Err(Failure::Elsewhere { code, message }),
         }
     }
 }

@@ -14,8 +14,10 @@ use baton_core::{AgentName, CallContext, RunId, SessionId, TenantStore};
 use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::bounds::{self, Bounds, Live};
+use crate::children::Clock;
 use crate::engine::{Agents, Caller, Engine, Overrides};
 use crate::entry::{self, Classification};
 use crate::given::Given;
@@ -43,6 +45,8 @@ pub struct RunState {
     pub(crate) steps: HashMap<String, Step>,
     pub(crate) before: SpentBefore,
     pub(crate) journal: Journal,
+    /// Children at work, each a task of its own.
+    pub(crate) tasks: TaskTracker,
     /// Where the message stands in its thread that the run is about.
     pub(crate) message_number: u64,
     /// Transfers that were made.
@@ -84,8 +88,15 @@ impl RunState {
             sources: Mutex::new(steps.iter().filter_map(source).collect()),
             steps: steps.into_iter().map(|step| (step.path.clone(), step)).collect(),
             journal,
+            tasks: TaskTracker::new(),
             asked: OnceLock::new(),
         }
+    }
+
+    /// Returns when no child is at work any more, also none that was only told to end: then all they spent is in the ledger.
+    pub(crate) async fn at_rest(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     pub(crate) fn asked(&self, input: &Input, entry: Option<Classification>) {
@@ -139,6 +150,8 @@ pub struct Scope {
     entered: Instant,
     /// Ends everything at this place and below it.
     pub(crate) cancel: CancellationToken,
+    /// Why it was ended, if its time was over.
+    pub(crate) clock: Arc<Clock>,
     pub(crate) bounds: Arc<Bounds>,
     /// Counts as a child at work while anything of it is left.
     pub(crate) live: Option<Arc<Live>>,
@@ -161,6 +174,7 @@ impl Scope {
             began: Timestamp::now(),
             entered: Instant::now(),
             cancel,
+            clock: Arc::default(),
             bounds,
             live: None,
             given: Arc::default(),

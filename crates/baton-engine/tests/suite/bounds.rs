@@ -84,6 +84,28 @@ async fn only_so_many_children_are_at_work_at_once() {
     assert!(results[2].contains("2 agents are already at work"), "{results:?}");
 }
 
+/// Those who are asked together wait for each other, however many fans are open in one turn; a call of one is told.
+#[tokio::test(start_paused = true)]
+async fn a_fan_waits_where_a_call_is_refused() {
+    let names = ["b", "c", "d", "e"];
+    let fan = || json!({"agents": names, "message": "Look it up."});
+    let first = Turn::default().and_call("delegate", &fan()).and_call("delegate", &fan());
+    let first = first.and_call("call_agent", &json!({"mission": "Look it up.", "specialist": "b"}));
+    let slow = || Turn::default().wait(Duration::from_secs(1)).say("Looked.");
+    let model = Scripted::default().script("a", [first, Turn::text("Done.")]);
+    let model = names.iter().fold(model, |model, name| model.script(name, [slow(), slow()]));
+    let setup = Setup::new(&model).policy(|policy| policy.max_live_children = 3);
+    let setup = setup.agent(|a| a.agents = names.map(name).to_vec());
+    let setup = names.iter().fold(setup, |setup, name| setup.with(name, |_| {}));
+    let ran = setup.run().await;
+    assert_eq!(ran.answer(), "Done.");
+    let results = results(&model, "a");
+    let all = "\"asked\":4,\"succeeded\":4";
+    assert!(results[0].contains(all) && results[1].contains(all), "{results:?}");
+    assert!(results[2].contains("3 agents are already at work"), "{results:?}");
+    assert_eq!(model.left(), 0);
+}
+
 /// A child spends what is left of its parents' money.
 #[tokio::test]
 async fn a_childs_budget_is_what_its_parents_have_left() {

@@ -10,6 +10,7 @@ mod chain;
 mod compositions;
 mod delegation;
 mod durability;
+mod faults;
 mod limits;
 mod listening;
 mod outages;

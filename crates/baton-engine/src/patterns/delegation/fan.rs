@@ -59,7 +59,7 @@ pub(super) async fn out(
                 if is_race && report.result.is_ok() {
                     buffer.won_by(at);
                 }
-                buffer.put(at, result(scope, report, terms));
+                buffer.put(at, result(report));
             }
             Err(failure) => {
                 batch.scope.cancel.cancel();
@@ -77,11 +77,11 @@ fn by_record(scope: &Scope, agents: &[Arc<Agent>], is_race: bool) -> (Vec<usize>
     (0..agents.len()).partition(|at| is_race && place(*at).is_finished())
 }
 
-fn result(scope: &Scope, report: Report, terms: Terms) -> SubAgentResult {
+fn result(report: Report) -> SubAgentResult {
     let Report { agent, session_id, latency_ms, result, .. } = report;
     let (brought, failure) = match result {
         Ok(brought) => (Some(brought), None),
-        Err(failure) => (None, Some(in_time(scope, failure, terms))),
+        Err(failure) => (None, Some(failure)),
     };
     SubAgentResult {
         agent_id: agent,
@@ -95,10 +95,4 @@ fn result(scope: &Scope, report: Report, terms: Terms) -> SubAgentResult {
         latency_ms,
         session_id,
     }
-}
-
-/// Whoever was cut off before a crash has recorded that it was cancelled; if nothing else cancelled it, its time was over.
-fn in_time(scope: &Scope, failure: Failure, terms: Terms) -> Failure {
-    let by_nobody = terms.strategy != Strategy::FirstSuccess && !scope.cancel.is_cancelled();
-    if failure.code() == "cancelled" && by_nobody { Failure::Late(terms.limit) } else { failure }
 }
