@@ -16,13 +16,13 @@ use baton_core::model::{
 };
 use baton_core::usage::{Price, Tokens};
 use baton_core::{AgentName, HumanDuration, ToolCallId, Usage, Usd};
-use baton_engine::Models;
+use baton_engine::{Engine, Models};
 use baton_models::scripted::Scripted;
 use futures_util::stream;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Setup, name, named};
+use super::{Ran, Setup, name, named};
 
 /// An agent and those it involves.
 #[derive(Debug, Clone)]
@@ -228,7 +228,39 @@ fn chunks(calls: &[(String, Value)], leaf: Leaf, first: bool) -> Vec<Result<Chun
     chunks
 }
 
-fn check(tree: &Node) {
+/// Plays a run to its end, or until it is cancelled. The rows are those that were kept.
+async fn play(setup: Setup, cancelled: Option<Duration>) -> Ran {
+    let (parts, request) = setup.parts().await;
+    let engine = Engine::new(parts);
+    let store = engine.parts.store.tenant(&request.caller.tenant);
+    let mut run = engine.start(request).await.unwrap();
+    let id = run.id;
+    let mut events = Vec::new();
+    let mut alarm = std::pin::pin!(tokio::time::sleep(cancelled.unwrap_or(Duration::from_hours(100))));
+    let mut since = None;
+    loop {
+        tokio::select! {
+            event = run.events.recv() => match event {
+                Some(event) => events.push(event),
+                None => break,
+            },
+            () = &mut alarm, if since.is_none() => {
+                run.cancel();
+                since = Some(tokio::time::Instant::now());
+            }
+        }
+    }
+    let took = since.map(|since| since.elapsed()).unwrap_or_default();
+    assert!(took < Duration::from_secs(1), "who is cancelled ends at once, not after {took:?}");
+    let end = run.join().await;
+    assert_eq!(end.rows.len(), store.ledger(id).await.unwrap().len(), "all rows are kept");
+    engine.idle().await;
+    let ran = Ran { events, end };
+    assert_eq!(ran.events.iter().filter(|event| event.kind.is_end()).count(), 1, "{}", ran.log());
+    ran
+}
+
+fn check(tree: &Node, cancelled: Option<Duration>) {
     let mut roster = Roster::default();
     let root = roster.plant(tree);
     let players = Players { parts: Arc::new(roster.parts), called: Arc::default() };
@@ -239,7 +271,7 @@ fn check(tree: &Node) {
     setup.others = roster.agents.into_iter().filter(|agent| agent.name != root).collect();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let ran = runtime.block_on(setup.run());
+    let ran = runtime.block_on(play(setup, cancelled));
     let rows = &ran.end.rows;
     let models: Vec<_> = rows.iter().filter(|row| matches!(row.call, Called::Model { .. })).collect();
     let mut by_agent: BTreeMap<AgentName, u64> = BTreeMap::new();
@@ -270,6 +302,12 @@ proptest! {
     /// E17, E30, H14, I5
     #[test]
     fn each_call_of_any_tree_is_paid_once(tree in tree()) {
-        check(&tree);
+        check(&tree, None);
+    }
+
+    /// The same when somebody cancels the run at any moment.
+    #[test]
+    fn each_call_of_a_run_that_is_cancelled_is_paid_once(tree in tree(), after in 0_u64..2_500) {
+        check(&tree, Some(Duration::from_millis(after)));
     }
 }
