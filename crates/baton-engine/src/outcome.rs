@@ -1,9 +1,11 @@
 //! What a run of an agent came to, with whoever it involved.
 
 use baton_core::event::Dissent;
-use baton_core::message::Part;
-use baton_core::{AgentName, HumanDuration};
+use baton_core::message::{Message, Part, Role, Visibility};
+use baton_core::{AgentName, HumanDuration, MessageId, RunId};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::session::Answer;
@@ -19,6 +21,25 @@ pub struct Outcome {
     pub(crate) is_shown: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dissent: Vec<Dissent>,
+}
+
+impl Outcome {
+    /// The answer as a part of the conversation.
+    pub(crate) fn message(&self, run_id: RunId, visibility: Visibility) -> Message {
+        let part = match &self.answer.value {
+            Some(data) => Part::Data { data: data.clone() },
+            None => Part::text(self.answer.text.clone()),
+        };
+        Message {
+            id: MessageId::from_uuid(Uuid::now_v7()),
+            run_id,
+            role: Role::Assistant,
+            agent: Some(self.agent.clone()),
+            visibility,
+            parts: vec![part],
+            created_at: Timestamp::now(),
+        }
+    }
 }
 
 /// How a session ended, as it is recorded: it never runs again.

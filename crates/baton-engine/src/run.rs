@@ -38,6 +38,8 @@ pub(crate) struct Input {
     /// What the answer to the person has to look like, if the caller said so.
     pub(crate) output_schema: Option<Arc<Value>>,
     pub(crate) sent: Option<Sent>,
+    /// The answer of the stage before, in a chain.
+    pub(crate) draft: Option<Arc<Outcome>>,
 }
 
 /// Who sent an input to an agent, and why.
@@ -109,7 +111,7 @@ pub(crate) async fn play(scope: &Scope, input: &Input) -> Result<Outcome, Failur
     let scope = &if scope.agent.handoff.is_empty() { scope.clone() } else { scope.internal() };
     // Whoever always hands on does not give the answer that the caller described.
     let output_schema = input.output_schema.clone().filter(|_| !scope.agent.always_hands_off());
-    let input = &Input { output_schema, ..input.clone() };
+    let input = &Input { output_schema, draft: None, ..input.clone() };
     let told = advisors::consult(scope, input).await?;
     if let Some(team) = &scope.agent.team {
         return team::discuss(scope, team, input, &told).await;

@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 
 use baton_core::SessionId;
 use baton_core::event::{EventKind, Source};
-use baton_core::message::Visibility;
+use baton_core::message::{Message, Visibility};
 use baton_core::store::work::SessionChange;
 use baton_core::store::{RunStatus, StepKind, StepState};
 use futures_util::FutureExt as _;
@@ -71,6 +71,7 @@ async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
     let record = Record {
         steps: vec![scope.step(StepKind::Session, StepState::Started, &begun)?],
         events: passed.into_iter().chain([started]).collect(),
+        messages: drafted(scope, input).into_iter().collect(),
         sessions: vec![session_change(scope, RunStatus::Running)],
         ..Record::default()
     };
@@ -107,10 +108,26 @@ async fn finish(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>)
     let record = Record {
         steps: vec![scope.step(StepKind::Session, StepState::Finished, &recorded)?],
         events: vec![scope.event_as(scope.session_visibility(), kind)],
+        messages: said(scope, result).into_iter().collect(),
         sessions: vec![session_change(scope, status)],
         ..Record::default()
     };
     scope.run.journal.keep(record).await
+}
+
+/// What was answered behind the scenes is part of the conversation, though nobody but those who may read traces sees it. An answer
+/// that somebody else gave is theirs.
+fn said(scope: &Scope, result: &Result<Outcome, Failure>) -> Option<Message> {
+    let outcome = result.as_ref().ok()?;
+    let is_behind = !scope.is_for_the_person() && outcome.agent == *scope.name();
+    is_behind.then(|| outcome.message(scope.run.run_id, Visibility::Internal))
+}
+
+/// The answer that is handed on to this stage: now it is certain that the person does not get it. A stage behind the scenes has
+/// said it already.
+fn drafted(scope: &Scope, input: &Input) -> Option<Message> {
+    let draft = input.draft.as_ref().filter(|_| scope.is_for_the_person())?;
+    Some(draft.message(scope.run.run_id, Visibility::Internal))
 }
 
 fn log_end(scope: &Scope, result: &Result<Outcome, Failure>) {

@@ -109,7 +109,8 @@ impl<'a> Chain<'a> {
         let output_schema = self.input.output_schema.clone();
         let sent = Some(Sent { by: by.clone(), reason: REASON.into() });
         let format = self.start.run.engine.parts.policy.enrich_format;
-        message.render(format, Input { output_schema, sent, ..Input::default() })
+        let draft = Some(Arc::new(outcome.clone()));
+        message.render(format, Input { output_schema, sent, draft, ..Input::default() })
     }
 }
 

@@ -19,6 +19,7 @@ mod router;
 mod sessions;
 mod strategies;
 mod team;
+mod thread;
 mod tools;
 mod transfers;
 mod turns;
