@@ -198,3 +198,37 @@ async fn a_hundred_children_work_at_the_same_time() {
     assert_eq!((ran.answer(), slow.most_at_once()), ("Done.", 100));
     assert_eq!(ran.end.rows.len(), 2 + 1 + 100 * 3);
 }
+
+/// Who got the baton before a crash answers after it, also when the giver's time was over meanwhile.
+#[test]
+fn a_baton_that_was_passed_stays_passed_when_time_is_over() {
+    let first = Scripted::default()
+        .script("a", [Turn::call("transfer_to_c", &json!({"reason": "it is theirs"}))])
+        .script("c", [Turn::call("look", &json!({})), Turn::default().say("Let").hang()]);
+    let with = |model: &Scripted, timeout: HumanDuration| {
+        let look = TestTool::new("look", |_| async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Ok("seen".to_owned())
+        });
+        let setup = Setup::new(model).tool(look).agent(move |a| {
+            a.collaborations = vec![baton_core::agent::Collaboration { agent: name("c"), when: None }];
+            a.limits.timeout = timeout;
+        });
+        setup.with("c", |_| {})
+    };
+    let (engine, _, _) = die(with(&first, HumanDuration::from_mins(5)), |event| {
+        event.agent.as_str() == "c" && matches!(event.kind, EventKind::TextDelta { .. })
+    });
+    let second =
+        Scripted::default().script("c", [Turn::text("In short.")]).script("a", [Turn::text("Me too.")]);
+    let mut setup = with(&second, HumanDuration::from_millis(1)).agent(|a| {
+        a.mcp_servers.insert("x".into(), baton_core::agent::McpServer::Configured);
+    });
+    // Nothing is quicker than the end of a time that is over.
+    setup.servers = Some(Arc::new(super::sessions::Hangs));
+    let after = go_on(setup, &engine);
+    after.is_sound();
+    let end = after.run.end.unwrap();
+    assert_eq!((end.answer.as_deref(), end.answered_by), (Some("In short."), Some(name("c"))));
+    assert_eq!(second.left(), 1, "the giver is not asked again");
+}
