@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use baton_core::HumanDuration;
 use baton_core::agent::ToolPattern;
 use baton_core::chat::{ToolCall, ToolResult};
 use baton_core::event::EventKind;
@@ -193,10 +194,9 @@ impl Turn<'_> {
     /// A tool of the engine, which involves others. When the time is over they are told to end, and waited for, so that nothing of
     /// theirs is left half done or unpaid.
     async fn inside(self, scope: &Scope, given: &dyn Given, arguments: Value) -> Result<Executed, Failure> {
-        let scope = scope.cancellable();
-        let cancel = scope.cancel.clone();
+        let (scope, started) = (scope.timed(), Instant::now());
         let site = Site {
-            scope,
+            scope: scope.clone(),
             messages: self.conversation.messages(),
             task: self.conversation.task(),
             beside: self.beside,
@@ -208,9 +208,12 @@ impl Turn<'_> {
             biased;
             done = &mut work => done?,
             () = tokio::time::sleep_until(self.terms.deadline), if !passes => {
-                cancel.cancel();
+                let seconds = started.elapsed().as_millis().div_ceil(1_000);
+                scope.run_out(HumanDuration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)));
                 match work.await {
                     Err(failure) if failure.ends_the_run(self.scope) => return Err(failure),
+                    // What some have brought is there, though others were late.
+                    Ok(Done::Told(text)) => Done::Told(text),
                     _ => Done::Refused(time_over()),
                 }
             }

@@ -45,12 +45,12 @@ pub(crate) async fn within_both(
 }
 
 async fn run_until(
-    mut child: Scope,
+    child: Scope,
     input: Input,
     limit: HumanDuration,
     latest: Option<Instant>,
 ) -> Result<Outcome, Failure> {
-    child.clock = Clock::below(&child.clock);
+    let child = child.timed();
     let scope = child.clone();
     let until = Instant::now() + limit.get().saturating_sub(child.run.spent_before(child.path()));
     let until = latest.map_or(until, |latest| latest.min(until));
@@ -59,11 +59,26 @@ async fn run_until(
         biased;
         result = &mut work => result,
         () = tokio::time::sleep_until(until) => {
-            let _ = scope.clock.late.set(limit);
-            scope.cancel.cancel();
+            scope.run_out(limit);
             // What is recorded is what counts: one that came to its end at this very moment has come to it.
             work.await.map_err(|failure| failure.as_late(&scope))
         }
+    }
+}
+
+impl Scope {
+    /// The same place with a token and a clock of its own.
+    #[must_use]
+    pub(crate) fn timed(&self) -> Self {
+        let mut timed = self.cancellable();
+        timed.clock = Clock::below(&self.clock);
+        timed
+    }
+
+    /// Its time is over, after so much of it: everything here and below is told to end.
+    pub(crate) fn run_out(&self, limit: HumanDuration) {
+        let _ = self.clock.late.set(limit);
+        self.cancel.cancel();
     }
 }
 

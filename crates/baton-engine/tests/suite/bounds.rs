@@ -143,6 +143,31 @@ async fn a_childs_time_is_what_its_parents_have_left() {
     assert_eq!(ran.end.status, RunStatus::Completed);
 }
 
+/// What some of a fan have brought before the time was over is what the closing turn answers from.
+#[tokio::test(start_paused = true)]
+async fn what_was_brought_in_time_is_not_lost_with_what_was_not() {
+    let model = Scripted::default()
+        .script(
+            "a",
+            [
+                Turn::call("delegate", &json!({"agents": ["b", "c"], "message": "Look."})),
+                Turn::text("In short."),
+            ],
+        )
+        .script("b", [Turn::text("Found it.")])
+        .script("c", [Turn::default().say("Let me ").hang()]);
+    let setup = Setup::new(&model).agent(|a| {
+        a.agents = vec![name("b"), name("c")];
+        a.limits.timeout = HumanDuration::from_secs(30);
+        a.delegation.timeout = HumanDuration::from_mins(10);
+    });
+    let ran = setup.with("b", |_| {}).with("c", |_| {}).run().await;
+    assert_eq!((ran.answer(), ran.end.answer.as_ref().unwrap().limit), ("In short.", Some(Limit::Time)));
+    let told = &results(&model, "a")[0];
+    assert!(told.contains("Found it.") && told.contains("no answer within 30s"), "{told}");
+    assert!(ran.log().contains("session failed: timeout: no answer within 30s"), "{}", ran.log());
+}
+
 /// X18: off means hidden.
 #[tokio::test]
 async fn x18_a_feature_that_is_off_is_not_offered() {
