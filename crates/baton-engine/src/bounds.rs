@@ -214,7 +214,7 @@ impl Scope {
         let place = tokio::select! {
             biased;
             place = Arc::clone(&self.bounds.live).acquire_owned() => place,
-            () = self.cancel.cancelled() => return Err(Failure::Cancelled.as_late(self)),
+            () = self.cancel.cancelled() => return Err(Failure::Cancelled.or_late(self)),
         };
         let live = place.map_err(|_| Failure::Cancelled)?;
         Ok(self.enter_as(agent, edge, Live(live))?)

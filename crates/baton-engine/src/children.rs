@@ -61,7 +61,7 @@ async fn run_until(
         () = tokio::time::sleep_until(until) => {
             scope.run_out(limit);
             // What is recorded is what counts: one that came to its end at this very moment has come to it.
-            work.await.map_err(|failure| failure.as_late(&scope))
+            work.await.map_err(|failure| failure.or_late(&scope))
         }
     }
 }
@@ -84,7 +84,7 @@ impl Scope {
 
 impl Failure {
     /// Who was told to end because its time was over was not cancelled by anybody.
-    pub(crate) fn as_late(self, scope: &Scope) -> Self {
+    pub(crate) fn or_late(self, scope: &Scope) -> Self {
         match (self, scope.clock.late()) {
             (Self::Cancelled, Some(limit)) if !scope.run.cancel.is_cancelled() => Self::Late(limit),
             (failure, _) => failure,

@@ -75,6 +75,7 @@ mod tests {
     use baton_core::message::Visibility;
     use baton_core::store::work::CallUnderWay;
     use baton_core::store::{StepKind, StepState};
+    use baton_core::usage::{Cost, Tokens};
     use baton_core::{AgentName, MessageId, RunId, SessionId};
     use serde_json::json;
     use uuid::Uuid;
@@ -96,9 +97,9 @@ mod tests {
             agent: AgentName::parse("a").unwrap(),
             path: path.to_owned(),
             call: Called::Tool { tool: "look".into() },
-            tokens: Default::default(),
+            tokens: Tokens::default(),
             estimated: false,
-            cost: Default::default(),
+            cost: Cost::default(),
             started_at: at(from),
             latency_ms: seconds * 1_000,
             outcome: CallOutcome::Ok,

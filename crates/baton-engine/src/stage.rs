@@ -30,7 +30,7 @@ pub(crate) async fn recorded(scope: &Scope, input: &Input) -> Result<Outcome, Fa
         return recorded.result();
     }
     begin(scope, input).await?;
-    let result = played(scope, input).await.map_err(|failure| failure.as_late(scope));
+    let result = played(scope, input).await.map_err(|failure| failure.or_late(scope));
     finish(scope, input, &result).await?;
     result
 }

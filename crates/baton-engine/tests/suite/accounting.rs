@@ -10,10 +10,12 @@ use baton_core::agent::{
     Strategy as Order, Team, TerminationMode,
 };
 use baton_core::chat::ChatMessage;
+use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, subtree};
 use baton_core::model::{
     Chunk, Finish, Model, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream,
 };
+use baton_core::store::MessageQuery;
 use baton_core::usage::{Price, Tokens};
 use baton_core::{AgentName, HumanDuration, ToolCallId, Usage, Usd};
 use baton_engine::{Engine, Models};
@@ -22,6 +24,7 @@ use futures_util::stream;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::durability::{die_in, go_on_in};
 use super::{Ran, Setup, name, named};
 
 /// An agent and those it involves.
@@ -260,7 +263,8 @@ async fn play(setup: Setup, cancelled: Option<Duration>) -> Ran {
     ran
 }
 
-fn check(tree: &Node, cancelled: Option<Duration>) {
+/// A run of the tree's agents, the first of them and who plays them.
+fn stage(tree: &Node) -> (Setup, AgentName, Players) {
     let mut roster = Roster::default();
     let root = roster.plant(tree);
     let players = Players { parts: Arc::new(roster.parts), called: Arc::default() };
@@ -269,9 +273,54 @@ fn check(tree: &Node, cancelled: Option<Duration>) {
         Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(players.clone()));
     setup.agent = roster.agents.iter().find(|agent| agent.name == root).unwrap().clone();
     setup.others = roster.agents.into_iter().filter(|agent| agent.name != root).collect();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let ran = runtime.block_on(play(setup, cancelled));
+    (setup, root, players)
+}
+
+fn paused() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+}
+
+/// A run whose process dies after so many events comes to the same end as one that nothing happened to.
+fn check_crash(tree: &Node, after: usize) {
+    let whole = paused().block_on(play(stage(tree).0, None));
+    let heard = std::sync::atomic::AtomicUsize::new(0);
+    let (engine, request, _) = die_in(paused(), stage(tree).0, move |_| {
+        heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= after
+    });
+    let gone_on = go_on_in(&paused(), stage(tree).0, &engine);
+    gone_on.is_sound();
+    assert_eq!(gone_on.run.status, whole.end.status, "{}", whole.log());
+    let end = gone_on.run.end.as_ref().unwrap();
+    assert_eq!(end.answer.as_deref(), whole.end.answer.as_ref().map(|answer| answer.text.as_str()));
+    let finished = gone_on.rows.iter().filter(|row| row.outcome == CallOutcome::Ok).map(|row| &row.path);
+    let begun = gone_on.events.iter().filter_map(|event| {
+        matches!(event.kind, EventKind::SessionStarted { .. }).then(|| event.path.to_string())
+    });
+    assert_once(finished.cloned(), "a call was finished twice");
+    assert_once(begun, "a session was begun twice");
+    let mut total = Usage::default();
+    for row in &gone_on.rows {
+        total += row.usage();
+    }
+    assert_eq!(gone_on.run.usage, total, "the total is the sum");
+    let all = MessageQuery { include_internal: true, ..MessageQuery::last(1_000) };
+    let store = engine.parts.store.tenant(&request.caller.tenant);
+    let messages = paused().block_on(store.messages(request.caller.thread_id, all)).unwrap();
+    let inner = gone_on.events.iter().filter(|event| matches!(event.kind, EventKind::SessionFinished { .. }));
+    assert!(messages.len() <= inner.count() + 2, "nothing is said twice");
+}
+
+fn assert_once(all: impl Iterator<Item = String>, what: &str) {
+    let mut all: Vec<String> = all.collect();
+    all.sort();
+    let count = all.len();
+    all.dedup();
+    assert_eq!(all.len(), count, "{what}");
+}
+
+fn check(tree: &Node, cancelled: Option<Duration>) {
+    let (setup, root, players) = stage(tree);
+    let ran = paused().block_on(play(setup, cancelled));
     let rows = &ran.end.rows;
     let models: Vec<_> = rows.iter().filter(|row| matches!(row.call, Called::Model { .. })).collect();
     let mut by_agent: BTreeMap<AgentName, u64> = BTreeMap::new();
@@ -288,12 +337,8 @@ fn check(tree: &Node, cancelled: Option<Duration>) {
     for row in models.iter().filter(|row| row.outcome == CallOutcome::Ok) {
         assert_eq!((row.tokens.input_tokens, row.tokens.output_tokens), (11, 2), "{}", row.path);
     }
-    let finished: Vec<_> =
-        models.iter().filter(|row| row.outcome == CallOutcome::Ok).map(|row| &row.path).collect();
-    let mut unique = finished.clone();
-    unique.sort();
-    unique.dedup();
-    assert_eq!(unique.len(), finished.len(), "a turn was finished twice");
+    let finished = models.iter().filter(|row| row.outcome == CallOutcome::Ok).map(|row| row.path.clone());
+    assert_once(finished, "a turn was finished twice");
 }
 
 proptest! {
@@ -309,5 +354,11 @@ proptest! {
     #[test]
     fn each_call_of_a_run_that_is_cancelled_is_paid_once(tree in tree(), after in 0_u64..2_500) {
         check(&tree, Some(Duration::from_millis(after)));
+    }
+
+    /// The same when the process dies at any moment.
+    #[test]
+    fn any_tree_goes_on_after_a_crash(tree in tree(), after in 0_usize..60) {
+        check_crash(&tree, after);
     }
 }

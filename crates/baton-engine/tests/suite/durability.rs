@@ -65,7 +65,10 @@ pub(super) fn die_in(
 
 /// The process that comes after: takes up what was left, and looks at what is there in the end.
 pub(super) fn go_on(setup: Setup, before: &Engine) -> After {
-    let process = runtime();
+    go_on_in(&runtime(), setup, before)
+}
+
+pub(super) fn go_on_in(process: &tokio::runtime::Runtime, setup: Setup, before: &Engine) -> After {
     process.block_on(async {
         let (parts, request) = setup.parts().await;
         let engine = Engine::new(successor(parts, &before.parts));
