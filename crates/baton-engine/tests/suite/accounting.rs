@@ -293,9 +293,8 @@ fn check_crash(tree: &Node, after: usize) {
     let end = gone_on.run.end.as_ref().unwrap();
     assert_eq!(end.answer.as_deref(), whole.end.answer.as_ref().map(|answer| answer.text.as_str()));
     let finished = gone_on.rows.iter().filter(|row| row.outcome == CallOutcome::Ok).map(|row| &row.path);
-    let begun = gone_on.events.iter().filter_map(|event| {
-        matches!(event.kind, EventKind::SessionStarted { .. }).then(|| event.path.to_string())
-    });
+    let begun = gone_on.events.iter().filter(|event| matches!(event.kind, EventKind::SessionStarted { .. }));
+    let begun = begun.map(|event| event.path.to_string());
     assert_once(finished.cloned(), "a call was finished twice");
     assert_once(begun, "a session was begun twice");
     let mut total = Usage::default();

@@ -2,17 +2,20 @@
 //! are at work.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use baton_core::HumanDuration;
 use baton_core::agent::{Advisor, Advisors, ModelName};
 use baton_core::chat::ChatMessage;
 use baton_core::event::EventKind;
 use baton_core::ledger::CallOutcome;
 use baton_core::model::{Model, ModelFacts, ModelRequest, ReplyStream};
 use baton_core::store::RunStatus;
-use baton_engine::{Engine, Models};
+use baton_core::tool::{CallContext, Overflow, Room};
+use baton_core::{HumanDuration, RunId, TenantId};
+use baton_engine::{Engine, LeaseTimes, Models};
 use baton_models::scripted::{Scripted, Turn};
+use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::durability::{die, go_on};
@@ -231,4 +234,43 @@ fn a_baton_that_was_passed_stays_passed_when_time_is_over() {
     let end = after.run.end.unwrap();
     assert_eq!((end.answer.as_deref(), end.answered_by), (Some("In short."), Some(name("c"))));
     assert_eq!(second.left(), 1, "the giver is not asked again");
+}
+
+/// What breaks beside the walk costs the lease's time: then the run is taken up again, and whoever waits hears its one end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_breaks_beside_the_walk_costs_time_not_the_run() {
+    #[derive(Debug)]
+    struct BreaksOnce(AtomicBool);
+
+    #[derive(Debug)]
+    struct Plenty;
+
+    impl Overflow for BreaksOnce {
+        fn open(&self, _: &TenantId, _: RunId) -> Box<dyn Room> {
+            assert!(self.0.swap(true, Ordering::SeqCst), "a fault in the disk's code");
+            Box::new(Plenty)
+        }
+    }
+
+    impl Room for Plenty {
+        fn fit<'a>(&'a self, _: &'a CallContext, text: String) -> BoxFuture<'a, String> {
+            Box::pin(async { text })
+        }
+    }
+
+    let model = Scripted::default().script("a", [Turn::text("Done.")]);
+    let (mut parts, request) = Setup::new(&model).parts().await;
+    parts.overflow = Some(Arc::new(BreaksOnce(AtomicBool::new(false))));
+    parts.lease = LeaseTimes { length: Duration::from_millis(300), beat: Duration::from_millis(50) };
+    let mut run = Engine::new(parts).start(request).await.unwrap();
+    let mut ends = 0;
+    let heard = async {
+        while let Some(event) = run.events.recv().await {
+            ends += usize::from(event.kind.is_end());
+        }
+    };
+    tokio::time::timeout(super::LONG, heard).await.expect("nobody took the run up again");
+    let end = run.join().await;
+    assert_eq!((ends, end.status), (1, RunStatus::Completed), "{:?}", end.failure);
+    assert_eq!(end.answer.unwrap().text, "Done.");
 }
