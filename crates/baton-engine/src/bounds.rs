@@ -3,16 +3,18 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use baton_core::agent::{Agent, Limits};
 use baton_core::message::Visibility;
 use baton_core::store::{HopKind, Step, StepKind, StepState};
 use baton_core::tool::ToolError;
 use baton_core::{AgentName, SessionId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::engine::{Approve, Overrides};
+use crate::failure::Failure;
 use crate::policy::fingerprint;
 use crate::scope::{RunState, Scope};
 
@@ -95,7 +97,7 @@ impl From<Refusal> for ToolError {
 /// The bounds of one session, and of everybody above it.
 #[derive(Debug)]
 pub(crate) struct Bounds {
-    path: Arc<str>,
+    pub(crate) path: Arc<str>,
     agent: AgentName,
     /// How it was involved; nobody involved the first.
     pub(crate) edge: Option<Edge>,
@@ -109,8 +111,8 @@ pub(crate) struct Bounds {
     pub(crate) approve: Approve,
     /// The caller set a limit on money, which needs prices.
     pub(crate) needs_prices: bool,
-    /// Children at work.
-    live: Arc<AtomicU32>,
+    /// Places for children at work.
+    live: Arc<Semaphore>,
     above: Option<Arc<Bounds>>,
 }
 
@@ -126,7 +128,7 @@ impl Bounds {
             is_sub_agent: false,
             approve: overrides.approve,
             needs_prices: overrides.max_cost_usd.is_some(),
-            live: Arc::default(),
+            live: places(run),
             above: None,
             limits,
             path,
@@ -184,15 +186,15 @@ fn deadline(run: &RunState, path: &str, limits: &Limits) -> Instant {
     Instant::now() + limits.timeout.get().saturating_sub(run.spent_before(path))
 }
 
+/// As many as one session may have at work at once. Children have places of their own, so nobody waits for those who wait for them.
+fn places(run: &RunState) -> Arc<Semaphore> {
+    let most = run.engine.parts.policy.max_live_children as usize;
+    Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
+}
+
 /// One more child at work, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Live(Arc<AtomicU32>);
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
+pub(crate) struct Live(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
 impl Scope {
     /// The place of `agent`, involved from here by `edge`, or why it may not be. The child has its own session, the smaller of its
@@ -200,6 +202,25 @@ impl Scope {
     pub(crate) fn enter(&self, agent: &Arc<Agent>, edge: Edge) -> Result<Self, Refusal> {
         self.admits(agent, edge)?;
         let live = self.admit_child()?;
+        self.enter_as(agent, edge, live)
+    }
+
+    /// The same for one of several that are asked together: when too many are at work, it waits for one of them to end.
+    pub(crate) async fn enter_in_turn(&self, agent: &Arc<Agent>, edge: Edge) -> Result<Self, Failure> {
+        self.admits(agent, edge)?;
+        if self.run.engine.parts.policy.max_live_children == 0 {
+            return Err(Refusal::TooManyChildren(0).into());
+        }
+        let place = tokio::select! {
+            biased;
+            place = Arc::clone(&self.bounds.live).acquire_owned() => place,
+            () = self.cancel.cancelled() => return Err(Failure::Cancelled.or_late(self)),
+        };
+        let live = place.map_err(|_| Failure::Cancelled)?;
+        Ok(self.enter_as(agent, edge, Live(live))?)
+    }
+
+    fn enter_as(&self, agent: &Arc<Agent>, edge: Edge, live: Live) -> Result<Self, Refusal> {
         if edge == Edge::Transfer {
             self.count_transfer()?;
         }
@@ -261,11 +282,8 @@ impl Scope {
 
     fn admit_child(&self) -> Result<Live, Refusal> {
         let most = self.run.engine.parts.policy.max_live_children;
-        let count = |live| if live < most { Some(live + 1) } else { None };
-        match self.bounds.live.fetch_update(Ordering::AcqRel, Ordering::Acquire, count) {
-            Ok(_) => Ok(Live(Arc::clone(&self.bounds.live))),
-            Err(_) => Err(Refusal::TooManyChildren(most)),
-        }
+        let place = Arc::clone(&self.bounds.live).try_acquire_owned();
+        place.map(Live).map_err(|_| Refusal::TooManyChildren(most))
     }
 
     fn bounds_below(&self, agent: &Agent, edge: Edge, place: &Self) -> Bounds {
@@ -285,7 +303,7 @@ impl Scope {
             is_sub_agent,
             approve: above.approve,
             needs_prices: above.needs_prices,
-            live: Arc::default(),
+            live: places(&self.run),
             above: Some(Arc::clone(above)),
             limits,
         }

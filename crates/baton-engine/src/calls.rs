@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use baton_core::HumanDuration;
 use baton_core::agent::ToolPattern;
 use baton_core::chat::{ToolCall, ToolResult};
 use baton_core::event::EventKind;
@@ -71,25 +72,39 @@ pub(crate) async fn run(
     conversation: &Conversation,
     terms: Terms,
 ) -> Result<Answered, Failure> {
+    let scope = &scope.cancellable();
     let turn = Turn { scope, toolset, conversation, terms, beside: &[] };
     let passes: Vec<Option<String>> = calls.iter().map(|call| toolset.ends_with(call)).collect();
     let normal: Vec<usize> = (0..calls.len()).filter(|at| passes[*at].is_none()).collect();
-    let mut returned: BTreeMap<usize, Returned> = BTreeMap::new();
-    let started: Vec<_> = normal.into_iter().map(|at| turn.numbered(at, &calls[at])).collect();
-    let mut work = stream::iter(started).buffered(terms.at_once);
-    while let Some(done) = work.next().await {
-        let (at, one) = done?;
-        returned.insert(at, one);
-    }
-    drop(work);
+    let mut returned = turn.all(calls, normal).await?;
     turn.pass(calls, &passes, &mut returned).await?;
     let ending = returned.values().find_map(|one| one.ending.clone());
     Ok(Answered { results: returned.into_values().map(|one| one.result).collect(), ending })
 }
 
 impl Turn<'_> {
-    async fn numbered(self, at: usize, call: &ToolCall) -> Result<(usize, Returned), Failure> {
-        Ok((at, self.one(at, call, None).await?))
+    /// Several calls, as many at once as may be. What ends the run ends all of them, and each is waited for: nothing is left half
+    /// done or unpaid.
+    async fn all(self, calls: &[ToolCall], which: Vec<usize>) -> Result<BTreeMap<usize, Returned>, Failure> {
+        let (mut returned, mut end) = (BTreeMap::new(), None);
+        let started: Vec<_> = which.into_iter().map(|at| self.numbered(at, &calls[at])).collect();
+        let mut work = stream::iter(started).buffer_unordered(self.terms.at_once);
+        while let Some((at, done)) = work.next().await {
+            match done {
+                Ok(one) => drop(returned.insert(at, one)),
+                Err(failure) => {
+                    self.scope.cancel.cancel();
+                    end.get_or_insert(failure);
+                }
+            }
+        }
+        end.map_or(Ok(returned), Err)
+    }
+
+    async fn numbered(self, at: usize, call: &ToolCall) -> (usize, Result<Returned, Failure>) {
+        // One whose turn comes when the run has ended is not begun.
+        let is_over = self.scope.cancel.is_cancelled() && !self.scope.at(&place(at)).is_finished();
+        (at, if is_over { Err(Failure::Cancelled) } else { self.one(at, call, None).await })
     }
 
     /// The calls that end the session. The same one twice counts once; two different ones are a contradiction.
@@ -121,7 +136,7 @@ impl Turn<'_> {
 
     /// One call, or its refusal.
     async fn one(self, at: usize, call: &ToolCall, refused: Option<ToolError>) -> Result<Returned, Failure> {
-        let scope = self.scope.at(&format!("tool:{}", at + 1));
+        let scope = self.scope.at(&place(at));
         if let Some(returned) = scope.finished()? {
             return Ok(returned);
         }
@@ -179,10 +194,9 @@ impl Turn<'_> {
     /// A tool of the engine, which involves others. When the time is over they are told to end, and waited for, so that nothing of
     /// theirs is left half done or unpaid.
     async fn inside(self, scope: &Scope, given: &dyn Given, arguments: Value) -> Result<Executed, Failure> {
-        let scope = scope.cancellable();
-        let cancel = scope.cancel.clone();
+        let (scope, started) = (scope.timed(), Instant::now());
         let site = Site {
-            scope,
+            scope: scope.clone(),
             messages: self.conversation.messages(),
             task: self.conversation.task(),
             beside: self.beside,
@@ -191,11 +205,15 @@ impl Turn<'_> {
         let passes = given.ends_with(&arguments).is_some();
         let mut work = given.call(arguments, site);
         let done = tokio::select! {
+            biased;
             done = &mut work => done?,
             () = tokio::time::sleep_until(self.terms.deadline), if !passes => {
-                cancel.cancel();
+                let seconds = started.elapsed().as_millis().div_ceil(1_000);
+                scope.run_out(HumanDuration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)));
                 match work.await {
                     Err(failure) if failure.ends_the_run(self.scope) => return Err(failure),
+                    // What some have brought is there, though others were late.
+                    Ok(Done::Told(text)) => Done::Told(text),
                     _ => Done::Refused(time_over()),
                 }
             }
@@ -234,6 +252,11 @@ impl Turn<'_> {
             Ok(Ok(result)) => result,
         }
     }
+}
+
+/// Where a call happens, below its turn.
+fn place(at: usize) -> String {
+    format!("tool:{}", at + 1)
 }
 
 /// What a call gave, and whether it ended the session.

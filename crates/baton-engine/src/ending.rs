@@ -1,13 +1,12 @@
 //! The end of a run: its last event, its answer as a message, and who is told.
 
 use baton_core::event::{self, EventKind, Source};
-use baton_core::message::{Message, Part, Role, Visibility};
+use baton_core::message::Visibility;
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{AuditEntry, End, NewEvent, RunRecord, RunStatus, Step, StepKind, StepState};
-use baton_core::{MessageId, SessionId, Usage};
+use baton_core::{SessionId, Usage};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::journal::Record;
@@ -38,7 +37,10 @@ pub(crate) fn ending(
     Record {
         steps: vec![session_step(record, &session_id, &end)],
         events: vec![event(record, Visibility::Internal, session_end), event(record, Visibility::User, kind)],
-        messages: outcome.map(|outcome| said(record, outcome)).into_iter().collect(),
+        messages: outcome
+            .map(|outcome| outcome.message(record.run_id, Visibility::User))
+            .into_iter()
+            .collect(),
         sessions: vec![session_change(session_id, record, status)],
         audit: vec![audit(record, record.agent.as_str(), "run.end", status.word())],
         holder: outcome.map(|_| record.agent.clone()),
@@ -87,23 +89,6 @@ fn event(record: &RunRecord, visibility: Visibility, kind: EventKind) -> NewEven
     let agent = record.agent.clone();
     let path = agent.as_str().into();
     NewEvent { at: Timestamp::now(), agent, path, visibility, kind }
-}
-
-fn said(record: &RunRecord, outcome: &Outcome) -> Message {
-    let answer = &outcome.answer;
-    let part = match &answer.value {
-        Some(data) => Part::Data { data: data.clone() },
-        None => Part::text(answer.text.clone()),
-    };
-    Message {
-        id: MessageId::from_uuid(Uuid::now_v7()),
-        run_id: record.run_id,
-        role: Role::Assistant,
-        agent: Some(outcome.agent.clone()),
-        visibility: Visibility::User,
-        parts: vec![part],
-        created_at: Timestamp::now(),
-    }
 }
 
 pub(crate) fn audit(record: &RunRecord, actor: &str, action: &str, decision: &str) -> AuditEntry {

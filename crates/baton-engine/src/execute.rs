@@ -3,6 +3,7 @@
 //! A run that was begun before is walked again from the start. What it has recorded is not done again, so it arrives where it
 //! was, and goes on from there.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use baton_core::TenantStore;
@@ -10,6 +11,7 @@ use baton_core::agent::Agent;
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_core::store::{Cancel, Claimed, RunRecord, RunStatus, StepKind, StepState};
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +43,9 @@ pub(crate) async fn run(
     let waiting = engine.workers.take(claimed.run.run_id);
     let listener = waiting.as_ref().map_or_else(Listener::nobody, |waiting| waiting.listener.clone());
     let record = claimed.run.clone();
-    let finished = attend(engine, store, claimed, &listener, asked).await;
+    let attending = AssertUnwindSafe(attend(engine, store, claimed, &listener, asked)).catch_unwind();
+    // What breaks beside the walk leaves the run to whoever claims it next; that is limited, and those who wait hear of it.
+    let finished = attending.await.unwrap_or_else(|_| Finished::without_end(Failure::Superseded));
     if let Some(waiting) = waiting {
         conclude(engine, store, &record, waiting, finished);
     }
@@ -67,14 +71,15 @@ async fn attend(
     let state = RunState::new(Arc::clone(engine), Arc::clone(store), claimed, journal, stop, cancel);
     let state = Arc::new(state);
     let desk = Desk { store: &**store, claim: &state.claim, ledger: &state.ledger, lease: &lease };
-    tokio::select! {
+    let failure = tokio::select! {
         biased;
-        finished = work(&state, &record, listener) => finished,
-        failure = scribe.work(desk) => Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) },
-        failure = lease.hold(&**store, &state.claim) => {
-            Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) }
-        }
-    }
+        finished = work(&state, &record, listener) => return finished,
+        failure = scribe.work(desk) => failure,
+        failure = lease.hold(&**store, &state.claim) => failure,
+    };
+    // Nothing of it is at work any more when somebody else begins.
+    state.at_rest().await;
+    Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) }
 }
 
 /// Sees to it that whoever waits hears the end: from here, or from whoever goes on with the run.
@@ -102,7 +107,9 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
         // What others did before this claim comes first, or everything at the end.
         listener.leave_behind();
     }
-    let result = walk(state, record).await;
+    let result = AssertUnwindSafe(walk(state, record)).catch_unwind().await;
+    let result = result.unwrap_or_else(|_| Err(Failure::Broken(record.agent.clone())));
+    state.at_rest().await;
     let (status, outcome, failure) = match result {
         Ok(outcome) => (RunStatus::Completed, Some(outcome), None),
         // What was taken away or cannot be written is not ours to end.

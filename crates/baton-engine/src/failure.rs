@@ -40,6 +40,9 @@ pub enum Failure {
     NotRouted { router: AgentName, reason: String, candidates: Vec<AgentName> },
     #[error("the condition of `{agent}` for handing on cannot be evaluated: {message}")]
     Condition { agent: AgentName, message: String },
+    /// A fault in this program, not in what it was asked.
+    #[error("`{0}` stopped with an internal error; the log says more")]
+    Broken(AgentName),
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Its process was taken for dead, and another one goes on with the run.
@@ -75,6 +78,7 @@ impl Failure {
             Self::NoAdvice { .. } | Self::TooLittleAdvice { .. } => "advice_missing",
             Self::NotRouted { .. } => "routing_failed",
             Self::Condition { .. } => "invalid_condition",
+            Self::Broken(_) => "internal",
             Self::Store(error) => error.code(),
             Self::Superseded => "superseded",
             Self::Interrupted(_) => "interrupted",
@@ -98,7 +102,7 @@ impl Failure {
     /// innermost name says best where to look.
     pub(crate) fn at_stage(self, stage: &AgentName, scope: &Scope) -> Self {
         match self {
-            Self::Stage { .. } | Self::Cancelled => self,
+            Self::Stage { .. } | Self::Cancelled | Self::Late(_) => self,
             _ if self.ends_the_run(scope) => self,
             _ => Self::Stage { stage: stage.clone(), failure: Box::new(self) },
         }

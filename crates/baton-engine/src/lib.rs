@@ -9,9 +9,9 @@
 //! - [`recovery`]: runs whose process is gone. [`lease`]: staying the one who works on a run.
 //! - [`journal`]: what a run writes down before anybody hears of it; [`listener`]: who hears. [`steps`]: effects that happen once.
 //! - [`scope`]: where in a run something happens: its path, its budget, how to tell others about it.
-//! - [`run`](mod@run): the walk: an agent and, recursively, whoever it involves. [`patterns`] says how, each in a small file over
-//!   the same walk. [`bounds`] keeps it finite, [`policy`] is what the operator allows, [`outcome`] what it comes to,
-//!   [`children`] ends those that are late.
+//! - [`run`](mod@run): the walk: an agent and, recursively, whoever it involves. [`stage`]: one agent's part in it as it is written
+//!   down. [`patterns`] says how agents involve each other, each in a small file over the same walk. [`bounds`] keeps it finite, [`policy`] is what the operator allows, [`outcome`] what it comes to,
+//!   [`children`] ends those that are late, [`spent`] knows what time they had taken before a crash.
 //! - [`session`]: one agent's loop of turns and tools. [`planning`] varies how it goes about its task.
 //! - [`turn`]: one model call, with retries and fallbacks. [`calls`]: the tools a turn asked for, [`given`]: those
 //!   that the engine itself gives.
@@ -52,6 +52,8 @@ pub mod recovery;
 mod run;
 pub mod scope;
 pub mod session;
+mod spent;
+mod stage;
 mod steps;
 pub mod toolset;
 pub mod turn;

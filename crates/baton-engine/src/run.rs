@@ -1,30 +1,31 @@
-//! The walk: an agent and, recursively, whoever it involves.
+//! The walk: an agent and, recursively, whoever it involves. In this order:
+//!
+//! 1. [`stage::recorded`]: the agent's part, unless it was played before a crash. That is [`play`]: its advisors, then its team, its
+//!    router or its session, in whose turns it calls others or passes the baton.
+//! 2. [`Chain::next`]: those that its file hands the answer on to, one after the other.
+//! 3. [`show`]: the person sees the answer, if it was held back so far.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use baton_core::chat::ChatMessage;
-use baton_core::event::{EventKind, Source};
+use baton_core::event::EventKind;
 use baton_core::message::{Part, Visibility};
-use baton_core::store::work::SessionChange;
-use baton_core::store::{NewEvent, RunStatus, StepKind, StepState};
-use baton_core::{AgentName, MessageId, SessionId};
+use baton_core::store::{NewEvent, StepKind};
+use baton_core::{AgentName, MessageId};
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use crate::bounds::Edge;
 use crate::failure::Failure;
-use crate::journal::Record;
-use crate::outcome::{Outcome, Recorded, RecordedEnd};
+use crate::outcome::Outcome;
 use crate::patterns::chain::Chain;
 use crate::patterns::fence::Rendered;
-use crate::patterns::{self, advisors, hops, router, team};
+use crate::patterns::{self, advisors, router, team};
 use crate::scope::Scope;
 use crate::session::{self, Brief};
+use crate::stage;
 
 /// What an agent is to work on. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +38,8 @@ pub(crate) struct Input {
     /// What the answer to the person has to look like, if the caller said so.
     pub(crate) output_schema: Option<Arc<Value>>,
     pub(crate) sent: Option<Sent>,
+    /// The answer of the stage before, in a chain.
+    pub(crate) draft: Option<Arc<Outcome>>,
 }
 
 /// Who sent an input to an agent, and why.
@@ -75,9 +78,10 @@ pub(crate) fn run(scope: Scope, input: Input) -> BoxFuture<'static, Result<Outco
     }
     // A task of its own, because a stack is not as deep as agents are that involve agents. It ends with whoever waits for it.
     Box::pin(async move {
-        match AbortOnDropHandle::new(tokio::spawn(walk(scope, input).in_current_span())).await {
+        let (place, tasks) = (scope.clone(), scope.run.tasks.clone());
+        match AbortOnDropHandle::new(tasks.spawn(walk(scope, input).in_current_span())).await {
             Ok(result) => result,
-            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            Err(error) if error.is_panic() => Err(stage::broken(&place, &*error.into_panic())),
             // The runtime is going down, and nobody will hear of it here.
             Err(_) => std::future::pending().await,
         }
@@ -95,21 +99,8 @@ async fn walk(scope: Scope, input: Input) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// One agent's part, written down when it begins and when it ends. One that ended before a crash is not played again.
-pub(crate) async fn recorded(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
-    if scope.is_root() {
-        return play(scope, input).await;
-    }
-    if let Some(recorded) = scope.finished::<Recorded>()? {
-        return recorded.result();
-    }
-    begin(scope, input).await?;
-    let result = play(scope, input).await;
-    finish(scope, input, &result).await?;
-    result
-}
-
-async fn play(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
+/// What an agent's part is, before anybody writes it down.
+pub(crate) async fn play(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     if scope.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
@@ -120,7 +111,7 @@ async fn play(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     let scope = &if scope.agent.handoff.is_empty() { scope.clone() } else { scope.internal() };
     // Whoever always hands on does not give the answer that the caller described.
     let output_schema = input.output_schema.clone().filter(|_| !scope.agent.always_hands_off());
-    let input = &Input { output_schema, ..input.clone() };
+    let input = &Input { output_schema, draft: None, ..input.clone() };
     let told = advisors::consult(scope, input).await?;
     if let Some(team) = &scope.agent.team {
         return team::discuss(scope, team, input, &told).await;
@@ -130,81 +121,6 @@ async fn play(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     }
     let brief = Brief::new(scope, &told, patterns::tools(scope, input));
     Ok(session::hold(scope, brief).await?.outcome(scope))
-}
-
-async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
-    let sent = input.sent.as_ref();
-    if scope.interrupted::<Value>()?.is_some() {
-        return Ok(());
-    }
-    let (session_id, parent) = (scope.session_id.clone(), scope.parent_session());
-    tracing::info!(
-        thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant,
-        parent = parent.as_ref().map_or("", SessionId::as_str), child = %session_id, agent = %scope.name(),
-        hierarchy_level = session_id.level(), "sub_agent_spawned"
-    );
-    let why = sent.map(|sent| sent.reason.to_string());
-    let passed = scope.bounds.edge.and_then(Edge::hop).zip(sent).map(|(by, sent)| {
-        let (from, to, reason) = (sent.by.clone(), scope.name().clone(), sent.reason.to_string());
-        scope.event_as(Visibility::Internal, EventKind::Passed { by, from, to, reason })
-    });
-    let begun = json!({ "why": why, "input": input.parts });
-    let started = EventKind::SessionStarted { session_id, parent, why };
-    let started = scope.event_as(scope.session_visibility(), started);
-    let record = Record {
-        steps: vec![scope.step(StepKind::Session, StepState::Started, &begun)?],
-        events: passed.into_iter().chain([started]).collect(),
-        sessions: vec![session_change(scope, RunStatus::Running)],
-        ..Record::default()
-    };
-    scope.run.journal.keep_soon(record).await;
-    Ok(())
-}
-
-/// Kept before anybody hears of it, so that it never happens again. What ends the whole run is not the end of this part.
-async fn finish(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>) -> Result<(), Failure> {
-    let sent = input.sent.as_ref();
-    let session_id = scope.session_id.clone();
-    let (status, kind, end) = match result {
-        Ok(outcome) => {
-            let end = RecordedEnd::Outcome(Box::new(outcome.clone()));
-            (RunStatus::Completed, EventKind::SessionFinished { session_id }, end)
-        }
-        Err(failure) if failure.ends_the_run(scope) => return Ok(()),
-        Err(failure) => {
-            let (code, message) = (failure.code().to_owned(), failure.to_string());
-            let status =
-                if matches!(failure, Failure::Cancelled) { RunStatus::Cancelled } else { RunStatus::Failed };
-            let kind = EventKind::SessionFailed { session_id, code: code.clone(), message: message.clone() };
-            (status, kind, RecordedEnd::Failure { code, message })
-        }
-    };
-    tracing::info!(
-        thread_id = %scope.run.caller.thread_id, child = %scope.session_id, agent = %scope.name(),
-        success = result.is_ok(), error = result.as_ref().err().map(Failure::code),
-        steps_taken = result.as_ref().map_or(0, |outcome| outcome.answer.turns), "sub_agent_ended"
-    );
-    let source = (result.is_ok() && !scope.is_for_the_person()).then(|| scope.name().clone());
-    if let Some(agent) = source.clone() {
-        scope.run.add_source(Source { agent, session_id: scope.session_id.clone() });
-    }
-    if let Some(sent) = sent {
-        hops::remember(scope, sent, result).await?;
-    }
-    let why = sent.map(|sent| sent.reason.to_string());
-    let recorded = Recorded { why, input: input.parts.to_vec(), source, end };
-    let record = Record {
-        steps: vec![scope.step(StepKind::Session, StepState::Finished, &recorded)?],
-        events: vec![scope.event_as(scope.session_visibility(), kind)],
-        sessions: vec![session_change(scope, status)],
-        ..Record::default()
-    };
-    scope.run.journal.keep(record).await
-}
-
-fn session_change(scope: &Scope, status: RunStatus) -> SessionChange {
-    let (session_id, agent) = (scope.session_id.clone(), scope.name().clone());
-    SessionChange { session_id, agent, path: scope.path().to_owned(), status, at: Timestamp::now() }
 }
 
 /// Shows an answer that was held back until it was certain whose it is.

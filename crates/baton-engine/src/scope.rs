@@ -12,15 +12,19 @@ use baton_core::store::{Claim, Claimed, Step, StepKind, StepState};
 use baton_core::tool::Room;
 use baton_core::{AgentName, CallContext, RunId, SessionId, TenantStore};
 use jiff::Timestamp;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::bounds::{self, Bounds, Live};
+use crate::children::Clock;
 use crate::engine::{Agents, Caller, Engine, Overrides};
 use crate::entry::{self, Classification};
 use crate::given::Given;
 use crate::journal::{Journal, Record};
 use crate::ledger::Ledger;
 use crate::run::Input;
+use crate::spent::SpentBefore;
 
 /// What all of a run shares.
 #[derive(Debug)]
@@ -39,7 +43,10 @@ pub struct RunState {
     pub(crate) claim: Claim,
     /// What was recorded before the process died that worked on the run before.
     pub(crate) steps: HashMap<String, Step>,
+    pub(crate) before: SpentBefore,
     pub(crate) journal: Journal,
+    /// Children at work, each a task of its own.
+    pub(crate) tasks: TaskTracker,
     /// Where the message stands in its thread that the run is about.
     pub(crate) message_number: u64,
     /// Transfers that were made.
@@ -69,19 +76,27 @@ impl RunState {
             run_id: run.run_id,
             caller,
             agents,
-            ledger: Ledger::with_saved(rows),
             stop,
             cancel,
             room,
             store,
             claim,
             message_number: run.message_number,
+            before: SpentBefore::of(&steps, &rows),
+            ledger: Ledger::with_saved(rows),
             transfers: AtomicU32::new(bounds::transfers_behind(&steps)),
             sources: Mutex::new(steps.iter().filter_map(source).collect()),
             steps: steps.into_iter().map(|step| (step.path.clone(), step)).collect(),
             journal,
+            tasks: TaskTracker::new(),
             asked: OnceLock::new(),
         }
+    }
+
+    /// Returns when no child is at work any more, also none that was only told to end: then all they spent is in the ledger.
+    pub(crate) async fn at_rest(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     pub(crate) fn asked(&self, input: &Input, entry: Option<Classification>) {
@@ -107,16 +122,9 @@ impl RunState {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How long a session had been at work before its process died: from its first record to its last.
+    /// How long a place had been at work before its process died.
     pub(crate) fn spent_before(&self, path: &str) -> Duration {
-        let is_within = |step: &&Step| step.path == path || step.path.starts_with(&format!("{path}/"));
-        let (mut first, mut last) = (None, None);
-        for step in self.steps.values().filter(is_within) {
-            first = Some(first.map_or(step.at, |at: Timestamp| at.min(step.at)));
-            last = Some(last.map_or(step.at, |at: Timestamp| at.max(step.at)));
-        }
-        let spent = first.zip(last).map(|(first, last)| last.duration_since(first));
-        spent.and_then(|spent| Duration::try_from(spent).ok()).unwrap_or_default()
+        self.before.at(path)
     }
 }
 
@@ -136,10 +144,14 @@ pub struct Scope {
     /// `assistant`, `assistant/turn:2`, `assistant/turn:2/tool:1`.
     path: Arc<str>,
     visibility: Visibility,
-    /// When its agent's part began.
+    /// When its agent's part began, perhaps before a crash,
     began: Timestamp,
+    /// and when it was entered by this process.
+    entered: Instant,
     /// Ends everything at this place and below it.
     pub(crate) cancel: CancellationToken,
+    /// Why it was ended, if its time was over.
+    pub(crate) clock: Arc<Clock>,
     pub(crate) bounds: Arc<Bounds>,
     /// Counts as a child at work while anything of it is left.
     pub(crate) live: Option<Arc<Live>>,
@@ -160,7 +172,9 @@ impl Scope {
             path,
             visibility: Visibility::User,
             began: Timestamp::now(),
+            entered: Instant::now(),
             cancel,
+            clock: Arc::default(),
             bounds,
             live: None,
             given: Arc::default(),
@@ -187,6 +201,7 @@ impl Scope {
             bounds,
             live: Some(Arc::new(live)),
             began: self.run.steps.get(self.path()).map_or_else(Timestamp::now, |step| step.at),
+            entered: Instant::now(),
             cancel: self.cancel.child_token(),
             given: Arc::default(),
             ..self
@@ -217,9 +232,14 @@ impl Scope {
         Self { visibility: Visibility::Internal, ..self.clone() }
     }
 
-    /// When this place was begun, perhaps before a crash.
+    /// When its agent's part began, perhaps before a crash.
     pub(crate) fn began(&self) -> Timestamp {
         self.began
+    }
+
+    /// How long its agent's part has been at work, by whatever process.
+    pub(crate) fn worked(&self) -> Duration {
+        self.run.spent_before(&self.bounds.path) + self.entered.elapsed()
     }
 
     pub fn path(&self) -> &str {

@@ -184,12 +184,13 @@ impl<'a> Session<'a> {
         {
             return Err(Failure::Unpriced(format!("{}/{}", unpriced.provider.provider(), unpriced.model)));
         }
-        // Starting an MCP server can take long; the session's time and a cancellation count meanwhile.
+        // Starting an MCP server can take long; the session's time and a cancellation count meanwhile. The engine's own tools are there
+        // in any case: whoever got the baton before a crash still has it, even if the giver's time is over.
         let toolset = tokio::select! {
             biased;
             () = scope.cancel.cancelled() => return Err(Failure::Cancelled),
-            () = tokio::time::sleep_until(budget.deadline()) => Toolset::default(),
-            toolset = Toolset::gather(scope, brief.own_tools, brief.given) => toolset,
+            toolset = Toolset::gather(scope, brief.own_tools, brief.given.clone()) => toolset,
+            () = tokio::time::sleep_until(budget.deadline()) => Toolset::of(brief.given),
         };
         let Input { history, parts, output_schema, .. } = brief.input;
         let task = ChatMessage::User { parts: Arc::unwrap_or_clone(parts) };

@@ -60,9 +60,14 @@ impl Offered {
 }
 
 impl Toolset {
+    /// Tools of the engine alone.
+    pub(crate) fn of(given: Vec<Arc<dyn Given>>) -> Self {
+        Self { tools: given.into_iter().map(Offered::Given).collect() }
+    }
+
     /// Tools of the engine and, if `own`, those that the agent's file lists.
     pub(crate) async fn gather(scope: &Scope, own: bool, given: Vec<Arc<dyn Given>>) -> Self {
-        let mut tools: Vec<Offered> = given.into_iter().map(Offered::Given).collect();
+        let Self { mut tools } = Self::of(given);
         if own {
             tools.extend(listed(scope).await.into_iter().map(Offered::Tool));
         }

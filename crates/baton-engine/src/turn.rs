@@ -59,6 +59,7 @@ pub(crate) fn settle_interrupted(run: &RunState) -> Record {
     let mut open: Vec<(&Step, CallUnderWay)> = open.collect();
     open.sort_by_key(|(step, _)| step.at);
     for (step, CallUnderWay { message_id, visibility, row }) in open {
+        let row = run.before.lasted(row);
         let (agent, path) = (row.agent.clone(), step.path.as_str().into());
         let kind = EventKind::TurnRestarted { message_id };
         record.events.push(NewEvent { at: Timestamp::now(), agent, path, visibility, kind });

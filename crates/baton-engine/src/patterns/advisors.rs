@@ -124,24 +124,14 @@ impl Consultation {
         }
         let agents = &scope.run.agents;
         let agent = agents.get(&advisor.agent).ok_or_else(|| Failure::NoAgent(advisor.agent.clone()))?;
-        let child = scope.enter(agent, Edge::Advisor)?;
-        let late = Failure::Late(advisor.timeout.min(self.deadline));
-        let left = self.until.saturating_duration_since(Instant::now());
+        let child = scope.enter_in_turn(agent, Edge::Advisor).await?;
+        let limit = advisor.timeout.min(self.deadline);
         // One that was at work before a crash has a record to answer from.
-        if left.is_zero() && !scope.run.steps.contains_key(child.path()) {
-            return Err(late);
+        if Instant::now() >= self.until && !scope.run.steps.contains_key(child.path()) {
+            return Err(Failure::Late(limit));
         }
-        let left = HumanDuration::from_millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-        let result = children::within(child, self.question.clone(), advisor.timeout.min(left)).await;
-        match result {
-            Ok(outcome) => {
-                let speaker = agents.get(&outcome.agent).unwrap_or(agent);
-                Ok(shared(speaker, &outcome.answer.text))
-            }
-            Err(failure) if scope.cancel.is_cancelled() => Err(failure),
-            // Nobody but its time ends an advisor alone; after a crash its record says only that it was ended.
-            Err(failure) if matches!(failure, Failure::Late(_)) || failure.code() == "cancelled" => Err(late),
-            Err(failure) => Err(failure),
-        }
+        let outcome = children::within_both(child, self.question.clone(), limit, self.until).await?;
+        let speaker = agents.get(&outcome.agent).unwrap_or(agent);
+        Ok(shared(speaker, &outcome.answer.text))
     }
 }

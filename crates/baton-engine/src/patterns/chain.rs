@@ -11,8 +11,9 @@ use super::handover::shared;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::prompt;
-use crate::run::{self, Input, Sent};
+use crate::run::{Input, Sent};
 use crate::scope::Scope;
+use crate::stage;
 
 /// Why a stage gets the baton: nobody decided it in this run.
 const REASON: &str = "the file of the stage before hands its answer on";
@@ -53,7 +54,7 @@ impl<'a> Chain<'a> {
 
     /// The part of the agent that the chain begins with. Whoever hands nothing on is no stage.
     pub(crate) async fn first(&self) -> Result<Outcome, Failure> {
-        let result = run::recorded(self.start, self.input).await;
+        let result = stage::recorded(self.start, self.input).await;
         if self.giver.handoff.is_empty() {
             return result;
         }
@@ -108,14 +109,15 @@ impl<'a> Chain<'a> {
         let output_schema = self.input.output_schema.clone();
         let sent = Some(Sent { by: by.clone(), reason: REASON.into() });
         let format = self.start.run.engine.parts.policy.enrich_format;
-        message.render(format, Input { output_schema, sent, ..Input::default() })
+        let draft = Some(Arc::new(outcome.clone()));
+        message.render(format, Input { output_schema, sent, draft, ..Input::default() })
     }
 }
 
 impl Link {
     /// The stage's part. What goes wrong ends the chain, under the stage's name.
     pub(crate) async fn follow(self) -> Result<Outcome, Failure> {
-        let result = run::recorded(&self.scope, &self.input).await;
+        let result = stage::recorded(&self.scope, &self.input).await;
         result.map_err(|failure| failure.at_stage(self.scope.name(), &self.scope))
     }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use baton_core::store::Hop;
-use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::again::again;
@@ -24,8 +23,6 @@ pub(crate) async fn remember(
     result: &Result<Outcome, Failure>,
 ) -> Result<(), Failure> {
     let Some(kind) = scope.bounds.edge.and_then(Edge::hop) else { return Ok(()) };
-    let began = scope.began();
-    let took = Timestamp::now().duration_since(began);
     let hop = Hop {
         hop_id: id(scope),
         thread_id: scope.run.caller.thread_id,
@@ -36,9 +33,9 @@ pub(crate) async fn remember(
         reason: sent.reason.to_string(),
         query_class: scope.run.query_class(),
         success: result.is_ok(),
-        latency_ms: u64::try_from(took.as_millis()).unwrap_or(0),
+        latency_ms: u64::try_from(scope.worked().as_millis()).unwrap_or(u64::MAX),
         cost: scope.run.ledger.spent(scope.path()).cost.known_part(),
-        at: began,
+        at: scope.began(),
     };
     let store = &scope.run.store;
     Ok(again(TRIES, PAUSE, || store.record_hop(hop.clone())).await?)

@@ -10,19 +10,22 @@ use baton_core::agent::{
     Strategy as Order, Team, TerminationMode,
 };
 use baton_core::chat::ChatMessage;
+use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, subtree};
 use baton_core::model::{
     Chunk, Finish, Model, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream,
 };
+use baton_core::store::MessageQuery;
 use baton_core::usage::{Price, Tokens};
 use baton_core::{AgentName, HumanDuration, ToolCallId, Usage, Usd};
-use baton_engine::Models;
+use baton_engine::{Engine, Models};
 use baton_models::scripted::Scripted;
 use futures_util::stream;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Setup, name, named};
+use super::durability::{die_in, go_on_in};
+use super::{Ran, Setup, name, named};
 
 /// An agent and those it involves.
 #[derive(Debug, Clone)]
@@ -228,7 +231,40 @@ fn chunks(calls: &[(String, Value)], leaf: Leaf, first: bool) -> Vec<Result<Chun
     chunks
 }
 
-fn check(tree: &Node) {
+/// Plays a run to its end, or until it is cancelled. The rows are those that were kept.
+async fn play(setup: Setup, cancelled: Option<Duration>) -> Ran {
+    let (parts, request) = setup.parts().await;
+    let engine = Engine::new(parts);
+    let store = engine.parts.store.tenant(&request.caller.tenant);
+    let mut run = engine.start(request).await.unwrap();
+    let id = run.id;
+    let mut events = Vec::new();
+    let mut alarm = std::pin::pin!(tokio::time::sleep(cancelled.unwrap_or(Duration::from_hours(100))));
+    let mut since = None;
+    loop {
+        tokio::select! {
+            event = run.events.recv() => match event {
+                Some(event) => events.push(event),
+                None => break,
+            },
+            () = &mut alarm, if since.is_none() => {
+                run.cancel();
+                since = Some(tokio::time::Instant::now());
+            }
+        }
+    }
+    let took = since.map(|since| since.elapsed()).unwrap_or_default();
+    assert!(took < Duration::from_secs(1), "who is cancelled ends at once, not after {took:?}");
+    let end = run.join().await;
+    assert_eq!(end.rows.len(), store.ledger(id).await.unwrap().len(), "all rows are kept");
+    engine.idle().await;
+    let ran = Ran { events, end };
+    assert_eq!(ran.events.iter().filter(|event| event.kind.is_end()).count(), 1, "{}", ran.log());
+    ran
+}
+
+/// A run of the tree's agents, the first of them and who plays them.
+fn stage(tree: &Node) -> (Setup, AgentName, Players) {
     let mut roster = Roster::default();
     let root = roster.plant(tree);
     let players = Players { parts: Arc::new(roster.parts), called: Arc::default() };
@@ -237,9 +273,53 @@ fn check(tree: &Node) {
         Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(players.clone()));
     setup.agent = roster.agents.iter().find(|agent| agent.name == root).unwrap().clone();
     setup.others = roster.agents.into_iter().filter(|agent| agent.name != root).collect();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let ran = runtime.block_on(setup.run());
+    (setup, root, players)
+}
+
+fn paused() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+}
+
+/// A run whose process dies after so many events comes to the same end as one that nothing happened to.
+fn check_crash(tree: &Node, after: usize) {
+    let whole = paused().block_on(play(stage(tree).0, None));
+    let heard = std::sync::atomic::AtomicUsize::new(0);
+    let (engine, request, _) = die_in(paused(), stage(tree).0, move |_| {
+        heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= after
+    });
+    let gone_on = go_on_in(&paused(), stage(tree).0, &engine);
+    gone_on.is_sound();
+    assert_eq!(gone_on.run.status, whole.end.status, "{}", whole.log());
+    let end = gone_on.run.end.as_ref().unwrap();
+    assert_eq!(end.answer.as_deref(), whole.end.answer.as_ref().map(|answer| answer.text.as_str()));
+    let finished = gone_on.rows.iter().filter(|row| row.outcome == CallOutcome::Ok).map(|row| &row.path);
+    let begun = gone_on.events.iter().filter(|event| matches!(event.kind, EventKind::SessionStarted { .. }));
+    let begun = begun.map(|event| event.path.to_string());
+    assert_once(finished.cloned(), "a call was finished twice");
+    assert_once(begun, "a session was begun twice");
+    let mut total = Usage::default();
+    for row in &gone_on.rows {
+        total += row.usage();
+    }
+    assert_eq!(gone_on.run.usage, total, "the total is the sum");
+    let all = MessageQuery { include_internal: true, ..MessageQuery::last(1_000) };
+    let store = engine.parts.store.tenant(&request.caller.tenant);
+    let messages = paused().block_on(store.messages(request.caller.thread_id, all)).unwrap();
+    let inner = gone_on.events.iter().filter(|event| matches!(event.kind, EventKind::SessionFinished { .. }));
+    assert!(messages.len() <= inner.count() + 2, "nothing is said twice");
+}
+
+fn assert_once(all: impl Iterator<Item = String>, what: &str) {
+    let mut all: Vec<String> = all.collect();
+    all.sort();
+    let count = all.len();
+    all.dedup();
+    assert_eq!(all.len(), count, "{what}");
+}
+
+fn check(tree: &Node, cancelled: Option<Duration>) {
+    let (setup, root, players) = stage(tree);
+    let ran = paused().block_on(play(setup, cancelled));
     let rows = &ran.end.rows;
     let models: Vec<_> = rows.iter().filter(|row| matches!(row.call, Called::Model { .. })).collect();
     let mut by_agent: BTreeMap<AgentName, u64> = BTreeMap::new();
@@ -256,12 +336,8 @@ fn check(tree: &Node) {
     for row in models.iter().filter(|row| row.outcome == CallOutcome::Ok) {
         assert_eq!((row.tokens.input_tokens, row.tokens.output_tokens), (11, 2), "{}", row.path);
     }
-    let finished: Vec<_> =
-        models.iter().filter(|row| row.outcome == CallOutcome::Ok).map(|row| &row.path).collect();
-    let mut unique = finished.clone();
-    unique.sort();
-    unique.dedup();
-    assert_eq!(unique.len(), finished.len(), "a turn was finished twice");
+    let finished = models.iter().filter(|row| row.outcome == CallOutcome::Ok).map(|row| row.path.clone());
+    assert_once(finished, "a turn was finished twice");
 }
 
 proptest! {
@@ -270,6 +346,18 @@ proptest! {
     /// E17, E30, H14, I5
     #[test]
     fn each_call_of_any_tree_is_paid_once(tree in tree()) {
-        check(&tree);
+        check(&tree, None);
+    }
+
+    /// The same when somebody cancels the run at any moment.
+    #[test]
+    fn each_call_of_a_run_that_is_cancelled_is_paid_once(tree in tree(), after in 0_u64..2_500) {
+        check(&tree, Some(Duration::from_millis(after)));
+    }
+
+    /// The same when the process dies at any moment.
+    #[test]
+    fn any_tree_goes_on_after_a_crash(tree in tree(), after in 0_usize..60) {
+        check_crash(&tree, after);
     }
 }

@@ -84,6 +84,28 @@ async fn only_so_many_children_are_at_work_at_once() {
     assert!(results[2].contains("2 agents are already at work"), "{results:?}");
 }
 
+/// Those who are asked together wait for each other, however many fans are open in one turn; a call of one is told.
+#[tokio::test(start_paused = true)]
+async fn a_fan_waits_where_a_call_is_refused() {
+    let names = ["b", "c", "d", "e"];
+    let fan = || json!({"agents": names, "message": "Look it up."});
+    let first = Turn::default().and_call("delegate", &fan()).and_call("delegate", &fan());
+    let first = first.and_call("call_agent", &json!({"mission": "Look it up.", "specialist": "b"}));
+    let slow = || Turn::default().wait(Duration::from_secs(1)).say("Looked.");
+    let model = Scripted::default().script("a", [first, Turn::text("Done.")]);
+    let model = names.iter().fold(model, |model, name| model.script(name, [slow(), slow()]));
+    let setup = Setup::new(&model).policy(|policy| policy.max_live_children = 3);
+    let setup = setup.agent(|a| a.agents = names.map(name).to_vec());
+    let setup = names.iter().fold(setup, |setup, name| setup.with(name, |_| {}));
+    let ran = setup.run().await;
+    assert_eq!(ran.answer(), "Done.");
+    let results = results(&model, "a");
+    let all = "\"asked\":4,\"succeeded\":4";
+    assert!(results[0].contains(all) && results[1].contains(all), "{results:?}");
+    assert!(results[2].contains("3 agents are already at work"), "{results:?}");
+    assert_eq!(model.left(), 0);
+}
+
 /// A child spends what is left of its parents' money.
 #[tokio::test]
 async fn a_childs_budget_is_what_its_parents_have_left() {
@@ -119,6 +141,31 @@ async fn a_childs_time_is_what_its_parents_have_left() {
     let cut = ran.end.rows.iter().find(|row| row.agent == name("b")).unwrap();
     assert_eq!((cut.outcome, cut.estimated), (CallOutcome::Cancelled, true));
     assert_eq!(ran.end.status, RunStatus::Completed);
+}
+
+/// What some of a fan have brought before the time was over is what the closing turn answers from.
+#[tokio::test(start_paused = true)]
+async fn what_was_brought_in_time_is_not_lost_with_what_was_not() {
+    let model = Scripted::default()
+        .script(
+            "a",
+            [
+                Turn::call("delegate", &json!({"agents": ["b", "c"], "message": "Look."})),
+                Turn::text("In short."),
+            ],
+        )
+        .script("b", [Turn::text("Found it.")])
+        .script("c", [Turn::default().say("Let me ").hang()]);
+    let setup = Setup::new(&model).agent(|a| {
+        a.agents = vec![name("b"), name("c")];
+        a.limits.timeout = HumanDuration::from_secs(30);
+        a.delegation.timeout = HumanDuration::from_mins(10);
+    });
+    let ran = setup.with("b", |_| {}).with("c", |_| {}).run().await;
+    assert_eq!((ran.answer(), ran.end.answer.as_ref().unwrap().limit), ("In short.", Some(Limit::Time)));
+    let told = &results(&model, "a")[0];
+    assert!(told.contains("Found it.") && told.contains("no answer within 30s"), "{told}");
+    assert!(ran.log().contains("session failed: timeout: no answer within 30s"), "{}", ran.log());
 }
 
 /// X18: off means hidden.

@@ -65,7 +65,10 @@ pub(super) fn die_in(
 
 /// The process that comes after: takes up what was left, and looks at what is there in the end.
 pub(super) fn go_on(setup: Setup, before: &Engine) -> After {
-    let process = runtime();
+    go_on_in(&runtime(), setup, before)
+}
+
+pub(super) fn go_on_in(process: &tokio::runtime::Runtime, setup: Setup, before: &Engine) -> After {
     process.block_on(async {
         let (parts, request) = setup.parts().await;
         let engine = Engine::new(successor(parts, &before.parts));
@@ -502,4 +505,32 @@ async fn an_engine_on_watch_takes_up_what_nobody_works_on() {
     watching.abort();
     let rows = tenant.ledger(run).await.unwrap();
     assert!(rows.iter().any(|row| row.outcome == CallOutcome::Cancelled));
+}
+
+/// What an agent had taken before a crash is still known after it, although its record says only when it ended.
+#[test]
+fn time_before_a_crash_counts_from_the_beginning() {
+    let ask = || Turn::call("delegate", &json!({"agents": ["b", "c"], "message": "Look."}));
+    let after_a_while = Turn::default().wait(Duration::from_millis(300)).say("Looked.");
+    let first = Scripted::default()
+        .script("a", [ask()])
+        .script("b", [after_a_while])
+        .script("c", [Turn::default().say("Let").hang()]);
+    let with = |model: &Scripted| {
+        let setup = Setup::new(model).agent(|a| a.agents = vec![super::name("b"), super::name("c")]);
+        setup.with("b", |_| {}).with("c", |_| {})
+    };
+    let (engine, _, _) = die(with(&first), |event| {
+        matches!(event.kind, EventKind::SessionFinished { .. }) && event.path.ends_with("delegate:b")
+    });
+    let second = Scripted::default().script("a", [Turn::text("Done.")]).script("c", [Turn::text("Too.")]);
+    let after = go_on(with(&second), &engine);
+    after.is_sound();
+    let asked = second.asked().into_iter().rfind(|asked| asked.agent == "a").unwrap();
+    let Some(ChatMessage::Tool(result)) = asked.messages.last() else { panic!("{:?}", asked.messages) };
+    let told: serde_json::Value = serde_json::from_str(&result.content).unwrap();
+    let latency = told["results"][0]["latency_ms"].as_u64().unwrap();
+    assert!((300..60_000).contains(&latency), "{told}");
+    let cut = after.rows.iter().find(|row| row.error.as_deref() == Some("interrupted")).unwrap();
+    assert!(cut.latency_ms >= 200, "it lasted as long as something was heard of its process: {cut:?}");
 }

@@ -115,21 +115,24 @@ async fn a_prompt_that_cannot_be_rendered_fails_clearly() {
     assert!(model.asked().is_empty());
 }
 
+/// A server that does not start.
+#[derive(Debug)]
+pub(super) struct Hangs;
+
+impl baton_core::tool::ToolSource for Hangs {
+    fn tools<'a>(
+        &'a self,
+        _: &'a baton_core::TenantId,
+        _: &'a str,
+        _: &'a baton_core::agent::McpServer,
+    ) -> baton_core::tool::ToolsFuture<'a> {
+        Box::pin(std::future::pending())
+    }
+}
+
 /// A server that does not start costs neither the person's patience nor the time limit.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_at_its_start_is_not_waited_for() {
-    #[derive(Debug)]
-    struct Hangs;
-    impl baton_core::tool::ToolSource for Hangs {
-        fn tools<'a>(
-            &'a self,
-            _: &'a baton_core::TenantId,
-            _: &'a str,
-            _: &'a baton_core::agent::McpServer,
-        ) -> baton_core::tool::ToolsFuture<'a> {
-            Box::pin(std::future::pending())
-        }
-    }
     let setup = |model: &Scripted| {
         let mut setup = Setup::new(model).agent(|agent| {
             agent.mcp_servers.insert("x".into(), baton_core::agent::McpServer::Configured);

@@ -94,9 +94,10 @@ impl Report {
 /// Has it done, at the place of a call. The outer error ends the run; whatever else goes wrong is in the report. When this returns,
 /// nothing of it goes on.
 pub(crate) async fn run(scope: &Scope, errand: Errand) -> Result<Report, Failure> {
-    let child = match errand.origin(scope).enter(&errand.agent, errand.edge) {
+    let child = match enter(scope, &errand).await {
         Ok(child) => child,
-        Err(refusal) => return Ok(Report::not_begun(&errand, Err(refusal.into()))),
+        Err(failure) if failure.ends_the_run(scope) => return Err(failure),
+        Err(failure) => return Ok(Report::not_begun(&errand, Err(failure))),
     };
     let cache = ResultCache::of(scope, &errand);
     // What was begun before a crash goes on: it has its session, and somebody paid for it.
@@ -121,6 +122,16 @@ pub(crate) async fn run(scope: &Scope, errand: Errand) -> Result<Report, Failure
     let agent = Arc::clone(&errand.agent);
     let latency_ms = u64::try_from((before + started.elapsed()).as_millis()).unwrap_or(u64::MAX);
     Ok(Report { agent, session_id: Some(session_id), latency_ms, steps, result })
+}
+
+/// Those who are asked together wait for each other. One that is called alone is refused when too many are at work: whoever calls
+/// decides what to do then.
+async fn enter(scope: &Scope, errand: &Errand) -> Result<Scope, Failure> {
+    let origin = errand.origin(scope);
+    match errand.batch {
+        Some(_) => origin.enter_in_turn(&errand.agent, errand.edge).await,
+        None => Ok(origin.enter(&errand.agent, errand.edge)?),
+    }
 }
 
 /// What there is in place of beginning: a result from before, or no need any more.

@@ -59,7 +59,7 @@ pub(super) async fn out(
                 if is_race && report.result.is_ok() {
                     buffer.won_by(at);
                 }
-                buffer.put(at, result(scope, report, terms));
+                buffer.put(at, result(report));
             }
             Err(failure) => {
                 batch.scope.cancel.cancel();
@@ -77,8 +77,7 @@ fn by_record(scope: &Scope, agents: &[Arc<Agent>], is_race: bool) -> (Vec<usize>
     (0..agents.len()).partition(|at| is_race && place(*at).is_finished())
 }
 
-fn result(scope: &Scope, mut report: Report, terms: Terms) -> SubAgentResult {
-    report.result = report.result.map_err(|failure| in_time(scope, failure, terms));
+fn result(report: Report) -> SubAgentResult {
     let error = report.error();
     let Report { agent, session_id, latency_ms, result, .. } = report;
     let error_type = result.as_ref().err().map(|failure| failure.code().to_owned());
@@ -95,10 +94,4 @@ fn result(scope: &Scope, mut report: Report, terms: Terms) -> SubAgentResult {
         latency_ms,
         session_id,
     }
-}
-
-/// Whoever was cut off before a crash has recorded that it was cancelled; if nothing else cancelled it, its time was over.
-fn in_time(scope: &Scope, failure: Failure, terms: Terms) -> Failure {
-    let by_nobody = terms.strategy != Strategy::FirstSuccess && !scope.cancel.is_cancelled();
-    if failure.code() == "cancelled" && by_nobody { Failure::Late(terms.limit) } else { failure }
 }

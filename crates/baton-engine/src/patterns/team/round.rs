@@ -146,7 +146,7 @@ impl Discussion<'_> {
         desk: &Arc<Desk>,
     ) -> Result<Outcome, Failure> {
         let agent = member.agent.as_ref().ok_or_else(|| Failure::NoAgent(member.name.clone()))?;
-        let mut child = place.enter(agent, Edge::Member)?;
+        let mut child = place.enter_in_turn(agent, Edge::Member).await?;
         child.given = Arc::new(tools::of_member(desk));
         let reason = format!("round {round} of the team").into();
         let input = Input {
@@ -155,14 +155,7 @@ impl Discussion<'_> {
             sent: Some(Sent { by: self.scope.name().clone(), reason }),
             ..Input::default()
         };
-        let limit = self.team.member_timeout;
-        match children::within(child, input, limit).await {
-            // Ended before a crash because it was late: only that it was ended is recorded.
-            Err(Failure::Elsewhere { code, .. }) if code == Failure::Cancelled.code() => {
-                Err(Failure::Late(limit))
-            }
-            result => result,
-        }
+        children::within(child, input, self.team.member_timeout).await
     }
 
     /// The barrier: what was said, voted and decided is kept as one.

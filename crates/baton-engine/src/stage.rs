@@ -1,0 +1,144 @@
+//! One agent's part in a run, as it is written down: when it begins, and when it ends. One that ended before a crash is not played
+//! again.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+
+use baton_core::SessionId;
+use baton_core::event::{EventKind, Source};
+use baton_core::message::{Message, Visibility};
+use baton_core::store::work::SessionChange;
+use baton_core::store::{RunStatus, StepKind, StepState};
+use futures_util::FutureExt as _;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::bounds::Edge;
+use crate::failure::Failure;
+use crate::journal::Record;
+use crate::outcome::{Outcome, Recorded, RecordedEnd};
+use crate::patterns::hops;
+use crate::run::{Input, play};
+use crate::scope::Scope;
+
+/// Plays it, unless it has been played. The run's own session begins and ends with the run.
+pub(crate) async fn recorded(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
+    if scope.is_root() {
+        return played(scope, input).await;
+    }
+    if let Some(recorded) = scope.finished::<Recorded>()? {
+        return recorded.result();
+    }
+    begin(scope, input).await?;
+    let result = played(scope, input).await.map_err(|failure| failure.or_late(scope));
+    finish(scope, input, &result).await?;
+    result
+}
+
+/// An agent that panics fails like any other; whoever asked it goes on.
+async fn played(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
+    let result = AssertUnwindSafe(play(scope, input)).catch_unwind().await;
+    result.unwrap_or_else(|panic| Err(broken(scope, &*panic)))
+}
+
+/// What is left of a panic.
+pub(crate) fn broken(scope: &Scope, panic: &(dyn Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    tracing::error!(run = %scope.run.run_id, path = scope.path(), panic = text, "an agent's part panicked");
+    Failure::Broken(scope.name().clone())
+}
+
+async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
+    let sent = input.sent.as_ref();
+    if scope.interrupted::<Value>()?.is_some() {
+        return Ok(());
+    }
+    let (session_id, parent) = (scope.session_id.clone(), scope.parent_session());
+    tracing::info!(
+        thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant,
+        parent = parent.as_ref().map_or("", SessionId::as_str), child = %session_id, agent = %scope.name(),
+        hierarchy_level = session_id.level(), "sub_agent_spawned"
+    );
+    let why = sent.map(|sent| sent.reason.to_string());
+    let passed = scope.bounds.edge.and_then(Edge::hop).zip(sent).map(|(by, sent)| {
+        let (from, to, reason) = (sent.by.clone(), scope.name().clone(), sent.reason.to_string());
+        scope.event_as(Visibility::Internal, EventKind::Passed { by, from, to, reason })
+    });
+    let begun = json!({ "why": why, "input": input.parts });
+    let started = EventKind::SessionStarted { session_id, parent, why };
+    let started = scope.event_as(scope.session_visibility(), started);
+    let record = Record {
+        steps: vec![scope.step(StepKind::Session, StepState::Started, &begun)?],
+        events: passed.into_iter().chain([started]).collect(),
+        messages: drafted(scope, input).into_iter().collect(),
+        sessions: vec![session_change(scope, RunStatus::Running)],
+        ..Record::default()
+    };
+    scope.run.journal.keep_soon(record).await;
+    Ok(())
+}
+
+/// Kept before anybody hears of it, so that it never happens again. What ends the whole run is not the end of this part.
+async fn finish(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>) -> Result<(), Failure> {
+    let session_id = scope.session_id.clone();
+    let (status, kind, end) = match result {
+        Ok(outcome) => {
+            let end = RecordedEnd::Outcome(Box::new(outcome.clone()));
+            (RunStatus::Completed, EventKind::SessionFinished { session_id }, end)
+        }
+        Err(failure) if failure.ends_the_run(scope) => return Ok(()),
+        Err(failure) => {
+            let (code, message) = (failure.code().to_owned(), failure.to_string());
+            let is_cancelled = matches!(failure, Failure::Cancelled);
+            let status = if is_cancelled { RunStatus::Cancelled } else { RunStatus::Failed };
+            (status, EventKind::SessionFailed { session_id, code, message }, RecordedEnd::of(failure))
+        }
+    };
+    log_end(scope, result);
+    let source = (result.is_ok() && !scope.is_for_the_person()).then(|| scope.name().clone());
+    if let Some(agent) = source.clone() {
+        scope.run.add_source(Source { agent, session_id: scope.session_id.clone() });
+    }
+    if let Some(sent) = &input.sent {
+        hops::remember(scope, sent, result).await?;
+    }
+    let why = input.sent.as_ref().map(|sent| sent.reason.to_string());
+    let recorded = Recorded { why, input: input.parts.to_vec(), source, end };
+    let record = Record {
+        steps: vec![scope.step(StepKind::Session, StepState::Finished, &recorded)?],
+        events: vec![scope.event_as(scope.session_visibility(), kind)],
+        messages: said(scope, result).into_iter().collect(),
+        sessions: vec![session_change(scope, status)],
+        ..Record::default()
+    };
+    scope.run.journal.keep(record).await
+}
+
+/// What was answered behind the scenes is part of the conversation, though nobody but those who may read traces sees it. An answer
+/// that somebody else gave is theirs.
+fn said(scope: &Scope, result: &Result<Outcome, Failure>) -> Option<Message> {
+    let outcome = result.as_ref().ok()?;
+    let is_behind = !scope.is_for_the_person() && outcome.agent == *scope.name();
+    is_behind.then(|| outcome.message(scope.run.run_id, Visibility::Internal))
+}
+
+/// The answer that is handed on to this stage: now it is certain that the person does not get it. A stage behind the scenes has
+/// said it already.
+fn drafted(scope: &Scope, input: &Input) -> Option<Message> {
+    let draft = input.draft.as_ref().filter(|_| scope.is_for_the_person())?;
+    Some(draft.message(scope.run.run_id, Visibility::Internal))
+}
+
+fn log_end(scope: &Scope, result: &Result<Outcome, Failure>) {
+    tracing::info!(
+        thread_id = %scope.run.caller.thread_id, child = %scope.session_id, agent = %scope.name(),
+        success = result.is_ok(), error = result.as_ref().err().map(Failure::code),
+        steps_taken = result.as_ref().map_or(0, |outcome| outcome.answer.turns), "sub_agent_ended"
+    );
+}
+
+fn session_change(scope: &Scope, status: RunStatus) -> SessionChange {
+    let (session_id, agent) = (scope.session_id.clone(), scope.name().clone());
+    SessionChange { session_id, agent, path: scope.path().to_owned(), status, at: Timestamp::now() }
+}

@@ -1,0 +1,151 @@
+//! What a conversation remembers of agents that worked behind the scenes.
+
+use std::sync::Arc;
+
+use baton_core::agent::{Advisor, Advisors, Destination, ModelName};
+use baton_core::chat::ChatMessage;
+use baton_core::event::EventKind;
+use baton_core::message::{Role, Visibility};
+use baton_core::model::{Model, ModelFacts, ModelRequest, ReplyStream};
+use baton_core::store::{MessageQuery, ThreadMessage};
+use baton_core::{HumanDuration, Part};
+use baton_engine::{Engine, Models, RunRequest};
+use baton_models::scripted::{Scripted, Turn};
+use serde_json::json;
+
+use super::durability::{die, go_on};
+use super::{Setup, name};
+
+fn all() -> MessageQuery {
+    MessageQuery { include_internal: true, ..MessageQuery::last(50) }
+}
+
+/// `(agent) text` for what only those see who may read traces, `agent text` for the others.
+fn lines(messages: &[ThreadMessage]) -> Vec<String> {
+    let line = |ThreadMessage { message, .. }: &ThreadMessage| {
+        let agent = message.agent.as_ref().map_or("person", |agent| agent.as_str());
+        assert_eq!(message.role == Role::User, agent == "person");
+        match message.visibility {
+            Visibility::Internal => format!("({agent}) {}", message.text()),
+            Visibility::User => format!("{agent} {}", message.text()),
+        }
+    };
+    messages.iter().map(line).collect()
+}
+
+/// A is advised by `l`, delegates to `b` and `c`, and `b` asks `d`.
+fn busy(model: &Scripted) -> Setup {
+    let setup = Setup::new(model).agent(|a| {
+        let timeout = HumanDuration::from_secs(20);
+        let agents = vec![Advisor { agent: name("l"), required: false, timeout }];
+        a.advisors = Advisors { agents, ..Advisors::default() };
+        a.agents = vec![name("b"), name("c")];
+    });
+    setup.with("b", |b| b.agents = vec![name("d")]).with("c", |_| {}).with("d", |_| {}).with("l", |_| {})
+}
+
+fn script() -> Scripted {
+    let ask = json!({"agents": ["b", "c"], "message": "Look.", "strategy": "sequential"});
+    Scripted::default()
+        .script("l", [Turn::text("Be careful.")])
+        .script("a", [Turn::call("delegate", &ask), Turn::text("All is well."), Turn::text("As I said.")])
+        .script(
+            "b",
+            [
+                Turn::call("call_agent", &json!({"mission": "Dig.", "specialist": "d"})),
+                Turn::text("Found by b."),
+            ],
+        )
+        .script("c", [Turn::text("Found by c.")])
+        .script("d", [Turn::text("Dug up.")])
+}
+
+const REMEMBERED: [&str; 6] = [
+    "person What is up?",
+    "(l) Be careful.",
+    "(d) Dug up.",
+    "(b) Found by b.",
+    "(c) Found by c.",
+    "a All is well.",
+];
+
+/// A13, X31: what every agent said is kept; a person and the models of the next run see what was said to them.
+#[tokio::test]
+async fn x31_what_is_said_behind_the_scenes_is_kept_and_not_shown() {
+    let model = script().script("l", [Turn::text("Still.")]);
+    let (parts, request) = busy(&model).parts().await;
+    let engine = Engine::new(parts);
+    let store = engine.parts.store.tenant(&request.caller.tenant);
+    let thread = request.caller.thread_id;
+    engine.start(request.clone()).await.unwrap().finish().await;
+    assert_eq!(lines(&store.messages(thread, all()).await.unwrap()), REMEMBERED);
+    let seen = store.messages(thread, MessageQuery::last(50)).await.unwrap();
+    assert_eq!(lines(&seen), ["person What is up?", "a All is well."]);
+    assert_eq!(store.thread(thread, None).await.unwrap().total_messages, 6, "of every visibility");
+    let again = RunRequest { input: vec![Part::text("Sure?")], ..request };
+    engine.start(again).await.unwrap().finish().await;
+    let asked = model.asked().into_iter().rfind(|asked| asked.agent == "a").unwrap().messages;
+    assert_eq!(asked.len(), 3);
+    assert_eq!(asked[0], ChatMessage::user("What is up?"));
+    assert!(matches!(&asked[1], ChatMessage::Assistant(reply) if reply.text == "All is well."));
+}
+
+/// The same once, wherever the process dies.
+#[test]
+fn x31_nothing_is_kept_twice_after_a_crash() {
+    for dies_at in
+        ["a/advisor:l", "a/turn:1/tool:1/delegate:b/turn:1/tool:1/call:d", "a/turn:1/tool:1/delegate:b"]
+    {
+        let (engine, request, _) = die(steady(), move |event| {
+            matches!(event.kind, EventKind::SessionFinished { .. }) && &*event.path == dies_at
+        });
+        go_on(steady(), &engine).is_sound();
+        let store = engine.parts.store.tenant(&request.caller.tenant);
+        let messages = super::durability::runtime().block_on(store.messages(request.caller.thread_id, all()));
+        assert_eq!(lines(&messages.unwrap()), REMEMBERED, "died at {dies_at}");
+    }
+}
+
+/// Says what there is to say next, whatever was said by a process that died.
+#[derive(Debug)]
+struct Steady;
+
+impl Model for Steady {
+    fn provider(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
+        let has_results = request.messages.iter().any(|message| matches!(message, ChatMessage::Tool(_)));
+        let script = script();
+        if has_results {
+            drop(script.stream(request));
+        }
+        script.stream(request)
+    }
+
+    fn facts(&self, _model: &str) -> ModelFacts {
+        ModelFacts::default()
+    }
+}
+
+fn steady() -> Setup {
+    let mut setup = busy(&Scripted::default());
+    setup.models = Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(Steady));
+    setup
+}
+
+/// A13: a draft that is handed on belongs to the conversation, and the person gets the last word only.
+#[tokio::test]
+async fn x31_a_draft_is_kept_when_it_is_handed_on() {
+    let model =
+        Scripted::default().script("a", [Turn::text("A draft.")]).script("b", [Turn::text("A text.")]);
+    let to_b = Destination { to: name("b"), when: None };
+    let (parts, request) =
+        Setup::new(&model).agent(|a| a.handoff = vec![to_b]).with("b", |_| {}).parts().await;
+    let engine = Engine::new(parts);
+    let store = engine.parts.store.tenant(&request.caller.tenant);
+    engine.start(request.clone()).await.unwrap().finish().await;
+    let messages = store.messages(request.caller.thread_id, all()).await.unwrap();
+    assert_eq!(lines(&messages), ["person What is up?", "(a) A draft.", "b A text."]);
+}
