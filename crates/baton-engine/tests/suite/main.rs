@@ -13,6 +13,7 @@ mod durability;
 mod limits;
 mod listening;
 mod outages;
+mod previews;
 mod reading;
 mod router;
 mod sessions;
