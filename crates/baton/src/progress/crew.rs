@@ -351,8 +351,8 @@ mod tests {
         assert_eq!(
             [40, 60].map(|room| crew.line(1, room)),
             [
-                "└ A very long name that nobody s… think…",
-                "└ A very long name that nobody s… thinks… (And a reason tha…"
+                "└ A very long name that nobody sh… thin…",
+                "└ A very long name that nobody sh… thinks… (And a reason th…"
             ]
         );
         // One is done before another one begins: that is no result yet.
