@@ -77,11 +77,19 @@ pub(crate) async fn run(
     let mut returned: BTreeMap<usize, Returned> = BTreeMap::new();
     let started: Vec<_> = normal.into_iter().map(|at| turn.numbered(at, &calls[at])).collect();
     let mut work = stream::iter(started).buffered(terms.at_once);
+    let mut cancelled = None;
     while let Some(done) = work.next().await {
-        let (at, one) = done?;
-        returned.insert(at, one);
+        match done {
+            Ok((at, one)) => drop(returned.insert(at, one)),
+            // The others are told to end as well. What they used is counted only if they do.
+            Err(failure) if scope.cancel.is_cancelled() => cancelled = cancelled.or(Some(failure)),
+            Err(failure) => return Err(failure),
+        }
     }
     drop(work);
+    if let Some(failure) = cancelled {
+        return Err(failure);
+    }
     turn.pass(calls, &passes, &mut returned).await?;
     let ending = returned.values().find_map(|one| one.ending.clone());
     Ok(Answered { results: returned.into_values().map(|one| one.result).collect(), ending })
