@@ -71,5 +71,5 @@ pub use outcome::Outcome;
 pub use patterns::team::hooks::{TeamHooks, TeamRound};
 pub use patterns::team::votes::Vote;
 pub use policy::{EnrichFormat, Policy, Switch};
-pub use preview::{Preview, Via, preview};
+pub use preview::{Asked, Preview, Via, placeholder, preview};
 pub use workers::Stays;

@@ -17,6 +17,8 @@ use crate::search::{Hit, Index};
 const DEFAULT_HITS: usize = 5;
 const MAX_HITS: usize = 20;
 const SUGGESTIONS: usize = 5;
+/// Of a word that is suggested, in letters.
+const SHORTEST_HINT: usize = 5;
 
 #[derive(Debug)]
 pub struct SearchDocs {
@@ -92,11 +94,17 @@ fn nothing(index: &Index, query: &str) -> String {
     if index.documents.is_empty() {
         return format!("Nothing found for \"{query}\": there are no documents to search.");
     }
-    let nearest = index.nearest(&query, SUGGESTIONS);
-    let found = format!("Nothing found for \"{query}\" in {} documents.", index.documents.len());
+    // Short words are near to everything and help nobody.
+    let mut nearest = index.nearest(&query, SUGGESTIONS);
+    nearest.retain(|word| word.chars().count() >= SHORTEST_HINT);
+    let documents = match index.documents.len() {
+        1 => "1 document".to_owned(),
+        count => format!("{count} documents"),
+    };
+    let found = format!("Nothing found for \"{query}\" in {documents}.");
     let hint = match nearest.as_slice() {
         [] => " Try other words.".to_owned(),
-        words => format!(" Similar words in them: {}.", words.join(", ")),
+        words => format!(" Similar words: {}.", words.join(", ")),
     };
     let left_out = match index.left_out {
         0 => String::new(),

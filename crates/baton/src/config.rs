@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use sections::{
-    Agents, ApprovalLevel, Approvals, Auth, AuthMode, Bus, Feature, Handoff, Limits, Main, McpServers,
-    Models, Orchestration, Provider, SearchDocs, Server, Shell, Store, Tools, WebFetch,
+    Agents, ApprovalLevel, Approvals, Auth, AuthMode, Bus, Feature, Features, Handoff, Limits, Main,
+    McpServers, Models, Orchestration, Provider, SearchDocs, Server, Shell, Store, Tools, WebFetch,
 };
 
 pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
@@ -27,7 +27,7 @@ pub struct Config {
     pub mcp: McpServers,
     pub approvals: Approvals,
     pub auth: Auth,
-    pub features: indexmap::IndexMap<String, Feature>,
+    pub features: Features,
     pub orchestration: Orchestration,
     pub handoff: Handoff,
     pub limits: Limits,
@@ -171,9 +171,7 @@ max_concurrent_runs = 1000
 
     #[test]
     fn the_contracts_values_are_the_defaults() {
-        let mut config = parse(CONTRACT, &[]).unwrap();
-        config.features.clear();
-        assert_eq!(config, Config::default());
+        assert_eq!(parse(CONTRACT, &[]).unwrap(), Config::default());
     }
 
     #[test]
@@ -181,10 +179,7 @@ max_concurrent_runs = 1000
         let text = "[models.providers.openai]\nbase_url = \"https://x\"\n[features]\ntransfers = { percent = 10, tenants = [\"acme\"] }\n";
         let config = parse(text, &[]).unwrap();
         assert_eq!(config.models.providers["openai"].base_url.as_deref(), Some("https://x"));
-        assert_eq!(
-            config.features["transfers"],
-            Feature::Rollout { percent: 10, tenants: vec!["acme".into()] }
-        );
+        assert_eq!(config.features.transfers, Feature::Rollout { percent: 10, tenants: vec!["acme".into()] });
     }
 
     #[test]
@@ -197,7 +192,12 @@ max_concurrent_runs = 1000
         let section = parse("[agent]\n", &[]).unwrap_err().to_string();
         assert!(section.contains("`agents`"), "{section}");
         assert!(parse("[agents]\nmain = \"Not A Name\"\n", &[]).is_err());
-        assert!(parse("[features]\nx = { percent = 101 }\n", &[]).is_err());
+        assert!(parse("[features]\ntransfers = { percent = 101 }\n", &[]).is_err());
+        // Whoever misspells an off switch must not believe that it is off.
+        let feature = parse("[features]\ntransfer = false\n", &[]).unwrap_err().to_string();
+        assert!(feature.contains("`transfer`") && feature.contains("`transfers`"), "{feature}");
+        let format = parse("[orchestration]\nenrich_format = \"xml\"\n", &[]).unwrap_err().to_string();
+        assert!(format.contains("fenced") && format.contains("tags"), "{format}");
         let mcp = parse("[mcp.servers.x]\nargs = []\n", &[]).unwrap_err().to_string();
         assert!(mcp.contains("`command` or `url`"), "{mcp}");
         assert!(parse("[handoff]\nstate_retention = \"long\"\n", &[]).is_err());

@@ -5,11 +5,13 @@ use std::io::{IsTerminal as _, Write};
 use baton_core::{Mask, sanitize};
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::config::ConfigError;
+use crate::progress;
 use crate::report::visible;
 
 const VARIABLE: &str = "BATON_LOG";
@@ -18,17 +20,32 @@ const DEFAULT: &str = "baton=warn";
 
 /// Logs from here on. A program that uses Baton as a library and logs already keeps its own way of doing so.
 pub fn start() -> Result<(), ConfigError> {
-    let filter = filter(std::env::var(VARIABLE).ok().as_deref())?;
-    let _ = tracing::subscriber::set_global_default(subscriber(filter, std::io::stderr));
+    let level = std::env::var(VARIABLE).ok();
+    let filter = filter(level.as_deref())?;
+    // Who watches knows the time, and who asked for no logs does not look for a part of the program.
+    let style = if level.is_none() && std::io::stderr().is_terminal() { Style::Short } else { Style::Full };
+    let _ = tracing::subscriber::set_global_default(subscriber(filter, style, std::io::stderr));
     Ok(())
 }
 
+/// How much a line says beside the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Short,
+    /// When, and in which part of the program.
+    Full,
+}
+
 /// Lines that pass the filter, to wherever `out` writes.
-fn subscriber<W>(filter: Targets, out: W) -> impl Subscriber + Send + Sync
+fn subscriber<W>(filter: Targets, style: Style, out: W) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Sanitized(out));
+    let lines = match style {
+        Style::Short => lines.without_time().with_target(false).boxed(),
+        Style::Full => lines.boxed(),
+    };
     tracing_subscriber::registry().with(filter).with(lines)
 }
 
@@ -77,17 +94,18 @@ impl<W: Write> Write for Line<W> {
 impl<W: Write> Drop for Line<W> {
     /// A log that nobody can read must not end what is being logged.
     fn drop(&mut self) {
-        let _ = self.out.write_all(line(&self.event, std::io::stderr().is_terminal()).as_bytes());
+        let line = line(&self.event);
+        progress::aside(|| {
+            let _ = self.out.write_all(line.as_bytes());
+        });
     }
 }
 
-/// Always a single line, so that no text can pass for another event. On a terminal it takes the place of the line that
-/// says who is at work, which is drawn again below it.
-fn line(event: &[u8], is_terminal: bool) -> String {
+/// Always a single line, so that no text can pass for another event.
+fn line(event: &[u8]) -> String {
     let text = String::from_utf8_lossy(event);
-    let safe = sanitize(text.trim_end(), Mask::Everything);
-    let clear = if is_terminal { "\r\x1b[2K" } else { "" };
-    format!("{clear}{}\n", visible(&safe).replace('\n', "\\n"))
+    let safe = sanitize(text.trim(), Mask::Everything);
+    format!("{}\n", visible(&safe).replace('\n', "\\n"))
 }
 
 #[cfg(test)]
@@ -110,9 +128,14 @@ mod tests {
     }
 
     fn logged(level: Option<&str>, log: impl FnOnce()) -> String {
+        styled(level, Style::Full, log)
+    }
+
+    fn styled(level: Option<&str>, style: Style, log: impl FnOnce()) -> String {
         let kept = Kept::default();
         let out = kept.clone();
-        tracing::subscriber::with_default(subscriber(filter(level).unwrap(), move || out.clone()), log);
+        let subscriber = subscriber(filter(level).unwrap(), style, move || out.clone());
+        tracing::subscriber::with_default(subscriber, log);
         String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
     }
 
@@ -146,6 +169,12 @@ mod tests {
     }
 
     #[test]
+    fn who_watches_is_told_no_more_than_what_happened() {
+        let text = styled(None, Style::Short, || tracing::warn!(agent = "a", "it failed"));
+        assert_eq!(text, "WARN it failed agent=\"a\"\n");
+    }
+
+    #[test]
     fn a_level_that_is_none_is_an_error_that_names_the_variable() {
         for text in ["inof", "baton=loud"] {
             let error = filter(Some(text)).unwrap_err().to_string();
@@ -155,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_takes_the_place_of_what_a_terminal_shows() {
-        assert_eq!(line(b"a\x1b[31m\n", true), "\r\x1b[2Ka\\u{1b}[31m\n");
+    fn a_line_cannot_control_the_terminal() {
+        assert_eq!(line(b"a\x1b[31m\n"), "a\\u{1b}[31m\n");
     }
 }

@@ -2,18 +2,53 @@
 
 mod crew;
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use baton_core::event::{Event, EventKind};
 use baton_core::message::Visibility;
+use baton_core::store::RunStatus;
 use baton_core::{AgentName, ThreadId};
 use baton_engine::Finished;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::termios::{self, LocalModes};
 
+use crate::report::table::{cut, width_of};
 use crate::report::{self, figures, visible};
 pub use crew::Names;
 use crew::{Change, Crew};
+
+const TICK: Duration = Duration::from_millis(100);
+/// What the spinner and the time take of a line.
+const AROUND: usize = 10;
+/// What is always said of an agent.
+const LEAST: usize = 20;
+
+/// The one that is drawn on, for whoever has to write between its lines.
+static SCREEN: OnceLock<MultiProgress> = OnceLock::new();
+
+/// Writes to stderr without leaving half a tree behind: its lines go away, and are drawn again below.
+pub fn aside(write: impl FnOnce()) {
+    match SCREEN.get() {
+        Some(screen) => screen.suspend(write),
+        None => write(),
+    }
+}
+
+/// After Ctrl-C. The terminal has shown it as `^C` behind the last line, which is full, so it stands on a line of its own: what is
+/// drawn next would be one line too low.
+pub fn interrupted() {
+    let stderr = std::io::stderr();
+    let is_typed = || {
+        let modes = termios::tcgetattr(&stderr).ok()?.local_modes;
+        let is_in_front = termios::tcgetpgrp(&stderr).ok()? == rustix::process::getpgrp();
+        Some(is_in_front && modes.contains(LocalModes::ECHO | LocalModes::ECHOCTL))
+    };
+    if SCREEN.get().is_some() && stderr.is_terminal() && is_typed().unwrap_or(false) {
+        let _ = write!(stderr.lock(), "\r\x1b[K\x1b[A");
+    }
+}
 
 /// The tree of agents at work, a line with a spinner for each: on what, for how long, and how much it has written. It is there while
 /// there is nothing to read; an answer that is being written speaks for itself.
@@ -37,7 +72,7 @@ impl Progress {
         let mut progress = Self {
             is_shown: is_wanted && std::io::stderr().is_terminal(),
             crew: Crew::new(names.clone(), agent),
-            screen: MultiProgress::new(),
+            screen: SCREEN.get_or_init(MultiProgress::new).clone(),
             lines: Vec::new(),
             agent: visible(names.get(agent).map_or(agent.as_str(), String::as_str)),
             names,
@@ -76,15 +111,23 @@ impl Progress {
     }
 
     fn insert(&mut self, at: usize) {
-        let line = self.screen.insert(at, spinner(self.crew.since(at)));
-        line.set_message(self.crew.line(at));
+        let line = spinner(self.crew.since(at));
+        line.set_message(self.crew.line(at, room()));
+        let line = self.screen.insert(at, line);
+        line.enable_steady_tick(TICK);
         self.lines.insert(at.min(self.lines.len()), line);
+        self.update_above(at);
     }
 
     fn update(&self, at: usize) {
         if let Some(line) = self.lines.get(at) {
-            line.set_message(self.crew.line(at));
+            line.set_message(self.crew.line(at, room()));
         }
+    }
+
+    /// Whoever waits for somebody says so.
+    fn update_above(&self, at: usize) {
+        (0..at).for_each(|at| self.update(at));
     }
 
     /// Their lines go away; one that says how it went stays above.
@@ -94,17 +137,24 @@ impl Progress {
             self.screen.remove(&line);
         }
         let dim = anstyle::Style::new().dimmed();
+        let told = cut(told, room() + AROUND);
         let _ = self.screen.println(colored(&format!("{dim}{told}{dim:#}")));
-        for at in 0..at {
-            self.update(at);
-        }
+        self.update_above(at);
     }
 
+    /// All at once: lines that go away one by one leave some of them behind.
     fn clear(&mut self) {
-        for line in self.lines.drain(..).rev() {
+        if self.lines.is_empty() {
+            return;
+        }
+        self.lines.iter().for_each(ProgressBar::disable_steady_tick);
+        let _ = self.screen.clear();
+        self.screen.set_draw_target(ProgressDrawTarget::hidden());
+        for line in self.lines.drain(..) {
             line.finish_and_clear();
             self.screen.remove(&line);
         }
+        self.screen.set_draw_target(ProgressDrawTarget::stderr());
     }
 
     /// One line that says what it took, and one that says how the conversation goes on.
@@ -116,6 +166,7 @@ impl Progress {
         let usage = &finished.usage;
         let turns = finished.answer.as_ref().map(|answer| answer.turns).filter(|turns| *turns > 0);
         let facts = [
+            (finished.status == RunStatus::Cancelled).then(|| "cancelled".to_owned()),
             Some(self.answered_by(finished)),
             turns.map(|turns| figures::count(turns.into(), "turn")),
             Some(format!("{} tokens", figures::tokens(usage))),
@@ -139,6 +190,11 @@ impl Progress {
             None => self.agent.clone(),
         }
     }
+}
+
+/// Columns for what is said of an agent. A line that is too long would break, and stay when it should go away.
+fn room() -> usize {
+    width_of(&std::io::stderr()).map_or(usize::MAX, |width| width.saturating_sub(AROUND)).max(LEAST)
 }
 
 fn is_beginning_of_answer(event: &Event) -> bool {
@@ -167,7 +223,9 @@ impl Waiting {
         let is_shown = std::io::stderr().is_terminal();
         let spinner = is_shown.then(|| spinner(Instant::now()));
         if let Some(spinner) = &spinner {
-            spinner.set_message(visible(message));
+            spinner.set_message(cut(&visible(message), room()));
+            spinner.set_draw_target(ProgressDrawTarget::stderr());
+            spinner.enable_steady_tick(TICK);
         }
         Self(spinner)
     }
@@ -181,10 +239,11 @@ impl Drop for Waiting {
     }
 }
 
+/// Nothing is drawn before it is known where.
 fn spinner(since: Instant) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner:.cyan} {msg} {elapsed:.dim}");
-    let spinner = ProgressBar::new_spinner().with_elapsed(since.elapsed());
+    let nowhere = ProgressDrawTarget::hidden();
+    let spinner = ProgressBar::with_draw_target(None, nowhere).with_elapsed(since.elapsed());
     spinner.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    spinner.enable_steady_tick(Duration::from_millis(100));
     spinner
 }

@@ -14,6 +14,8 @@ use baton_agents::{Problem, Severity};
 use serde::Serialize;
 use serde::ser::SerializeStruct;
 
+use crate::progress;
+
 /// Text of a file as a terminal may get it: control characters are shown, not obeyed. Lines stay lines.
 pub fn visible(text: &str) -> String {
     let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
@@ -26,7 +28,9 @@ pub fn visible(text: &str) -> String {
 
 /// Writes beside the result. Whoever cannot read it misses nothing that the exit code does not say.
 pub fn tell(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    progress::aside(|| {
+        let _ = writeln!(anstream::stderr().lock(), "{text}");
+    });
 }
 
 /// Everything a validation found.

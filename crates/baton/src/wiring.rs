@@ -11,9 +11,7 @@ use baton_core::agent::{McpServer, ModelName, ToolPattern};
 use baton_core::store::Retention;
 use baton_core::tool::{Overflow, Risk, Room, ToolError, ToolSource, ToolsFuture};
 use baton_core::{CallContext, RunId, Store, TenantId};
-use baton_engine::{
-    Agents, Engine, EnrichFormat, LeaseTimes, Models, Parts, Patience, Policy, Stays, Switch,
-};
+use baton_engine::{Agents, Engine, LeaseTimes, Models, Parts, Patience, Policy, Stays, Switch};
 use baton_mcp::Servers;
 use baton_models::offline::Offline;
 use baton_models::{Endpoint, Wire};
@@ -103,8 +101,8 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
         .map_err(|error| Exit::Invalid.because(error))?;
     let cache = Duration::from_secs(orchestration.cache_ttl_seconds);
     Ok(Policy {
-        agent_tool: switch(config, "agent_tool"),
-        transfers: switch(config, "transfers"),
+        agent_tool: switch(&config.features.agent_tool),
+        transfers: switch(&config.features.transfers),
         max_concurrent_delegations: orchestration.max_concurrent_delegations,
         max_live_children: orchestration.max_live_children,
         sub_agent_max_steps: orchestration.sub_agent_max_steps,
@@ -115,18 +113,15 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
         stream_sub_agent_events: orchestration.stream_sub_agent_events,
         max_transfers: config.handoff.max_transfers,
         context_max_chars: config.handoff.context_max_chars as usize,
-        enrich_format: EnrichFormat::Fenced,
+        enrich_format: orchestration.enrich_format,
     })
 }
 
-/// A feature that nobody mentions is on.
-pub(crate) fn switch(config: &Config, feature: &str) -> Switch {
-    match config.features.get(feature) {
-        None | Some(Feature::Switch(true)) => Switch::On,
-        Some(Feature::Switch(false)) => Switch::Off,
-        Some(Feature::Rollout { percent, tenants }) => {
-            Switch::For { percent: *percent, tenants: tenants.clone() }
-        }
+pub(crate) fn switch(feature: &Feature) -> Switch {
+    match feature {
+        Feature::Switch(true) => Switch::On,
+        Feature::Switch(false) => Switch::Off,
+        Feature::Rollout { percent, tenants } => Switch::For { percent: *percent, tenants: tenants.clone() },
     }
 }
 

@@ -52,6 +52,25 @@ fn enriched(scope: &Scope, input: &Input, heard: Vec<Heard>) -> Input {
     message.render(scope.run.engine.parts.policy.enrich_format, input.clone())
 }
 
+/// The same as if each of them had written what `advice` says.
+pub(crate) fn imagined(scope: &Scope, input: &Input, advice: impl Fn(&AgentName) -> String) -> Input {
+    if scope.agent.advisors.agents.is_empty() {
+        return input.clone();
+    }
+    let advisors = scope.agent.advisors.agents.iter().enumerate();
+    let heard =
+        advisors.map(|(at, one)| Heard { at, advisor: one.agent.clone(), advice: Ok(advice(&one.agent)) });
+    enriched(scope, input, heard.collect())
+}
+
+/// What the advisors of the scope's agent are asked.
+pub(crate) fn question(scope: &Scope, input: &Input) -> Input {
+    let sent = Some(Sent { by: scope.name().clone(), reason: REASON.into() });
+    let format = scope.run.engine.parts.policy.enrich_format;
+    let shared = Enriched::of(input).shared(&scope.agent);
+    shared.render(format, Input { sent, ..Input::default() })
+}
+
 /// All advisors at work on the same question.
 #[derive(Debug, Clone)]
 struct Consultation {
@@ -64,11 +83,7 @@ struct Consultation {
 
 impl Consultation {
     fn new(scope: &Scope, advisors: &Advisors, input: &Input) -> Self {
-        let sent = Some(Sent { by: scope.name().clone(), reason: REASON.into() });
-        let format = scope.run.engine.parts.policy.enrich_format;
-        let shared = Enriched::of(input).shared(&scope.agent);
-        let question = shared.render(format, Input { sent, ..Input::default() });
-        let deadline = advisors.deadline;
+        let (question, deadline) = (question(scope, input), advisors.deadline);
         Self { scope: scope.cancellable(), question, deadline, until: Instant::now() + deadline.get() }
     }
 

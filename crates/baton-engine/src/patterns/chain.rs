@@ -102,7 +102,7 @@ impl<'a> Chain<'a> {
 
     /// The answer so far and what was asked, nothing of what was said before. Only the last stage answers in the caller's form, and
     /// a stage that is not the last does not look at it.
-    fn told(&mut self, outcome: &Outcome) -> Input {
+    pub(crate) fn told(&mut self, outcome: &Outcome) -> Input {
         self.asked = self.asked.clone().shared(&self.giver);
         let by = &self.giver.name;
         let message = self.asked.clone().with(Written::Answer, by, shared(&self.giver, &outcome.answer.text));

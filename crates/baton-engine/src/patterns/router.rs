@@ -7,7 +7,7 @@ use baton_core::agent::{Agent, PlanningStrategy, Router, RoutingMode};
 use self::destinations::Destinations;
 use self::route_to::RouteTo;
 use crate::failure::Failure;
-use crate::given::Given;
+use crate::given::{Given, Site};
 use crate::outcome::Outcome;
 use crate::patterns;
 use crate::run::Input;
@@ -49,6 +49,21 @@ async fn choose(
     destinations: &Arc<Destinations>,
     told: &Input,
 ) -> Result<Ended, Failure> {
+    let (seat, brief) = brief(scope, router, destinations, told);
+    session::hold(&seat, brief).await
+}
+
+/// Where and on which terms a router would choose.
+pub(crate) fn imagined(scope: &Scope, router: &Router, input: &Input, told: &Input) -> (Scope, Brief) {
+    brief(scope, router, &Arc::new(Destinations::of(scope, router, input)), told)
+}
+
+/// What the one is told that the agent at this place chooses.
+pub(crate) async fn told(site: &Site<'_>, input: &Input) -> Result<Input, Failure> {
+    Destinations::none(&site.scope, input).onward(&site.scope, Some(site), "").await
+}
+
+fn brief(scope: &Scope, router: &Router, destinations: &Arc<Destinations>, told: &Input) -> (Scope, Brief) {
     let mut given: Vec<Arc<dyn Given>> = match router.mode {
         RoutingMode::Pure => Vec::new(),
         RoutingMode::Full => patterns::tools(scope, destinations.input()),
@@ -69,7 +84,7 @@ async fn choose(
             destinations.names()
         ));
     }
-    session::hold(&seat, brief).await
+    (seat, brief)
 }
 
 /// A pure router does not plan, and whoever does not answer has no form to keep to.

@@ -29,6 +29,7 @@ mod channel;
 mod coordinator;
 mod desk;
 pub(crate) mod hooks;
+pub(crate) mod imagined;
 mod member;
 mod round;
 mod tools;

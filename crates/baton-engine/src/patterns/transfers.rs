@@ -32,6 +32,11 @@ pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn Given>> {
     targets.collect()
 }
 
+/// What the receiver is told when the giver says no more than why it passes the baton.
+pub(crate) async fn told(site: &Site<'_>, input: &Input, reason: String) -> Result<Input, Failure> {
+    onward(site, input, &Pass::because(reason)).await
+}
+
 #[derive(Debug)]
 struct TransferTo {
     spec: ToolSpec,

@@ -1015,3 +1015,27 @@ async fn b19_a_file_can_refuse_the_operators_cache() {
         assert_eq!(asked, calls, "{cache:?}");
     }
 }
+
+/// B8: whoever is at work when the run is cancelled ends its own call, and what it used is on the books. On several threads and
+/// more than once, because those who end last were the ones to be forgotten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn all_who_are_cancelled_together_are_billed() {
+    const ALL: [&str; 3] = ["b", "c", "d"];
+    for _ in 0..20 {
+        let calls = ALL.map(|agent| json!({"mission": "Look.", "specialist": agent}));
+        let turn = Turn::call("call_agent", &calls[0]);
+        let turn = turn.and_call("call_agent", &calls[1]).and_call("call_agent", &calls[2]);
+        let model = Scripted::default().script("a", [turn]);
+        let model = ALL.iter().fold(model, |model, agent| model.script(agent, [Turn::text("Half").hang()]));
+        let setup = Setup::new(&model).agent(|a| a.agents = ALL.map(name).to_vec());
+        let setup = ALL.iter().fold(setup, |setup, agent| setup.with(agent, |_| ()));
+        let mut run = setup.start().await;
+        super::eventually(async || model.asked().len() == 4).await;
+        run.cancel();
+        while run.events.recv().await.is_some() {}
+        let rows = run.join().await.rows;
+        let billed: Vec<&String> =
+            rows.iter().map(|row| &row.path).filter(|path| path.contains("/call:")).collect();
+        assert_eq!(billed.len(), 3, "{billed:?}");
+    }
+}

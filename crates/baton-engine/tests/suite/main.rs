@@ -15,6 +15,7 @@ mod limits;
 mod listening;
 mod masking;
 mod outages;
+mod previews;
 mod reading;
 mod router;
 mod sessions;

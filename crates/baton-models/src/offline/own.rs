@@ -1,5 +1,7 @@
 //! What an agent's author wrote for it: all that it knows without tools.
 
+use serde_json::Value;
+
 use super::labels;
 use super::notice::BRIEF;
 use super::sentences::{fitting, sentences};
@@ -12,10 +14,31 @@ const WITHOUT_A_FIT: usize = 2;
 pub(super) fn part(situation: &Situation<'_>) -> String {
     let said = match (knowledge(situation), task(situation)) {
         (Some(known), _) => format!("{BRIEF}\n\n> {known}"),
-        (None, task) if task.is_empty() => "I cannot answer this by myself.".to_owned(),
-        (None, task) => format!("I cannot answer this by myself. {BRIEF}\n\n> {task}"),
+        (None, task) => match offers(situation) {
+            Some(offers) => format!("I cannot answer this by myself. {offers}"),
+            None if task.is_empty() => "I cannot answer this by myself.".to_owned(),
+            None => format!("I cannot answer this by myself. {BRIEF}\n\n> {task}"),
+        },
     };
     labelled(situation, said)
+}
+
+/// What somebody could ask for instead, if there is anything.
+fn offers(situation: &Situation<'_>) -> Option<String> {
+    let tools = situation.request.tools.iter();
+    let asked = situation.tool("call_agent").map(|tool| &tool.parameters["properties"]["specialist"]["enum"]);
+    let asked: Vec<&str> =
+        asked.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let colleagues: Vec<String> =
+        tools.filter_map(|tool| Some(tool.name.strip_prefix("transfer_to_")?.replace('_', "-"))).collect();
+    let ways = [
+        (!asked.is_empty()).then(|| format!("ask {}", asked.join(" or "))),
+        (!colleagues.is_empty()).then(|| format!("pass it on to {}", colleagues.join(" or "))),
+        situation.tool("search_docs").map(|_| "search the documents".to_owned()),
+    ];
+    let ways: Vec<String> = ways.into_iter().flatten().collect();
+    (!ways.is_empty())
+        .then(|| format!("I can {}: say a few words about what you are looking for.", ways.join(", or ")))
 }
 
 /// The same for a stage among others, which need not answer alone.

@@ -66,7 +66,7 @@ async fn hits_have_passages() {
 #[tokio::test]
 async fn nothing_found_suggests_words() {
     let text = search(&fixtures(), "kubernettes").await;
-    assert_eq!(text, "Nothing found for \"kubernettes\" in 4 documents. Similar words in them: kubernetes.");
+    assert_eq!(text, "Nothing found for \"kubernettes\" in 4 documents. Similar words: kubernetes.");
     assert_eq!(
         search(&fixtures(), "zzz").await,
         "Nothing found for \"zzz\" in 4 documents. Try other words."
@@ -106,7 +106,7 @@ async fn only_documents_inside_are_read() {
     std::os::unix::fs::symlink(".", docs.join("circle")).unwrap();
     let tool = SearchDocs::new(vec![docs]);
     let text = search(&tool, "needle").await;
-    assert!(text.starts_with("Nothing found for \"needle\" in 1 documents."), "{text}");
+    assert!(text.starts_with("Nothing found for \"needle\" in 1 document."), "{text}");
     assert!(text.ends_with("1 files are too large, or too many, to be searched."), "{text}");
     assert!(search(&tool, "haystack").await.starts_with("[1] docs/bytes.md (line 1)"));
 }

@@ -150,6 +150,17 @@ impl Archive {
         found.await?.ok_or_else(|| StoreError::NotFound("session").into())
     }
 
+    /// Sessions that are called so below their parent, the newest first.
+    pub(super) async fn labelled(&self, label: &str) -> anyhow::Result<Vec<SessionId>> {
+        let sessions = self.tenant.sessions(None, newest()).await?.data;
+        let mut found: Vec<SessionRecord> = sessions
+            .into_iter()
+            .filter(|session| session.session_id.as_str().rsplit(':').next() == Some(label))
+            .collect();
+        found.sort_by_key(|session| std::cmp::Reverse(session.started_at));
+        Ok(found.into_iter().map(|session| session.session_id).collect())
+    }
+
     /// What a run was asked.
     pub(super) async fn message_of(&self, run: &RunRecord) -> Result<Option<Message>, StoreError> {
         let query = MessageQuery {

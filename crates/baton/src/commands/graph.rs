@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use baton_agents::Graph;
-use baton_agents::graph::{Node, Stage};
+use baton_agents::graph::{EdgeKind, Node, Stage};
 use baton_core::AgentName;
 use clap::ValueEnum;
 
@@ -64,7 +64,9 @@ fn explained(graph: &Graph, focus: Option<&AgentName>) -> String {
     for (at, stage) in node.order.iter().enumerate() {
         let _ = writeln!(out, "  {}. {}", at + 1, describe(node, stage));
     }
-    let _ = writeln!(out, "The answer comes from {}.", node.answered_by());
+    let transfers = graph.edges.iter().any(|edge| edge.from == node.id && edge.kind == EdgeKind::Transfer);
+    let or_others = if transfers { ", or from whoever gets the baton by a transfer" } else { "" };
+    let _ = writeln!(out, "The answer comes from {}{or_others}.", node.answered_by());
     out
 }
 

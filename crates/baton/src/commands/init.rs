@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         tell(&format!("{word} {}", path.display()));
     }
     let cd = if dir == Path::new(".") { String::new() } else { format!("cd {} && ", dir.display()) };
-    tell(&format!("\nNext: {cd}baton validate && baton graph"));
+    tell(&format!("\nNext: {cd}baton graph && baton run \"Where do I put Markdown files?\""));
     Ok(Exit::Ok)
 }
 

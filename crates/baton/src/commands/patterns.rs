@@ -93,7 +93,7 @@ fn table(ways: &[Way]) -> String {
         Column::Number("times"),
         Column::Number("went well"),
         Column::Number("time"),
-        Column::Number("cost"),
+        Column::Number("known cost"),
         Column::Text("last"),
         Column::Text("about"),
     ]);

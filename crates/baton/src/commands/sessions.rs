@@ -3,9 +3,11 @@
 mod transcript;
 
 use std::collections::BTreeSet;
+use std::str::FromStr;
 
+use baton_core::id::InvalidId;
 use baton_core::store::SessionRecord;
-use baton_core::{SessionId, ThreadId};
+use baton_core::{SessionId, StoreError, ThreadId};
 use indexmap::IndexMap;
 use serde::Serialize;
 
@@ -16,6 +18,7 @@ use crate::cli::Common;
 use crate::exit::Exit;
 use crate::report::figures::{self, moment};
 use crate::report::table::{Column, Table, facts};
+use crate::report::tell;
 use crate::report::tree::{below, branch};
 use transcript::Said;
 
@@ -37,13 +40,31 @@ pub enum Command {
     },
     /// The conversation that one session had with its model and tools
     Show {
-        /// The session's id; the beginning of a run's id is its first session
+        /// The session's id, or what a tree calls it; the beginning of a run's id is its first session
         #[arg(value_name = "ID")]
-        session: Reference<SessionId>,
+        session: Named,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
+}
+
+/// How a session is named: by its id, or by what it is called below its parent.
+#[derive(Debug, Clone)]
+pub enum Named {
+    Id(Reference<SessionId>),
+    Label(String),
+}
+
+impl FromStr for Named {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        if text.starts_with("sub_") && !text.contains(':') {
+            return Ok(Self::Label(text.to_owned()));
+        }
+        text.parse().map(Self::Id)
+    }
 }
 
 pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
@@ -138,8 +159,11 @@ struct Shown {
     messages: Vec<Said>,
 }
 
-async fn show(archive: &Archive, named: &Reference<SessionId>, json: bool) -> anyhow::Result<Exit> {
-    let id = archive.session_id(named).await?;
+async fn show(archive: &Archive, named: &Named, json: bool) -> anyhow::Result<Exit> {
+    let id = match named {
+        Named::Id(id) => archive.session_id(id).await?,
+        Named::Label(label) => labelled(archive, label).await?,
+    };
     let session = archive.tenant.session(&id).await?;
     let messages = transcript::of(archive, &session).await?;
     if json {
@@ -150,6 +174,19 @@ async fn show(archive: &Archive, named: &Reference<SessionId>, json: bool) -> an
     let said = messages.iter().map(|said| said.text(&session.agent));
     print(&(described(&session) + &said.collect::<String>()))?;
     Ok(Exit::Ok)
+}
+
+/// The newest session of this name. The same part of another run has the same one.
+async fn labelled(archive: &Archive, label: &str) -> anyhow::Result<SessionId> {
+    let found = archive.labelled(label).await?;
+    let Some((newest, others)) = found.split_first() else {
+        return Err(StoreError::NotFound("session").into());
+    };
+    if let Some(other) = others.first() {
+        let count = figures::count(others.len() as u64, "other");
+        tell(&format!("the newest `{label}`; there is also {other}, {count} in all"));
+    }
+    Ok(newest.clone())
 }
 
 fn described(session: &SessionRecord) -> String {

@@ -67,7 +67,7 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
         Command::Show { thread, session: true, .. } => {
             let id = archive.thread_id(thread).await?;
             let thread = archive.tenant.thread(id, None).await?;
-            let are_enabled = wiring::switch(&project.config, "transfers").is_on(&tenant());
+            let are_enabled = wiring::switch(&project.config.features.transfers).is_on(&tenant());
             print_json(&session::document(archive, thread, are_enabled).await?)?;
             Ok(Exit::Ok)
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use baton_core::agent::{McpServer, ModelName};
 use baton_core::{AgentName, HumanDuration, InvalidId, choices};
+use baton_engine::EnrichFormat;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
@@ -247,6 +248,22 @@ pub enum Feature {
     Rollout { percent: u8, tenants: Vec<String> },
 }
 
+/// What can be switched off. A name that is not here is an error: an off switch that does nothing is worse than none.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Features {
+    /// Agents pass the baton to colleagues.
+    pub transfers: Feature,
+    /// Agents call others as tools.
+    pub agent_tool: Feature,
+}
+
+impl Default for Features {
+    fn default() -> Self {
+        Self { transfers: Feature::Switch(true), agent_tool: Feature::Switch(true) }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum FeatureValue {
@@ -287,6 +304,8 @@ pub struct Orchestration {
     pub enable_result_cache: bool,
     pub cache_ttl_seconds: u64,
     pub stream_sub_agent_events: bool,
+    /// How a message sets apart what others wrote.
+    pub enrich_format: EnrichFormat,
 }
 
 impl Default for Orchestration {
@@ -301,6 +320,7 @@ impl Default for Orchestration {
             enable_result_cache: false,
             cache_ttl_seconds: 3600,
             stream_sub_agent_events: true,
+            enrich_format: EnrichFormat::Fenced,
         }
     }
 }

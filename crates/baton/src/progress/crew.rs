@@ -13,6 +13,8 @@ use crate::report::{figures, visible};
 
 /// Of the reason why somebody was involved, in columns.
 const WHY: usize = 40;
+/// Of a name.
+const NAME: usize = 32;
 /// A guess that fits most languages; the exact numbers come when the run has ended.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -77,9 +79,17 @@ impl Crew {
         self.members.len()
     }
 
-    /// A member's line.
-    pub(super) fn line(&self, at: usize) -> String {
-        self.members.get(at).map(Member::line).unwrap_or_default()
+    /// A member's line, in so many columns.
+    pub(super) fn line(&self, at: usize, room: usize) -> String {
+        let line = |member: &Member| cut(&member.line(self.children(at)), room);
+        self.members.get(at).map(line).unwrap_or_default()
+    }
+
+    /// How many are at work for a member itself.
+    fn children(&self, at: usize) -> u64 {
+        let (level, end) = (self.members[at].level, self.below(at));
+        let children = self.members[at + 1..end].iter().filter(|member| member.level == level + 1);
+        children.map(|_| 1).sum()
     }
 
     /// When a member began.
@@ -88,7 +98,7 @@ impl Crew {
     }
 
     fn name(&self, agent: &AgentName) -> String {
-        visible(self.names.get(agent).map_or(agent.as_str(), String::as_str))
+        cut(&visible(self.names.get(agent).map_or(agent.as_str(), String::as_str)), NAME)
     }
 
     pub(super) fn take(&mut self, event: &Event) -> Change {
@@ -189,8 +199,11 @@ impl Member {
         (tokens > 0).then(|| format!("~{tokens} tokens"))
     }
 
-    fn line(&self) -> String {
+    fn line(&self, children: u64) -> String {
         let doing = match &self.doing {
+            Doing::Thinks | Doing::Uses(_) | Doing::Combines(_) if children > 0 => {
+                format!("{} waits for {}…", self.name, figures::count(children, "agent"))
+            }
             Doing::Thinks => format!("{} thinks…", self.name),
             // Tools are named by the model, and a status may quote a server.
             Doing::Uses(tool) => format!("{} uses {}…", self.name, visible(tool)),
@@ -200,7 +213,7 @@ impl Member {
         };
         let why = self.why.as_ref().map(|why| format!("({why})"));
         let tokens = self.tokens().filter(|_| self.level > 0);
-        let parts = [Some(doing), why, tokens];
+        let parts = [Some(doing), tokens, why];
         self.indent() + &parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
@@ -217,9 +230,9 @@ impl Member {
         let took: Duration = self.began.elapsed();
         let parts = [
             Some(self.name.clone()),
-            failed.map(|message| cut(&line(message), 2 * WHY)),
             self.tokens(),
             Some(figures::stretch(took)),
+            failed.map(|message| cut(&line(message), 2 * WHY)),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         format!("{}{sign} {}", "  ".repeat(self.level.saturating_sub(1)), parts.join(" · "))
@@ -274,7 +287,7 @@ mod tests {
     }
 
     fn lines(crew: &Crew) -> Vec<String> {
-        (0..crew.len()).map(|at| crew.line(at)).collect()
+        (0..crew.len()).map(|at| crew.line(at, 200)).collect()
     }
 
     /// F31: who was spawned and why, how far each has come, and that the results are being combined.
@@ -294,6 +307,7 @@ mod tests {
             arguments: json!({}),
         };
         assert_eq!(crew.take(&event("a/turn:1/tool:1", Visibility::Internal, called)), Change::Changed(0));
+        assert_eq!(lines(&crew), ["a uses call_agent\\u{1b}…"]);
         assert_eq!(crew.take(&started(legal, "Is it\nallowed?")), Change::Joined(1));
         assert_eq!(crew.take(&started(web, "")), Change::Joined(2));
         assert_eq!(crew.take(&started(books, "Which law?")), Change::Joined(2));
@@ -306,9 +320,9 @@ mod tests {
         assert_eq!(
             lines(&crew),
             [
-                "a uses call_agent\\u{1b}…",
-                "└ Legal Counsel thinks… (Is it allowed?)",
-                "  └ books thinks… (Which law?) ~2 tokens",
+                "a waits for 2 agents…",
+                "└ Legal Counsel waits for 1 agent… (Is it allowed?)",
+                "  └ books thinks… ~2 tokens (Which law?)",
                 "└ web thinks…"
             ]
         );
@@ -323,10 +337,28 @@ mod tests {
         let Change::Left(1, 1, told) = crew.take(&event(web, Visibility::User, failed)) else {
             panic!("one left")
         };
-        assert!(told.starts_with("✗ web · too late · "), "{told}");
+        assert!(told.starts_with("✗ web · ") && told.ends_with(" · too late"), "{told}");
         let returned = EventKind::ToolReturned { call_id, output: String::new(), failed: false };
         crew.take(&event("a/turn:1/tool:1", Visibility::Internal, returned));
         assert_eq!(lines(&crew), ["a puts 2 results together…"]);
+    }
+
+    #[test]
+    fn lines_fit_into_narrow_terminals() {
+        let long = "A very long name that nobody should give to an agent, but people do";
+        let mut crew = Crew::new(Names::from([(name("b"), long.to_owned())]), &name("a"));
+        crew.take(&started("a/turn:1/tool:1/call:b", "And a reason that is long too, as models like it"));
+        assert_eq!(
+            [40, 60].map(|room| crew.line(1, room)),
+            [
+                "└ A very long name that nobody sh… thin…",
+                "└ A very long name that nobody sh… thinks… (And a reason th…"
+            ]
+        );
+        // One is done before another one begins: that is no result yet.
+        crew.take(&finished("a/turn:1/tool:1/call:b"));
+        crew.take(&started("a/turn:1/tool:2/call:c", ""));
+        assert_eq!(lines(&crew)[0], "a waits for 1 agent…");
     }
 
     #[test]

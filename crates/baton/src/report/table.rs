@@ -1,6 +1,7 @@
 //! Rows under aligned heads. Whatever is put into them stays on its line: what came from people and models may hold anything.
 
-use std::io::IsTerminal as _;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 
 use super::visible;
 
@@ -58,7 +59,7 @@ impl<const N: usize> Table<N> {
 
     /// For the terminal that stdout is, or for a pipe.
     pub fn print(self) -> String {
-        self.render(terminal_width())
+        self.render(width_of(&std::io::stdout()))
     }
 
     fn render(mut self, width: Option<usize>) -> String {
@@ -136,12 +137,12 @@ fn columns(text: &str) -> usize {
     text.chars().map(|c| if c < '\u{1100}' || ('\u{2000}'..'\u{2600}').contains(&c) { 1 } else { 2 }).sum()
 }
 
-fn terminal_width() -> Option<usize> {
-    let stdout = std::io::stdout();
-    if !stdout.is_terminal() {
+/// Columns of the terminal that this is, if it is one.
+pub fn width_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    if !stream.is_terminal() {
         return None;
     }
-    let size = rustix::termios::tcgetwinsize(stdout).ok()?;
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 

@@ -3,7 +3,7 @@
 
 mod patterns;
 mod seen;
-mod wire;
+pub(crate) mod wire;
 
 use std::collections::BTreeSet;
 use std::path::Path;

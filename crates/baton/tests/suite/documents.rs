@@ -72,6 +72,27 @@ fn the_configuration_in_the_documentation_is_valid() {
     }
 }
 
+/// What decides about agents among each other is listed in full, with its defaults.
+#[test]
+fn the_keys_of_the_patterns_are_documented_with_their_defaults() {
+    let text = read("docs/configuration.md");
+    let block = blocks(&text, "toml").into_iter().find(|block| block.contains("[orchestration]")).unwrap();
+    let source = read("crates/baton/src/config/sections.rs");
+    for section in ["Orchestration", "Handoff", "Features", "Agents"] {
+        let fields = source.split(&format!("pub struct {section} {{")).nth(1).unwrap();
+        for field in
+            fields.split("\n}").next().unwrap().lines().filter_map(|line| line.trim().strip_prefix("pub "))
+        {
+            let key = format!("\n{} = ", field.split(':').next().unwrap());
+            assert!(block.contains(&key), "docs/configuration.md lacks{key}in [{section}]");
+        }
+    }
+    let config = baton::config::Config::parse(&block, "docs/configuration.md".as_ref(), std::iter::empty());
+    let (config, default) = (config.unwrap(), baton::config::Config::default());
+    assert_eq!(config.orchestration, default.orchestration);
+    assert_eq!((config.handoff, config.features), (default.handoff, default.features));
+}
+
 /// Links between documents lead somewhere.
 #[test]
 fn relative_links_exist() {

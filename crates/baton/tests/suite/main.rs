@@ -17,6 +17,7 @@ mod run;
 mod signals;
 mod store_commands;
 mod terminal;
+mod together;
 
 use std::path::{Path, PathBuf};
 

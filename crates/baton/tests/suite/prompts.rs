@@ -63,6 +63,43 @@ fn whoever_is_involved_by_another_gets_what_it_would_get_then() {
     assert!(again.stderr.contains("already at work above"), "{}", again.stderr);
 }
 
+/// X33: the message is the one of a run, in the form that the project asks for.
+#[test]
+fn the_message_is_what_the_receiver_would_get() {
+    let dir = two();
+    assert_eq!(told(dir.path(), &["b", "--from", "a", "--message", " Why? "])["message"], "Why?");
+    let message = |extra: &str| {
+        let config = std::fs::read_to_string(dir.path().join("baton.toml")).unwrap();
+        std::fs::write(dir.path().join("baton.toml"), config + extra).unwrap();
+        let shown = told(dir.path(), &["b", "--from", "a", "--via", "transfer", "--message", "Why?"]);
+        shown["message"].as_str().unwrap().to_owned()
+    };
+    let fenced = message("");
+    assert!(fenced.contains("## ORIGINAL USER REQUEST\n\nWhy?\n<<<end "), "{fenced}");
+    assert!(fenced.contains("[what a gives as its reason]"), "{fenced}");
+    let tags = message("enrich_format = \"tags\"\n");
+    assert!(tags.contains("\nWhy?\n</request-") && !tags.contains("<<<"), "{tags}");
+}
+
+/// A coordinator is asked after each round and in the end, with other tools.
+#[test]
+fn a_coordinator_is_shown_in_both_of_its_parts() {
+    let dir = project("http://127.0.0.1:1", "tools: [read_file]\nteam: { members: [b, c] }");
+    for name in ["b", "c"] {
+        write(dir.path(), name, "---\ndescription: Knows the law.\n---\nHelp.\n");
+    }
+    let shown = told(dir.path(), &["a"]);
+    assert_eq!(tools(&shown), ["read_file", "read_output"]);
+    assert_eq!(tools(&shown["after_a_round"]), ["conclude_team"]);
+    let text = baton(dir.path(), &["agents", "prompt", "a"]).stdout;
+    let headings: Vec<&str> = text.lines().filter(|line| line.starts_with("# ")).collect();
+    let (tools_then, message_then) = ("# Tools after a round", "# Message after a round");
+    let (tools_last, message_last) = ("# Tools after the last round", "# Message after the last round");
+    assert_eq!(headings, ["# System prompt", tools_then, message_then, tools_last, message_last]);
+    let member = told(dir.path(), &["b", "--from", "a", "--via", "member"]);
+    assert_eq!(tools(&member), ["broadcast", "read_output", "vote_conclude"]);
+}
+
 #[test]
 fn mistakes_are_told_apart() {
     let dir = two();
@@ -80,6 +117,6 @@ fn tools_that_are_missing_are_said_to_be() {
     let dir = project("http://127.0.0.1:1", "mcp_servers:\n  gone: { command: /does/not/exist }");
     let ran = baton(dir.path(), &["agents", "prompt", "a"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stdout.ends_with("# Tools\n\n(none)\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("# Tools\n\n(none)\n\n# Message\n"), "{}", ran.stdout);
     assert!(ran.stderr.contains("no tool of the MCP server `gone`"), "{}", ran.stderr);
 }

@@ -41,6 +41,11 @@ impl Destinations {
         }
     }
 
+    /// Nobody to choose from; what was asked can be shown all the same.
+    pub(super) fn none(scope: &Scope, input: &Input) -> Self {
+        Self { router: scope.name().clone(), open: Vec::new(), fallback: None, input: input.clone() }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }

@@ -61,13 +61,7 @@ impl Discussion<'_> {
 
     /// Asks, and keeps what came of it.
     async fn rule(&self, place: &Scope, round: u32, told: &Arc<Vec<Part>>) -> Result<Ruling, Failure> {
-        let chair = chair(place);
-        let history = self.told.history.iter().chain(&self.chaired).cloned().collect();
-        let input = Input { history: Arc::new(history), parts: Arc::clone(told), ..Input::default() };
-        let mut brief = Brief::new(&chair, &input, vec![Arc::new(ConcludeTeam::default())]);
-        brief.own_tools = false;
-        brief.max_turns = Some(DECIDING_TURNS);
-        brief.at_limit = AtLimit::End;
+        let (chair, brief) = self.deciding(place, told);
         let ruling = match session::hold(&chair, brief).await {
             Ok(ended) => self.ruling(round, ended),
             Err(failure) if failure.ends_the_run(self.scope) || self.scope.cancel.is_cancelled() => {
@@ -90,6 +84,18 @@ impl Discussion<'_> {
         Ok(ruling)
     }
 
+    /// Where and on which terms it decides.
+    pub(super) fn deciding(&self, place: &Scope, told: &Arc<Vec<Part>>) -> (Scope, Brief) {
+        let chair = chair(place);
+        let history = self.told.history.iter().chain(&self.chaired).cloned().collect();
+        let input = Input { history: Arc::new(history), parts: Arc::clone(told), ..Input::default() };
+        let mut brief = Brief::new(&chair, &input, vec![Arc::new(ConcludeTeam::default())]);
+        brief.own_tools = false;
+        brief.max_turns = Some(DECIDING_TURNS);
+        brief.at_limit = AtLimit::End;
+        (chair, brief)
+    }
+
     fn ruling(&self, round: u32, ended: Ended) -> Ruling {
         match ended {
             Ended::By(Ending::Concluded(summary)) => Ruling::Concluded(summary),
@@ -106,7 +112,7 @@ impl Discussion<'_> {
     }
 
     /// What the coordinator has not read yet, with the request if it is the first time.
-    fn news(&self, round: u32) -> Arc<Vec<Part>> {
+    pub(super) fn news(&self, round: u32) -> Arc<Vec<Part>> {
         let fence = Fence::new();
         let mut blocks = vec![fence.material()];
         blocks.extend(self.channel.unread(self.scope.name(), self.read, &fence));
@@ -135,10 +141,13 @@ impl Discussion<'_> {
 
     /// The coordinator's own session, with its own tools, on the request and the discussion.
     pub(super) async fn answer(&self, end: &End) -> Result<Outcome, Failure> {
+        Ok(session::hold(self.scope, self.answering(end)).await?.outcome(self.scope))
+    }
+
+    pub(super) fn answering(&self, end: &End) -> Brief {
         let parts = self.told.parts.iter().cloned().chain([Part::text(self.report(end))]).collect();
         let input = Input { parts: Arc::new(parts), ..self.told.clone() };
-        let brief = Brief::new(self.scope, &input, patterns::tools(self.scope, self.input));
-        Ok(session::hold(self.scope, brief).await?.outcome(self.scope))
+        Brief::new(self.scope, &input, patterns::tools(self.scope, self.input))
     }
 
     fn report(&self, end: &End) -> String {

@@ -24,6 +24,12 @@ pub(super) struct Pass {
     message: String,
 }
 
+impl Pass {
+    pub(super) fn because(reason: String) -> Self {
+        Self { reason, context: Map::new(), message: String::new() }
+    }
+}
+
 /// What the receiver is told. `input` is what the giver was asked.
 pub(super) async fn onward(site: &Site<'_>, input: &Input, transfer: &Pass) -> Result<Input, Failure> {
     let giver = &site.scope.agent;

@@ -64,6 +64,14 @@ fn without_anything_else_an_agent_quotes_what_its_author_wrote() {
         said.starts_with("I cannot answer this by myself. I go by this:\n\n> You advise on law."),
         "{said}"
     );
+    let offers = Turn::of("You help.", "Hello")
+        .tool("call_agent", "- books: Knows books.", &json!({"specialist": {"enum": ["books"]}}))
+        .tool("transfer_to_law", "Knows law.", &json!({}))
+        .says();
+    assert!(
+        offers.starts_with("I cannot answer this by myself. I can ask books, or pass it on to law: say"),
+        "{offers}"
+    );
     assert!(Turn::of("", "Bananas?").says().starts_with("I cannot answer this by myself.\n\n(No"));
 }
 

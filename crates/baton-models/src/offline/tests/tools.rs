@@ -28,7 +28,7 @@ fn a_transfer_that_fits_is_made_with_its_reason() {
     let (tool, arguments) = support("I was charged twice.").calls();
     assert_eq!(tool, "transfer_to_billing");
     assert_eq!(arguments, json!({ "reason": "the request mentions charged" }));
-    assert!(support("Please pass this conversation on.").says().contains("first contact"));
+    assert!(support("Please pass this conversation on.").says().contains("I can pass it on to"));
 }
 
 /// G6: nobody passes back and forth on a word.
@@ -106,7 +106,7 @@ fn those_who_fit_are_asked() {
     let everybody = lead("Bananas?").calls();
     assert_eq!((everybody.0.as_str(), everybody.1["agents"].as_array().map(Vec::len)), ("delegate", Some(3)));
     assert_eq!(lead("Bananas?").search().calls().0, "search_docs");
-    assert!(lead("And you?").says().contains("You lead research."));
+    assert!(lead("And you?").says().contains("I can "));
 }
 
 fn reply(text: &str) -> String {

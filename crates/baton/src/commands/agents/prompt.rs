@@ -1,4 +1,4 @@
-//! What an agent's model is told before anything is said: its prompt and its tools.
+//! What an agent's model is told: its prompt, its tools and its task.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use baton_core::agent::Agent;
 use baton_core::choice::Choice as _;
 use baton_core::tool::ToolSpec;
 use baton_core::{AgentName, ThreadId};
-use baton_engine::{Agents, Caller, Preview, Via};
+use baton_engine::{Agents, Asked, Caller, Preview, Via};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -27,6 +27,9 @@ pub struct Args {
     /// How that agent involves it: call, delegate, advisor, member, handoff, route or transfer
     #[arg(long, value_name = "HOW", default_value = "call", requires = "from", value_parser = via)]
     via: Via,
+    /// What the person asks
+    #[arg(long, value_name = "TEXT", default_value = "What should I do next?")]
+    message: String,
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
@@ -43,6 +46,16 @@ fn via(text: &str) -> Result<Via, String> {
 struct Shown<'a> {
     agent: &'a AgentName,
     system: &'a str,
+    #[serde(flatten)]
+    asked: Session<'a>,
+    /// A coordinator's decision after a round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after_a_round: Option<Session<'a>>,
+}
+
+#[derive(Serialize)]
+struct Session<'a> {
+    message: &'a str,
     tools: Vec<Tool<'a>>,
 }
 
@@ -60,17 +73,19 @@ pub(super) fn run(project: &Project, draft: Draft, args: &Args) -> anyhow::Resul
     let agents: Arc<Agents> =
         Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let preview = runtime.block_on(look(project, &agents, &name, from.as_ref(), args.via))?;
+    let from = from.as_ref().map(|from| (from, args.via));
+    let preview = runtime.block_on(look(project, &agents, &name, from, &args.message))?;
     match args.format {
         Format::Json => print_json(&Shown {
             agent: &name,
             system: &preview.system,
-            tools: preview.tools.iter().map(Tool::from).collect(),
+            asked: Session::from(&preview.asked),
+            after_a_round: preview.deciding.as_ref().map(Session::from),
         })?,
         Format::Text => print(&text(&preview))?,
     }
     if let Some(agent) = agents.get(&name) {
-        explain(agent, &preview.tools);
+        explain(agent, &preview.asked.tools);
     }
     Ok(Exit::Ok)
 }
@@ -79,27 +94,47 @@ async fn look(
     project: &Project,
     agents: &Arc<Agents>,
     name: &AgentName,
-    from: Option<&AgentName>,
-    via: Via,
+    from: Option<(&AgentName, Via)>,
+    message: &str,
 ) -> anyhow::Result<Preview> {
     let Wired { engine, servers } = wiring::wire_without_store(project, Arc::clone(agents)).await?;
     let caller = Caller { tenant: tenant(), user: user(), thread_id: ThreadId::random() };
-    let preview = baton_engine::preview(&engine, &caller, name, from.map(|from| (from, via))).await;
+    let preview = baton_engine::preview(&engine, &caller, name, from, message).await;
     servers.shutdown().await;
     Ok(preview?)
 }
 
 fn text(preview: &Preview) -> String {
-    let bold = anstyle::Style::new().bold();
     let system = visible(preview.system.trim_end());
-    let tools = preview.tools.iter().map(|tool| {
+    let mut text = heading("System prompt") + &format!("\n{system}\n\n");
+    match &preview.deciding {
+        Some(deciding) => {
+            text += &session(deciding, " after a round");
+            text += "\n";
+            text += &session(&preview.asked, " after the last round");
+        }
+        None => text += &session(&preview.asked, ""),
+    }
+    text
+}
+
+fn session(asked: &Asked, when: &str) -> String {
+    let bold = anstyle::Style::new().bold();
+    let tools = asked.tools.iter().map(|tool| {
         let (name, description) = (visible(&tool.name), visible(&tool.description));
         let description = description.lines().map(|line| format!("  {line}\n")).collect::<String>();
         format!("\n{bold}{name}{bold:#}\n{description}  {}\n", visible(&tool.parameters.to_string()))
     });
     let tools = tools.collect::<String>();
     let tools = if tools.is_empty() { "\n(none)\n".to_owned() } else { tools };
-    format!("{bold}# System prompt{bold:#}\n\n{system}\n\n{bold}# Tools{bold:#}\n{tools}")
+    let message = visible(asked.message.trim_end());
+    let (about_tools, about_message) = (heading(&format!("Tools{when}")), heading(&format!("Message{when}")));
+    format!("{about_tools}{tools}\n{about_message}\n{message}\n")
+}
+
+fn heading(text: &str) -> String {
+    let bold = anstyle::Style::new().bold();
+    format!("{bold}# {text}{bold:#}\n")
 }
 
 /// A server that does not answer costs its tools, which would otherwise not be seen.
@@ -111,6 +146,12 @@ fn explain(agent: &Agent, tools: &[ToolSpec]) {
                 "there is no tool of the MCP server `{server}`: it cannot be reached, or the agent may use none"
             ));
         }
+    }
+}
+
+impl<'a> From<&'a Asked> for Session<'a> {
+    fn from(asked: &'a Asked) -> Self {
+        Self { message: &asked.message, tools: asked.tools.iter().map(Tool::from).collect() }
     }
 }
 

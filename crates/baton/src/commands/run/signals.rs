@@ -3,6 +3,7 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
+use crate::progress;
 
 /// The signals that ask a command to end.
 pub(super) struct Signals {
@@ -39,7 +40,10 @@ impl Signals {
             }
         };
         tokio::select! {
-            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.interrupt.recv() => {
+                progress::interrupted();
+                Exit::Interrupted
+            }
             _ = self.terminate.recv() => Exit::Terminated,
             _ = hung_up => Exit::HungUp,
         }

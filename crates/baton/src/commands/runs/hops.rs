@@ -13,7 +13,8 @@ pub(super) async fn of(archive: &Archive, run: &RunRecord) -> anyhow::Result<Vec
     Ok(all.into_iter().filter(|hop| hop.run_id == run.run_id).collect())
 }
 
-pub(super) fn table(hops: &[Hop]) -> String {
+/// A hop keeps what is known of its cost; where the run's cost is not known, that is not all of it.
+pub(super) fn table(hops: &[Hop], run: &RunRecord) -> String {
     if hops.is_empty() {
         return String::new();
     }
@@ -31,7 +32,10 @@ pub(super) fn table(hops: &[Hop]) -> String {
             hop.kind.to_string(),
             if hop.success { "well" } else { "badly" }.to_owned(),
             stretch(std::time::Duration::from_millis(hop.latency_ms)),
-            cost(Cost::Known(hop.cost)),
+            cost(match run.usage.cost {
+                Cost::Known(_) => Cost::Known(hop.cost),
+                Cost::Unknown(_) => Cost::Unknown(hop.cost),
+            }),
             hop.reason.clone(),
         ]);
     }

@@ -47,7 +47,7 @@ pub(super) async fn show(archive: &Archive, run: &RunRecord, json: bool) -> anyh
     if !nodes.is_empty() {
         text += &format!("\n{}", table(run, &nodes));
     }
-    print(&(text + &unfinished(run, &nodes) + &hops::table(&hops) + &totals(run, &rows)))?;
+    print(&(text + &unfinished(run, &nodes) + &hops::table(&hops, run) + &totals(run, &rows)))?;
     Ok(Exit::Ok)
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Answers each request with what `answer` makes of it, a piece every few milliseconds. Returns where. Its threads end with the
 /// test's process: nobody else can reach them.
-pub(super) fn serve(answer: impl Fn(&Value) -> Option<Answer> + Clone + Send + 'static) -> String {
+pub(crate) fn serve(answer: impl Fn(&Value) -> Option<Answer> + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -22,9 +22,9 @@ pub(super) fn serve(answer: impl Fn(&Value) -> Option<Answer> + Clone + Send + '
 }
 
 /// What a provider says, piece by piece.
-pub(super) struct Answer {
-    pub(super) frames: Vec<String>,
-    pub(super) finish: &'static str,
+pub(crate) struct Answer {
+    pub(crate) frames: Vec<String>,
+    pub(crate) finish: &'static str,
 }
 
 fn converse(mut stream: TcpStream, answer: &impl Fn(&Value) -> Option<Answer>) -> Option<()> {
@@ -65,12 +65,12 @@ fn frame(delta: &Value, finish: &Value) -> String {
 }
 
 /// A piece of text.
-pub(super) fn text(content: &str) -> String {
+pub(crate) fn text(content: &str) -> String {
     frame(&json!({"content": content}), &Value::Null)
 }
 
 /// Calls of tools with JSON arguments.
-pub(super) fn calls(calls: &[(&str, String, Value)]) -> String {
+pub(crate) fn calls(calls: &[(&str, String, Value)]) -> String {
     let calls = calls.iter().enumerate().map(|(index, (tool, id, arguments))| {
         let function = json!({"name": tool, "arguments": arguments.to_string()});
         json!({"index": index, "id": id, "type": "function", "function": function})
