@@ -3,18 +3,22 @@
 use baton_core::agent::Agent;
 use baton_core::chat::ChatMessage;
 use baton_core::message::Part;
-use baton_core::sanitize::{Mask, sanitize};
+use baton_core::sanitize::{Mask, sanitize, sanitize_value};
 
 /// A text as `giver` gives it to somebody else: secrets never, personal data only if its file says so.
 pub(crate) fn shared(giver: &Agent, text: &str) -> String {
-    let mask = if giver.sanitize { Mask::Everything } else { Mask::SecretsOnly };
-    sanitize(text, mask).into_owned()
+    sanitize(text, mask(giver)).into_owned()
+}
+
+fn mask(giver: &Agent) -> Mask {
+    if giver.sanitize { Mask::Everything } else { Mask::SecretsOnly }
 }
 
 /// The same for a whole message.
 pub(crate) fn shared_parts(giver: &Agent, parts: &[Part]) -> Vec<Part> {
     let masked = parts.iter().map(|part| match part {
         Part::Text { text } => Part::text(shared(giver, text)),
+        Part::Data { data } => Part::Data { data: sanitize_value(data, mask(giver)) },
         other => other.clone(),
     });
     masked.collect()

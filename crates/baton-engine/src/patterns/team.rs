@@ -30,6 +30,7 @@ mod coordinator;
 mod desk;
 pub(crate) mod hooks;
 mod member;
+mod memory;
 mod round;
 mod tools;
 mod turn;

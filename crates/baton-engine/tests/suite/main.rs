@@ -12,6 +12,7 @@ mod delegation;
 mod durability;
 mod limits;
 mod listening;
+mod masking;
 mod outages;
 mod reading;
 mod router;

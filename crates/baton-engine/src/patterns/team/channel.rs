@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::patterns::fence::Fence;
 use crate::patterns::handover::head;
 
+/// In characters. Longer ones are cut, so that the newest always fit into what is read.
+pub(super) const LONGEST_POST: usize = 16_000;
 /// What is read at once, in characters. When there is more, each post is shortened alike.
 const MOST_UNREAD: usize = 60_000;
 /// What is always left of a post.
@@ -35,11 +37,11 @@ pub(super) enum Sender {
 
 impl Post {
     pub(super) fn notice(round: u32, text: String) -> Self {
-        Self { from: Sender::Notice, round, at: Timestamp::now(), text }
+        Self { from: Sender::Notice, round, at: Timestamp::now(), text: head(&text, LONGEST_POST) }
     }
 
     fn is_from(&self, name: &AgentName) -> bool {
-        matches!(&self.from, Sender::Member(sender) if sender == name)
+        matches!(&self.from, Sender::Member(sender) | Sender::Coordinator(sender) if sender == name)
     }
 
     fn heading(&self) -> String {

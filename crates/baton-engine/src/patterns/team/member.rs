@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use baton_core::AgentName;
 use baton_core::agent::Agent;
-use baton_core::chat::{ChatMessage, Reply};
+use baton_core::chat::ChatMessage;
 use baton_core::event::Dissent;
 use baton_core::message::Part;
 
+use super::memory::remember;
 use super::turn::{Turn, missed};
 use super::votes::Vote;
 use crate::scope::Scope;
@@ -59,9 +60,7 @@ impl Member {
         self.vote = turn.vote.clone().or(self.vote.take());
         self.missed = turn.failure.as_ref().map(|reason| missed(round, reason));
         if turn.failure.is_none() || !turn.posts.is_empty() {
-            let history = Arc::make_mut(&mut self.history);
-            history.push(ChatMessage::User { parts: Arc::unwrap_or_clone(told) });
-            history.push(ChatMessage::Assistant(Reply { text: turn.words.clone(), ..Reply::default() }));
+            remember(Arc::make_mut(&mut self.history), told, turn.words.clone());
             self.cursor = seen;
         }
     }
