@@ -4,6 +4,7 @@ mod compositions;
 mod crashes;
 mod endings;
 mod hooks;
+mod sizes;
 
 use std::time::Duration;
 
@@ -148,7 +149,7 @@ async fn two_members_discuss_and_the_coordinator_answers() {
     insta::assert_snapshot!(logs[1]);
 }
 
-/// E34: what is new and nothing twice, each in its own block, and never one's own words as news.
+/// E33, E34: only what was broadcast, what is new and nothing twice, each in its own block, and never one's own words as news.
 #[tokio::test]
 async fn a_member_reads_on_from_where_it_stopped() {
     let model = two_rounds();

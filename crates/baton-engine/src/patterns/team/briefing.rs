@@ -5,7 +5,7 @@ use baton_core::message::Part;
 use super::Discussion;
 use super::member::Member;
 use super::turn::PASS;
-use crate::patterns::fence::{Enriched, Fence};
+use crate::patterns::fence::{Enriched, Fence, Written};
 use crate::run::Input;
 
 impl Discussion<'_> {
@@ -22,6 +22,15 @@ impl Discussion<'_> {
         parts.push(Part::text(blocks.join("\n\n")));
         parts.extend(attached);
         parts
+    }
+
+    /// What a member's message is about. Whoever the member asks or hands on to gets this, and nothing of what is said to members.
+    pub(super) fn matter(&self, member: &Member, round: u32) -> Enriched {
+        let asked = Enriched::of(self.input).shared(&self.scope.agent);
+        let said = self.channel.said(&member.name, member.cursor);
+        let said = said.map(|(by, text)| (by.unwrap_or(self.scope.name()), text));
+        let message = said.fold(asked, |message, (by, text)| message.with(Written::Post, by, text));
+        message.with_instruction(self.instruction(member, round, ""))
     }
 
     /// What was asked, as the coordinator passes it on. If others wrote about it, it has marks of its own.
