@@ -45,6 +45,18 @@ fn e11_the_patterns_of_the_seeds_in_both_spellings() {
     );
 }
 
+/// X30: states are data of the agent, in their order; the agent that creates skills has the five of the seed.
+#[test]
+fn x30_the_states_of_a_workflow_are_those_of_the_file() {
+    let file = include_str!("../../../../agents/skill-creator.md");
+    let head = file.split("---\n").nth(1).expect("a head");
+    let workflow = &head[head.find("workflow:").expect("a workflow")..head.find("limits:").expect("limits")];
+    let workflow = agent(workflow).workflow.expect("a workflow");
+    let states: Vec<&str> = workflow.states.iter().map(|state| state.name.0.as_str()).collect();
+    let expected = ["gathering_requirements", "defining_triggers", "generating_skill", "testing", "complete"];
+    assert_eq!(states, expected);
+}
+
 /// E38, X7: `supervisor` is another word for it, and either names the agent whose file it is.
 #[test]
 fn e38_the_declaring_agent_coordinates_its_team() {

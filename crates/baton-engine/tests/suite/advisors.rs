@@ -106,7 +106,7 @@ fn advised() -> Scripted {
         .script("a", [Turn::text("Do it.").tokens(100, 7)])
 }
 
-/// E6, E27, X33: what the agent is asked.
+/// E6, E27, X33, I4: some answer. What the agent is asked.
 #[tokio::test]
 async fn the_request_comes_first_and_the_advice_behind_it() {
     let model = advised();
@@ -136,7 +136,7 @@ async fn the_person_hears_only_the_agent() {
     assert_eq!(ran.end.answered_by, Some(name("a")));
 }
 
-/// E6: each waits for the other, so neither could answer if they were asked one after the other.
+/// E6, I4: all answer. Each waits for the other, so neither could answer if they were asked one after the other.
 #[tokio::test]
 async fn advisors_work_at_the_same_time() {
     let barrier = Arc::new(Barrier::new(2));
@@ -178,7 +178,7 @@ async fn no_more_are_at_work_than_may_be() {
     assert_eq!(advice, expected, "in the order of the file");
 }
 
-/// E28: a late answer is not used, but paid for.
+/// E28, I4: a late answer is not used, but paid for.
 #[tokio::test(start_paused = true)]
 async fn an_advisor_has_only_so_much_time() {
     let model = Scripted::default()

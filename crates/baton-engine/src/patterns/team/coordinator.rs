@@ -52,7 +52,7 @@ impl Discussion<'_> {
         self.read = self.channel.len();
         if let Ruling::GoOn(guidance) = &ruling {
             let text = guidance.as_ref().map_or("Go on.", |post| post.text.as_str()).to_owned();
-            remember(&mut self.chaired, told, text);
+            remember(&mut self.chaired, &told, text);
             self.channel.extend(guidance.clone());
         }
         Ok(ruling)
@@ -104,7 +104,7 @@ impl Discussion<'_> {
         }
     }
 
-    /// What the coordinator has not read yet, with the request if it is the first time.
+    /// The request, and last what the coordinator has not read yet.
     fn news(&self, round: u32) -> Arc<Vec<Part>> {
         let fence = Fence::new();
         let mut blocks = vec![fence.material()];
@@ -116,8 +116,7 @@ impl Discussion<'_> {
              answer the request, call `{CONCLUDE}`. Otherwise say in a few sentences what the members should turn to next; they \
              will read it. Do not answer the request yet."
         ));
-        let request = self.told.parts.iter().filter(|_| self.chaired.is_empty()).cloned();
-        Arc::new(request.chain([Part::text(blocks.join("\n\n"))]).collect())
+        Arc::new(self.told.parts.iter().cloned().chain([Part::text(blocks.join("\n\n"))]).collect())
     }
 
     fn votes(&self) -> String {

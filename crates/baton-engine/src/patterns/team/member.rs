@@ -39,11 +39,6 @@ impl Member {
         }
     }
 
-    /// Whether it does not know yet what was asked.
-    pub(super) fn is_new(&self) -> bool {
-        self.history.is_empty()
-    }
-
     /// Where its turn in a round happens.
     pub(super) fn place(&self, round: &Scope) -> Scope {
         round.at(&format!("member:{}", self.name))
@@ -56,7 +51,7 @@ impl Member {
     }
 
     /// After the barrier. Who said nothing because it failed reads the same again in the next round.
-    pub(super) fn advance(&mut self, turn: &Turn, told: Arc<Vec<Part>>, seen: usize, round: u32) {
+    pub(super) fn advance(&mut self, turn: &Turn, told: &[Part], seen: usize, round: u32) {
         self.vote = turn.vote.clone().or(self.vote.take());
         self.missed = turn.failure.as_ref().map(|reason| missed(round, reason));
         if turn.failure.is_none() || !turn.posts.is_empty() {

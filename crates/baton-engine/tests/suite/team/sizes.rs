@@ -2,7 +2,7 @@
 
 use baton_core::agent::{Quorum, Team, TerminationMode};
 use baton_core::chat::ChatMessage;
-use baton_core::model::ModelErrorKind;
+use baton_core::model::{ModelErrorKind, ModelFacts};
 use baton_models::scripted::{Asked, Scripted, Turn};
 
 use super::{asked, discussion, ended, ready, rounds, says, setup, team_of, text, vote, whole};
@@ -64,6 +64,20 @@ async fn what_members_remember_has_a_bound_and_the_request_stays() {
     let a = whole(&asked(&model, "a")[0]);
     assert!(a.len() < 110_000 && a.contains(&post("c", 50, 0)) && !a.contains(&post("c", 20, 0)));
     assert!(a.contains("messages of the discussion are left out"));
+}
+
+/// E34: a model with little room forgets old rounds, and never what was asked.
+#[tokio::test]
+async fn a_small_model_still_knows_the_request() {
+    let members = ["b", "c"];
+    let model = talking(&members, 12, 2_000).script("a", [Turn::text("Done.")]);
+    let facts = ModelFacts { price: None, context_window: Some(6_000) };
+    setup(&model.clone().with_facts(facts), rounds(&members, 12)).run().await;
+    for member in members {
+        let last = whole(asked(&model, member).last().unwrap());
+        assert!(last.len() < 24_000 && last.contains("What is up?"), "{member}: {}", last.len());
+        assert!(!last.contains(&post("b", 2, 0)) && !last.contains(&post("c", 2, 0)), "{member}");
+    }
 }
 
 /// E37: the same for a coordinator that is asked after every round. It reads each post once, and its own never as news.
