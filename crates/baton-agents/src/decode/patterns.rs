@@ -11,6 +11,7 @@ use baton_core::duration::HumanDuration;
 use super::section::Head;
 use super::{Decoder, is_local};
 use crate::graph::EdgeKind;
+use crate::names::shortened;
 use crate::problem::Rule;
 use crate::source::Span;
 use crate::yaml::{Node, Value};
@@ -233,9 +234,20 @@ impl<'a> Decoder<'a> {
     }
 
     pub(super) fn team(&mut self, head: &Head<'a>) -> Option<Team> {
-        const KEYS: &[&str] = &["members", "termination_mode", "max_rounds", "quorum", "member_timeout"];
+        const KEYS: &[&str] = &[
+            "members",
+            "termination_mode",
+            "max_rounds",
+            "quorum",
+            "member_timeout",
+            "coordinator",
+            "supervisor",
+        ];
         let node = head.get("team")?;
         let section = self.section(node, "`team`", KEYS)?;
+        for key in ["coordinator", "supervisor"] {
+            section.get(key).into_iter().for_each(|named| self.coordinator(named));
+        }
         let listed = section.get("members");
         let members = listed.map(|node| self.agent_list(node, EdgeKind::Member)).unwrap_or_default();
         let asked = listed.map_or(0, |node| Self::items(node).len());
@@ -263,6 +275,19 @@ impl<'a> Decoder<'a> {
                 .and_then(|n| self.duration(n))
                 .unwrap_or(HumanDuration::from_secs(60)),
         })
+    }
+
+    /// A file may say that its agent coordinates, and nothing else: a team belongs to who declares it.
+    fn coordinator(&mut self, node: &Node) {
+        let Some(named) = self.text(node, "the name of this agent") else { return };
+        let own = &self.identity.id;
+        if named != own.as_str() && named != self.identity.display_name {
+            let named = shortened(&named);
+            let message =
+                format!("the agent that declares a team coordinates it: `{own}`, and not `{named}`");
+            let help = format!("remove it, or move `team:` to the file of `{named}`");
+            self.report(Rule::UnknownChoice, node.span, message, help);
+        }
     }
 
     fn quorum(&mut self, node: &Node, members: u32) -> Option<Quorum> {

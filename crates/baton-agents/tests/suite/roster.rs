@@ -45,6 +45,57 @@ fn e11_the_patterns_of_the_seeds_in_both_spellings() {
     );
 }
 
+/// X30: states are data of the agent, in their order; the agent that creates skills has the five of the seed.
+#[test]
+fn x30_the_states_of_a_workflow_are_those_of_the_file() {
+    let file = include_str!("../../../../agents/skill-creator.md");
+    let head = file.split("---\n").nth(1).expect("a head");
+    let workflow = &head[head.find("workflow:").expect("a workflow")..head.find("limits:").expect("limits")];
+    let workflow = agent(workflow).workflow.expect("a workflow");
+    let states: Vec<&str> = workflow.states.iter().map(|state| state.name.0.as_str()).collect();
+    let expected = ["gathering_requirements", "defining_triggers", "generating_skill", "testing", "complete"];
+    assert_eq!(states, expected);
+}
+
+/// E38, X7: `supervisor` is another word for it, and either names the agent whose file it is.
+#[test]
+fn e38_the_declaring_agent_coordinates_its_team() {
+    for key in ["coordinator", "supervisor"] {
+        let team = agent(&format!("team: {{members: [b, c], {key}: a}}")).team.expect("a team");
+        assert_eq!(team.members, [name("b"), name("c")]);
+        let draft = draft(&[("a", &format!("team: {{members: [b, c], {key}: b}}")), ("b", ""), ("c", "")]);
+        let problem = &draft.problems()[0];
+        assert_eq!(problem.message, "the agent that declares a team coordinates it: `a`, and not `b`");
+        assert_eq!(problem.help, "remove it, or move `team:` to the file of `b`");
+        assert_eq!(errors(&draft).len(), 1);
+    }
+}
+
+/// X5: beside `router: true` the old word for sub-agents is an error, not a second list.
+#[test]
+fn x5_a_router_has_no_subagents() {
+    let draft = draft(&[("a", "router: true\nagents: [b]\nsubagents: [c]"), ("b", ""), ("c", "")]);
+    assert!(errors(&draft).iter().any(|error| error.contains("`subagents` is called `agents`")));
+    assert!(draft.finish().is_err());
+}
+
+/// E7: what cannot be meant is said at once.
+#[test]
+fn e7_odd_teams_are_refused() {
+    for (team, said) in [
+        ("{members: [b, b]}", "`b` is in this list twice"),
+        ("{members: [a, b]}", "a → a"),
+        ("{members: [b, c], quorum: 3}", "2"),
+        ("{members: [b, c], quorum: 0}", "1"),
+        ("{members: [b, c], max_rounds: 0}", "1"),
+        ("{members: [b]}", "at least two members"),
+    ] {
+        let draft = draft(&[("a", &format!("team: {team}")), ("b", ""), ("c", "")]);
+        let found = errors(&draft);
+        assert!(found.iter().any(|error| error.contains(said)), "{team}: {found:?}");
+    }
+}
+
 #[test]
 fn every_key_has_a_typed_value() {
     let agent = agent(

@@ -36,7 +36,12 @@ const ENDINGS: &[&str] = &[
     "adminpass",
     "dbpwd",
     "userpwd",
+    "passwort",
+    "kennwort",
 ];
+/// How each of them ends: most words end differently, and are not looked at further.
+const LAST: &[[u8; 2]] =
+    &[*b"rd", *b"wd", *b"se", *b"de", *b"et", *b"en", *b"ey", *b"on", *b"al", *b"ss", *b"rt"];
 /// What makes the word `key` behind it a secret.
 const BEFORE_KEY: &[&str] =
     &["api ", "access ", "secret ", "private ", "signing ", "encryption ", "master ", "auth "];
@@ -69,9 +74,19 @@ fn is_name_byte(byte: u8) -> bool {
 
 /// Whether such a name stands before secrets. `max_tokens` and `token_limit` do not.
 pub(super) fn is_sensitive(name: &str) -> bool {
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '_' | '-'));
-    let letters = name.bytes().rev().filter(|byte| !matches!(byte, b'_' | b'-' | b' '));
-    let mut end: Vec<u8> = letters.take(NAME).map(|byte| byte.to_ascii_lowercase()).collect();
+    let bytes = name.as_bytes();
+    let is_behind = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+    let name = &name[..bytes.len() - bytes.iter().rev().take_while(|byte| is_behind(byte)).count()];
+    let letters = || name.bytes().rev().filter(|byte| !matches!(byte, b'_' | b'-' | b' '));
+    let mut last = letters().map(|byte| byte.to_ascii_lowercase());
+    let (Some(second), Some(first)) = (last.next(), last.next()) else { return false };
+    if [first, second] == *b"pw" {
+        return last.next().is_none();
+    }
+    if !LAST.contains(&[first, second]) {
+        return false;
+    }
+    let mut end: Vec<u8> = letters().take(NAME).map(|byte| byte.to_ascii_lowercase()).collect();
     end.reverse();
     // The shell's `PWD` is a folder.
     let is_short = end == b"pwd" && name != "PWD";
@@ -160,7 +175,9 @@ impl<'a> Name<'a> {
         // The closing quote's own slashes stay with it.
         let end = if is_closed { end - slashes.min(quote.slashes) } else { end };
         let value = &self.text[start..end];
-        let is_kept = is_reference(value) || (quote.sign == b'`' && is_plain_word(value));
+        // Labels in forms and catalogues: `"password": "Password"`.
+        let is_label = value.eq_ignore_ascii_case(self.name());
+        let is_kept = is_label || is_reference(value) || (quote.sign == b'`' && is_plain_word(value));
         (!value.is_empty() && !is_kept).then_some(start..end)
     }
 
@@ -215,8 +232,12 @@ impl<'a> Name<'a> {
         let is_followed = !is_cut
             && next > end
             && following.is_some_and(|byte| !byte.is_ascii_control() && !b",;:!?)]}|&/\\*#-".contains(&byte));
+        // `min. 8 characters`, `J. Smith`.
+        let is_short = self.text[start + value.len()..end] == *"." && value.len() <= 3;
+        let is_short = is_short && following.is_some_and(|byte| byte.is_ascii_alphanumeric());
         let before = &self.text.as_bytes()[self.at.start.saturating_sub(3)..self.at.start];
         let is_mine = before.eq_ignore_ascii_case(b"my ");
+        let is_followed = is_followed || is_short;
         let bare = Bare { name: self.name(), joint, value, is_followed, is_mine };
         (!bare.is_plain()).then(|| start..start + value.len())
     }

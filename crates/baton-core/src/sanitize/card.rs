@@ -1,4 +1,5 @@
-//! Card numbers: 13 to 19 digits whose check digit is right, in groups as people and cards write them.
+//! Card numbers: 13 to 19 digits whose check digit is right, in groups as people and cards write them. Sixteen digits that the
+//! text itself calls a card need no check digit.
 
 use std::ops::Range;
 
@@ -18,6 +19,10 @@ const GROUPINGS: &[&[usize]] = &[
     &[8, 8],
 ];
 
+/// What a number is called that is somebody's card, and how far before it.
+const NAMES: &[&str] = &["card", "karte", "visa", "mastercard", "credit", "debit", "carte", "tarjeta"];
+const NEAR: usize = 32;
+
 /// Digits without anything between them.
 #[derive(Debug)]
 struct Group {
@@ -33,7 +38,9 @@ pub(super) fn find(text: &str, found: &mut Vec<Found>) {
     while let Some(start) = text.as_bytes()[at..].iter().position(u8::is_ascii_digit) {
         let groups = groups(text, at + start);
         at = groups.last().map_or(text.len(), |last| last.at.end);
-        cards(text, &groups, found);
+        if groups.iter().map(|group| group.at.len()).sum::<usize>() >= *DIGITS.start() {
+            cards(text, &groups, found);
+        }
     }
 }
 
@@ -125,13 +132,43 @@ fn is_card(text: &str, groups: &[Group], anyones: bool) -> bool {
     let digits: Vec<u8> =
         groups.iter().flat_map(|group| text[group.at.clone()].bytes()).map(|b| b - b'0').collect();
     let is_varied = digits.iter().any(|digit| *digit != digits[0]);
-    is_varied && (anyones || is_issued(&digits)) && luhn(&digits)
+    if !is_varied || is_article(&digits) {
+        return false;
+    }
+    let is_right = (anyones || is_issued(&digits)) && luhn(&digits);
+    is_right || (anyones && is_called_one(&text[..groups[0].at.start]))
 }
 
-/// Whether the number begins as those of a card network do.
+/// Whether the words just before a number speak of a card.
+fn is_called_one(before: &str) -> bool {
+    // One that others are joined to is not what the words speak of.
+    if before.trim_end_matches(is_joint).ends_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
+    let near = before.len().saturating_sub(NEAR);
+    let line = before.as_bytes()[near..].rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    let is_named =
+        |name: &&str| line.windows(name.len()).any(|word| word.eq_ignore_ascii_case(name.as_bytes()));
+    NAMES.iter().any(is_named)
+}
+
+/// Whether the number begins as those of a card network do that have this length. A telephone's number of fifteen digits has
+/// a check digit of the same kind.
 fn is_issued(digits: &[u8]) -> bool {
     let prefix = digits[..4].iter().fold(0, |number, digit| number * 10 + u32::from(*digit));
-    matches!(prefix, 2200..=2204 | 2221..=2720 | 3000..=6999)
+    match digits.len() {
+        14 => matches!(prefix, 3000..=3999 | 5000..=6999),
+        15 => matches!(prefix, 3400..=3499 | 3700..=3799),
+        16 => matches!(prefix, 2200..=2204 | 2221..=2720 | 3000..=6999),
+        _ => matches!(prefix, 3000..=6999),
+    }
+}
+
+/// Thirteen digits with the check digit of a trade item: there are more of those than of old cards.
+fn is_article(digits: &[u8]) -> bool {
+    let weighed = digits.iter().rev().enumerate();
+    let sum: u32 = weighed.map(|(nth, digit)| u32::from(*digit) * if nth % 2 == 0 { 1 } else { 3 }).sum();
+    digits.len() == 13 && sum.is_multiple_of(10)
 }
 
 fn luhn(digits: &[u8]) -> bool {

@@ -33,6 +33,8 @@ const PREFIXES: &[(&str, usize)] = &[
     ("dop_v1_", 24),
 ];
 
+/// No key is shorter, prefix and all.
+const SHORTEST: usize = 15;
 /// How far into a key one looks for a sign that it is no word.
 const LOOK: usize = 64;
 
@@ -57,7 +59,7 @@ fn tokens(text: &str, found: &mut Vec<Found>) {
     let mut at = 0;
     while at < bytes.len() {
         let end = run(bytes, at, is_token);
-        let key = (at..end).find(|start| {
+        let key = (at..(end + 1).saturating_sub(SHORTEST)).find(|start| {
             let is_start = *start == 0 || !bytes[*start - 1].is_ascii_alphanumeric();
             is_start && is_key(&text[*start..end])
         });

@@ -1,5 +1,7 @@
 //! What stands where a secret could and is none: words, types, calls and names of secrets.
 
+use super::assignment::is_sensitive;
+
 /// How a name and its value are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joint {
@@ -32,7 +34,7 @@ const WORDS: &[&str] = &[NOTHING, STATES, PROSE];
 const NOTHING: &str = "
     null none nil undefined empty true false yes no on off unset default string str text bytes int
     integer number float bool boolean object array list dict map any char varchar uuid option vec box
-    arc rc cow impl dyn mut";
+    arc rc cow impl dyn mut await async yield match lambda function typeof";
 /// How it is.
 const STATES: &str = "
     required optional mandatory missing invalid valid wrong right correct incorrect expired revoked
@@ -72,9 +74,11 @@ impl Bare<'_> {
         if !is_word(self.value) {
             return (self.joint == Joint::Is && self.value.len() < 4) || (is_token && is_measure(self.value));
         }
+        // `Token: USDC`, `Authorization: Smith`.
+        let is_other = || !self.is_password() && (self.value.len() <= 5 || self.is_authorization());
         let is_told = || match self.joint {
             Joint::Equals => false,
-            Joint::Colon => self.is_followed,
+            Joint::Colon => self.is_followed || is_other(),
             // Nobody gives a token or a secret of a single word; a password may well be one.
             Joint::Is => self.is_followed || is_adjective(self.value) || !self.is_password(),
         };
@@ -82,7 +86,12 @@ impl Bare<'_> {
     }
 
     fn is_password(&self) -> bool {
-        self.name.to_ascii_lowercase().contains("pass")
+        let name = self.name.to_ascii_lowercase();
+        ["pass", "pw", "kennwort"].iter().any(|word| name.contains(word))
+    }
+
+    fn is_authorization(&self) -> bool {
+        self.name.eq_ignore_ascii_case("authorization")
     }
 
     /// `token = lexer.next()`, `password=password`, `token: Token`.
@@ -91,12 +100,14 @@ impl Bare<'_> {
         let lower = value.to_ascii_lowercase();
         let head = value.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
         let name = self.name.trim_start_matches('-');
-        value.eq_ignore_ascii_case(name)
+        value.trim_start_matches([':', '@', '&', '*']).eq_ignore_ascii_case(name)
             || TYPES.contains(&lower.as_str())
             || value.starts_with("&'")
             || value.starts_with("&[")
             || (OWNERS.contains(&head) && value[head.len()..].starts_with(['.', '[', ':']))
             || is_call(value)
+            || is_member(value)
+            || (self.is_followed && value.strip_prefix('!').is_some_and(is_letters))
     }
 }
 
@@ -114,12 +125,18 @@ fn is_measure(value: &str) -> bool {
     let unit = &value[value.len().min(value.find(number).unwrap_or(0) + number.len())..];
     let digits = number.bytes().filter(u8::is_ascii_digit).count();
     let is_number = number.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b','));
-    is_number && (1..6).contains(&digits) && matches!(unit, "" | "%" | "s" | "ms" | "k" | "kb" | "usd")
+    is_number && (1..6).contains(&digits) && matches!(unit, "" | "%" | "s" | "ms" | "k" | "kb" | "ct" | "usd")
 }
 
-fn is_word(value: &str) -> bool {
+fn is_letters(value: &str) -> bool {
     value.bytes().all(|byte| byte.is_ascii_alphabetic())
-        && !value[1..].bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
+/// Also a short one in capitals.
+fn is_word(value: &str) -> bool {
+    let is_capital = |byte: &u8| byte.is_ascii_uppercase();
+    let capitals = value.bytes().skip(1).filter(is_capital).count();
+    is_letters(value) && (capitals == 0 || (value.len() <= 5 && capitals + 1 == value.len()))
 }
 
 /// `$NAME`, `${NAME}`, `$(command)`, `{{ name }}`, `{name}`, `<your password>`, `%NAME%`, `****`.
@@ -144,13 +161,24 @@ pub(super) fn is_reference(value: &str) -> bool {
 
 /// Something with parts follows, and they are looked at by themselves.
 fn is_structure(value: &str) -> bool {
-    matches!(value, "{" | "[" | "(" | "{}" | "[]" | "()" | "|" | ">" | "-" | "=" | "n/a" | "N/A")
+    matches!(value, "{" | "[" | "(" | "{}" | "[]" | "()" | "|" | ">" | "-" | "=" | "%s" | "n/a" | "N/A")
 }
 
-/// A function or a type with something in parentheses. A word with a number in it is none.
+/// A function or a type with something in parentheses or brackets. A word with a number in it is none.
 fn is_call(value: &str) -> bool {
-    let Some((name, _)) = value.split_once('(') else { return false };
-    let is_path = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.' | b':');
-    name.bytes().all(is_path)
+    value.split_once(['(', '[']).is_some_and(|(name, _)| is_path(name))
+}
+
+/// What belongs to something that has a secret: `user.password`, `&self.token`.
+fn is_member(value: &str) -> bool {
+    let path = value.trim_start_matches(['&', '*']);
+    let last = path.rsplit(['.', '>', ':']).next().unwrap_or_default();
+    last.len() < path.len() && is_path(path) && is_sensitive(last)
+}
+
+fn is_path(name: &str) -> bool {
+    let name = name.replace("->", ".");
+    let is_part = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.' | b':');
+    name.bytes().all(is_part)
         && name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
 }

@@ -58,6 +58,9 @@ fn h2_cards_with_a_right_check_digit() {
         ("item 12 5555 5555 5555 4444 7", "item 12 [CARD] 7"),
         ("4111 1111 1111 1111 5555 5555 5555 4444", "[CARD] [CARD]"),
         ("5105 105105 105100", "[CARD]"),
+        ("my card is 1234567890123456", "my card is [CARD]"),
+        ("Credit Card No.: 1234-5678-9012-3456", "Credit Card No.: [CARD]"),
+        ("Kartennummer 4111 1111 1111 1112", "Kartennummer [CARD]"),
     ]);
     stays(&[
         "4111111111111112",
@@ -72,6 +75,11 @@ fn h2_cards_with_a_right_check_digit() {
         "x4111111111111111 4111111111111111y",
         "41111111111111114111111111111111",
         "300 400 500 600 700",
+        "IMEI 490154203237518",
+        "EAN 4006381333931, ISBN 978-3-16-148410-0, order 4500012345678",
+        "IBAN DE89 3704 0044 0532 0130 00",
+        "the card was lost\norder 1234567890123456",
+        "customer 1234567890123456 has card 12",
     ]);
 }
 
@@ -116,6 +124,8 @@ fn h2_g19_values_of_secrets() {
         ("password=supersecret", "password=[REDACTED]"),
         ("passphrase: my dog likes cheese.\nnext", "passphrase: [REDACTED].\nnext"),
         ("password1: this-is-1", "password1: [REDACTED]"),
+        ("Passwort: geheim123, Kennwort = sonne", "Passwort: [REDACTED], Kennwort = [REDACTED]"),
+        ("user jane, pw: hunter2", "user jane, pw: [REDACTED]"),
     ]);
 }
 
@@ -182,7 +192,32 @@ fn h2_ordinary_words_stay() {
         "-----BEGIN CERTIFICATE-----",
         "It has bearer authentication.",
         "Authorization: Basic auth is used",
+        "Authorization: J. Smith, CFO",
+        "Authorization: Smith",
+        "Token: USDC, network: Polygon",
+        "Security token: RSA SecurID",
+        "Password: min. 8 characters",
+        "https://medium.com/@jane/title, @scope/x@1.2.3, uses: actions/checkout@v4, x@sha256:abc",
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+        "| `token` | string | The token |\n| password | text | min 8 |",
+        "\"password\": \"Password\", \"token\": \"Token\"",
         "",
+    ]);
+}
+
+/// Code stays code for whoever reviews it.
+#[test]
+fn h2_code_stays() {
+    stays(&[
+        "const token = await getToken(user);",
+        "password = user.password; token = response.data.token; let t = Auth { token: &self.token };",
+        "token = tokens[pos]; Token token = lexer->next();",
+        "WHERE password = :password AND token = @token AND secret = %s AND api_key = ?",
+        "def f(token: str = None, *, password: Optional[str] = None) -> Token:",
+        "let token = match self { A => b };",
+        "password: !ENV DB_PASSWORD",
+        "fetch(url, {credentials: 'include'})",
+        "password: z.string().min(8), secret: process.env.SECRET",
     ]);
 }
 
@@ -212,10 +247,10 @@ fn h2_json_is_masked_by_its_keys_too() {
     assert_eq!(sanitize_value(&json!("a@b.com"), Mask::SecretsOnly), json!("a@b.com"));
 }
 
-/// Each of these would take hours if anything were looked at again and again.
+/// Each of these would take minutes, not milliseconds, if anything were looked at again and again.
 #[test]
 fn x32_hostile_texts_of_any_length_end() {
-    const LONG: usize = 256 * 1024;
+    const LONG: usize = 64 * 1024;
     let pieces = [
         "a",
         "a@",
@@ -274,7 +309,14 @@ fn x32_hostile_texts_of_any_length_end() {
 fn luhn_card() -> impl Strategy<Value = String> {
     let digits = proptest::collection::vec(0..10_u32, 11..18);
     (3..=6_u32, digits, 0..3_usize).prop_map(|(first, mut digits, grouping)| {
-        digits.insert(0, first);
+        // Thirteen digits may be a trade item; of fifteen only one network's are cards.
+        if digits.len() == 11 {
+            digits.push(0);
+        }
+        digits.insert(0, if digits.len() < 14 { 3 } else { first });
+        if digits.len() == 14 {
+            digits[1] = 7;
+        }
         let weigh =
             |(nth, digit): (usize, &u32)| if nth % 2 == 0 { digit / 5 + digit * 2 % 10 } else { *digit };
         let sum: u32 = digits.iter().rev().enumerate().map(weigh).sum();

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
 use super::fence::{Enriched, Written};
-use super::handover::shared;
+use super::handover::{head, shared};
 use crate::bounds::Edge;
 use crate::children;
 use crate::failure::Failure;
@@ -15,6 +15,9 @@ use crate::scope::Scope;
 
 /// Why advisors are asked: nobody decided it in this run.
 const REASON: &str = "consulted before the answer";
+
+/// In characters, of all advisors together. One that does not come to an end must not keep the agent from its answer.
+const MOST_ADVICE: usize = 100_000;
 
 /// What became of asking an advisor.
 #[derive(Debug)]
@@ -43,10 +46,13 @@ pub(crate) async fn consult(scope: &Scope, input: &Input) -> Result<Input, Failu
 /// What was asked first, then the advice in the order of the file, whoever was faster.
 fn enriched(scope: &Scope, input: &Input, heard: Vec<Heard>) -> Input {
     let mut message = Enriched::of(input);
+    let most = longest(&heard);
     for Heard { advisor, advice, .. } in heard {
         message = match advice {
-            Ok(advice) => message.with(Written::Advice, &advisor, advice),
-            Err(failure) => message.with(Written::Failure, &advisor, failure.to_string()),
+            Ok(advice) => message.with(Written::Advice, &advisor, head(&advice, most)),
+            Err(failure) => {
+                message.with(Written::Failure, &advisor, shared(&scope.agent, &failure.to_string()))
+            }
         };
     }
     message.render(scope.run.engine.parts.policy.enrich_format, input.clone())
@@ -69,6 +75,13 @@ pub(crate) fn question(scope: &Scope, input: &Input) -> Input {
     let format = scope.run.engine.parts.policy.enrich_format;
     let shared = Enriched::of(input).shared(&scope.agent);
     shared.render(format, Input { sent, ..Input::default() })
+}
+
+/// How much of each advice is heard: all of it, unless all together is too much.
+fn longest(heard: &[Heard]) -> usize {
+    let advice = || heard.iter().filter_map(|heard| heard.advice.as_ref().ok());
+    let total: usize = advice().map(|advice| advice.chars().count()).sum();
+    if total > MOST_ADVICE { MOST_ADVICE / advice().count() } else { usize::MAX }
 }
 
 /// All advisors at work on the same question.
@@ -147,6 +160,6 @@ impl Consultation {
         }
         let outcome = children::within_both(child, self.question.clone(), limit, self.until).await?;
         let speaker = agents.get(&outcome.agent).unwrap_or(agent);
-        Ok(shared(speaker, &outcome.answer.text))
+        Ok(shared(agent, &shared(speaker, &outcome.answer.text)))
     }
 }

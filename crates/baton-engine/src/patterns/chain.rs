@@ -105,7 +105,10 @@ impl<'a> Chain<'a> {
     pub(crate) fn told(&mut self, outcome: &Outcome) -> Input {
         self.asked = self.asked.clone().shared(&self.giver);
         let by = &self.giver.name;
-        let message = self.asked.clone().with(Written::Answer, by, shared(&self.giver, &outcome.answer.text));
+        // Somebody else may have spoken for the giver.
+        let speaker = self.start.run.agents.get(&outcome.agent).unwrap_or(&self.giver);
+        let answer = shared(&self.giver, &shared(speaker, &outcome.answer.text));
+        let message = self.asked.clone().with(Written::Answer, by, answer);
         let output_schema = self.input.output_schema.clone();
         let sent = Some(Sent { by: by.clone(), reason: REASON.into() });
         let format = self.start.run.engine.parts.policy.enrich_format;

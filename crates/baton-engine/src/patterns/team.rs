@@ -31,6 +31,7 @@ mod desk;
 pub(crate) mod hooks;
 pub(crate) mod imagined;
 mod member;
+mod memory;
 mod round;
 mod tools;
 mod turn;
@@ -250,7 +251,7 @@ impl<'a> Discussion<'a> {
         };
         self.channel.extend(round.posts(number));
         for ((member, turn), told) in self.members.iter_mut().zip(&round.turns).zip(told) {
-            member.advance(turn, told, seen, number);
+            member.advance(turn, &told, seen, number);
         }
         self.last = round;
         Ok(())

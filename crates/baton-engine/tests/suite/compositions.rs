@@ -78,6 +78,67 @@ fn check(ran: &Ran, model: &Scripted) {
     assert_eq!(model.left(), 0, "somebody was not asked\n{}", ran.log());
 }
 
+/// One agent, `x`, in every place that a file can give it, and what its model was asked there first.
+async fn in_every_place() -> Vec<(&'static str, Asked)> {
+    let route = Turn::call("route_to", &json!({"agent": "x", "reason": "theirs"}));
+    let says = || Turn::text("Said.");
+    let mut all = Vec::new();
+    for place in ["advisor", "stage", "destination", "member"] {
+        let model = Scripted::default().script("x", [says()]).script("y", [says()]);
+        let model = model.script("a", [if place == "destination" { route.clone() } else { says() }]);
+        let setup = Setup::new(&model).with("x", |_| {}).with("y", |_| {}).agent(|a| match place {
+            "advisor" => a.advisors = advisors(&["x"]),
+            "stage" => a.handoff = to("x"),
+            "destination" => a.router = Some(router(&["x"])),
+            _ => a.team = Some(team(&["x", "y"])),
+        });
+        assert_eq!(setup.run().await.answer(), "Said.", "{place}");
+        all.push((place, model.asked().into_iter().find(|asked| asked.agent == "x").unwrap()));
+    }
+    all
+}
+
+/// E1: the walk is around the session, which is the same wherever it is held: same prompt, same tools, one message. Only the
+/// channel of a team is something that its members are given.
+#[tokio::test]
+async fn e1_a_session_does_not_know_where_it_is_held() {
+    let model = Scripted::default().script("x", [Turn::text("Said.")]);
+    let mut alone = Setup::new(&model);
+    alone.agent = crate::named("x");
+    alone.run().await;
+    let alone = model.asked().remove(0);
+    for (place, asked) in in_every_place().await {
+        let own = |tool: &&String| !["broadcast", "vote_conclude"].contains(&tool.as_str());
+        let tools: Vec<_> = asked.tools.iter().filter(own).collect();
+        assert_eq!((&asked.system, tools), (&alone.system, alone.tools.iter().collect()), "{place}");
+        assert_eq!(asked.tools.len(), alone.tools.len() + if place == "member" { 2 } else { 0 }, "{place}");
+        assert_eq!((asked.messages.len(), asked.output_schema), (1, false), "{place}");
+        assert!(told(&asked).contains("What is up?"), "{place}");
+    }
+}
+
+/// E2: each file says what its own agent does; whoever declares nothing runs as if the others declared nothing either.
+#[tokio::test]
+async fn e2_an_agent_without_patterns_is_not_changed_by_those_of_others() {
+    let run = async |others: bool| {
+        let model = Scripted::default().script("a", [Turn::text("Said.").tokens(3, 1)]);
+        let mut setup = Setup::new(&model);
+        if others {
+            setup = setup
+                .with("lead", |lead| lead.team = Some(team(&["a", "last"])))
+                .with("advised", |advised| advised.advisors = advisors(&["a"]))
+                .with("desk", |desk| desk.router = Some(router(&["a"])))
+                .with("first", |first| first.handoff = to("a"))
+                .with("last", |_| {});
+        }
+        let ran = setup.run().await;
+        let asked = model.asked();
+        assert_eq!(asked.len(), 1);
+        (ran.log(), ran.ledger(), asked[0].system.clone(), asked[0].tools.clone(), told(&asked[0]))
+    };
+    assert_eq!(run(true).await, run(false).await);
+}
+
 /// E10, I5: advisors come before the session, the chain after it.
 #[tokio::test]
 async fn i5_advisors_then_chain() {

@@ -13,6 +13,7 @@ mod durability;
 mod faults;
 mod limits;
 mod listening;
+mod masked_teams;
 mod masking;
 mod outages;
 mod previews;

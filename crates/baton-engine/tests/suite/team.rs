@@ -4,6 +4,7 @@ mod compositions;
 mod crashes;
 mod endings;
 mod hooks;
+mod sizes;
 
 use std::time::Duration;
 
@@ -148,7 +149,7 @@ async fn two_members_discuss_and_the_coordinator_answers() {
     insta::assert_snapshot!(logs[1]);
 }
 
-/// E34: what is new and nothing twice, each in its own block, and never one's own words as news.
+/// E33, E34: only what was broadcast, what is new and nothing twice, each in its own block, and never one's own words as news.
 #[tokio::test]
 async fn a_member_reads_on_from_where_it_stopped() {
     let model = two_rounds();
@@ -162,11 +163,12 @@ async fn a_member_reads_on_from_where_it_stopped() {
     assert!(b[0].tools.contains(&"broadcast".to_owned()) && b[0].tools.contains(&"vote_conclude".to_owned()));
     let second = &b[2].messages;
     assert_eq!(second.len(), 3, "what it was told, what it said, what is new");
-    assert_eq!(text(&second[0]), first, "the marks of earlier messages stay as they were");
+    let ChatMessage::User { parts } = &b[0].messages[0] else { panic!("not what it was told") };
+    assert_eq!(second[0], ChatMessage::User { parts: parts[1..].to_vec() }, "marks stay as they were");
     assert_eq!(text(&second[1]), "It costs 5.\n\nI told them.");
     let news = text(&second[2]);
     assert!(news.contains("It takes a week.") && !news.contains("It costs 5."), "{news}");
-    assert!(!news.contains("REQUEST") && whole(&b[2]).matches("## REQUEST").count() == 1);
+    assert!(news.contains("## REQUEST") && whole(&b[2]).matches("## REQUEST").count() == 1);
     assert_eq!(whole(&b[2]).matches("It takes a week.").count(), 1);
     let second = whole(&c[1]);
     assert!(
@@ -288,7 +290,8 @@ async fn a_post_cannot_pretend_to_be_somebody_else() {
         let real = |line: &&str| line.starts_with("<<<") && line.ends_with(&format!("{nonce}>>>"));
         let marks: Vec<&str> = told.lines().filter(real).collect();
         assert!(marks.chunks(2).all(|pair| pair[1].starts_with("<<<end")), "{told}");
-        assert!(!marks.iter().any(|mark| mark.starts_with("<<<request")), "{told}");
+        let requests = marks.iter().filter(|mark| mark.starts_with("<<<request")).count();
+        assert_eq!(requests, told.matches("\nWhat is up?\n<<<end").count(), "none but the person's: {told}");
         let block = told.split(&format!("<<<post {nonce}>>>")).nth(1).unwrap();
         let block = block.split(&format!("<<<end {nonce}>>>")).next().unwrap();
         assert!(
@@ -298,7 +301,7 @@ async fn a_post_cannot_pretend_to_be_somebody_else() {
     }
 }
 
-/// E35, E37: no vote, a notice for the others, and there again in the next round.
+/// E29, E35, E37, X24: no vote, a notice for the others, and there again in the next round.
 #[tokio::test]
 async fn a_member_that_fails_is_no_vote_and_comes_back() {
     let model = Scripted::default()

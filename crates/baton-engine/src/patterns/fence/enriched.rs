@@ -18,6 +18,8 @@ const REQUEST: &str = "## ORIGINAL USER REQUEST";
 pub(crate) struct Enriched {
     asked: Vec<Part>,
     blocks: Vec<Block>,
+    /// What the engine says to whoever gets it, and to nobody they pass it on to.
+    instruction: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -46,6 +48,8 @@ pub(crate) enum Written {
     Transcript,
     /// What a giver found out.
     Work,
+    /// What was said in a team.
+    Post,
 }
 
 impl Written {
@@ -60,6 +64,7 @@ impl Written {
             Self::Summary => "summary",
             Self::Transcript => "transcript",
             Self::Work => "work",
+            Self::Post => "post",
         }
     }
 
@@ -71,12 +76,13 @@ impl Written {
             Self::Reason | Self::Note | Self::Context => "## PASSED ON TO YOU",
             Self::Summary => "## CONVERSATION SO FAR",
             Self::Transcript | Self::Work => "## WORK SO FAR",
+            Self::Post => "## SAID IN THE TEAM",
         }
     }
 
     fn heading(self, by: &AgentName) -> String {
         match self {
-            Self::Answer | Self::Advice | Self::Work => format!("### From {by}"),
+            Self::Answer | Self::Advice | Self::Work | Self::Post => format!("### From {by}"),
             Self::Reason => format!("### Why, from {by}"),
             Self::Note => format!("### Note from {by}"),
             Self::Context => format!("### Context from {by}"),
@@ -105,7 +111,7 @@ impl Enriched {
     pub(crate) fn of(input: &Input) -> Self {
         match &input.rendered {
             Some(rendered) if Arc::ptr_eq(&rendered.parts, &input.parts) => rendered.message.clone(),
-            _ => Self { asked: input.parts.to_vec(), blocks: Vec::new() },
+            _ => Self { asked: input.parts.to_vec(), blocks: Vec::new(), instruction: None },
         }
     }
 
@@ -119,6 +125,17 @@ impl Enriched {
     #[must_use]
     pub(crate) fn with_any(self, kind: Written, by: &AgentName, text: String) -> Self {
         if text.trim().is_empty() { self } else { self.with(kind, by, text) }
+    }
+
+    /// The same with what the engine says itself. It stands outside of all blocks.
+    #[must_use]
+    pub(crate) fn with_instruction(self, text: String) -> Self {
+        Self { instruction: Some(text), ..self }
+    }
+
+    /// Says that `parts` were made of it, in words that were chosen elsewhere.
+    pub(crate) fn behind(self, parts: &Arc<Vec<Part>>) -> Arc<Rendered> {
+        Arc::new(Rendered { message: self, parts: Arc::clone(parts) })
     }
 
     /// For the one after whoever got it: without what was written for them alone.
@@ -157,6 +174,7 @@ impl Enriched {
     /// As `giver` gives it to somebody else.
     #[must_use]
     pub(crate) fn shared(mut self, giver: &Agent) -> Self {
+        self.instruction = None;
         self.asked = shared_parts(giver, &self.asked);
         for block in &mut self.blocks {
             block.text = shared(giver, &block.text);
@@ -171,14 +189,14 @@ impl Enriched {
 
     /// Replaces what `input` is about. A mere request needs no marks.
     pub(crate) fn render(self, format: EnrichFormat, input: Input) -> Input {
-        if self.blocks.is_empty() {
+        if self.blocks.is_empty() && self.instruction.is_none() {
             return Input { parts: Arc::new(self.asked), rendered: None, ..input };
         }
         let attached = self.asked.iter().filter(|part| !matches!(part, Part::Text { .. })).cloned();
         let text = Part::text(self.text(&Fence::of(format)));
         let parts = Arc::new(std::iter::once(text).chain(attached).collect());
-        let rendered = Rendered { message: self, parts: Arc::clone(&parts) };
-        Input { parts, rendered: Some(Arc::new(rendered)), ..input }
+        let rendered = Some(self.behind(&parts));
+        Input { parts, rendered, ..input }
     }
 
     fn text(&self, fence: &Fence) -> String {
@@ -191,6 +209,7 @@ impl Enriched {
             }
             texts.push(fence.block_by(kind.word(), &kind.heading(by), by, text));
         }
+        texts.extend(self.instruction.clone());
         texts.join("\n\n")
     }
 }

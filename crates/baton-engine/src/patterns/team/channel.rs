@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::patterns::fence::Fence;
 use crate::patterns::handover::head;
 
+/// In characters. Longer ones are cut, so that the newest always fit into what is read.
+pub(super) const LONGEST_POST: usize = 16_000;
 /// What is read at once, in characters. When there is more, each post is shortened alike.
 const MOST_UNREAD: usize = 60_000;
 /// What is always left of a post.
@@ -33,13 +35,22 @@ pub(super) enum Sender {
     Notice,
 }
 
+impl Sender {
+    fn name(&self) -> Option<&AgentName> {
+        match self {
+            Self::Member(name) | Self::Coordinator(name) => Some(name),
+            Self::Notice => None,
+        }
+    }
+}
+
 impl Post {
     pub(super) fn notice(round: u32, text: String) -> Self {
-        Self { from: Sender::Notice, round, at: Timestamp::now(), text }
+        Self { from: Sender::Notice, round, at: Timestamp::now(), text: head(&text, LONGEST_POST) }
     }
 
     fn is_from(&self, name: &AgentName) -> bool {
-        matches!(&self.from, Sender::Member(sender) if sender == name)
+        self.from.name() == Some(name)
     }
 
     fn heading(&self) -> String {
@@ -76,11 +87,27 @@ impl Channel {
 
     /// What others said since `cursor`, as blocks.
     pub(super) fn unread(&self, reader: &AgentName, cursor: usize, fence: &Fence) -> Vec<String> {
+        let (posts, most) = self.news(reader, cursor);
+        posts.into_iter().map(|post| post.block(fence, most)).collect()
+    }
+
+    /// The same for whoever the reader asks: who said it, and what.
+    pub(super) fn said(
+        &self,
+        reader: &AgentName,
+        cursor: usize,
+    ) -> impl Iterator<Item = (Option<&AgentName>, String)> {
+        let (posts, most) = self.news(reader, cursor);
+        posts.into_iter().map(move |post| (post.from.name(), head(&post.text, most)))
+    }
+
+    /// What others said since `cursor`, and how much of each is read.
+    fn news(&self, reader: &AgentName, cursor: usize) -> (Vec<&Post>, usize) {
         let posts: Vec<&Post> = self.posts[cursor..].iter().filter(|post| !post.is_from(reader)).collect();
         let total: usize = posts.iter().map(|post| post.len()).sum();
         let share = MOST_UNREAD / posts.len().max(1);
         let most = if total > MOST_UNREAD { share.max(LEAST_OF_A_POST) } else { usize::MAX };
-        posts.into_iter().map(|post| post.block(fence, most)).collect()
+        (posts, most)
     }
 
     /// The last part of all that was said, as blocks, and how many posts are not in it.

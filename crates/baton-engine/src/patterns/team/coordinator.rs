@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, PlanningStrategy};
-use baton_core::chat::{ChatMessage, Reply};
 use baton_core::event::EventKind;
 use baton_core::message::{Part, Visibility};
 use baton_core::store::StepKind;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::channel::{Post, Sender};
+use super::channel::{LONGEST_POST, Post, Sender};
+use super::memory::remember;
 use super::tools::{CONCLUDE, ConcludeTeam};
 use super::turn::is_pass;
 use super::{Discussion, End};
@@ -20,7 +20,7 @@ use crate::given::Ending;
 use crate::outcome::Outcome;
 use crate::patterns;
 use crate::patterns::fence::Fence;
-use crate::patterns::handover::shared;
+use crate::patterns::handover::{head, shared};
 use crate::run::Input;
 use crate::scope::Scope;
 use crate::session::{self, AtLimit, Brief, Ended};
@@ -52,8 +52,7 @@ impl Discussion<'_> {
         self.read = self.channel.len();
         if let Ruling::GoOn(guidance) = &ruling {
             let text = guidance.as_ref().map_or("Go on.", |post| post.text.as_str()).to_owned();
-            self.chaired.push(ChatMessage::User { parts: Arc::unwrap_or_clone(told) });
-            self.chaired.push(ChatMessage::Assistant(Reply { text, ..Reply::default() }));
+            remember(&mut self.chaired, &told, text);
             self.channel.extend(guidance.clone());
         }
         Ok(ruling)
@@ -100,7 +99,7 @@ impl Discussion<'_> {
         match ended {
             Ended::By(Ending::Concluded(summary)) => Ruling::Concluded(summary),
             Ended::Answered(concluded) => {
-                let text = shared(&self.scope.agent, concluded.answer.text.trim());
+                let text = head(&shared(&self.scope.agent, concluded.answer.text.trim()), LONGEST_POST);
                 let from = Sender::Coordinator(self.scope.name().clone());
                 let post = Post { from, round, at: Timestamp::now(), text };
                 Ruling::GoOn((!is_pass(&post.text)).then_some(post))
@@ -111,7 +110,7 @@ impl Discussion<'_> {
         }
     }
 
-    /// What the coordinator has not read yet, with the request if it is the first time.
+    /// The request, and last what the coordinator has not read yet.
     pub(super) fn news(&self, round: u32) -> Arc<Vec<Part>> {
         let fence = Fence::new();
         let mut blocks = vec![fence.material()];
@@ -123,8 +122,7 @@ impl Discussion<'_> {
              answer the request, call `{CONCLUDE}`. Otherwise say in a few sentences what the members should turn to next; they \
              will read it. Do not answer the request yet."
         ));
-        let request = self.told.parts.iter().filter(|_| self.chaired.is_empty()).cloned();
-        Arc::new(request.chain([Part::text(blocks.join("\n\n"))]).collect())
+        Arc::new(self.told.parts.iter().cloned().chain([Part::text(blocks.join("\n\n"))]).collect())
     }
 
     fn votes(&self) -> String {

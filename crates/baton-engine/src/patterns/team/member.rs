@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use baton_core::AgentName;
 use baton_core::agent::Agent;
-use baton_core::chat::{ChatMessage, Reply};
+use baton_core::chat::ChatMessage;
 use baton_core::event::Dissent;
 use baton_core::message::Part;
 
+use super::memory::remember;
 use super::turn::{Turn, missed};
 use super::votes::Vote;
 use crate::scope::Scope;
@@ -38,11 +39,6 @@ impl Member {
         }
     }
 
-    /// Whether it does not know yet what was asked.
-    pub(super) fn is_new(&self) -> bool {
-        self.history.is_empty()
-    }
-
     /// Where its turn in a round happens.
     pub(super) fn place(&self, round: &Scope) -> Scope {
         round.at(&format!("member:{}", self.name))
@@ -55,13 +51,11 @@ impl Member {
     }
 
     /// After the barrier. Who said nothing because it failed reads the same again in the next round.
-    pub(super) fn advance(&mut self, turn: &Turn, told: Arc<Vec<Part>>, seen: usize, round: u32) {
+    pub(super) fn advance(&mut self, turn: &Turn, told: &[Part], seen: usize, round: u32) {
         self.vote = turn.vote.clone().or(self.vote.take());
         self.missed = turn.failure.as_ref().map(|reason| missed(round, reason));
         if turn.failure.is_none() || !turn.posts.is_empty() {
-            let history = Arc::make_mut(&mut self.history);
-            history.push(ChatMessage::User { parts: Arc::unwrap_or_clone(told) });
-            history.push(ChatMessage::Assistant(Reply { text: turn.words.clone(), ..Reply::default() }));
+            remember(Arc::make_mut(&mut self.history), told, turn.words.clone());
             self.cursor = seen;
         }
     }

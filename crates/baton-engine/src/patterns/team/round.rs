@@ -152,6 +152,7 @@ impl Discussion<'_> {
         let input = Input {
             history: Arc::clone(&member.history),
             parts: Arc::clone(told),
+            rendered: Some(self.matter(member, round).behind(told)),
             sent: Some(Sent { by: self.scope.name().clone(), reason }),
             ..Input::default()
         };

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::channel::LONGEST_POST;
 use super::desk::{Desk, Said};
 use super::votes::Vote;
 use crate::failure::Failure;
@@ -15,7 +16,6 @@ use crate::given::{Done, Ending, Given, Site};
 use crate::patterns::handover::{head, shared};
 
 /// In characters. Longer ones are cut.
-const LONGEST_POST: usize = 16_000;
 const LONGEST_REASON: usize = 1_000;
 pub(super) const CONCLUDE: &str = "conclude_team";
 

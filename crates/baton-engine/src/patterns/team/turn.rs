@@ -5,13 +5,13 @@ use baton_core::event::EventKind;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::channel::{Post, Sender};
+use super::channel::{LONGEST_POST, Post, Sender};
 use super::desk::Said;
 use super::member::Member;
 use super::votes::Vote;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use crate::patterns::handover::shared;
+use crate::patterns::handover::{head, shared};
 use crate::scope::Scope;
 
 /// What a member answers that has nothing to say.
@@ -50,8 +50,12 @@ impl Turn {
         let mut words: Vec<String> = posts.iter().map(|post: &Post| post.text.clone()).collect();
         let failure = match result {
             Ok(outcome) => {
-                words.push(outcome.answer.text.trim().to_owned());
-                posts.extend(member.last_word(scope, round, &outcome, posts.is_empty()));
+                let text = member.last_words(scope, &outcome);
+                let is_read = posts.is_empty() || outcome.agent != member.name;
+                if is_read && !is_pass(&text) {
+                    posts.push(member.post(round, text.clone(), Timestamp::now()));
+                }
+                words.push(text);
                 None
             }
             Err(failure) => {
@@ -100,13 +104,13 @@ impl Member {
         Post { from: Sender::Member(self.name.clone()), round, at, text }
     }
 
-    /// The text that its turn ended with, if others are to read it: when it told them nothing else, or somebody else speaks for it.
-    fn last_word(&self, scope: &Scope, round: u32, outcome: &Outcome, is_silent: bool) -> Option<Post> {
+    /// What its turn ended with, as others may see it: whoever speaks for it is somebody else to it, too. They read it when it told
+    /// them nothing else, or when somebody else speaks for it.
+    fn last_words(&self, scope: &Scope, outcome: &Outcome) -> String {
         let speaker = scope.run.agents.get(&outcome.agent);
         let givers = speaker.into_iter().chain(&self.agent);
         let text = givers.fold(outcome.answer.text.trim().to_owned(), |text, giver| shared(giver, &text));
-        let is_read = is_silent || outcome.agent != self.name;
-        (is_read && !is_pass(&text)).then(|| self.post(round, text, Timestamp::now()))
+        head(&text, LONGEST_POST)
     }
 }
 
@@ -116,7 +120,8 @@ pub(super) fn missed(round: u32, reason: &str) -> String {
 
 /// Nothing to say.
 pub(super) fn is_pass(text: &str) -> bool {
-    let word = text.trim().trim_matches(['.', '!', '`', '*', '"']);
+    let is_around = |c: char| c.is_whitespace() || c.is_ascii_punctuation() || "“”„‘’«»…–—".contains(c);
+    let word = text.trim_matches(is_around);
     word.is_empty() || word.eq_ignore_ascii_case(PASS)
 }
 
@@ -127,7 +132,23 @@ mod tests {
     /// E36
     #[test]
     fn a_pass_is_one_word() {
-        assert!(is_pass("pass") && is_pass(" Pass.\n") && is_pass("`pass`") && is_pass(""));
-        assert!(!is_pass("pass the salt") && !is_pass("bypass"));
+        for text in [
+            "pass",
+            " Pass.\n",
+            "`pass`",
+            "**PASS**",
+            "(pass)",
+            "_pass_",
+            "“Pass”",
+            "'pass…'",
+            "> pass",
+            "",
+            " … ",
+        ] {
+            assert!(is_pass(text), "{text:?}");
+        }
+        for text in ["pass the salt", "bypass", "I passed", "👍", "no pass"] {
+            assert!(!is_pass(text), "{text:?}");
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! Members that are more than one agent: the end of the chain, the coordinator of a team below, an agent with advice.
 
 use baton_core::HumanDuration;
-use baton_core::agent::{Advisor, Destination, TerminationMode};
+use baton_core::agent::{Advisor, Collaboration, Destination, Router, RoutingMode, TerminationMode};
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_models::scripted::{Scripted, Turn};
 
-use super::{asked, discussion, ready, rounds, says, setup, team_of, vote, whole};
+use serde_json::json;
+
+use super::{asked, discussion, ready, rounds, says, setup, team_of, text, vote, whole};
+use crate::advisors::{blocks, heard_by_the_person};
 use crate::{Setup, name};
 
 /// E9, E20: a member that is a team speaks with its coordinator's words, and has the tools of a member then.
@@ -117,4 +120,75 @@ async fn a_team_may_end_a_chain() {
     let seen = ran.events.iter().filter(|event| event.visibility == Visibility::User);
     let said = seen.filter(|event| matches!(event.kind, EventKind::TextFinished { .. }));
     assert!(said.map(|event| event.agent.clone()).eq([name("t")]), "only who ends the chain");
+}
+
+/// E9, E20, X8: whoever a member asks or hands on to gets the request and what is new in every round, each in its place, and
+/// nothing of what is said to members.
+#[tokio::test]
+async fn whoever_a_member_involves_knows_the_request_in_every_round() {
+    let model = Scripted::default()
+        .script("b", [Turn::text("b one."), Turn::text("b two.")])
+        .script("x", [Turn::text("Advice one."), Turn::text("Advice two.")])
+        .script("e", [Turn::text("e one."), Turn::text("e two.")])
+        .script("c", [Turn::text("c one."), Turn::text("c two.")])
+        .script("a", [Turn::text("Done.")]);
+    let mut setup = setup(&model, rounds(&["b", "c"], 2)).with("e", |_| {}).with("x", |_| {});
+    let b = setup.others.iter_mut().find(|other| other.name == name("b")).unwrap();
+    b.handoff = vec![Destination { to: name("e"), when: None }];
+    let advisor = Advisor { agent: name("x"), required: false, timeout: HumanDuration::from_secs(60) };
+    b.advisors.agents = vec![advisor];
+    setup.run().await;
+    assert_eq!(whole(&asked(&model, "x")[0]), "What is up?", "advisors get what was asked, as it was asked");
+    let kinds = |agent: &str, round: usize| -> Vec<String> {
+        let told = blocks(&whole(&asked(&model, agent)[round]));
+        assert_eq!(told[0].1, "## ORIGINAL USER REQUEST\n\nWhat is up?");
+        told.into_iter().map(|(what, _)| what).collect()
+    };
+    assert_eq!(kinds("x", 1), ["request", "post"]);
+    assert_eq!(kinds("e", 0), ["request", "answer"]);
+    assert_eq!(kinds("e", 1), ["request", "post", "answer"]);
+    for agent in ["x", "e"] {
+        let told: String = asked(&model, agent).iter().map(whole).collect();
+        assert!(told.contains("c one.") && !told.contains("broadcast"), "{told}");
+    }
+    let b = text(asked(&model, "b")[1].messages.last().unwrap());
+    assert!(b.contains("Advice two.") && b.contains("c one.") && b.contains("`broadcast`"), "{b}");
+}
+
+/// E5, E9: a member that chooses somebody is represented by them.
+#[tokio::test]
+async fn a_member_may_be_a_router() {
+    let model = Scripted::default()
+        .script("b", [Turn::call("route_to", &json!({ "agent": "e", "reason": "it knows" }))])
+        .script("e", [Turn::text("e knows.")])
+        .script("c", [Turn::text("c one.")])
+        .script("a", [Turn::text("Done.")]);
+    let mut setup = setup(&model, rounds(&["b", "c"], 1)).with("e", |_| {});
+    let b = setup.others.iter_mut().find(|other| other.name == name("b")).unwrap();
+    let (destinations, fallback) = (vec![name("e")], None);
+    b.router = Some(Router { mode: RoutingMode::Pure, destinations, fallback, may_answer: false });
+    let ran = setup.run().await;
+    assert_eq!(ran.answer(), "Done.");
+    assert!(discussion(&ran.events).contains("b in round 1: \"e knows.\""), "{}", discussion(&ran.events));
+    let e = asked(&model, "e");
+    assert_eq!(whole(&e[0]), "What is up?", "the original input");
+    assert!(!e[0].tools.contains(&"broadcast".to_owned()), "it is not the member");
+    assert!(heard_by_the_person(&ran.events).into_iter().eq(["a".to_owned()]));
+}
+
+/// X8: a member that passes its part on is represented by whoever has it then.
+#[tokio::test]
+async fn a_member_may_transfer() {
+    let model = Scripted::default()
+        .script("b", [Turn::call("transfer_to_e", &json!({ "reason": "it knows" }))])
+        .script("e", [Turn::text("e knows.")])
+        .script("c", [Turn::text("c one.")])
+        .script("a", [Turn::text("Done.")]);
+    let mut setup = setup(&model, rounds(&["b", "c"], 1)).with("e", |_| {});
+    let b = setup.others.iter_mut().find(|other| other.name == name("b")).unwrap();
+    b.collaborations = vec![Collaboration { agent: name("e"), when: None }];
+    let ran = setup.run().await;
+    assert_eq!(ran.answer(), "Done.");
+    assert!(discussion(&ran.events).contains("b in round 1: \"e knows.\""), "{}", discussion(&ran.events));
+    assert!(!asked(&model, "e")[0].tools.contains(&"broadcast".to_owned()), "it is not the member");
 }

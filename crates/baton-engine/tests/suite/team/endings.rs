@@ -96,9 +96,10 @@ async fn the_coordinator_decides() {
     assert_eq!(a[1].messages.len(), 3);
     let news = text(&a[1].messages[2]);
     assert!(
-        news.contains("Green, then.") && !news.contains("Blue.") && !news.contains("What is up?"),
+        news.contains("Green, then.") && !news.contains("Blue.") && news.contains("What is up?"),
         "{news}"
     );
+    assert_eq!(whole(&a[1]).matches("What is up?").count(), 1, "the request is there once");
     let b = whole(&asked(&model, "b")[1]);
     assert!(b.contains("`a`, the coordinator, after round 1") && b.contains("between red and blue"), "{b}");
     assert!(whole(&a[2]).contains("### Your summary\n\nGreen."), "{}", whole(&a[2]));
@@ -228,7 +229,7 @@ async fn a_stop_ends_the_discussion_with_an_answer() {
     assert_eq!(ended(&events), (1, "stopped".into(), vec![]));
 }
 
-/// A cancelled team leaves nothing at work and no barrier behind.
+/// E18: a cancelled team leaves nothing at work and no barrier behind.
 #[tokio::test]
 async fn a_cancelled_run_ends_all_members() {
     let hang = || Turn::default().say("On and on").hang();
