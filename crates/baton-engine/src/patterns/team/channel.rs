@@ -45,8 +45,8 @@ impl Sender {
 }
 
 impl Post {
-    pub(super) fn notice(round: u32, text: String) -> Self {
-        Self { from: Sender::Notice, round, at: Timestamp::now(), text: head(&text, LONGEST_POST) }
+    pub(super) fn notice(round: u32, text: &str) -> Self {
+        Self { from: Sender::Notice, round, at: Timestamp::now(), text: head(text, LONGEST_POST) }
     }
 
     fn is_from(&self, name: &AgentName) -> bool {

@@ -82,7 +82,7 @@ impl Discussion<'_> {
         }
         let texts = Accompanied::new(self.scope, round).injected();
         let injected: Vec<Post> =
-            texts.into_iter().map(|text| Post::notice(round, shared(&self.scope.agent, &text))).collect();
+            texts.into_iter().map(|text| Post::notice(round, &shared(&self.scope.agent, &text))).collect();
         let events = injected.iter().map(|post| {
             let kind = EventKind::Status { text: post.text.clone() };
             place.event_as(Visibility::Internal, kind)

@@ -76,7 +76,7 @@ impl Turn {
 
     /// What others read of it.
     pub(super) fn channel(&self, round: u32) -> impl Iterator<Item = Post> {
-        let notice = self.notice(round).map(|text| Post::notice(round, text));
+        let notice = self.notice(round).map(|text| Post::notice(round, &text));
         self.posts.iter().cloned().chain(notice)
     }
 

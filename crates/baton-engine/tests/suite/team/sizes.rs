@@ -34,8 +34,8 @@ async fn what_members_read_grows_with_what_is_said_and_not_faster() {
         let asked = asked(&model, member);
         let sizes = sizes(&asked);
         let steps: Vec<usize> = sizes.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let (least, most) = (steps.iter().min().unwrap(), steps.iter().max().unwrap());
-        assert!(most - least < 400, "{member}: {steps:?}");
+        let (shortest, longest) = (steps.iter().min().unwrap(), steps.iter().max().unwrap());
+        assert!(longest - shortest < 400, "{member}: {steps:?}");
         let last = whole(asked.last().unwrap());
         for other in members {
             for round in 1..10 {
