@@ -93,8 +93,8 @@ fn table(ways: &[Way]) -> String {
         Column::Number("times"),
         Column::Number("went well"),
         Column::Number("time"),
-        Column::Number("known cost"),
-        Column::Text("last"),
+        Column::Spare("known cost"),
+        Column::Spare("last"),
         Column::Text("about"),
     ]);
     for way in ways {

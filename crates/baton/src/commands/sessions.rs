@@ -79,12 +79,13 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
 }
 
 fn table(sessions: &[SessionRecord], tree: bool) -> String {
+    let session = if tree { Column::Id("session") } else { Column::Text("session") };
     let mut table = Table::new([
-        Column::Text("session"),
+        session,
         Column::Text("agent"),
         Column::Text("status"),
         Column::Number("tokens"),
-        Column::Number("cost"),
+        Column::Spare("cost"),
         Column::Number("time"),
     ]);
     if tree {

@@ -21,19 +21,21 @@ pub enum Column {
     Text(&'static str),
     /// Right-aligned.
     Number(&'static str),
+    /// The same, left out where there is no room.
+    Spare(&'static str),
 }
 
 impl Column {
     fn head(self) -> &'static str {
         match self {
-            Self::Id(head) | Self::Text(head) | Self::Number(head) => head,
+            Self::Id(head) | Self::Text(head) | Self::Number(head) | Self::Spare(head) => head,
         }
     }
 
     fn pad(self, cell: &str, width: usize) -> String {
         match self {
             Self::Id(_) | Self::Text(_) => format!("{cell:width$}"),
-            Self::Number(_) => format!("{cell:>width$}"),
+            Self::Number(_) | Self::Spare(_) => format!("{cell:>width$}"),
         }
     }
 }
@@ -42,11 +44,13 @@ impl Column {
 pub struct Table<const N: usize> {
     columns: [Column; N],
     rows: Vec<[String; N]>,
+    /// There is no room for what is spare.
+    is_tight: bool,
 }
 
 impl<const N: usize> Table<N> {
     pub fn new(columns: [Column; N]) -> Self {
-        Self { columns, rows: Vec::new() }
+        Self { columns, rows: Vec::new(), is_tight: false }
     }
 
     pub fn add(&mut self, row: [String; N]) {
@@ -66,6 +70,7 @@ impl<const N: usize> Table<N> {
         if width.is_some_and(|width| self.fixed() + LEAST > width) {
             self.shorten_ids();
         }
+        self.is_tight = width.is_some_and(|width| self.fixed() + LEAST > width);
         if let (Some(Column::Text(_)), Some(last)) = (self.columns.last(), N.checked_sub(1)) {
             let room = width.map_or(MOST, |width| width.saturating_sub(self.fixed()).max(LEAST));
             for row in &mut self.rows {
@@ -81,7 +86,9 @@ impl<const N: usize> Table<N> {
 
     fn shorten_ids(&mut self) {
         for at in (0..N).filter(|at| matches!(self.columns[*at], Column::Id(_))) {
-            for row in &mut self.rows {
+            // What begins with a branch is not an id as a whole, and has no more than it needs.
+            let is_id = |cell: &str| cell.starts_with(|c: char| c.is_ascii_hexdigit());
+            for row in self.rows.iter_mut().filter(|row| is_id(&row[at])) {
                 row[at] = row[at].chars().take(SHORT_ID).collect();
             }
         }
@@ -89,7 +96,12 @@ impl<const N: usize> Table<N> {
 
     /// Columns of the screen that are taken before the last one begins.
     fn fixed(&self) -> usize {
-        (0..N.saturating_sub(1)).map(|at| self.width(at) + GAP.len()).sum()
+        let before = (0..N.saturating_sub(1)).filter(|at| self.is_shown(*at));
+        before.map(|at| self.width(at) + GAP.len()).sum()
+    }
+
+    fn is_shown(&self, at: usize) -> bool {
+        !(self.is_tight && matches!(self.columns[at], Column::Spare(_)))
     }
 
     fn width(&self, at: usize) -> usize {
@@ -98,7 +110,8 @@ impl<const N: usize> Table<N> {
     }
 
     fn line(&self, cells: &[String; N], widths: [usize; N]) -> String {
-        let padded = (0..N).map(|at| self.columns[at].pad(&cells[at], widths[at]));
+        let padded =
+            (0..N).filter(|at| self.is_shown(*at)).map(|at| self.columns[at].pad(&cells[at], widths[at]));
         padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     }
 }
@@ -182,5 +195,21 @@ mod tests {
     fn wide_letters_count_twice() {
         assert_eq!(cut("日本語の題名", 7), "日本語…");
         assert_eq!(cut("short", 5), "short");
+    }
+
+    #[test]
+    fn what_is_spare_goes_before_anything_breaks() {
+        let table = || {
+            let mut table = Table::new([Column::Id("run"), Column::Spare("own"), Column::Text("what")]);
+            table.add(["01890a5d-ac96-774b-bcce-b302099a8057".into(), "12345".into(), "x".repeat(20)]);
+            table.add(["└── sub_legal_0000001".into(), "1".into(), "y".into()]);
+            table
+        };
+        let wide = anstream::adapter::strip_str(&table().render(Some(80))).to_string();
+        assert!(wide.contains("own") && wide.contains("b302099a8057  12345  xxxx"), "{wide}");
+        let narrow = anstream::adapter::strip_str(&table().render(Some(36))).to_string();
+        let lines: Vec<&str> = narrow.lines().collect();
+        assert_eq!(lines[1], "01890a5d-ac96          xxxxxxxxxxxx…");
+        assert!(!narrow.contains("own") && lines[2].starts_with("└── sub_legal_0000001  y"), "{narrow}");
     }
 }

@@ -112,11 +112,11 @@ fn table(run: &RunRecord, nodes: &[Node]) -> String {
     let mut table = Table::new([
         Column::Text("step"),
         Column::Number("tokens"),
-        Column::Number("own"),
+        Column::Spare("own"),
         Column::Number("cost"),
-        Column::Number("own"),
+        Column::Spare("own"),
         Column::Number("time"),
-        Column::Number("own"),
+        Column::Spare("own"),
         Column::Text("what"),
     ]);
     for node in nodes {
@@ -139,9 +139,16 @@ fn add(table: &mut Table<8>, run: &RunRecord, node: &Node, lasts: &[bool]) {
         stretch(node.own.time()),
         happened(run, node),
     ]);
-    for (at, child) in node.children.iter().enumerate() {
-        add(table, run, child, &below(lasts, at, node.children.len()));
+    let children: Vec<&Node> = node.children.iter().filter(|child| !is_note(child)).collect();
+    for (at, child) in children.iter().enumerate() {
+        add(table, run, child, &below(lasts, at, children.len()));
     }
+}
+
+/// What a team only keeps for itself: nobody works there, and nothing is paid.
+fn is_note(node: &Node) -> bool {
+    let name = node.path.rsplit('/').next().unwrap_or_default();
+    node.kind == Some(StepKind::Round) && matches!(name, "said" | "team") && node.children.is_empty()
 }
 
 fn happened(run: &RunRecord, node: &Node) -> String {
