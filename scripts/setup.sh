@@ -54,7 +54,7 @@ if ! cargo nextest --version >/dev/null 2>&1; then
 fi
 
 # A real MCP server from npm, for the tests of the MCP client. Needs Node.js, and says so.
-bash crates/baton-mcp/tests/setup-npm.sh
+scripts/npm.sh crates/baton-mcp/tests/fixtures/package.json target/npm "the MCP servers"
 
 # The AG-UI client from npm, which checks the events that Baton sends.
-bash crates/baton-agui/tests/setup-npm.sh
+scripts/npm.sh crates/baton-agui/tests/fixtures/package.json target/npm/agui "the AG-UI client"

@@ -256,7 +256,10 @@ impl Scope {
             let root = self.bounds.line().last().map_or(0, |root| root.limits.max_depth);
             return Err(Refusal::TooDeep(root));
         }
-        if self.bounds.is_at_work(&agent.name) {
+        // Somebody who was made up for one mission is nobody's double, whatever the name.
+        let is_known =
+            self.run.agents.get(&agent.name).is_some_and(|known| std::ptr::eq(&raw const **known, agent));
+        if is_known && self.bounds.is_at_work(&agent.name) {
             return Err(self.re_entry(&agent.name, &[]));
         }
         if edge == Edge::Transfer && self.run.transfers.load(Ordering::Acquire) >= self.most_transfers() {

@@ -90,7 +90,8 @@ fn spec(callable: &Callable, caller: &Agent) -> ToolSpec {
                 "timeout_ms": {
                     "type": "integer", "minimum": 1,
                     "description": format!(
-                        "How long each agent may take, in milliseconds. Default: {}.", caller.delegation.timeout.get().as_millis()
+                        "Leave this out, unless the person named a time limit. How long each agent may take, in milliseconds. Default: {}.",
+                        caller.delegation.timeout.get().as_millis()
                     )
                 }
             },

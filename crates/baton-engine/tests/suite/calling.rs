@@ -1039,3 +1039,23 @@ async fn all_who_are_cancelled_together_are_billed() {
         assert_eq!(billed.len(), 3, "{billed:?}");
     }
 }
+
+/// X20: a caller that happens to be called like the agent without a speciality can call one all the same.
+#[tokio::test]
+async fn x20_a_name_does_not_keep_anybody_from_calling() {
+    let model = Scripted::default().script(
+        "generic",
+        [
+            Turn::call("call_agent", &json!({"mission": "Look it up."})),
+            Turn::text("Found."),
+            Turn::text("It was found."),
+        ],
+    );
+    let setup = Setup::new(&model).agent(|agent| {
+        agent.name = name("generic");
+        agent.agents = vec![name("b")];
+    });
+    let ran = setup.with("b", |_| {}).run().await;
+    assert_eq!(ran.answer(), "It was found.", "{}", ran.log());
+    assert_eq!(told(&model, "generic")[0]["success"], true);
+}

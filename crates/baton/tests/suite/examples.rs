@@ -222,3 +222,16 @@ fn every_planning_strategy_works_without_a_model() {
         assert_eq!(ran.stdout.matches(NOTICE).count(), 1, "{strategy}: {}", ran.stdout);
     }
 }
+
+/// F12, F13: the profile of an orchestrator, with the bounds that the seed names.
+#[test]
+fn f13_the_orchestrators_profile() {
+    let folder = root().join("examples/agents-as-tools");
+    let config = std::fs::read_to_string(folder.join("baton.toml")).unwrap();
+    assert!(config.contains("sub_agent_max_steps = 30") && config.contains("agent_tool = true"), "{config}");
+    let ran = baton(&folder, &["agents", "show", "orchestrator"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for setting in ["max_turns: 50", "web_fetch", "read_file", "write_file"] {
+        assert!(ran.stdout.contains(setting), "{setting}\n{}", ran.stdout);
+    }
+}

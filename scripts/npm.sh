@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the MCP servers that the tests talk to into target/npm. Safe to run again and again.
+# Installs what a package.json names into a folder. Safe to run again and again.
+#   scripts/npm.sh crates/baton-mcp/tests/fixtures/package.json target/npm "the MCP servers"
 set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-wanted=$here/fixtures/package.json
-target=$here/../../../target/npm
+wanted=$1 target=$2 what=$3
 say() { printf 'setup: %s\n' "$*" >&2; }
 
 for command in node npm; do
@@ -20,7 +20,7 @@ if cmp -s "$wanted" "$stamp"; then
     exit 0
 fi
 
-say "installing the MCP servers for the tests into target/npm"
+say "installing $what for the tests into $target"
 mkdir -p "$target"
 rm -f "$stamp"
 cp "$wanted" "$target/package.json"
