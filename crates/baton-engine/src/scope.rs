@@ -55,6 +55,7 @@ pub struct RunState {
     sources: Mutex<Vec<Source>>,
     /// What the run was asked, and what was thought of it when its agent was chosen.
     asked: OnceLock<(Arc<Vec<Part>>, Option<Classification>)>,
+    query_class: OnceLock<String>,
 }
 
 impl RunState {
@@ -90,6 +91,7 @@ impl RunState {
             journal,
             tasks: TaskTracker::new(),
             asked: OnceLock::new(),
+            query_class: OnceLock::new(),
         }
     }
 
@@ -103,12 +105,14 @@ impl RunState {
         let _ = self.asked.set((Arc::clone(&input.parts), entry));
     }
 
-    /// What kind of request the run is about, for comparing ways that batons take.
-    pub(crate) fn query_class(&self) -> String {
-        let classified = self.asked.get().and_then(|(parts, entry)| {
-            entry.clone().or_else(|| entry::classify(&self.agents, &crate::run::words(parts)))
-        });
-        classified.map_or_else(|| entry::GENERAL.to_owned(), |class| class.domain)
+    /// What kind of request the run is about, for comparing ways that batons take. Looked at once, however often it is passed.
+    pub(crate) fn query_class(&self) -> &str {
+        self.query_class.get_or_init(|| {
+            let classified = self.asked.get().and_then(|(parts, entry)| {
+                entry.clone().or_else(|| entry::classify(&self.agents, &crate::run::words(parts)))
+            });
+            classified.map_or_else(|| entry::GENERAL.to_owned(), |class| class.domain)
+        })
     }
 
     pub(crate) fn add_source(&self, source: Source) {

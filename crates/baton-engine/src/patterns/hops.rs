@@ -31,7 +31,7 @@ pub(crate) async fn remember(
         from: sent.by.clone(),
         to: scope.name().clone(),
         reason: sent.reason.to_string(),
-        query_class: scope.run.query_class(),
+        query_class: scope.run.query_class().to_owned(),
         success: result.is_ok(),
         latency_ms: u64::try_from(scope.worked().as_millis()).unwrap_or(u64::MAX),
         cost: scope.run.ledger.spent(scope.path()).cost.known_part(),
