@@ -16,6 +16,7 @@ use crate::{Goals, cpu};
 const RUNS: u32 = 100;
 const ROUNDS: usize = 5;
 const HOPS: usize = 5;
+const CROWD: usize = 100;
 
 /// What one way of doing it took, per run.
 #[derive(Debug, Clone, Copy)]
@@ -41,8 +42,10 @@ pub fn run(goals: &mut Goals) {
         let engine = engine_of(&sources(), &provider.base_url, client.clone(), "sqlite::memory:").await;
         let transfers: Vec<String> = (0..HOPS).map(hop).chain(["word".to_owned()]).collect();
         compare(goals, "5 transfers", "t0", &engine, &client, &provider, &transfers).await;
-        let delegation = [fan_out(), "word".to_owned(), "word".to_owned(), "word".to_owned()];
+        let delegation = [fan_out(&names("d", 2)), "word".to_owned(), "word".to_owned(), "word".to_owned()];
         compare(goals, "1 to 2 delegation", "d0", &engine, &client, &provider, &delegation).await;
+        fan(goals, &engine, "two sub-agents of 300 ms", "s0", 4, 400.0).await;
+        fan(goals, &engine, "100 sub-agents without delay", "w0", CROWD + 2, 1000.0).await;
     });
 }
 
@@ -51,8 +54,13 @@ fn hop(at: usize) -> String {
     format!("call:transfer_to_t{}:{}", at + 1, json!({"reason": "it is theirs"}))
 }
 
-fn fan_out() -> String {
-    format!("call:delegate:{}", json!({"agents": ["d1", "d2"], "message": "Look it up."}))
+fn fan_out(agents: &[String]) -> String {
+    format!("call:delegate:{}", json!({"agents": agents, "message": "Look it up."}))
+}
+
+/// `d1`, `d2`, …
+fn names(letter: &str, count: usize) -> Vec<String> {
+    (1..=count).map(|at| format!("{letter}{at}")).collect()
 }
 
 fn sources() -> Vec<Arc<Source>> {
@@ -68,13 +76,18 @@ fn sources() -> Vec<Arc<Source>> {
             Source::new(format!("t{at}.md"), text)
         })
         .collect();
-    let main = format!(
-        "---\ndescription: Helps.\nmodel: {}\nagents: [d1, d2]\n---\nYou help.\n",
-        quoted(&fan_out())
-    );
-    sources.push(Source::new("d0.md", main));
-    for name in ["d1.md", "d2.md"] {
-        sources.push(Source::new(name, "---\ndescription: Helps.\nmodel: bench/word\n---\nYou help.\n"));
+    for (letter, count, model) in [("d", 2, "word"), ("s", 2, "slow"), ("w", CROWD, "word")] {
+        let agents = names(letter, count);
+        let main = format!(
+            "---\ndescription: Helps.\nmodel: {}\nagents: {}\ndelegation: {{ max_concurrent: {count} }}\n---\nYou help.\n",
+            quoted(&fan_out(&agents)),
+            json!(agents)
+        );
+        sources.push(Source::new(format!("{letter}0.md"), main));
+        for name in agents {
+            let text = format!("---\ndescription: Helps.\nmodel: bench/{model}\n---\nYou help.\n");
+            sources.push(Source::new(format!("{name}.md"), text));
+        }
     }
     sources
 }
@@ -103,6 +116,17 @@ async fn compare(
     );
     // G21: transfers add less than 100 ms altogether.
     goals.below(&format!("{what}: milliseconds of cpu added to a run"), added, 100.0);
+}
+
+/// H10: agents at the same time. The best of some runs, because noise only ever adds time.
+async fn fan(goals: &mut Goals, engine: &Arc<Engine>, what: &str, agent: &str, calls: usize, limit: f64) {
+    let mut best = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        whole_run(engine, agent, calls).await;
+        best = best.min(start.elapsed());
+    }
+    goals.below(&format!("{what}: milliseconds of a run"), best.as_secs_f64() * 1000.0, limit);
 }
 
 async fn measure<F: Future<Output = ()>>(work: impl Fn() -> F) -> Cost {

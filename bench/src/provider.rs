@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -52,7 +53,7 @@ pub fn serve() {
 }
 
 /// Answers every request on a connection. What it answers is the name of the model: `m` says 200 tokens, `call:NAME:JSON` calls
-/// that tool once and then says one word, `word` says one word.
+/// that tool once and then says one word, `word` says one word, `slow` says it after 300 ms.
 fn converse(mut stream: TcpStream) {
     let long = answer(&(0..TOKENS).map(|at| format!("word{at} ")).collect::<Vec<_>>(), None);
     let short = answer(&["Done.".to_owned()], None);
@@ -80,6 +81,10 @@ fn converse(mut stream: TcpStream) {
         let answer = match asked(&body) {
             Asked::Long => &long,
             Asked::Short => &short,
+            Asked::Slow => {
+                std::thread::sleep(Duration::from_millis(300));
+                &short
+            }
             Asked::Call(tool, arguments) => &answer(&[], Some((&tool, &arguments))),
         };
         if stream.write_all(answer).is_err() {
@@ -91,6 +96,7 @@ fn converse(mut stream: TcpStream) {
 enum Asked {
     Long,
     Short,
+    Slow,
     Call(String, String),
 }
 
@@ -102,6 +108,7 @@ fn asked(body: &[u8]) -> Asked {
     match model.strip_prefix("call:").and_then(|call| call.split_once(':')) {
         Some((tool, arguments)) if !has_result => Asked::Call(tool.to_owned(), arguments.to_owned()),
         None if model == "m" => Asked::Long,
+        None if model == "slow" => Asked::Slow,
         _ => Asked::Short,
     }
 }

@@ -263,7 +263,8 @@ pub async fn engine_of(
         lease: LeaseTimes::default(),
         stays: Stays::UntilDone,
         retention: Retention { workflow_state: jiff::SignedDuration::from_hours(1) },
-        policy: Policy::default(),
+        // High enough for a hundred at once.
+        policy: Policy { max_concurrent_delegations: 100, max_live_children: 100, ..Policy::default() },
         team_hooks: None,
     })
 }
