@@ -11,6 +11,8 @@ const MOST_CHARS: usize = 700;
 #[derive(Debug)]
 struct Passage<'a> {
     source: &'a str,
+    /// Its place among what was found, from 1.
+    rank: usize,
     text: &'a str,
     said: BTreeSet<String>,
     heading: BTreeSet<String>,
@@ -59,19 +61,21 @@ pub(super) fn answer(question: &str, subject: &str, texts: &[&str]) -> Option<St
         let is_apart = passage.text.starts_with("```") && passage.source != first.source;
         score * 3 >= best * 2 && words(passage) * 2 > enough && !is_apart
     });
+    // Whoever searched all documents knows better than these few passages what a word is worth.
+    scored.sort_by_key(|(score, passage)| std::cmp::Reverse(score * (passage.rank + 1) / passage.rank));
     scored.truncate(MOST_PASSAGES);
     let chosen: Vec<&Passage<'_>> = scored.into_iter().map(|(_, passage)| passage).collect();
     Some(render(&chosen))
 }
 
 fn passages(text: &str) -> Vec<Passage<'_>> {
-    let mut source = "";
+    let (mut rank, mut source) = (1, "");
     let mut found = Vec::new();
     for block in blocks(text) {
         let (named, text) = split_source(block);
-        source = named.unwrap_or(source);
+        (rank, source) = named.unwrap_or((rank, source));
         if !text.is_empty() && !is_contents(text) {
-            found.push(Passage { source, text, said: telling(text), heading: telling(source) });
+            found.push(Passage { source, rank, text, said: telling(text), heading: telling(source) });
         }
     }
     found
@@ -99,13 +103,14 @@ fn is_contents(text: &str) -> bool {
 }
 
 /// Search results begin with a line such as `[1] docs/limits.md › Rate limits (line 3)`.
-fn split_source(block: &str) -> (Option<&str>, &str) {
+fn split_source(block: &str) -> (Option<(usize, &str)>, &str) {
     let (first, rest) = block.split_once('\n').unwrap_or((block, ""));
     let numbered = first.strip_prefix('[').and_then(|rest| rest.split_once("] "));
-    match numbered.filter(|(number, _)| number.parse::<u32>().is_ok()) {
-        Some((_, source)) => (Some(source), rest.trim()),
-        None => (None, block),
-    }
+    let ranked = numbered.and_then(|(number, source)| {
+        let rank = number.parse::<u16>().ok()?;
+        Some((usize::from(rank).max(1), source))
+    });
+    if ranked.is_some() { (ranked, rest.trim()) } else { (None, block) }
 }
 
 fn render(passages: &[&Passage<'_>]) -> String {
@@ -169,6 +174,13 @@ mod tests {
         let about = |subject| answer("Bikes: demand and range?", subject, &[found]).unwrap();
         assert!(!about("You look at demand and prices.").contains("range of bikes"));
         assert!(!about("You look at range and maintenance.").contains("Demand"));
+    }
+
+    #[test]
+    fn what_was_found_first_counts_more() {
+        let found = "[1] a.md › Rate limiting (line 1)\nSet requests_per_minute to limit it.\n\n[2] b.md › Words (line 1)\nA rate, a limit.";
+        let said = answer("rate limiting", "", &[found]).unwrap();
+        assert!(said.lines().nth(2).unwrap().contains("requests_per_minute"), "{said}");
     }
 
     #[test]
