@@ -86,6 +86,41 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// An agent whose file says nothing but this; everything else is as if left out.
+    pub fn plain(name: AgentName, description: impl Into<String>, prompt: impl Into<String>) -> Self {
+        Self {
+            display_name: name.to_string(),
+            description: description.into(),
+            version: Version::new(1, 0, 0),
+            kind: Kind::Local,
+            model: Vec::new(),
+            sampling: Sampling::default(),
+            planning_strategy: PlanningStrategy::NativeReact,
+            output_schema: None,
+            tools: ToolAccess::default(),
+            mcp_servers: IndexMap::new(),
+            skills: Skills::default(),
+            approvals: Approvals::default(),
+            agents: Vec::new(),
+            delegation: Delegation::default(),
+            advisors: Advisors::default(),
+            router: None,
+            team: None,
+            handoff: Vec::new(),
+            collaborations: Vec::new(),
+            accepts_handoff: None,
+            workflow: None,
+            can_be_orchestrated: true,
+            history: History::Conversation,
+            sanitize: true,
+            limits: Limits::default(),
+            badge: Badge { color: Badge::derived_color(&name), icon: None, hidden: false },
+            handoffs: Vec::new(),
+            prompt: prompt.into(),
+            name,
+        }
+    }
+
     /// Whether some entry of `handoff` applies whatever the output is.
     pub fn always_hands_off(&self) -> bool {
         self.handoff.iter().any(|destination| destination.when.is_none())

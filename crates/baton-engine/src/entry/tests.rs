@@ -1,9 +1,6 @@
 use std::sync::Arc;
 
-use baton_core::agent::{
-    AcceptsHandoff, Advisors, Agent, Approvals, Badge, Delegation, History, Kind, Limits, PlanningStrategy,
-    Sampling, Skills, ToolAccess,
-};
+use baton_core::agent::{AcceptsHandoff, Agent};
 
 use super::*;
 
@@ -14,36 +11,10 @@ fn name(text: &str) -> AgentName {
 fn agent(id: &str, display_name: &str, description: &str, triggers: &[&str]) -> Agent {
     let triggers: Vec<String> = triggers.iter().map(|trigger| (*trigger).to_owned()).collect();
     Agent {
-        name: name(id),
         display_name: display_name.into(),
-        description: description.into(),
-        version: "1.0.0".parse().unwrap(),
-        kind: Kind::Local,
-        model: Vec::new(),
-        sampling: Sampling::default(),
-        planning_strategy: PlanningStrategy::NativeReact,
-        output_schema: None,
-        tools: ToolAccess::default(),
-        mcp_servers: indexmap::IndexMap::default(),
-        skills: Skills::default(),
-        approvals: Approvals::default(),
-        agents: Vec::new(),
-        delegation: Delegation::default(),
-        advisors: Advisors::default(),
-        router: None,
-        team: None,
-        handoff: Vec::new(),
-        collaborations: Vec::new(),
         accepts_handoff: (!triggers.is_empty())
             .then(|| AcceptsHandoff { triggers, ..AcceptsHandoff::default() }),
-        workflow: None,
-        can_be_orchestrated: true,
-        history: History::Conversation,
-        sanitize: true,
-        limits: Limits::default(),
-        badge: Badge { color: "blue".into(), icon: None, hidden: false },
-        handoffs: Vec::new(),
-        prompt: String::new(),
+        ..Agent::plain(name(id), description, "")
     }
 }
 

@@ -32,10 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use baton_core::agent::{
-    Advisors, Agent, Approvals, Badge, Delegation, History, Kind, Limits, ModelName, PlanningStrategy,
-    Sampling, Skills, ToolAccess, ToolPattern,
-};
+use baton_core::agent::{Agent, ModelName, ToolAccess, ToolPattern};
 use baton_core::event::{Event, EventKind};
 use baton_core::message::{Part, Visibility};
 use baton_core::store::{OnBusy, Owner, Retention};
@@ -70,35 +67,9 @@ fn name(text: &str) -> AgentName {
 /// An agent that may use every tool, shown as its name in capitals.
 fn named(text: &str) -> Agent {
     Agent {
-        name: name(text),
         display_name: text.to_uppercase(),
-        description: "Helps.".into(),
-        version: "1.0.0".parse().unwrap(),
-        kind: Kind::Local,
-        model: Vec::new(),
-        sampling: Sampling::default(),
-        planning_strategy: PlanningStrategy::NativeReact,
-        output_schema: None,
         tools: ToolAccess { allow: vec![ToolPattern::parse("*").unwrap()], ..ToolAccess::default() },
-        mcp_servers: indexmap::IndexMap::default(),
-        skills: Skills::default(),
-        approvals: Approvals::default(),
-        agents: Vec::new(),
-        delegation: Delegation::default(),
-        advisors: Advisors::default(),
-        router: None,
-        team: None,
-        handoff: Vec::new(),
-        collaborations: Vec::new(),
-        accepts_handoff: None,
-        workflow: None,
-        can_be_orchestrated: true,
-        history: History::Conversation,
-        sanitize: true,
-        limits: Limits::default(),
-        badge: Badge { color: "blue".into(), icon: None, hidden: false },
-        handoffs: Vec::new(),
-        prompt: "You help {{ user }} of {{ tenant }}.".into(),
+        ..Agent::plain(name(text), "Helps.", "You help {{ user }} of {{ tenant }}.")
     }
 }
 
