@@ -13,22 +13,10 @@ help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-8s %s\n", $$1, $$2 }'
 
 .PHONY: run
-run: ## Build Baton and show what it can do, with nothing configured
+run: ## Build Baton and start the server with the bundled agents, with nothing configured
 	@scripts/setup.sh run
 	@$(CARGO) build --locked -p baton
-	@echo
-	@$(TARGET)/debug/baton graph
-	@echo
-	@echo '$$ baton run -a knowledge "How do I configure rate limiting?"'
-	@$(TARGET)/debug/baton run -a knowledge "How do I configure rate limiting?" </dev/null
-	@echo
-	@echo "These are the bundled agents in agents/, without a language model. Try next:"
-	@echo '  $(TARGET)/debug/baton run -a knowledge "Which exit codes are there?"'
-	@echo '  $(TARGET)/debug/baton run --config examples/team/baton.toml "Next quarter: a mobile app, or faster search?"'
-	@echo "  $(TARGET)/debug/baton validate agents examples"
-	@echo "  $(TARGET)/debug/baton graph reception --config examples/router/baton.toml"
-	@echo "  $(TARGET)/debug/baton init /tmp/my-agents"
-	@echo "docs/running.md says how to use a real model."
+	@$(TARGET)/debug/baton serve
 
 .PHONY: test
 test: ## Install what the tests need, then run every check and test
@@ -52,9 +40,10 @@ bench: ## Measure speed as ratios within one run (ONLY=agents for a part)
 	$(CARGO) run --locked --release -q -p baton-bench -- $(ONLY)
 
 .PHONY: soak
-soak: ## Kill runs at random moments for some minutes, each time others (SOAK=10 for more)
+soak: ## Kill runs at random moments and send noise for some minutes, each time others (SOAK=10 for more)
 	@scripts/setup.sh test
 	BATON_SOAK=$(SOAK) scripts/with-postgres.sh $(CARGO) nextest run --locked -p baton -E 'test(crash::)' --no-fail-fast
+	BATON_SOAK=$(SOAK) $(CARGO) nextest run --locked -p baton-server -E 'test(fuzz::)' --no-fail-fast
 
 .PHONY: clean
 clean: ## Remove everything that was built

@@ -7,6 +7,7 @@ mod agents;
 mod cpu;
 mod patterns;
 mod provider;
+mod server;
 mod store;
 mod turns;
 
@@ -15,8 +16,14 @@ use std::process::ExitCode;
 /// One measurement: its name and what runs it.
 type Bench = (&'static str, fn(&mut Goals));
 
-const BENCHES: &[Bench] =
-    &[("agents", agents::run), ("turns", turns::run), ("patterns", patterns::run), ("store", store::run)];
+const BENCHES: &[Bench] = &[
+    ("agents", agents::run),
+    ("turns", turns::run),
+    ("patterns", patterns::run),
+    ("store", store::run),
+    ("server", server::run),
+    ("streams", server::streams::run),
+];
 
 /// What was promised, and whether it held.
 #[derive(Debug, Default)]
@@ -47,6 +54,13 @@ fn main() -> ExitCode {
     if only.iter().any(|argument| argument == "--provider") {
         provider::serve();
         return ExitCode::SUCCESS;
+    }
+    if let [mode, rest @ ..] = only.as_slice() {
+        match mode.as_str() {
+            "--proxy" => return server::proxy::serve(&rest[0]),
+            "--baton" => return server::baton(rest),
+            _ => {}
+        }
     }
     let mut goals = Goals::default();
     for (name, run) in

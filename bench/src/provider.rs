@@ -46,14 +46,17 @@ pub fn serve() {
     println!("{}", listener.local_addr().expect("an address").port());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || converse(stream));
+            // Thousands of them wait most of the time.
+            let thread = std::thread::Builder::new().stack_size(256 * 1024);
+            thread.spawn(move || converse(stream)).expect("a thread");
         }
     });
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
 /// Answers every request on a connection. What it answers is the name of the model: `m` says 200 tokens, `call:NAME:JSON` calls
-/// that tool once and then says one word, `word` says one word, `slow` says it after 300 ms.
+/// that tool once and then says one word, `word` says one word, `slow` says it after 300 ms,
+/// `steady` says 200 tokens within two seconds.
 fn converse(mut stream: TcpStream) {
     let long = answer(&(0..TOKENS).map(|at| format!("word{at} ")).collect::<Vec<_>>(), None);
     let short = answer(&["Done.".to_owned()], None);
@@ -78,8 +81,14 @@ fn converse(mut stream: TcpStream) {
         if reader.read_exact(&mut body).is_err() {
             return;
         }
+        if let Asked::Steady = asked(&body) {
+            if steady(&mut stream, &long).is_err() {
+                return;
+            }
+            continue;
+        }
         let answer = match asked(&body) {
-            Asked::Long => &long,
+            Asked::Long | Asked::Steady => &long,
             Asked::Short => &short,
             Asked::Slow => {
                 std::thread::sleep(Duration::from_millis(300));
@@ -93,7 +102,17 @@ fn converse(mut stream: TcpStream) {
     }
 }
 
+/// Two seconds for an answer: its pieces come in twenty portions.
+fn steady(stream: &mut TcpStream, answer: &[u8]) -> std::io::Result<()> {
+    for portion in answer.chunks(answer.len().div_ceil(20)) {
+        std::thread::sleep(Duration::from_millis(100));
+        stream.write_all(portion)?;
+    }
+    Ok(())
+}
+
 enum Asked {
+    Steady,
     Long,
     Short,
     Slow,
@@ -109,6 +128,7 @@ fn asked(body: &[u8]) -> Asked {
         Some((tool, arguments)) if !has_result => Asked::Call(tool.to_owned(), arguments.to_owned()),
         None if model == "m" => Asked::Long,
         None if model == "slow" => Asked::Slow,
+        None if model == "steady" => Asked::Steady,
         _ => Asked::Short,
     }
 }

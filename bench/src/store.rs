@@ -97,6 +97,7 @@ async fn claimed(tenant: &Arc<dyn TenantStore>) -> Claim {
         request: serde_json::Value::Null,
         on_busy: OnBusy::Enqueue,
         idempotency: None,
+        max_active: None,
     };
     tenant.accept(run).await.expect("accepted");
     let owner = Owner("bench".into());

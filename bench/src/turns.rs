@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use baton::core::agent::ModelName;
 use baton::core::event::EventKind;
 use baton::core::store::{OnBusy, Retention};
-use baton::core::{AgentName, Part, TenantId, ThreadId, UserId};
+use baton::core::{AgentName, Part, Rights, TenantId, ThreadId, UserId};
 use baton::engine::{
-    Caller, Engine, LeaseTimes, Models, Overrides, Parts, Patience, Policy, RunRequest, Stays,
+    Caller, Engine, LeaseTimes, Live, Models, Overrides, Parts, Patience, Policy, RunRequest, Stays, Task,
 };
 use baton_agents::{Draft, Known, Source};
 use baton_models::{Endpoint, Wire};
@@ -228,6 +228,10 @@ pub fn request_to(agent: &str) -> RunRequest {
         overrides: Overrides::default(),
         on_busy: OnBusy::Enqueue,
         entry: None,
+        task: Task::Answer,
+        rights: Rights::all(),
+        trace: None,
+        metadata: None,
     }
 }
 
@@ -266,5 +270,7 @@ pub async fn engine_of(
         // High enough for a hundred at once.
         policy: Policy { max_concurrent_delegations: 100, max_live_children: 100, ..Policy::default() },
         team_hooks: None,
+        live: Live::new(),
+        observer: None,
     })
 }

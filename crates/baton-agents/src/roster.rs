@@ -193,8 +193,9 @@ impl Draft {
             return Err(Rejected { problems: self.problems });
         }
         let graph = Graph::of(&self, None);
+        let files = self.agents.iter().map(|(name, entry)| (name.clone(), entry.path().to_owned())).collect();
         let agents = self.agents.into_iter().map(|(name, entry)| (name, entry.agent)).collect();
-        Ok(Roster { agents, names: self.names, graph, problems: self.problems })
+        Ok(Roster { agents, files, names: self.names, graph, problems: self.problems })
     }
 }
 
@@ -226,6 +227,7 @@ fn summary(problems: &[Problem]) -> String {
 #[derive(Debug)]
 pub struct Roster {
     agents: BTreeMap<AgentName, Arc<Agent>>,
+    files: BTreeMap<AgentName, PathBuf>,
     names: Names,
     graph: Graph,
     problems: Vec<Problem>,
@@ -261,8 +263,19 @@ impl Roster {
         &self.graph
     }
 
+    /// Where an agent was read from.
+    pub fn file(&self, name: &AgentName) -> Option<&Path> {
+        self.files.get(name).map(PathBuf::as_path)
+    }
+
     /// Warnings and notes; a roster has no errors.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
+    }
+
+    /// Those of one agent's file.
+    pub fn problems_of(&self, name: &AgentName) -> impl Iterator<Item = &Problem> {
+        let file = self.file(name);
+        self.problems.iter().filter(move |problem| Some(problem.location.path()) == file)
     }
 }

@@ -1,26 +1,38 @@
 //! From what happened to what a client is told.
 //!
-//! - `subagents`: who works behind the scenes, and whose work an event is.
+//! - `subagents`, `sessions`: who works behind the scenes, and whose work an event is.
 //! - `texts`: texts and thoughts that grow, several at once.
 //! - `calls`: tools that are used.
+//! - `baton`: who speaks to the person, which is state.
 //! - `extras`: what AG-UI has no event for.
+//! - `joining`, `transcript`: coming in the middle, with the messages that whoever was there has.
+//! - `here`: what every event says about itself.
 
+mod baton;
 mod calls;
 mod extras;
+mod here;
+mod joining;
+mod sessions;
 mod subagents;
 mod texts;
+mod transcript;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use baton_core::event::{Event, EventKind, Outcome};
 use baton_core::message::Visibility;
-use baton_core::{AgentName, SessionId, choices};
+use baton_core::{RunId, SessionId, choices};
 use serde_json::json;
 
-use crate::wire::{AguiEvent, Body, Metadata, Origin};
+use crate::Faces;
+use crate::wire::{AguiEvent, Body};
+use baton::{Baton, Hold};
 use calls::Calls;
+use here::Here;
 use subagents::Subagents;
-use texts::Texts;
+use texts::{By, Form, Texts};
+use transcript::Transcript;
 
 choices! {
     /// How much a listener may see.
@@ -36,16 +48,21 @@ choices! {
 type Out = Vec<(Option<SessionId>, Body)>;
 
 /// Projects one run for one listener. Keeps what is open, because clients refuse an end without a start and a run that
-/// ends with something open.
+/// ends with something open. The next run of the thread needs a new one.
 #[derive(Debug)]
 pub struct Projection {
     detail: Detail,
-    /// How agents are called in front of people.
-    names: BTreeMap<AgentName, String>,
+    faces: Arc<Faces>,
+    hold: Hold,
     stage: Stage,
+    /// How far it has come, by whoever began the run.
+    here: Option<Here>,
     subagents: Subagents,
     texts: Texts,
     calls: Calls,
+    baton: Baton,
+    /// Empty unless something was replayed.
+    transcript: Transcript,
 }
 
 /// How far the run has come for its listener.
@@ -62,49 +79,107 @@ impl Projection {
     pub fn new(detail: Detail) -> Self {
         Self {
             detail,
-            names: BTreeMap::new(),
+            faces: Arc::default(),
+            hold: Hold::default(),
             stage: Stage::Before,
+            here: None,
             subagents: Subagents::default(),
             texts: Texts::default(),
             calls: Calls::default(),
+            baton: Baton::default(),
+            transcript: Transcript::default(),
         }
     }
 
-    /// With names for people; an agent without one is called by its id.
+    /// With names and colours for people.
     #[must_use]
-    pub fn with_names(self, names: impl IntoIterator<Item = (AgentName, String)>) -> Self {
-        Self { names: names.into_iter().collect(), ..self }
+    pub fn with_faces(self, faces: impl Into<Arc<Faces>>) -> Self {
+        Self { faces: faces.into(), ..self }
+    }
+
+    /// Whether a handoff was active when the run began: whoever answers holds the thread then, and the person can leave.
+    #[must_use]
+    pub fn with_handoff(self, is_active: bool) -> Self {
+        Self { hold: if is_active { Hold::Thread } else { Hold::Run }, ..self }
+    }
+
+    /// The run, once something of it was heard.
+    pub fn run(&self) -> Option<RunId> {
+        self.here.as_ref().map(|here| here.run_id)
+    }
+
+    /// Whether the run has ended, so that nothing more will be sent.
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::After
     }
 
     /// The events for one thing that happened; often one, sometimes none or several.
     pub fn project(&mut self, event: &Event) -> Vec<AguiEvent> {
-        let is_hidden = event.visibility == Visibility::Internal;
-        if self.stage == Stage::After || (is_hidden && self.detail == Detail::Person) {
+        if self.stage == Stage::After {
             return Vec::new();
         }
+        self.advance(event);
+        // Who speaks to the person is for the person, also when why that changes is not.
+        let is_passed = self.baton.hear(event);
+        let is_seen = self.sees(event);
         let mut out = Out::new();
-        if std::mem::replace(&mut self.stage, Stage::Under) == Stage::Before {
-            // Also when it ended before it began, as when it was cancelled while it waited.
-            out.push((None, Body::RunStarted { thread_id: event.thread_id, run_id: event.run_id }));
+        if is_seen || is_passed {
+            self.begin(&mut out);
         }
-        // What the person sees is never anybody's work behind the scenes.
-        let owner = if is_hidden { self.subagents.owner(&event.path) } else { None };
-        let is_thought = match &event.kind {
-            EventKind::Reasoning { .. } => true,
-            kind => is_hidden && owner.is_none() && is_text(kind),
-        };
-        if !is_thought {
-            self.texts.end_thoughts(owner.as_ref(), &mut out);
+        if is_seen {
+            self.happened(event, &mut out);
         }
-        match &event.kind {
-            kind if is_thought => self.texts.think(kind, owner.as_ref(), &mut out),
-            kind if is_text(kind) => self.texts.say(kind, owner.as_ref(), &mut out),
-            _ => self.happened(event, owner, &mut out),
+        if is_passed {
+            out.extend(self.baton.delta(&self.faces).map(|delta| (None, delta)));
         }
-        out.into_iter().map(|(subagent, body)| envelope(event, subagent, body)).collect()
+        let here = Here::of(event);
+        out.into_iter().map(|(subagent, body)| here.tell(subagent, body)).collect()
     }
 
-    fn happened(&mut self, event: &Event, owner: Option<SessionId>, out: &mut Out) {
+    fn advance(&mut self, event: &Event) {
+        self.here.get_or_insert_with(|| Here::of(event)).advance(event);
+        // One that ended before it began, as when it was cancelled while it waited, was never anybody's.
+        if !self.baton.is_held() && !event.kind.is_end() {
+            self.baton.begin(&event.agent, self.hold);
+        }
+    }
+
+    fn sees(&self, event: &Event) -> bool {
+        event.visibility == Visibility::User || self.detail == Detail::Trace
+    }
+
+    fn begin(&mut self, out: &mut Out) {
+        if std::mem::replace(&mut self.stage, Stage::Under) == Stage::Before {
+            let started = self.here.as_ref().map(Here::run_started);
+            out.extend(started.into_iter().chain(self.state()).map(|body| (None, body)));
+        }
+    }
+
+    fn state(&self) -> Option<Body> {
+        self.baton.snapshot(&self.faces)
+    }
+
+    /// What the person sees is never anybody's work behind the scenes.
+    fn owner(&self, event: &Event) -> Option<SessionId> {
+        let is_hidden = event.visibility == Visibility::Internal;
+        if is_hidden { self.subagents.owner(&event.path) } else { None }
+    }
+
+    fn happened(&mut self, event: &Event, out: &mut Out) {
+        let owner = self.owner(event);
+        let by = By { event, owner: owner.as_ref() };
+        let form = form(event, by.owner);
+        if form != Form::Thought {
+            self.texts.end_thoughts(by.owner, out);
+        }
+        match (is_text(&event.kind), form) {
+            (true, Form::Thought) => self.texts.think(by, out),
+            (true, Form::Said) => self.texts.say(by, out),
+            (false, _) => self.done(event, owner, out),
+        }
+    }
+
+    fn done(&mut self, event: &Event, owner: Option<SessionId>, out: &mut Out) {
         match &event.kind {
             EventKind::RunFinished { .. } | EventKind::RunFailed { .. } => self.end(event, out),
             EventKind::SessionStarted { .. } => self.begin_session(event, out),
@@ -116,50 +191,11 @@ impl Projection {
                 self.calls.add(event, owner, out);
             }
             EventKind::TurnRestarted { message_id } => {
-                self.texts.end(&message_id.to_string(), out);
+                self.texts.end(*message_id, out);
                 let value = json!({ "message_id": message_id });
                 out.push((owner, Body::Custom { name: "baton.turn_restarted", value }));
             }
-            _ => out.extend(extras::of(event, owner.as_ref()).map(|body| (owner, body))),
-        }
-    }
-
-    fn begin_session(&mut self, event: &Event, out: &mut Out) {
-        let EventKind::SessionStarted { session_id, parent, why } = &event.kind else { return };
-        let is_shown = event.visibility == Visibility::User || subagents::is_behind_the_scenes(&event.path);
-        if is_shown && self.subagents.begin(session_id, &event.path) {
-            let name = self.names.get(&event.agent).cloned();
-            let begun = crate::wire::Begun {
-                subagent_run_id: session_id.clone(),
-                name: name.unwrap_or_else(|| event.agent.to_string()),
-                description: why.clone().filter(|why| !why.is_empty()),
-                parent_subagent_run_id: parent.clone().filter(|parent| self.subagents.knows(parent)),
-                parent_tool_call_id: self.calls.around(&event.path),
-            };
-            out.push((None, Body::SubagentStarted(begun)));
-        }
-    }
-
-    /// Whatever is still open below it ends first.
-    fn end_session(&mut self, session: &SessionId, failed: Option<(&String, &String)>, out: &mut Out) {
-        if !self.subagents.is_open(session) {
-            return;
-        }
-        for ended in self.subagents.end(session) {
-            self.texts.end_all(Some(&ended), out);
-            let subagent_run_id = ended.clone();
-            out.push((
-                None,
-                match failed.filter(|_| ended == *session) {
-                    Some((code, message)) => {
-                        Body::SubagentError { subagent_run_id, message: message.clone(), code: code.clone() }
-                    }
-                    None if ended == *session => {
-                        Body::SubagentFinished { subagent_run_id, outcome: json!({ "type": "success" }) }
-                    }
-                    None => cancelled(subagent_run_id),
-                },
-            ));
+            _ => out.extend(extras::of(event, owner.as_ref(), &self.faces).map(|body| (owner, body))),
         }
     }
 
@@ -167,23 +203,19 @@ impl Projection {
     fn end(&mut self, event: &Event, out: &mut Out) {
         for ended in self.subagents.end_all() {
             self.texts.end_all(Some(&ended), out);
-            out.push((None, cancelled(ended)));
+            out.push((None, sessions::cancelled(ended)));
         }
         self.texts.end_all(None, out);
         out.push((None, Body::Custom { name: "baton.usage", value: extras::usage(&event.kind) }));
-        let (thread_id, run_id) = (event.thread_id, event.run_id);
-        out.push((
-            None,
-            match &event.kind {
-                EventKind::RunFailed { code, message, .. } => {
-                    Body::RunError { message: message.clone(), code: code.clone() }
-                }
-                EventKind::RunFinished { outcome: Outcome::Cancelled, .. } => {
-                    Body::RunFinished { thread_id, run_id, outcome: json!({ "type": "cancelled" }) }
-                }
-                _ => Body::RunFinished { thread_id, run_id, outcome: json!({ "type": "success" }) },
-            },
-        ));
+        let here = Here::of(event);
+        let end = match &event.kind {
+            EventKind::RunFailed { code, message, .. } => {
+                Body::RunError { message: message.clone(), code: code.clone() }
+            }
+            EventKind::RunFinished { outcome: Outcome::Cancelled, .. } => here.run_finished("cancelled"),
+            _ => here.run_finished("success"),
+        };
+        out.push((None, end));
         self.stage = Stage::After;
     }
 }
@@ -198,20 +230,15 @@ fn is_text(kind: &EventKind) -> bool {
     )
 }
 
-fn cancelled(subagent_run_id: SessionId) -> Body {
-    let (message, code) = ("it was ended with what it worked for".to_owned(), "cancelled".to_owned());
-    Body::SubagentError { subagent_run_id, message, code }
-}
-
-fn envelope(event: &Event, subagent: Option<SessionId>, body: Body) -> AguiEvent {
-    let origin = Origin {
-        thread_id: event.thread_id,
-        run_id: event.run_id,
-        agent: event.agent.clone(),
-        path: event.path.split('/').map(str::to_owned).collect(),
-        seq: event.seq,
-    };
-    AguiEvent { body, subagent, timestamp: event.at.as_millisecond(), metadata: Metadata { baton: origin } }
+/// Whether something is thought rather than said or done. Text that is not for the person, by one who speaks to the person, is thinking
+/// aloud.
+fn form(event: &Event, owner: Option<&SessionId>) -> Form {
+    let is_hidden = event.visibility == Visibility::Internal;
+    match &event.kind {
+        EventKind::Reasoning { .. } => Form::Thought,
+        kind if is_hidden && owner.is_none() && is_text(kind) => Form::Thought,
+        _ => Form::Said,
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! One thing that happened in a thread. The engine writes events; every door (SSE, WebSocket, A2A, CLI)
 //! reads the same ones and projects them into its own vocabulary.
 
+mod growing;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,9 +11,13 @@ use serde_json::Value;
 
 use crate::choices;
 use crate::id::{AgentName, HandoffId, MessageId, RunId, SessionId, ThreadId, ToolCallId};
+use crate::ledger::AgentUsage;
 use crate::message::Visibility;
 use crate::store::HopKind;
+use crate::sub_agent::SubAgentResult;
 use crate::usage::Usage;
+
+pub use growing::Growing;
 
 /// The envelope: where, when and about whom. What happened is in `kind`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +36,11 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+/// Whether `path` is `place` or below it.
+pub fn is_within(path: &str, place: &str) -> bool {
+    path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum EventKind {
@@ -46,11 +57,16 @@ pub enum EventKind {
         /// Who contributed to it behind the scenes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         sources: Vec<Source>,
+        /// Who took what of `usage`, in the order of their names.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        by_agent: Vec<AgentUsage>,
     },
     RunFailed {
         code: String,
         message: String,
         usage: Usage,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        by_agent: Vec<AgentUsage>,
     },
     SessionStarted {
         session_id: SessionId,
@@ -100,6 +116,8 @@ pub enum EventKind {
         failed: bool,
     },
     Handoff(HandoffEvent),
+    /// One of those whom the caller had asked is done. What models have others do is between them.
+    Brought(SubAgentResult),
     /// The baton goes to another agent for the rest of the run.
     Passed {
         /// `transfer`, `route` or `chain`.
@@ -107,6 +125,9 @@ pub enum EventKind {
         from: AgentName,
         to: AgentName,
         reason: String,
+        /// Who hears what the receiver says.
+        #[serde(default = "nobody")]
+        heard_by: Visibility,
     },
     /// A member of a team says something to all others.
     Broadcast {
@@ -152,6 +173,11 @@ impl EventKind {
     pub fn is_end(&self) -> bool {
         matches!(self, Self::RunFinished { .. } | Self::RunFailed { .. })
     }
+}
+
+/// What nobody said to be for the person is not.
+fn nobody() -> Visibility {
+    Visibility::Internal
 }
 
 /// An agent that contributed to an answer, and where to read what it said.

@@ -1,5 +1,7 @@
 //! What each call cost: one row per model or tool call, also for those that failed or were cancelled.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +51,22 @@ impl LedgerRow {
     pub fn usage(&self) -> Usage {
         Usage { tokens: self.tokens, cost: self.cost, estimated: self.estimated }
     }
+}
+
+/// What one agent's calls of a run took together, wherever in the run they were made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentUsage {
+    pub agent: AgentName,
+    pub usage: Usage,
+}
+
+/// The total of each agent, in the order of their names.
+pub fn by_agent<'a>(rows: impl IntoIterator<Item = &'a LedgerRow>) -> Vec<AgentUsage> {
+    let mut totals: BTreeMap<&AgentName, Usage> = BTreeMap::new();
+    for row in rows {
+        *totals.entry(&row.agent).or_default() += row.usage();
+    }
+    totals.into_iter().map(|(agent, usage)| AgentUsage { agent: agent.clone(), usage }).collect()
 }
 
 /// The total of all rows at or below `path`.

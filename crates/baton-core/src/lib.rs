@@ -5,13 +5,14 @@
 //! - [`id`]: who and what is meant. Every id is a type of its own and is checked once, when it is made.
 //! - [`agent`]: an agent as its file defines it, every key with a meaning instead of a string.
 //! - [`message`]: what people and agents say to each other.
-//! - [`event`]: one thing that happened in a thread.
+//! - [`event`]: one thing that happened in a thread. [`sub_agent`]: what somebody brought who worked for others.
 //! - [`chat`]: a session's conversation as a model sees it.
 //! - [`model`], [`tool`]: the seams to language models and tools. Adapters implement them, the engine calls them.
 //! - [`store`]: the seam to what survives a crash, one tenant at a time.
 //! - [`usage`], [`money`], [`ledger`]: what a call consumed, what that cost, and the row that says so.
-//! - [`permission`]: what a caller may do.
+//! - [`permission`], [`rights`]: what a caller may do.
 //! - [`sanitize`](mod@sanitize): texts without secrets, addresses and card numbers, for other agents and for logs.
+//! - [`trace`]: the id under which everything about a request is found.
 //! - [`duration`]: durations as people write them (`500ms`, `30s`, `5m`).
 //!
 //! ```
@@ -37,9 +38,12 @@ pub mod message;
 pub mod model;
 pub mod money;
 pub mod permission;
+pub mod rights;
 pub mod sanitize;
 pub mod store;
+pub mod sub_agent;
 pub mod tool;
+pub mod trace;
 pub mod usage;
 
 pub use agent::Agent;
@@ -54,7 +58,10 @@ pub use message::{Message, Part, Role, Visibility};
 pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelRequest};
 pub use money::Usd;
 pub use permission::Permission;
+pub use rights::Rights;
 pub use sanitize::{Mask, sanitize, sanitize_value};
 pub use store::{Store, StoreError, TenantStore};
+pub use sub_agent::SubAgentResult;
 pub use tool::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};
+pub use trace::TraceParent;
 pub use usage::{Tokens, Usage};

@@ -12,6 +12,7 @@ use crate::chat::ChatMessage;
 use crate::choices;
 use crate::id::{AgentName, ToolCallId};
 use crate::tool::ToolSpec;
+use crate::trace::TraceParent;
 use crate::usage::{Price, Tokens};
 
 /// A provider of models. One call is one attempt: retries, fallbacks, timeouts and accounting are the engine's.
@@ -46,6 +47,8 @@ pub struct ModelRequest<'a> {
     pub sampling: &'a Sampling,
     /// The answer must be JSON of this schema.
     pub output_schema: Option<&'a Value>,
+    /// The trace that the call belongs to, for whoever answers it.
+    pub trace: Option<&'a TraceParent>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,7 +4,7 @@
 //! else is the same error as one that does not exist.
 //!
 //! The nouns, each in a file with what can be done to it: [`thread`], [`run`], [`work`] (claims, steps and everything that a run
-//! writes), [`handoff`], [`approval`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`].
+//! writes), [`handoff`], [`approval`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`].
 
 use std::fmt;
 use std::future::Future;
@@ -20,24 +20,28 @@ pub mod approval;
 pub mod artifact;
 pub mod audit;
 pub mod cache;
+pub mod feedback;
 pub mod handoff;
 pub mod key;
 pub mod page;
 pub mod pattern;
 pub mod run;
 pub mod thread;
+pub mod usage;
 pub mod work;
 
 pub use approval::{Approval, ApprovalStatus, Approvals};
 pub use artifact::{Artifact, Artifacts};
 pub use audit::{Audit, AuditEntry, AuditQuery, Audited, Verdict};
 pub use cache::Cache;
+pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{HandoffSession, HandoffState, Handoffs, NewHandoff, WorkflowState};
 pub use key::{ApiKey, Keys};
 pub use page::{Page, PageRequest};
 pub use pattern::{Hop, HopKind, Pattern, Patterns};
 pub use run::{Accepted, Cancel, End, NewRun, OnBusy, RunQuery, RunRecord, RunStatus, Runs, SessionRecord};
 pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};
+pub use usage::{UsageBy, UsageLine, UsageQuery, Usages};
 pub use work::{Append, Beat, Claim, Claimed, NewEvent, Owner, Step, StepKind, StepState, Work};
 
 /// What a call of the store comes to, later.
@@ -63,13 +67,39 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Whose key this is, by its hash. Revoked keys are not found.
     fn key(&self, hash: &str) -> Pending<'_, Option<(TenantId, ApiKey)>>;
 
+    /// How busy it is.
+    fn load(&self) -> Load;
+
     /// Writes what still waits and closes. Later calls fail with [`StoreError::Unavailable`].
     fn close(&self) -> Pending<'_, ()>;
 }
 
+/// Numbers since the store was opened, for whoever watches it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Load {
+    /// Transactions that wrote something,
+    pub batches: u64,
+    /// and how many writes they held together.
+    pub writes: u64,
+    /// Writes that wait now.
+    pub waiting: u64,
+}
+
 /// The data of one tenant.
 pub trait TenantStore:
-    Threads + Runs + Work + Handoffs + Approvals + Artifacts + Audit + Patterns + Keys + Cache + fmt::Debug
+    Threads
+    + Runs
+    + Work
+    + Handoffs
+    + Approvals
+    + Artifacts
+    + Audit
+    + Patterns
+    + Keys
+    + Cache
+    + Usages
+    + Feedbacks
+    + fmt::Debug
 {
     fn tenant(&self) -> &TenantId;
 
@@ -117,6 +147,9 @@ pub enum StoreError {
         "the thread is busy with run {0}: wait for it, or send the message with `on_busy` enqueue or interrupt"
     )]
     ThreadBusy(RunId),
+    /// As many as the tenant may have are queued or at work.
+    #[error("{0} runs are at work, which is as many as may be: wait for one to end")]
+    TooManyRuns(u32),
     #[error("an active handoff already exists for this thread: {0}")]
     HandoffActive(HandoffId),
     /// What should be changed is not as the caller believes; read it again.
@@ -154,6 +187,7 @@ impl StoreError {
             Self::ThreadNotFound => "thread_not_found",
             Self::NotFound(_) => "not_found",
             Self::ThreadBusy(_) => "thread_busy",
+            Self::TooManyRuns(_) => "too_many_runs",
             Self::HandoffActive(_) => "handoff_active",
             Self::Conflict(_) => "conflict",
             Self::IdempotencyConflict => "idempotency_conflict",

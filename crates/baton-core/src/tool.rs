@@ -12,6 +12,7 @@ use crate::agent::McpServer;
 use crate::choices;
 use crate::duration::HumanDuration;
 use crate::id::{AgentName, RunId, SessionId, TenantId, ThreadId, UserId};
+use crate::trace::TraceParent;
 
 /// Something a model can ask for.
 pub trait Tool: Send + Sync + fmt::Debug {
@@ -93,6 +94,8 @@ pub struct CallContext {
     pub agent: AgentName,
     /// The folder that file tools are confined to.
     pub work_dir: PathBuf,
+    /// The trace that the call belongs to, for servers that it reaches.
+    pub trace: Option<TraceParent>,
 }
 
 /// What a tool gives back: text for the model.

@@ -47,6 +47,19 @@ impl Edge {
         }
     }
 
+    /// As the trail calls it.
+    pub(crate) fn action(self) -> &'static str {
+        match self {
+            Self::Call => "agent.call",
+            Self::Delegate => "agent.delegate",
+            Self::Advisor => "agent.advise",
+            Self::Member => "agent.team",
+            Self::Chain => "agent.chain",
+            Self::Route => "agent.route",
+            Self::Transfer => "agent.transfer",
+        }
+    }
+
     /// Whether the model decides to go down here, so that only a number keeps it from going on.
     fn goes_deeper(self) -> bool {
         matches!(self, Self::Call | Self::Delegate)
@@ -85,6 +98,19 @@ pub enum Refusal {
     NotOrchestrated(AgentName),
 }
 
+impl Refusal {
+    /// Stable, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::TooDeep(_) => "too_deep",
+            Self::ReEntry { .. } => "re_entry",
+            Self::TooManyTransfers(_) => "too_many_transfers",
+            Self::TooManyChildren(_) => "too_many_children",
+            Self::NotOrchestrated(_) => "not_orchestrated",
+        }
+    }
+}
+
 impl From<Refusal> for ToolError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
@@ -95,10 +121,12 @@ impl From<Refusal> for ToolError {
 }
 
 /// The bounds of one session, and of everybody above it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Bounds {
     pub(crate) path: Arc<str>,
     agent: AgentName,
+    /// Only a run's own agent may have nothing to do with its matter, when the caller has others asked.
+    is_working: bool,
     /// How it was involved; nobody involved the first.
     pub(crate) edge: Option<Edge>,
     /// The agent's own, lowered by who asked.
@@ -123,6 +151,7 @@ impl Bounds {
         Self {
             deadline: deadline(run, &path, &limits),
             agent: agent.name.clone(),
+            is_working: true,
             edge: None,
             levels_left: limits.max_depth,
             is_sub_agent: false,
@@ -156,12 +185,13 @@ impl Bounds {
 
     /// Whether somebody above can go on when this one fails, so that its words are not the last.
     pub(crate) fn is_passed_on(&self) -> bool {
-        self.line().any(|bounds| matches!(bounds.edge, Some(Edge::Route | Edge::Transfer)))
+        let is_passed = |bounds: &Self| matches!(bounds.edge, Some(Edge::Route | Edge::Transfer));
+        !self.is_working || self.line().any(is_passed)
     }
 
     /// Whether `agent` is at work here or above.
     pub(crate) fn is_at_work(&self, agent: &AgentName) -> bool {
-        self.line().any(|bounds| bounds.agent == *agent)
+        self.line().any(|bounds| bounds.is_working && bounds.agent == *agent)
     }
 }
 
@@ -197,9 +227,19 @@ fn places(run: &RunState) -> Arc<Semaphore> {
 pub(crate) struct Live(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
 impl Scope {
-    /// The place of `agent`, involved from here by `edge`, or why it may not be. The child has its own session, the smaller of its
-    /// own budget and what is left above, and is cancelled with everything above it. Only who gets the baton speaks to the person.
-    pub(crate) fn enter(&self, agent: &Arc<Agent>, edge: Edge) -> Result<Self, Refusal> {
+    /// The place of `agent`, involved from here by `edge`, or why it may not be, which goes on record. The child has its own session,
+    /// the smaller of its own budget and what is left above, and is cancelled with everything above it. Only who gets the baton
+    /// speaks to the person.
+    pub(crate) async fn enter(&self, agent: &Arc<Agent>, edge: Edge) -> Result<Self, Refusal> {
+        let entered = self.try_enter(agent, edge);
+        if let Err(refusal) = &entered {
+            self.refuse(self.name(), &agent.name, edge, refusal).await;
+        }
+        entered
+    }
+
+    /// The same without a record.
+    pub(crate) fn try_enter(&self, agent: &Arc<Agent>, edge: Edge) -> Result<Self, Refusal> {
         self.admits(agent, edge)?;
         let live = self.admit_child()?;
         self.enter_as(agent, edge, live)
@@ -207,17 +247,28 @@ impl Scope {
 
     /// The same for one of several that are asked together: when too many are at work, it waits for one of them to end.
     pub(crate) async fn enter_in_turn(&self, agent: &Arc<Agent>, edge: Edge) -> Result<Self, Failure> {
-        self.admits(agent, edge)?;
-        if self.run.engine.parts.policy.max_live_children == 0 {
-            return Err(Refusal::TooManyChildren(0).into());
-        }
-        let place = tokio::select! {
-            biased;
-            place = Arc::clone(&self.bounds.live).acquire_owned() => place,
-            () = self.cancel.cancelled() => return Err(Failure::Cancelled.or_late(self)),
+        let place = match self.admits_in_turn(agent, edge) {
+            Ok(places) => tokio::select! {
+                biased;
+                place = places.acquire_owned() => place,
+                () = self.cancel.cancelled() => return Err(Failure::Cancelled.or_late(self)),
+            },
+            Err(refusal) => {
+                self.refuse(self.name(), &agent.name, edge, &refusal).await;
+                return Err(refusal.into());
+            }
         };
         let live = place.map_err(|_| Failure::Cancelled)?;
         Ok(self.enter_as(agent, edge, Live(live))?)
+    }
+
+    /// The places that it may wait for.
+    fn admits_in_turn(&self, agent: &Agent, edge: Edge) -> Result<Arc<Semaphore>, Refusal> {
+        self.admits(agent, edge)?;
+        if self.run.engine.parts.policy.max_live_children == 0 {
+            return Err(Refusal::TooManyChildren(0));
+        }
+        Ok(Arc::clone(&self.bounds.live))
     }
 
     fn enter_as(&self, agent: &Arc<Agent>, edge: Edge, live: Live) -> Result<Self, Refusal> {
@@ -233,11 +284,17 @@ impl Scope {
     }
 
     /// The same for the next stage of a chain. Stages that are over are not above it, but do not come again either.
-    pub(crate) fn enter_next(&self, agent: &Arc<Agent>, passed: &[AgentName]) -> Result<Self, Refusal> {
-        if passed.contains(&agent.name) {
-            return Err(self.re_entry(&agent.name, passed));
+    pub(crate) async fn enter_next(&self, agent: &Arc<Agent>, passed: &[AgentName]) -> Result<Self, Refusal> {
+        let entered = if passed.contains(&agent.name) {
+            Err(self.re_entry(&agent.name, passed))
+        } else {
+            self.try_enter(agent, Edge::Chain)
+        };
+        if let Err(refusal) = &entered {
+            let giver = passed.last().unwrap_or(self.name());
+            self.refuse(giver, &agent.name, Edge::Chain, refusal).await;
         }
-        self.enter(agent, Edge::Chain)
+        entered
     }
 
     fn re_entry(&self, agent: &AgentName, passed: &[AgentName]) -> Refusal {
@@ -301,6 +358,7 @@ impl Scope {
             deadline: deadline(&self.run, place.path(), &limits).min(above.deadline),
             path: place.shared_path(),
             agent: agent.name.clone(),
+            is_working: true,
             edge: Some(edge),
             levels_left: levels_left.min(limits.max_depth),
             is_sub_agent,
@@ -310,6 +368,13 @@ impl Scope {
             above: Some(Arc::clone(above)),
             limits,
         }
+    }
+
+    /// The same place, whose agent does not work on the matter itself: the caller has others asked, and it may be one of them.
+    #[must_use]
+    pub(crate) fn asking(mut self) -> Self {
+        self.bounds = Arc::new(Bounds { is_working: false, ..Bounds::clone(&self.bounds) });
+        self
     }
 
     /// The parent in the session tree, as listeners are told.

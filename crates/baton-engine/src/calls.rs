@@ -18,11 +18,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::engine::Approve;
 use crate::failure::Failure;
 use crate::given::{Done, Ending, Given, Site};
 use crate::scope::Scope;
+use crate::telemetry;
 use crate::toolset::{Offered, Toolset};
 use crate::window::Conversation;
 
@@ -141,6 +143,8 @@ impl Turn<'_> {
             return Ok(returned);
         }
         let before = begin(&scope, call).await?;
+        let span = telemetry::tool(&scope, call, self.toolset.find(&call.name).ok().map(Offered::spec));
+        let scope = scope.within(&span);
         let mut row = Row {
             scope: &scope,
             tool: &call.name,
@@ -150,14 +154,16 @@ impl Turn<'_> {
         };
         let (result, ending) = match refused {
             Some(refused) => (Err(refused), None),
-            None => match self.execute(&scope, call, before).await {
+            None => match self.execute(&scope, call, before).instrument(span.span.clone()).await {
                 Ok(executed) => executed,
                 Err(failure) => {
+                    span.broke_off(&failure);
                     row.fail(&failure);
                     return Err(failure);
                 }
             },
         };
+        span.returned(&result);
         row.close(&result);
         let (content, failed): (Arc<str>, bool) = match result {
             Ok(output) => (fit(&scope, output.text).await.into(), false),

@@ -1,22 +1,25 @@
 //! The end of a run: its last event, its answer as a message, and who is told.
 
+use baton_core::SessionId;
 use baton_core::event::{self, EventKind, Source};
 use baton_core::message::Visibility;
 use baton_core::store::work::{RunEnd, SessionChange};
-use baton_core::store::{AuditEntry, End, NewEvent, RunRecord, RunStatus, Step, StepKind, StepState};
-use baton_core::{SessionId, Usage};
+use baton_core::store::{End, NewEvent, RunRecord, RunStatus, Step, StepKind, StepState};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::audit;
+use crate::engine::Request;
 use crate::failure::Failure;
 use crate::journal::Record;
+use crate::ledger::Ledger;
 use crate::outcome::Outcome;
 
 /// The last write: the answer becomes part of the conversation, and the run has ended.
 pub(crate) fn ending(
     record: &RunRecord,
     status: RunStatus,
-    usage: Usage,
+    ledger: &Ledger,
     sources: Vec<Source>,
     outcome: Option<&Outcome>,
     failure: Option<&Failure>,
@@ -33,7 +36,7 @@ pub(crate) fn ending(
         message: failure.map(ToString::to_string),
     };
     let session_id = SessionId::root(record.run_id);
-    let (session_end, kind) = last_events(&session_id, status, usage, &end);
+    let (session_end, kind) = last_events(&session_id, status, ledger, &end);
     Record {
         steps: vec![session_step(record, &session_id, &end)],
         events: vec![event(record, Visibility::Internal, session_end), event(record, Visibility::User, kind)],
@@ -42,16 +45,23 @@ pub(crate) fn ending(
             .into_iter()
             .collect(),
         sessions: vec![session_change(session_id, record, status)],
-        audit: vec![audit(record, record.agent.as_str(), "run.end", status.word())],
-        holder: outcome.map(|_| record.agent.clone()),
+        audit: vec![audit::of_run(record, record.agent.as_str(), "run.end", status.word())],
+        // Who asked others for the caller does not get the conversation for that.
+        holder: outcome.filter(|_| Request::is_answered(&record.request)).map(|_| record.agent.clone()),
         end: Some(RunEnd { status, end }),
         ..Record::default()
     }
 }
 
 /// How the session and the run end for whoever listens.
-fn last_events(session_id: &SessionId, status: RunStatus, usage: Usage, end: &End) -> (EventKind, EventKind) {
+fn last_events(
+    session_id: &SessionId,
+    status: RunStatus,
+    ledger: &Ledger,
+    end: &End,
+) -> (EventKind, EventKind) {
     let session_id = session_id.clone();
+    let (usage, by_agent) = (ledger.spent(""), ledger.by_agent());
     let outcome = match status {
         RunStatus::Completed => event::Outcome::Success,
         RunStatus::Cancelled => event::Outcome::Cancelled,
@@ -60,7 +70,7 @@ fn last_events(session_id: &SessionId, status: RunStatus, usage: Usage, end: &En
                 (end.code.clone().unwrap_or_default(), end.message.clone().unwrap_or_default());
             let session =
                 EventKind::SessionFailed { session_id, code: code.clone(), message: message.clone() };
-            return (session, EventKind::RunFailed { code, message, usage });
+            return (session, EventKind::RunFailed { code, message, usage, by_agent });
         }
     };
     let finished = EventKind::RunFinished {
@@ -69,6 +79,7 @@ fn last_events(session_id: &SessionId, status: RunStatus, usage: Usage, end: &En
         limit: end.limit.clone(),
         answered_by: end.answered_by.clone(),
         sources: end.sources.clone(),
+        by_agent,
     };
     (EventKind::SessionFinished { session_id }, finished)
 }
@@ -89,19 +100,6 @@ fn event(record: &RunRecord, visibility: Visibility, kind: EventKind) -> NewEven
     let agent = record.agent.clone();
     let path = agent.as_str().into();
     NewEvent { at: Timestamp::now(), agent, path, visibility, kind }
-}
-
-pub(crate) fn audit(record: &RunRecord, actor: &str, action: &str, decision: &str) -> AuditEntry {
-    AuditEntry {
-        actor: actor.to_owned(),
-        on_behalf_of: Some(record.user_id.to_string()),
-        action: action.to_owned(),
-        thread_id: Some(record.thread_id),
-        run_id: Some(record.run_id),
-        decision: decision.to_owned(),
-        trace_id: None,
-        detail: Value::Null,
-    }
 }
 
 /// A session begins or ends.

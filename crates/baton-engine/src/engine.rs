@@ -8,10 +8,12 @@ use std::time::Duration;
 use baton_core::agent::{Agent, Limits};
 use baton_core::event::Event;
 use baton_core::message::Part;
+use baton_core::store::run::Idempotency;
 use baton_core::store::{OnBusy, Owner, Retention, RunStatus};
 use baton_core::tool::{Overflow, Risk, Tool, ToolSource};
 use baton_core::{
-    AgentName, HumanDuration, LedgerRow, RunId, Store, TenantId, ThreadId, Usage, Usd, UserId, choices,
+    AgentName, HumanDuration, LedgerRow, Rights, RunId, Store, TenantId, ThreadId, TraceParent, Usage, Usd,
+    UserId, choices,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,10 +23,13 @@ use tokio_util::sync::CancellationToken;
 use crate::entry::Classification;
 use crate::failure::Failure;
 use crate::lease::LeaseTimes;
+use crate::live::Live;
 use crate::models::Models;
+use crate::observer::Observer;
 use crate::patterns::team::hooks::TeamHooks;
 use crate::policy::Policy;
 use crate::session::Answer;
+use crate::task::Task;
 use crate::workers::{Stays, Workers};
 
 /// Agents by name, as a run sees them.
@@ -55,6 +60,9 @@ pub struct Parts {
     pub policy: Policy,
     /// Code that accompanies teams.
     pub team_hooks: Option<Arc<dyn TeamHooks>>,
+    /// Where whoever wants to hear of threads joins them.
+    pub live: Arc<Live>,
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// One process, and what it knows about others.
@@ -142,15 +150,60 @@ pub struct RunRequest {
     pub on_busy: OnBusy,
     /// How the agent was chosen, if it was not named.
     pub entry: Option<Classification>,
+    pub task: Task,
+    /// What the caller may do. Agents that work for them may not do more.
+    pub rights: Rights,
+    /// What the request belongs to that the message came with.
+    pub trace: Option<TraceParent>,
+    /// What the caller wants to find again with the run.
+    pub metadata: Option<Value>,
+}
+
+/// On which terms a message is accepted.
+#[derive(Debug, Clone, Default)]
+pub struct Terms {
+    pub idempotency: Option<Idempotency>,
+    /// Refused when the tenant has this many runs queued or at work.
+    pub max_active: Option<u32>,
 }
 
 /// What is kept of a request beside its message: enough to begin again after a crash.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     #[serde(flatten)]
     pub(crate) overrides: Overrides,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) entry: Option<Classification>,
+    #[serde(default, skip_serializing_if = "Task::is_answer")]
+    pub(crate) task: Task,
+    /// A run without them comes from a time or a place where everybody might do everything.
+    #[serde(default = "Rights::all")]
+    pub(crate) rights: Rights,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<TraceParent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metadata: Option<Value>,
+}
+
+/// What the caller of a run added to it, as it is kept.
+pub fn metadata(request: &Value) -> Option<&Value> {
+    request.get("metadata")
+}
+
+impl Request {
+    /// What the caller of a kept request may do. Rights that cannot be read are none.
+    pub(crate) fn rights_of(kept: &Value) -> Rights {
+        kept.get("rights").map_or_else(Rights::all, |rights| Rights::deserialize(rights).unwrap_or_default())
+    }
+
+    /// Whether the run's agent is the one who answers, rather than one who asks others for the caller.
+    pub(crate) fn is_answered(kept: &Value) -> bool {
+        kept.get("task").is_none()
+    }
+
+    pub(crate) fn trace_of(kept: &Value) -> Option<TraceParent> {
+        kept.get("trace").and_then(|trace| TraceParent::deserialize(trace).ok())
+    }
 }
 
 /// What the caller wants otherwise than the agent's file says. Limits can only be lowered.

@@ -15,20 +15,25 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
-use crate::ending::{audit, ending, session_change};
+use crate::audit;
+use crate::ending::{ending, session_change};
 use crate::engine::{Engine, Finished, Request};
 use crate::entry::Classification;
 use crate::failure::Failure;
 use crate::history;
-use crate::journal::{Desk, Journal, Record};
+use crate::journal::{Desk, Hearers, Journal, Record};
 use crate::lease::Lease;
 use crate::listener::Listener;
 use crate::outcome::Outcome;
+use crate::patterns::delegation::request as delegating;
 use crate::run::{self as walking, Input};
 use crate::scope::{RunState, Scope};
+use crate::task::Task;
+use crate::telemetry;
 use crate::turn;
-use crate::workers::Waiting;
+use crate::workers::{Ends, Waiting};
 
 /// A run that was begun this often and never ended probably ends its processes.
 const MOST_ATTEMPTS: u32 = 10;
@@ -43,9 +48,13 @@ pub(crate) async fn run(
     let waiting = engine.workers.take(claimed.run.run_id);
     let listener = waiting.as_ref().map_or_else(Listener::nobody, |waiting| waiting.listener.clone());
     let record = claimed.run.clone();
-    let attending = AssertUnwindSafe(attend(engine, store, claimed, &listener, asked)).catch_unwind();
+    let span = telemetry::run(store.tenant(), &record);
+    let attending = attend(engine, store, claimed, &listener, asked).instrument(span.clone());
+    let attending = AssertUnwindSafe(attending).catch_unwind();
     // What breaks beside the walk leaves the run to whoever claims it next; that is limited, and those who wait hear of it.
     let finished = attending.await.unwrap_or_else(|_| Finished::without_end(Failure::Superseded));
+    telemetry::run_ended(&span, &finished);
+    drop(span);
     if let Some(waiting) = waiting {
         conclude(engine, store, &record, waiting, finished);
     }
@@ -65,8 +74,16 @@ async fn attend(
         Some(Cancel::Stop) => stop.cancel(),
         Some(Cancel::Abort) => cancel.cancel(),
     }
-    let (journal, mut scribe) = Journal::open(listener.clone());
     let record = claimed.run.clone();
+    let ends = Ends { stop: stop.clone(), cancel: cancel.clone() };
+    let _under_way = engine.workers.under_way(record.run_id, ends);
+    let hearers = Hearers {
+        listener: listener.clone(),
+        voice: engine.parts.live.speak(store.tenant(), record.thread_id, record.run_id),
+        tenant: store.tenant().clone(),
+        observer: engine.parts.observer.clone(),
+    };
+    let (journal, mut scribe) = Journal::open(hearers);
     let lease = Lease::new(engine.parts.lease, asked, stop.clone(), cancel.clone());
     let state = RunState::new(Arc::clone(engine), Arc::clone(store), claimed, journal, stop, cancel);
     let state = Arc::new(state);
@@ -111,7 +128,7 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
     let result = result.unwrap_or_else(|_| Err(Failure::Broken(record.agent.clone())));
     state.at_rest().await;
     let (status, outcome, failure) = match result {
-        Ok(outcome) => (RunStatus::Completed, Some(outcome), None),
+        Ok(outcome) => (RunStatus::Completed, outcome, None),
         // What was taken away or cannot be written is not ours to end.
         Err(failure @ (Failure::Superseded | Failure::Store(_))) => {
             return Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) };
@@ -120,8 +137,8 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
         Err(failure @ Failure::Interrupted(_)) => (RunStatus::Interrupted, None, Some(failure)),
         Err(failure) => (RunStatus::Failed, None, Some(failure)),
     };
+    let end = ending(record, status, &state.ledger, state.sources(), outcome.as_ref(), failure.as_ref());
     let usage = state.ledger.spent("");
-    let end = ending(record, status, usage, state.sources(), outcome.as_ref(), failure.as_ref());
     if let Err(failure) = state.journal.keep(end).await {
         return Finished { usage, rows: state.ledger.rows(), ..Finished::without_end(failure) };
     }
@@ -129,7 +146,7 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
     Finished { status, answer, answered_by, failure, usage, rows: state.ledger.rows() }
 }
 
-async fn walk(state: &Arc<RunState>, record: &RunRecord) -> Result<Outcome, Failure> {
+async fn walk(state: &Arc<RunState>, record: &RunRecord) -> Result<Option<Outcome>, Failure> {
     // First of all, whether or not the run can go on: what was under way was paid for.
     let settled = turn::settle_interrupted(state);
     if !settled.steps.is_empty() {
@@ -155,9 +172,9 @@ fn agent(state: &RunState, record: &RunRecord) -> Result<Arc<Agent>, Failure> {
         .ok_or_else(|| Failure::Interrupted(format!("there is no agent `{}` any more", record.agent)))
 }
 
-/// The walk itself.
-async fn answer(scope: Scope, record: &RunRecord, request: Request) -> Result<Outcome, Failure> {
-    announce(&scope, record, request.entry.as_ref()).await?;
+/// The walk itself. There is no answer where only results were wanted.
+async fn answer(scope: Scope, record: &RunRecord, request: Request) -> Result<Option<Outcome>, Failure> {
+    announce(&scope, record, &request).await?;
     if scope.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
@@ -165,23 +182,26 @@ async fn answer(scope: Scope, record: &RunRecord, request: Request) -> Result<Ou
     let output_schema = request.overrides.output_schema.map(Arc::new);
     let input = Input { history: history.into(), parts: parts.into(), output_schema, ..Input::default() };
     scope.run.asked(&input, request.entry);
-    walking::run(scope, input).await
+    match request.task {
+        Task::Answer => walking::run(scope, input).await.map(Some),
+        Task::Delegate(delegation) => delegating::answer(&scope.asking(), &input, &delegation).await,
+    }
 }
 
 /// Says that the run has begun; after a crash, that it goes on. Nobody waits for that to be kept: it is kept before anything else
 /// is, and heard before anything else is heard.
-async fn announce(scope: &Scope, record: &RunRecord, entry: Option<&Classification>) -> Result<(), Failure> {
+async fn announce(scope: &Scope, record: &RunRecord, request: &Request) -> Result<(), Failure> {
     if scope.interrupted::<Value>()?.is_some() {
         let text =
             format!("the process that worked on this run ended; it goes on (attempt {})", record.attempts);
         tracing::info!(run = %record.run_id, attempt = record.attempts, "a run goes on after a crash");
         let events = vec![scope.event_as(Visibility::Internal, EventKind::Status { text })];
-        let audit = vec![audit(record, "system", "run.resume", "resumed")];
+        let audit = vec![audit::of_run(record, "system", "run.resume", "resumed")];
         scope.run.journal.keep_soon(Record { events, audit, ..Record::default() }).await;
         return Ok(());
     }
     let started = EventKind::SessionStarted { session_id: scope.session_id.clone(), parent: None, why: None };
-    let chosen = entry.map(|Classification { domain, confidence, .. }| EventKind::Status {
+    let chosen = request.entry.as_ref().map(|Classification { domain, confidence, .. }| EventKind::Status {
         text: format!("`{}` was chosen: about {domain}, confidence {confidence:.2}", scope.name()),
     });
     let mut events = vec![scope.event(EventKind::RunStarted), scope.event_as(Visibility::Internal, started)];
@@ -190,6 +210,7 @@ async fn announce(scope: &Scope, record: &RunRecord, entry: Option<&Classificati
         steps: vec![scope.step(StepKind::Session, StepState::Started, &json!({}))?],
         events,
         sessions: vec![session_change(scope.session_id.clone(), record, RunStatus::Running)],
+        audit: vec![audit::start(record, &request.task)],
         ..Record::default()
     };
     scope.run.journal.keep_soon(begun).await;

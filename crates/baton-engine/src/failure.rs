@@ -32,6 +32,8 @@ pub enum Failure {
     Late(HumanDuration),
     #[error(transparent)]
     Refused(#[from] Refusal),
+    #[error("this needs the permission `{0}`, which the person does not have")]
+    NotAllowed(&'static str),
     #[error("the advice of `{agent}` is required, and it gave none: {reason}")]
     NoAdvice { agent: AgentName, reason: String },
     #[error("{got} of {asked} advisors answered, and at least {needed} have to")]
@@ -75,6 +77,7 @@ impl Failure {
             Self::Unavailable(_) => "agent_unavailable",
             Self::Late(_) => "timeout",
             Self::Refused(_) => "refused",
+            Self::NotAllowed(_) => "permission_denied",
             Self::NoAdvice { .. } | Self::TooLittleAdvice { .. } => "advice_missing",
             Self::NotRouted { .. } => "routing_failed",
             Self::Condition { .. } => "invalid_condition",

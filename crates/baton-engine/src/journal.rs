@@ -13,7 +13,7 @@ use baton_core::ledger::LedgerRow;
 use baton_core::message::Message;
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{Append, AuditEntry, Claim, NewEvent, Step};
-use baton_core::{AgentName, StoreError, TenantStore};
+use baton_core::{AgentName, StoreError, TenantId, TenantStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -21,6 +21,8 @@ use crate::failure::Failure;
 use crate::lease::Lease;
 use crate::ledger::Ledger;
 use crate::listener::Listener;
+use crate::live::Voice;
+use crate::observer::Observer;
 
 /// Entries that may wait for the scribe.
 const QUEUE: usize = 256;
@@ -59,8 +61,29 @@ enum Entry {
 #[derive(Debug)]
 pub(crate) struct Journal {
     entries: mpsc::Sender<Entry>,
-    listener: Listener,
+    hearers: Arc<Hearers>,
     shared: Arc<Shared>,
+}
+
+/// All that hear of a run: whoever waits for it, whoever listens to its thread, and whoever counts.
+#[derive(Debug)]
+pub(crate) struct Hearers {
+    pub(crate) listener: Listener,
+    pub(crate) voice: Voice,
+    pub(crate) tenant: TenantId,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl Hearers {
+    /// Those who listen to the thread are never waited for, so they hear it first.
+    async fn tell(&self, event: Event) {
+        if let Some(observer) = &self.observer {
+            observer.happened(&self.tenant, &event);
+        }
+        let event = Arc::new(event);
+        self.voice.say(&event);
+        self.listener.tell(event).await;
+    }
 }
 
 #[derive(Debug, Default)]
@@ -74,11 +97,12 @@ struct Shared {
 
 impl Journal {
     /// The journal of one claim, and the scribe that has to be polled beside the run.
-    pub(crate) fn open(listener: Listener) -> (Self, Scribe) {
+    pub(crate) fn open(hearers: Hearers) -> (Self, Scribe) {
+        let hearers = Arc::new(hearers);
         let (entries, waiting) = mpsc::channel(QUEUE);
         let shared = Arc::new(Shared::default());
-        let journal = Self { entries, listener: listener.clone(), shared: Arc::clone(&shared) };
-        (journal, Scribe { waiting, listener, shared, appended: 0 })
+        let journal = Self { entries, hearers: Arc::clone(&hearers), shared: Arc::clone(&shared) };
+        (journal, Scribe { waiting, hearers, shared, appended: 0 })
     }
 
     /// The number of the last event that was passed on.
@@ -92,7 +116,7 @@ impl Journal {
             return self.hand_in(Entry::Passing(event)).await;
         }
         event.seq = self.last_seq();
-        self.listener.tell(event).await;
+        self.hearers.tell(event).await;
     }
 
     /// Returns when it is kept.
@@ -130,7 +154,7 @@ pub(crate) struct Desk<'a> {
 #[derive(Debug)]
 pub(crate) struct Scribe {
     waiting: mpsc::Receiver<Entry>,
-    listener: Listener,
+    hearers: Arc<Hearers>,
     shared: Arc<Shared>,
     appended: u64,
 }
@@ -205,8 +229,11 @@ impl Scribe {
     /// The events with their numbers, once they are kept.
     async fn keep(&mut self, desk: &Desk<'_>, append: Append) -> Result<Vec<Event>, Failure> {
         let append = Arc::new(append);
-        let first = persist(desk, &append).await?;
+        let first = persist(desk, &append, self.hearers.observer.as_deref()).await?;
         self.appended += 1;
+        if let Some(observer) = &self.hearers.observer {
+            observer.paid(&self.hearers.tenant, &append.rows);
+        }
         let events = Arc::unwrap_or_clone(append).events;
         Ok((first..).zip(events).map(|(seq, event)| numbered(desk.claim, seq, event)).collect())
     }
@@ -217,12 +244,12 @@ impl Scribe {
             match line {
                 Line::Passing(mut event) => {
                     event.seq = self.shared.last_seq.load(Ordering::Acquire);
-                    self.listener.tell(*event).await;
+                    self.hearers.tell(*event).await;
                 }
                 Line::Kept(count) => {
                     for event in events.by_ref().take(count) {
                         self.shared.last_seq.store(event.seq, Ordering::Release);
-                        self.listener.tell(event).await;
+                        self.hearers.tell(event).await;
                     }
                 }
             }
@@ -258,7 +285,11 @@ fn numbered(claim: &Claim, seq: u64, event: NewEvent) -> Event {
 
 /// Tries until it is kept, or the run is not ours any more. While it tries, the run waits: a full disk or a database that
 /// restarts costs time, not work.
-async fn persist(desk: &Desk<'_>, append: &Arc<Append>) -> Result<u64, Failure> {
+async fn persist(
+    desk: &Desk<'_>,
+    append: &Arc<Append>,
+    observer: Option<&dyn Observer>,
+) -> Result<u64, Failure> {
     let mut pause = FIRST_PAUSE;
     let mut ends = None;
     loop {
@@ -267,6 +298,9 @@ async fn persist(desk: &Desk<'_>, append: &Arc<Append>) -> Result<u64, Failure> 
             Err(StoreError::Fenced) => return Err(Failure::Superseded),
             Err(error) => error,
         };
+        if let Some(observer) = observer {
+            observer.stumbled(&error);
+        }
         if desk.lease.is_ending() && ends.is_none() {
             ends = Some(Instant::now() + LAST_TRIES);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use baton_core::ledger::{LedgerRow, subtree};
+use baton_core::ledger::{self, AgentUsage, LedgerRow, subtree};
 use baton_core::usage::Usage;
 
 /// Shared by everything in a run. Totals are sums over rows, never counters beside them.
@@ -47,6 +47,11 @@ impl Ledger {
     /// What everything at or below `path` has cost so far.
     pub fn spent(&self, path: &str) -> Usage {
         subtree(self.lock().all.iter(), path)
+    }
+
+    /// The same for the whole run, agent by agent.
+    pub(crate) fn by_agent(&self) -> Vec<AgentUsage> {
+        ledger::by_agent(&self.lock().all)
     }
 
     fn lock(&self) -> MutexGuard<'_, Rows> {

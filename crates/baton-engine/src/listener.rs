@@ -55,13 +55,13 @@ impl Listener {
     }
 
     /// Tells them, unless they are behind.
-    pub(crate) async fn tell(&self, event: Event) {
-        if self.0.is_behind.load(Ordering::Acquire) {
-            return;
+    pub(crate) async fn tell(&self, event: Arc<Event>) {
+        if self.0.is_behind.load(Ordering::Acquire) || self.0.events.is_closed() {
+            return self.leave_behind();
         }
         let heard = event.kind.is_kept().then_some(event.seq);
         // Mostly there is room, and then nothing has to be waited for.
-        let is_told = match self.0.events.try_send(event) {
+        let is_told = match self.0.events.try_send(Arc::unwrap_or_clone(event)) {
             Ok(()) => true,
             Err(TrySendError::Closed(_)) => false,
             Err(TrySendError::Full(event)) => self.wait(event).await,
@@ -104,7 +104,7 @@ impl Listener {
             let events = store.run_events(run, self.0.heard.load(Ordering::Acquire), PAGE).await?;
             let is_last = events.len() < PAGE as usize;
             for event in events {
-                self.tell(event).await;
+                self.tell(Arc::new(event)).await;
             }
             if is_last || self.0.is_behind.load(Ordering::Acquire) {
                 return Ok(record.status.is_final().then_some(record));

@@ -16,8 +16,9 @@ use crate::bounds::Edge;
 use crate::engine::{Caller, Engine, Overrides};
 use crate::failure::Failure;
 use crate::given::Site;
-use crate::journal::Journal;
+use crate::journal::{Hearers, Journal};
 use crate::listener::Listener;
+use crate::live::Live;
 use crate::outcome::Outcome;
 use crate::patterns::chain::Chain;
 use crate::patterns::handover::shared;
@@ -139,7 +140,7 @@ async fn involved(
     via: Via,
     asked: Input,
 ) -> Result<(Scope, Input), Failure> {
-    let mut scope = giver.enter(receiver, via.into())?;
+    let mut scope = giver.try_enter(receiver, via.into())?;
     let (name, found) = (giver.name(), placeholder(giver.name(), "found out"));
     let reply = Reply { text: found, ..Reply::default() };
     let messages = [ChatMessage::User { parts: asked.parts.to_vec() }, ChatMessage::Assistant(reply)];
@@ -187,7 +188,14 @@ fn imagined(engine: &Arc<Engine>, caller: &Caller, agent: &AgentName) -> RunStat
         cancel: None,
     };
     let store = engine.parts.store.tenant(&caller.tenant);
-    let (journal, _) = Journal::open(Listener::nobody());
+    // On a stage without an audience.
+    let hearers = Hearers {
+        listener: Listener::nobody(),
+        voice: Live::new().speak(&caller.tenant, caller.thread_id, run_id),
+        tenant: caller.tenant.clone(),
+        observer: None,
+    };
+    let (journal, _) = Journal::open(hearers);
     let claimed = Claimed { claim, run, steps: Vec::new(), rows: Vec::new() };
     let (stop, cancel) = (CancellationToken::new(), CancellationToken::new());
     RunState::new(Arc::clone(engine), store, claimed, journal, stop, cancel)

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::outcome::Outcome;
+use crate::patterns::calling::callable;
 use crate::patterns::chain::Chain;
 use crate::patterns::fence::Rendered;
 use crate::patterns::{self, advisors, router, team};
@@ -92,7 +93,7 @@ async fn walk(scope: Scope, input: Input) -> Result<Outcome, Failure> {
     let mut chain = Chain::new(&scope, &input);
     let mut outcome = chain.first().await?;
     // A loop, because chains may be long.
-    while let Some(link) = chain.next(&outcome)? {
+    while let Some(link) = chain.next(&outcome).await? {
         outcome = link.follow().await?;
     }
     show(&scope, &mut outcome).await?;
@@ -112,6 +113,7 @@ pub(crate) async fn play(scope: &Scope, input: &Input) -> Result<Outcome, Failur
     // Whoever always hands on does not give the answer that the caller described.
     let output_schema = input.output_schema.clone().filter(|_| !scope.agent.always_hands_off());
     let input = &Input { output_schema, draft: None, ..input.clone() };
+    callable::mind_rights(scope).await?;
     let told = advisors::consult(scope, input).await?;
     if let Some(team) = &scope.agent.team {
         return team::discuss(scope, team, input, &told).await;
@@ -124,7 +126,7 @@ pub(crate) async fn play(scope: &Scope, input: &Input) -> Result<Outcome, Failur
 }
 
 /// Shows an answer that was held back until it was certain whose it is.
-async fn show(scope: &Scope, outcome: &mut Outcome) -> Result<(), Failure> {
+pub(crate) async fn show(scope: &Scope, outcome: &mut Outcome) -> Result<(), Failure> {
     if outcome.is_shown || !scope.is_for_the_person() {
         return Ok(());
     }

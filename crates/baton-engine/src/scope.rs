@@ -1,7 +1,7 @@
 //! Where in a run something happens, and how it is told to others.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use baton_core::event::{Event, EventKind, Source};
 use baton_core::message::{Part, Visibility};
 use baton_core::store::{Claim, Claimed, Step, StepKind, StepState};
 use baton_core::tool::Room;
-use baton_core::{AgentName, CallContext, RunId, SessionId, TenantStore};
+use baton_core::{AgentName, CallContext, Rights, RunId, SessionId, TenantStore, TraceParent};
 use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,13 +18,17 @@ use tokio_util::task::TaskTracker;
 
 use crate::bounds::{self, Bounds, Live};
 use crate::children::Clock;
-use crate::engine::{Agents, Caller, Engine, Overrides};
+use crate::engine::{Agents, Caller, Engine, Overrides, Request};
 use crate::entry::{self, Classification};
 use crate::given::Given;
 use crate::journal::{Journal, Record};
 use crate::ledger::Ledger;
 use crate::run::Input;
 use crate::spent::SpentBefore;
+use crate::telemetry::Spanned;
+
+/// Where it is noted that nobody is asked, because the person may not have it.
+pub(crate) const DENIED: &str = "denied";
 
 /// What all of a run shares.
 #[derive(Debug)]
@@ -34,6 +38,9 @@ pub struct RunState {
     pub caller: Caller,
     /// The agents as they were when the run was claimed; a reload does not change a run.
     pub agents: Arc<Agents>,
+    /// What the person may do that the run is for. Nobody in it may do more.
+    pub(crate) rights: Rights,
+    pub(crate) trace: Option<TraceParent>,
     pub ledger: Ledger,
     /// Somebody wants an answer from what is there.
     pub(crate) stop: CancellationToken,
@@ -51,6 +58,8 @@ pub struct RunState {
     pub(crate) message_number: u64,
     /// Transfers that were made.
     pub(crate) transfers: AtomicU32,
+    /// Whether it is on record that nobody is asked.
+    is_denied: AtomicBool,
     /// Who contributed behind the scenes, in the order in which they ended.
     sources: Mutex<Vec<Source>>,
     /// What the run was asked, and what was thought of it when its agent was chosen.
@@ -77,6 +86,8 @@ impl RunState {
             run_id: run.run_id,
             caller,
             agents,
+            rights: Request::rights_of(&run.request),
+            trace: Request::trace_of(&run.request),
             stop,
             cancel,
             room,
@@ -86,6 +97,7 @@ impl RunState {
             before: SpentBefore::of(&steps, &rows),
             ledger: Ledger::with_saved(rows),
             transfers: AtomicU32::new(bounds::transfers_behind(&steps)),
+            is_denied: AtomicBool::new(steps.iter().any(is_denial)),
             sources: Mutex::new(steps.iter().filter_map(source).collect()),
             steps: steps.into_iter().map(|step| (step.path.clone(), step)).collect(),
             journal,
@@ -115,6 +127,11 @@ impl RunState {
         })
     }
 
+    /// Nobody is asked in this run. False if that was known.
+    pub(crate) fn deny(&self) -> bool {
+        !self.is_denied.swap(true, Ordering::AcqRel)
+    }
+
     pub(crate) fn add_source(&self, source: Source) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if !sources.contains(&source) {
@@ -130,6 +147,11 @@ impl RunState {
     pub(crate) fn spent_before(&self, path: &str) -> Duration {
         self.before.at(path)
     }
+}
+
+/// What [`DENIED`] left before a crash.
+fn is_denial(step: &Step) -> bool {
+    step.kind == StepKind::Note && step.path.rsplit('/').next() == Some(DENIED)
 }
 
 /// A contribution that was recorded before a crash.
@@ -161,6 +183,8 @@ pub struct Scope {
     pub(crate) live: Option<Arc<Live>>,
     /// Tools for this place only, from whoever involved the agent.
     pub(crate) given: Arc<Vec<Arc<dyn Given>>>,
+    /// The tool call that it happens in, as traces have it. Nothing while nobody wants spans.
+    pub(crate) span: Option<Arc<Spanned>>,
 }
 
 impl Scope {
@@ -182,6 +206,7 @@ impl Scope {
             bounds,
             live: None,
             given: Arc::default(),
+            span: None,
         }
     }
 
@@ -234,6 +259,19 @@ impl Scope {
     #[must_use]
     pub fn internal(&self) -> Self {
         Self { visibility: Visibility::Internal, ..self.clone() }
+    }
+
+    /// The same place within the span of a tool call.
+    #[must_use]
+    pub(crate) fn within(self, span: &Spanned) -> Self {
+        let span = (!span.span.is_disabled()).then(|| Arc::new(span.clone())).or(self.span.clone());
+        Self { span, ..self }
+    }
+
+    /// The run's trace, seen from the tool call that this is part of.
+    fn trace_here(&self) -> Option<TraceParent> {
+        let Some(span) = &self.span else { return self.run.trace.clone() };
+        span.trace(&self.run)
     }
 
     /// When its agent's part began, perhaps before a crash.
@@ -304,6 +342,7 @@ impl Scope {
             session_id: self.session_id.clone(),
             agent: self.agent.name.clone(),
             work_dir: self.run.engine.parts.work_dir.clone(),
+            trace: self.trace_here(),
         })
     }
 }

@@ -8,11 +8,13 @@ use baton_core::SessionId;
 use baton_core::event::{EventKind, Source};
 use baton_core::message::{Message, Visibility};
 use baton_core::store::work::SessionChange;
-use baton_core::store::{RunStatus, StepKind, StepState};
+use baton_core::store::{AuditEntry, RunStatus, StepKind, StepState};
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tracing::Instrument as _;
 
+use crate::audit;
 use crate::bounds::Edge;
 use crate::failure::Failure;
 use crate::journal::Record;
@@ -20,6 +22,7 @@ use crate::outcome::{Outcome, Recorded, RecordedEnd};
 use crate::patterns::hops;
 use crate::run::{Input, play};
 use crate::scope::Scope;
+use crate::telemetry;
 
 /// Plays it, unless it has been played. The run's own session begins and ends with the run.
 pub(crate) async fn recorded(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
@@ -37,8 +40,12 @@ pub(crate) async fn recorded(scope: &Scope, input: &Input) -> Result<Outcome, Fa
 
 /// An agent that panics fails like any other; whoever asked it goes on.
 async fn played(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
-    let result = AssertUnwindSafe(play(scope, input)).catch_unwind().await;
-    result.unwrap_or_else(|panic| Err(broken(scope, &*panic)))
+    let span = telemetry::agent(scope, input.sent.as_ref());
+    let playing = play(scope, input).instrument(span.clone());
+    let result = AssertUnwindSafe(playing).catch_unwind().await;
+    let result = result.unwrap_or_else(|panic| Err(broken(scope, &*panic)));
+    telemetry::agent_ended(&span, scope, &result);
+    result
 }
 
 /// What is left of a panic.
@@ -62,8 +69,15 @@ async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
     );
     let why = sent.map(|sent| sent.reason.to_string());
     let passed = scope.bounds.edge.and_then(Edge::hop).zip(sent).map(|(by, sent)| {
+        tracing::info!(
+            thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant, source_agent = %sent.by,
+            target_agent = %scope.name(), handoff_reason = %sent.reason, %by, "Handoff initiated"
+        );
         let (from, to, reason) = (sent.by.clone(), scope.name().clone(), sent.reason.to_string());
-        scope.event_as(Visibility::Internal, EventKind::Passed { by, from, to, reason })
+        // A stage that always hands on says nothing to the person, whoever it stands in for.
+        let is_mute = scope.agent.always_hands_off();
+        let heard_by = if is_mute { Visibility::Internal } else { scope.visibility() };
+        scope.event_as(Visibility::Internal, EventKind::Passed { by, from, to, reason, heard_by })
     });
     let begun = json!({ "why": why, "input": input.parts });
     let started = EventKind::SessionStarted { session_id, parent, why };
@@ -73,6 +87,7 @@ async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
         events: passed.into_iter().chain([started]).collect(),
         messages: drafted(scope, input).into_iter().collect(),
         sessions: vec![session_change(scope, RunStatus::Running)],
+        audit: sent.and_then(|sent| scope.involved(&sent.by, audit::ALLOWED, None)).into_iter().collect(),
         ..Record::default()
     };
     scope.run.journal.keep_soon(record).await;
@@ -110,9 +125,16 @@ async fn finish(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>)
         events: vec![scope.event_as(scope.session_visibility(), kind)],
         messages: said(scope, result).into_iter().collect(),
         sessions: vec![session_change(scope, status)],
+        audit: ended(scope, input, result).into_iter().collect(),
         ..Record::default()
     };
     scope.run.journal.keep(record).await
+}
+
+/// That it ended, for the trail.
+fn ended(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>) -> Option<AuditEntry> {
+    let code = result.as_ref().err().map(Failure::code);
+    scope.involved(&input.sent.as_ref()?.by, audit::decision(result), code)
 }
 
 /// What was answered behind the scenes is part of the conversation, though nobody but those who may read traces sees it. An answer

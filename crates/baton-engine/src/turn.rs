@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use crate::budget::Limit;
@@ -22,6 +23,7 @@ use crate::failure::Failure;
 use crate::journal::Record;
 use crate::models::Candidate;
 use crate::scope::{RunState, Scope};
+use crate::telemetry::{self, Spanned};
 use crate::window::estimate;
 
 /// More calls in one reply than anybody means,
@@ -80,7 +82,10 @@ pub(crate) async fn take(scope: &Scope, candidates: &[Candidate], ask: Ask<'_>) 
     let mut last = None;
     for (at, candidate) in candidates.iter().enumerate() {
         for attempt in 1..=attempts {
-            let broken = match attempt_once(scope, candidate, ask).await? {
+            let call = telemetry::chat(scope, candidate, &ask);
+            // On the heap: whoever waits for a turn is large enough without it.
+            let trying = Box::pin(attempt_once(scope, candidate, ask, &call)).instrument(call.span.clone());
+            let broken = match trying.await? {
                 Ok(taken) => return Ok(taken),
                 Err(broken) => broken,
             };
@@ -144,7 +149,9 @@ async fn attempt_once(
     scope: &Scope,
     candidate: &Candidate,
     ask: Ask<'_>,
+    call: &Spanned,
 ) -> Result<Result<Taken, Broken>, Failure> {
+    let trace = call.trace(&scope.run);
     let request = ModelRequest {
         agent: scope.name(),
         model: &candidate.model,
@@ -154,8 +161,9 @@ async fn attempt_once(
         tool_choice: ask.tool_choice,
         sampling: &scope.agent.sampling,
         output_schema: ask.output_schema,
+        trace: trace.as_ref(),
     };
-    let mut attempt = Attempt::new(scope, candidate, &ask);
+    let mut attempt = Attempt::new(scope, candidate, &ask, call);
     attempt.announce().await?;
     let mut stream = candidate.provider.stream(&request);
     let patience = scope.run.engine.parts.patience;
@@ -217,6 +225,7 @@ fn fresh_id() -> MessageId {
 struct Attempt<'a> {
     scope: &'a Scope,
     candidate: &'a Candidate,
+    call: &'a Spanned,
     reply: Reply,
     /// The provider's index of each call, in the order in which calls began.
     indices: Vec<u32>,
@@ -234,13 +243,14 @@ struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    fn new(scope: &'a Scope, candidate: &'a Candidate, ask: &Ask<'_>) -> Self {
+    fn new(scope: &'a Scope, candidate: &'a Candidate, ask: &Ask<'_>, call: &'a Spanned) -> Self {
         let tools = ask.tools.iter().map(|spec| estimate::tool(spec)).sum::<u64>();
         let messages = ask.messages.iter().map(estimate::message).sum::<u64>();
         let input_estimate = estimate::text(ask.system) + tools + messages;
         Self {
             scope,
             candidate,
+            call,
             reply: Reply::default(),
             indices: Vec::new(),
             message_id: fresh_id(),
@@ -256,6 +266,9 @@ impl<'a> Attempt<'a> {
     }
 
     async fn add(&mut self, chunk: Chunk) -> Result<(), ModelError> {
+        if self.bytes == 0 {
+            self.call.heard(self.started);
+        }
         self.grow(size(&chunk))?;
         match chunk {
             Chunk::Text(delta) => self.text(delta).await,
@@ -355,6 +368,7 @@ impl<'a> Attempt<'a> {
         };
         self.written = true;
         let row = self.row(outcome, error);
+        self.call.paid(&row);
         let reply = std::mem::take(&mut self.reply);
         match result {
             Ok(finish) => {
@@ -365,6 +379,7 @@ impl<'a> Attempt<'a> {
                 });
                 let events = said.map(|said| self.scope.event(said)).into_iter().collect();
                 let taken = Taken { reply, finish, closing };
+                self.call.answered(&taken);
                 self.scope.finish(StepKind::Turn, &taken, events, vec![row]).await?;
                 Ok(Ok(taken))
             }
@@ -415,6 +430,7 @@ impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         if !self.written {
             let row = self.row(CallOutcome::Cancelled, None);
+            self.call.paid(&row);
             self.scope.run.ledger.write(row);
         }
     }

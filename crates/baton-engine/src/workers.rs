@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::message::{Message, Role, Visibility};
-use baton_core::store::{Cancel, Claimed, NewRun};
+use baton_core::store::{Accepted, Cancel, Claimed, NewRun, RunStatus};
 use baton_core::{MessageId, RunId, StoreError, TenantId, TenantStore, ThreadId};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -19,11 +19,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::engine::{Engine, Finished, Request, Run, RunRequest};
+use crate::engine::{Engine, Finished, Request, Run, RunRequest, Terms};
 use crate::execute;
 use crate::failure::Failure;
 use crate::listener::Listener;
-pub(crate) use places::Workers;
+pub(crate) use places::{Ends, Workers};
 use places::{Idle, Place};
 pub(crate) use waiting::Waiting;
 use waiting::finished;
@@ -48,12 +48,10 @@ impl Engine {
     /// Accepts a message and sees to it that it is worked on. When this returns, the message is kept and its run will end,
     /// whatever happens to this process.
     pub async fn start(self: &Arc<Self>, request: RunRequest) -> Result<Run, Failure> {
-        if !self.agents().contains_key(&request.agent) {
-            return Err(Failure::NoAgent(request.agent));
-        }
+        self.check(&request)?;
         let run_id = RunId::from_uuid(Uuid::now_v7());
         let key = (request.caller.tenant.clone(), request.caller.thread_id);
-        let new = new_run(run_id, request)?;
+        let new = new_run(run_id, request, Terms::default())?;
         let (events, heard) = mpsc::channel(EVENT_QUEUE);
         let (end, ended) = oneshot::channel();
         let cancel = CancellationToken::new();
@@ -68,18 +66,56 @@ impl Engine {
         Ok(Run { id: run_id, events: heard, cancel, end: ended })
     }
 
-    async fn accept(self: &Arc<Self>, key: Key, run_id: RunId, new: NewRun) -> Result<(), Failure> {
+    /// The same for somebody who does not wait for it: they hear of the thread by joining it ([`crate::live`]). With an idempotency
+    /// key that was used before, the run is the one that it was used for.
+    pub async fn submit(self: &Arc<Self>, request: RunRequest, terms: Terms) -> Result<Accepted, Failure> {
+        self.check(&request)?;
+        let run_id = RunId::from_uuid(Uuid::now_v7());
+        let key = (request.caller.tenant.clone(), request.caller.thread_id);
+        let new = new_run(run_id, request, terms)?;
+        let engine = Arc::clone(self);
+        let accepting = self.workers.tasks.spawn(async move { engine.accept(key, run_id, new).await });
+        accepting.await.unwrap_or(Err(Failure::Cancelled))
+    }
+
+    /// What can be said before anything is kept.
+    fn check(&self, request: &RunRequest) -> Result<(), Failure> {
+        let agents = self.agents();
+        if !agents.contains_key(&request.agent) {
+            return Err(Failure::NoAgent(request.agent.clone()));
+        }
+        request.task.check(&agents, &request.rights)
+    }
+
+    async fn accept(self: &Arc<Self>, key: Key, run_id: RunId, new: NewRun) -> Result<Accepted, Failure> {
         let store = self.parts.store.tenant(&key.0);
-        if let Err(error) = store.accept(new).await {
+        let accepted = match store.accept(new).await {
+            Ok(accepted) => accepted,
             // The answer may have been lost, not the message.
-            if !error.is_passing() || store.run(run_id).await.is_err() {
+            Err(error) if error.is_passing() && store.run(run_id).await.is_ok() => {
+                Accepted { run_id, is_new: true, behind: None }
+            }
+            Err(error) => {
                 self.workers.take(run_id);
                 return Err(error.into());
             }
-        }
+        };
         self.workers.accepted(run_id);
         drop(self.wake(key, self.parts.stays));
-        Ok(())
+        Ok(accepted)
+    }
+
+    /// Asks for the end of a run, wherever it is worked on. Returns its status after that.
+    pub async fn cancel(&self, tenant: &TenantId, run: RunId, how: Cancel) -> Result<RunStatus, StoreError> {
+        let store = self.parts.store.tenant(tenant);
+        let status = store.cancel_run(run, how).await?;
+        self.workers.cancel(run, how);
+        // One that was queued has ended here and now, and nobody has said so.
+        if status.is_final() {
+            let thread = store.run(run).await?.thread_id;
+            self.parts.live.look(tenant, thread);
+        }
+        Ok(status)
     }
 
     /// Sees to it that a thread is worked on. `None` when somebody in this process is already at it.
@@ -90,6 +126,22 @@ impl Engine {
         let engine = Arc::clone(self);
         // On the heap: a run is a large thing to move about.
         Some(self.workers.tasks.spawn(async move { Box::pin(engine.work_on(&key, stays)).await }))
+    }
+
+    /// No run is begun here from now on; those that are queued are left to others. Returns when those at work have ended or
+    /// `patience` is over. What is still at work then is given up as if this process had died: whoever comes next goes on with it.
+    pub async fn drain(&self, patience: Duration) -> Result<u64, StoreError> {
+        self.workers.draining.cancel();
+        self.workers.tasks.close();
+        if tokio::time::timeout(patience, self.workers.tasks.wait()).await.is_ok() {
+            return Ok(0);
+        }
+        self.parts.store.release(&self.parts.identity.owner).await
+    }
+
+    /// How many threads are worked on here.
+    pub fn at_work(&self) -> usize {
+        self.workers.at_work()
     }
 
     /// Returns when no worker is left. New ones may still begin.
@@ -103,7 +155,7 @@ impl Engine {
     async fn work_on(self: Arc<Self>, key: &Key, stays: Stays) {
         let mut place = Place { workers: &self.workers, key, stays, is_left: false };
         let store = self.parts.store.tenant(&key.0);
-        while !self.workers.is_dismissed(&mut place) {
+        while !self.workers.is_dismissed(&mut place) && !self.workers.draining.is_cancelled() {
             let asked = Instant::now();
             match self.claim(&*store, key.1).await {
                 Ok(Some(claimed)) => Box::pin(self.execute(&store, key, claimed, asked)).await,
@@ -202,8 +254,9 @@ impl Engine {
     }
 }
 
-fn new_run(run_id: RunId, request: RunRequest) -> Result<NewRun, Failure> {
-    let kept = Request { overrides: request.overrides, entry: request.entry };
+fn new_run(run_id: RunId, request: RunRequest, terms: Terms) -> Result<NewRun, Failure> {
+    let RunRequest { overrides, entry, task, rights, trace, metadata, .. } = request;
+    let kept = Request { overrides, entry, task, rights, trace, metadata };
     let kept = serde_json::to_value(&kept)
         .map_err(|error| StoreError::Failed(format!("the request cannot be kept: {error}")))?;
     let message = Message {
@@ -223,6 +276,7 @@ fn new_run(run_id: RunId, request: RunRequest) -> Result<NewRun, Failure> {
         message,
         request: kept,
         on_busy: request.on_busy,
-        idempotency: None,
+        idempotency: terms.idempotency,
+        max_active: terms.max_active,
     })
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolOutput, ToolSpec};
-use rmcp::model::{CallToolRequestParams, JsonObject, ToolAnnotations};
+use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolOutput, ToolSpec, TraceParent};
+use rmcp::model::{CallToolRequestParams, JsonObject, RequestParamsMeta as _, ToolAnnotations};
 use serde_json::Value;
 
 use crate::client::Client;
@@ -79,13 +79,24 @@ impl McpTool {
         if context.tenant != self.client.tenant {
             return Err(ToolError::NotPermitted("this tool belongs to another tenant".to_owned()));
         }
-        let request = CallToolRequestParams::new(self.offer.name.clone());
+        let request = traced(CallToolRequestParams::new(self.offer.name.clone()), context.trace.as_ref());
         match arguments {
             Value::Object(arguments) => Ok(request.with_arguments(arguments)),
             Value::Null => Ok(request),
             _ => Err(ToolError::InvalidArguments("the arguments have to be an object".to_owned())),
         }
     }
+}
+
+/// The call as part of a trace, which servers find in `_meta`.
+fn traced(mut request: CallToolRequestParams, trace: Option<&TraceParent>) -> CallToolRequestParams {
+    if let Some(trace) = trace {
+        request.set_traceparent(&trace.to_string());
+        if let Some(state) = trace.state() {
+            request.set_tracestate(state);
+        }
+    }
+    request
 }
 
 impl Tool for McpTool {
@@ -147,5 +158,14 @@ mod tests {
             assert!(offer(json!({ "name": "b", "inputSchema": schema })).is_none());
         }
         assert!(offer(json!({ "name": "", "inputSchema": {} })).is_none());
+    }
+
+    #[test]
+    fn a_call_carries_its_trace() {
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let trace = TraceParent::parse(parent).unwrap().with_state("vendor=1");
+        let call = |trace| serde_json::to_value(traced(CallToolRequestParams::new("a"), trace)).unwrap();
+        assert_eq!(call(Some(&trace))["_meta"], json!({ "traceparent": parent, "tracestate": "vendor=1" }));
+        assert_eq!(call(None), json!({ "name": "a" }));
     }
 }

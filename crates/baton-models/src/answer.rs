@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use async_stream::try_stream;
-use baton_core::Chunk;
 use baton_core::model::{Finish, ReplyStream};
+use baton_core::{Chunk, TraceParent};
 use futures_core::Stream;
 use futures_util::StreamExt;
 use reqwest::Request;
 
 use crate::fault::Fault;
 use crate::frames::{Frame, Frames, Framing};
-use crate::transport::{Connection, broken, request_id};
+use crate::transport::{Connection, broken, request_id, traced};
 
 /// How long the end of a body is waited for once the reply is complete.
 const FAREWELL: Duration = Duration::from_millis(20);
@@ -60,11 +60,13 @@ impl<D: Decode> Reading<D> {
 /// Makes the call when the stream is polled first. The stream owns the connection: dropping it closes it.
 pub(crate) fn ask(
     connection: &Connection,
+    trace: Option<&TraceParent>,
     request: Result<Request, Fault>,
     framing: Framing,
     decoder: impl Decode,
 ) -> ReplyStream {
     let connection = connection.clone();
+    let request = request.map(|request| traced(request, trace));
     Box::pin(try_stream! {
         let opened = match request {
             Ok(request) => connection.open(request, framing).await,

@@ -49,7 +49,7 @@ impl Model for Anthropic {
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
         let names = ToolNames::of(request);
         let spelt = self.spell(request, &names);
-        ask(&self.connection, spelt, Framing::Sse, Decoder::new(names, request.model))
+        ask(&self.connection, request.trace, spelt, Framing::Sse, Decoder::new(names, request.model))
     }
 
     fn facts(&self, model: &str) -> ModelFacts {

@@ -42,7 +42,7 @@ impl Model for Ollama {
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
         let names = ToolNames::of(request);
         let spelt = self.spell(request, &names);
-        ask(&self.connection, spelt, Framing::Ndjson, Decoder::new(names))
+        ask(&self.connection, request.trace, spelt, Framing::Ndjson, Decoder::new(names))
     }
 
     /// A model on one's own machine costs nothing; Ollama also passes calls on to its paid service.

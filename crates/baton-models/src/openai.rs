@@ -82,7 +82,7 @@ impl Model for OpenAi {
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
         let names = ToolNames::of(request);
         let spelt = self.spell(request, &names);
-        ask(&self.connection, spelt, Framing::Sse, Decoder::new(names))
+        ask(&self.connection, request.trace, spelt, Framing::Sse, Decoder::new(names))
     }
 
     fn facts(&self, model: &str) -> ModelFacts {

@@ -15,6 +15,7 @@ use baton_core::usage::{Price, Tokens};
 use baton_core::{ToolCallId, Usd};
 use futures_util::stream;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 /// One turn: what happens, in order.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +29,7 @@ pub struct Turn {
 enum Step {
     Chunk(Chunk),
     Wait(Duration),
+    Gate(Arc<Semaphore>),
     Fail(ModelError),
 }
 
@@ -79,6 +81,13 @@ impl Turn {
     #[must_use]
     pub fn wait(mut self, time: Duration) -> Self {
         self.steps.push(Step::Wait(time));
+        self
+    }
+
+    /// Goes on when the gate has a permit for it: tests that look at a run in the middle need no clock.
+    #[must_use]
+    pub fn until(mut self, gate: &Arc<Semaphore>) -> Self {
+        self.steps.push(Step::Gate(Arc::clone(gate)));
         self
     }
 
@@ -146,6 +155,8 @@ pub struct Asked {
     pub tools: Vec<String>,
     /// Whether JSON of a schema was asked for.
     pub output_schema: bool,
+    /// The `traceparent` that a provider would get.
+    pub traceparent: Option<String>,
 }
 
 /// The provider `scripted`.
@@ -219,6 +230,7 @@ impl Model for Scripted {
             messages: request.messages.to_vec(),
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
             output_schema: request.output_schema.is_some(),
+            traceparent: request.trace.map(ToString::to_string),
         });
         let turn = state.turns.get_mut(request.agent.as_str()).and_then(VecDeque::pop_front);
         let no_turn_left = || {
@@ -232,6 +244,7 @@ impl Model for Scripted {
                     Step::Chunk(chunk) => return Some((Ok(chunk), steps)),
                     Step::Fail(error) => return Some((Err(error), steps)),
                     Step::Wait(time) => tokio::time::sleep(time).await,
+                    Step::Gate(gate) => gate.acquire().await.ok()?.forget(),
                 }
             }
         }))

@@ -131,6 +131,7 @@ mod tests {
             tool_choice: ToolChoice::Auto,
             sampling: &Sampling::default(),
             output_schema: None,
+            trace: None,
         })
     }
 

@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::{ModelError, ModelErrorKind};
+use baton_core::{ModelError, ModelErrorKind, TraceParent};
 use futures_util::StreamExt;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request, Response, Url};
@@ -156,6 +156,19 @@ impl Connection {
         let provider = self.provider.as_ref().to_owned();
         ModelError { kind, provider, message, status, request_id, retry_after }
     }
+}
+
+/// The request as part of a trace: a gateway or a server of one's own continues it, and everybody else ignores it.
+pub(crate) fn traced(mut request: Request, trace: Option<&TraceParent>) -> Request {
+    let Some(trace) = trace else { return request };
+    let headers =
+        [("traceparent", Some(trace.to_string())), ("tracestate", trace.state().map(str::to_owned))];
+    for (name, value) in headers {
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            request.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+    }
+    request
 }
 
 /// Whether an address is this machine's own.

@@ -4,9 +4,12 @@
 CREATE TABLE tenants (
     tenant TEXT NOT NULL PRIMARY KEY,
     created_at BIGINT NOT NULL,
-    -- The end of the audit chain: how many entries there are, and the hash of the last.
+    -- Runs that are queued, running or waiting.
+    open_runs BIGINT NOT NULL DEFAULT 0,
+    -- The end of the audit chain: how many entries there are, the hash of the last and its time.
     audit_entries BIGINT NOT NULL DEFAULT 0,
-    audit_head TEXT NOT NULL DEFAULT ''
+    audit_head TEXT NOT NULL DEFAULT '',
+    audit_at BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE TABLE threads (
@@ -57,6 +60,7 @@ CREATE TABLE messages (
     PRIMARY KEY (tenant, thread_id, number),
     FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
 );
+CREATE INDEX messages_by_id ON messages (tenant, message_id);
 -- What a person sees, without stepping over what happened behind the scenes.
 CREATE INDEX messages_seen ON messages (tenant, thread_id, number) WHERE visibility = 'user' AND role <> 'system';
 
@@ -80,6 +84,12 @@ CREATE TABLE runs (
     UNIQUE (tenant, thread_id, ordinal),
     FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
 );
+-- One for each question that lists are asked with; all of them give the newest first. SQLite takes the first of those that seem
+-- equal to it, so the most exact come first.
+CREATE INDEX runs_of_thread ON runs (tenant, thread_id, created_at, run_id);
+CREATE INDEX runs_of_user ON runs (tenant, user_id, created_at, run_id);
+CREATE INDEX runs_of_agent ON runs (tenant, agent, created_at, run_id);
+CREATE INDEX runs_by_status ON runs (tenant, status, created_at, run_id);
 CREATE INDEX runs_by_time ON runs (tenant, created_at, run_id);
 CREATE INDEX runs_queued ON runs (tenant, thread_id, ordinal) WHERE status = 'queued';
 
@@ -149,6 +159,8 @@ CREATE TABLE ledger (
     PRIMARY KEY (tenant, run_id, number),
     FOREIGN KEY (tenant, run_id) REFERENCES runs (tenant, run_id) ON DELETE CASCADE
 );
+-- Sums over a stretch of time read that stretch and nothing else.
+CREATE INDEX ledger_by_time ON ledger (tenant, started_at);
 
 CREATE TABLE handoffs (
     tenant TEXT NOT NULL,
@@ -188,6 +200,8 @@ CREATE TABLE approvals (
     tenant TEXT NOT NULL,
     approval_id TEXT NOT NULL,
     thread_id TEXT NOT NULL,
+    -- That of the thread.
+    user_id TEXT NOT NULL,
     run_id TEXT NOT NULL,
     path TEXT NOT NULL,
     tool TEXT NOT NULL,
@@ -204,7 +218,9 @@ CREATE TABLE approvals (
     FOREIGN KEY (tenant, run_id) REFERENCES runs (tenant, run_id) ON DELETE CASCADE
 );
 CREATE INDEX approvals_by_time ON approvals (tenant, created_at, approval_id);
-CREATE INDEX approvals_pending ON approvals (tenant, expires_at) WHERE status = 'pending';
+CREATE INDEX approvals_of_user ON approvals (tenant, user_id, created_at, approval_id);
+-- Not many: they expire.
+CREATE INDEX approvals_pending ON approvals (tenant, created_at, approval_id) WHERE status = 'pending';
 
 CREATE TABLE artifacts (
     tenant TEXT NOT NULL,
@@ -239,6 +255,23 @@ CREATE TABLE hops (
     FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
 );
 CREATE INDEX hops_of_thread ON hops (tenant, thread_id, at);
+CREATE INDEX hops_of_run ON hops (tenant, run_id);
+
+CREATE TABLE feedback (
+    tenant TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    thread_id TEXT NOT NULL,
+    -- That of the message.
+    run_id TEXT NOT NULL,
+    rating TEXT NOT NULL,
+    comment TEXT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, message_id, user_id),
+    FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
+);
+CREATE INDEX feedback_of_thread ON feedback (tenant, thread_id);
+CREATE INDEX feedback_of_run ON feedback (tenant, run_id);
 
 -- Sums over hops; they stay when a thread is deleted, and say nothing about it.
 CREATE TABLE patterns (
@@ -251,6 +284,9 @@ CREATE TABLE patterns (
     successes BIGINT NOT NULL,
     latency_ms BIGINT NOT NULL,
     cost_nanos BIGINT NOT NULL,
+    -- What people thought of answers in whose run the baton went this way.
+    liked BIGINT NOT NULL,
+    disliked BIGINT NOT NULL,
     last_at BIGINT NOT NULL,
     PRIMARY KEY (tenant, kind, source, target, query_class)
 );
@@ -267,7 +303,10 @@ CREATE TABLE audit (
     hash TEXT NOT NULL,
     PRIMARY KEY (tenant, number)
 );
+CREATE INDEX audit_by_time ON audit (tenant, at, number);
 CREATE INDEX audit_of_thread ON audit (tenant, thread_id, number);
+CREATE INDEX audit_of_actor ON audit (tenant, actor, number);
+CREATE INDEX audit_of_action ON audit (tenant, action, number);
 
 CREATE TABLE api_keys (
     tenant TEXT NOT NULL,

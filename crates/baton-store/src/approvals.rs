@@ -20,13 +20,19 @@ impl Approvals for Tenant {
         self.read(approval, |tx, approval| Box::pin(one(tx, *approval)))
     }
 
-    fn approvals(&self, status: Option<ApprovalStatus>, page: PageRequest) -> Pending<'_, Page<Approval>> {
-        match Place::from_oldest(&page) {
-            Ok(after) => self.read((status, page, after), |tx, (status, page, after)| {
-                Box::pin(list(tx, *status, page, after))
-            }),
-            Err(error) => refused(error),
-        }
+    fn approvals(
+        &self,
+        status: Option<ApprovalStatus>,
+        user: Option<&UserId>,
+        page: PageRequest,
+    ) -> Pending<'_, Page<Approval>> {
+        let after = match Place::from_oldest(&page) {
+            Ok(after) => after,
+            Err(error) => return refused(error),
+        };
+        self.read((status, user.cloned(), page, after), |tx, (status, user, page, after)| {
+            Box::pin(list(tx, *status, user.as_ref(), page, after))
+        })
     }
 
     fn decide(
@@ -49,20 +55,20 @@ struct Decision {
 }
 
 /// One whose time is over counts as expired, whether or not somebody has swept since.
+macro_rules! status {
+    () => {
+        "CASE WHEN status = 'pending' AND expires_at <= $2 THEN 'expired' ELSE status END"
+    };
+}
+
 macro_rules! approvals {
-    ($which:literal) => {
+    ($($which:tt)+) => {
         concat!(
-            "SELECT approval_id, thread_id, run_id, path, tool, arguments, risk, status, created_at, expires_at,
+            "SELECT approval_id, thread_id, run_id, path, tool, arguments, risk, ", status!(), ", created_at, expires_at,
                 decided_at, decided_by, reason
-            FROM (
-                SELECT approval_id, thread_id, run_id, path, tool, arguments, risk, created_at, expires_at,
-                    decided_at, decided_by, reason,
-                    CASE WHEN status = 'pending' AND expires_at <= $2 THEN 'expired' ELSE status END AS status
-                FROM approvals
-                WHERE tenant = $1
-            ) AS a
-            WHERE ",
-            $which
+            FROM approvals
+            WHERE tenant = $1 AND ",
+            $($which)+
         )
     };
 }
@@ -71,32 +77,52 @@ const ONE: &str = approvals!("approval_id = $3");
 
 const OF_PATH: &str = approvals!("run_id = $3 AND path = $4");
 
-const LIST: &str = approvals!(
-    "(created_at, approval_id) > ($3, $4) AND (CAST($5 AS TEXT) IS NULL OR status = $5)
+const ALL: &str = approvals!(
+    "(created_at, approval_id) > ($3, $4) AND (CAST($5 AS TEXT) IS NULL OR ",
+    status!(),
+    " = $5)
+    ORDER BY created_at, approval_id
+    LIMIT $6"
+);
+
+const OF_USER: &str = approvals!(
+    "(created_at, approval_id) > ($3, $4) AND (CAST($5 AS TEXT) IS NULL OR ",
+    status!(),
+    " = $5) AND user_id = $7
+    ORDER BY created_at, approval_id
+    LIMIT $6"
+);
+
+/// There are never many of these, however many there were.
+const PENDING: &str = approvals!(
+    "status = 'pending' AND expires_at > $2 AND (created_at, approval_id) > ($3, $4)
+        AND (CAST($5 AS TEXT) IS NULL OR user_id = $5)
     ORDER BY created_at, approval_id
     LIMIT $6"
 );
 
 /// Holds the run, so that it is not deleted before it has its approval.
 const HOLD: &str = "
-    UPDATE runs SET attempts = attempts WHERE tenant = $1 AND run_id = $2 AND thread_id = $3";
+    UPDATE runs SET attempts = attempts WHERE tenant = $1 AND run_id = $2 AND thread_id = $3
+    RETURNING user_id";
 
 const ASK: &str = "
     INSERT INTO approvals
-        (tenant, approval_id, thread_id, run_id, path, tool, arguments, risk, status, created_at, expires_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10)
+        (tenant, approval_id, thread_id, user_id, run_id, path, tool, arguments, risk, status, created_at,
+        expires_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11)
     ON CONFLICT DO NOTHING";
 
 async fn ask(tx: &Tx<'_>, new: &Approval) -> Result<Approval, StoreError> {
-    if tx.execute(HOLD, params![new.run_id, new.thread_id]).await? == 0 {
+    let Some(run) = tx.first(HOLD, params![new.run_id, new.thread_id]).await? else {
         threads::must_exist(tx, new.thread_id).await?;
         return Err(runs::NOT_FOUND);
-    }
+    };
     let (path, tool) = (new.path.as_str(), new.tool.as_str());
     let arguments = Value::json(&new.arguments)?;
     let (id, created_at, expires_at) = (new.approval_id, new.created_at, new.expires_at);
-    let params =
-        params![id, new.thread_id, new.run_id, path, tool, arguments, new.risk, created_at, expires_at];
+    let (thread, user, risk) = (new.thread_id, run.text(0)?, new.risk);
+    let params = params![id, thread, user, new.run_id, path, tool, arguments, risk, created_at, expires_at];
     tx.execute(ASK, params).await?;
     let kept = tx.first(OF_PATH, params![tx.now(), new.run_id, path]).await?;
     read(&kept.ok_or(StoreError::Conflict("the approval"))?)
@@ -110,11 +136,17 @@ async fn one(tx: &Tx<'_>, approval: Uuid) -> Result<Approval, StoreError> {
 async fn list(
     tx: &Tx<'_>,
     status: Option<ApprovalStatus>,
+    user: Option<&UserId>,
     page: &PageRequest,
     after: &Place,
 ) -> Result<Page<Approval>, StoreError> {
-    let params = params![tx.now(), after.at, after.id.as_str(), status, page::with_next(page)];
-    let found = tx.query(LIST, params).await?.iter().map(read).collect::<Result<Vec<Approval>, _>>()?;
+    let (now, at, id, limit) = (tx.now(), after.at, after.id.as_str(), page::with_next(page));
+    let rows = match (status, user) {
+        (Some(ApprovalStatus::Pending), user) => tx.query(PENDING, params![now, at, id, user, limit]).await?,
+        (status, Some(user)) => tx.query(OF_USER, params![now, at, id, status, limit, user]).await?,
+        (status, None) => tx.query(ALL, params![now, at, id, status, limit]).await?,
+    };
+    let found = rows.iter().map(read).collect::<Result<Vec<Approval>, _>>()?;
     Ok(page::cut(found, page.size(), |last| Place::cursor(micros(last.created_at), last.approval_id)))
 }
 
@@ -147,4 +179,21 @@ fn read(row: &Row) -> Result<Approval, StoreError> {
         decided_by: row.optional(11, Row::parse)?,
         reason: row.optional(12, Row::text)?.map(str::to_owned),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::history::tests::plan;
+
+    #[test]
+    fn a_list_reads_no_more_than_it_has_to() {
+        for (sql, index) in [
+            (ALL, "approvals_by_time (tenant=? AND (created_at,approval_id)>(?,?))"),
+            (OF_USER, "approvals_of_user (tenant=? AND user_id=? AND (created_at,approval_id)>(?,?))"),
+            (PENDING, "approvals_pending (tenant=? AND (created_at,approval_id)>(?,?))"),
+        ] {
+            assert_eq!(plan(sql), [format!("SEARCH approvals USING INDEX {index}")]);
+        }
+    }
 }

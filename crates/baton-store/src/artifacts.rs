@@ -1,7 +1,7 @@
 //! Files that people sent or agents made.
 
 use baton_core::store::{Artifact, Artifacts, Pending};
-use baton_core::{StoreError, ThreadId};
+use baton_core::{StoreError, ThreadId, UserId};
 use uuid::Uuid;
 
 use crate::job::About;
@@ -11,9 +11,10 @@ use crate::value::{Row, Value, params};
 use crate::{runs, threads};
 
 impl Artifacts for Tenant {
-    fn put_artifact(&self, artifact: Artifact, bytes: Vec<u8>) -> Pending<'_, ()> {
-        self.write(About::Thread(artifact.thread_id), (artifact, bytes), |tx, (artifact, bytes)| {
-            Box::pin(put(tx, artifact, bytes))
+    fn put_artifact(&self, artifact: Artifact, user: Option<&UserId>, bytes: Vec<u8>) -> Pending<'_, ()> {
+        let about = About::Thread(artifact.thread_id);
+        self.write(about, (artifact, user.cloned(), bytes), |tx, (artifact, user, bytes)| {
+            Box::pin(put(tx, artifact, user.as_ref(), bytes))
         })
     }
 
@@ -32,14 +33,22 @@ const PUT: &str = "
     ON CONFLICT (tenant, artifact_id) DO NOTHING";
 
 /// The size is that of the bytes, whatever the artifact says.
-async fn put(tx: &Tx<'_>, artifact: &Artifact, bytes: &[u8]) -> Result<(), StoreError> {
+async fn put(
+    tx: &Tx<'_>,
+    artifact: &Artifact,
+    user: Option<&UserId>,
+    bytes: &[u8],
+) -> Result<(), StoreError> {
     let Artifact { artifact_id, thread_id, run_id, name, media_type, created_at, .. } = artifact;
     if let Some(run) = run_id {
-        threads::must_exist(tx, *thread_id).await?;
+        threads::must_be_of(tx, *thread_id, user).await?;
         let sql = "SELECT run_id FROM runs WHERE tenant = $1 AND run_id = $2 AND thread_id = $3";
         tx.first(sql, params![*run, *thread_id]).await?.ok_or(runs::NOT_FOUND)?;
     }
-    threads::touch(tx, *thread_id).await?;
+    match user {
+        Some(user) => threads::begin(tx, *thread_id, user, name).await?,
+        None => threads::touch(tx, *thread_id).await?,
+    }
     let (name, media_type, size) = (name.as_str(), media_type.as_str(), bytes.len() as u64);
     let bytes = Value::Blob(bytes.to_vec());
     let params = params![*artifact_id, *thread_id, *run_id, name, media_type, size, *created_at, bytes];

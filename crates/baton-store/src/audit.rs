@@ -3,17 +3,16 @@
 mod chain;
 mod verify;
 
-use std::sync::PoisonError;
-
 use baton_core::store::{Audit, AuditEntry, AuditQuery, Audited, Page, PageRequest, Pending, Verdict};
 use baton_core::{RunId, StoreError, ThreadId};
+use jiff::Timestamp;
 use serde_json::Value as Json;
 
 use crate::job::About;
 use crate::page;
 use crate::tenant::{Tenant, refused};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, params};
 
 impl Audit for Tenant {
     fn record(&self, entry: AuditEntry) -> Pending<'_, ()> {
@@ -56,22 +55,31 @@ pub(crate) fn about(entry: AuditEntry, thread: ThreadId, run: Option<RunId>) -> 
     AuditEntry { thread_id: Some(thread), run_id: run, ..entry }
 }
 
-const ALL: &str = "SELECT number, at, entry, hash
-    FROM audit
-    WHERE tenant = $1 AND number > $2 AND at >= $3
-        AND (CAST($4 AS TEXT) IS NULL OR actor = $4)
-        AND (CAST($5 AS TEXT) IS NULL OR action = $5)
-    ORDER BY number
-    LIMIT $6";
+/// One text per question, so that the database sees which index answers it.
+macro_rules! entries {
+    ($which:literal) => {
+        concat!(
+            "SELECT number, at, entry, hash
+            FROM audit
+            WHERE tenant = $1 AND number > $2",
+            $which,
+            "
+            ORDER BY number
+            LIMIT $3"
+        )
+    };
+}
 
-const OF_THREAD: &str = "SELECT number, at, entry, hash
-    FROM audit
-    WHERE tenant = $1 AND number > $2 AND at >= $3
-        AND (CAST($4 AS TEXT) IS NULL OR actor = $4)
-        AND (CAST($5 AS TEXT) IS NULL OR action = $5)
-        AND thread_id = $7
-    ORDER BY number
-    LIMIT $6";
+const ALL: &str = entries!("");
+
+const OF_THREAD: &str = entries!(
+    " AND thread_id = $4 AND (CAST($5 AS TEXT) IS NULL OR actor = $5)
+        AND (CAST($6 AS TEXT) IS NULL OR action = $6)"
+);
+
+const OF_ACTOR: &str = entries!(" AND actor = $4 AND (CAST($5 AS TEXT) IS NULL OR action = $5)");
+
+const OF_ACTION: &str = entries!(" AND action = $4");
 
 async fn list(
     tx: &Tx<'_>,
@@ -79,15 +87,25 @@ async fn list(
     page: &PageRequest,
     after: u64,
 ) -> Result<Page<Audited>, StoreError> {
-    let since = query.since.map_or(Value::Int(i64::MIN), Value::from);
-    let (actor, action) = (query.actor.as_deref(), query.action.as_deref());
-    let limit = page::with_next(page);
-    let rows = match query.thread_id {
-        Some(thread) => tx.query(OF_THREAD, params![after, since, actor, action, limit, thread]).await?,
-        None => tx.query(ALL, params![after, since, actor, action, limit]).await?,
+    let after = after.max(before(tx, query.since).await?);
+    let (actor, action, limit) = (query.actor.as_deref(), query.action.as_deref(), page::with_next(page));
+    let rows = match (query.thread_id, actor, action) {
+        (Some(thread), ..) => tx.query(OF_THREAD, params![after, limit, thread, actor, action]).await?,
+        (None, Some(actor), _) => tx.query(OF_ACTOR, params![after, limit, actor, action]).await?,
+        (None, None, Some(action)) => tx.query(OF_ACTION, params![after, limit, action]).await?,
+        (None, None, None) => tx.query(ALL, params![after, limit]).await?,
     };
     let entries = rows.iter().map(read).collect::<Result<Vec<Audited>, _>>()?;
     Ok(page::cut(entries, page.size(), |last| last.number.to_string()))
+}
+
+const SINCE: &str = "SELECT number FROM audit WHERE tenant = $1 AND at >= $2 ORDER BY at, number LIMIT 1";
+
+/// How many entries there were before a moment. Times do not go back, see [`write`].
+async fn before(tx: &Tx<'_>, since: Option<Timestamp>) -> Result<u64, StoreError> {
+    let Some(since) = since else { return Ok(0) };
+    let first = tx.first(SINCE, params![since]).await?;
+    first.map_or(Ok(u64::MAX), |row| Ok(row.count(0)?.saturating_sub(1)))
 }
 
 fn read(row: &Row) -> Result<Audited, StoreError> {
@@ -109,29 +127,44 @@ const INSERT: &str = "
     INSERT INTO audit (tenant, number, at, actor, action, thread_id, entry, hash)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 
-/// Chains and writes what the jobs of this transaction added. Called once, right before the commit: the end of the chain is
-/// one row per tenant, and everyone who writes to it waits for the one before.
-pub(crate) async fn flush(tx: &Tx<'_>) -> Result<(), StoreError> {
-    let entries = std::mem::take(&mut *tx.audit.lock().unwrap_or_else(PoisonError::into_inner));
+/// Chains and writes entries. `end` is where the trail ends now, with these counted: see [`closing`](crate::closing).
+///
+/// Transactions wait for each other here, so one that began earlier may come later. Times in the trail do not go back for that:
+/// what happened since a moment is then found by its number.
+pub(crate) async fn write(tx: &Tx<'_>, entries: &[AuditEntry], end: &Row) -> Result<(), StoreError> {
     if entries.is_empty() {
         return Ok(());
     }
-    know_tenant(tx).await?;
-    let sql = "
-        UPDATE tenants SET audit_entries = audit_entries + $2 WHERE tenant = $1
-        RETURNING audit_entries, audit_head";
-    let end = tx.first(sql, params![entries.len() as u64]).await?;
-    let end = end.ok_or_else(|| StoreError::Failed("the tenant is gone".to_owned()))?;
-    let mut head = end.text(1)?.to_owned();
-    let first = end.count(0)? + 1 - entries.len() as u64;
+    let mut head = end.text(2)?.to_owned();
+    let at = tx.now().max(end.time(3)?);
+    let first = end.count(1)? + 1 - entries.len() as u64;
     let mut rows = Vec::with_capacity(entries.len());
-    for (number, entry) in (first..).zip(&entries) {
+    for (number, entry) in (first..).zip(entries) {
         let text = chain::canonical(entry)?;
-        head = chain::link(&head, number, tx.now(), &text);
+        head = chain::link(&head, number, at, &text);
         let (actor, action) = (entry.actor.as_str(), entry.action.as_str());
-        rows.push(params![number, tx.now(), actor, action, entry.thread_id, text, head.as_str()].to_vec());
+        rows.push(params![number, at, actor, action, entry.thread_id, text, head.as_str()].to_vec());
     }
     tx.execute_each(INSERT, rows).await?;
-    let sql = "UPDATE tenants SET audit_head = $2 WHERE tenant = $1";
-    tx.execute(sql, params![head]).await.map(drop)
+    let sql = "UPDATE tenants SET audit_head = $2, audit_at = $3 WHERE tenant = $1";
+    tx.execute(sql, params![head, at]).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::history::tests::plan;
+
+    #[test]
+    fn a_list_reads_no_more_than_its_page() {
+        for (sql, index) in [
+            (ALL, "sqlite_autoindex_audit_1 (tenant=? AND number>?)"),
+            (OF_THREAD, "audit_of_thread (tenant=? AND thread_id=? AND number>?)"),
+            (OF_ACTOR, "audit_of_actor (tenant=? AND actor=? AND number>?)"),
+            (OF_ACTION, "audit_of_action (tenant=? AND action=? AND number>?)"),
+        ] {
+            assert_eq!(plan(sql), [format!("SEARCH audit USING INDEX {index}")]);
+        }
+        assert_eq!(plan(SINCE), ["SEARCH audit USING COVERING INDEX audit_by_time (tenant=? AND at>?)"]);
+    }
 }

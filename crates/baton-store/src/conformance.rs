@@ -24,16 +24,19 @@ pub mod audit;
 pub mod belongings;
 pub mod cancelling;
 pub mod claiming;
+pub mod feedback;
 mod fixture;
 pub mod handoffs;
 pub mod history;
 pub mod isolation;
 pub mod keys;
+pub mod limiting;
 pub mod results;
 pub mod runs;
 pub mod sweeping;
 pub mod system;
 pub mod threads;
+pub mod usage;
 pub mod ways;
 
 use std::sync::Arc;
@@ -66,6 +69,10 @@ macro_rules! each_property {
             accepting::the_same_request_is_done_once,
             accepting::the_same_request_at_the_same_time_is_done_once,
             accepting::an_idempotency_key_is_free_again_when_its_time_is_over,
+            limiting::as_many_runs_are_open_as_may_be,
+            limiting::a_run_that_has_ended_makes_room,
+            limiting::a_repeated_request_needs_no_room,
+            limiting::what_is_refused_leaves_no_trace,
             accepting::fifty_messages_at_once_are_all_kept,
             accepting::a_job_that_fails_after_writing_takes_no_other_with_it,
             runs::the_newest_runs_come_first,
@@ -74,6 +81,10 @@ macro_rules! each_property {
             runs::numbers_from_a_wire_may_be_as_large_as_they_like,
             runs::f9_f15_sessions_form_a_tree,
             runs::sessions_are_listed_run_by_run,
+            usage::sums_are_made_by_agent_user_model_and_day,
+            usage::sums_are_of_one_user_and_of_a_stretch_of_time,
+            usage::an_unknown_price_makes_a_sum_unknown,
+            usage::sums_may_be_larger_than_any_number_that_is_kept,
             cancelling::a_queued_run_ends_at_once,
             cancelling::a_run_at_work_is_asked_to_end,
             cancelling::a_run_whose_process_is_gone_ends_at_once,
@@ -104,9 +115,16 @@ macro_rules! each_property {
             approvals::asking_again_gives_the_first_answer,
             approvals::a_decision_is_made_once_and_in_time,
             approvals::the_oldest_approvals_come_first,
+            approvals::a_user_sees_the_approvals_of_that_users_threads,
             artifacts::files_come_back_as_they_were,
+            artifacts::a_thread_may_begin_with_a_file,
             ways::a_hop_counts_once,
             ways::the_most_frequent_way_comes_first,
+            feedback::a_later_rating_replaces_an_earlier_one,
+            feedback::a_rating_counts_for_the_ways_of_its_run,
+            feedback::a_rating_counts_for_ways_that_are_taken_later,
+            feedback::ratings_at_the_same_time_are_counted_once_each,
+            feedback::a_message_is_found_with_its_thread,
             keys::a_key_is_found_by_its_hash_until_it_is_revoked,
             results::a_result_is_found_while_its_time_lasts,
             audit::every_entry_is_chained,
@@ -117,6 +135,7 @@ macro_rules! each_property {
             system::tenants_are_known_once_they_have_written,
             system::threads_without_a_worker_are_due,
             system::the_claims_of_a_process_that_is_gone_can_be_released,
+            system::a_store_counts_what_it_writes,
             system::a_closed_store_answers_that_it_is_closed,
         }
     };

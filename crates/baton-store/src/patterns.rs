@@ -1,13 +1,17 @@
-//! Which ways conversations take between agents.
+//! Which ways conversations take between agents. What is known of each way is in [`ways`].
 
-use baton_core::store::{Hop, Pattern, Patterns, Pending};
+mod ways;
+
+use baton_core::store::{Hop, Pattern, Patterns, Pending, micros};
 use baton_core::{StoreError, ThreadId, Usd};
 
+use crate::feedback;
 use crate::job::About;
 use crate::tenant::Tenant;
 use crate::threads;
 use crate::tx::Tx;
 use crate::value::{Row, params};
+pub(crate) use ways::{Count, Way, add, of_run};
 
 /// Longer ones are cut, so that their sums stay in their column: about 35 years.
 const MOST_MS: u64 = 1 << 40;
@@ -35,42 +39,36 @@ const HOP: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
     ON CONFLICT (tenant, hop_id) DO NOTHING";
 
-const COUNT: &str = "
-    INSERT INTO patterns
-        (tenant, kind, source, target, query_class, count, successes, latency_ms, cost_nanos, last_at)
-    VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9)
-    ON CONFLICT (tenant, kind, source, target, query_class) DO UPDATE
-    SET count = patterns.count + 1,
-        successes = patterns.successes + excluded.successes,
-        latency_ms = patterns.latency_ms + excluded.latency_ms,
-        cost_nanos = patterns.cost_nanos + excluded.cost_nanos,
-        last_at = CASE WHEN patterns.last_at > excluded.last_at THEN patterns.last_at ELSE excluded.last_at END";
-
 async fn record(tx: &Tx<'_>, hop: &Hop) -> Result<(), StoreError> {
     threads::touch(tx, hop.thread_id).await?;
-    let (from, to, class) = (&hop.from, &hop.to, hop.query_class.as_str());
     let latency = hop.latency_ms.min(MOST_MS);
     let cost = hop.cost.nanos().clamp(-MOST_NANOS, MOST_NANOS);
-    let (kind, reason, success, at) = (hop.kind, hop.reason.as_str(), hop.success, hop.at);
-    let params = params![
-        hop.hop_id,
-        hop.thread_id,
-        hop.run_id,
-        kind,
-        from,
-        to,
-        reason,
-        class,
-        success,
-        latency,
-        cost,
-        at
-    ];
-    let is_new = tx.execute(HOP, params).await? > 0;
-    if is_new {
-        tx.execute(COUNT, params![kind, from, to, class, success, latency, cost, at]).await?;
+    let (reason, class) = (hop.reason.as_str(), hop.query_class.as_str());
+    let (id, thread, run) = (hop.hop_id, hop.thread_id, hop.run_id);
+    let (kind, from, to, success) = (hop.kind, &hop.from, &hop.to, hop.success);
+    let way = Way::of(hop);
+    let ratings = ratings(tx, hop, &way).await?;
+    let params = params![id, thread, run, kind, from, to, reason, class, success, latency, cost, hop.at];
+    if tx.execute(HOP, params).await? == 0 {
+        return Ok(());
     }
+    let count = Count {
+        hops: 1,
+        successes: success.into(),
+        latency_ms: i64::try_from(latency).unwrap_or(i64::MAX),
+        cost_nanos: cost,
+        ratings,
+        last_at: micros(hop.at),
+    };
+    tx.to_close().count(way, count);
     Ok(())
+}
+
+/// What was thought of the run before the baton went this way. It counts for each of the run's ways once.
+async fn ratings(tx: &Tx<'_>, hop: &Hop, way: &Way) -> Result<(i64, i64), StoreError> {
+    let ratings = feedback::of_run(tx, hop.thread_id, hop.run_id).await?;
+    let is_counted = ratings != (0, 0) && of_run(tx, hop.thread_id, hop.run_id).await?.contains(way);
+    Ok(if is_counted { (0, 0) } else { ratings })
 }
 
 async fn hops(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<Hop>, StoreError> {
@@ -102,7 +100,8 @@ fn read_hop(row: &Row) -> Result<Hop, StoreError> {
 }
 
 async fn patterns(tx: &Tx<'_>) -> Result<Vec<Pattern>, StoreError> {
-    let sql = "SELECT kind, source, target, query_class, count, successes, latency_ms, cost_nanos, last_at
+    let sql =
+        "SELECT kind, source, target, query_class, count, successes, latency_ms, cost_nanos, liked, disliked, last_at
         FROM patterns
         WHERE tenant = $1
         ORDER BY count DESC, kind, source, target, query_class";
@@ -119,6 +118,8 @@ fn read_pattern(row: &Row) -> Result<Pattern, StoreError> {
         successes: row.count(5)?,
         total_latency_ms: row.count(6)?,
         total_cost: Usd::from_nanos(row.int(7)?),
-        last_at: row.time(8)?,
+        liked: row.count(8)?,
+        disliked: row.count(9)?,
+        last_at: row.time(10)?,
     })
 }

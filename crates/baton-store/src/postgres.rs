@@ -16,16 +16,18 @@ mod wire;
 use std::sync::{Arc, Mutex};
 
 use baton_core::StoreError;
+use baton_core::store::Load;
 use deadpool_postgres::{Client, Pool};
 
 use address::Address;
 pub(crate) use fault::{Fault, Kind};
-use lanes::{LANES, Lanes, Queued, TENANTS};
+use lanes::{LANES, Lane, Lanes, Queued, TENANTS};
 use pool::Session;
 pub(crate) use transaction::PgTransaction;
 use transaction::{Mode, rows};
 
 use crate::job::{About, Job};
+use crate::meter::Meter;
 use crate::migrate;
 use crate::value::{Row, Value};
 
@@ -37,6 +39,7 @@ pub(crate) struct Postgres {
     lanes: Lanes,
     writers: Pool,
     readers: Pool,
+    meter: Arc<Meter>,
 }
 
 impl Postgres {
@@ -49,7 +52,9 @@ impl Postgres {
         let writers = pool::build(&address, LANES * TENANTS, Session::AsApplication)?;
         let readers = pool::build(&address, READERS, Session::AsApplication)?;
         check_isolation(&pool::client(&readers).await?).await?;
-        Ok(Self { lanes: Lanes::start(&writers), writers, readers })
+        let meter = Arc::<Meter>::default();
+        let lanes = Lanes::start(&Lane { pool: writers.clone(), meter: Arc::clone(&meter) });
+        Ok(Self { lanes, writers, readers, meter })
     }
 
     pub(crate) async fn write(
@@ -58,15 +63,16 @@ impl Postgres {
         about: About,
         job: Box<dyn Job>,
     ) -> Result<(), StoreError> {
-        self.lanes.queue(Queued { tenant, about, job }).await
+        let waiting = self.meter.enter();
+        self.lanes.queue(Queued { tenant, about, job, waiting }).await
     }
 
     /// A transaction of its own, so that all statements of a read see the same moment. It changes nothing, so nobody waits for
     /// its end.
     pub(crate) async fn read(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
         let (transaction, now) = PgTransaction::begin(&self.readers, Mode::Read, &tenant).await?;
-        let trail = Mutex::default();
-        let tx = transaction.tx(&tenant, now, &trail);
+        let closing = Mutex::default();
+        let tx = transaction.tx(&tenant, now, &closing);
         let outcome = batch::guarded(&*job, &tx).await;
         job.answer(transaction.verdict(outcome).map_err(StoreError::from));
         Ok(())
@@ -76,6 +82,10 @@ impl Postgres {
     pub(crate) async fn system(&self, sql: &'static str, params: &[Value]) -> Result<Vec<Row>, StoreError> {
         let client = pool::client(&self.readers).await?;
         Ok(rows(&client, sql, params).await?)
+    }
+
+    pub(crate) fn load(&self) -> Load {
+        self.meter.load()
     }
 
     /// What was queued before is still written.

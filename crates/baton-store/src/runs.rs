@@ -1,6 +1,6 @@
 //! Runs, from a message to their end.
 //!
-//! - [`accept`]: a message comes in and its run is queued.
+//! - [`accept`]: a message comes in and its run is queued, if there is [`room`] for it.
 //! - [`cancel`]: a run is to end before it is done.
 //! - [`record`]: a run as it is kept, one or many.
 //! - [`ledger`], [`steps`], [`sessions`]: what a run did.
@@ -9,6 +9,7 @@ mod accept;
 mod cancel;
 pub(crate) mod ledger;
 pub(crate) mod record;
+mod room;
 pub(crate) mod sessions;
 pub(crate) mod steps;
 
@@ -75,6 +76,15 @@ impl Runs for Tenant {
             }),
             Err(error) => refused(error),
         }
+    }
+
+    fn run_sessions(&self, run: RunId) -> Pending<'_, Vec<SessionRecord>> {
+        self.read(run, |tx, run| {
+            Box::pin(async {
+                must_exist(tx, *run).await?;
+                sessions::of_run(tx, *run).await
+            })
+        })
     }
 
     fn session(&self, session: &SessionId) -> Pending<'_, SessionRecord> {

@@ -12,6 +12,7 @@ mod writer;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::StoreError;
+use baton_core::store::Load;
 
 pub(crate) use connection::SqliteConnection;
 pub(crate) use file::File;
@@ -19,10 +20,17 @@ use readers::Readers;
 use writer::{Queued, Writer};
 
 use crate::job::Job;
+use crate::meter::Meter;
 use crate::tenant::closed;
 
 #[derive(Debug)]
-pub(crate) enum Sqlite {
+pub(crate) struct Sqlite {
+    place: Place,
+    meter: Arc<Meter>,
+}
+
+#[derive(Debug)]
+enum Place {
     OnDisk {
         writer: Writer,
         readers: Readers,
@@ -38,30 +46,34 @@ impl Sqlite {
         let Some(file) = file else {
             let connection = SqliteConnection::open(None)?;
             connection.migrate()?;
-            return Ok(Self::InMemory(Mutex::new(Some(connection))));
+            let place = Place::InMemory(Mutex::new(Some(connection)));
+            return Ok(Self { place, meter: Arc::default() });
         };
         let opened = tokio::task::spawn_blocking(move || {
             let connection = SqliteConnection::open(Some(&file))?;
             connection.migrate().map_err(|error| connection::at(&file.path, error))?;
-            Ok(Self::OnDisk { writer: Writer::start(connection)?, readers: Readers::new(file) })
+            let meter = Arc::<Meter>::default();
+            let writer = Writer::start(connection, Arc::clone(&meter))?;
+            Ok(Self { place: Place::OnDisk { writer, readers: Readers::new(file) }, meter })
         });
         opened.await.unwrap_or_else(|_| Err(closed()))
     }
 
     pub(crate) async fn write(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
-        match self {
-            Self::OnDisk { writer, .. } => writer.queue(Queued { tenant, job }).await,
-            Self::InMemory(connection) => within(connection, |connection| {
-                writer::commit_all(connection, vec![Queued { tenant, job }]);
+        let queued = Queued { tenant, job, waiting: self.meter.enter() };
+        match &self.place {
+            Place::OnDisk { writer, .. } => writer.queue(queued).await,
+            Place::InMemory(connection) => within(connection, |connection| {
+                writer::commit_all(connection, &self.meter, vec![queued]);
                 Ok(())
             }),
         }
     }
 
     pub(crate) async fn read(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
-        match self {
-            Self::OnDisk { readers, .. } => readers.read(tenant, job).await,
-            Self::InMemory(_) => self.write(tenant, job).await,
+        match &self.place {
+            Place::OnDisk { readers, .. } => readers.read(tenant, job).await,
+            Place::InMemory(_) => self.write(tenant, job).await,
         }
     }
 
@@ -70,9 +82,9 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        match self {
-            Self::OnDisk { readers, .. } => readers.ask(work).await,
-            Self::InMemory(connection) => within(connection, work),
+        match &self.place {
+            Place::OnDisk { readers, .. } => readers.ask(work).await,
+            Place::InMemory(connection) => within(connection, work),
         }
     }
 
@@ -81,19 +93,23 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        match self {
-            Self::OnDisk { writer, .. } => writer.with_connection(work).await,
-            Self::InMemory(connection) => within(connection, work),
+        match &self.place {
+            Place::OnDisk { writer, .. } => writer.with_connection(work).await,
+            Place::InMemory(connection) => within(connection, work),
         }
     }
 
+    pub(crate) fn load(&self) -> Load {
+        self.meter.load()
+    }
+
     pub(crate) async fn close(&self) -> Result<(), StoreError> {
-        match self {
-            Self::OnDisk { writer, readers } => {
+        match &self.place {
+            Place::OnDisk { writer, readers } => {
                 writer.close().await;
                 readers.close();
             }
-            Self::InMemory(connection) => {
+            Place::InMemory(connection) => {
                 connection.lock().unwrap_or_else(PoisonError::into_inner).take();
             }
         }

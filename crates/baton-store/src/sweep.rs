@@ -45,3 +45,14 @@ async fn sweep(tx: &Tx<'_>, retention: Retention) -> Result<Swept, StoreError> {
         approvals: tx.execute(APPROVALS, params![now]).await?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::history::tests::plan;
+
+    #[test]
+    fn approvals_that_were_decided_are_not_looked_at() {
+        assert_eq!(plan(APPROVALS), ["SEARCH approvals USING INDEX approvals_pending (tenant=?)"]);
+    }
+}

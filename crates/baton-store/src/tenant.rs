@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_core::store::{ApiKey, Owner, Pending};
+use baton_core::store::{ApiKey, Load, Owner, Pending};
 use baton_core::{Store, StoreError, TenantId, TenantStore, ThreadId};
 
 use crate::job::{About, Run, job};
@@ -92,6 +92,13 @@ impl Store for Database {
 
     fn key(&self, hash: &str) -> Pending<'_, Option<(TenantId, ApiKey)>> {
         Box::pin(self.driver.key(hash.to_owned()))
+    }
+
+    fn load(&self) -> Load {
+        match &*self.driver {
+            Driver::Sqlite(sqlite) => sqlite.load(),
+            Driver::Postgres(postgres) => postgres.load(),
+        }
     }
 
     fn close(&self) -> Pending<'_, ()> {

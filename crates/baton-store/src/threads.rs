@@ -12,6 +12,9 @@ use crate::tenant::{Tenant, refused};
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
+/// In characters.
+const TITLE: usize = 80;
+
 impl Threads for Tenant {
     fn thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, Thread> {
         self.read((thread, user.cloned()), |tx, (thread, user)| Box::pin(one(tx, *thread, user.as_ref())))
@@ -78,9 +81,12 @@ const OF_USER: &str = concat!(
     LIMIT $4"
 );
 
-const DELETE: &str = "
-    DELETE FROM threads
+const HOLD: &str = "
+    UPDATE threads SET updated_at = updated_at
     WHERE tenant = $1 AND thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR user_id = $3)";
+
+const OPEN_RUNS: &str = "SELECT count(*) FROM runs
+    WHERE tenant = $1 AND thread_id = $2 AND status IN ('queued', 'running', 'waiting')";
 
 async fn one(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<Thread, StoreError> {
     let row = tx.first(ONE, params![thread, user]).await?.ok_or(StoreError::ThreadNotFound)?;
@@ -89,8 +95,26 @@ async fn one(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<Thr
 
 /// Whoever asks for something in a thread hears first whether there is one.
 pub(crate) async fn must_exist(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreError> {
-    let sql = "SELECT thread_id FROM threads WHERE tenant = $1 AND thread_id = $2";
-    tx.first(sql, params![thread]).await?.map(drop).ok_or(StoreError::ThreadNotFound)
+    must_be_of(tx, thread, None).await
+}
+
+/// With a user, one of another user is not there.
+pub(crate) async fn must_be_of(
+    tx: &Tx<'_>,
+    thread: ThreadId,
+    user: Option<&UserId>,
+) -> Result<(), StoreError> {
+    let sql = "SELECT thread_id FROM threads
+        WHERE tenant = $1 AND thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR user_id = $3)";
+    tx.first(sql, params![thread, user]).await?.map(drop).ok_or(StoreError::ThreadNotFound)
+}
+
+/// Until the transaction ends, nobody else can change or delete the thread.
+pub(crate) async fn hold(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<(), StoreError> {
+    match tx.execute(HOLD, params![thread, user]).await? {
+        0 => Err(StoreError::ThreadNotFound),
+        _ => Ok(()),
+    }
 }
 
 /// Marks a thread as used. Until the transaction ends, nobody else can change or delete it.
@@ -100,6 +124,31 @@ pub(crate) async fn touch(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreErro
         0 => Err(StoreError::ThreadNotFound),
         _ => Ok(()),
     }
+}
+
+const BEGIN: &str = "
+    INSERT INTO threads (tenant, thread_id, user_id, title, created_at, updated_at)
+    VALUES ($1, $2, $3, $4, $5, $5)
+    ON CONFLICT (tenant, thread_id) DO UPDATE SET updated_at = excluded.updated_at
+    WHERE threads.user_id = excluded.user_id";
+
+/// Begins a thread that is not there, and marks one that is as used. One of another user is not found.
+pub(crate) async fn begin(
+    tx: &Tx<'_>,
+    thread: ThreadId,
+    user: &UserId,
+    text: &str,
+) -> Result<(), StoreError> {
+    if tx.execute(BEGIN, params![thread, user, title(text), tx.now()]).await? == 0 {
+        return Err(StoreError::ThreadNotFound);
+    }
+    audit::know_tenant(tx).await
+}
+
+/// The beginning of what a thread begins with, on one line.
+pub(crate) fn title(text: &str) -> String {
+    let one_line = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
+    one_line.take(TITLE).collect::<String>().trim_end().to_owned()
 }
 
 async fn list(
@@ -118,9 +167,11 @@ async fn list(
 }
 
 async fn delete(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<(), StoreError> {
-    if tx.execute(DELETE, params![thread, user]).await? == 0 {
-        return Err(StoreError::ThreadNotFound);
-    }
+    hold(tx, thread, user).await?;
+    // Nobody can end one of them between here and there.
+    let open = tx.first(OPEN_RUNS, params![thread]).await?.map_or(Ok(0), |row| row.int(0))?;
+    tx.execute("DELETE FROM threads WHERE tenant = $1 AND thread_id = $2", params![thread]).await?;
+    tx.to_close().end_runs(open);
     let actor = user.map_or("system", UserId::as_str);
     tx.audit(audit::about(audit::entry(actor, "thread.delete", "deleted"), thread, None));
     Ok(())

@@ -3,13 +3,14 @@
 //! Everything that is known about threads, runs and the rest is written once, in SQL that both databases understand, against
 //! [`Tx`]. On SQLite every await is ready at once; on PostgreSQL statements that do not depend on each other travel together.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use baton_core::StoreError;
 use baton_core::store::AuditEntry;
 use jiff::Timestamp;
 
+use crate::closing::Closing;
 use crate::postgres::PgTransaction;
 use crate::sqlite::SqliteConnection;
 use crate::value::{Row, Value};
@@ -27,8 +28,8 @@ pub(crate) struct Tx<'c> {
     pub(crate) tenant: &'c str,
     /// The clock of the database, so that leases mean the same to every server.
     pub(crate) now: Timestamp,
-    /// Entries are chained and written once, when the transaction is about to commit.
-    pub(crate) audit: &'c Mutex<Vec<AuditEntry>>,
+    /// Shared by all jobs of the transaction.
+    pub(crate) closing: &'c Mutex<Closing>,
     /// Whether this job has changed anything.
     pub(crate) has_written: AtomicBool,
 }
@@ -82,7 +83,12 @@ impl Tx<'_> {
 
     /// Adds to the audit trail when the transaction commits.
     pub(crate) fn audit(&self, entry: AuditEntry) {
+        self.to_close().audit.push(entry);
+    }
+
+    /// What is to be written when the transaction commits.
+    pub(crate) fn to_close(&self) -> MutexGuard<'_, Closing> {
         self.has_written.store(true, Ordering::Relaxed);
-        self.audit.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(entry);
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

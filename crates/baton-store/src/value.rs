@@ -5,7 +5,7 @@ use std::str::FromStr;
 use baton_core::choice::Choice;
 use baton_core::ledger::CallOutcome;
 use baton_core::store::{
-    ApprovalStatus, Cancel, HandoffState, HopKind, RunStatus, StepKind, StepState, micros,
+    ApprovalStatus, Cancel, HandoffState, HopKind, Rating, RunStatus, StepKind, StepState, micros,
 };
 use baton_core::tool::Risk;
 use baton_core::{
@@ -112,6 +112,7 @@ shown!(
     HandoffState,
     ApprovalStatus,
     HopKind,
+    Rating,
     CallOutcome,
 );
 

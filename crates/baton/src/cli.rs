@@ -1,14 +1,21 @@
 //! The command line: arguments in, exit code out.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::commands;
-use crate::config::ConfigError;
+use crate::config::{Config, ConfigError, Telemetry};
 use crate::exit::{Exit, Refused};
-use crate::logs;
+use crate::logs::{self, Usual};
+use crate::telemetry::Exporter;
+
+/// How long the last spans may take to be sent.
+const FLUSH: Duration = Duration::from_secs(2);
+/// The same when somebody wants the program to end.
+const HURRY: Duration = Duration::from_millis(300);
 
 /// Run teams of LLM agents: conduct them, or pass the baton.
 #[derive(Debug, Parser)]
@@ -45,6 +52,8 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Start the server: the API, live streams and the web pages
+    Serve(commands::serve::Args),
     /// Ask an agent and stream its answer to stdout
     Run(commands::run::Args),
     /// Check agent files and print every problem with its place and a way out
@@ -65,10 +74,17 @@ pub enum Command {
     Sessions(commands::sessions::Command),
     /// Print which ways batons take between agents, and how well they end
     Patterns(commands::patterns::Args),
+    /// Print what was spent, by agent, user, model or day
+    Usage(commands::usage::Args),
     /// Print who did what, or verify that the record of it is whole
     Audit(commands::audit::Args),
+    /// Make, list or revoke API keys for the server
+    #[command(subcommand)]
+    Keys(commands::keys::Command),
     /// Start a project: baton.toml and a first set of agents
     Init(commands::init::Args),
+    /// Print the description of the HTTP API, as OpenAPI 3.1
+    Openapi,
     /// Print a completion script for a shell
     Completions(commands::completions::Args),
 }
@@ -84,8 +100,21 @@ impl Cli {
     }
 
     fn execute(self) -> anyhow::Result<Exit> {
-        logs::start()?;
+        let watched = self.command.watched();
+        let settings = self.common.telemetry();
+        let traces = if watched.makes_runs { Exporter::new(&settings)? } else { None };
+        logs::start(settings.log_format, watched.usual, traces.as_ref())?;
+        let exit = self.perform();
+        if let Some(traces) = traces {
+            let is_signalled = matches!(exit, Ok(Exit::HungUp | Exit::Interrupted | Exit::Terminated));
+            traces.end(if is_signalled { HURRY } else { FLUSH });
+        }
+        exit
+    }
+
+    fn perform(self) -> anyhow::Result<Exit> {
         match self.command {
+            Command::Serve(args) => commands::serve::run(&self.common, &args),
             Command::Run(args) => commands::run::run(&self.common, &args),
             Command::Validate(args) => commands::validate::run(&self.common, &args),
             Command::Graph(args) => commands::graph::run(&self.common, &args),
@@ -94,10 +123,38 @@ impl Cli {
             Command::Runs(command) => commands::runs::run(&self.common, &command),
             Command::Sessions(command) => commands::sessions::run(&self.common, &command),
             Command::Patterns(args) => commands::patterns::run(&self.common, &args),
+            Command::Usage(args) => commands::usage::run(&self.common, &args),
             Command::Audit(args) => commands::audit::run(&self.common, &args),
+            Command::Keys(command) => commands::keys::run(&self.common, &command),
             Command::Init(args) => commands::init::run(&args),
+            Command::Openapi => commands::openapi::run(),
             Command::Completions(args) => commands::completions::run(&args),
         }
+    }
+}
+
+/// What others hear of a command.
+struct Watched {
+    usual: Usual,
+    /// Only who works on runs has anything to trace.
+    makes_runs: bool,
+}
+
+impl Command {
+    fn watched(&self) -> Watched {
+        let makes_runs = matches!(self, Self::Run(_) | Self::Runs(commands::runs::Command::Resume));
+        if matches!(self, Self::Serve(_)) {
+            return Watched { usual: Usual::Everything, makes_runs: true };
+        }
+        Watched { usual: Usual::Warnings, makes_runs }
+    }
+}
+
+impl Common {
+    /// Before anything else is known. A configuration that cannot be read is the command's to complain about.
+    fn telemetry(&self) -> Telemetry {
+        let file = self.config.clone().or_else(|| Config::find(Path::new("")));
+        Config::load(file.as_deref()).map(|config| config.telemetry).unwrap_or_default()
     }
 }
 

@@ -6,12 +6,17 @@ pub mod audit;
 pub mod completions;
 pub mod graph;
 pub mod init;
+pub mod keys;
+pub mod openapi;
 pub mod patterns;
 mod reference;
 pub mod run;
 pub mod runs;
+pub mod serve;
 pub mod sessions;
+mod signals;
 pub mod threads;
+pub mod usage;
 pub mod validate;
 
 use std::io::{ErrorKind, Write as _};

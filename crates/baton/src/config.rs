@@ -1,5 +1,6 @@
 //! Settings: flags over `BATON_*` environment over `baton.toml` over what is built in.
 
+mod auth;
 mod environment;
 mod sections;
 
@@ -7,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
 pub use sections::{
-    Agents, ApprovalLevel, Approvals, Auth, AuthMode, Bus, Feature, Features, Handoff, Limits, Main,
-    McpServers, Models, Orchestration, Provider, SearchDocs, Server, Shell, Store, Tools, WebFetch,
+    Agents, ApprovalLevel, Approvals, Bus, Feature, Features, Handoff, Limits, LogFormat, Main, McpServers,
+    Models, Orchestration, OtlpEndpoint, Provider, SearchDocs, Server, Shell, Store, Telemetry, Tools,
+    WebFetch,
 };
 
 pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
@@ -31,6 +34,7 @@ pub struct Config {
     pub orchestration: Orchestration,
     pub handoff: Handoff,
     pub limits: Limits,
+    pub telemetry: Telemetry,
 }
 
 #[derive(Debug, thiserror::Error)]

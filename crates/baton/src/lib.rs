@@ -5,10 +5,10 @@
 //! - [`config`]: `baton.toml`, the environment, and the defaults under both.
 //! - [`project`]: a folder with agents and its configuration, ready to be loaded.
 //! - [`entry`]: who answers first.
-//! - [`wiring`]: the engine with its models and tools, as the configuration says.
+//! - [`wiring`]: the engine with its models and tools, as the configuration says; [`serving`]: the same for the server.
 //! - [`cli`]: the command line; one file per command in [`commands`]. [`report`] and [`progress`] are what people see.
 //! - [`identity`]: who this process is among those that share a store.
-//! - [`logs`]: what is logged, without secrets and addresses.
+//! - [`logs`]: what is logged, without secrets and addresses. [`telemetry`]: traces for a collector.
 //! - [`exit`]: what a command's exit code means.
 //! - [`testing`]: a scripted model, to test agents without a provider.
 //!
@@ -37,6 +37,8 @@ pub mod logs;
 pub mod progress;
 pub mod project;
 pub mod report;
+pub mod serving;
+pub mod telemetry;
 pub mod testing;
 pub mod wiring;
 

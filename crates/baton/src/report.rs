@@ -10,7 +10,7 @@ pub mod tree;
 
 use std::io::Write as _;
 
-use baton_agents::{Problem, Severity};
+use baton_agents::{Draft, Problem, Severity};
 use serde::Serialize;
 use serde::ser::SerializeStruct;
 
@@ -31,6 +31,18 @@ pub fn tell(text: &str) {
     progress::aside(|| {
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     });
+}
+
+/// Prints the errors of a draft. Whether there are any.
+pub fn errors_of(draft: &Draft) -> bool {
+    let errors: Vec<_> = draft.problems().iter().filter(|problem| problem.is_error()).cloned().collect();
+    if errors.is_empty() {
+        return false;
+    }
+    let mut found = Report::default();
+    found.add(draft.files(), errors);
+    let _ = write!(anstream::stderr(), "{}", text::render(&found));
+    true
 }
 
 /// Everything a validation found.

@@ -11,7 +11,9 @@ use baton_core::agent::{McpServer, ModelName, ToolPattern};
 use baton_core::store::Retention;
 use baton_core::tool::{Overflow, Risk, Room, ToolError, ToolSource, ToolsFuture};
 use baton_core::{CallContext, RunId, Store, TenantId};
-use baton_engine::{Agents, Engine, LeaseTimes, Models, Parts, Patience, Policy, Stays, Switch};
+use baton_engine::{
+    Agents, Engine, LeaseTimes, Live, Models, Observer, Parts, Patience, Policy, Stays, Switch,
+};
 use baton_mcp::Servers;
 use baton_models::offline::Offline;
 use baton_models::{Endpoint, Wire};
@@ -44,6 +46,22 @@ pub async fn wire(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wire
     Ok(Wired { engine, servers })
 }
 
+/// The same for a server: its agents may change while it runs, it works on whatever nobody works on, and somebody counts.
+pub async fn wire_server(
+    project: &Project,
+    agents: watch::Receiver<Arc<Agents>>,
+    observer: Arc<dyn Observer>,
+) -> anyhow::Result<Wired> {
+    let servers = servers(project)?;
+    let store: Arc<dyn Store> = Arc::new(store(project).await?);
+    let now = Arc::clone(&agents.borrow());
+    let parts = parts(project, now, servers.clone(), store)?;
+    let models = models(&project.config, providers_within_reach(&project.config, &agents.borrow()))?;
+    let engine =
+        Engine::new(Parts { models, agents, stays: Stays::UntilDone, observer: Some(observer), ..parts });
+    Ok(Wired { engine, servers })
+}
+
 /// The same for looking only: nothing is kept, and no store is made.
 pub async fn wire_without_store(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
@@ -68,7 +86,7 @@ fn parts(
     let outputs = Outputs::default();
     let state_retention = SignedDuration::try_from(config.handoff.state_retention.get())?;
     Ok(Parts {
-        models: models(config, &agents)?,
+        models: models(config, providers(config, &agents))?,
         tools: baton_tools::built_in(&tools(project), &outputs),
         servers: Some(Arc::new(Mcp(servers))),
         overflow: Some(Arc::new(Spool(outputs))),
@@ -88,6 +106,8 @@ fn parts(
         retention: Retention { workflow_state: state_retention },
         policy: policy(config)?,
         team_hooks: None,
+        live: Live::new(),
+        observer: None,
     })
 }
 
@@ -130,12 +150,11 @@ fn root(project: &Project) -> PathBuf {
     if project.root == Path::new("") { PathBuf::from(".") } else { project.root.clone() }
 }
 
-fn models(config: &Config, agents: &Agents) -> anyhow::Result<Models> {
+fn models(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<Models> {
     let mut models = Models::new(config.models.default.clone()).with_provider(Arc::new(Offline));
     for (alias, name) in &config.models.aliases {
         models = models.with_alias(alias.clone(), name.clone());
     }
-    let wanted = providers(config, agents);
     if wanted.is_empty() {
         return Ok(models);
     }
@@ -163,11 +182,22 @@ fn providers(config: &Config, agents: &Agents) -> BTreeSet<String> {
     providers.collect()
 }
 
+/// The same for agents that are not there yet: whatever is configured, or has a key.
+fn providers_within_reach(config: &Config, agents: &Agents) -> BTreeSet<String> {
+    let usual = ["openai", "anthropic", "gemini", "ollama"].map(str::to_owned);
+    let configured = config.models.providers.keys().cloned();
+    providers(config, agents).into_iter().chain(configured).chain(usual).collect()
+}
+
 /// `OPENAI_API_KEY`, or the file that `OPENAI_API_KEY_FILE` names. A provider on this machine may need none.
 fn key(provider: &str) -> anyhow::Result<Option<SecretString>> {
-    let name = format!("{}_API_KEY", provider.to_uppercase().replace('-', "_"));
+    secret_from(&format!("{}_API_KEY", provider.to_uppercase().replace('-', "_")))
+}
+
+/// The variable `name`, or the file that `<name>_FILE` names.
+pub(crate) fn secret_from(name: &str) -> anyhow::Result<Option<SecretString>> {
     // Empty is as good as absent: compose files and CI set what they do not have to nothing.
-    if let Some(key) = std::env::var(&name).ok().and_then(|key| secret(&key)) {
+    if let Some(key) = std::env::var(name).ok().and_then(|key| secret(&key)) {
         return Ok(Some(key));
     }
     let Some(path) = std::env::var_os(format!("{name}_FILE")).filter(|path| !path.is_empty()) else {

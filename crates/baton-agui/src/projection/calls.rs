@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use baton_core::SessionId;
-use baton_core::event::{Event, EventKind};
+use baton_core::event::{Event, EventKind, is_within};
 
 use super::Out;
-use super::subagents::is_within;
 use crate::wire::Body;
 
 #[derive(Debug, Default)]

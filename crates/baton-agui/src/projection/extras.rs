@@ -4,17 +4,23 @@ use baton_core::SessionId;
 use baton_core::event::{Event, EventKind};
 use serde_json::{Map, Value, json};
 
+use crate::Faces;
 use crate::wire::Body;
 
-pub(super) fn of(event: &Event, owner: Option<&SessionId>) -> Option<Body> {
+pub(super) fn of(event: &Event, owner: Option<&SessionId>, faces: &Faces) -> Option<Body> {
     Some(match &event.kind {
         EventKind::Status { text } => activity(event, owner, "baton.status", json!({ "text": text })),
         EventKind::Progress { state, label, step, total } => {
             let content = json!({ "state": state, "label": label, "step": step, "total": total });
             activity(event, owner, "baton.progress", content)
         }
-        EventKind::Handoff(handoff) => custom("baton.handoff", json!(handoff)),
-        EventKind::Passed { by, from, to, reason } => {
+        EventKind::Handoff(handoff) => {
+            let mut value = json!(handoff);
+            value["display_name"] = json!(faces.name_of(&handoff.to));
+            custom("baton.handoff", value)
+        }
+        EventKind::Brought(result) => custom("baton.result", json!(result)),
+        EventKind::Passed { by, from, to, reason, .. } => {
             custom("baton.hop", json!({ "by": by, "from": from, "to": to, "reason": reason }))
         }
         // `kind` says which it is.
@@ -25,15 +31,17 @@ pub(super) fn of(event: &Event, owner: Option<&SessionId>) -> Option<Body> {
     })
 }
 
-/// What a run took, whose answer it has and who contributed to it.
+/// What a run took and who took it, whose answer it has and who contributed to it.
 pub(super) fn usage(end: &EventKind) -> Value {
     let mut value = Map::new();
     match end {
-        EventKind::RunFailed { usage, .. } => {
+        EventKind::RunFailed { usage, by_agent, .. } => {
             value.insert("usage".into(), json!(usage));
+            value.insert("by_agent".into(), json!(by_agent));
         }
-        EventKind::RunFinished { usage, limit, answered_by, sources, .. } => {
+        EventKind::RunFinished { usage, limit, answered_by, sources, by_agent, .. } => {
             value.insert("usage".into(), json!(usage));
+            value.insert("by_agent".into(), json!(by_agent));
             value.insert("limit".into(), json!(limit));
             value.insert("answered_by".into(), json!(answered_by));
             value.insert("sources".into(), json!(sources));

@@ -1,9 +1,18 @@
+mod joining;
+mod state;
+
+use baton_core::ledger::AgentUsage;
 use baton_core::store::HopKind;
 use baton_core::{AgentName, MessageId, RunId, ThreadId, ToolCallId, Usage};
 
 use serde_json::Value;
 
 use super::*;
+use crate::Face;
+
+fn face(name: &str) -> Face {
+    Face { display_name: name.to_owned(), color: None, exitable: true }
+}
 
 fn event(visibility: Visibility, kind: EventKind) -> Event {
     Event {
@@ -48,6 +57,7 @@ fn types(detail: Detail) -> Vec<String> {
                 limit: None,
                 answered_by: None,
                 sources: Vec::new(),
+                by_agent: Vec::new(),
             },
         ),
     ];
@@ -63,6 +73,7 @@ fn a_person_sees_only_what_is_said_to_them() {
         types(Detail::Person),
         [
             "RUN_STARTED",
+            "STATE_SNAPSHOT",
             "TEXT_MESSAGE_START",
             "TEXT_MESSAGE_CONTENT",
             "TEXT_MESSAGE_END",
@@ -106,9 +117,9 @@ fn what_was_missed_of_a_text_comes_with_its_end() {
     let started = EventKind::TextStarted { message_id, speaker };
     let hello = EventKind::TextDelta { message_id, delta: "Hello".into() };
     let whole = "Hello, world".to_owned();
-    assert_eq!(contents(vec![finished.clone()]), (4, whole.clone()), "with the beginning of the run");
-    assert_eq!(contents(vec![started, hello.clone(), finished.clone()]), (5, whole.clone()));
-    assert_eq!(contents(vec![hello, finished]), (4, whole), "a piece without its beginning is not shown");
+    assert_eq!(contents(vec![finished.clone()]), (5, whole.clone()), "with the beginning of the run");
+    assert_eq!(contents(vec![started, hello.clone(), finished.clone()]), (6, whole.clone()));
+    assert_eq!(contents(vec![hello, finished]), (5, whole), "a piece without its beginning is not shown");
 }
 
 #[test]
@@ -118,7 +129,7 @@ fn fields_are_camel_case_and_never_null() {
     let json = serde_json::to_string(&started[0]).unwrap();
     assert_eq!(
         json,
-        r#"{"type":"RUN_STARTED","threadId":"550e8400-e29b-41d4-a716-446655440000","runId":"01890a5d-ac96-774b-bcce-b302099a8057","timestamp":1767323045000,"metadata":{"baton":{"thread_id":"550e8400-e29b-41d4-a716-446655440000","run_id":"01890a5d-ac96-774b-bcce-b302099a8057","agent":"assistant","path":["assistant","turn:1"],"seq":1}}}"#
+        r#"{"type":"RUN_STARTED","threadId":"550e8400-e29b-41d4-a716-446655440000","runId":"01890a5d-ac96-774b-bcce-b302099a8057","protocolVersion":"1.0","timestamp":1767323045000,"metadata":{"baton":{"thread_id":"550e8400-e29b-41d4-a716-446655440000","run_id":"01890a5d-ac96-774b-bcce-b302099a8057","agent":"assistant","path":["assistant","turn:1"],"seq":1}}}"#
     );
 }
 
@@ -162,15 +173,16 @@ fn a_sub_agent_is_announced_within_its_call_and_speaks_under_its_id() {
         at(&format!("{child}/turn:1"), "legal", internal, said),
         at(child, "legal", user, failed),
     ];
-    let names = [(AgentName::parse("legal").unwrap(), "Legal Counsel".to_owned())];
+    let faces: Arc<Faces> =
+        Arc::new([(AgentName::parse("legal").unwrap(), face("Legal Counsel"))].into_iter().collect());
     let heard = |detail| {
-        let mut projection = Projection::new(detail).with_names(names.clone());
+        let mut projection = Projection::new(detail).with_faces(Arc::clone(&faces));
         essence(events.iter().flat_map(|event| projection.project(event)).collect())
     };
     let id = "01890a5d-ac96-774b-bcce-b302099a8057:sub_legal_00000001";
     let error = json!({"type": "SUBAGENT_ERROR", "subagentRunId": id, "message": "too late", "code": "late"});
     assert_eq!(
-        heard(Detail::Person)[1..],
+        heard(Detail::Person)[2..],
         [
             json!({"type": "SUBAGENT_STARTED", "subagentRunId": id, "name": "Legal Counsel",
                 "description": "Is it allowed?"}),
@@ -179,7 +191,7 @@ fn a_sub_agent_is_announced_within_its_call_and_speaks_under_its_id() {
     );
     let message = "01890a5d-ac96-774b-bcce-b30200000001";
     assert_eq!(
-        heard(Detail::Trace)[4..],
+        heard(Detail::Trace)[5..],
         [
             json!({"type": "SUBAGENT_STARTED", "subagentRunId": id, "name": "Legal Counsel",
                 "description": "Is it allowed?", "parentToolCallId": "assistant/turn:1/tool:1/c1"}),
@@ -196,7 +208,13 @@ fn a_sub_agent_is_announced_within_its_call_and_speaks_under_its_id() {
 fn hops_and_teams_are_for_traces_and_the_end_says_whose_answer_it_is() {
     let name = |text| AgentName::parse(text).unwrap();
     let events = [
-        EventKind::Passed { by: HopKind::Route, from: name("a"), to: name("b"), reason: "r".into() },
+        EventKind::Passed {
+            by: HopKind::Route,
+            from: name("a"),
+            to: name("b"),
+            reason: "r".into(),
+            heard_by: Visibility::Internal,
+        },
         EventKind::Voted { member: name("b"), round: 1, ready: true, reason: "yes".into() },
         EventKind::RunFinished {
             outcome: Outcome::Success,
@@ -204,6 +222,7 @@ fn hops_and_teams_are_for_traces_and_the_end_says_whose_answer_it_is() {
             limit: None,
             answered_by: Some(name("b")),
             sources: Vec::new(),
+            by_agent: vec![AgentUsage { agent: name("b"), usage: Usage::default() }],
         },
     ];
     let [hop, vote, end] = events;
@@ -228,5 +247,8 @@ fn hops_and_teams_are_for_traces_and_the_end_says_whose_answer_it_is() {
     );
     assert_eq!(trace[2].1["answered_by"], "b");
     assert_eq!(trace[2].1.get("limit"), None);
+    let nothing = json!({"input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "reasoning_tokens": 0,
+        "cost": {"price": "known", "usd": 0.0}});
+    assert_eq!(trace[2].1["by_agent"], json!([{"agent": "b", "usage": nothing}]));
     assert_eq!(values(Detail::Person), trace[2..]);
 }

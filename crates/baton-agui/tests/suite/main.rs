@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod joining;
 mod npm;
 mod rules;
 mod stories;
@@ -13,9 +14,13 @@ use serde_json::Value;
 
 use stories::Story;
 
+fn projection(detail: Detail) -> Projection {
+    Projection::new(detail).with_faces(stories::faces())
+}
+
 /// The story as a listener hears it.
 fn heard(story: &Story, detail: Detail) -> Vec<Value> {
-    let mut projection = Projection::new(detail).with_names(stories::names());
+    let mut projection = projection(detail);
     let events = story.events.iter().flat_map(|event| projection.project(event));
     events.map(|event| serde_json::to_value(event).unwrap()).collect()
 }

@@ -50,9 +50,27 @@ impl State {
             "SUBAGENT_STARTED" => self.subagent(event),
             "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" => self.end_subagent(event),
             "RUN_FINISHED" | "RUN_ERROR" => self.end_run(),
+            "MESSAGES_SNAPSHOT" => self.recall(event),
+            "STATE_SNAPSHOT" | "STATE_DELTA" => ensure(owner(event).is_none(), "the state is the run's"),
             "RUN_STARTED" | "CUSTOM" | "ACTIVITY_SNAPSHOT" => self.owner_is_at_work(event),
             other => Err(format!("`{other}` is not expected")),
         }
+    }
+
+    /// Whose everything is that was said before.
+    fn recall(&mut self, event: &Value) -> Result<(), String> {
+        for message in event["messages"].as_array().ok_or("no messages")? {
+            let (id, owner) = (text_of(message, "id").ok_or("a message without an id")?, owner(message));
+            let whats: &[_] = if message["role"] == "reasoning" { &["span", "thought"] } else { &["text"] };
+            for what in whats {
+                self.owners.insert((what, id.clone()), owner.clone());
+            }
+            for call in message["toolCalls"].as_array().into_iter().flatten() {
+                let id = text_of(call, "id").ok_or("a call without an id")?;
+                self.owners.insert(("call", id), owner.clone());
+            }
+        }
+        Ok(())
     }
 
     fn start(&mut self, what: &'static str, field: &str, event: &Value) -> Result<(), String> {
@@ -135,10 +153,12 @@ fn has_no_null(event: &Value) -> bool {
 
 /// What came of a text or a thought, and whose work it is.
 pub fn text(events: &[Value], id: &str) -> (Option<String>, Owner) {
-    let of = events.iter().filter(|event| event["messageId"] == id);
+    let recalled = events.iter().flat_map(|event| event["messages"].as_array().into_iter().flatten());
+    let recalled = recalled.filter(|message| message["id"] == id);
     let mut found = (None, None);
-    for event in of {
-        let delta = event.get("delta").and_then(Value::as_str).unwrap_or_default();
+    for event in recalled.chain(events.iter().filter(|event| event["messageId"] == id)) {
+        let delta = event.get("delta").or_else(|| event.get("content"));
+        let delta = delta.and_then(Value::as_str).unwrap_or_default();
         found.0.get_or_insert_with(String::new).push_str(delta);
         found.1 = owner(event);
     }

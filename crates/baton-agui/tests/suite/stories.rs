@@ -2,10 +2,14 @@
 
 use std::collections::VecDeque;
 
-use baton_core::event::{Event, EventKind, Outcome, Source};
+use baton_agui::{Face, Faces};
+use baton_core::choice::Choice as _;
+use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, Outcome, Source};
+use baton_core::ledger::AgentUsage;
 use baton_core::message::Visibility;
 use baton_core::store::HopKind;
-use baton_core::{AgentName, MessageId, RunId, SessionId, ThreadId, ToolCallId, Usage};
+use baton_core::{AgentName, HandoffId, MessageId, RunId, SessionId, ThreadId, ToolCallId, Usage};
+use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::json;
 use uuid::Uuid;
@@ -31,9 +35,11 @@ pub struct Said {
     pub is_shown: bool,
 }
 
-/// How agents are called in front of people; most have only their id.
-pub fn names() -> [(AgentName, String); 1] {
-    [(name("a1"), "Agent One".to_owned())]
+/// How agents look to people; most have only their id.
+pub fn faces() -> Faces {
+    let color = Some("#15803d".to_owned());
+    let face = Face { display_name: "Agent One".to_owned(), color, exitable: true };
+    [(name("a1"), face)].into_iter().collect()
 }
 
 /// An agent's part.
@@ -64,6 +70,8 @@ struct Turn {
     /// What is said is not for the person, although its speaker speaks to them.
     is_draft: bool,
     status: bool,
+    /// Something about the thread's lease.
+    lease: Option<HandoffPhase>,
     /// Those who work in one call, side by side.
     calls: Vec<Vec<Part>>,
 }
@@ -88,9 +96,12 @@ fn end() -> impl Strategy<Value = End> {
 
 fn turn(calls: impl Strategy<Value = Vec<Vec<Part>>>) -> impl Strategy<Value = Turn> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (flags, prop::collection::vec("[a-zä€ ]{1,6}", 0..4), calls).prop_map(|(flags, pieces, calls)| {
+    let lease = prop::sample::select(HandoffPhase::ALL).prop_map(|(_, phase)| phase);
+    let lease = prop::option::weighted(0.2, lease);
+    let pieces = prop::collection::vec("[a-zä€ ]{1,6}", 0..4);
+    (flags, pieces, lease, calls).prop_map(|(flags, pieces, lease, calls)| {
         let (thinks, is_cut, is_missed, is_draft, status) = flags;
-        Turn { thinks, pieces, is_cut, is_missed, is_draft, status, calls }
+        Turn { thinks, pieces, is_cut, is_missed, is_draft, status, lease, calls }
     })
 }
 
@@ -118,9 +129,20 @@ pub fn story() -> impl Strategy<Value = Story> {
             events.push(event("root", "root", Visibility::User, ending(seed)));
             // Whatever comes late is not heard.
             events.push(event("root", "root", Visibility::User, EventKind::Status { text: "late".into() }));
+            number(&mut events);
             Story { events, said, subagents, is_told_of_subagents }
         },
     )
+}
+
+/// As the journal numbers them: what is not kept has the number of what was kept last.
+fn number(events: &mut [Event]) {
+    let mut seq = 0;
+    for (at, event) in events.iter_mut().enumerate() {
+        seq += u64::from(event.kind.is_kept());
+        event.seq = seq;
+        event.at += SignedDuration::from_millis(i64::try_from(at).unwrap());
+    }
 }
 
 fn is_end_of(event: &Event, id: &str) -> bool {
@@ -130,13 +152,19 @@ fn is_end_of(event: &Event, id: &str) -> bool {
 fn ending(seed: u64) -> EventKind {
     let source = Source { agent: name("b"), session_id: SessionId::root(run()) };
     match seed % 3 {
-        0 => EventKind::RunFailed { code: "model".into(), message: "no".into(), usage: Usage::default() },
+        0 => EventKind::RunFailed {
+            code: "model".into(),
+            message: "no".into(),
+            usage: Usage::default(),
+            by_agent: Vec::new(),
+        },
         other => EventKind::RunFinished {
             outcome: if other == 1 { Outcome::Success } else { Outcome::Cancelled },
             usage: Usage::default(),
             limit: None,
             answered_by: Some(name("root")),
             sources: vec![source],
+            by_agent: vec![AgentUsage { agent: name("root"), usage: Usage::default() }],
         },
     }
 }
@@ -160,6 +188,22 @@ fn event(path: &str, agent: &str, visibility: Visibility, kind: EventKind) -> Ev
         visibility,
         kind,
     }
+}
+
+fn thinks(path: &str, agent: &str, message_id: MessageId, delta: &str) -> Event {
+    event(path, agent, Visibility::Internal, EventKind::Reasoning { message_id, delta: delta.into() })
+}
+
+fn lease(path: &str, agent: &str, phase: HandoffPhase) -> Event {
+    let handoff = HandoffEvent {
+        handoff_id: HandoffId::parse("01890a5d-ac96-774b-bcce-b302099a8058").unwrap(),
+        phase,
+        from: name("root"),
+        to: name("a1"),
+        reason: "it is long".into(),
+        message: "Connecting you with Agent One…".into(),
+    };
+    event(path, agent, Visibility::User, EventKind::Handoff(handoff))
 }
 
 /// Where an agent is at work.
@@ -186,22 +230,27 @@ impl Teller {
     fn turn(&mut self, number: usize, turn: &Turn, place: &Place, agent: &str) -> Vec<Event> {
         let path = format!("{}/turn:{number}", place.path);
         let mut events = Vec::new();
-        if turn.thinks {
-            let message_id = self.id();
-            for delta in ["hm", ", so"] {
-                let kind = EventKind::Reasoning { message_id, delta: delta.into() };
-                events.push(event(&path, agent, Visibility::Internal, kind));
-            }
-        }
         if turn.status {
             let kind = EventKind::Status { text: "it takes long".into() };
-            events.push(event(&path, agent, Visibility::Internal, kind));
+            let is_shown = place.is_voice && !turn.is_draft;
+            let visibility = if is_shown { Visibility::User } else { Visibility::Internal };
+            events.push(event(&path, agent, visibility, kind));
         }
+        events.extend(turn.lease.filter(|_| place.is_voice).map(|phase| lease(&path, agent, phase)));
         if turn.is_cut {
             events.extend(self.cut(&path, place, agent));
         }
+        let thought = self.id();
+        if turn.thinks {
+            events.extend(["hm", ", so"].map(|delta| thinks(&path, agent, thought, delta)));
+        }
         if !turn.pieces.is_empty() {
-            events.extend(self.text(&path, turn, place, agent));
+            let mut text = self.text(&path, turn, place, agent);
+            if turn.thinks && text.len() > 2 {
+                // Some models think on while they speak.
+                text.insert(2, thinks(&path, agent, thought, "; yes"));
+            }
+            events.extend(text);
         }
         for (at, parts) in turn.calls.iter().enumerate() {
             events.extend(self.call(&format!("{path}/tool:{}", at + 1), parts, place, agent));
@@ -275,7 +324,8 @@ impl Teller {
         let mut events = Vec::new();
         if is_voice {
             let (from, to) = (name("root"), name(&agent));
-            let passed = EventKind::Passed { by: HopKind::Transfer, from, to, reason: "it knows".into() };
+            let (by, heard_by) = (HopKind::Transfer, Visibility::User);
+            let passed = EventKind::Passed { by, from, to, reason: "it knows".into(), heard_by };
             events.push(event(&path, &agent, Visibility::Internal, passed));
         }
         let (parent, why) = (Some(above.session.clone()), Some("because".to_owned()));

@@ -31,6 +31,7 @@ const PREFIXES: &[(&str, usize)] = &[
     ("npm_", 24),
     ("pypi-", 24),
     ("dop_v1_", 24),
+    ("baton_", 40),
 ];
 
 /// No key is shorter, prefix and all.

@@ -136,6 +136,7 @@ fn h2_keys_by_their_shape() {
         "sk-proj-Ab12Cd34Ef56Gh78_x-y",
         "sk-ant-api03-0123456789abcdef",
         "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+        "baton_qG3vK8-_0123456789abcdefghijABCDEFGHIJ01234",
         "gho_0123456789abcdefghijABCDEFGHIJ012345",
         "github_pat_11ABCDEFG0123456789_abcdef",
         "xoxb-1234567890-abcdef",

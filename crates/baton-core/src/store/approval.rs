@@ -44,8 +44,13 @@ pub trait Approvals: Send + Sync {
 
     fn approval(&self, approval: Uuid) -> Pending<'_, Approval>;
 
-    /// The oldest first.
-    fn approvals(&self, status: Option<ApprovalStatus>, page: PageRequest) -> Pending<'_, Page<Approval>>;
+    /// The oldest first; with a user, only those of that user's threads.
+    fn approvals(
+        &self,
+        status: Option<ApprovalStatus>,
+        user: Option<&UserId>,
+        page: PageRequest,
+    ) -> Pending<'_, Page<Approval>>;
 
     /// Decides one that is pending and not expired; anything else is a conflict.
     fn decide(

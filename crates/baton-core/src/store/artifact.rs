@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::id::{RunId, ThreadId};
+use crate::id::{RunId, ThreadId, UserId};
 use crate::store::Pending;
 
 /// A file, without its bytes.
@@ -21,7 +21,8 @@ pub struct Artifact {
 
 /// What can be done with artifacts.
 pub trait Artifacts: Send + Sync {
-    fn put_artifact(&self, artifact: Artifact, bytes: Vec<u8>) -> Pending<'_, ()>;
+    /// With a user, its thread begins if there is none; one of another user is not found.
+    fn put_artifact(&self, artifact: Artifact, user: Option<&UserId>, bytes: Vec<u8>) -> Pending<'_, ()>;
 
     fn artifact(&self, artifact: Uuid) -> Pending<'_, (Artifact, Vec<u8>)>;
 

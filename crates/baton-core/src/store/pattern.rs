@@ -50,6 +50,10 @@ pub struct Pattern {
     pub successes: u64,
     pub total_latency_ms: u64,
     pub total_cost: Usd,
+    /// How often an answer was rated as good in whose run the baton went this way,
+    pub liked: u64,
+    /// and how often as bad.
+    pub disliked: u64,
     pub last_at: Timestamp,
 }
 

@@ -69,6 +69,8 @@ pub struct NewRun {
     pub request: Value,
     pub on_busy: OnBusy,
     pub idempotency: Option<Idempotency>,
+    /// Refused when the tenant has this many runs queued, running or waiting.
+    pub max_active: Option<u32>,
 }
 
 /// A promise that the same request is not done twice within its time.
@@ -202,6 +204,9 @@ pub trait Runs: Send + Sync {
 
     /// Sessions of the newest runs, each run's together, parents before children.
     fn sessions(&self, thread: Option<ThreadId>, page: PageRequest) -> Pending<'_, Page<SessionRecord>>;
+
+    /// The sessions of one run, parents before children.
+    fn run_sessions(&self, run: RunId) -> Pending<'_, Vec<SessionRecord>>;
 
     fn session(&self, session: &SessionId) -> Pending<'_, SessionRecord>;
 }

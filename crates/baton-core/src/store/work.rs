@@ -62,6 +62,8 @@ choices! {
         Say = "say",
         /// A round of a team has ended.
         Round = "round",
+        /// Nothing happened here, but it has to be known later: what others brought, what was refused.
+        Note = "note",
     }
 }
 

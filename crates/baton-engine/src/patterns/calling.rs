@@ -15,6 +15,7 @@ pub(crate) mod meant;
 pub(crate) mod told;
 pub(crate) mod voice;
 
+use std::slice;
 use std::sync::Arc;
 
 use baton_core::agent::PlanningStrategy;
@@ -35,6 +36,7 @@ use crate::bounds::Edge;
 use crate::failure::Failure;
 use crate::given::{Done, Given, Site};
 use crate::scope::Scope;
+use crate::telemetry;
 
 const NAME: &str = "call_agent";
 /// Of a mission, in characters, where somebody has to say yes to it.
@@ -182,11 +184,16 @@ impl CallAgent {
             batch: None,
             agent,
         };
+        telemetry::transfer(&scope, Edge::Call, slice::from_ref(&errand.agent));
         let patience = errand.agent.limits.timeout;
-        let report = self.voice.while_waiting(&scope, patience, errand::run(&scope, errand)).await?;
+        let work = Box::pin(errand::run(&scope, errand));
+        let report = self.voice.while_waiting(&scope, patience, work).await?;
         match &report.result {
             Err(Failure::Refused(refusal)) => Ok(Done::Refused(refusal.clone().into())),
-            _ => Ok(Done::Told(told::call(&report))),
+            _ => {
+                scope.keep_results(&[report.to_result()]).await?;
+                Ok(Done::Told(told::call(&report)))
+            }
         }
     }
 }

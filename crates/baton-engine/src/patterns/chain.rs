@@ -62,21 +62,22 @@ impl<'a> Chain<'a> {
     }
 
     /// Who comes next and what they are told, or nobody if the answer is the last one.
-    pub(crate) fn next(&mut self, outcome: &Outcome) -> Result<Option<Link>, Failure> {
+    pub(crate) async fn next(&mut self, outcome: &Outcome) -> Result<Option<Link>, Failure> {
         let Some(to) = self.destination(outcome)? else { return Ok(None) };
         if self.start.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
         }
-        let (target, scope) = self.enter(&to).map_err(|failure| failure.at_stage(&to, self.start))?;
+        let entered = self.enter(&to).await;
+        let (target, scope) = entered.map_err(|failure| failure.at_stage(&to, self.start))?;
         let input = self.told(outcome);
         self.giver = target;
         self.passed.push(to);
         Ok(Some(Link { scope, input }))
     }
 
-    fn enter(&self, to: &AgentName) -> Result<(Arc<Agent>, Scope), Failure> {
+    async fn enter(&self, to: &AgentName) -> Result<(Arc<Agent>, Scope), Failure> {
         let target = self.start.run.agents.get(to).ok_or_else(|| Failure::NoAgent(to.clone()))?;
-        Ok((Arc::clone(target), self.start.enter_next(target, &self.passed)?))
+        Ok((Arc::clone(target), self.start.enter_next(target, &self.passed).await?))
     }
 
     /// The first whose condition holds.

@@ -3,10 +3,12 @@
 //! - [`fan`]: all at once, one after the other, or until one succeeds.
 //! - [`buffer`]: what each of them brought, and one text of it.
 //! - [`report`]: what the model is told.
+//! - [`request`]: the same without a model that asks for it.
 
 mod buffer;
 mod fan;
 mod report;
+pub(crate) mod request;
 
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::fan::Terms;
+use self::fan::{Hearer, Terms};
 use super::calling::callable::Callable;
 use super::calling::meant::{spell, whole, without_blanks};
 use super::calling::voice::Voice;
@@ -28,6 +30,7 @@ use crate::bounds::Edge;
 use crate::failure::Failure;
 use crate::given::{Done, Given, Site};
 use crate::scope::Scope;
+use crate::telemetry;
 
 const NAME: &str = "delegate";
 /// Of a message, in characters, where somebody has to say yes to it.
@@ -160,10 +163,13 @@ impl Delegate {
             strategy: call.strategy.unwrap_or(delegation.strategy),
             limit: call.timeout_ms.map_or(delegation.timeout, HumanDuration::from_millis),
             at_once: at_once(&scope),
+            hearer: Hearer::Model,
         };
         let message = shared(&scope.agent, call.message.trim());
+        telemetry::transfer(&scope, Edge::Delegate, &agents);
         let work = fan::out(&scope, &agents, &message, terms);
         let buffer = self.voice.while_waiting(&scope, terms.limit, work).await?;
+        scope.keep_results(&buffer.results()).await?;
         Ok(Done::Told(report::of(&buffer, delegation.synthesis)))
     }
 }

@@ -1,5 +1,6 @@
 //! `transfer_to_<x>`: the agent passes the baton to a colleague for the rest of the run.
 
+use std::slice;
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, Collaboration};
@@ -15,6 +16,7 @@ use crate::patterns::calling::meant::without_blanks;
 use crate::patterns::handover::shared;
 use crate::run::{self, Input};
 use crate::scope::Scope;
+use crate::telemetry;
 
 mod passing;
 
@@ -80,10 +82,11 @@ impl TransferTo {
             return Ok(Done::Refused(ToolError::InvalidArguments("`reason` is needed".into())));
         };
         let scope = &site.scope;
-        let child = match scope.enter(&self.target, Edge::Transfer) {
+        let child = match scope.enter(&self.target, Edge::Transfer).await {
             Ok(child) => child,
             Err(refusal) => return Ok(Done::Refused(refusal.into())),
         };
+        telemetry::transfer(scope, Edge::Transfer, slice::from_ref(&self.target));
         let input = onward(&site, &self.input, &pass).await?;
         match run::run(child, input).await {
             Ok(outcome) => {

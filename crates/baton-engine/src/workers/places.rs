@@ -5,7 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use baton_core::RunId;
+use baton_core::store::Cancel;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::waiting::Waiting;
@@ -17,6 +19,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 pub(crate) struct Workers {
     state: Mutex<State>,
     pub(super) tasks: TaskTracker,
+    /// No run is begun any more.
+    pub(super) draining: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -24,6 +28,8 @@ struct State {
     /// Threads that have a worker here, each with whether somebody woke it since it last looked.
     at_work: HashMap<Key, bool>,
     waiting: HashMap<RunId, Waiting>,
+    /// Runs that are walked here, and how to end them.
+    under_way: HashMap<RunId, Ends>,
     /// When somebody last looked for processes that are gone.
     looked: Option<Instant>,
 }
@@ -31,6 +37,25 @@ struct State {
 impl Workers {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Knows how to end a run while what this returns is held.
+    pub(crate) fn under_way(&self, run: RunId, ends: Ends) -> UnderWay<'_> {
+        self.lock().under_way.insert(run, ends);
+        UnderWay { workers: self, run }
+    }
+
+    pub(super) fn cancel(&self, run: RunId, how: Cancel) {
+        let ends = self.lock().under_way.get(&run).cloned();
+        match (ends, how) {
+            (Some(ends), Cancel::Stop) => ends.stop.cancel(),
+            (Some(ends), Cancel::Abort) => ends.cancel.cancel(),
+            (None, _) => {}
+        }
+    }
+
+    pub(super) fn at_work(&self) -> usize {
+        self.lock().at_work.len()
     }
 
     pub(crate) fn take(&self, run: RunId) -> Option<Waiting> {
@@ -113,6 +138,26 @@ impl Workers {
                 Idle::Leave
             }
         }
+    }
+}
+
+/// How a run is ended: with a closing turn, or at once.
+#[derive(Debug, Clone)]
+pub(crate) struct Ends {
+    pub(crate) stop: CancellationToken,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// A run that is walked here.
+#[derive(Debug)]
+pub(crate) struct UnderWay<'a> {
+    workers: &'a Workers,
+    run: RunId,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.workers.lock().under_way.remove(&self.run);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::choice::Choice as _;
 use baton_core::event::{Event, EventKind, Outcome};
-use baton_core::ledger::{CallOutcome, Called};
+use baton_core::ledger::{CallOutcome, Called, by_agent};
 use baton_core::message::Visibility;
 use baton_core::store::RunRecord;
 use baton_core::{AgentName, LedgerRow, RunId, TenantStore};
@@ -41,15 +41,16 @@ impl Waiting {
 
     /// The same when the store cannot say it: in an event that nobody numbered.
     pub(super) async fn end_without_record(self, run_id: RunId, finished: Finished) {
-        let usage = finished.usage;
+        let (usage, by_agent) = (finished.usage, by_agent(&finished.rows));
         let kind = match &finished.failure {
             Some(failure) => {
-                EventKind::RunFailed { code: failure.code().to_owned(), message: failure.to_string(), usage }
+                let (code, message) = (failure.code().to_owned(), failure.to_string());
+                EventKind::RunFailed { code, message, usage, by_agent }
             }
             None => {
                 let (limit, answered_by) = (None, finished.answered_by.clone());
-                let sources = Vec::new();
-                EventKind::RunFinished { outcome: Outcome::Success, usage, limit, answered_by, sources }
+                let (outcome, sources) = (Outcome::Success, Vec::new());
+                EventKind::RunFinished { outcome, usage, limit, answered_by, sources, by_agent }
             }
         };
         let agent = AgentName::parse("baton").expect("a valid name");

@@ -75,6 +75,23 @@ fn check(ran: &Ran, model: &Scripted) {
         total += row.usage();
     }
     assert_eq!(ran.end.usage, total);
+    let (EventKind::RunFinished { by_agent, .. } | EventKind::RunFailed { by_agent, .. }) =
+        &ran.events.last().unwrap().kind
+    else {
+        panic!("no end");
+    };
+    let mut shares = baton_core::Usage::default();
+    for share in by_agent {
+        let rows = ran.end.rows.iter().filter(|row| row.agent == share.agent);
+        let own = rows.fold(baton_core::Usage::default(), |mut own, row| {
+            own += row.usage();
+            own
+        });
+        assert_eq!(share.usage, own, "{}", share.agent);
+        shares += own;
+    }
+    assert_eq!(shares, total, "everybody who took something is named");
+    assert!(by_agent.is_sorted_by(|a, b| a.agent < b.agent), "{by_agent:?}");
     assert_eq!(model.left(), 0, "somebody was not asked\n{}", ran.log());
 }
 

@@ -5,6 +5,7 @@
 mod accounting;
 mod advisors;
 mod bounds;
+mod by_request;
 mod calling;
 mod chain;
 mod compositions;
@@ -24,6 +25,8 @@ mod strategies;
 mod team;
 mod thread;
 mod tools;
+mod traces;
+mod trail;
 mod transfers;
 mod turns;
 
@@ -37,10 +40,10 @@ use baton_core::event::{Event, EventKind};
 use baton_core::message::{Part, Visibility};
 use baton_core::store::{OnBusy, Owner, Retention};
 use baton_core::tool::{CallContext, Effect, Risk, Tool, ToolError, ToolFuture, ToolSource, ToolSpec};
-use baton_core::{AgentName, HumanDuration, TenantId, ThreadId, UserId};
+use baton_core::{AgentName, HumanDuration, Permission, Rights, TenantId, ThreadId, UserId};
 use baton_engine::{
-    Agents, Caller, Engine, Finished, Identity, LeaseTimes, Models, Overrides, Parts, Patience, Policy,
-    RunRequest, Stays, TeamHooks,
+    Agents, Caller, Engine, Finished, Identity, LeaseTimes, Live, Models, Overrides, Parts, Patience, Policy,
+    RunRequest, Stays, Task, TeamHooks,
 };
 use baton_models::scripted::Scripted;
 use jiff::SignedDuration;
@@ -88,6 +91,8 @@ struct Setup {
     tools: Vec<Arc<dyn Tool>>,
     models: Models,
     overrides: Overrides,
+    task: Task,
+    rights: Rights,
     ask_at: Option<Risk>,
     servers: Option<Arc<dyn ToolSource>>,
     team_hooks: Option<Arc<dyn TeamHooks>>,
@@ -105,6 +110,8 @@ impl Setup {
             tools: Vec::new(),
             models,
             overrides: Overrides::default(),
+            task: Task::Answer,
+            rights: Rights::all(),
             ask_at: None,
             servers: None,
             team_hooks: None,
@@ -126,6 +133,18 @@ impl Setup {
 
     fn policy(mut self, change: impl FnOnce(&mut Policy)) -> Self {
         change(&mut self.policy);
+        self
+    }
+
+    /// What the run is to do, if not just answer.
+    fn task(mut self, task: Task) -> Self {
+        self.task = task;
+        self
+    }
+
+    /// For somebody who may do no more than this.
+    fn rights(mut self, permissions: &[&str]) -> Self {
+        self.rights = permissions.iter().map(|text| Permission::parse(text).unwrap()).collect();
         self
     }
 
@@ -153,6 +172,10 @@ impl Setup {
             overrides: self.overrides,
             on_busy: OnBusy::Enqueue,
             entry: None,
+            task: self.task,
+            rights: self.rights,
+            trace: None,
+            metadata: None,
         };
         let others = self.others.into_iter().map(Arc::new);
         let agents = others.chain([agent]).map(|agent| (agent.name.clone(), agent));
@@ -172,6 +195,8 @@ impl Setup {
             lease: LeaseTimes::default(),
             stays: Stays::UntilDone,
             retention: Retention { workflow_state: SignedDuration::from_hours(720) },
+            live: Live::new(),
+            observer: None,
             policy: self.policy,
             team_hooks: self.team_hooks,
         };
@@ -260,7 +285,9 @@ fn line(event: &Event) -> String {
         EventKind::RunFailed { code, message, .. } => format!("run failed: {code}: {message}"),
         EventKind::SessionStarted { why: Some(why), .. } => format!("session started: {why:?}"),
         EventKind::SessionFailed { code, message, .. } => format!("session failed: {code}: {message}"),
-        EventKind::Passed { by, from, to, reason } => format!("{by} {from} → {to}: {reason:?}"),
+        EventKind::Passed { by, from, to, reason, heard_by } => {
+            format!("{by} {from} → {to}, heard by {heard_by}: {reason:?}")
+        }
         EventKind::Broadcast { member, round, text } => format!("{member} in round {round}: {text:?}"),
         EventKind::Voted { member, round, ready, reason } => {
             let vote = if *ready { "ready" } else { "not ready" };

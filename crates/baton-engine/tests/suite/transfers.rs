@@ -413,3 +413,18 @@ async fn a_receiver_whose_time_is_over_closes_itself() {
     assert_eq!(ran.end.answer.as_ref().unwrap().limit, Some(baton_engine::Limit::Time));
     assert_eq!(ran.end.answered_by, Some(name("b")));
 }
+
+/// H3: who passed the baton to whom, and why, is in the log.
+#[tokio::test]
+async fn h3_handoffs_are_logged() {
+    let lines = super::calling::logged(Box::pin(async {
+        let model = Scripted::default().script("a", [transfer("b")]).script("b", [Turn::text("B.")]);
+        Setup::new(&model).agent(|agent| collaborates(agent, &["b"])).with("b", |_| {}).run().await;
+    }))
+    .await;
+    let line = lines.iter().find(|line| line.contains("Handoff initiated")).expect("it is logged");
+    let thread = "thread_id=550e8400-e29b-41d4-a716-446655440000";
+    for field in [thread, "source_agent=a", "target_agent=b", "tenant_id=acme", "handoff_reason=b knows"] {
+        assert!(line.contains(field), "{line}");
+    }
+}

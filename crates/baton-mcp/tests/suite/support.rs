@@ -73,6 +73,7 @@ pub fn context(tenant_name: &str) -> Arc<CallContext> {
         session_id: SessionId::root(run_id),
         agent: AgentName::parse("helper").unwrap(),
         work_dir: PathBuf::new(),
+        trace: None,
     })
 }
 

@@ -89,6 +89,7 @@ impl Turn {
             tool_choice: self.choice,
             sampling: &Sampling::default(),
             output_schema: self.schema.as_ref(),
+            trace: None,
         };
         decide(&request)
     }

@@ -1,5 +1,6 @@
 //! What is sent.
 
+use baton_core::TraceParent;
 use baton_core::model::ToolChoice;
 use baton_models::{Wire, client, connect};
 use serde_json::Value;
@@ -167,4 +168,18 @@ async fn a_conversation_that_lost_its_beginning() {
     assert_eq!(body["messages"][0]["role"], "user");
     let (_, body) = sent("gemini", &talk).await;
     assert_eq!(body["contents"][0]["role"], "user");
+}
+
+/// Whoever answers can go on with the trace of the call, and is told nothing where there is none.
+#[tokio::test]
+async fn a_call_is_part_of_its_trace() {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let trace = TraceParent::parse(parent).unwrap().with_state("vendor=1");
+    for name in ["openai", "anthropic", "gemini", "ollama"] {
+        let (head, _) = sent(name, &Talk { trace: Some(trace.clone()), ..Talk::hello() }).await;
+        assert!(head.contains(&format!("traceparent: {parent}")), "{name}: {head}");
+        assert!(head.contains("tracestate: vendor=1"), "{name}: {head}");
+        let (head, _) = sent(name, &Talk::hello()).await;
+        assert!(!head.contains("trace"), "{name}: {head}");
+    }
 }

@@ -7,7 +7,7 @@ use baton_core::model::{ReplyStream, ToolChoice};
 use baton_core::tool::{Effect, Risk};
 use baton_core::{
     AgentName, ChatMessage, HumanDuration, Model, ModelRequest, Part, Reply, ToolCall, ToolCallId,
-    ToolResult, ToolSpec,
+    ToolResult, ToolSpec, TraceParent,
 };
 use serde_json::{Value, json};
 
@@ -20,6 +20,7 @@ pub struct Talk {
     pub tool_choice: ToolChoice<'static>,
     pub sampling: Sampling,
     pub output_schema: Option<Value>,
+    pub trace: Option<TraceParent>,
 }
 
 impl Talk {
@@ -32,6 +33,7 @@ impl Talk {
             tool_choice: ToolChoice::Auto,
             sampling: Sampling::default(),
             output_schema: None,
+            trace: None,
         }
     }
 
@@ -84,6 +86,7 @@ impl Talk {
             tool_choice: self.tool_choice,
             sampling: &self.sampling,
             output_schema: self.output_schema.as_ref(),
+            trace: self.trace.as_ref(),
         })
     }
 }

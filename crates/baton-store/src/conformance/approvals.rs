@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use uuid::Uuid;
 
 use super::belongings::{approval, fill};
-use super::fixture::{a_moment, in_seconds, now, page, run_id, tenant, user};
+use super::fixture::{a_moment, in_seconds, new_run, now, page, run_id, tenant, user};
 
 /// After a crash the same place asks again. It gets what was decided meanwhile.
 pub async fn asking_again_gives_the_first_answer(store: &dyn Store) {
@@ -75,7 +75,7 @@ pub async fn the_oldest_approvals_come_first(store: &dyn Store) {
     let of = async |status| {
         let (mut request, mut found) = (page(2), Vec::new());
         loop {
-            let piece = tenant.approvals(status, request.clone()).await.unwrap();
+            let piece = tenant.approvals(status, None, request.clone()).await.unwrap();
             found.extend(piece.data.iter().map(|approval| approval.approval_id));
             match piece.next_cursor {
                 Some(cursor) => request.cursor = Some(cursor),
@@ -91,4 +91,39 @@ pub async fn the_oldest_approvals_come_first(store: &dyn Store) {
     );
     assert_eq!(of(Some(ApprovalStatus::Expired)).await, [ids[2]]);
     assert_eq!(of(Some(ApprovalStatus::Approved)).await, [ids[3]]);
+}
+
+pub async fn a_user_sees_the_approvals_of_that_users_threads(store: &dyn Store) {
+    let tenant = tenant(store);
+    let owned = fill(&tenant).await;
+    let mut of_bob = new_run(ThreadId::random(), "Hello");
+    of_bob.user_id = user("bob");
+    tenant.accept(of_bob.clone()).await.unwrap();
+    let mut ids = Vec::new();
+    for turn in 1..=3 {
+        let (approval_id, path) = (Uuid::new_v4(), format!("assistant/turn:{turn}/tool:1"));
+        let (thread_id, run_id, created_at) = (of_bob.thread_id, of_bob.run_id, in_seconds(turn));
+        let new = Approval { approval_id, thread_id, run_id, path, created_at, ..approval(&owned) };
+        tenant.ask(new).await.unwrap();
+        ids.push(approval_id);
+    }
+    tenant.decide(ids[1], ApprovalStatus::Approved, &user("ada"), None).await.unwrap();
+    let of = async |status, name: &str| {
+        let (mut request, mut found, name) = (page(1), Vec::new(), user(name));
+        loop {
+            let piece = tenant.approvals(status, Some(&name), request.clone()).await.unwrap();
+            found.extend(piece.data.iter().map(|approval| approval.approval_id));
+            match piece.next_cursor {
+                Some(cursor) => request.cursor = Some(cursor),
+                None => return found,
+            }
+        }
+    };
+    assert_eq!(of(None, "bob").await, ids);
+    assert_eq!(of(None, "ada").await, [owned.id]);
+    assert!(of(None, "eve").await.is_empty());
+    assert_eq!(of(Some(ApprovalStatus::Pending), "bob").await, [ids[0], ids[2]]);
+    assert_eq!(of(Some(ApprovalStatus::Pending), "ada").await, [owned.id]);
+    assert_eq!(of(Some(ApprovalStatus::Approved), "bob").await, [ids[1]], "whoever decided");
+    assert!(of(Some(ApprovalStatus::Approved), "ada").await.is_empty());
 }

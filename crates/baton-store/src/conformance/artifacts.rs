@@ -5,7 +5,7 @@ use baton_core::{Store, StoreError, ThreadId};
 use uuid::Uuid;
 
 use super::belongings::{artifact, fill};
-use super::fixture::{in_seconds, run_id, tenant};
+use super::fixture::{LEASE, Worker, a_moment, in_seconds, new_run, now, run_id, tenant, user};
 
 /// Every byte of them, the newest first.
 pub async fn files_come_back_as_they_were(store: &dyn Store) {
@@ -19,19 +19,58 @@ pub async fn files_come_back_as_they_were(store: &dyn Store) {
         created_at: in_seconds(1),
         ..artifact(&owned)
     };
-    tenant.put_artifact(large.clone(), bytes.clone()).await.unwrap();
+    tenant.put_artifact(large.clone(), None, bytes.clone()).await.unwrap();
     let (kept, found) = tenant.artifact(large.artifact_id).await.unwrap();
     assert_eq!(kept, Artifact { size: 100_000, name: "big.bin".to_owned(), ..large.clone() });
     assert!(found == bytes);
     let all = tenant.artifacts(owned.thread).await.unwrap();
     assert_eq!(all.iter().map(|one| one.artifact_id).collect::<Vec<_>>(), [large.artifact_id, owned.id]);
-    let again = tenant.put_artifact(large.clone(), Vec::new()).await;
+    let again = tenant.put_artifact(large.clone(), None, Vec::new()).await;
     assert_eq!(again, Err(StoreError::Conflict("the artifact")), "a file does not change");
     let new = Artifact { artifact_id: Uuid::new_v4(), ..large };
     let elsewhere = Artifact { thread_id: ThreadId::random(), ..new.clone() };
-    assert_eq!(tenant.put_artifact(elsewhere, Vec::new()).await, Err(StoreError::ThreadNotFound));
+    assert_eq!(tenant.put_artifact(elsewhere, None, Vec::new()).await, Err(StoreError::ThreadNotFound));
     let no_run = Artifact { run_id: Some(run_id()), ..new };
-    assert_eq!(tenant.put_artifact(no_run, Vec::new()).await, Err(StoreError::NotFound("run")));
+    assert_eq!(tenant.put_artifact(no_run, None, Vec::new()).await, Err(StoreError::NotFound("run")));
     let unknown = tenant.artifact(Uuid::new_v4()).await.map(|_| ());
     assert_eq!(unknown, Err(StoreError::NotFound("artifact")));
+}
+
+/// With a user. Whatever comes next in the thread finds it there.
+pub async fn a_thread_may_begin_with_a_file(store: &dyn Store) {
+    let tenant = tenant(store);
+    let thread = ThreadId::random();
+    let new = || Artifact {
+        artifact_id: Uuid::new_v4(),
+        thread_id: thread,
+        run_id: None,
+        name: "plan of\nthe house.pdf".to_owned(),
+        media_type: "application/pdf".to_owned(),
+        size: 3,
+        created_at: now(),
+    };
+    let put = async |artifact, of: Option<&str>| {
+        tenant.put_artifact(artifact, of.map(user).as_ref(), b"pdf".to_vec()).await
+    };
+    assert_eq!(put(new(), None).await, Err(StoreError::ThreadNotFound));
+    let no_run = Artifact { run_id: Some(run_id()), ..new() };
+    assert_eq!(put(no_run.clone(), Some("ada")).await, Err(StoreError::ThreadNotFound));
+    assert_eq!(tenant.thread(thread, None).await, Err(StoreError::ThreadNotFound), "nothing has begun");
+    put(new(), Some("ada")).await.unwrap();
+    assert!(store.tenants().await.unwrap().contains(tenant.tenant()));
+    let begun = tenant.thread(thread, Some(&user("ada"))).await.unwrap();
+    assert_eq!((begun.title.as_str(), begun.total_messages, begun.last_seq), ("plan of the house.pdf", 0, 0));
+    assert_eq!(put(new(), Some("bob")).await, Err(StoreError::ThreadNotFound));
+    assert_eq!(put(no_run.clone(), Some("bob")).await, Err(StoreError::ThreadNotFound));
+    assert_eq!(put(no_run, Some("ada")).await, Err(StoreError::NotFound("run")));
+    a_moment().await;
+    put(Artifact { name: "another.pdf".to_owned(), ..new() }, Some("ada")).await.unwrap();
+    put(new(), None).await.unwrap();
+    assert_eq!(tenant.artifacts(thread).await.unwrap().len(), 3);
+    let used = tenant.thread(thread, None).await.unwrap();
+    assert!(used.title == begun.title && used.updated_at > begun.updated_at);
+    let run = new_run(thread, "What is this?");
+    assert_eq!(tenant.accept(run.clone()).await.unwrap().behind, None);
+    assert_eq!(Worker::claim(&tenant, thread, LEASE).await.run, run.run_id);
+    put(Artifact { run_id: Some(run.run_id), ..new() }, Some("ada")).await.unwrap();
 }

@@ -5,7 +5,7 @@ use baton_core::{Store, TenantStore, ThreadId};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::fixture::{in_seconds, new_run, page, tenant, user};
+use super::fixture::{a_moment, in_seconds, new_run, page, tenant, user};
 use crate::audit::entry;
 
 async fn all(tenant: &dyn TenantStore, query: AuditQuery) -> Vec<Audited> {
@@ -53,6 +53,7 @@ pub async fn a7_entries_are_found_by_what_they_are_about(store: &dyn Store) {
         ("ada", "thread.read", Some(thread)),
     ] {
         tenant.record(AuditEntry { thread_id: thread, ..entry(actor, action, "allowed") }).await.unwrap();
+        a_moment().await;
     }
     let numbers =
         async |query| all(&*tenant, query).await.iter().map(|entry| entry.number).collect::<Vec<u64>>();
@@ -66,6 +67,10 @@ pub async fn a7_entries_are_found_by_what_they_are_about(store: &dyn Store) {
     assert_eq!(numbers(all_of_it).await, [4]);
     assert_eq!(numbers(AuditQuery { since: Some(in_seconds(60)), ..any() }).await, [0; 0]);
     assert_eq!(numbers(AuditQuery { since: Some(in_seconds(-60)), ..any() }).await.len(), 4);
+    let third = all(&*tenant, any()).await[2].at;
+    let since = AuditQuery { since: Some(third), ..any() };
+    assert_eq!(numbers(since.clone()).await, [3, 4], "at this time or later");
+    assert_eq!(numbers(AuditQuery { actor: Some("bob".to_owned()), ..since }).await, [0; 0]);
     let mut request = page(1);
     request.cursor = Some("x".to_owned());
     assert!(tenant.audit(any(), request).await.is_err());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use baton_core::store::{
-    Append, Approval, ApprovalStatus, Artifact, Hop, HopKind, NewHandoff, NewRun, RunStatus, StepState,
-    WorkflowState,
+    Append, Approval, ApprovalStatus, Artifact, Feedback, Hop, HopKind, NewHandoff, NewRun, Rating,
+    RunStatus, StepState, WorkflowState,
 };
 use baton_core::tool::Risk;
 use baton_core::{HandoffId, SessionId, TenantStore, ThreadId, Usd};
@@ -28,7 +28,7 @@ pub struct Owned {
 /// Writes a thread with one of everything that a thread can own.
 pub async fn fill(tenant: &Arc<dyn TenantStore>) -> Owned {
     let mut run = new_run(ThreadId::random(), "Hello");
-    run.idempotency = Some(once("key", "print"));
+    run.idempotency = Some(once(&run.thread_id.to_string(), "print"));
     tenant.accept(run.clone()).await.unwrap();
     let mut worker = Worker::claim(tenant, run.thread_id, LEASE).await;
     let append = Append {
@@ -44,8 +44,9 @@ pub async fn fill(tenant: &Arc<dyn TenantStore>) -> Owned {
     let owned = Owned { thread: run.thread_id, run, handoff: HandoffId::from_uuid(id), id };
     hand_off(&**tenant, &owned).await;
     tenant.ask(approval(&owned)).await.unwrap();
-    tenant.put_artifact(artifact(&owned), b"bytes".to_vec()).await.unwrap();
+    tenant.put_artifact(artifact(&owned), None, b"bytes".to_vec()).await.unwrap();
     tenant.record_hop(hop(&owned)).await.unwrap();
+    tenant.put_feedback(feedback(&owned)).await.unwrap();
     owned
 }
 
@@ -102,6 +103,18 @@ pub(super) fn hop(owned: &Owned) -> Hop {
         success: true,
         latency_ms: 40,
         cost: Usd::from_nanos(9),
+        at: now(),
+    }
+}
+
+/// Ada likes it.
+pub(super) fn feedback(owned: &Owned) -> Feedback {
+    let comment = Some("well done".to_owned());
+    Feedback {
+        message_id: owned.run.message.id,
+        user_id: user("ada"),
+        rating: Rating::Good,
+        comment,
         at: now(),
     }
 }

@@ -1,6 +1,7 @@
 //! Runs that are to end before they are done. Each has exactly one last event.
 
 use baton_core::event::Outcome;
+use baton_core::ledger::AgentUsage;
 use baton_core::store::work::CallUnderWay;
 use baton_core::store::{Append, AuditQuery, Cancel, RunQuery, RunStatus, Step, StepState};
 use baton_core::{Event, EventKind, RunId, SessionId, Store, StoreError, TenantStore, ThreadId, Visibility};
@@ -91,8 +92,10 @@ pub async fn a_run_whose_process_is_gone_ends_at_once(store: &dyn Store) {
     worker.die().await;
     assert_eq!(tenant.cancel_run(run, Cancel::Abort).await, Ok(RunStatus::Cancelled));
     let end = only_end(&*tenant, run).await;
-    let EventKind::RunFinished { usage, .. } = end.kind else { panic!("{end:?}") };
-    assert_eq!((end.seq, usage), (2, call(run, "").usage()));
+    let EventKind::RunFinished { usage, by_agent, .. } = end.kind else { panic!("{end:?}") };
+    let paid = call(run, "");
+    assert_eq!((end.seq, usage), (2, paid.usage()));
+    assert_eq!(by_agent, [AgentUsage { agent: paid.agent.clone(), usage }]);
     assert_eq!(tenant.session(&SessionId::root(run)).await.unwrap().status, RunStatus::Cancelled);
     assert_eq!(tenant.thread(thread, None).await.unwrap().active_run, None);
     // It was only slow.

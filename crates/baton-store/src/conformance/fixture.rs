@@ -89,6 +89,7 @@ pub(super) fn new_run(thread: ThreadId, text: &str) -> NewRun {
         request: json!({"text": text}),
         on_busy: OnBusy::Enqueue,
         idempotency: None,
+        max_active: None,
     }
 }
 

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use baton_core::store::{
     Append, ApprovalStatus, AuditQuery, Cancel, Claim, HandoffSession, HandoffState, MessageQuery, RunQuery,
+    UsageBy, UsageQuery,
 };
 use baton_core::{HandoffId, RunId, SessionId, Store, StoreError, TenantStore, ThreadId};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::belongings::{Owned, approval, artifact, fill, hop};
+use super::belongings::{Owned, approval, artifact, feedback, fill, hop};
 use super::fixture::{LEASE, new_run, owner, page, run_id, tenant, user};
 
 /// Whatever is asked with the id of another tenant's thread, run, … is answered as for one that does not exist.
@@ -33,6 +34,7 @@ pub async fn a8_a9_h9_foreign_ids_are_like_unknown_ones(store: &dyn Store) {
     let thread = theirs.thread(foreign.thread, None).await.unwrap();
     assert_eq!((thread.total_messages, thread.last_seq), (2, 1), "nothing was changed");
     assert_eq!(theirs.approval(foreign.id).await.unwrap().status, ApprovalStatus::Pending);
+    assert_eq!(theirs.feedback(foreign.run.message.id).await.unwrap().len(), 1);
 }
 
 /// Every method that takes an id, and what it says.
@@ -48,8 +50,10 @@ async fn answers(tenant: &Arc<dyn TenantStore>, of: &Owned) -> Vec<String> {
     said.push(answer(tenant.cancel_run(run, Cancel::Abort).await));
     said.push(answer(tenant.ask(approval(of)).await));
     said.push(answer(tenant.decide(of.id, ApprovalStatus::Approved, &user("ada"), None).await));
-    said.push(answer(tenant.put_artifact(artifact(of), Vec::new()).await));
+    said.push(answer(tenant.put_artifact(artifact(of), None, Vec::new()).await));
+    said.push(answer(tenant.put_artifact(artifact(of), Some(&user("ada")), Vec::new()).await));
     said.push(answer(tenant.record_hop(hop(of)).await));
+    said.push(answer(tenant.put_feedback(feedback(of)).await));
     said.push(answer(tenant.update_handoff(handoff(of)).await));
     said.push(answer(tenant.revoke_key(of.id).await));
     said
@@ -71,10 +75,13 @@ async fn reads(tenant: &dyn TenantStore, thread: ThreadId, run: RunId, of: &Owne
         answer(tenant.run_events(run, 0, 10).await),
         answer(tenant.ledger(run).await),
         answer(tenant.steps(run).await),
+        answer(tenant.run_sessions(run).await),
         answer(tenant.session(&SessionId::root(run)).await),
         answer(tenant.handoff(of.handoff).await),
         answer(tenant.approval(of.id).await),
         answer(tenant.artifact(of.id).await),
+        answer(tenant.message(of.run.message.id).await),
+        answer(tenant.feedback(of.run.message.id).await),
     ]
 }
 
@@ -116,9 +123,14 @@ pub async fn a17_lists_hold_nothing_of_another_tenant(store: &dyn Store) {
     let of_thread = RunQuery { thread_id: Some(foreign.thread), ..RunQuery::default() };
     assert_eq!(mine.runs(of_thread, page(10)).await.unwrap().data, []);
     assert_eq!(mine.sessions(None, page(10)).await.unwrap().data, []);
-    assert_eq!(mine.approvals(None, page(10)).await.unwrap().data, []);
+    assert_eq!(mine.approvals(None, None, page(10)).await.unwrap().data, []);
     assert_eq!(mine.audit(AuditQuery::default(), page(10)).await.unwrap().data, []);
     assert_eq!(mine.patterns().await.unwrap(), []);
+    for by in [UsageBy::Agent, UsageBy::User, UsageBy::Model, UsageBy::Day] {
+        let all = UsageQuery { by, user_id: None, since: None, until: None };
+        assert_eq!(mine.usage(all.clone()).await.unwrap(), []);
+        assert_eq!(theirs.usage(all).await.unwrap().len(), 1);
+    }
     assert_eq!(mine.keys().await.unwrap(), []);
     assert_eq!(mine.cached("key").await.unwrap(), None);
     assert_eq!(theirs.threads(None, page(10)).await.unwrap().data.len(), 1);

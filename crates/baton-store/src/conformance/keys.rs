@@ -4,7 +4,7 @@ use baton_core::store::ApiKey;
 use baton_core::{Store, StoreError};
 use uuid::Uuid;
 
-use super::fixture::{now, tenant, user};
+use super::fixture::{in_seconds, now, tenant, user};
 
 /// Across all tenants, because whoever comes with a key has not said yet whose it is.
 pub async fn a_key_is_found_by_its_hash_until_it_is_revoked(store: &dyn Store) {
@@ -31,5 +31,10 @@ pub async fn a_key_is_found_by_its_hash_until_it_is_revoked(store: &dyn Store) {
     assert!(revoked.revoked_at.is_some_and(|at| at >= key.created_at));
     assert_eq!(mine.revoke_key(key.key_id).await, Ok(revoked.clone()), "it stays revoked since then");
     assert_eq!(store.key(&hash).await, Ok(None));
-    assert_eq!(mine.keys().await, Ok(vec![revoked]));
+    assert_eq!(mine.keys().await, Ok(vec![revoked.clone()]));
+    assert_eq!(mine.put_key(key, &hash).await, taken, "and cannot be given again");
+    let revoked = ApiKey { key_id: Uuid::new_v4(), revoked_at: Some(in_seconds(60)), ..revoked };
+    let hash = format!("hash-{}", Uuid::new_v4());
+    mine.put_key(revoked, &hash).await.unwrap();
+    assert_eq!(store.key(&hash).await, Ok(None), "whatever its time says");
 }

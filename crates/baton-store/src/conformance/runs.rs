@@ -56,6 +56,26 @@ pub async fn runs_are_found_by_what_they_are(store: &dyn Store) {
         ask(RunQuery { thread_id: Some(of_ada.thread_id), status: Some(RunStatus::Queued), ..any() }).await,
         []
     );
+    let all_of_it = RunQuery {
+        thread_id: None,
+        user_id: Some(user("bob")),
+        agent: Some(agent("research")),
+        status: Some(RunStatus::Queued),
+        since: Some(in_seconds(-60)),
+    };
+    assert_eq!(ask(all_of_it.clone()).await, bob);
+    for one_is_not in [
+        RunQuery { user_id: Some(user("ada")), ..all_of_it.clone() },
+        RunQuery { agent: Some(agent("assistant")), ..all_of_it.clone() },
+        RunQuery { status: Some(RunStatus::Running), ..all_of_it.clone() },
+        RunQuery { status: Some(RunStatus::Completed), ..all_of_it.clone() },
+        RunQuery { status: Some(RunStatus::Completed), user_id: None, ..all_of_it.clone() },
+        RunQuery { status: Some(RunStatus::Completed), user_id: None, agent: None, ..all_of_it.clone() },
+        RunQuery { thread_id: Some(of_ada.thread_id), ..all_of_it.clone() },
+        RunQuery { since: Some(in_seconds(60)), ..all_of_it },
+    ] {
+        assert_eq!(ask(one_is_not).await, []);
+    }
     assert_eq!(ask(RunQuery { since: Some(in_seconds(60)), ..any() }).await, []);
     assert_eq!(ask(RunQuery { since: Some(in_seconds(-60)), ..any() }).await.len(), 2);
     let missing = tenant.run(run_id()).await;
@@ -132,6 +152,8 @@ pub async fn f9_f15_sessions_form_a_tree(store: &dyn Store) {
     assert_eq!(statuses, [RunStatus::Completed, RunStatus::Completed, failed]);
     let one = worker.tenant.session(&child).await.unwrap();
     assert_eq!((one.run_id, one.path.as_str(), one.usage), (worker.run, "assistant/2", found[1].usage));
+    let of_run = worker.tenant.run_sessions(worker.run).await.unwrap();
+    assert_eq!(of_run, all_sessions(&*worker.tenant, worker.thread).await);
     let unknown = worker.tenant.session(&root.child(&agent("x"), 0)).await;
     assert_eq!(unknown, Err(StoreError::NotFound("session")));
 }

@@ -1,7 +1,8 @@
 //! Questions that concern all tenants. Others may use the same database, so these look for their own.
 
-use baton_core::store::Owner;
+use baton_core::store::{Load, NewRun, Owner};
 use baton_core::{Store, StoreError, TenantStore, ThreadId};
+use futures_util::future::join_all;
 use uuid::Uuid;
 
 use super::fixture::{LEASE, Worker, a_moment, in_seconds, new_run, owner, tenant};
@@ -56,6 +57,25 @@ pub async fn the_claims_of_a_process_that_is_gone_can_be_released(store: &dyn St
     assert!(tenant.heartbeat(&bystander.claimed.claim, LEASE).await.is_ok());
     assert_eq!(tenant.claim(bystander.thread, &owner("next"), LEASE).await, Ok(None));
     assert!(!store.owners().await.unwrap().contains(&gone));
+}
+
+/// Not what it reads, and not what it refuses. Needs a store of its own.
+pub async fn a_store_counts_what_it_writes(store: &dyn Store) {
+    let tenant = tenant(store);
+    let before = store.load();
+    let runs: Vec<NewRun> = (0..50).map(|_| new_run(ThreadId::random(), "Hello")).collect();
+    join_all(runs.iter().map(|run| tenant.accept(run.clone()))).await;
+    let after = store.load();
+    assert_eq!((after.writes - before.writes, after.waiting), (50, 0));
+    let batches = after.batches - before.batches;
+    assert!((1..=50).contains(&batches), "{batches} batches");
+    tenant.thread(runs[0].thread_id, None).await.unwrap();
+    assert!(tenant.accept(runs[0].clone()).await.is_err(), "there is such a run");
+    let elsewhere = tenant.delete_thread(ThreadId::random(), None).await;
+    assert_eq!(elsewhere, Err(StoreError::ThreadNotFound));
+    assert_eq!(store.load(), after);
+    tenant.delete_thread(runs[0].thread_id, None).await.unwrap();
+    assert_eq!(store.load(), Load { batches: after.batches + 1, writes: after.writes + 1, waiting: 0 });
 }
 
 /// What was written before is kept. Needs a store of its own.

@@ -132,15 +132,19 @@ pub async fn a_deleted_thread_leaves_nothing(store: &dyn Store) {
     assert_eq!(tenant.handoff(owned.handoff).await, Err(not_found("handoff")));
     assert_eq!(tenant.approval(owned.id).await, Err(not_found("approval")));
     assert_eq!(tenant.artifact(owned.id).await.map(|_| ()), Err(not_found("artifact")));
+    assert_eq!(tenant.message(owned.run.message.id).await.map(|_| ()), Err(not_found("message")));
+    assert_eq!(tenant.feedback(owned.run.message.id).await, Err(not_found("message")));
     assert_eq!(tenant.runs(RunQuery::default(), page(10)).await.unwrap().data, []);
     assert_eq!(tenant.sessions(None, page(10)).await.unwrap().data, []);
-    assert_eq!(tenant.patterns().await.unwrap().len(), 1, "sums stay");
+    let patterns = tenant.patterns().await.unwrap();
+    assert_eq!((patterns[0].count, patterns[0].liked), (1, 1), "sums stay");
 
     let again = tenant.accept(owned.run.clone()).await.unwrap();
     assert!(again.is_new, "its idempotency record is gone, too");
     let thread = tenant.thread(owned.thread, None).await.unwrap();
     assert_eq!((thread.total_messages, thread.last_seq, thread.handoff), (1, 0, None));
     assert_eq!(tenant.steps(owned.run.run_id).await.unwrap(), []);
+    assert_eq!(tenant.feedback(owned.run.message.id).await.unwrap(), []);
 }
 
 pub async fn whoever_works_on_a_deleted_thread_notices(store: &dyn Store) {

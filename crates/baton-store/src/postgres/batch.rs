@@ -2,20 +2,18 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use baton_core::StoreError;
-use baton_core::store::AuditEntry;
-use deadpool_postgres::Pool;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 
 use super::fault::{Fault, Kind};
-use super::lanes::Queued;
+use super::lanes::{Lane, Queued};
 use super::transaction::{Mode, PgTransaction};
-use crate::audit;
+use crate::closing::{Closing, close};
 use crate::job::{About, Job, is_refusal};
 use crate::tx::Tx;
 
@@ -27,26 +25,24 @@ const PAUSE_MS: u64 = 20;
 type Outcome = Result<(), StoreError>;
 
 /// Together if that is possible. Otherwise each by itself, so that one that fails takes no other with it.
-pub(super) async fn commit_all(pool: &Pool, tenant: &str, mut jobs: Vec<Queued>) {
+pub(super) async fn commit_all(lane: &Lane, tenant: &str, mut jobs: Vec<Queued>) {
     // Every process locks threads in the same order; jobs of one thread stay in theirs.
     jobs.sort_by_key(|queued| queued.about);
-    match settle(pool, tenant, &jobs).await {
+    match settle(lane, tenant, &jobs).await {
         Ok(outcomes) => {
             for (queued, outcome) in jobs.into_iter().zip(outcomes) {
-                queued.job.answer(outcome);
+                queued.answer(outcome);
             }
         }
         Err(fault) if jobs.len() == 1 || is_for_all(&fault) => {
             for queued in jobs {
-                queued.job.answer(Err(fault.error.clone()));
+                queued.answer(Err(fault.error.clone()));
             }
         }
         Err(_) => {
             for queued in jobs {
-                let outcome = settle(pool, tenant, std::slice::from_ref(&queued)).await;
-                queued
-                    .job
-                    .answer(outcome.map_err(StoreError::from).and_then(|mut outcomes| outcomes.remove(0)));
+                let outcome = settle(lane, tenant, std::slice::from_ref(&queued)).await;
+                queued.answer(outcome.map_err(StoreError::from).and_then(|mut outcomes| outcomes.remove(0)));
             }
         }
     }
@@ -58,25 +54,32 @@ fn is_for_all(fault: &Fault) -> bool {
 }
 
 /// Again, a few times, while another transaction is in the way.
-async fn settle(pool: &Pool, tenant: &str, jobs: &[Queued]) -> Result<Vec<Outcome>, Fault> {
+async fn settle(lane: &Lane, tenant: &str, jobs: &[Queued]) -> Result<Vec<Outcome>, Fault> {
     for round in 1..=RETRIES {
-        match commit(pool, tenant, jobs).await {
+        match commit(lane, tenant, jobs).await {
             Err(fault) if fault.kind == Kind::Beaten => {
                 tokio::time::sleep(Duration::from_millis(fastrand::u64(1..=PAUSE_MS * round))).await;
             }
             settled => return settled,
         }
     }
-    commit(pool, tenant, jobs).await
+    commit(lane, tenant, jobs).await
 }
 
 /// One transaction. Jobs that were refused before they wrote anything do not disturb the others; one that fails after it wrote
 /// undoes everything, and the error is returned.
-async fn commit(pool: &Pool, tenant: &str, jobs: &[Queued]) -> Result<Vec<Outcome>, Fault> {
-    let (transaction, now) = PgTransaction::begin(pool, Mode::Write, tenant).await?;
-    let batch = Batch { transaction: &transaction, tenant, now, trail: Mutex::default() };
+async fn commit(lane: &Lane, tenant: &str, jobs: &[Queued]) -> Result<Vec<Outcome>, Fault> {
+    let (transaction, now) = PgTransaction::begin(&lane.pool, Mode::Write, tenant).await?;
+    let batch = Batch {
+        transaction: &transaction,
+        tenant,
+        now,
+        closing: Mutex::default(),
+        writes: AtomicU64::new(0),
+    };
     let outcomes = batch.run(jobs).await?;
     transaction.commit().await?;
+    lane.meter.committed(batch.writes.load(Ordering::Relaxed));
     Ok(outcomes)
 }
 
@@ -84,7 +87,9 @@ struct Batch<'b> {
     transaction: &'b PgTransaction,
     tenant: &'b str,
     now: Timestamp,
-    trail: Mutex<Vec<AuditEntry>>,
+    closing: Mutex<Closing>,
+    /// Jobs that have written.
+    writes: AtomicU64,
 }
 
 impl Batch<'_> {
@@ -97,7 +102,7 @@ impl Batch<'_> {
         self.transaction.verdict(Ok(()))?;
         let mut outcomes = done.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
         outcomes.extend(self.in_order(others).await?);
-        self.transaction.verdict(audit::flush(&self.tx()).await)?;
+        self.transaction.verdict(close(&self.tx()).await)?;
         Ok(outcomes)
     }
 
@@ -107,18 +112,18 @@ impl Batch<'_> {
             let tx = self.tx();
             let outcome = guarded(&*queued.job, &tx).await;
             self.transaction.verdict(Ok(()))?;
+            let has_written = tx.has_written.load(Ordering::Relaxed);
             match outcome {
-                Err(error) if tx.has_written.load(Ordering::Relaxed) || !is_refusal(&error) => {
-                    return Err(error.into());
-                }
+                Err(error) if has_written || !is_refusal(&error) => return Err(error.into()),
                 outcome => outcomes.push(outcome),
             }
+            self.writes.fetch_add(has_written.into(), Ordering::Relaxed);
         }
         Ok(outcomes)
     }
 
     fn tx(&self) -> Tx<'_> {
-        self.transaction.tx(self.tenant, self.now, &self.trail)
+        self.transaction.tx(self.tenant, self.now, &self.closing)
     }
 }
 

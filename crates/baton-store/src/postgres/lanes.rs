@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::batch;
 use crate::job::{About, Job};
+use crate::meter::{Meter, Waiting};
 use crate::tenant::closed;
 
 /// Transactions that write at the same time. A tenant is always in the same lane, so its own never get in each other's way.
@@ -28,6 +29,21 @@ pub(super) struct Queued {
     pub(super) tenant: Arc<str>,
     pub(super) about: About,
     pub(super) job: Box<dyn Job>,
+    pub(super) waiting: Waiting,
+}
+
+impl Queued {
+    pub(super) fn answer(self, outcome: Result<(), StoreError>) {
+        drop(self.waiting);
+        self.job.answer(outcome);
+    }
+}
+
+/// Where a lane writes to.
+#[derive(Debug, Clone)]
+pub(super) struct Lane {
+    pub(super) pool: Pool,
+    pub(super) meter: Arc<Meter>,
 }
 
 /// Each lane ends when nothing more can come and all that came is answered: after [`Lanes::close`], or when this is dropped.
@@ -38,11 +54,11 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    pub(super) fn start(pool: &Pool) -> Self {
+    pub(super) fn start(lane: &Lane) -> Self {
         let (entrances, tasks) = (0..LANES)
             .map(|_| {
                 let (entrance, waiting) = mpsc::channel(QUEUE);
-                (entrance, tokio::spawn(work(pool.clone(), waiting)))
+                (entrance, tokio::spawn(work(lane.clone(), waiting)))
             })
             .unzip();
         Self { entrances: Mutex::new(entrances), tasks: Mutex::new(tasks) }
@@ -71,7 +87,7 @@ impl Lanes {
 }
 
 /// Takes all that waits, does it in one transaction per tenant, answers; and again.
-async fn work(pool: Pool, mut waiting: mpsc::Receiver<Queued>) {
+async fn work(lane: Lane, mut waiting: mpsc::Receiver<Queued>) {
     let mut taken = Vec::with_capacity(BATCH);
     while waiting.recv_many(&mut taken, BATCH).await > 0 {
         let mut tenants: BTreeMap<Arc<str>, Vec<Queued>> = BTreeMap::new();
@@ -80,9 +96,8 @@ async fn work(pool: Pool, mut waiting: mpsc::Receiver<Queued>) {
         }
         // At the same time, so that one that has to wait for a lock does not keep the others.
         stream::iter(tenants)
-            .for_each_concurrent(TENANTS, |(tenant, jobs)| {
-                let pool = pool.clone();
-                async move { batch::commit_all(&pool, &tenant, jobs).await }
+            .for_each_concurrent(TENANTS, async |(tenant, jobs)| {
+                batch::commit_all(&lane, &tenant, jobs).await;
             })
             .await;
     }

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use baton_core::StoreError;
-use baton_core::store::AuditEntry;
 use deadpool_postgres::{Client, Pool};
 use futures_util::FutureExt as _;
 use futures_util::future::join;
@@ -13,6 +12,7 @@ use tokio_postgres::types::ToSql;
 
 use super::fault::{Fault, Kind};
 use super::{pool, wire};
+use crate::closing::Closing;
 use crate::tx::{Link, Tx};
 use crate::value::{Row, Value};
 
@@ -70,13 +70,8 @@ impl PgTransaction {
     }
 
     /// What a job sees of it. Each has its own, to tell which of them have written.
-    pub(super) fn tx<'c>(
-        &'c self,
-        tenant: &'c str,
-        now: Timestamp,
-        audit: &'c Mutex<Vec<AuditEntry>>,
-    ) -> Tx<'c> {
-        Tx { link: Link::Postgres(self), tenant, now, audit, has_written: AtomicBool::new(false) }
+    pub(super) fn tx<'c>(&'c self, tenant: &'c str, now: Timestamp, closing: &'c Mutex<Closing>) -> Tx<'c> {
+        Tx { link: Link::Postgres(self), tenant, now, closing, has_written: AtomicBool::new(false) }
     }
 
     pub(crate) async fn query(

@@ -2,29 +2,31 @@
 
 use baton_core::store::run::Idempotency;
 use baton_core::store::{Accepted, AuditEntry, NewRun, OnBusy};
-use baton_core::{Message, RunId, StoreError, UserId};
+use baton_core::{RunId, StoreError};
 use serde_json::json;
 
+use super::room::Room;
 use crate::audit;
-use crate::threads::history;
+use crate::job::is_refusal;
+use crate::threads::{history, title};
 use crate::tx::Tx;
 use crate::value::{Row, Value, params};
 
-/// Of a thread that begins, in characters.
-const TITLE: usize = 80;
-
 pub(super) async fn accept(tx: &Tx<'_>, run: &NewRun) -> Result<Accepted, StoreError> {
-    if let Some(idempotency) = &run.idempotency {
-        if let Some(first) = first_with(tx, &run.user_id, idempotency).await? {
-            return Ok(first);
-        }
-        check(tx, run).await?;
-        if !promise(tx, run, idempotency).await? {
-            // Another server had the same request at the same time.
-            let first = first_with(tx, &run.user_id, idempotency).await?;
-            return first.ok_or(StoreError::Conflict("the idempotency key"));
-        }
+    if let Some(first) = repeated(tx, run).await? {
+        return Ok(first);
     }
+    // What would be refused later is refused before anything is written: it then disturbs nobody in the same transaction.
+    let looked = futures_util::try_join!(check(tx, run), Room::look(tx, run.max_active));
+    let ((), room) = match looked {
+        // What is in the way may be this very request, which another server has accepted meanwhile.
+        Err(refusal) if is_refusal(&refusal) => return repeated(tx, run).await?.ok_or(refusal),
+        looked => looked?,
+    };
+    if !promise(tx, run).await? {
+        return repeated(tx, run).await?.ok_or(StoreError::Conflict("the idempotency key"));
+    }
+    room.take(tx)?;
     let place = join(tx, run).await?;
     // None of these needs another one, so on PostgreSQL they travel together.
     let message = std::slice::from_ref(&run.message);
@@ -43,18 +45,14 @@ const FIRST_WITH: &str = "SELECT run_id, fingerprint
     WHERE tenant = $1 AND user_id = $2 AND key = $3 AND expires_at > $4";
 
 /// What became of the same request before.
-async fn first_with(
-    tx: &Tx<'_>,
-    user: &UserId,
-    idempotency: &Idempotency,
-) -> Result<Option<Accepted>, StoreError> {
-    let Some(row) = tx.first(FIRST_WITH, params![user, idempotency.key.as_str(), tx.now()]).await? else {
-        return Ok(None);
-    };
-    if row.text(1)? != idempotency.fingerprint {
+async fn repeated(tx: &Tx<'_>, run: &NewRun) -> Result<Option<Accepted>, StoreError> {
+    let Some(Idempotency { key, fingerprint, .. }) = &run.idempotency else { return Ok(None) };
+    let first = tx.first(FIRST_WITH, params![&run.user_id, key.as_str(), tx.now()]).await?;
+    let Some(first) = first else { return Ok(None) };
+    if first.text(1)? != fingerprint {
         return Err(StoreError::IdempotencyConflict);
     }
-    Ok(Some(Accepted { run_id: row.parse(0)?, is_new: false, behind: None }))
+    Ok(Some(Accepted { run_id: first.parse(0)?, is_new: false, behind: None }))
 }
 
 const PROMISE: &str = "
@@ -65,9 +63,9 @@ const PROMISE: &str = "
     WHERE idempotency.expires_at <= $7";
 
 /// Whether the key is ours now. A record whose time is over is replaced.
-async fn promise(tx: &Tx<'_>, run: &NewRun, idempotency: &Idempotency) -> Result<bool, StoreError> {
-    let (key, fingerprint) = (idempotency.key.as_str(), idempotency.fingerprint.as_str());
-    let params = params![&run.user_id, key, fingerprint, run.run_id, idempotency.expires_at, tx.now()];
+async fn promise(tx: &Tx<'_>, run: &NewRun) -> Result<bool, StoreError> {
+    let Some(Idempotency { key, fingerprint, expires_at }) = &run.idempotency else { return Ok(true) };
+    let params = params![&run.user_id, key.as_str(), fingerprint.as_str(), run.run_id, *expires_at, tx.now()];
     Ok(tx.execute(PROMISE, params).await? > 0)
 }
 
@@ -116,7 +114,7 @@ const JOIN: &str = "
 
 async fn join(tx: &Tx<'_>, run: &NewRun) -> Result<Place, StoreError> {
     let only_if_idle = run.on_busy == OnBusy::Reject;
-    let params = params![run.thread_id, &run.user_id, title(&run.message), tx.now(), only_if_idle];
+    let params = params![run.thread_id, &run.user_id, title(&run.message.text()), tx.now(), only_if_idle];
     let Some(row) = tx.first(JOIN, params).await? else {
         check(tx, run).await?;
         return Err(StoreError::Conflict("the thread"));
@@ -174,11 +172,4 @@ fn trail(run: &NewRun, place: &Place) -> AuditEntry {
         "on_busy": run.on_busy,
     });
     AuditEntry { detail, ..audit::about(entry, run.thread_id, Some(run.run_id)) }
-}
-
-/// The beginning of the first message, on one line.
-fn title(message: &Message) -> String {
-    let text = message.text();
-    let one_line = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-    one_line.take(TITLE).collect::<String>().trim_end().to_owned()
 }

@@ -1,6 +1,7 @@
 //! A run is to end before it is done.
 
 use baton_core::event::Outcome;
+use baton_core::ledger::by_agent;
 use baton_core::store::{AuditEntry, Cancel, End, RunStatus};
 use baton_core::{AgentName, Event, EventKind, LedgerRow, RunId, StoreError, ThreadId, Visibility};
 use serde_json::json;
@@ -99,6 +100,7 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &Found, status: RunStatus) -> Resul
             limit: None,
             answered_by: None,
             sources: Vec::new(),
+            by_agent: by_agent(&ledger::of_run(tx, run).await?),
         },
     };
     let body = Value::json(&event)?;
@@ -108,5 +110,6 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &Found, status: RunStatus) -> Resul
         UPDATE runs SET status = 'cancelled', finished_at = $3, result = $4
         WHERE tenant = $1 AND run_id = $2";
     tx.execute(sql, params![run, tx.now(), Value::json(&End::default())?]).await?;
+    tx.to_close().end_runs(1);
     sessions::end(tx, run, RunStatus::Cancelled).await
 }

@@ -96,6 +96,10 @@ fn by_run(rows: &[Row]) -> Result<Vec<OfRun>, StoreError> {
     Ok(runs)
 }
 
+pub(super) async fn of_run(tx: &Tx<'_>, run: RunId) -> Result<Vec<SessionRecord>, StoreError> {
+    tx.query(OF_RUN, params![run]).await?.iter().map(read).collect()
+}
+
 /// All sessions of its run are read: their costs are added up together, and there are not many.
 pub(super) async fn one(tx: &Tx<'_>, session: &SessionId) -> Result<SessionRecord, StoreError> {
     const NOT_FOUND: StoreError = StoreError::NotFound("session");

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use baton_core::StoreError;
-use baton_core::store::AuditEntry;
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::sync::oneshot;
 
 use super::connection::SqliteConnection;
-use crate::audit;
+use crate::closing::{Closing, close};
 use crate::job::{Job, is_refusal};
+use crate::meter::{Meter, Waiting};
 use crate::tenant::closed;
 use crate::tx::{Link, Tx};
 
@@ -24,10 +24,20 @@ const QUEUE: usize = 1024;
 /// Jobs in one transaction.
 const BATCH: usize = 512;
 
+type Outcome = Result<(), StoreError>;
+
 /// A job and whose it is.
 pub(crate) struct Queued {
     pub(super) tenant: Arc<str>,
     pub(super) job: Box<dyn Job>,
+    pub(super) waiting: Waiting,
+}
+
+impl Queued {
+    fn answer(self, outcome: Result<(), StoreError>) {
+        drop(self.waiting);
+        self.job.answer(outcome);
+    }
 }
 
 enum Order {
@@ -44,11 +54,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: SqliteConnection) -> Result<Self, StoreError> {
+    pub(super) fn start(connection: SqliteConnection, meter: Arc<Meter>) -> Result<Self, StoreError> {
         let (orders, waiting) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("baton-sqlite".to_owned())
-            .spawn(move || work(&connection, waiting))
+            .spawn(move || work(&connection, &meter, waiting))
             .map_err(|error| StoreError::Failed(format!("cannot start the writing thread: {error}")))?;
         Ok(Self { orders: Mutex::new(Some(orders)), thread: Mutex::new(Some(thread)) })
     }
@@ -94,7 +104,7 @@ impl Drop for Writer {
 }
 
 /// Takes all that waits, does it in one transaction, answers; and again.
-fn work(connection: &SqliteConnection, mut waiting: mpsc::Receiver<Order>) {
+fn work(connection: &SqliteConnection, meter: &Meter, mut waiting: mpsc::Receiver<Order>) {
     let mut orders = Vec::with_capacity(BATCH);
     while waiting.blocking_recv_many(&mut orders, BATCH) > 0 {
         let mut jobs = Vec::with_capacity(orders.len());
@@ -102,36 +112,36 @@ fn work(connection: &SqliteConnection, mut waiting: mpsc::Receiver<Order>) {
             match order {
                 Order::Do(queued) => jobs.push(queued),
                 Order::Call(call) => {
-                    commit_all(connection, std::mem::take(&mut jobs));
+                    commit_all(connection, meter, std::mem::take(&mut jobs));
                     call(connection);
                 }
             }
         }
-        commit_all(connection, jobs);
+        commit_all(connection, meter, jobs);
     }
 }
 
 /// Together if that is possible. Otherwise each by itself, so that one that fails takes no other with it.
-pub(super) fn commit_all(connection: &SqliteConnection, jobs: Vec<Queued>) {
+pub(super) fn commit_all(connection: &SqliteConnection, meter: &Meter, jobs: Vec<Queued>) {
     if jobs.is_empty() {
         return;
     }
-    match commit(connection, &jobs) {
+    match commit(connection, meter, &jobs) {
         Ok(outcomes) => {
             for (queued, outcome) in jobs.into_iter().zip(outcomes) {
-                queued.job.answer(outcome);
+                queued.answer(outcome);
             }
         }
         // One large job may be what does not fit; a lock concerns them all.
         Err(error) if matches!(error, StoreError::Unavailable(_)) || jobs.len() == 1 => {
             for queued in jobs {
-                queued.job.answer(Err(error.clone()));
+                queued.answer(Err(error.clone()));
             }
         }
         Err(_) => {
             for queued in jobs {
-                let outcome = commit(connection, std::slice::from_ref(&queued));
-                queued.job.answer(outcome.and_then(|mut outcomes| outcomes.remove(0)));
+                let outcome = commit(connection, meter, std::slice::from_ref(&queued));
+                queued.answer(outcome.and_then(|mut outcomes| outcomes.remove(0)));
             }
         }
     }
@@ -139,52 +149,58 @@ pub(super) fn commit_all(connection: &SqliteConnection, jobs: Vec<Queued>) {
 
 /// One transaction. Jobs that were refused before they wrote anything do not disturb the others; one that fails after it wrote
 /// undoes everything, and the error is returned.
-fn commit(connection: &SqliteConnection, jobs: &[Queued]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+fn commit(connection: &SqliteConnection, meter: &Meter, jobs: &[Queued]) -> Result<Vec<Outcome>, StoreError> {
     connection.control("BEGIN IMMEDIATE")?;
-    let outcomes =
-        attempt(connection, jobs).and_then(|outcomes| connection.control("COMMIT").map(|()| outcomes));
-    if outcomes.is_err() {
-        connection.roll_back();
-    }
-    outcomes
-}
-
-fn attempt(
-    connection: &SqliteConnection,
-    jobs: &[Queued],
-) -> Result<Vec<Result<(), StoreError>>, StoreError> {
-    let now = Timestamp::now();
-    let mut trails: BTreeMap<&str, Mutex<Vec<AuditEntry>>> = BTreeMap::new();
-    let mut outcomes = Vec::with_capacity(jobs.len());
-    for queued in jobs {
-        let trail = trails.entry(&queued.tenant).or_default();
-        let tx = transaction(connection, &queued.tenant, now, trail);
-        let outcome = guarded(&*queued.job, &tx);
-        match outcome {
-            Err(error) if tx.has_written.load(Ordering::Relaxed) || !is_refusal(&error) => return Err(error),
-            outcome => outcomes.push(outcome),
+    let done = attempt(connection, jobs).and_then(|done| connection.control("COMMIT").map(|()| done));
+    match done {
+        Ok((outcomes, writes)) => {
+            meter.committed(writes);
+            Ok(outcomes)
+        }
+        Err(error) => {
+            connection.roll_back();
+            Err(error)
         }
     }
-    for (tenant, trail) in &trails {
-        let tx = transaction(connection, tenant, now, trail);
-        ready(audit::flush(&tx))?;
+}
+
+/// What came of each, and how many of them have written.
+fn attempt(connection: &SqliteConnection, jobs: &[Queued]) -> Result<(Vec<Outcome>, u64), StoreError> {
+    let now = Timestamp::now();
+    let mut writes = 0;
+    let mut closings: BTreeMap<&str, Mutex<Closing>> = BTreeMap::new();
+    let mut outcomes = Vec::with_capacity(jobs.len());
+    for queued in jobs {
+        let closing = closings.entry(&queued.tenant).or_default();
+        let tx = transaction(connection, &queued.tenant, now, closing);
+        let outcome = guarded(&*queued.job, &tx);
+        let has_written = tx.has_written.load(Ordering::Relaxed);
+        match outcome {
+            Err(error) if has_written || !is_refusal(&error) => return Err(error),
+            outcome => outcomes.push(outcome),
+        }
+        writes += u64::from(has_written);
     }
-    Ok(outcomes)
+    for (tenant, closing) in &closings {
+        let tx = transaction(connection, tenant, now, closing);
+        ready(close(&tx))?;
+    }
+    Ok((outcomes, writes))
 }
 
 fn transaction<'c>(
     connection: &'c SqliteConnection,
     tenant: &'c str,
     now: Timestamp,
-    audit: &'c Mutex<Vec<AuditEntry>>,
+    closing: &'c Mutex<Closing>,
 ) -> Tx<'c> {
-    Tx { link: Link::Sqlite(connection), tenant, now, audit, has_written: AtomicBool::new(false) }
+    Tx { link: Link::Sqlite(connection), tenant, now, closing, has_written: AtomicBool::new(false) }
 }
 
 /// One read by itself.
 pub(super) fn run(connection: &SqliteConnection, tenant: &str, job: &dyn Job) -> Result<(), StoreError> {
-    let trail = Mutex::default();
-    let tx = transaction(connection, tenant, Timestamp::now(), &trail);
+    let closing = Mutex::default();
+    let tx = transaction(connection, tenant, Timestamp::now(), &closing);
     guarded(job, &tx)
 }
 

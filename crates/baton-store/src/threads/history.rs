@@ -1,7 +1,7 @@
 //! What was said and what happened in a thread.
 
 use baton_core::store::{MessageQuery, ThreadMessage};
-use baton_core::{Event, Message, StoreError, ThreadId};
+use baton_core::{Event, Message, MessageId, StoreError, ThreadId};
 
 use super::must_exist;
 use crate::tx::Tx;
@@ -55,6 +55,17 @@ const ALL: &str = concat!(
     LIMIT $4"
 );
 
+/// Ids of messages come from outside and need not be unique; the first that had it keeps it.
+const ONE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", thread_id
+    FROM messages
+    WHERE tenant = $1 AND message_id = $2
+    ORDER BY created_at, thread_id, number
+    LIMIT 1"
+);
+
 const EVENTS: &str = "SELECT body FROM events
     WHERE tenant = $1 AND thread_id = $2 AND seq > $3
     ORDER BY seq
@@ -80,6 +91,15 @@ pub(super) async fn messages(
     let before = query.before.map_or(Value::Int(i64::MAX), Value::from);
     let rows = tx.query(sql, params![thread, before, query.limit]).await?;
     rows.iter().rev().map(read).collect()
+}
+
+/// A message and the thread it stands in.
+pub(crate) async fn one(
+    tx: &Tx<'_>,
+    message: MessageId,
+) -> Result<Option<(ThreadId, ThreadMessage)>, StoreError> {
+    let row = tx.first(ONE, params![message]).await?;
+    row.map(|row| Ok((row.parse(8)?, read(&row)?))).transpose()
 }
 
 pub(super) async fn events(
@@ -149,6 +169,8 @@ pub(crate) mod tests {
                 "one search, nothing scanned or sorted"
             );
         }
+        let one = &plan(ONE)[0];
+        assert_eq!(one, "SEARCH messages USING INDEX messages_by_id (tenant=? AND message_id=?)");
         let events = "USING INDEX sqlite_autoindex_events_1 (tenant=? AND thread_id=? AND seq>?)";
         assert_eq!(plan(EVENTS), [format!("SEARCH events {events}")]);
     }

@@ -128,5 +128,8 @@ async fn finish(tx: &Tx<'_>, claim: &Claim, status: RunStatus, end: &End) -> Res
     let result = is_final.then(|| Value::json(end)).transpose()?;
     let finished_at = is_final.then(|| tx.now());
     tx.execute(FINISH, params![claim.run_id, status, result, finished_at]).await?;
+    if is_final {
+        tx.to_close().end_runs(1);
+    }
     sessions::end(tx, claim.run_id, status).await
 }

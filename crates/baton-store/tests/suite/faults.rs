@@ -22,7 +22,7 @@ async fn put(tenant: &dyn TenantStore, thread: ThreadId) -> Result<Uuid, StoreEr
         size: 64 * 1024,
         created_at: Timestamp::now(),
     };
-    tenant.put_artifact(artifact.clone(), vec![7; 64 * 1024]).await.map(|()| artifact.artifact_id)
+    tenant.put_artifact(artifact.clone(), None, vec![7; 64 * 1024]).await.map(|()| artifact.artifact_id)
 }
 
 #[tokio::test(flavor = "multi_thread")]

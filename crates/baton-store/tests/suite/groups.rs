@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use baton_core::ThreadId;
+use baton_core::store::Load;
+use baton_core::{Store as _, ThreadId};
 use baton_store::Database;
 use futures_util::future::{join, join_all};
 use rusqlite::Connection;
@@ -22,11 +23,15 @@ async fn write_at_once(store: &Database, release: impl Future<Output = ()>) {
     // Both are polled in turn, and without a pause in between: by the time of the release every write has been handed over.
     let (outcomes, ()) = join(unconstrained(join_all(writes)), async {
         tokio::task::yield_now().await;
+        assert_eq!(store.load().waiting, WRITES as u64);
         release.await;
     })
     .await;
     let runs: BTreeSet<_> = outcomes.into_iter().map(|accepted| accepted.unwrap().run_id).collect();
     assert_eq!(runs.len(), WRITES);
+    let Load { batches, writes, waiting } = store.load();
+    assert!((1..=2).contains(&batches), "{batches} transactions");
+    assert_eq!((writes, waiting), (WRITES as u64, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use baton_core::store::run::Idempotency;
 use baton_core::store::{
-    Append, Claimed, End, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun, RunStatus, Verdict,
-    work,
+    Append, AuditQuery, Cancel, Claimed, End, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun,
+    PageRequest, RunQuery, RunStatus, Verdict, work,
 };
 use baton_core::{AgentName, HandoffId, StoreError, TenantStore, ThreadId, Usd};
 use baton_store::Database;
@@ -53,6 +53,8 @@ async fn messages_to_one_thread_get_one_order() {
         messages.len() == 80 && messages.iter().zip(1..).all(|(message, number)| message.number == number)
     );
     assert!(is_intact(&*servers[1]).await);
+    let trail = servers[0].audit(AuditQuery::default(), PageRequest::first(100)).await.unwrap().data;
+    assert!(trail.len() == 80 && trail.is_sorted_by_key(|entry| entry.at), "times do not go back");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,6 +78,62 @@ async fn the_same_request_to_many_servers_is_done_once() {
             Err(StoreError::IdempotencyConflict)
         );
     }
+}
+
+/// Runs that this server says are open.
+async fn open_runs(tenant: &dyn TenantStore) -> usize {
+    let mut open = 0;
+    for status in [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting] {
+        let query = RunQuery { status: Some(status), ..RunQuery::default() };
+        open += tenant.runs(query, PageRequest::first(PageRequest::MAX_LIMIT)).await.unwrap().data.len();
+    }
+    open
+}
+
+/// While others end, are cancelled and are deleted: there are never more, and no place is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_runs_are_open_as_may_be_whoever_accepts_them() {
+    const MOST: u32 = 12;
+    let (_stores, servers) = servers().await;
+    let new = || NewRun { max_active: Some(MOST), ..message(ThreadId::random(), "Hello") };
+    for _ in 0..5 {
+        let accepting = join_all((0..40).map(async |n| {
+            let run = new();
+            (run.clone(), servers[n % SERVERS].accept(run).await)
+        }));
+        let (mut open, mut refused) = (Vec::new(), 0);
+        for (run, accepted) in accepting.await {
+            match accepted {
+                Ok(_) => open.push(run),
+                Err(error) => refused += usize::from(error == StoreError::TooManyRuns(MOST)),
+            }
+        }
+        assert_eq!((open.len(), refused), (12, 28));
+        assert_eq!(open_runs(&*servers[0]).await, 12);
+        let ending = join_all(open.iter().enumerate().map(async |(n, run)| {
+            let (here, there) = (&servers[n % SERVERS], &servers[(n + 1) % SERVERS]);
+            let cancel = || there.cancel_run(run.run_id, Cancel::Abort);
+            // Two that end the same run at once end it once.
+            let (cancelled, other) = match n % 2 {
+                0 => tokio::join!(cancel(), async { here.delete_thread(run.thread_id, None).await }),
+                _ => tokio::join!(cancel(), async {
+                    here.cancel_run(run.run_id, Cancel::Stop).await.map(drop)
+                }),
+            };
+            assert!(
+                matches!(cancelled, Ok(RunStatus::Cancelled) | Err(StoreError::NotFound("run"))),
+                "{cancelled:?}"
+            );
+            assert_eq!(other, Ok(()));
+        }));
+        let more = join_all((0..SERVERS * 10).map(|n| servers[n % SERVERS].accept(new())));
+        let (_, more) = tokio::join!(ending, more);
+        assert!(open_runs(&*servers[0]).await <= 12);
+        for accepted in more.into_iter().flatten() {
+            servers[0].cancel_run(accepted.run_id, Cancel::Abort).await.unwrap();
+        }
+    }
+    assert!(is_intact(&*servers[0]).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,7 +256,7 @@ async fn a_thread_can_be_deleted_while_everybody_writes_to_it() {
             }
         };
         let cancelling = async {
-            let cancelled = servers[3].cancel_run(claim.run_id, baton_core::store::Cancel::Stop).await;
+            let cancelled = servers[3].cancel_run(claim.run_id, Cancel::Stop).await;
             assert!(
                 matches!(cancelled, Ok(RunStatus::Running) | Err(StoreError::NotFound("run"))),
                 "{cancelled:?}"

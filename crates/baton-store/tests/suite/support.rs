@@ -135,6 +135,7 @@ pub(crate) fn message(thread: ThreadId, text: &str) -> NewRun {
         request: Value::Null,
         on_busy: OnBusy::Enqueue,
         idempotency: None,
+        max_active: None,
     }
 }
 

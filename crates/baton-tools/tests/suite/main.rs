@@ -30,6 +30,7 @@ fn context(work_dir: &Path) -> CallContext {
         session_id: SessionId::root(run_id),
         agent: AgentName::parse("knowledge").unwrap(),
         work_dir: work_dir.to_owned(),
+        trace: None,
     }
 }
 

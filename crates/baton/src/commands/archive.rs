@@ -42,8 +42,27 @@ pub(super) fn with_project<T>(
     project: &Project,
     work: impl AsyncFnOnce(&Archive) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    on(Archive::open(project), work)
+}
+
+/// The same for a command that begins something: a store that is not there yet is made.
+pub(super) fn with_new<T>(
+    project: &Project,
+    work: impl AsyncFnOnce(&Archive) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let opened = async {
+        let store = wiring::store(project).await?;
+        Ok(Archive { tenant: store.tenant(&super::tenant()), store, is_there: true })
+    };
+    on(opened, work)
+}
+
+fn on<T>(
+    opened: impl Future<Output = anyhow::Result<Archive>>,
+    work: impl AsyncFnOnce(&Archive) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     block_on(async {
-        let archive = Archive::open(project).await?;
+        let archive = opened.await?;
         let result = work(&archive).await;
         // What was written is durable already; closing only tidies up.
         let _ = archive.store.close().await;

@@ -3,6 +3,7 @@
 use baton_core::ThreadId;
 use baton_core::store::{AuditQuery, Audited, Verdict};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::archive::{self, Archive, NOTHING_KEPT, Paging};
 use super::reference::since;
@@ -89,6 +90,11 @@ fn table(entries: &[Audited]) -> String {
             (Some(run), _) => format!("run {run}"),
             (None, Some(thread)) => format!("thread {thread}"),
             (None, None) => String::new(),
+        };
+        // Whom an agent involved.
+        let about = match entry.detail.get("to").and_then(Value::as_str) {
+            Some(to) => format!("{to}, {about}"),
+            None => about,
         };
         table.add([
             number.to_string(),

@@ -51,16 +51,24 @@ const FILES: &[(&str, &str)] = &[
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let dir = &args.dir;
-    for (name, content) in FILES {
-        let path = dir.join(name);
-        let written =
-            write_new(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
-        let word = if written { "wrote" } else { "kept " };
+    for (path, is_written) in write(dir)? {
+        let word = if is_written { "wrote" } else { "kept " };
         tell(&format!("{word} {}", path.display()));
     }
     let cd = if dir == Path::new(".") { String::new() } else { format!("cd {} && ", dir.display()) };
     tell(&format!("\nNext: {cd}baton graph && baton run \"Where do I put Markdown files?\""));
     Ok(Exit::Ok)
+}
+
+/// The files of a new project, each with whether it was written: what is there is kept.
+pub(super) fn write(dir: &Path) -> anyhow::Result<Vec<(PathBuf, bool)>> {
+    let write = |(name, content): &(&str, &str)| {
+        let path = dir.join(name);
+        let written =
+            write_new(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok((path, written))
+    };
+    FILES.iter().map(write).collect()
 }
 
 /// Never overwrites: what is there is somebody's work.

@@ -1,10 +1,7 @@
 //! `baton patterns`: which ways batons take between agents, and how well they end.
 
-use baton_core::store::{HopKind, Pattern};
 use baton_core::usage::Cost;
-use baton_core::{AgentName, Usd};
-use jiff::Timestamp;
-use serde::Serialize;
+use baton_server::wire::pattern::{Way, document};
 
 use super::archive::{self, NOTHING_KEPT};
 use super::{print, print_json};
@@ -19,55 +16,6 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// All ways for programs, with the names that the HTTP API uses.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Document {
-    data: Vec<Way>,
-    /// There is one page.
-    next_cursor: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct Way {
-    kind: HopKind,
-    from: AgentName,
-    to: AgentName,
-    query_class: String,
-    count: u64,
-    successes: u64,
-    /// From 0 to 1.
-    success_rate: f64,
-    average_latency_ms: u64,
-    average_cost_usd: Usd,
-    last_at: Timestamp,
-}
-
-/// What was learnt, across all threads.
-pub fn document(patterns: &[Pattern]) -> Document {
-    Document { data: patterns.iter().map(Way::from).collect(), next_cursor: None }
-}
-
-impl From<&Pattern> for Way {
-    #[allow(clippy::cast_precision_loss, reason = "a share needs no more than 52 bits")]
-    fn from(pattern: &Pattern) -> Self {
-        // Counted when it was first seen, so never nothing.
-        let count = pattern.count.max(1);
-        let average_nanos = pattern.total_cost.nanos() / i64::try_from(count).unwrap_or(i64::MAX);
-        Self {
-            kind: pattern.kind,
-            from: pattern.from.clone(),
-            to: pattern.to.clone(),
-            query_class: pattern.query_class.clone(),
-            count: pattern.count,
-            successes: pattern.successes,
-            success_rate: pattern.successes as f64 / count as f64,
-            average_latency_ms: pattern.total_latency_ms / count,
-            average_cost_usd: Usd::from_nanos(average_nanos),
-            last_at: pattern.last_at,
-        }
-    }
 }
 
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
@@ -92,6 +40,7 @@ fn table(ways: &[Way]) -> String {
         Column::Text("by"),
         Column::Number("times"),
         Column::Number("went well"),
+        Column::Spare("liked"),
         Column::Number("time"),
         Column::Spare("known cost"),
         Column::Spare("last"),
@@ -103,6 +52,7 @@ fn table(ways: &[Way]) -> String {
             way.kind.to_string(),
             way.count.to_string(),
             format!("{:.0}%", way.success_rate * 100.0),
+            liked(way),
             stretch(std::time::Duration::from_millis(way.average_latency_ms)),
             cost(Cost::Known(way.average_cost_usd)),
             moment(way.last_at),
@@ -110,4 +60,12 @@ fn table(ways: &[Way]) -> String {
         ]);
     }
     table.print()
+}
+
+/// How many of those who said something liked the answer.
+fn liked(way: &Way) -> String {
+    match way.liked.saturating_add(way.disliked) {
+        0 => "-".to_owned(),
+        all => format!("{} of {all}", way.liked),
+    }
 }

@@ -2,9 +2,8 @@
 
 mod prompt;
 mod screen;
-mod signals;
 
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +12,23 @@ use anyhow::Context as _;
 use baton_agents::Roster;
 use baton_core::message::Part;
 use baton_core::store::{OnBusy, RunStatus};
-use baton_core::{HumanDuration, ModelErrorKind, RunId, StoreError, ThreadId, Usd};
-use baton_engine::{Agents, Approve, Caller, Engine, Failure, Finished, Overrides, Run, RunRequest};
+use baton_core::{HumanDuration, ModelErrorKind, Rights, RunId, StoreError, ThreadId, Usd};
+use baton_engine::{Agents, Approve, Caller, Engine, Failure, Finished, Overrides, Run, RunRequest, Task};
 use baton_mcp::Servers;
 use clap::ValueEnum;
 use serde_json::Value;
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 use super::agents::find;
+use super::signals::{Asked, Signals};
 use crate::cli::Common;
 use crate::entry::{Entry, Unknown};
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::wiring::Wired;
-use crate::{commands, report, wiring};
+use crate::{commands, report, telemetry, wiring};
 use screen::{Screen, printable};
-use signals::{Asked, Signals};
 
 /// How long tasks may take to be dropped at the end, and how long a writer that hangs is waited for.
 const LEAVE: Duration = Duration::from_secs(1);
@@ -84,11 +84,7 @@ impl From<Approval> for Approve {
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     let project = super::project(common)?;
     let draft = project.draft();
-    let errors: Vec<_> = draft.problems().iter().filter(|problem| problem.is_error()).cloned().collect();
-    if !errors.is_empty() {
-        let mut found = report::Report::default();
-        found.add(draft.files(), errors);
-        let _ = write!(anstream::stderr(), "{}", report::text::render(&found));
+    if report::errors_of(&draft) {
         return Ok(Exit::Invalid);
     }
     let named = args.agent.as_deref().map(|text| find(&draft, text)).transpose();
@@ -110,8 +106,18 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     let (name, chosen) = entry.first(&agents, &prompt);
     let input = vec![Part::text(prompt)];
     let caller = local(args.thread.unwrap_or_else(ThreadId::random));
-    let request =
-        RunRequest { caller, agent: name, input, overrides, on_busy: OnBusy::Enqueue, entry: chosen };
+    let request = RunRequest {
+        caller,
+        agent: name,
+        input,
+        overrides,
+        on_busy: OnBusy::Enqueue,
+        entry: chosen,
+        task: Task::Answer,
+        rights: Rights::all(),
+        trace: None,
+        metadata: None,
+    };
     ask(&project, &agents, request, args)
 }
 
@@ -127,7 +133,9 @@ fn no_agent(unknown: &Unknown, roster: &Roster) -> anyhow::Error {
 
 fn ask(project: &Project, agents: &Arc<Agents>, request: RunRequest, args: &Args) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let exit = runtime.block_on(converse(project, agents, request, args));
+    let (trace, span) = telemetry::command("baton run");
+    let request = RunRequest { trace: Some(trace), ..request };
+    let exit = runtime.block_on(converse(project, agents, request, args).instrument(span));
     // Drops what is still under way, and with it every process: a shell command ends with its future, a server with its last
     // handle. Only a writer that hangs outlives this, until the process ends.
     runtime.shutdown_timeout(LEAVE);

@@ -13,6 +13,7 @@ const SECTIONS: &[&str] = &[
     "orchestration",
     "handoff",
     "limits",
+    "telemetry",
 ];
 
 /// One variable: which key it sets, and to what.

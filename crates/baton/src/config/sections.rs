@@ -1,10 +1,12 @@
 //! The tables of `baton.toml`, each with the contract's defaults.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use baton_core::agent::{McpServer, ModelName};
 use baton_core::{AgentName, HumanDuration, InvalidId, choices};
 use baton_engine::EnrichFormat;
+use baton_server::settings::Origin;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
@@ -12,11 +14,22 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
     pub listen: String,
+    /// Pages of these origins may call the server from a browser.
+    pub allowed_origins: Vec<Origin>,
+    /// How long running runs may go on after the server was asked to end.
+    pub drain: HumanDuration,
+    /// How long new connections are still answered before that, so that a load balancer can notice.
+    pub grace: HumanDuration,
 }
 
 impl Default for Server {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:8420".into() }
+        Self {
+            listen: "127.0.0.1:8420".into(),
+            allowed_origins: Vec::new(),
+            drain: HumanDuration::from_secs(20),
+            grace: HumanDuration::from_secs(0),
+        }
     }
 }
 
@@ -220,26 +233,6 @@ choices! {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Auth {
-    pub mode: AuthMode,
-}
-
-impl Default for Auth {
-    fn default() -> Self {
-        Self { mode: AuthMode::Open }
-    }
-}
-
-choices! {
-    pub enum AuthMode {
-        /// Everyone is the local administrator; only on loopback.
-        Open = "open",
-        Required = "required",
-    }
-}
-
 /// Whether a feature is on: for all, for none, or for a part of the tenants.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "FeatureValue")]
@@ -345,13 +338,73 @@ impl Default for Handoff {
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Per tenant.
-    pub requests_per_minute: u32,
+    pub requests_per_minute: NonZeroU32,
     pub max_body_bytes: u64,
+    /// For files that are uploaded.
+    pub max_upload_bytes: u64,
+    /// Open at once, of everybody together.
+    pub max_connections: NonZeroU32,
     pub max_concurrent_runs: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { requests_per_minute: 600, max_body_bytes: 1_048_576, max_concurrent_runs: 1000 }
+        let many = |number| NonZeroU32::new(number).expect("not zero");
+        Self {
+            requests_per_minute: many(600),
+            max_body_bytes: 1 << 20,
+            max_upload_bytes: 10 << 20,
+            max_connections: many(20_000),
+            max_concurrent_runs: 1000,
+        }
+    }
+}
+
+/// What is told to those who watch.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Telemetry {
+    /// The collector that traces go to, such as `http://127.0.0.1:4318`. Without one they go nowhere.
+    pub otlp_endpoint: Option<OtlpEndpoint>,
+    /// What this server is called in traces.
+    pub service_name: String,
+    pub log_format: LogFormat,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { otlp_endpoint: None, service_name: "baton".into(), log_format: LogFormat::Text }
+    }
+}
+
+choices! {
+    /// What a line of the log looks like.
+    pub enum LogFormat {
+        Text = "text",
+        /// An object with the same fields by name.
+        Json = "json",
+    }
+}
+
+/// Where an OTLP collector listens, without the path.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct OtlpEndpoint(String);
+
+impl OtlpEndpoint {
+    /// Where it takes traces.
+    pub fn traces(&self) -> String {
+        format!("{}/v1/traces", self.0.trim_end_matches('/'))
+    }
+}
+
+impl TryFrom<String> for OtlpEndpoint {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+        match host.map(|rest| rest.split('/').next().unwrap_or_default()) {
+            Some(host) if !host.is_empty() && !text.contains(char::is_whitespace) => Ok(Self(text)),
+            _ => Err("a collector is named by its address, such as http://127.0.0.1:4318"),
+        }
     }
 }

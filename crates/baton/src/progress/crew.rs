@@ -365,7 +365,8 @@ mod tests {
     fn whoever_gets_the_baton_is_who_thinks_now() {
         let mut crew = Crew::new(Names::new(), &name("a"));
         let (from, to) = (name("a"), name("b"));
-        let passed = EventKind::Passed { by: HopKind::Transfer, from, to, reason: String::new() };
+        let (by, heard_by) = (HopKind::Transfer, Visibility::User);
+        let passed = EventKind::Passed { by, from, to, reason: String::new(), heard_by };
         crew.take(&event("a/turn:1/tool:1/transfer:b", Visibility::Internal, passed));
         // Not a sub-agent: it speaks to the person.
         let path = "a/turn:1/tool:1/transfer:b";

@@ -322,6 +322,16 @@ fn completions_for_every_shell() {
 }
 
 #[test]
+fn the_description_of_the_api_needs_no_project_and_no_server() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let ran = baton(nowhere.path(), &["openapi"]);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, &document["openapi"]), (0, &serde_json::json!("3.1.0")));
+    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
+    assert!(document["paths"].get("/api/v1/threads/{thread_id}/messages").is_some());
+}
+
+#[test]
 fn colours_only_when_asked() {
     let plain = baton(&fixtures(), &["validate", "broken/unknown-agent.md"]).stdout;
     assert!(!plain.contains('\u{1b}'));

@@ -3,6 +3,7 @@
 
 mod patterns;
 mod seen;
+mod server;
 pub(crate) mod wire;
 
 use std::collections::BTreeSet;

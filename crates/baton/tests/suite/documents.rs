@@ -62,13 +62,13 @@ fn agent_files_in_the_documentation_are_valid() {
 
 #[test]
 fn the_configuration_in_the_documentation_is_valid() {
-    let text = read("docs/configuration.md");
-    let blocks = blocks(&text, "toml");
-    assert!(!blocks.is_empty());
-    for block in blocks {
-        let config =
-            baton::config::Config::parse(&block, "docs/configuration.md".as_ref(), std::iter::empty());
-        assert!(config.is_ok(), "{}\n{block}", config.unwrap_err());
+    for path in ["docs/configuration.md", "docs/identity.md"] {
+        let blocks = blocks(&read(path), "toml");
+        assert!(!blocks.is_empty(), "{path}");
+        for block in blocks {
+            let config = baton::config::Config::parse(&block, path.as_ref(), std::iter::empty());
+            assert!(config.is_ok(), "{path}: {}\n{block}", config.unwrap_err());
+        }
     }
 }
 

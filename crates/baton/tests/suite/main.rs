@@ -14,8 +14,10 @@ mod postgres;
 mod prompts;
 mod provider;
 mod run;
+mod serving;
 mod signals;
 mod store_commands;
+mod telemetry;
 mod terminal;
 mod together;
 

@@ -247,6 +247,7 @@ fn a_tool_is_called_and_its_result_goes_back() {
         types,
         [
             "RUN_STARTED",
+            "STATE_SNAPSHOT",
             "TOOL_CALL_START",
             "TOOL_CALL_ARGS",
             "TOOL_CALL_END",
@@ -258,8 +259,12 @@ fn a_tool_is_called_and_its_result_goes_back() {
             "RUN_FINISHED"
         ]
     );
-    assert_eq!(events[8]["value"]["usage"]["input_tokens"], 24);
-    assert_eq!(events[8]["value"]["usage"]["cost"]["price"], "unknown");
+    let usage = &events[9]["value"];
+    assert_eq!(usage["usage"]["input_tokens"], 24);
+    assert_eq!(usage["usage"]["cost"]["price"], "unknown");
+    let by_agent = serde_json::json!([{"agent": "a", "usage": usage["usage"].clone()}]);
+    assert_eq!(usage["by_agent"], by_agent);
+    assert_eq!(events[1]["snapshot"]["activeAgent"]["id"], "a");
 }
 
 #[test]

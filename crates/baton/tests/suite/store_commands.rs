@@ -2,7 +2,9 @@
 
 mod changes;
 mod explained;
+mod keys;
 mod processes;
+mod spent;
 
 use std::path::Path;
 
@@ -134,7 +136,7 @@ fn a_thread_is_deleted_with_all_it_owns_and_that_is_remembered() {
     }
     let trail = json(dir.path(), &["audit", "--thread", THREAD, "--action", "thread.delete"]);
     assert_eq!((&trail["data"][0]["actor"], &trail["data"][1]), (&json!("local"), &Value::Null));
-    assert!(ok(dir.path(), &["audit", "--verify"]).starts_with("intact: 3 entries, head "));
+    assert!(ok(dir.path(), &["audit", "--verify"]).starts_with("intact: 4 entries, head "));
 }
 
 #[test]
@@ -240,7 +242,7 @@ fn h16_a_trail_that_was_tampered_with_is_found_out() {
     let ids: Vec<&str> = (0..2).map(|at| runs["data"][at]["run_id"].as_str().unwrap()).collect();
     let ids = [(ids[0], "RUN-2"), (ids[1], "RUN-1"), (THREAD, "THREAD")];
     insta::assert_snapshot!("audit", redacted(&ok(dir.path(), &["audit"]), &ids));
-    assert_eq!(json(dir.path(), &["audit", "--actor", "local"])["data"].as_array().unwrap().len(), 2);
+    assert_eq!(json(dir.path(), &["audit", "--actor", "local"])["data"].as_array().unwrap().len(), 4);
     assert_eq!(json(dir.path(), &["audit", "--verify"])["verdict"], "intact");
 
     let database = database(dir.path());
@@ -251,11 +253,11 @@ fn h16_a_trail_that_was_tampered_with_is_found_out() {
         ran.stderr
     };
     let changed =
-        broken("UPDATE audit SET entry = replace(entry, 'completed', 'cancelled') WHERE number = 2");
-    assert!(changed.starts_with("broken at entry 2: "), "{changed}");
+        broken("UPDATE audit SET entry = replace(entry, 'completed', 'cancelled') WHERE number = 3");
+    assert!(changed.starts_with("broken at entry 3: "), "{changed}");
     let program = baton(dir.path(), &["audit", "--verify", "--json"]);
     assert_eq!(program.code, 1);
-    assert_eq!(serde_json::from_str::<Value>(&program.stdout).unwrap()["number"], 2);
+    assert_eq!(serde_json::from_str::<Value>(&program.stdout).unwrap()["number"], 3);
     let missing = broken("DELETE FROM audit WHERE number = 1");
     assert_eq!(missing, "broken at entry 1: the entry is missing\n");
 }

@@ -3,11 +3,18 @@
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, RoutingMode};
+use baton_core::event::EventKind;
+use baton_core::message::Visibility;
+use baton_core::store::{StepKind, StepState};
 use baton_core::tool::ToolError;
+use serde_json::json;
 
 use crate::bounds::Edge;
+use crate::failure::Failure;
+use crate::journal::Record;
 use crate::patterns::handover::head;
-use crate::scope::Scope;
+use crate::scope::{DENIED, Scope};
+use crate::task::DELEGATE;
 
 /// Of a description, in characters.
 const DESCRIPTION: usize = 300;
@@ -56,9 +63,32 @@ impl Callable {
 }
 
 /// Whether the scope's agent may have others work for it at all. Everything that forbids delegation as such belongs here: today
-/// the operator's switch, and that a pure router has destinations, not helpers.
+/// the operator's switch, what the person may do, and that a pure router has destinations, not helpers.
 fn may_delegate(scope: &Scope) -> bool {
+    is_offered(scope) && scope.run.rights.allow(DELEGATE)
+}
+
+/// The same for somebody who may do everything.
+fn is_offered(scope: &Scope) -> bool {
     let only_routes = scope.agent.router.as_ref().is_some_and(|router| router.mode == RoutingMode::Pure);
-    let policy = &scope.run.engine.parts.policy;
-    !only_routes && policy.agent_tool.is_on(&scope.run.caller.tenant)
+    !only_routes && scope.run.engine.parts.policy.agent_tool.is_on(&scope.run.caller.tenant)
+}
+
+/// Puts on record that an agent does without others because the person lacks the permission. Once in a run is enough: nobody in it
+/// has it.
+pub(crate) async fn mind_rights(scope: &Scope) -> Result<(), Failure> {
+    let would_ask = !scope.agent.agents.is_empty() && is_offered(scope);
+    if !would_ask || scope.run.rights.allow(DELEGATE) || !scope.run.deny() {
+        return Ok(());
+    }
+    let text =
+        format!("`{}` asks nobody: the person does not have the permission `{DELEGATE}`", scope.name());
+    let record = Record {
+        steps: vec![scope.at(DENIED).step(StepKind::Note, StepState::Finished, &json!({}))?],
+        events: vec![scope.event_as(Visibility::Internal, EventKind::Status { text })],
+        audit: vec![scope.denied(DELEGATE)],
+        ..Record::default()
+    };
+    scope.run.journal.keep_soon(record).await;
+    Ok(())
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use baton_core::agent::Agent;
 use baton_core::ledger::Called;
-use baton_core::{AgentName, HumanDuration, SessionId};
+use baton_core::{AgentName, HumanDuration, SessionId, SubAgentResult};
 use tokio::time::Instant;
 
 use super::cache::ResultCache;
+use super::told::pointer;
 use crate::bounds::Edge;
 use crate::budget::Limit;
 use crate::children;
@@ -89,6 +90,23 @@ impl Report {
     pub(crate) fn error(&self) -> Option<String> {
         self.result.as_ref().err().map(|failure| shared(&self.agent, &failure.to_string()))
     }
+
+    /// The same as it is kept and told.
+    pub(crate) fn to_result(&self) -> SubAgentResult {
+        let brought = self.result.as_ref().ok();
+        SubAgentResult {
+            agent_id: self.agent.name.clone(),
+            success: brought.is_some(),
+            response: brought.map(|brought| brought.text.clone()),
+            error: self.error(),
+            error_type: self.result.as_ref().err().map(|failure| failure.code().to_owned()),
+            latency_ms: self.latency_ms,
+            session_id: self.session_id.clone(),
+            cached: brought.is_some_and(|brought| brought.is_cached),
+            limit: brought.and_then(|brought| brought.limit).map(|limit| limit.word().to_owned()),
+            full_text: brought.and_then(|brought| brought.full_text.as_ref()).map(pointer),
+        }
+    }
 }
 
 /// Has it done, at the place of a call. The outer error ends the run; whatever else goes wrong is in the report. When this returns,
@@ -130,7 +148,7 @@ async fn enter(scope: &Scope, errand: &Errand) -> Result<Scope, Failure> {
     let origin = errand.origin(scope);
     match errand.batch {
         Some(_) => origin.enter_in_turn(&errand.agent, errand.edge).await,
-        None => Ok(origin.enter(&errand.agent, errand.edge)?),
+        None => Ok(origin.enter(&errand.agent, errand.edge).await?),
     }
 }
 

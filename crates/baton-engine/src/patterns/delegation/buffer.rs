@@ -1,38 +1,11 @@
 //! What sub-agents brought, in the order in which they were asked, however they came back.
 
-use baton_core::{AgentName, SessionId};
-use serde::Serialize;
+use baton_core::{AgentName, SubAgentResult};
 
-use crate::budget::Limit;
+use crate::failure::Failure;
 
 const NOBODY: &str = "No responses received from sub-agents.";
 const ALL_FAILED: &str = "All sub-agents failed to provide responses.";
-
-/// One of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct SubAgentResult {
-    pub(super) agent_id: AgentName,
-    pub(super) success: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) response: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<String>,
-    /// The stable code of the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error_type: Option<String>,
-    pub(super) latency_ms: u64,
-    /// Where it was worked on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) session_id: Option<SessionId>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) cached: bool,
-    /// The limit that made the agent end early.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) limit: Option<Limit>,
-    /// Where the whole text is, if the response is a summary.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) full_text: Option<String>,
-}
 
 /// Collects results until all are there.
 #[derive(Debug, Default)]
@@ -92,19 +65,7 @@ impl Buffer {
 
     /// One text of all responses.
     pub(super) fn synthesis(&self) -> String {
-        let responses: Vec<(&AgentName, &str)> = self
-            .counted()
-            .filter_map(|result| Some((&result.agent_id, result.response.as_deref()?)))
-            .collect();
-        match responses.as_slice() {
-            [] if self.counted().next().is_none() => NOBODY.to_owned(),
-            [] => ALL_FAILED.to_owned(),
-            [(_, response)] => (*response).to_owned(),
-            several => {
-                let parts = several.iter().map(|(id, response)| format!("From {id}:\n{response}"));
-                parts.collect::<Vec<_>>().join("\n\n")
-            }
-        }
+        synthesis(&self.results())
     }
 
     fn counted(&self) -> impl Iterator<Item = &SubAgentResult> {
@@ -114,7 +75,8 @@ impl Buffer {
     /// Whether somebody else won, and it had not failed by itself before.
     fn lost(&self, at: usize) -> bool {
         let stopped = |result: &SubAgentResult| {
-            result.success || result.error_type.as_deref().is_none_or(|code| code == "cancelled")
+            result.success
+                || result.error_type.as_deref().is_none_or(|code| code == Failure::Cancelled.code())
         };
         self.winner.is_some_and(|winner| winner != at) && self.slots[at].as_ref().is_some_and(stopped)
     }
@@ -126,10 +88,26 @@ impl Buffer {
             success: false,
             response: None,
             error: Some(format!("not used: {winner} answered first")),
-            error_type: Some("not_used".to_owned()),
+            error_type: Some(SubAgentResult::NOT_USED.to_owned()),
             full_text: None,
             limit: None,
             ..result.clone()
+        }
+    }
+}
+
+/// One text of all responses that count, whose they are in front of each if there are several.
+pub(super) fn synthesis(results: &[SubAgentResult]) -> String {
+    let counted = || results.iter().filter(|result| result.is_used());
+    let responses: Vec<(&AgentName, &str)> =
+        counted().filter_map(|result| Some((&result.agent_id, result.response.as_deref()?))).collect();
+    match responses.as_slice() {
+        [] if counted().next().is_none() => NOBODY.to_owned(),
+        [] => ALL_FAILED.to_owned(),
+        [(_, response)] => (*response).to_owned(),
+        several => {
+            let parts = several.iter().map(|(id, response)| format!("From {id}:\n{response}"));
+            parts.collect::<Vec<_>>().join("\n\n")
         }
     }
 }

@@ -8,11 +8,10 @@ use baton_core::agent::{Agent, Strategy};
 use futures_util::{StreamExt as _, stream};
 
 use super::PREVIEW;
-use super::buffer::{Buffer, SubAgentResult};
+use super::buffer::Buffer;
 use crate::bounds::Edge;
 use crate::failure::Failure;
 use crate::patterns::calling::errand::{self, Batch, Errand, Report};
-use crate::patterns::calling::told::pointer;
 use crate::patterns::handover::head;
 use crate::scope::Scope;
 
@@ -23,6 +22,16 @@ pub(super) struct Terms {
     /// For each of them.
     pub(super) limit: HumanDuration,
     pub(super) at_once: usize,
+    pub(super) hearer: Hearer,
+}
+
+/// Who had them asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hearer {
+    /// Hears of all results together, as the answer to its call.
+    Model,
+    /// Hears of each when it is there.
+    Caller,
 }
 
 /// Asks all of them. One that fails is a result like any other. When this returns, nobody is at work any more: those who lost, and
@@ -46,7 +55,7 @@ pub(super) async fn out(
             limit: Some(terms.limit),
             batch: Some(batch.clone()),
         };
-        (at, errand::run(scope, errand).await)
+        (at, hear(scope, errand, terms.hearer).await)
     };
     let at_once = if terms.strategy == Strategy::Sequential { 1 } else { terms.at_once };
     let (ended, others) = by_record(scope, agents, is_race);
@@ -59,7 +68,7 @@ pub(super) async fn out(
                 if is_race && report.result.is_ok() {
                     buffer.won_by(at);
                 }
-                buffer.put(at, result(report));
+                buffer.put(at, report.to_result());
             }
             Err(failure) => {
                 batch.scope.cancel.cancel();
@@ -70,28 +79,17 @@ pub(super) async fn out(
     over.map_or(Ok(buffer), Err)
 }
 
+async fn hear(scope: &Scope, errand: Errand, hearer: Hearer) -> Result<Report, Failure> {
+    let report = errand::run(scope, errand).await?;
+    if hearer == Hearer::Caller {
+        scope.tell_result(&report.to_result()).await?;
+    }
+    Ok(report)
+}
+
 /// Where the first success counts, those who came to an end before a crash are looked at before anybody else begins: one of them
 /// may have won already.
 fn by_record(scope: &Scope, agents: &[Arc<Agent>], is_race: bool) -> (Vec<usize>, Vec<usize>) {
     let place = |at: usize| scope.at(&format!("{}:{}", Edge::Delegate.word(), agents[at].name));
     (0..agents.len()).partition(|at| is_race && place(*at).is_finished())
-}
-
-fn result(report: Report) -> SubAgentResult {
-    let error = report.error();
-    let Report { agent, session_id, latency_ms, result, .. } = report;
-    let error_type = result.as_ref().err().map(|failure| failure.code().to_owned());
-    let brought = result.ok();
-    SubAgentResult {
-        agent_id: agent.name.clone(),
-        success: brought.is_some(),
-        cached: brought.as_ref().is_some_and(|brought| brought.is_cached),
-        limit: brought.as_ref().and_then(|brought| brought.limit),
-        full_text: brought.as_ref().and_then(|brought| brought.full_text.as_ref()).map(pointer),
-        response: brought.map(|brought| brought.text),
-        error,
-        error_type,
-        latency_ms,
-        session_id,
-    }
 }

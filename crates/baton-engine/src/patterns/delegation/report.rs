@@ -1,9 +1,10 @@
 //! What the delegating model is told.
 
+use baton_core::SubAgentResult;
 use baton_core::agent::Synthesis;
 use serde::Serialize;
 
-use super::buffer::{Buffer, SubAgentResult};
+use super::buffer::Buffer;
 use crate::patterns::calling::told::{LIMITED, MATERIAL, on_your_own};
 
 const ONE_VOICE: &str =
@@ -52,11 +53,26 @@ fn note(buffer: &Buffer, synthesis: Synthesis) -> String {
     // Where one success is enough, it does not matter who failed.
     let failed: Vec<&str> = buffer.failures().iter().map(|failed| failed.agent_id.as_str()).collect();
     if !failed.is_empty() && !buffer.is_won() {
-        notes.push(format!(
-            "{} gave no answer: fill the gap from your own knowledge. If that is not enough, begin the answer with \"{LIMITED}\" \
-             and say what is missing.",
-            failed.join(", ")
-        ));
+        notes.push(gap(&failed));
     }
     notes.join(" ")
+}
+
+fn gap(failed: &[&str]) -> String {
+    format!(
+        "{} gave no answer: fill the gap from your own knowledge. If that is not enough, begin the answer with \"{LIMITED}\" and say \
+         what is missing.",
+        failed.join(", ")
+    )
+}
+
+/// What the one is told who has to write an answer of results that it did not ask for.
+pub(super) fn instruction(results: &[&SubAgentResult]) -> String {
+    if !results.iter().any(|result| result.success) {
+        return on_your_own();
+    }
+    let failed = results.iter().filter(|result| !result.success).map(|result| result.agent_id.as_str());
+    let failed: Vec<&str> = failed.collect();
+    let answer = format!("Answer the request now. {ONE_VOICE}");
+    if failed.is_empty() { answer } else { format!("{answer} {}", gap(&failed)) }
 }

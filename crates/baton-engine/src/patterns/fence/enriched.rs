@@ -50,6 +50,10 @@ pub(crate) enum Written {
     Work,
     /// What was said in a team.
     Post,
+    /// What somebody brought who was asked the same.
+    Result,
+    /// Why there is no result.
+    NoResult,
 }
 
 impl Written {
@@ -57,7 +61,7 @@ impl Written {
         match self {
             Self::Answer => "answer",
             Self::Advice => "advice",
-            Self::Failure => "failure",
+            Self::Failure | Self::NoResult => "failure",
             Self::Reason => "reason",
             Self::Note => "note",
             Self::Context => "context",
@@ -65,6 +69,7 @@ impl Written {
             Self::Transcript => "transcript",
             Self::Work => "work",
             Self::Post => "post",
+            Self::Result => "result",
         }
     }
 
@@ -77,18 +82,20 @@ impl Written {
             Self::Summary => "## CONVERSATION SO FAR",
             Self::Transcript | Self::Work => "## WORK SO FAR",
             Self::Post => "## SAID IN THE TEAM",
+            Self::Result | Self::NoResult => "## RESULTS GATHERED",
         }
     }
 
     fn heading(self, by: &AgentName) -> String {
         match self {
-            Self::Answer | Self::Advice | Self::Work | Self::Post => format!("### From {by}"),
+            Self::Answer | Self::Advice | Self::Work | Self::Post | Self::Result => format!("### From {by}"),
             Self::Reason => format!("### Why, from {by}"),
             Self::Note => format!("### Note from {by}"),
             Self::Context => format!("### Context from {by}"),
             Self::Summary => format!("### Summary by {by}"),
             Self::Transcript => format!("### Transcript of {by}"),
             Self::Failure => format!("### From {by} (no advice)"),
+            Self::NoResult => format!("### From {by} (no result)"),
         }
     }
 

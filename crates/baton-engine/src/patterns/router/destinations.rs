@@ -79,7 +79,10 @@ impl Destinations {
         mut input: Input,
     ) -> Result<Outcome, Failure> {
         let fallback = self.fallback.as_ref().filter(|fallback| fallback.name != *failed);
-        let entered = fallback.and_then(|fallback| site.scope.enter(fallback, Edge::Route).ok());
+        let entered = match fallback {
+            Some(fallback) => site.scope.enter(fallback, Edge::Route).await.ok(),
+            None => None,
+        };
         let Some(child) = entered else { return Err(failure.at_stage(failed, &site.scope)) };
         input.sent = Some(self.sent(&site.scope, &format!("`{failed}` failed: {failure}")));
         run_stage(child, input).await
@@ -91,7 +94,7 @@ impl Destinations {
             let candidates = self.open.iter().map(|agent| agent.name.clone()).collect();
             return Err(Failure::NotRouted { router: self.router.clone(), reason: said, candidates });
         };
-        let child = scope.enter(fallback, Edge::Route)?;
+        let child = scope.enter(fallback, Edge::Route).await?;
         let mut input = self.onward(scope, None, "").await?;
         input.sent = Some(self.sent(scope, &format!("nobody was chosen: {said}")));
         run_stage(child, input).await

@@ -1,5 +1,6 @@
 //! `route_to`: the router's choice.
 
+use std::slice;
 use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
@@ -14,6 +15,7 @@ use crate::given::{Done, Ending, Given, Site};
 use crate::patterns::calling::meant::{is_blank, one_of, spell};
 use crate::run;
 use crate::scope::Scope;
+use crate::telemetry;
 
 #[derive(Debug)]
 pub(super) struct RouteTo {
@@ -67,10 +69,11 @@ impl RouteTo {
             return Ok(Done::Refused(ToolError::InvalidArguments(message)));
         };
         let scope = &site.scope;
-        let child = match scope.enter(agent, Edge::Route) {
+        let child = match scope.enter(agent, Edge::Route).await {
             Ok(child) => child,
             Err(refusal) => return Ok(Done::Refused(refusal.into())),
         };
+        telemetry::transfer(scope, Edge::Route, slice::from_ref(agent));
         let mut input = self.destinations.onward(scope, Some(&site), &choice.message).await?;
         input.sent = Some(self.destinations.sent(scope, &choice.reason));
         let outcome = match run::run(child, input.clone()).await {

@@ -1,9 +1,10 @@
 //! What each tenant finds, compared with what it should.
 
-use baton_core::store::{MessageQuery, PageRequest, RunQuery, RunStatus};
+use baton_core::store::{MessageQuery, NewRun, PageRequest, RunQuery, RunStatus};
 use baton_core::{EventKind, RunId, StoreError, ThreadId};
 
 use super::model::{World, user};
+use crate::support::message;
 
 impl World {
     pub(super) async fn read_run(&mut self, tenant: usize, of: (usize, usize)) {
@@ -58,9 +59,22 @@ impl World {
         assert_eq!(runs, known);
     }
 
+    /// As many as there are, and not one more.
+    async fn count_open(&self, tenant: usize) {
+        let of_tenant = self.model.iter().filter(|((of, _), _)| *of == tenant);
+        let runs = of_tenant.flat_map(|(_, thread)| &thread.runs);
+        let open = u32::try_from(runs.filter(|run| !run.status.is_final()).count()).unwrap();
+        let new = |most| NewRun { max_active: Some(most), ..message(ThreadId::random(), "one more") };
+        let refused = self.tenants[tenant].accept(new(open)).await;
+        assert_eq!(refused, Err(StoreError::TooManyRuns(open)));
+        let accepted = self.tenants[tenant].accept(new(open + 1)).await;
+        assert!(accepted.is_ok(), "{accepted:?}");
+    }
+
     pub(super) async fn compare_all(&self) {
         for tenant in 0..self.tenants.len() {
             self.list(tenant).await;
+            self.count_open(tenant).await;
             for thread in 0..self.threads.len() {
                 self.read_thread((tenant, thread), false).await;
             }

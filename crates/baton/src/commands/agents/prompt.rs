@@ -8,8 +8,7 @@ use baton_core::choice::Choice as _;
 use baton_core::tool::ToolSpec;
 use baton_core::{AgentName, ThreadId};
 use baton_engine::{Agents, Asked, Caller, Preview, Via};
-use serde::Serialize;
-use serde_json::Value;
+use baton_server::wire::agent::PromptView;
 
 use super::super::{print, print_json, tenant, user};
 use super::{Format, find};
@@ -41,31 +40,6 @@ fn via(text: &str) -> Result<Via, String> {
     })
 }
 
-/// For programs.
-#[derive(Serialize)]
-struct Shown<'a> {
-    agent: &'a AgentName,
-    system: &'a str,
-    #[serde(flatten)]
-    asked: Session<'a>,
-    /// A coordinator's decision after a round.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after_a_round: Option<Session<'a>>,
-}
-
-#[derive(Serialize)]
-struct Session<'a> {
-    message: &'a str,
-    tools: Vec<Tool<'a>>,
-}
-
-#[derive(Serialize)]
-struct Tool<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
-}
-
 pub(super) fn run(project: &Project, draft: Draft, args: &Args) -> anyhow::Result<Exit> {
     let name = find(&draft, &args.agent)?;
     let from = args.from.as_deref().map(|from| find(&draft, from)).transpose()?;
@@ -76,12 +50,7 @@ pub(super) fn run(project: &Project, draft: Draft, args: &Args) -> anyhow::Resul
     let from = from.as_ref().map(|from| (from, args.via));
     let preview = runtime.block_on(look(project, &agents, &name, from, &args.message))?;
     match args.format {
-        Format::Json => print_json(&Shown {
-            agent: &name,
-            system: &preview.system,
-            asked: Session::from(&preview.asked),
-            after_a_round: preview.deciding.as_ref().map(Session::from),
-        })?,
+        Format::Json => print_json(&PromptView::of(&name, &preview))?,
         Format::Text => print(&text(&preview))?,
     }
     if let Some(agent) = agents.get(&name) {
@@ -146,17 +115,5 @@ fn explain(agent: &Agent, tools: &[ToolSpec]) {
                 "there is no tool of the MCP server `{server}`: it cannot be reached, or the agent may use none"
             ));
         }
-    }
-}
-
-impl<'a> From<&'a Asked> for Session<'a> {
-    fn from(asked: &'a Asked) -> Self {
-        Self { message: &asked.message, tools: asked.tools.iter().map(Tool::from).collect() }
-    }
-}
-
-impl<'a> From<&'a ToolSpec> for Tool<'a> {
-    fn from(spec: &'a ToolSpec) -> Self {
-        Self { name: &spec.name, description: &spec.description, parameters: &spec.parameters }
     }
 }

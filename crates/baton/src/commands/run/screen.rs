@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use baton_agui::{Detail, Projection};
+use baton_agui::{Detail, Faces, Projection};
 use baton_core::event::{Event, EventKind};
 use baton_core::message::Visibility;
 use baton_core::{AgentName, MessageId};
@@ -29,7 +29,7 @@ impl Screen {
         let (queue, mut events) = mpsc::channel(WRITER_QUEUE);
         let names = agents.values().map(|agent| (agent.name.clone(), agent.display_name.clone()));
         let names: Names = names.collect();
-        let mut output = Output::new(json, &names);
+        let mut output = Output::new(json, agents);
         let mut progress = Progress::new(agent, names, !json);
         let writer = tokio::task::spawn_blocking(move || {
             while let Some(event) = events.blocking_recv() {
@@ -84,7 +84,7 @@ impl Screen {
 
 /// Where the answer goes.
 enum Output {
-    Json(Projection),
+    Json(Box<Projection>),
     /// On a terminal the text appears as it is written. In a pipe each message comes when it is whole, so that a turn that
     /// starts again leaves nothing half behind.
     Text {
@@ -96,9 +96,10 @@ enum Output {
 }
 
 impl Output {
-    fn new(json: bool, names: &Names) -> Self {
+    fn new(json: bool, agents: &Agents) -> Self {
         if json {
-            Self::Json(Projection::new(Detail::Trace).with_names(names.clone()))
+            let faces = Faces::of(agents.values().map(|agent| &**agent));
+            Self::Json(Box::new(Projection::new(Detail::Trace).with_faces(faces)))
         } else {
             Self::Text { live: std::io::stdout().is_terminal(), written: false, growing: None }
         }

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use anyhow::Context as _;
+use baton_core::SubAgentResult;
 use baton_core::event::{Event, EventKind, HandoffEvent};
 use baton_core::message::Visibility;
 use baton_core::store::{PageRequest, RunRecord};
@@ -84,7 +85,13 @@ fn told(kind: &EventKind) -> String {
         EventKind::Handoff(HandoffEvent { phase, from, to, message, .. }) => {
             format!("handoff from {from} to {to}, {phase}: {message}")
         }
-        EventKind::Passed { by, from, to, reason } => format!("{by} from {from} to {to}: {reason}"),
+        EventKind::Brought(SubAgentResult { agent_id, response: Some(text), .. }) => {
+            format!("{agent_id} brought: {text}")
+        }
+        EventKind::Brought(SubAgentResult { agent_id, error, .. }) => {
+            format!("{agent_id} brought nothing: {}", error.as_deref().unwrap_or_default())
+        }
+        EventKind::Passed { by, from, to, reason, .. } => format!("{by} from {from} to {to}: {reason}"),
         EventKind::Broadcast { member, round, text } => format!("{member} said in round {round}: {text}"),
         EventKind::Voted { member, round, ready, reason } => {
             let vote = if *ready { "ready to conclude" } else { "not ready to conclude" };

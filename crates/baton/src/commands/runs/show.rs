@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::super::archive::Archive;
 use super::super::{print, print_json};
 use super::tree::{Node, Spent, grow};
-use super::who::Who;
 use super::{hops, who};
 use crate::exit::Exit;
 use crate::report::conversation::{indented, words};
@@ -34,7 +33,7 @@ struct Shown<'a> {
 pub(super) async fn show(archive: &Archive, run: &RunRecord, json: bool) -> anyhow::Result<Exit> {
     let steps = archive.tenant.steps(run.run_id).await?;
     let rows = archive.tenant.ledger(run.run_id).await?;
-    let nodes = grow(&steps, &rows, &who::sessions(archive, &steps).await?);
+    let nodes = grow(&steps, &rows, &archive.tenant.run_sessions(run.run_id).await?);
     let hops = hops::of(archive, run).await?;
     if json {
         let answered_by = run.end.as_ref().and_then(|end| end.answered_by.as_ref());
@@ -145,10 +144,14 @@ fn add(table: &mut Table<8>, run: &RunRecord, node: &Node, lasts: &[bool]) {
     }
 }
 
-/// What a team only keeps for itself: nobody works there, and nothing is paid.
+/// What is only kept: nobody works there, and nothing is paid.
 fn is_note(node: &Node) -> bool {
     let name = node.path.rsplit('/').next().unwrap_or_default();
-    node.kind == Some(StepKind::Round) && matches!(name, "said" | "team") && node.children.is_empty()
+    let is_kept = match node.kind {
+        Some(StepKind::Round) => matches!(name, "said" | "team"),
+        kind => kind == Some(StepKind::Note),
+    };
+    is_kept && node.children.is_empty()
 }
 
 fn happened(run: &RunRecord, node: &Node) -> String {
@@ -158,7 +161,7 @@ fn happened(run: &RunRecord, node: &Node) -> String {
         (failed, calls) => Some(format!("{failed} of {calls} calls failed")),
     };
     let open = is_open(node).then(|| if run.status.is_final() { "never finished" } else { "not finished" });
-    let who = node.who.as_ref().map(Who::told);
+    let who = node.who.as_ref().map(who::told);
     let called = who.or_else(|| node.called.clone()).or_else(|| node.kind.map(|kind| kind.to_string()));
     let parts = [called, failed, open.map(str::to_owned)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -5,12 +5,11 @@ use std::time::Duration;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::store::{SessionRecord, Step, StepKind, StepState};
 use baton_core::{SessionId, Usage};
+use baton_engine::who::Who;
 use indexmap::{IndexMap, IndexSet};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-
-use super::who::Who;
 
 /// One place of the tree. It is there because something was recorded or paid for at it or below it.
 #[derive(Debug, PartialEq, Serialize)]

@@ -61,7 +61,7 @@ fn add(said: &mut Vec<Said>, step: Step) {
             }
             Some(ChatMessage::User { parts: input })
         }
-        (StepKind::Round, _) => return,
+        (StepKind::Round | StepKind::Note, _) => return,
         (_, StepState::Started) => None,
         (StepKind::Turn, _) => {
             serde_json::from_value(data).ok().map(|Taken { reply }| ChatMessage::Assistant(reply))

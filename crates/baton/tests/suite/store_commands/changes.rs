@@ -74,7 +74,7 @@ fn the_trail_of_a_thread_is_asked_for_by_its_whole_id() {
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
     assert!(refused.stderr.contains("is not a thread id"), "{}", refused.stderr);
     ok(dir.path(), &["threads", "delete", THREAD, "--yes"]);
-    assert_eq!(json(dir.path(), &["audit", "--thread", THREAD])["data"].as_array().unwrap().len(), 3);
+    assert_eq!(json(dir.path(), &["audit", "--thread", THREAD])["data"].as_array().unwrap().len(), 4);
 }
 
 #[test]

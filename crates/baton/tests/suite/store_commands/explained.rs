@@ -8,7 +8,7 @@ use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::{Message, Part, Role, Visibility};
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{
-    Append, End, Hop, HopKind, NewRun, OnBusy, Owner, RunStatus, Step, StepKind, StepState,
+    Append, End, Feedback, Hop, HopKind, NewRun, OnBusy, Owner, Rating, RunStatus, Step, StepKind, StepState,
 };
 use baton_core::usage::{Cost, Tokens};
 use baton_core::{
@@ -180,8 +180,11 @@ async fn write(tenant: &dyn TenantStore) {
         request: json!({"entry": {"domain": "billing", "confidence": 0.85}}),
         on_busy: OnBusy::Enqueue,
         idempotency: None,
+        max_active: None,
     };
     tenant.accept(new).await.unwrap();
+    let answer = message(Role::Assistant, Some("billing"), "You owe 5.");
+    let message_id = answer.id;
     let lease = Duration::from_mins(10);
     let claimed = tenant.claim(thread_id, &Owner("test".into()), lease).await.unwrap().unwrap();
     let sources = [("research", RESEARCH), ("books", BOOKS)];
@@ -196,7 +199,7 @@ async fn write(tenant: &dyn TenantStore) {
     let append = Append {
         number: 1,
         steps: steps(),
-        messages: vec![message(Role::Assistant, Some("billing"), "You owe 5.")],
+        messages: vec![answer],
         rows: rows(),
         sessions: sessions(),
         holder: Some(name("a")),
@@ -212,6 +215,11 @@ async fn write(tenant: &dyn TenantStore) {
         })
         .await
         .unwrap();
+    for (who, rating) in [("local", Rating::Good), ("boss", Rating::Bad), ("local", Rating::Good)] {
+        let user_id = UserId::parse(who).unwrap();
+        let feedback = Feedback { message_id, user_id, rating, comment: None, at: at(9) };
+        tenant.put_feedback(feedback).await.unwrap();
+    }
 }
 
 /// A project in whose store several agents have worked on one request.
@@ -284,6 +292,7 @@ fn g14_patterns_say_how_well_each_way_ends() {
     let way = &learnt["data"][0];
     assert_eq!((&way["count"], &way["successes"], &way["success_rate"]), (&json!(2), &json!(1), &json!(0.5)));
     assert_eq!((&way["average_latency_ms"], &way["average_cost_usd"]), (&json!(2000), &json!(0.002)));
+    assert_eq!((&way["liked"], &way["disliked"]), (&json!(1), &json!(1)));
     // What was learnt outlives the thread.
     ok(dir.path(), &["threads", "delete", THREAD, "--yes"]);
     assert_eq!(super::json(dir.path(), &["patterns"]), learnt);

@@ -11,7 +11,7 @@ use super::{lines, ok, project};
 use crate::root;
 
 /// Runs of every pattern, with all that happened and as a person's page gets them: each event satisfies its schema of `@ag-ui/core`,
-/// and `@ag-ui/client` accepts their order.
+/// and `@ag-ui/client` accepts their order. The same for whoever joins them, wherever that is.
 #[test]
 fn the_npm_client_accepts_runs_of_every_pattern() {
     let dir = project();
@@ -20,18 +20,29 @@ fn the_npm_client_accepts_runs_of_every_pattern() {
         let trace = lines(&ok(dir.path(), &["run", "--json", "-a", agent, "Go"]));
         let run = trace[0]["runId"].as_str().unwrap().to_owned();
         let kept = lines(&ok(dir.path(), &["runs", "events", &run, "--json"]));
-        let kept = kept.into_iter().map(|event| serde_json::from_value::<Event>(event).unwrap());
-        let mut projection = Projection::new(Detail::Person);
-        let seen = kept.flat_map(|event| projection.project(&event));
-        let person: Vec<Value> = seen.map(|event| serde_json::to_value(event).unwrap()).collect();
+        let kept: Vec<Event> = kept.into_iter().map(|event| serde_json::from_value(event).unwrap()).collect();
+        let person = joined(&kept, 0);
         let count = |events: &[Value], kind: &str| events.iter().filter(|one| one["type"] == kind).count();
         for events in [&trace, &person] {
             assert_eq!(count(events, "RUN_FINISHED"), 1, "{agent}");
             assert_eq!(count(events, "SUBAGENT_STARTED"), subagents(agent), "{agent}");
         }
         streams.extend([trace, person]);
+        streams.extend((1..kept.len()).map(|at| joined(&kept, at)));
     }
     check(&streams);
+}
+
+/// What a person's page gets that comes when `at` events have happened.
+fn joined(kept: &[Event], at: usize) -> Vec<Value> {
+    let mut projection = Projection::new(Detail::Person);
+    let (seen, rest) = kept.split_at(at);
+    for event in seen {
+        projection.replay(event);
+    }
+    let preamble = projection.preamble(Vec::new());
+    let told = preamble.into_iter().chain(rest.iter().flat_map(|event| projection.project(event)));
+    told.map(|event| serde_json::to_value(event).unwrap()).collect()
 }
 
 /// Who works behind the scenes in a run of this agent.

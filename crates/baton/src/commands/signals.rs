@@ -6,22 +6,22 @@ use crate::exit::Exit;
 use crate::progress;
 
 /// The signals that ask a command to end.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     /// Absent under `nohup`.
     hang_up: Option<Signal>,
     /// As an exit code.
-    pub(super) first: Option<Exit>,
+    pub(crate) first: Option<Exit>,
 }
 
-pub(super) enum Asked {
+pub(crate) enum Asked {
     ToEnd,
     ToQuit(Exit),
 }
 
 impl Signals {
-    pub(super) fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         let hang_up = if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) };
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -32,7 +32,7 @@ impl Signals {
     }
 
     /// Whichever comes next, as an exit code.
-    pub(super) async fn any(&mut self) -> Exit {
+    pub(crate) async fn any(&mut self) -> Exit {
         let hung_up = async {
             match &mut self.hang_up {
                 Some(signal) => signal.recv().await,
@@ -49,7 +49,7 @@ impl Signals {
         }
     }
 
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> Asked {
         let exit = self.any().await;
         match self.first.replace(exit) {
             None => Asked::ToEnd,
@@ -57,7 +57,7 @@ impl Signals {
         }
     }
 
-    pub(super) async fn second(&mut self) -> Exit {
+    pub(crate) async fn second(&mut self) -> Exit {
         loop {
             if let Asked::ToQuit(exit) = self.next().await {
                 return exit;

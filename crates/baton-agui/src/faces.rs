@@ -1,0 +1,49 @@
+//! How agents look to people.
+
+use std::collections::BTreeMap;
+
+use baton_core::{Agent, AgentName};
+
+/// How one agent is called and drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Face {
+    pub display_name: String,
+    pub color: Option<String>,
+    /// Whether the person can leave it while it holds their thread.
+    pub exitable: bool,
+}
+
+impl Face {
+    fn of(agent: &Agent) -> Self {
+        Self {
+            display_name: agent.display_name.clone(),
+            color: Some(agent.badge.color.clone()),
+            exitable: agent.accepts_handoff.is_some(),
+        }
+    }
+}
+
+/// All of them. Made once for each roster and shared by all streams.
+#[derive(Debug, Default)]
+pub struct Faces(BTreeMap<AgentName, Face>);
+
+impl FromIterator<(AgentName, Face)> for Faces {
+    fn from_iter<I: IntoIterator<Item = (AgentName, Face)>>(faces: I) -> Self {
+        Self(faces.into_iter().collect())
+    }
+}
+
+impl Faces {
+    pub fn of<'a>(agents: impl IntoIterator<Item = &'a Agent>) -> Self {
+        agents.into_iter().map(|agent| (agent.name.clone(), Face::of(agent))).collect()
+    }
+
+    pub fn get(&self, agent: &AgentName) -> Option<&Face> {
+        self.0.get(agent)
+    }
+
+    /// An agent without a name for people is called by its id.
+    pub fn name_of<'a>(&'a self, agent: &'a AgentName) -> &'a str {
+        self.get(agent).map_or(agent.as_str(), |face| &face.display_name)
+    }
+}

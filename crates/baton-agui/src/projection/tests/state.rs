@@ -1,0 +1,131 @@
+//! Who has the baton, as clients see it.
+
+use baton_core::HandoffId;
+use baton_core::event::{HandoffEvent, HandoffPhase};
+
+use super::*;
+
+fn name(text: &str) -> AgentName {
+    AgentName::parse(text).unwrap()
+}
+
+fn faces() -> Faces {
+    let creator =
+        Face { display_name: "Skill Creator".into(), color: Some("#15803d".into()), exitable: true };
+    let clerk = Face { display_name: "Clerk".into(), color: None, exitable: false };
+    [(name("creator"), creator), (name("clerk"), clerk)].into_iter().collect()
+}
+
+fn person() -> Projection {
+    Projection::new(Detail::Person).with_faces(faces())
+}
+
+fn heard(projection: &mut Projection, events: &[Event]) -> Vec<Value> {
+    essence(events.iter().flat_map(|event| projection.project(event)).collect())
+}
+
+fn passed(path: &str, to: &str, heard_by: Visibility) -> Event {
+    let (by, from) = (HopKind::Transfer, name("assistant"));
+    let passed = EventKind::Passed { by, from, to: name(to), reason: "r".into(), heard_by };
+    at(path, to, Visibility::Internal, passed)
+}
+
+fn handoff(phase: HandoffPhase) -> Event {
+    let handoff = HandoffEvent {
+        handoff_id: HandoffId::parse("01890a5d-ac96-774b-bcce-b302099a8058").unwrap(),
+        phase,
+        from: name("assistant"),
+        to: name("creator"),
+        reason: "a skill is wanted".into(),
+        message: "Connecting you with Skill Creator…".into(),
+    };
+    event(Visibility::User, EventKind::Handoff(handoff))
+}
+
+fn started() -> Event {
+    event(Visibility::User, EventKind::RunStarted)
+}
+
+fn delta(active: &Value) -> Value {
+    json!({"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/activeAgent", "value": active}]})
+}
+
+fn assistant() -> Value {
+    json!({"id": "assistant", "display_name": "assistant", "exitable": false})
+}
+
+#[test]
+fn a_run_begins_with_who_answers() {
+    let heard = heard(&mut person(), &[started()]);
+    assert_eq!(heard[0], json!({"type": "RUN_STARTED", "protocolVersion": "1.0"}));
+    assert_eq!(heard[1], json!({"type": "STATE_SNAPSHOT", "snapshot": {"activeAgent": assistant()}}));
+    assert_eq!(heard.len(), 2);
+}
+
+#[test]
+fn a_run_that_ends_before_it_begins_is_nobodys() {
+    let (code, message) = ("interrupted".to_owned(), "gone".to_owned());
+    let failed = EventKind::RunFailed { code, message, usage: Usage::default(), by_agent: Vec::new() };
+    let mut projection = person();
+    let types: Vec<Value> = heard(&mut projection, &[event(Visibility::User, failed)])
+        .into_iter()
+        .map(|event| event["type"].clone())
+        .collect();
+    assert_eq!(types, ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]);
+    assert!(projection.is_over());
+}
+
+/// A person hears who speaks to them now, and nothing of how that came about.
+#[test]
+fn the_baton_is_passed_for_the_person_and_comes_back_when_that_fails() {
+    let (to_clerk, to_creator) =
+        ("assistant/turn:1/tool:1/transfer:clerk", "assistant/turn:2/tool:1/transfer:creator");
+    let run = RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap();
+    let session_id = SessionId::root(run).child(&name("clerk"), 1);
+    let failed = EventKind::SessionFailed { session_id, code: "late".into(), message: "too late".into() };
+    let events = [
+        started(),
+        passed("assistant/turn:1/tool:1/call:x/transfer:y", "y", Visibility::Internal),
+        passed(to_clerk, "clerk", Visibility::User),
+        at(to_clerk, "clerk", Visibility::Internal, failed),
+        passed(to_creator, "creator", Visibility::User),
+    ];
+    let clerk = json!({"id": "clerk", "display_name": "Clerk", "exitable": false});
+    let creator =
+        json!({"id": "creator", "display_name": "Skill Creator", "color": "#15803d", "exitable": false});
+    assert_eq!(heard(&mut person(), &events)[2..], [delta(&clerk), delta(&assistant()), delta(&creator)]);
+}
+
+/// C-19: whoever holds the thread can be left, as long as they hold it.
+#[test]
+fn a_handoff_can_be_left_while_it_is_active() {
+    let mut projection = person();
+    let phases =
+        [HandoffPhase::Connecting, HandoffPhase::Active, HandoffPhase::Returning, HandoffPhase::Completed];
+    let events: Vec<Event> = [started()].into_iter().chain(phases.map(handoff)).collect();
+    let heard = heard(&mut projection, &events);
+    let states: Vec<&Value> = heard.iter().filter(|event| event["type"] == "STATE_DELTA").collect();
+    let creator =
+        json!({"id": "creator", "display_name": "Skill Creator", "color": "#15803d", "exitable": true});
+    assert_eq!(states, [&delta(&creator), &delta(&assistant())]);
+    assert_eq!(
+        heard[2],
+        json!({"type": "CUSTOM", "name": "baton.handoff", "value": {
+            "handoff_id": "01890a5d-ac96-774b-bcce-b302099a8058", "phase": "connecting",
+            "from": "assistant", "to": "creator", "display_name": "Skill Creator",
+            "reason": "a skill is wanted", "message": "Connecting you with Skill Creator…",
+        }})
+    );
+}
+
+/// The next message goes to whoever holds the thread, in a run of its own.
+#[test]
+fn a_run_within_a_handoff_can_be_left_from_its_beginning() {
+    let exitable = |agent: &str| {
+        let mut projection = person().with_handoff(true);
+        let started = at(agent, agent, Visibility::User, EventKind::RunStarted);
+        heard(&mut projection, &[started])[1]["snapshot"]["activeAgent"]["exitable"].clone()
+    };
+    assert_eq!((exitable("creator"), exitable("stranger")), (json!(true), json!(true)));
+    assert_eq!(exitable("clerk"), json!(false), "nobody hands a thread to it");
+}

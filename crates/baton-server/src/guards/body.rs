@@ -1,0 +1,65 @@
+//! The body of a request: all of it, in time, and not more than is allowed. Handlers never wait for the network.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use bytes::BytesMut;
+use http::header::CONTENT_LENGTH;
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
+use tokio::time::{Instant, timeout_at};
+
+use crate::access::Work;
+use crate::problem::{Answer, Code, Problem};
+use crate::settings::Limits;
+
+/// Files may take so much longer than other bodies.
+const LONGER: u32 = 4;
+
+pub async fn read(request: Request, work: Work, limits: &Limits) -> Answer<Request> {
+    let (most, patience) = match work {
+        Work::Upload => (limits.max_upload_bytes, limits.read_timeout.saturating_mul(LONGER)),
+        Work::Quick | Work::Run => (limits.max_body_bytes, limits.read_timeout),
+    };
+    let (parts, body) = request.into_parts();
+    let promised = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if promised.is_some_and(|promised: u64| promised > u64::try_from(most).unwrap_or(u64::MAX)) {
+        return Err(too_large(most));
+    }
+    if body.is_end_stream() {
+        return Ok(Request::from_parts(parts, Body::empty()));
+    }
+    let body = collect(body, most, patience).await?;
+    Ok(Request::from_parts(parts, Body::from(body.freeze())))
+}
+
+/// Copied piece by piece: many tiny pieces must not hold on to the large buffers that they came in.
+async fn collect(mut body: Body, most: usize, patience: Duration) -> Answer<BytesMut> {
+    let until = Instant::now() + patience;
+    let mut whole = BytesMut::new();
+    loop {
+        let frame = timeout_at(until, body.frame()).await.map_err(|_| too_slow(patience))?;
+        let Some(frame) = frame else { return Ok(whole) };
+        let frame = frame.map_err(|_| broken())?;
+        let Some(piece) = frame.data_ref() else { continue };
+        if piece.len() > most - whole.len() {
+            return Err(too_large(most));
+        }
+        whole.extend_from_slice(piece);
+    }
+}
+
+fn too_large(most: usize) -> Problem {
+    let detail = format!("the body is larger than {most} bytes, the most that this route takes");
+    Problem::new(Code::PayloadTooLarge, detail).with("max_bytes", most)
+}
+
+fn too_slow(patience: Duration) -> Problem {
+    let detail = format!("the body did not arrive within {} s", patience.as_secs_f32());
+    Problem::new(Code::RequestTimeout, detail)
+}
+
+fn broken() -> Problem {
+    Problem::new(Code::InvalidRequest, "the body broke off, or is not as its headers say")
+}

@@ -1,0 +1,38 @@
+//! How long a URL and how large headers may be. What is much larger never gets here: the connection refuses it.
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::app::App;
+use crate::problem::{Answer, Code, Problem};
+use crate::settings::Limits;
+
+/// Headers that one request may have.
+const MOST_HEADERS: usize = 100;
+
+pub async fn head(State(app): State<App>, request: Request, next: Next) -> Response {
+    match check(&request, &app.settings.limits) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn check(request: &Request, limits: &Limits) -> Answer<()> {
+    let url = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    if url > limits.max_url_bytes {
+        let detail = format!("the URL has {url} bytes; {} are accepted", limits.max_url_bytes);
+        return Err(Problem::new(Code::UriTooLong, detail));
+    }
+    let headers = request.headers();
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if bytes > limits.max_header_bytes || headers.len() > MOST_HEADERS {
+        let detail = format!(
+            "there are {} headers with {bytes} bytes; {MOST_HEADERS} with {} are accepted",
+            headers.len(),
+            limits.max_header_bytes
+        );
+        return Err(Problem::new(Code::HeadersTooLarge, detail));
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! The keys that an issuer publishes (JWKS): fetched when they are needed, kept, and fetched again when they are old or when a
+//! token names one that is not among them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::keyset::KeySet;
+use super::refusal::Refusal;
+use super::token::{Algorithm, InvalidTokens};
+use crate::guards::origins::is_loopback;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_BYTES: usize = 1 << 20;
+/// Keys that are older are fetched again while they are used,
+const FRESH: Duration = Duration::from_mins(5);
+/// and before they are used: a key that the issuer took back is not good for ever, however seldom somebody comes.
+const LONGEST: Duration = Duration::from_hours(1);
+/// Between two attempts while there are no keys at all.
+const WITHOUT_KEYS: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub struct Settings {
+    pub url: String,
+    /// Tokens with unknown keys, which anybody can make, lead to a fetch once in this time, and not more often.
+    pub pause: Duration,
+}
+
+impl Settings {
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), pause: Duration::from_secs(30) }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Jwks {
+    source: Arc<Source>,
+    /// The fetch that is under way or was the last. It belongs to nobody's request, so nobody who leaves ends it.
+    fetch: Mutex<Option<AbortOnDropHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Source {
+    url: Url,
+    pause: Duration,
+    client: Client,
+    state: watch::Sender<State>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    keys: Arc<KeySet>,
+    /// When they came.
+    fetched: Option<Instant>,
+    /// When the last attempt ended.
+    tried: Option<Instant>,
+    /// When an unknown key last led to a fetch.
+    searched: Option<Instant>,
+    is_fetching: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum FetchError {
+    #[error("{0}")]
+    Http(#[from] reqwest::Error),
+    #[error("the answer has status {0}")]
+    Status(reqwest::StatusCode),
+    #[error("the answer is longer than {MAX_BYTES} bytes")]
+    TooLong,
+    #[error("the answer is no key set: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("the answer holds no key for RS256 or ES256")]
+    Empty,
+}
+
+impl Jwks {
+    pub(super) fn new(settings: Settings) -> Result<Self, InvalidTokens> {
+        let Settings { url: text, pause } = settings;
+        let invalid = || InvalidTokens::Url(text.clone());
+        let url = Url::parse(&text).map_err(|_| invalid())?;
+        let is_local = url.host_str().is_some_and(is_loopback);
+        let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_local);
+        if !is_safe || !url.username().is_empty() || url.password().is_some() {
+            return Err(invalid());
+        }
+        let builder = Client::builder().timeout(TIMEOUT).redirect(Policy::none()).https_only(!is_local);
+        let client = if is_local { builder.no_proxy() } else { builder }.build()?;
+        let source = Source { url, pause, client, state: watch::Sender::default() };
+        Ok(Self { source: Arc::new(source), fetch: Mutex::new(None) })
+    }
+
+    /// The keys, among them one for such a token if the issuer has one. Old keys are better than none.
+    pub(super) async fn keys_for(
+        &self,
+        algorithm: Algorithm,
+        id: Option<&str>,
+    ) -> Result<Arc<KeySet>, Refusal> {
+        let age = self.source.age();
+        if age.is_none_or(|age| age >= LONGEST) {
+            self.fetch(State::may_try).await;
+        } else if age.is_some_and(|age| age >= FRESH) {
+            self.begin(State::may_try);
+        }
+        let keys = self.source.keys();
+        if keys.find(algorithm, id).next().is_some() {
+            return Ok(keys);
+        }
+        self.fetch(State::may_search).await;
+        let keys = self.source.keys();
+        if keys.is_empty() { Err(Refusal::NoKeys) } else { Ok(keys) }
+    }
+
+    /// Waits for the fetch that is under way, or for a new one if it may begin.
+    async fn fetch(&self, may_begin: fn(&mut State, Duration) -> bool) {
+        let mut state = self.source.state.subscribe();
+        self.begin(may_begin);
+        // Never fails: the sender lives as long as this.
+        let _ = state.wait_for(|state| !state.is_fetching).await;
+    }
+
+    fn begin(&self, may_begin: fn(&mut State, Duration) -> bool) {
+        let begins = self.source.state.send_if_modified(|state| {
+            let begins = !state.is_fetching && may_begin(state, self.source.pause);
+            state.is_fetching |= begins;
+            begins
+        });
+        if begins {
+            let task = tokio::spawn(Arc::clone(&self.source).refresh());
+            let mut fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner);
+            *fetch = Some(AbortOnDropHandle::new(task));
+        }
+    }
+}
+
+impl State {
+    fn may_try(&mut self, pause: Duration) -> bool {
+        let pause = if self.fetched.is_some() { pause } else { WITHOUT_KEYS.min(pause) };
+        self.tried.is_none_or(|tried| tried.elapsed() >= pause)
+    }
+
+    fn may_search(&mut self, pause: Duration) -> bool {
+        let may = self.fetched.is_some() && self.searched.is_none_or(|searched| searched.elapsed() >= pause);
+        if may {
+            self.searched = Some(Instant::now());
+        }
+        may
+    }
+}
+
+impl Source {
+    fn age(&self) -> Option<Duration> {
+        self.state.borrow().fetched.map(|fetched| fetched.elapsed())
+    }
+
+    fn keys(&self) -> Arc<KeySet> {
+        Arc::clone(&self.state.borrow().keys)
+    }
+
+    async fn refresh(self: Arc<Self>) {
+        // Also when something panics: those who wait must not wait for ever.
+        let _ended = Ended(&self.state);
+        match self.get().await {
+            Ok(keys) => self.state.send_modify(|state| {
+                state.keys = Arc::new(keys);
+                state.fetched = Some(Instant::now());
+            }),
+            Err(error) => {
+                tracing::warn!(%error, "the keys of the issuer of tokens could not be fetched");
+            }
+        }
+    }
+
+    async fn get(&self) -> Result<KeySet, FetchError> {
+        let sent = self.client.get(self.url.clone()).send().await;
+        let mut response = sent.map_err(reqwest::Error::without_url)?;
+        if !response.status().is_success() {
+            return Err(FetchError::Status(response.status()));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
+            if body.len() + chunk.len() > MAX_BYTES {
+                return Err(FetchError::TooLong);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let keys = KeySet::from_json(&body)?;
+        if keys.is_empty() { Err(FetchError::Empty) } else { Ok(keys) }
+    }
+}
+
+struct Ended<'a>(&'a watch::Sender<State>);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|state| {
+            state.is_fetching = false;
+            state.tried = Some(Instant::now());
+        });
+    }
+}

@@ -1,0 +1,113 @@
+//! Public keys that tokens are checked with, each for one algorithm: which key may check which token is decided here, and
+//! never by the token.
+
+use jsonwebtoken::DecodingKey;
+use jsonwebtoken::crypto::aws_lc;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::token::{Algorithm, InvalidTokens};
+
+/// More keys than any issuer has at once.
+const MAX_KEYS: usize = 100;
+/// Of keys that are told apart by trying: anybody can make us try.
+const MAX_TRIED: usize = 10;
+/// An uncompressed point of P-256, the curve of ES256.
+const P256_BYTES: usize = 65;
+/// 2048 bits: what is shorter can be broken, and is refused by the library too, but without a word.
+const LEAST_RSA_BYTES: usize = 256;
+const BEGIN: &str = "-----BEGIN ";
+
+#[derive(Debug)]
+pub(super) struct PublicKey {
+    /// What the issuer calls it. Keys of a file have no name.
+    id: Option<String>,
+    algorithm: Algorithm,
+    pub(super) key: DecodingKey,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct KeySet(Vec<PublicKey>);
+
+impl KeySet {
+    /// One or more public keys in PEM, one after the other.
+    pub(super) fn from_pem(text: &str) -> Result<Self, InvalidTokens> {
+        let blocks: Vec<&str> = text.match_indices(BEGIN).map(|(at, _)| &text[at..]).collect();
+        if blocks.is_empty() || blocks.len() > MAX_TRIED {
+            return Err(InvalidTokens::Pem("it holds no key, or more than ten"));
+        }
+        blocks.into_iter().map(from_block).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// A JSON Web Key Set. Keys that are not for us (to encrypt with, of another kind, or symmetric) are left out.
+    pub(super) fn from_json(bytes: &[u8]) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        struct Document {
+            keys: Vec<Value>,
+        }
+        let Document { keys } = serde_json::from_slice(bytes)?;
+        let keys = keys.into_iter().filter_map(|key| from_jwk(&serde_json::from_value(key).ok()?));
+        Ok(Self(keys.take(MAX_KEYS).collect()))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn has(&self, algorithm: Algorithm) -> bool {
+        self.0.iter().any(|key| key.algorithm == algorithm)
+    }
+
+    /// The key with this name, for tokens of this algorithm. Where one has no name, the others are told apart by trying.
+    pub(super) fn find<'a>(
+        &'a self,
+        algorithm: Algorithm,
+        id: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a PublicKey> {
+        let fits = move |key: &&PublicKey| key.id.is_none() || id.is_none() || key.id.as_deref() == id;
+        self.0.iter().filter(move |key| key.algorithm == algorithm).filter(fits).take(MAX_TRIED)
+    }
+}
+
+/// The first key of a text that begins with one.
+fn from_block(text: &str) -> Result<PublicKey, InvalidTokens> {
+    let label = text.lines().next().unwrap_or_default();
+    if label.contains("PRIVATE") {
+        return Err(InvalidTokens::Pem("it holds a private key, and only the public one belongs here"));
+    }
+    let invalid = || InvalidTokens::Pem("it holds something else than public keys for RS256 or ES256");
+    if !label.contains("PUBLIC KEY") {
+        return Err(invalid());
+    }
+    if let Ok(key) = DecodingKey::from_ec_pem(text.as_bytes()) {
+        let is_p256 = key.try_get_as_bytes().is_ok_and(|point| point.len() == P256_BYTES);
+        let public = PublicKey { id: None, algorithm: Algorithm::Es256, key };
+        return if is_p256 { Ok(public) } else { Err(InvalidTokens::Pem("its curve is not P-256")) };
+    }
+    let key = DecodingKey::from_rsa_pem(text.as_bytes()).map_err(|_| invalid())?;
+    let components = aws_lc::DEFAULT_PROVIDER.key_utils.rsa_pub_components_from_public_key;
+    let (modulus, _) = key.try_get_as_bytes().and_then(components).map_err(|_| invalid())?;
+    if modulus.len() < LEAST_RSA_BYTES {
+        return Err(InvalidTokens::Pem("its RSA key has less than 2048 bits"));
+    }
+    Ok(PublicKey { id: None, algorithm: Algorithm::Rs256, key })
+}
+
+fn from_jwk(jwk: &Jwk) -> Option<PublicKey> {
+    if jwk.common.public_key_use.as_ref().is_some_and(|purpose| *purpose != PublicKeyUse::Signature) {
+        return None;
+    }
+    let (algorithm, name) = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => (Algorithm::Rs256, KeyAlgorithm::RS256),
+        AlgorithmParameters::EllipticCurve(point) if point.curve == EllipticCurve::P256 => {
+            (Algorithm::Es256, KeyAlgorithm::ES256)
+        }
+        _ => return None,
+    };
+    if jwk.common.key_algorithm.is_some_and(|given| given != name) {
+        return None;
+    }
+    let key = DecodingKey::from_jwk(jwk).ok()?;
+    Some(PublicKey { id: jwk.common.key_id.clone(), algorithm, key })
+}

@@ -1,0 +1,53 @@
+//! Why somebody is not let in: a little for them, more for the log, and never what they sent.
+
+use std::time::Duration;
+
+use baton_core::StoreError;
+
+use crate::problem::{Code, Problem};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Nothing was sent.
+    Missing,
+    /// The reason is for the log: whoever tries things out learns nothing from it.
+    Invalid(&'static str),
+    /// Only those hear it who had a valid token.
+    Expired,
+    /// Too many keys that do not exist were tried; whether this one does is found out later.
+    Busy,
+    /// Nobody can tell at the moment whether the token is valid.
+    NoKeys,
+    Store(StoreError),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        tracing::debug!(?refusal, "a credential was refused");
+        let second = Duration::from_secs(1);
+        match refusal {
+            Refusal::Missing => {
+                let detail = "send `Authorization: Bearer` with an API key or a token";
+                Self::new(Code::Unauthenticated, detail)
+            }
+            Refusal::Invalid(_) => Self::new(Code::Unauthenticated, "the credential is not valid"),
+            Refusal::Expired => Self::new(Code::Unauthenticated, "the token has expired"),
+            Refusal::Busy => {
+                let detail = "too many unknown keys are being tried; wait as long as `Retry-After` says";
+                Self::new(Code::RateLimited, detail).retry_after(second)
+            }
+            Refusal::NoKeys => {
+                let detail =
+                    "the keys that tokens are checked with cannot be fetched at the moment; try again";
+                Self::new(Code::IdentityUnavailable, detail).retry_after(second)
+            }
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Baton over HTTP. What a browser, a program or a gateway talks to.
+//!
+//! In reading order:
+//!
+//! - [`app`]: everything a handler needs; [`settings`]: what the operator decides.
+//! - [`serve`]: connections, from their beginning to the drain at the end.
+//! - [`router`]: all routes and the layers around them. [`openapi`] describes them, and what it says about a route is what is
+//!   enforced ([`access`]).
+//! - [`identity`]: who is asking. [`guards`]: what is refused before anybody looks at it.
+//! - [`strict`]: JSON and parameters, or a problem that points at the mistake. [`problem`]: how refusals look;
+//!   [`explanation`]: what they mean.
+//! - [`routes`]: one file per noun. [`wire`]: what they send and take. [`named`]: agents that callers name.
+//! - [`form`]: whether a caller wants to hear of a run as it happens or in the end; [`await_end`] waits for that.
+//! - [`stream`]: what happens in a thread, as it happens, over SSE and WebSocket.
+//! - [`trail`]: who did what. [`metrics`]: how much of everything. [`trace`]: under which id it is found.
+
+pub mod access;
+pub mod app;
+pub mod await_end;
+pub mod explanation;
+pub mod form;
+pub mod guards;
+pub mod identity;
+pub mod metrics;
+pub mod named;
+pub mod openapi;
+pub mod problem;
+pub mod router;
+pub mod routes;
+pub mod serve;
+pub mod settings;
+pub mod stream;
+pub mod strict;
+pub mod trace;
+pub mod trail;
+pub mod wire;
+
+pub use app::{App, Parts};
+pub use router::router;
+pub use serve::{Drained, ServeError, Server};
+pub use settings::Settings;

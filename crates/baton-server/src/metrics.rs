@@ -1,0 +1,207 @@
+//! How much of everything, for Prometheus.
+//!
+//! Numbers are of the whole server. Tenants and threads are no labels: there are too many of them, and what one tenant does is not for
+//! others to see. Labels come from files, from the configuration or from this program, never from a request or a model.
+//!
+//! - [`families`]: what is counted and what it is called.
+//! - [`under_way`]: runs that have begun and not ended, for how long they take.
+//! - [`streams`]: those who listen. [`scrape`]: what is read when somebody asks.
+
+mod families;
+mod scrape;
+mod streams;
+mod under_way;
+
+use std::fmt;
+use std::time::Duration;
+
+use baton_core::event::{Event, EventKind, HandoffPhase, Outcome};
+use baton_core::ledger::{Called, LedgerRow};
+use baton_core::message::Visibility;
+use baton_core::store::Rating;
+use baton_core::usage::Cost;
+use baton_core::{StoreError, TenantId};
+use baton_engine::Observer;
+use http::{Method, StatusCode};
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+
+pub use scrape::{CONTENT_TYPE, Now};
+pub use streams::{Stream, StreamKind};
+
+use crate::problem::Code;
+use families::{Asked, Families, Served};
+use under_way::UnderWay;
+
+/// Counts. Shared by the engine, which tells it of everything that happens, and by the server.
+pub struct Metrics {
+    registry: Registry,
+    families: Families,
+    under_way: UnderWay,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("baton");
+        let families = Families::register(&mut registry);
+        Self { registry, families, under_way: UnderWay::default() }
+    }
+}
+
+impl Metrics {
+    /// A request was answered with a problem.
+    pub fn refused(&self, code: Code) {
+        self.families.problems.get_or_create(&[("code", code.word())]).inc();
+    }
+
+    /// A request was answered. `route` is the pattern that matched, so that paths with ids in them are one.
+    pub fn served(&self, route: &str, method: &Method, status: StatusCode, took: Duration) {
+        let (route, method) = (route.to_owned(), known(method));
+        let asked = Asked { route, method };
+        self.families.request_duration.get_or_create(&asked).observe(took.as_secs_f64());
+        let Asked { route, method } = asked;
+        let served = Served { route, method, status: status.as_u16() };
+        self.families.requests.get_or_create(&served).inc();
+    }
+
+    /// Somebody listens, until this is dropped.
+    pub fn stream(&self, kind: StreamKind) -> Stream {
+        self.families.streams_opened.get_or_create(&[("kind", kind.word())]).inc();
+        Stream::open(self.families.streams.get_or_create_owned(&[("kind", kind.word())]))
+    }
+
+    /// A listener was too slow and has to read what was kept.
+    pub fn stream_behind(&self) {
+        self.families.streams_behind.inc();
+    }
+
+    /// A listener came back and said where it had stopped.
+    pub fn stream_resumed(&self) {
+        self.families.streams_resumed.inc();
+    }
+
+    /// A person says whether an answer was any good.
+    pub fn rated(&self, rating: Rating) {
+        self.families.feedback.get_or_create(&[("rating", rating.word())]).inc();
+    }
+
+    fn handed_off(&self, phase: HandoffPhase) {
+        let word = match phase {
+            HandoffPhase::Connecting => "started",
+            HandoffPhase::Completed => "completed",
+            HandoffPhase::Cancelled => "exited",
+            HandoffPhase::Error => "failed",
+            HandoffPhase::Active | HandoffPhase::Returning => return,
+        };
+        self.families.handoffs.get_or_create(&[("phase", word)]).inc();
+    }
+
+    fn run_ended(&self, event: &Event, status: &'static str) {
+        self.families.runs_ended.get_or_create(&families::Ended::new(&event.agent, status)).inc();
+        let Some(run) = self.under_way.end(event.run_id) else { return };
+        let took = families::seconds(run.since, event.at);
+        self.families.run_duration.get_or_create(&families::agent(&event.agent)).observe(took);
+        // Whoever was at work when the run ended has ended with it.
+        for (agent, since) in run.sessions.into_values() {
+            self.families.session_ended(&agent, "cancelled", Some(families::seconds(since, event.at)));
+        }
+    }
+
+    fn session_started(&self, event: &Event, session: &baton_core::SessionId) {
+        self.families.sessions_started.get_or_create(&families::agent(&event.agent)).inc();
+        self.under_way.session_begins(event, session);
+        let place = event.path.rsplit('/').next().unwrap_or_default();
+        let kind = place.split_once(':').map(|(kind, _)| kind);
+        if let Some(kind) =
+            ["call", "delegate", "advisor", "member"].into_iter().find(|word| kind == Some(word))
+        {
+            self.families.delegations.get_or_create(&families::Involved::new(kind, &event.agent)).inc();
+        }
+    }
+
+    fn session_ended(&self, event: &Event, session: &baton_core::SessionId, outcome: &'static str) {
+        let since = self.under_way.session_ends(event.run_id, session);
+        let took = since.map(|since| families::seconds(since, event.at));
+        self.families.session_ended(&event.agent, outcome, took);
+    }
+
+    /// The person sees a first word. Text that grows says so once, when it begins; one that was held back comes as a whole.
+    fn spoken(&self, event: &Event) {
+        if event.visibility == Visibility::User
+            && let Some(since) = self.under_way.speaks(event.run_id)
+        {
+            let waited = families::seconds(since, Timestamp::now());
+            self.families.first_token.get_or_create(&families::agent(&event.agent)).observe(waited);
+        }
+    }
+}
+
+impl Observer for Metrics {
+    fn happened(&self, _tenant: &TenantId, event: &Event) {
+        match &event.kind {
+            EventKind::RunStarted => {
+                self.families.runs_started.get_or_create(&families::agent(&event.agent)).inc();
+                self.under_way.begin(event);
+            }
+            EventKind::RunFinished { outcome, .. } => self.run_ended(
+                event,
+                match outcome {
+                    Outcome::Success => "completed",
+                    Outcome::Interrupt => "waiting",
+                    Outcome::Cancelled => "cancelled",
+                },
+            ),
+            EventKind::RunFailed { code, .. } => {
+                self.families.run_failures.get_or_create(&[("code", code.clone())]).inc();
+                self.run_ended(event, if code == "interrupted" { "interrupted" } else { "failed" });
+            }
+            EventKind::SessionStarted { session_id, .. } => self.session_started(event, session_id),
+            EventKind::SessionFinished { session_id } => self.session_ended(event, session_id, "ok"),
+            EventKind::SessionFailed { session_id, .. } => self.session_ended(event, session_id, "failed"),
+            EventKind::TextStarted { .. } | EventKind::TextFinished { .. } => self.spoken(event),
+            EventKind::TurnRestarted { .. } => {
+                self.families.turns_restarted.inc();
+            }
+            EventKind::Passed { by, .. } => {
+                self.families.hops.get_or_create(&[("kind", by.word())]).inc();
+            }
+            EventKind::Handoff(handoff) => self.handed_off(handoff.phase),
+            _ => {}
+        }
+    }
+
+    fn paid(&self, _tenant: &TenantId, rows: &[LedgerRow]) {
+        for row in rows {
+            let took = Duration::from_millis(row.latency_ms).as_secs_f64();
+            match &row.call {
+                Called::Model { provider, model } => {
+                    let called = families::Model { provider: provider.clone(), model: model.clone() };
+                    let is_unknown = matches!(row.cost, Cost::Unknown(_));
+                    self.families.model_called(&called, row.outcome, took);
+                    self.families.spent(&called, row.tokens, row.cost.known_part(), is_unknown);
+                }
+                // What a model made up is its own word, and there is no end to those.
+                Called::Tool { .. } if row.error.as_deref() == Some("unknown_tool") => {
+                    self.families.tool_called("unknown", row.outcome, took);
+                }
+                Called::Tool { tool } => self.families.tool_called(tool, row.outcome, took),
+            }
+        }
+    }
+
+    fn stumbled(&self, error: &StoreError) {
+        self.families.store_errors.get_or_create(&[("code", error.code())]).inc();
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+/// Methods that somebody makes up are all the same one.
+fn known(method: &Method) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"];
+    KNOWN.into_iter().find(|word| *word == method.as_str()).unwrap_or("OTHER")
+}

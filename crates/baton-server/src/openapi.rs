@@ -1,0 +1,100 @@
+//! The description of the API, generated from the routes.
+//!
+//! A route says what is its own: what it takes, answers and demands. What is the same for all of them is added here: the refusals
+//! that guards may give before any handler is asked ([`refusals`]), who has to sign in, and what the groups are about.
+
+mod refusals;
+
+use std::sync::LazyLock;
+
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Components, OpenApi, PathItem};
+use utoipa::{Modify, OpenApi as _};
+
+use crate::access::EXTENSION;
+use crate::wire::problem::ProblemBody;
+
+pub use refusals::Refusals;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(title = "Baton", description = include_str!("openapi/description.md")),
+    servers((url = "/", description = "This server")),
+    components(schemas(ProblemBody)),
+    security(("bearer" = [])),
+    modifiers(&Bearer),
+    tags(
+        (name = "threads", description = "Conversations: what is said in them, and who answers."),
+        (name = "streams", description = "What happens, as it happens: server-sent events and WebSocket, resumable."),
+        (name = "runs", description = "The work for single messages: who did what, for how much, and how to end it."),
+        (name = "orchestration", description = "Several agents at once, without a model that decides who is asked."),
+        (name = "approvals", description = "Calls of tools that wait for a person's yes."),
+        (name = "agents", description = "Who there is, what each is told, and who may involve whom."),
+        (name = "artifacts", description = "Files and skills that agents created."),
+        (name = "insight", description = "What was spent, what was learnt, and who did what."),
+        (name = "operations", description = "Whether the server lives, what it is, and this description."),
+    )
+)]
+struct Description;
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut OpenApi) {
+        let about = "An API key, as `baton keys create` prints it, or a JWT.";
+        let mut bearer = Http::new(HttpAuthScheme::Bearer);
+        bearer.description = Some(about.to_owned());
+        let components = document.components.get_or_insert_with(Components::default);
+        components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    }
+}
+
+/// All routes with what they take, answer and demand.
+pub fn document() -> OpenApi {
+    let mut document = Description::openapi();
+    document.merge(crate::routes::all().into_openapi());
+    let components = document.components.get_or_insert_with(Components::default);
+    components.responses.extend(refusals::components());
+    for item in document.paths.paths.values_mut() {
+        for operation in operations(item) {
+            complete(operation);
+        }
+    }
+    document
+}
+
+/// The same as it is sent and printed.
+pub fn json() -> &'static str {
+    static TEXT: LazyLock<String> =
+        LazyLock::new(|| document().to_pretty_json().expect("a document is JSON") + "\n");
+    &TEXT
+}
+
+fn complete(operation: &mut Operation) {
+    let said = operation.extensions.as_ref().and_then(|extensions| extensions.get(EXTENSION));
+    let is_public = said.and_then(|said| said.as_str()) == Some("public");
+    if is_public {
+        operation.security = Some(vec![SecurityRequirement::default()]);
+    }
+    refusals::add(operation, is_public);
+    shorten(operation);
+}
+
+/// The first sentence of what is said about a route is its headline.
+fn shorten(operation: &mut Operation) {
+    let Some(said) = operation.summary.take() else { return };
+    let said = said.replace('\n', " ");
+    let (headline, rest) = said.split_once(". ").unwrap_or((&said, ""));
+    operation.summary = Some(headline.trim_end_matches('.').to_owned());
+    if !rest.is_empty() {
+        let more = operation.description.take().map(|more| format!("\n\n{more}")).unwrap_or_default();
+        operation.description = Some(format!("{rest}{more}"));
+    }
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.post, &mut item.put, &mut item.delete, &mut item.patch]
+        .into_iter()
+        .filter_map(Option::as_mut)
+}

@@ -1,0 +1,39 @@
+//! One file per noun. Each says what its routes take, answer and demand; `all` is the list that the server and its description share.
+
+mod agents;
+pub(crate) mod approvals;
+mod artifacts;
+mod audit;
+mod delegations;
+mod docs;
+mod events;
+mod feedback;
+mod health;
+pub(crate) mod messages;
+mod patterns;
+pub(crate) mod runs;
+mod segment;
+mod threads;
+mod usage;
+
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::app::App;
+
+pub fn all() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .merge(threads::routes())
+        .merge(messages::routes())
+        .merge(events::routes())
+        .merge(delegations::routes())
+        .merge(runs::routes())
+        .merge(approvals::routes())
+        .merge(agents::routes())
+        .merge(artifacts::routes())
+        .merge(feedback::routes())
+        .merge(usage::routes())
+        .merge(audit::routes())
+        .merge(patterns::routes())
+        .merge(health::routes())
+        .merge(docs::routes())
+}

@@ -1,0 +1,167 @@
+//! Who there is.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use baton_agents::{Graph, Roster};
+use baton_core::agent::Agent;
+use baton_core::store::{Page, PageRequest};
+use baton_core::{AgentName, StoreError, ThreadId};
+use baton_engine::{Failure, Via};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::segment::Segment;
+use crate::app::App;
+use crate::identity::Caller;
+use crate::named;
+use crate::problem::{Answer, Code, Problem};
+use crate::strict::Params;
+use crate::wire::agent::{
+    AgentDetail, AgentParams, AgentView, DiagnosticView, PromptParams, PromptView, definition, within,
+};
+use crate::wire::graph::{GraphBody, GraphParams};
+use crate::wire::page::{self, Listed};
+use crate::wire::problem::ProblemBody;
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list_agents))
+        .routes(routes!(get_agent))
+        .routes(routes!(get_prompt))
+        .routes(routes!(get_graph))
+}
+
+/// All agents, by name. Those that are not offered to people are left out, unless `all` is true.
+#[utoipa::path(get, path = "/api/v1/agents", tag = "agents", params(AgentParams),
+    responses((status = 200, body = Listed<AgentView>)),
+    extensions(("x-permission" = json!("agent:read"))))]
+async fn list_agents(
+    State(app): State<App>,
+    Params(params): Params<AgentParams>,
+) -> Answer<Json<Listed<AgentView>>> {
+    let roster = newest(&app);
+    let is_wanted = |agent: &&Arc<Agent>| params.all == Some(true) || !agent.badge.hidden;
+    let page = cut(roster.iter().filter(is_wanted), &page::request(params.limit, params.cursor))?;
+    Ok(Json(Listed::of(page, |agent| AgentView::from(agent.as_ref()))))
+}
+
+/// One agent: its definition with every default filled in, and what is worth knowing about its file.
+#[utoipa::path(get, path = "/api/v1/agents/{agent}", tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id", example = "assistant")),
+    responses((status = 200, body = AgentDetail),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`agent_not_found`; `nearest` lists the names that may have been meant.")),
+    extensions(("x-permission" = json!("agent:read"))))]
+async fn get_agent(State(app): State<App>, Segment(name): Segment) -> Answer<Json<AgentDetail>> {
+    let roster = newest(&app);
+    let agent = named::agent(&app, &name)?;
+    let root = &app.engine.parts.work_dir;
+    let diagnostics = roster.problems_of(&agent.name).map(|problem| DiagnosticView::of(problem, root));
+    Ok(Json(AgentDetail {
+        agent: AgentView::from(agent.as_ref()),
+        file: roster.file(&agent.name).map(|file| within(root, file)),
+        definition: definition(&agent),
+        diagnostics: diagnostics.collect(),
+    }))
+}
+
+/// Said where the caller does not say what the person asks.
+const SOMETHING: &str = "What should I do next?";
+const LONGEST_MESSAGE: usize = 4000;
+
+/// The exact prompt, task and tools that the agent's model would get now. No model is asked, and nothing is kept. Where other agents
+/// would have written something, `[what … says]` stands.
+#[utoipa::path(get, path = "/api/v1/agents/{agent}/prompt", tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id", example = "assistant"), PromptParams),
+    responses((status = 200, body = PromptView),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`agent_not_found`, or `thread_not_found`."),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json",
+            description = "`conflict`: the agent runs elsewhere and brings its own prompt, or it cannot be involved in this way.")),
+    extensions(("x-permission" = json!("agent:read"))))]
+async fn get_prompt(
+    State(app): State<App>,
+    caller: Caller,
+    Segment(name): Segment,
+    Params(params): Params<PromptParams>,
+) -> Answer<Json<PromptView>> {
+    let agent = named::agent(&app, &name)?;
+    let giver = params.from.as_ref().map(|from| named::agent(&app, from.as_str())).transpose()?;
+    let from = giver.as_ref().map(|giver| (&giver.name, params.via.unwrap_or(Via::Call)));
+    let message = params.message.as_deref().unwrap_or(SOMETHING);
+    if message.chars().count() > LONGEST_MESSAGE {
+        let detail = format!("a message to look at has at most {LONGEST_MESSAGE} characters");
+        return Err(Problem::new(Code::InvalidRequest, detail.as_str()).at("message", detail));
+    }
+    let asker = asker(&app, &caller, params.thread_id).await?;
+    let preview = baton_engine::preview(&app.engine, &asker, &agent.name, from, message).await;
+    preview.map(|preview| Json(PromptView::of(&agent.name, &preview))).map_err(unseen)
+}
+
+/// Who would be answered: whoever owns the thread, because their name may be part of the prompt.
+async fn asker(app: &App, caller: &Caller, thread: Option<ThreadId>) -> Answer<baton_engine::Caller> {
+    let (thread_id, user) = match thread {
+        Some(id) => (id, app.data(caller).thread(id, caller.scope()).await?.user_id),
+        None => (ThreadId::random(), caller.user.clone()),
+    };
+    Ok(baton_engine::Caller { tenant: caller.tenant.clone(), user, thread_id })
+}
+
+/// An agent without a prompt is no fault of the server.
+fn unseen(failure: Failure) -> Problem {
+    match failure {
+        Failure::Unavailable(name) => {
+            let detail = format!("`{name}` runs elsewhere and brings its own prompt; look at it there");
+            Problem::new(Code::Conflict, detail)
+        }
+        Failure::Refused(_) | Failure::Prompt { .. } => Problem::new(Code::Conflict, failure.to_string()),
+        other => other.into(),
+    }
+}
+
+/// Who may call, consult, route, hand off and transfer to whom, and who owns the answer.
+#[utoipa::path(get, path = "/api/v1/graph", tag = "agents", params(GraphParams),
+    responses((status = 200, body = GraphBody),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`agent_not_found`; `nearest` lists the names that may have been meant.")),
+    extensions(("x-permission" = json!("agent:read"))))]
+async fn get_graph(State(app): State<App>, Params(params): Params<GraphParams>) -> Answer<Json<Graph>> {
+    let roster = newest(&app);
+    let main = app.settings.main.clone().filter(|main| roster.get(main).is_some());
+    let graph = match &params.agent {
+        Some(name) => roster.graph().around(&named::agent(&app, name.as_str())?.name),
+        None => roster.graph().clone(),
+    };
+    Ok(Json(Graph { main, ..graph }))
+}
+
+/// It does not change while it is looked at, whatever happens to the files.
+fn newest(app: &App) -> Arc<Roster> {
+    Arc::clone(&app.roster.borrow())
+}
+
+/// One page of agents in the order of their names. The cursor is the last name, so a reload between two pages does no harm.
+fn cut<'a>(
+    agents: impl Iterator<Item = &'a Arc<Agent>>,
+    request: &PageRequest,
+) -> Answer<Page<&'a Arc<Agent>>> {
+    let after = request.cursor.as_deref().map(decode).transpose()?;
+    let size = request.size() as usize;
+    let is_after = |agent: &&Arc<Agent>| after.as_ref().is_none_or(|after| agent.name > *after);
+    let mut data: Vec<&Arc<Agent>> = agents.filter(is_after).take(size + 1).collect();
+    let is_more = data.len() > size;
+    data.truncate(size);
+    let last = data.last().filter(|_| is_more);
+    let next_cursor = last.map(|agent| URL_SAFE_NO_PAD.encode(agent.name.as_str()));
+    Ok(Page { data, next_cursor })
+}
+
+fn decode(cursor: &str) -> Answer<AgentName> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
+    let name = bytes.and_then(|bytes| AgentName::parse(std::str::from_utf8(&bytes).ok()?).ok());
+    name.ok_or_else(|| StoreError::InvalidCursor.into())
+}

@@ -1,0 +1,147 @@
+//! Files that people sent or agents made.
+
+mod form;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use baton_core::StoreError;
+use baton_core::store::Artifact;
+use http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use jiff::Timestamp;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use self::form::Upload;
+use crate::app::App;
+use crate::identity::Caller;
+use crate::problem::{Answer, Problem};
+use crate::trace::Trace;
+use crate::trail::{self, Deed};
+use crate::wire::artifact::{self, ArtifactForm, ArtifactView, Contents};
+use crate::wire::problem::ProblemBody;
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(create_artifact)).routes(routes!(download_artifact))
+}
+
+/// Sends a file into a thread of the caller, which begins if there is none. Messages refer to it by its `uri`.
+#[utoipa::path(post, path = "/api/v1/artifacts", tag = "artifacts",
+    request_body(content = ArtifactForm, content_type = "multipart/form-data"),
+    responses((status = 201, body = ArtifactView, headers(("Location" = String, description = "Its `uri`."))),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`thread_not_found`: the thread is somebody else's."),
+        (status = 415, body = ProblemBody, content_type = "application/problem+json",
+            description = "`unsupported_media_type`: the body is not `multipart/form-data`.")),
+    extensions(("x-permission" = json!("thread:write")), ("x-work" = json!("upload"))))]
+async fn create_artifact(
+    State(app): State<App>,
+    caller: Caller,
+    trace: Trace,
+    upload: Upload,
+) -> Answer<(StatusCode, [(HeaderName, String); 1], Json<ArtifactView>)> {
+    let artifact = Artifact {
+        artifact_id: Uuid::now_v7(),
+        thread_id: upload.thread_id,
+        run_id: None,
+        name: upload.name,
+        media_type: upload.media_type,
+        size: upload.bytes.len() as u64,
+        created_at: Timestamp::now(),
+    };
+    app.data(&caller).put_artifact(artifact.clone(), Some(&caller.user), upload.bytes).await?;
+    let deed = Deed {
+        action: "artifact.create",
+        thread_id: Some(artifact.thread_id),
+        decision: "allowed",
+        detail: json!({ "artifact_id": artifact.artifact_id, "name": artifact.name, "size": artifact.size }),
+        ..Deed::default()
+    };
+    trail::record(&app, &caller, Some(&trace), deed).await?;
+    let location = artifact::uri(artifact.artifact_id);
+    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(artifact.into())))
+}
+
+/// The file itself. It is always something to save and never something to open here, whatever it says that it is.
+#[utoipa::path(get, path = "/api/v1/artifacts/{artifact_id}", tag = "artifacts",
+    params(("artifact_id" = uuid::Uuid, Path, description = "The id of the artifact"),
+        ("If-None-Match" = Option<String>, Header, description = "`ETag` of the bytes that the caller has")),
+    responses((status = 200, content_type = "*/*", body = inline(Contents), description = "Its bytes, with the media type that it was stored with.",
+            headers(("ETag" = String), ("Content-Disposition" = String))),
+        (status = 304, description = "The caller has it already."),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`not_found`: there is no such artifact, or it is somebody else's.")),
+    extensions(("x-permission" = json!("thread:read"))))]
+async fn download_artifact(
+    State(app): State<App>,
+    caller: Caller,
+    id: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let id = id.ok().and_then(|Path(text)| Uuid::try_parse(&text).ok()).ok_or_else(missing)?;
+    let data = app.data(&caller);
+    let (artifact, bytes) = data.artifact(id).await.map_err(gone)?;
+    data.thread(artifact.thread_id, caller.scope()).await.map_err(gone)?;
+    let tag = tag(&bytes);
+    let is_known = has(&headers, &tag);
+    let mut response = Response::new(if is_known { Body::empty() } else { Body::from(bytes) });
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    describe(response.headers_mut(), &artifact, &tag);
+    Ok(response)
+}
+
+fn missing() -> Problem {
+    Problem::not_found("artifact")
+}
+
+fn gone(error: StoreError) -> Problem {
+    match error {
+        StoreError::NotFound(_) | StoreError::ThreadNotFound => missing(),
+        other => other.into(),
+    }
+}
+
+fn describe(headers: &mut HeaderMap, artifact: &Artifact, tag: &str) {
+    let text = |text: &str| HeaderValue::from_str(text).ok();
+    let kind = text(&artifact.media_type).unwrap_or(HeaderValue::from_static(artifact::ANY));
+    headers.insert(CONTENT_TYPE, kind);
+    let disposition = format!("attachment; filename*=UTF-8''{}", encoded(&artifact.name));
+    let disposition = text(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
+    headers.insert(CONTENT_DISPOSITION, disposition);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private"));
+    headers.extend(text(tag).map(|tag| (ETAG, tag)));
+}
+
+/// RFC 8187: everything but letters, digits and a few marks as its bytes.
+fn encoded(name: &str) -> String {
+    let byte = |b: u8| match b {
+        b if b.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&b) => char::from(b).to_string(),
+        b => format!("%{b:02X}"),
+    };
+    name.bytes().map(byte).collect()
+}
+
+fn tag(bytes: &[u8]) -> String {
+    let hash: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{hash}\"")
+}
+
+/// Whether the caller says that it has these bytes.
+fn has(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut known = known.flat_map(|value| value.split(',')).map(str::trim);
+    known.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}

@@ -1,0 +1,140 @@
+//! One message to several agents.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use baton_agui::Detail;
+use baton_core::message::Part;
+use baton_core::store::OnBusy;
+use baton_core::{AgentName, HumanDuration};
+use baton_engine::{Caller as OnBehalfOf, Delegation, Overrides, RunRequest, Task, Terms, results};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::await_end::await_end;
+use crate::form::Form;
+use crate::identity::Caller;
+use crate::named;
+use crate::problem::{Answer, Code, Problem};
+use crate::stream::follow::Of;
+use crate::stream::resume::{Place, join};
+use crate::stream::sse;
+use crate::strict::{InThread, Repeatable};
+use crate::trace::Trace;
+use crate::wire::delegation::{DelegationRequest, DelegationView, StrategyWord, SynthesisWord};
+use crate::wire::event::EventView;
+use crate::wire::problem::ProblemBody;
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(delegate))
+}
+
+const MOST_AGENTS: usize = 100;
+const DEFAULT_TIMEOUT_MS: u64 = 30_000;
+const LONGEST_TIMEOUT_MS: u64 = 600_000;
+
+/// Asks several agents the same, without a model that decides who is asked. It is a run like any other: it can be joined, cancelled
+/// and read later. With `Accept: application/json` the answer comes when it has ended; closing the connection does not cancel it.
+#[utoipa::path(post, path = "/api/v1/threads/{thread_id}/delegations", tag = "orchestration",
+    params(("thread_id" = String, Path, format = "uuid", description = "A UUID version 4. The thread begins if there is none."),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 24 hours: the same run")),
+    request_body = DelegationRequest,
+    responses(
+        (status = 200, description = "What each agent brought, and one text of it; or the run's events",
+            content((EventView = "text/event-stream"), (DelegationView = "application/json"))),
+        (status = 400, body = ProblemBody, content_type = "application/problem+json"),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json"),
+        (status = 403, body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json"),
+        (status = 406, body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json"),
+    ),
+    extensions(("x-permission" = json!("orchestration:delegate")), ("x-work" = json!("run"))))]
+async fn delegate(
+    State(app): State<App>,
+    caller: Caller,
+    trace: Trace,
+    InThread(thread_id): InThread,
+    form: Form,
+    Repeatable { body, idempotency }: Repeatable<DelegationRequest>,
+) -> Answer<Response> {
+    let message = body.message.clone();
+    let delegation = meant(&app, &body)?;
+    let (agent, entry) = (app.choose)(&app.agents(), &message).map_err(|reason| {
+        Problem::new(Code::AgentUnavailable, format!("there is no main agent: {reason}"))
+    })?;
+    let request = RunRequest {
+        caller: OnBehalfOf { tenant: caller.tenant.clone(), user: caller.user.clone(), thread_id },
+        agent,
+        input: vec![Part::text(message)],
+        overrides: Overrides::default(),
+        on_busy: OnBusy::Enqueue,
+        entry,
+        task: Task::Delegate(delegation),
+        rights: caller.rights.clone(),
+        trace: Some((*trace.0).clone()),
+        metadata: None,
+    };
+    let terms = Terms { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
+    let accepted = app.engine.submit(request, terms).await?;
+    match form {
+        Form::Events => {
+            let place = Place { thread: thread_id, of: Of::Run(accepted.run_id), after: 0 };
+            Ok(sse::respond(&app, join(&app, &caller, place, Detail::Person).await?))
+        }
+        Form::Json => {
+            let record = await_end(&app, &caller.tenant, thread_id, accepted.run_id).await?;
+            let results = results(&*app.data(&caller), record.run_id).await?;
+            Ok(Json(DelegationView::of(record, results)).into_response())
+        }
+    }
+}
+
+/// What the caller means, or what is wrong with it.
+fn meant(app: &App, body: &DelegationRequest) -> Answer<Delegation> {
+    let wrong = |pointer: &str, detail: &str| {
+        Problem::new(Code::InvalidRequest, "the body is not what this route takes").at(pointer, detail)
+    };
+    if body.agents.is_empty() || body.agents.len() > MOST_AGENTS {
+        return Err(wrong("/agents", "name 1 to 100 agents"));
+    }
+    if body.message.trim().is_empty() {
+        return Err(wrong("/message", "say what they are to do"));
+    }
+    let timeout = body.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
+    if !(1..=LONGEST_TIMEOUT_MS).contains(&timeout) {
+        return Err(wrong("/timeout_ms", "1 to 600000 milliseconds"));
+    }
+    Ok(Delegation {
+        agents: agents(app, &body.agents)?,
+        strategy: body.strategy.unwrap_or(StrategyWord::Parallel).into(),
+        timeout: HumanDuration::from_millis(timeout),
+        synthesis: body.synthesis.unwrap_or(SynthesisWord::Concat).into(),
+    })
+}
+
+/// All of them exist and let others ask them.
+fn agents(app: &App, names: &[String]) -> Answer<Vec<AgentName>> {
+    let mut agents = Vec::new();
+    for (at, text) in names.iter().enumerate() {
+        let pointer = format!("/agents/{at}");
+        let agent =
+            named::agent(app, text).map_err(|problem| problem.at(&pointer, "there is no such agent"))?;
+        if !agent.can_be_orchestrated {
+            let detail = format!(
+                "`{}` may not be involved by others; its file says `can_be_orchestrated: false`",
+                agent.name
+            );
+            return Err(
+                Problem::new(Code::InvalidRequest, &detail).at(&pointer, "ask it directly, with a message")
+            );
+        }
+        agents.push(agent.name.clone());
+    }
+    Ok(agents)
+}

@@ -1,0 +1,151 @@
+//! Sending a message: it is kept, its run begins, and whoever sent it hears of it, or not.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use baton_agui::Detail;
+use baton_core::store::{Accepted, MessageQuery, OnBusy, PageRequest, RunRecord, ThreadMessage};
+use baton_core::{Part, Role, TenantStore, ThreadId, TraceParent};
+use baton_engine::{Overrides, RunRequest, Task, Terms, results};
+use serde_json::Value;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::await_end::await_end;
+use crate::form::Form;
+use crate::identity::{Caller, Principal};
+use crate::named;
+use crate::problem::{Answer, Code, Problem};
+use crate::stream::follow::Of;
+use crate::stream::resume::{Place, join};
+use crate::stream::sse;
+use crate::strict::{InThread, Repeatable};
+use crate::trace::Trace;
+use crate::wire::answered::Answered;
+use crate::wire::event::EventView;
+use crate::wire::message::{MessageView, resolve};
+use crate::wire::problem::ProblemBody;
+use crate::wire::run::RunErrorView;
+use crate::wire::send::SendMessage;
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(send))
+}
+
+/// Send a message.
+///
+/// The thread begins with its first message. With `Accept: text/event-stream`, which is the default, the answer is the run's events
+/// (AG-UI); with `application/json` it comes when the run has ended. The run goes on whether or not anybody listens.
+#[utoipa::path(post, path = "/api/v1/threads/{thread_id}/messages", tag = "threads", operation_id = "send_message",
+    params(("thread_id" = String, Path, format = Uuid, description = "A UUID version 4, chosen by the caller"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 24 hours: the same run")),
+    request_body = SendMessage,
+    responses(
+        (status = 200, description = "The run's events, or its end",
+            content((EventView = "text/event-stream"), (Answered = "application/json"))),
+        (status = 404, description = "Somebody else's thread, or an unknown agent", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 406, description = "Neither events nor JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The thread is busy and `on_busy` is `reject`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "The idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
+        ),
+    extensions(("x-permission" = json!("thread:write")), ("x-work" = json!("run"))))]
+async fn send(
+    State(app): State<App>,
+    caller: Caller,
+    trace: Trace,
+    InThread(thread): InThread,
+    form: Form,
+    Repeatable { body, idempotency }: Repeatable<SendMessage>,
+) -> Answer<Response> {
+    let terms = Terms { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
+    let accepted = submit(&app, &caller, &trace, thread, body, terms).await?;
+    match form {
+        Form::Events => {
+            let place = Place { thread, of: Of::Run(accepted.run_id), after: 0 };
+            Ok(sse::respond(&app, join(&app, &caller, place, Detail::Person).await?))
+        }
+        Form::Json => {
+            let record = await_end(&app, &caller.tenant, thread, accepted.run_id).await?;
+            Ok(Json(answered(&app, &caller, record).await?).into_response())
+        }
+    }
+}
+
+/// Keeps the message and queues its run, for every door that messages come in by.
+pub async fn submit(
+    app: &App,
+    caller: &Principal,
+    trace: &Trace,
+    thread: ThreadId,
+    message: SendMessage,
+    terms: Terms,
+) -> Answer<Accepted> {
+    if app.is_draining() {
+        return Err(Problem::draining());
+    }
+    let SendMessage { content, agent, on_busy, metadata } = message;
+    let input = resolve(app, caller, thread, content.0).await?;
+    let (agent, entry) = match agent {
+        Some(name) => (named::agent(app, &name)?.name.clone(), None),
+        None => (app.choose)(&app.agents(), &words(&input)).map_err(|error| {
+            tracing::error!(error, "nobody can answer");
+            Problem::new(Code::AgentUnavailable, "no agent is there to answer; name one with `agent`")
+        })?,
+    };
+    let request = RunRequest {
+        caller: engine_caller(caller, thread),
+        agent,
+        input,
+        overrides: Overrides::default(),
+        on_busy: on_busy.unwrap_or(OnBusy::Enqueue),
+        entry,
+        task: Task::Answer,
+        rights: caller.rights.clone(),
+        trace: Some(TraceParent::clone(&trace.0)),
+        metadata: metadata.map(Value::Object),
+    };
+    Ok(app.engine.submit(request, terms).await?)
+}
+
+pub fn engine_caller(caller: &Principal, thread_id: ThreadId) -> baton_engine::Caller {
+    baton_engine::Caller { tenant: caller.tenant.clone(), user: caller.user.clone(), thread_id }
+}
+
+/// The text of a message, for whoever chooses by it.
+fn words(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// How a run ended, for whoever waited for it.
+async fn answered(app: &App, caller: &Principal, record: RunRecord) -> Answer<Answered> {
+    let store = app.data(caller);
+    let message = answer_of(&*store, &record).await?;
+    let end = record.end.clone().unwrap_or_default();
+    Ok(Answered {
+        run_id: record.run_id,
+        thread_id: record.thread_id,
+        status: record.status.word().to_owned(),
+        message: message.map(|message| MessageView::of(message, &app.agents())),
+        agent: end.answered_by.unwrap_or(record.agent),
+        results: results(&*store, record.run_id).await?.into_iter().map(Into::into).collect(),
+        usage: record.usage.into(),
+        error: end.code.map(|code| RunErrorView { code, message: end.message.unwrap_or_default() }),
+    })
+}
+
+/// The answer is the first message after the one that the run is about that the person sees and that is of the run.
+async fn answer_of(store: &dyn TenantStore, record: &RunRecord) -> Answer<Option<ThreadMessage>> {
+    if record.end.as_ref().is_none_or(|end| end.answer.is_none()) {
+        return Ok(None);
+    }
+    let messages = store.messages(record.thread_id, MessageQuery::last(PageRequest::MAX_LIMIT)).await?;
+    Ok(messages
+        .into_iter()
+        .rev()
+        .find(|message| message.message.run_id == record.run_id && message.message.role == Role::Assistant))
+}

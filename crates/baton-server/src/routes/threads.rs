@@ -1,0 +1,133 @@
+//! Conversations. What was said in them is in [`history`].
+
+mod history;
+
+use axum::Json;
+use axum::extract::State;
+use baton_core::store::{Cancel, Thread};
+use baton_core::{AgentName, StoreError, ThreadId, UserId};
+use http::StatusCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::identity::Caller;
+use crate::identity::roles::{EVERYTHING, TRACE_READ};
+use crate::problem::Answer;
+use crate::strict::{InThread, Params};
+use crate::trace::Trace;
+use crate::trail::{self, Deed};
+use crate::wire::page::{self, Listed};
+use crate::wire::problem::ProblemBody;
+use crate::wire::thread::{ThreadContext, ThreadParams, ThreadView};
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list_threads))
+        .routes(routes!(show_thread, delete_thread))
+        .routes(routes!(history::list_messages))
+}
+
+/// The caller's threads, those that were used last first. With `trace:read`, those of the whole tenant.
+#[utoipa::path(get, path = "/api/v1/threads", tag = "threads", params(ThreadParams),
+    responses((status = 200, body = Listed<ThreadView>)),
+    extensions(("x-permission" = json!("thread:read"))))]
+async fn list_threads(
+    State(app): State<App>,
+    caller: Caller,
+    trace: Trace,
+    Params(params): Params<ThreadParams>,
+) -> Answer<Json<Listed<ThreadView>>> {
+    let user = whose(&app, &caller, &trace, params.user_id, "/api/v1/threads").await?;
+    let page = page::request(params.limit, params.cursor);
+    let found = app.data(&caller).threads(user.as_ref(), page).await?;
+    let main = main(&app);
+    Ok(Json(Listed::of(found, |thread| ThreadView::of(&caller.tenant, thread, main.as_ref()))))
+}
+
+/// A thread as it stands.
+#[utoipa::path(get, path = "/api/v1/threads/{thread_id}", tag = "threads",
+    params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
+    responses((status = 200, body = ThreadContext),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+    extensions(("x-permission" = json!("thread:read"))))]
+async fn show_thread(
+    State(app): State<App>,
+    caller: Caller,
+    InThread(thread_id): InThread,
+) -> Answer<Json<ThreadContext>> {
+    let data = app.data(&caller);
+    let thread = data.thread(thread_id, caller.scope()).await?;
+    let open = match thread.handoff {
+        Some(_) => data.open_handoff_of(thread_id).await?,
+        None => None,
+    };
+    let resumable = data.resumable_handoffs(thread_id).await?;
+    let view = ThreadView::of(&caller.tenant, thread, main(&app).as_ref());
+    Ok(Json(ThreadContext::of(view, open.as_ref(), resumable, &app.agents())))
+}
+
+/// Deletes a thread with all it owns: messages, events, runs, artifacts, handoffs. A run that is at work in it is ended first. Other
+/// users' threads need `admin:*`.
+#[utoipa::path(delete, path = "/api/v1/threads/{thread_id}", tag = "threads",
+    params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
+    responses((status = 204, description = "It is gone."),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+    extensions(("x-permission" = json!("thread:write"))))]
+async fn delete_thread(
+    State(app): State<App>,
+    caller: Caller,
+    trace: Trace,
+    InThread(thread_id): InThread,
+) -> Answer<StatusCode> {
+    let data = app.data(&caller);
+    let thread = data.thread(thread_id, caller.scope()).await?;
+    if thread.user_id != caller.user {
+        trail::demand(&app, &caller, &trace, EVERYTHING, "/api/v1/threads/{thread_id}").await?;
+    }
+    // Before it happens: the store says that it has happened.
+    let deed =
+        Deed { action: "thread.delete", thread_id: Some(thread_id), decision: "allowed", ..Deed::default() };
+    trail::record(&app, &caller, Some(&trace), deed).await?;
+    end_run(&app, &caller, &thread).await?;
+    data.delete_thread(thread_id, Some(&thread.user_id)).await?;
+    // Whoever listens to it finds that there is nothing left to hear.
+    app.engine.parts.live.look(&caller.tenant, thread_id);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whoever works on it would notice with its next write; told now, it stops at once and pays for nothing more.
+async fn end_run(app: &App, caller: &Caller, thread: &Thread) -> Answer<()> {
+    let Some(run) = thread.active_run else { return Ok(()) };
+    match app.engine.cancel(&caller.tenant, run, Cancel::Abort).await {
+        Ok(_) | Err(StoreError::NotFound(_) | StoreError::ThreadNotFound) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Who answers in a thread that nobody has yet.
+fn main(app: &App) -> Option<AgentName> {
+    (app.choose)(&app.agents(), "").ok().map(|(agent, _)| agent)
+}
+
+/// Whose things are listed: the caller's own, unless they may see more and do not want less.
+pub(super) async fn whose(
+    app: &App,
+    caller: &Caller,
+    trace: &Trace,
+    wanted: Option<UserId>,
+    route: &str,
+) -> Answer<Option<UserId>> {
+    let Some(user) = wanted else { return Ok(caller.scope().cloned()) };
+    if user != caller.user {
+        trail::demand(app, caller, trace, TRACE_READ, route).await?;
+    }
+    Ok(Some(user))
+}
+
+/// A thread that the caller can see, or the same problem for every other one.
+pub(super) async fn visible(app: &App, caller: &Caller, thread: ThreadId) -> Answer<Thread> {
+    Ok(app.data(caller).thread(thread, caller.scope()).await?)
+}

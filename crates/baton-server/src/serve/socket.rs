@@ -1,0 +1,102 @@
+//! A connection's socket: what it holds on to is free when it is gone, also when a WebSocket has taken it over.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Sleep, sleep};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// A peer that takes nothing for so long is gone.
+const UNACKNOWLEDGED: Duration = Duration::from_mins(1);
+/// How long the rest of what a peer sends is thrown away once everything has been said to it.
+const LINGER: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub struct Socket {
+    stream: TcpStream,
+    ending: Option<Pin<Box<Sleep>>>,
+    _place: OwnedSemaphorePermit,
+    _known: TaskTrackerToken,
+}
+
+impl Socket {
+    pub fn new(stream: TcpStream, place: OwnedSemaphorePermit, known: TaskTrackerToken) -> Self {
+        prepare(&stream);
+        Self { stream, ending: None, _place: place, _known: known }
+    }
+}
+
+/// None of this is worth refusing a connection for.
+fn prepare(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let _ = rustix::net::sockopt::set_socket_keepalive(stream, true);
+    #[cfg(target_os = "linux")]
+    if let Ok(patience) = u32::try_from(UNACKNOWLEDGED.as_millis()) {
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, patience);
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize, io::Error>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<Result<usize, io::Error>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    /// Says that nothing follows, and then listens for a moment. A socket that is closed while its peer still sends, as after a
+    /// refused upload, is reset, and the peer loses the answer.
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        let this = &mut *self;
+        if this.ending.is_none() {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
+        }
+        let patience = this.ending.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        if patience.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut scrap = [0; 4096];
+        // A peer that never stops sending must not keep this task from others.
+        for _ in 0..16 {
+            let mut buffer = ReadBuf::new(&mut scrap);
+            match ready!(Pin::new(&mut this.stream).poll_read(cx, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => {}
+                _ => return Poll::Ready(Ok(())),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

@@ -1,0 +1,71 @@
+//! Server-sent events.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use http::{HeaderValue, header};
+
+use super::resume::Joined;
+use super::view::Frame;
+use super::{Sent, listen};
+use crate::app::App;
+use crate::metrics::StreamKind;
+
+/// How long a client waits before it comes back; sooner when it was asked to.
+const HELLO: &str = "retry: 3000\n\n";
+const BEAT: &str = ": still here\n\n";
+const PARTING: Duration = Duration::from_millis(100);
+const RECONNECT: &str = "retry: 500\n: the server is about to end, come back\n\n";
+
+/// A stream that ends in the middle must not look like one that is complete: the connection is cut.
+#[derive(Debug, thiserror::Error)]
+#[error("the server is about to end")]
+struct Cut;
+
+pub fn respond(app: &App, joined: Joined) -> Response {
+    let guard = app.metrics.stream(StreamKind::Sse);
+    let Joined { follow, view, first } = joined;
+    let sent = listen(follow, view, first, app.settings.heartbeat, app.closing.clone());
+    let hello = futures_util::stream::once(async { Ok(Bytes::from_static(HELLO.as_bytes())) });
+    let body = hello.chain(chunks(sent)).map(move |chunk| {
+        let _open = &guard;
+        chunk
+    });
+    let mut response = Body::from_stream(body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn chunks(sent: impl Stream<Item = Sent>) -> impl Stream<Item = Result<Bytes, Cut>> {
+    sent.flat_map(|sent| {
+        let (chunk, is_cut) = match sent {
+            Sent::Frames(frames) => (render(&frames), false),
+            Sent::Beat => (Bytes::from_static(BEAT.as_bytes()), false),
+            Sent::Reconnect => (Bytes::from_static(RECONNECT.as_bytes()), true),
+        };
+        let cut = futures_util::stream::iter(is_cut.then_some(())).then(|()| async {
+            // The word before has to be on its way before the connection is cut.
+            tokio::time::sleep(PARTING).await;
+            Err(Cut)
+        });
+        futures_util::stream::iter([Ok(chunk)]).chain(cut)
+    })
+}
+
+/// What belongs together is sent together.
+fn render(frames: &[Frame]) -> Bytes {
+    let mut text = Vec::with_capacity(frames.len() * 256);
+    for Frame { id, event } in frames {
+        text.extend_from_slice(format!("id: {id}\ndata: ").as_bytes());
+        // Its types have only string keys and finite numbers.
+        serde_json::to_writer(&mut text, event).expect("an event is JSON");
+        text.extend_from_slice(b"\n\n");
+    }
+    text.into()
+}

@@ -1,0 +1,44 @@
+//! Ids in paths.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use baton_core::{RunId, ThreadId};
+use http::request::Parts;
+
+use crate::problem::{Code, Problem};
+
+/// What stands in a path for `name`, or for its only parameter, whatever that is called. `None` when it is no text.
+async fn part<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Option<String> {
+    let params = RawPathParams::from_request_parts(parts, state).await.ok()?;
+    let named = params.iter().find(|(known, _)| *known == name);
+    named.or_else(|| params.iter().next()).map(|(_, text)| text.to_owned())
+}
+
+/// `{thread_id}`.
+#[derive(Debug, Clone, Copy)]
+pub struct InThread(pub ThreadId);
+
+impl<S: Send + Sync> FromRequestParts<S> for InThread {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = part(parts, state, "thread_id").await.unwrap_or_default();
+        let invalid = |error: baton_core::InvalidId| {
+            Problem::new(Code::InvalidThreadId, super::shortened(error.to_string()))
+                .at("thread_id", "a UUID version 4")
+        };
+        ThreadId::parse(&text).map(Self).map_err(invalid)
+    }
+}
+
+/// `{run_id}`. What is no id names no run.
+#[derive(Debug, Clone, Copy)]
+pub struct OfRun(pub RunId);
+
+impl<S: Send + Sync> FromRequestParts<S> for OfRun {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = part(parts, state, "run_id").await.unwrap_or_default();
+        RunId::parse(&text).map(Self).map_err(|_| Problem::not_found("run"))
+    }
+}

@@ -1,0 +1,110 @@
+//! The outermost layer: under which id a request is found, and how it ends.
+
+mod ended;
+
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use baton_core::TraceParent;
+use baton_engine::telemetry;
+use http::request::Parts;
+use http::{Extensions, HeaderMap, HeaderValue, header};
+use tracing::Instrument as _;
+
+use crate::app::App;
+use crate::identity::Caller;
+use crate::problem::Problem;
+use ended::{Asked, Ended};
+
+/// Where the caller finds the trace id, beside `traceparent`.
+pub const HEADER: &str = "x-trace-id";
+
+tokio::task_local! {
+    static CURRENT: Arc<TraceParent>;
+}
+
+/// The id of the trace that is being worked on, for lines that are logged far from the request.
+pub fn current() -> Option<String> {
+    CURRENT.try_with(|trace| trace.trace_id()).ok()
+}
+
+/// The trace of a request, for handlers: the caller's, seen from this server's span.
+#[derive(Debug, Clone)]
+pub struct Trace(pub Arc<TraceParent>);
+
+impl<S: Sync> FromRequestParts<S> for Trace {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| Problem::internal(&"a request without a trace"))
+    }
+}
+
+/// Who asked, once that is known: the layer outside learns it from the one inside.
+#[derive(Debug, Clone, Default)]
+pub struct Known(Arc<OnceLock<Caller>>);
+
+impl Known {
+    pub fn tell(request: &Extensions, caller: &Caller) {
+        if let Some(Self(known)) = request.get() {
+            let _ = known.set(caller.clone());
+        }
+    }
+}
+
+/// Continues the caller's trace or begins one, writes the bodies of problems, and says how it ended.
+pub async fn layer(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let (trace, from) = of(request.headers());
+    let (trace, known) = (Arc::new(trace), Known::default());
+    request.extensions_mut().insert(Trace(Arc::clone(&trace)));
+    request.extensions_mut().insert(known.clone());
+    let mut ended = Ended::new(Asked::of(&request), &trace, from, known);
+    let answering = CURRENT.scope(Arc::clone(&trace), next.run(request)).instrument(ended.span());
+    let mut response = answering.await;
+    let trace_id = trace.trace_id();
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        write(&problem, &trace_id, &mut response);
+        app.metrics.refused(problem.code);
+        ended.refused(problem.code);
+    }
+    let headers = response.headers_mut();
+    if let (Ok(id), Ok(parent)) = (trace_id.parse(), trace.to_string().parse()) {
+        headers.insert(HEADER, id);
+        headers.insert("traceparent", parent);
+    }
+    ended.answered(&app.metrics, response.status());
+    ended.after(response)
+}
+
+/// This server's place in the caller's trace, and the span there that asked. Whoever says nothing that can be understood, or says it
+/// twice, gets a trace that begins here.
+fn of(headers: &HeaderMap) -> (TraceParent, Option<u64>) {
+    let mut given = headers.get_all("traceparent").iter();
+    let parent = match (given.next(), given.next()) {
+        (Some(only), None) => only.to_str().ok().and_then(|text| TraceParent::parse(text).ok()),
+        _ => None,
+    };
+    let Some(parent) = parent else { return (telemetry::begin(), None) };
+    let states = headers.get_all("tracestate").iter().filter_map(|state| state.to_str().ok());
+    let state = states.collect::<Vec<_>>().join(",");
+    let from = parent.ids().1;
+    (parent.with_state(&state).at_span(telemetry::fresh()), Some(from))
+}
+
+fn write(problem: &Problem, trace_id: &str, response: &mut Response) {
+    let body = problem.to_json(trace_id).to_string();
+    let mut written = (problem.code.status(), body).into_response();
+    let headers = written.headers_mut();
+    headers.extend(std::mem::take(response.headers_mut()));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.remove(header::CONTENT_LENGTH);
+    if let Some(pause) = problem.pause() {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(pause.as_secs().max(1)));
+    }
+    if problem.code == crate::problem::Code::Unauthenticated {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    *response = written;
+}

@@ -1,0 +1,105 @@
+//! Agents, as the API shows them.
+
+mod definition;
+mod diagnostic;
+mod prompt;
+
+use baton_core::agent::{Agent, Badge, ModelName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use super::page::Limit;
+
+pub use definition::definition;
+pub use diagnostic::{DiagnosticView, PlaceView, within};
+pub use prompt::{AskedView, PromptParams, PromptView, ToolView};
+
+/// Which agents are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct AgentParams {
+    /// Also those that are not offered to people (`badge.hidden`).
+    #[param(default = false)]
+    pub all: Option<bool>,
+    /// How many at most.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
+    pub limit: Option<Limit>,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// An agent in the list.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AgentView {
+    /// As messages, files and other routes name it.
+    pub id: String,
+    pub display_name: String,
+    pub description: String,
+    pub version: String,
+    pub kind: KindView,
+    /// In order of preference; empty means the configured default.
+    pub model: Vec<String>,
+    pub badge: BadgeView,
+    /// May hold a thread across messages.
+    pub holds_threads: bool,
+    /// May be used by other agents.
+    pub can_be_orchestrated: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KindView {
+    Local,
+    /// Runs elsewhere, with a model, a prompt and tools of its own.
+    Remote,
+}
+
+/// How people recognise it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BadgeView {
+    pub color: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub icon: Option<String>,
+    pub hidden: bool,
+}
+
+impl From<&Agent> for AgentView {
+    fn from(agent: &Agent) -> Self {
+        Self {
+            id: agent.name.to_string(),
+            display_name: agent.display_name.clone(),
+            description: agent.description.clone(),
+            version: agent.version.to_string(),
+            kind: if agent.kind.is_remote() { KindView::Remote } else { KindView::Local },
+            model: agent.model.iter().map(ModelName::to_string).collect(),
+            badge: BadgeView::from(&agent.badge),
+            holds_threads: agent.accepts_handoff.is_some(),
+            can_be_orchestrated: agent.can_be_orchestrated,
+        }
+    }
+}
+
+impl From<&Badge> for BadgeView {
+    fn from(badge: &Badge) -> Self {
+        Self { color: badge.color.clone(), icon: badge.icon.clone(), hidden: badge.hidden }
+    }
+}
+
+/// An agent with everything that is known about it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AgentDetail {
+    #[serde(flatten)]
+    pub agent: AgentView,
+    /// Where it was read from, within the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub file: Option<String>,
+    /// Every key of an agent file with its value or its default, and the body as `prompt`. What could be a secret is masked.
+    #[schema(value_type = Object)]
+    pub definition: Value,
+    /// What is worth knowing about its file. There are no errors: with those it would not be here.
+    pub diagnostics: Vec<DiagnosticView>,
+}

@@ -1,0 +1,33 @@
+//! The end of a run, for whoever waited for it.
+
+use baton_core::{AgentName, RunId, ThreadId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::wire::message::MessageView;
+use crate::wire::run::{RunErrorView, SubAgentResult};
+use crate::wire::usage::UsageView;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Answered {
+    #[schema(value_type = String, format = Uuid)]
+    pub run_id: RunId,
+    #[schema(value_type = String, format = Uuid)]
+    pub thread_id: ThreadId,
+    /// `completed`, `failed`, `cancelled`, `interrupted` or `waiting`.
+    pub status: String,
+    /// The answer, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub message: Option<MessageView>,
+    /// Who gave it.
+    #[schema(value_type = String)]
+    pub agent: AgentName,
+    /// What sub-agents answered, each by itself.
+    pub results: Vec<SubAgentResult>,
+    pub usage: UsageView,
+    /// Why there is no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub error: Option<RunErrorView>,
+}

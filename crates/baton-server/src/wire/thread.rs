@@ -1,0 +1,183 @@
+//! Threads, as the API shows them.
+
+use baton_core::agent::StateName;
+use baton_core::store::{HandoffSession, HandoffState, Thread};
+use baton_core::{AgentName, HandoffId, RunId, TenantId, ThreadId, UserId};
+use baton_engine::Agents;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::page::Limit;
+use super::schema::{moment, words};
+
+/// Which threads are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadParams {
+    /// Only this user's. Others than the caller's own are for those with `trace:read`.
+    #[param(value_type = Option<String>, min_length = 1, max_length = 255)]
+    pub user_id: Option<UserId>,
+    /// How many at most.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
+    pub limit: Option<Limit>,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// A conversation.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ThreadView {
+    #[schema(value_type = Uuid)]
+    pub thread_id: ThreadId,
+    #[schema(value_type = String)]
+    pub tenant_id: TenantId,
+    #[schema(value_type = String)]
+    pub user_id: UserId,
+    /// The beginning of what was said first, or the name of the file that it began with.
+    pub title: String,
+    #[schema(schema_with = moment)]
+    pub created_at: Timestamp,
+    #[schema(schema_with = moment)]
+    pub updated_at: Timestamp,
+    /// Who answers next: whoever has the baton, or the main agent until somebody has it. Absent where nobody is set to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, nullable = false)]
+    pub current_active_agent: Option<AgentName>,
+    /// Whether somebody has the thread by a handoff, or is about to.
+    pub is_handoff_active: bool,
+    /// All messages there are, also those that only those see who may read traces: it is the `number` of the last one.
+    pub total_messages: u64,
+    /// The number of the last event: `events?after=` goes on from here.
+    pub last_seq: u64,
+    /// The run that is being worked on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Uuid>, nullable = false)]
+    pub active_run_id: Option<RunId>,
+}
+
+/// A conversation as it stands, and what can be done next in it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ThreadContext {
+    #[serde(flatten)]
+    pub thread: ThreadView,
+    /// Who has the thread by a handoff, or is about to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, nullable = false)]
+    pub handoff_target_agent: Option<AgentName>,
+    /// How far that agent has come, if its work has steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub progress: Option<ProgressView>,
+    /// Handoffs that ended before they were done and can be taken up again, the newest first.
+    pub resumable_handoffs: Vec<ResumableView>,
+}
+
+/// Where an agent stands in its workflow: step 2 of 5.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ProgressView {
+    /// As its file calls it.
+    pub state: String,
+    /// The same for people.
+    pub label: String,
+    /// From 1.
+    pub step: usize,
+    pub total: usize,
+}
+
+/// A handoff that can be taken up again.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ResumableView {
+    #[schema(value_type = Uuid)]
+    pub handoff_id: HandoffId,
+    #[schema(value_type = String)]
+    pub agent: AgentName,
+    /// What people call that agent.
+    pub display_name: String,
+    /// How it ended.
+    #[schema(schema_with = words::<HandoffState>)]
+    pub state: HandoffState,
+    /// Why there was one.
+    pub reason: String,
+    #[schema(schema_with = moment)]
+    pub started_at: Timestamp,
+    #[schema(schema_with = moment)]
+    pub updated_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub progress: Option<ProgressView>,
+}
+
+impl ThreadView {
+    /// `main` answers until somebody has the baton.
+    pub fn of(tenant: &TenantId, thread: Thread, main: Option<&AgentName>) -> Self {
+        Self {
+            thread_id: thread.thread_id,
+            tenant_id: tenant.clone(),
+            user_id: thread.user_id,
+            title: thread.title,
+            created_at: thread.created_at,
+            updated_at: thread.updated_at,
+            current_active_agent: thread.holder.or_else(|| main.cloned()),
+            is_handoff_active: thread.handoff.is_some(),
+            total_messages: thread.total_messages,
+            last_seq: thread.last_seq,
+            active_run_id: thread.active_run,
+        }
+    }
+}
+
+impl ThreadContext {
+    pub fn of(
+        thread: ThreadView,
+        open: Option<&HandoffSession>,
+        resumable: Vec<HandoffSession>,
+        agents: &Agents,
+    ) -> Self {
+        // What was read last is what counts: it may have ended in between.
+        let thread = ThreadView { is_handoff_active: open.is_some(), ..thread };
+        Self {
+            thread,
+            handoff_target_agent: open.map(|handoff| handoff.target_agent_id.clone()),
+            progress: open.and_then(|handoff| ProgressView::of(handoff, agents)),
+            resumable_handoffs: resumable.into_iter().map(|one| ResumableView::of(one, agents)).collect(),
+        }
+    }
+}
+
+impl ProgressView {
+    /// Nothing where the agent or the state is gone from the files.
+    pub fn of(handoff: &HandoffSession, agents: &Agents) -> Option<Self> {
+        let state = &handoff.workflow.as_ref()?.state;
+        let workflow = agents.get(&handoff.target_agent_id)?.workflow.as_ref()?;
+        let name = StateName(state.clone());
+        let at = workflow.states.iter().position(|one| one.name == name)?;
+        Some(Self { state: state.clone(), label: label(state), step: at + 1, total: workflow.states.len() })
+    }
+}
+
+/// `collect_details` is "Collect details" to people.
+fn label(state: &str) -> String {
+    let words = state.replace(['_', '-'], " ");
+    let mut chars = words.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+impl ResumableView {
+    fn of(handoff: HandoffSession, agents: &Agents) -> Self {
+        let agent = handoff.target_agent_id.clone();
+        Self {
+            handoff_id: handoff.handoff_id,
+            display_name: agents
+                .get(&agent)
+                .map_or_else(|| agent.to_string(), |agent| agent.display_name.clone()),
+            progress: ProgressView::of(&handoff, agents),
+            agent,
+            state: handoff.state,
+            reason: handoff.handoff_reason,
+            started_at: handoff.started_at,
+            updated_at: handoff.updated_at,
+        }
+    }
+}

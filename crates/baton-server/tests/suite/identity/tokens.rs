@@ -1,0 +1,319 @@
+//! Tokens of an issuer, as the issuer makes them and as others would like to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use baton_server::identity::jwks;
+use baton_server::identity::token::{Algorithm, InvalidTokens, KeySource, Tokens, Trust};
+use http::StatusCode;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use super::issuer::{AUDIENCE, ISSUER, Published, SECRET, Signer, claims, now, with};
+use super::{plan, refused};
+use crate::site::Site;
+
+const NOT_VALID: &str = "the credential is not valid";
+
+fn trust(algorithms: &[Algorithm]) -> Trust {
+    Trust {
+        issuer: ISSUER.to_owned(),
+        audience: AUDIENCE.to_owned(),
+        algorithms: algorithms.to_vec(),
+        secret: None,
+        keys: None,
+    }
+}
+
+async fn trusting(trust: Trust) -> Site {
+    let tokens = Arc::new(Tokens::new(trust).unwrap());
+    plan().settings(|settings| settings.auth.tokens = Some(tokens)).start().await
+}
+
+async fn fetching(published: &Published, pause: Duration) -> Site {
+    let mut settings = jwks::Settings::new(&published.url);
+    settings.pause = pause;
+    let keys = Some(KeySource::Jwks(settings));
+    trusting(Trust { keys, ..trust(&[Algorithm::Rs256, Algorithm::Es256]) }).await
+}
+
+async fn refuse(site: &Site, token: &str) -> String {
+    refused(site.request().bearer_auth(token)).await
+}
+
+/// Everything that is checked whatever the token was signed with.
+async fn check_claims(site: &Site, signer: &Signer) {
+    let ann = site.principal(&signer.sign(&claims())).await;
+    assert_eq!((ann.tenant.as_str(), ann.user.as_str()), ("acme", "ann"));
+    assert!(ann.may("thread:write") && !ann.may("audit:read"));
+    let good = [
+        with("roles", Value::Null),
+        with("roles", json!(["nonsense", ""])),
+        with("aud", json!(["somebody", AUDIENCE])),
+        with("exp", json!(now() - 10)),
+        with("nbf", json!(now() + 10)),
+        with("more", json!({"deep": [1, 2, 3]})),
+    ];
+    for claims in good {
+        assert_eq!(site.status(&signer.sign(&claims)).await, 200, "{claims}");
+    }
+    let bad = [
+        with("iss", json!("https://evil.example")),
+        with("iss", json!([ISSUER])),
+        with("iss", Value::Null),
+        with("aud", json!("somebody")),
+        with("aud", json!([])),
+        with("aud", Value::Null),
+        with("exp", Value::Null),
+        with("exp", json!("tomorrow")),
+        with("exp", json!(-1)),
+        with("nbf", json!(now() + 600)),
+        with("nbf", json!("now")),
+        with("sub", Value::Null),
+        with("sub", json!("")),
+        with("sub", json!("a\u{0}b")),
+        with("sub", json!(7)),
+        with("tenant_id", Value::Null),
+        with("tenant_id", json!("")),
+        with("tenant_id", json!("x".repeat(256))),
+        with("tenant_id", json!(["acme"])),
+        with("roles", json!("admin")),
+        with("roles", json!([{"name": "admin"}])),
+    ];
+    for claims in bad {
+        assert_eq!(refuse(site, &signer.sign(&claims)).await, NOT_VALID, "{claims}");
+    }
+    let expired = signer.sign(&with("exp", json!(now() - 600)));
+    assert_eq!(refuse(site, &expired).await, "the token has expired");
+}
+
+/// What somebody makes of a good token, or without any key.
+async fn check_forgeries(site: &Site, signer: &Signer) {
+    let token = signer.sign(&claims());
+    let parts: Vec<&str> = token.split('.').collect();
+    let other = signer.sign(&with("roles", json!(["admin"])));
+    let swapped: Vec<&str> = other.split('.').collect();
+    let forged = [
+        format!("{}.{}.{}", parts[0], swapped[1], parts[2]),
+        format!("{}.{}.", parts[0], parts[1]),
+        format!("{}.{}.{}", parts[0], parts[1], "AAAA"),
+        format!("{}.{}", parts[0], parts[1]),
+        format!("{}.{}.{}x", parts[0], parts[1], parts[2]),
+        format!(".{}.{}", parts[1], parts[2]),
+    ];
+    for token in forged {
+        assert_eq!(refuse(site, &token).await, NOT_VALID, "{token}");
+    }
+    for algorithm in ["none", "None", "NONE", "nOnE", "", "HS512", "EdDSA", "PS256"] {
+        let token = signer.sign_under(&json!({"alg": algorithm, "typ": "JWT"}), &claims());
+        assert_eq!(refuse(site, &token).await, NOT_VALID, "{algorithm}");
+        let (unsigned, _) = token.rsplit_once('.').unwrap();
+        assert_eq!(refuse(site, &format!("{unsigned}.")).await, NOT_VALID, "{algorithm}");
+    }
+}
+
+#[tokio::test]
+async fn hs256_is_checked_with_the_secret() {
+    let secret = Some(SecretString::from(SECRET));
+    let site = trusting(Trust { secret, ..trust(&[Algorithm::Hs256]) }).await;
+    let signer = Signer::secret(SECRET.as_bytes());
+    check_claims(&site, &signer).await;
+    check_forgeries(&site, &signer).await;
+    let other = Signer::secret(b"another secret that is long enough too");
+    assert_eq!(refuse(&site, &other.sign(&claims())).await, NOT_VALID);
+    let critical = json!({"alg": "HS256", "crit": ["b64"], "b64": false});
+    assert_eq!(refuse(&site, &signer.sign_under(&critical, &claims())).await, NOT_VALID);
+    assert_eq!(site.status(&site.key("acme", "bob", &["viewer"]).await).await, 200, "keys are good as well");
+    site.end().await;
+}
+
+#[tokio::test]
+async fn rs256_is_checked_with_public_keys() {
+    let signer = Signer::rsa();
+    let keys = Some(KeySource::Pem(signer.public_pem.clone()));
+    let site = trusting(Trust { keys, ..trust(&[Algorithm::Rs256]) }).await;
+    check_claims(&site, &signer).await;
+    check_forgeries(&site, &signer).await;
+    site.end().await;
+}
+
+#[tokio::test]
+async fn es256_is_checked_with_public_keys_of_which_there_may_be_several() {
+    let (old, new) = (Signer::ec(), Signer::ec());
+    let keys = Some(KeySource::Pem(format!("{}\n{}", old.public_pem, new.public_pem)));
+    let site = trusting(Trust { keys, ..trust(&[Algorithm::Es256]) }).await;
+    check_claims(&site, &new.named("whatever")).await;
+    check_forgeries(&site, &old).await;
+    assert_eq!(refuse(&site, &Signer::ec().sign(&claims())).await, NOT_VALID);
+    site.end().await;
+}
+
+/// A public key is known to all, so it must never be taken for a secret, nor the secret for a public key.
+#[tokio::test]
+async fn a_key_checks_only_what_it_is_for() {
+    let (rsa, ec) = (Signer::rsa(), Signer::ec());
+    let keys = || Some(KeySource::Pem(format!("{}{}", rsa.public_pem, ec.public_pem)));
+    let public = trusting(Trust { keys: keys(), ..trust(&[Algorithm::Rs256, Algorithm::Es256]) }).await;
+    let secret = Some(SecretString::from(SECRET));
+    let all = trusting(Trust { keys: keys(), secret, ..trust(Algorithm::ALL) }).await;
+    let pems = [rsa.public_pem.as_bytes(), rsa.public_pem.trim_end().as_bytes(), ec.public_pem.as_bytes()];
+    for pem in pems {
+        let forged = Signer::secret(pem);
+        for header in ["HS256", "RS256", "ES256"] {
+            let token = forged.sign_under(&json!({"alg": header, "typ": "JWT"}), &claims());
+            assert_eq!(refuse(&public, &token).await, NOT_VALID, "{header}");
+            assert_eq!(refuse(&all, &token).await, NOT_VALID, "{header}");
+        }
+    }
+    let hs = Signer::secret(SECRET.as_bytes());
+    for (signer, header) in [(&rsa, "ES256"), (&rsa, "HS256"), (&ec, "RS256"), (&ec, "HS256"), (&hs, "RS256")]
+    {
+        let token = signer.sign_under(&json!({"alg": header, "typ": "JWT"}), &claims());
+        assert_eq!(refuse(&all, &token).await, NOT_VALID, "{header}");
+    }
+    assert_eq!(refuse(&public, &hs.sign(&claims())).await, NOT_VALID, "it is not allowed there");
+    for signer in [&rsa, &ec, &hs] {
+        assert_eq!(all.status(&signer.sign(&claims())).await, 200);
+    }
+    // A key that the token brings along is nobody's.
+    let own = Signer::ec();
+    let token =
+        own.sign_under(&json!({"alg": "ES256", "jwk": own.jwk(), "jku": "http://127.0.0.1:1"}), &claims());
+    assert_eq!(refuse(&all, &token).await, NOT_VALID);
+    public.end().await;
+    all.end().await;
+}
+
+#[tokio::test]
+async fn published_keys_are_fetched_once_and_again_when_one_is_unknown() {
+    let (first, second, third) = (Signer::ec().named("1"), Signer::rsa().named("2"), Signer::ec().named("3"));
+    let published = Published::start(&[first.jwk()]).await;
+    let site = fetching(&published, Duration::from_hours(1)).await;
+    assert_eq!(published.asked(), 0, "nobody needs them yet");
+    let tokens: Vec<String> = (0..20).map(|_| first.sign(&claims())).collect();
+    let statuses = futures_util::future::join_all(tokens.iter().map(|token| site.status(token))).await;
+    assert_eq!((statuses, published.asked()), (vec![200; 20], 1));
+
+    published.publish(&[first.jwk(), second.jwk()]);
+    let token = second.sign(&claims());
+    let statuses = futures_util::future::join_all((0..20).map(|_| site.status(&token))).await;
+    assert_eq!((statuses, published.asked()), (vec![200; 20], 2));
+
+    // Anybody can make up names of keys, so that they are looked for only now and then.
+    published.publish(&[third.jwk()]);
+    assert_eq!(refuse(&site, &third.sign(&claims())).await, NOT_VALID);
+    assert_eq!(refuse(&site, &Signer::ec().named("evil").sign(&claims())).await, NOT_VALID);
+    assert_eq!((site.status(&token).await, published.asked()), (200, 2));
+    site.end().await;
+}
+
+#[tokio::test]
+async fn rotated_keys_replace_the_old_ones() {
+    let (old, new) = (Signer::ec().named("old"), Signer::ec().named("new"));
+    let published = Published::start(&[old.jwk()]).await;
+    let site = fetching(&published, Duration::ZERO).await;
+    assert_eq!(site.status(&old.sign(&claims())).await, 200);
+    assert_eq!(refuse(&site, &new.sign(&claims())).await, NOT_VALID);
+    published.publish(&[new.jwk()]);
+    assert_eq!(site.status(&new.sign(&claims())).await, 200);
+    assert_eq!(refuse(&site, &old.sign(&claims())).await, NOT_VALID, "it was taken back");
+    // The name of a key is no proof.
+    assert_eq!(refuse(&site, &Signer::ec().named("new").sign(&claims())).await, NOT_VALID);
+    site.end().await;
+}
+
+/// Only keys to verify RS256 and ES256 with count, whatever else the issuer publishes.
+#[tokio::test]
+async fn other_published_keys_are_ignored() {
+    let (good, encrypting, ps) = (Signer::ec(), Signer::ec().named("enc"), Signer::rsa().named("ps"));
+    let mut for_encryption = encrypting.jwk();
+    for_encryption["use"] = json!("enc");
+    let mut for_ps = ps.jwk();
+    for_ps["alg"] = json!("PS256");
+    let symmetric = Signer::secret(SECRET.as_bytes()).named("oct");
+    let strange = [json!({"kty": "OKP", "crv": "X25519", "x": "AA"}), json!({}), json!(7)];
+    let keys = [&[for_encryption, for_ps, symmetric.jwk()][..], &strange, &[good.jwk()]].concat();
+    let published = Published::start(&keys).await;
+    let site = fetching(&published, Duration::ZERO).await;
+    assert_eq!(site.status(&good.sign(&claims())).await, 200, "it has no name, and is the only one");
+    for signer in [&encrypting, &ps, &symmetric] {
+        assert_eq!(refuse(&site, &signer.sign(&claims())).await, NOT_VALID, "{:?}", signer.id);
+    }
+    site.end().await;
+}
+
+#[tokio::test]
+async fn keys_are_kept_when_the_issuer_fails() {
+    let (known, unknown) = (Signer::ec().named("1"), Signer::ec().named("2"));
+    let published = Published::start(&[known.jwk()]).await;
+    let site = fetching(&published, Duration::ZERO).await;
+    assert_eq!(site.status(&known.sign(&claims())).await, 200);
+    let failures = [
+        (StatusCode::INTERNAL_SERVER_ERROR, json!({ "keys": [unknown.jwk()] })),
+        // A redirect is not followed: only the address that was configured is trusted.
+        (StatusCode::FOUND, json!({ "keys": [unknown.jwk()] })),
+        (StatusCode::OK, json!({ "keys": [] })),
+        (StatusCode::OK, json!({ "no": "keys" })),
+        (StatusCode::OK, json!({ "keys": [unknown.jwk()], "padding": "x".repeat(2 << 20) })),
+    ];
+    for (status, body) in failures {
+        let before = published.asked();
+        published.answer(status, body);
+        assert_eq!(refuse(&site, &unknown.sign(&claims())).await, NOT_VALID);
+        assert_eq!((site.status(&known.sign(&claims())).await, published.asked()), (200, before + 1));
+    }
+    site.end().await;
+}
+
+/// Without keys nobody can tell, and that is not the caller's fault.
+#[tokio::test]
+async fn without_any_keys_the_server_says_that_it_cannot_tell() {
+    let signer = Signer::ec().named("1");
+    let published = Published::start(&[signer.jwk()]).await;
+    published.answer(StatusCode::BAD_GATEWAY, json!({}));
+    let site = fetching(&published, Duration::ZERO).await;
+    let answer = site.request().bearer_auth(signer.sign(&claims())).send().await.unwrap();
+    assert_eq!((answer.status().as_u16(), &answer.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(problem["code"], "identity_unavailable");
+    assert!(!problem.to_string().contains("127.0.0.1"), "{problem}");
+    published.publish(&[signer.jwk()]);
+    assert_eq!(site.status(&signer.sign(&claims())).await, 200);
+    site.end().await;
+}
+
+/// A mistake is found when the server starts, not when somebody is refused.
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    let error = |trust: Trust| Tokens::new(trust).unwrap_err();
+    let (rsa, ec) = (Signer::rsa(), Signer::ec());
+    let pem = |text: &str| Some(KeySource::Pem(text.to_owned()));
+    let url = |text: &str| Some(KeySource::Jwks(jwks::Settings::new(text)));
+    let hs = [Algorithm::Hs256];
+    let rs = [Algorithm::Rs256];
+    let short = Some(SecretString::from("short"));
+    assert!(matches!(error(trust(&[])), InvalidTokens::Empty));
+    assert!(matches!(error(Trust { audience: String::new(), ..trust(&rs) }), InvalidTokens::Empty));
+    assert!(matches!(error(trust(&hs)), InvalidTokens::NoSecret));
+    assert!(matches!(error(Trust { secret: short, ..trust(&hs) }), InvalidTokens::ShortSecret));
+    assert!(matches!(error(trust(&rs)), InvalidTokens::NoKeys));
+    for bad in
+        ["", "not a key", "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----", &rsa.private_pem]
+    {
+        assert!(matches!(error(Trust { keys: pem(bad), ..trust(&rs) }), InvalidTokens::Pem(_)), "{bad}");
+    }
+    let missing = error(Trust { keys: pem(&ec.public_pem), ..trust(&rs) });
+    assert!(matches!(missing, InvalidTokens::NoKeyFor(Algorithm::Rs256)), "{missing}");
+    for bad in ["", "id.example", "http://id.example/keys", "https://u:p@id.example/keys", "file:///etc/keys"]
+    {
+        assert!(matches!(error(Trust { keys: url(bad), ..trust(&rs) }), InvalidTokens::Url(_)), "{bad}");
+    }
+    for good in
+        ["https://id.example/keys", "http://127.0.0.1:1/keys", "http://localhost/keys", "http://[::1]/"]
+    {
+        assert!(Tokens::new(Trust { keys: url(good), ..trust(&rs) }).is_ok(), "{good}");
+    }
+    let secret = Some(SecretString::from(SECRET));
+    let printed = format!("{:?}", Tokens::new(Trust { secret, ..trust(&hs) }).unwrap());
+    assert!(!printed.contains("a secret"), "{printed}");
+}

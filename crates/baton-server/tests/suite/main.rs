@@ -1,0 +1,29 @@
+//! The server as its clients see it: over real connections, with a real engine and a real store.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod agents;
+mod artifacts;
+mod audit;
+mod client;
+mod connections;
+mod delegations;
+mod described;
+mod doors;
+mod drain;
+mod fuzz;
+mod guards;
+mod health;
+mod identity;
+mod isolation;
+mod journey3;
+mod observe;
+mod openapi;
+mod person;
+mod runs;
+mod site;
+mod streams;
+mod strictness;
+mod threads;
+mod usage;
+mod wire;

@@ -1,0 +1,112 @@
+//! What people think of an answer.
+
+use baton_core::store::{Feedback, Feedbacks, Pending, Rating, ThreadMessage};
+use baton_core::{MessageId, RunId, StoreError, ThreadId};
+
+use crate::job::About;
+use crate::patterns::{self, Count};
+use crate::tenant::Tenant;
+use crate::threads::{self, history};
+use crate::tx::Tx;
+use crate::value::{Row, params};
+
+impl Feedbacks for Tenant {
+    fn put_feedback(&self, feedback: Feedback) -> Pending<'_, ()> {
+        self.write(About::Tenant, feedback, |tx, feedback| Box::pin(put(tx, feedback)))
+    }
+
+    fn feedback(&self, message: MessageId) -> Pending<'_, Vec<Feedback>> {
+        self.read(message, |tx, message| Box::pin(of_message(tx, *message)))
+    }
+
+    fn message(&self, message: MessageId) -> Pending<'_, (ThreadId, ThreadMessage)> {
+        self.read(message, |tx, message| Box::pin(find(tx, *message)))
+    }
+}
+
+const NOT_FOUND: StoreError = StoreError::NotFound("message");
+
+async fn find(tx: &Tx<'_>, message: MessageId) -> Result<(ThreadId, ThreadMessage), StoreError> {
+    history::one(tx, message).await?.ok_or(NOT_FOUND)
+}
+
+const BEFORE: &str = "SELECT rating FROM feedback WHERE tenant = $1 AND message_id = $2 AND user_id = $3";
+
+const PUT: &str = "
+    INSERT INTO feedback (tenant, message_id, user_id, thread_id, run_id, rating, comment, at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (tenant, message_id, user_id) DO UPDATE
+    SET rating = excluded.rating, comment = excluded.comment, at = excluded.at";
+
+/// The thread is held, so that nobody rates or passes the baton in between: a rating that is replaced moves in the sums.
+async fn put(tx: &Tx<'_>, new: &Feedback) -> Result<(), StoreError> {
+    let (thread, found) = find(tx, new.message_id).await?;
+    let run = found.message.run_id;
+    threads::hold(tx, thread, None).await.map_err(|error| match error {
+        StoreError::ThreadNotFound => NOT_FOUND,
+        other => other,
+    })?;
+    let before = tx.first(BEFORE, params![new.message_id, &new.user_id]).await?;
+    let before = before.map(|row| row.choice(0)).transpose()?;
+    let (id, user, comment) = (new.message_id, &new.user_id, new.comment.as_deref());
+    tx.execute(PUT, params![id, user, thread, run, new.rating, comment, new.at]).await?;
+    let change = |rating| i64::from(new.rating == rating) - i64::from(before == Some(rating));
+    let ratings = (change(Rating::Good), change(Rating::Bad));
+    if ratings == (0, 0) {
+        return Ok(());
+    }
+    for way in patterns::of_run(tx, thread, run).await? {
+        tx.to_close().count(way, Count { ratings, ..Count::default() });
+    }
+    Ok(())
+}
+
+const OF_MESSAGE: &str = "SELECT message_id, user_id, rating, comment, at
+    FROM feedback
+    WHERE tenant = $1 AND message_id = $2
+    ORDER BY at, user_id";
+
+async fn of_message(tx: &Tx<'_>, message: MessageId) -> Result<Vec<Feedback>, StoreError> {
+    find(tx, message).await?;
+    tx.query(OF_MESSAGE, params![message]).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<Feedback, StoreError> {
+    Ok(Feedback {
+        message_id: row.parse(0)?,
+        user_id: row.parse(1)?,
+        rating: row.choice(2)?,
+        comment: row.optional(3, Row::text)?.map(str::to_owned),
+        at: row.time(4)?,
+    })
+}
+
+const OF_RUN: &str = "SELECT
+        coalesce(sum(CASE WHEN rating = 'good' THEN 1 ELSE 0 END), 0),
+        coalesce(sum(CASE WHEN rating = 'bad' THEN 1 ELSE 0 END), 0)
+    FROM feedback
+    WHERE tenant = $1 AND run_id = $2 AND thread_id = $3";
+
+/// How many good ratings and bad ones the messages of a run have so far.
+pub(crate) async fn of_run(tx: &Tx<'_>, thread: ThreadId, run: RunId) -> Result<(i64, i64), StoreError> {
+    let row = tx.first(OF_RUN, params![run, thread]).await?;
+    row.map_or(Ok((0, 0)), |row| Ok((row.int(0)?, row.int(1)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::history::tests::plan;
+
+    #[test]
+    fn ratings_are_found_by_their_message_and_by_their_run() {
+        for (sql, index) in [
+            (BEFORE, "sqlite_autoindex_feedback_1 (tenant=? AND message_id=? AND user_id=?)"),
+            (OF_MESSAGE, "sqlite_autoindex_feedback_1 (tenant=? AND message_id=?)"),
+            (OF_RUN, "feedback_of_run (tenant=? AND run_id=?)"),
+        ] {
+            let plan = plan(sql);
+            assert!(plan[0].starts_with("SEARCH feedback USING") && plan[0].ends_with(index), "{plan:?}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What was spent, added up.
+
+use std::cmp::Reverse;
+
+use baton_core::store::{Pending, UsageBy, UsageLine, UsageQuery, Usages};
+use baton_core::usage::Cost;
+use baton_core::{StoreError, Tokens, Usage, Usd};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::tenant::Tenant;
+use crate::tx::Tx;
+use crate::value::{Row, Value, params};
+
+impl Usages for Tenant {
+    fn usage(&self, query: UsageQuery) -> Pending<'_, Vec<UsageLine>> {
+        self.read(query, |tx, query| Box::pin(usage(tx, query)))
+    }
+}
+
+/// The calls of a stretch of time.
+macro_rules! calls {
+    () => {
+        "FROM ledger AS l WHERE l.tenant = $1 AND l.started_at >= $2 AND l.started_at < $3"
+    };
+}
+
+/// The same with the run of each, which says whose it is. `CROSS JOIN` keeps SQLite from beginning with the runs.
+macro_rules! calls_in_runs {
+    () => {
+        "FROM ledger AS l CROSS JOIN runs AS r
+        WHERE l.tenant = $1 AND l.started_at >= $2 AND l.started_at < $3 AND r.tenant = $1 AND r.run_id = l.run_id"
+    };
+}
+
+/// One line for each `$key` among these calls. Sums are made in two parts, of the millions and of the rest: numbers from a wire
+/// may add up to more than a column holds, and a database answers that with an error.
+macro_rules! sums {
+    ($key:literal, $($calls:tt)+) => {
+        concat!(
+            "SELECT ", $key, ", count(DISTINCT l.run_id), count(l.provider), count(*),
+                CAST(sum(l.input_tokens / 1000000) AS BIGINT), CAST(sum(l.input_tokens % 1000000) AS BIGINT),
+                CAST(sum(l.output_tokens / 1000000) AS BIGINT), CAST(sum(l.output_tokens % 1000000) AS BIGINT),
+                CAST(sum(l.cached_tokens / 1000000) AS BIGINT), CAST(sum(l.cached_tokens % 1000000) AS BIGINT),
+                CAST(sum(l.reasoning_tokens / 1000000) AS BIGINT), CAST(sum(l.reasoning_tokens % 1000000) AS BIGINT),
+                CAST(sum(l.cost_nanos / 1000000) AS BIGINT), CAST(sum(l.cost_nanos % 1000000) AS BIGINT),
+                min(l.cost_known), max(l.estimated)
+            ", $($calls)+, " GROUP BY ", $key
+        )
+    };
+}
+
+/// One text per question, so that the database sees what it need not read.
+struct Question {
+    of_all: &'static str,
+    of_user: &'static str,
+}
+
+const BY_AGENT: Question = Question {
+    of_all: sums!("l.agent", calls!()),
+    of_user: sums!("l.agent", calls_in_runs!(), " AND r.user_id = $4"),
+};
+
+const BY_USER: Question = Question {
+    of_all: sums!("r.user_id", calls_in_runs!()),
+    of_user: sums!("r.user_id", calls_in_runs!(), " AND r.user_id = $4"),
+};
+
+const BY_MODEL: Question = Question {
+    of_all: sums!("l.provider || '/' || l.name", calls!(), " AND l.kind = 'model'"),
+    of_user: sums!(
+        "l.provider || '/' || l.name",
+        calls_in_runs!(),
+        " AND r.user_id = $4 AND l.kind = 'model'"
+    ),
+};
+
+/// Days since 1970.
+const BY_DAY: Question = Question {
+    of_all: sums!("l.started_at / 86400000000", calls!()),
+    of_user: sums!("l.started_at / 86400000000", calls_in_runs!(), " AND r.user_id = $4"),
+};
+
+async fn usage(tx: &Tx<'_>, query: &UsageQuery) -> Result<Vec<UsageLine>, StoreError> {
+    let question = match query.by {
+        UsageBy::Agent => BY_AGENT,
+        UsageBy::User => BY_USER,
+        UsageBy::Model => BY_MODEL,
+        UsageBy::Day => BY_DAY,
+    };
+    let since = query.since.map_or(Value::Int(i64::MIN), Value::from);
+    let until = query.until.map_or(Value::Int(i64::MAX), Value::from);
+    let rows = match &query.user_id {
+        Some(user) => tx.query(question.of_user, params![since, until, user]).await?,
+        None => tx.query(question.of_all, params![since, until]).await?,
+    };
+    let mut lines = rows.iter().map(|row| read(query.by, row)).collect::<Result<Vec<UsageLine>, _>>()?;
+    if query.by == UsageBy::Day {
+        lines.sort_by(|a, b| a.key.cmp(&b.key));
+    } else {
+        lines.sort_by_cached_key(|line| {
+            let Usage { tokens, cost, .. } = line.usage;
+            (Reverse((cost.known_part(), tokens.total())), line.key.clone())
+        });
+    }
+    Ok(lines)
+}
+
+fn read(by: UsageBy, row: &Row) -> Result<UsageLine, StoreError> {
+    let key = if by == UsageBy::Day { day(row)? } else { row.text(0)?.to_owned() };
+    let (model_calls, calls) = (row.count(2)?, row.count(3)?);
+    let tokens = |at| whole(row, at).map(|sum| u64::try_from(sum.max(0)).unwrap_or(u64::MAX));
+    let tokens = Tokens {
+        input_tokens: tokens(4)?,
+        output_tokens: tokens(6)?,
+        cached_tokens: tokens(8)?,
+        reasoning_tokens: tokens(10)?,
+    };
+    let nanos = whole(row, 12)?.clamp(i64::MIN.into(), i64::MAX.into());
+    let usd = Usd::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
+    let cost = if row.int(14)? == 0 { Cost::Unknown(usd) } else { Cost::Known(usd) };
+    let usage = Usage { tokens, cost, estimated: row.int(15)? != 0 };
+    Ok(UsageLine { key, runs: row.count(1)?, model_calls, tool_calls: calls - model_calls, usage })
+}
+
+/// The millions and the rest, put together again.
+fn whole(row: &Row, at: usize) -> Result<i128, StoreError> {
+    Ok(i128::from(row.int(at)?) * 1_000_000 + i128::from(row.int(at + 1)?))
+}
+
+fn day(row: &Row) -> Result<String, StoreError> {
+    let seconds = row.int(0)?.saturating_mul(86_400);
+    let day = Timestamp::from_second(seconds)
+        .map_err(|_| StoreError::Corrupt("a call began at a time that does not exist".to_owned()))?;
+    Ok(day.to_zoned(TimeZone::UTC).date().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::history::tests::plan;
+
+    #[test]
+    fn a_sum_reads_the_calls_of_its_time_and_nothing_else() {
+        for question in [BY_AGENT, BY_USER, BY_MODEL, BY_DAY] {
+            for sql in [question.of_all, question.of_user] {
+                let plan = plan(sql);
+                let ledger =
+                    "SEARCH l USING INDEX ledger_by_time (tenant=? AND started_at>? AND started_at<?)";
+                assert_eq!(plan[0], ledger, "{plan:#?}");
+                let run = "SEARCH r USING INDEX sqlite_autoindex_runs_1 (tenant=? AND run_id=?)";
+                let others = plan.iter().skip(1).filter(|line| !line.contains("TEMP B-TREE"));
+                assert!(others.clone().all(|line| line == run), "{plan:#?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `baton serve`: the server.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use baton_agents::watch::WatchError;
+use baton_agents::{Draft, Reload, Roster, Strictness, Watch};
+use baton_engine::Agents;
+use baton_server::metrics::Metrics;
+use baton_server::{App, Server};
+use tokio::sync::watch;
+
+use super::signals::Signals;
+use crate::cli::Common;
+use crate::commands::init;
+use crate::config::AuthMode;
+use crate::entry::Entry;
+use crate::exit::Exit;
+use crate::project::Project;
+use crate::wiring::{self, Wired};
+use crate::{report, serving};
+
+/// How long tasks may take to be dropped at the end.
+const LEAVE: Duration = Duration::from_secs(1);
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to listen [default: 127.0.0.1:8420, or `server.listen` in baton.toml]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// Try it out: the bundled agents, and a store that is gone afterwards
+    #[arg(long)]
+    pub demo: bool,
+    /// Only the API, without the web pages
+    #[arg(long)]
+    pub no_ui: bool,
+}
+
+pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
+    let demo = args.demo.then(Demo::set_up).transpose()?;
+    let project = match &demo {
+        Some(demo) => demo.project()?,
+        None => super::project(common)?,
+    };
+    let address = address(args.listen.as_deref().unwrap_or(&project.config.server.listen))?;
+    let draft = project.draft();
+    if report::errors_of(&draft) {
+        return Ok(Exit::Invalid);
+    }
+    let team = Team::load(&project, draft)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let exit = runtime.block_on(serve(&project, address, &team));
+    runtime.shutdown_timeout(LEAVE);
+    exit
+}
+
+fn address(text: &str) -> anyhow::Result<SocketAddr> {
+    let found = text.to_socket_addrs().map(|mut found| found.next());
+    let found = found.with_context(|| format!("cannot listen on `{text}`: write it as 127.0.0.1:8420"));
+    let found =
+        found.and_then(|found| found.with_context(|| format!("`{text}` is no address of this machine")));
+    found.map_err(|error| Exit::Invalid.because(error))
+}
+
+/// The agents as they are now, and whoever keeps them fresh.
+struct Team {
+    roster: watch::Receiver<Arc<Roster>>,
+    agents: watch::Receiver<Arc<Agents>>,
+    /// Ends with the command.
+    _watch: Option<Watch>,
+}
+
+impl Team {
+    fn load(project: &Project, draft: Draft) -> anyhow::Result<Self> {
+        let roster = Arc::new(draft.finish()?);
+        let first = agents(&roster);
+        Entry::of(&project.config.agents, &first).map_err(|unknown| Exit::Invalid.because(unknown))?;
+        let (rosters, roster) = watch::channel(roster);
+        let (teams, agents) = watch::channel(first);
+        let watch = if project.config.agents.watch { Some(follow(project, rosters, teams)?) } else { None };
+        Ok(Self { roster, agents, _watch: watch })
+    }
+}
+
+/// Follows the files: a reload that is broken changes nothing, and says so.
+fn follow(
+    project: &Project,
+    rosters: watch::Sender<Arc<Roster>>,
+    teams: watch::Sender<Arc<Agents>>,
+) -> Result<Watch, WatchError> {
+    Watch::start(project.dirs.clone(), project.known(), Strictness::Lenient, move |reload| match reload {
+        Reload::Loaded(roster) => {
+            tracing::info!(agents = roster.len(), "the agents were loaded again");
+            teams.send_replace(agents(&roster));
+            rosters.send_replace(roster);
+        }
+        Reload::Kept(rejected) => {
+            let problems = rejected.problems.len();
+            tracing::warn!(
+                problems,
+                "agent files are broken; `baton validate` says where. The last good ones stay"
+            );
+        }
+    })
+}
+
+fn agents(roster: &Roster) -> Arc<Agents> {
+    Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect())
+}
+
+async fn serve(project: &Project, address: SocketAddr, team: &Team) -> anyhow::Result<Exit> {
+    let mut signals = Signals::listen()?;
+    baton_server::guards::panics::log_places();
+    let metrics = Arc::new(Metrics::default());
+    let settings = serving::settings(project)?;
+    let Wired { engine, servers } =
+        wiring::wire_server(project, team.agents.clone(), Arc::clone(&metrics) as _).await?;
+    let store = Arc::clone(&engine.parts.store);
+    let config = project.config.agents.clone();
+    let app = App::new(baton_server::Parts {
+        engine,
+        roster: team.roster.clone(),
+        choose: Box::new(move |agents, message| {
+            let entry = Entry::of(&config, agents).map_err(|unknown| unknown.to_string())?;
+            Ok(entry.first(agents, message))
+        }),
+        metrics,
+        settings,
+        version: env!("CARGO_PKG_VERSION"),
+    });
+    let bound = Server::bind(app, address).await;
+    let server = bound.map_err(|error| Exit::Invalid.because(error))?;
+    greet(server.address, project);
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let serving = server.run(async {
+        let _ = ended.await;
+    });
+    tokio::pin!(serving);
+    // The first signal asks the server to end as it should, the second ends it at once.
+    tokio::select! {
+        _ = &mut serving => unreachable!("it ends when it is asked to"),
+        _ = signals.any() => drop(end),
+    }
+    report::tell("finishing what is under way; Ctrl-C again ends at once");
+    let drained = tokio::select! {
+        drained = &mut serving => drained,
+        exit = signals.any() => return Ok(exit),
+    };
+    if drained.left > 0 {
+        report::tell(&format!("{} runs go on when the server is started again", drained.left));
+    }
+    servers.shutdown().await;
+    store.close().await?;
+    Ok(Exit::Ok)
+}
+
+/// The address on stdout, for programs; a line to try on stderr, for people.
+fn greet(address: SocketAddr, project: &Project) {
+    let mut out = anstream::stdout().lock();
+    let _ = writeln!(out, "http://{address}");
+    let _ = out.flush();
+    let thread = baton_core::ThreadId::random();
+    let key = if project.config.auth.mode == AuthMode::Open {
+        ""
+    } else {
+        " -H \"Authorization: Bearer $BATON_KEY\""
+    };
+    report::tell(&format!(
+        "Baton listens on http://{address} (API: http://{address}/docs). Try:\n\n  \
+         curl -N http://{address}/api/v1/threads/{thread}/messages{key} \\\n    \
+         -H 'Content-Type: application/json' -d '{{\"content\": \"How do I configure rate limiting?\"}}'\n"
+    ));
+}
+
+/// A project of its own that is gone afterwards.
+struct Demo {
+    dir: tempfile::TempDir,
+}
+
+impl Demo {
+    fn set_up() -> anyhow::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("baton-demo").tempdir()?;
+        init::write(dir.path())?;
+        Ok(Self { dir })
+    }
+
+    fn project(&self) -> anyhow::Result<Project> {
+        let config = self.dir.path().join(crate::config::FILE_NAME);
+        Ok(Project::open(self.dir.path(), Some(&config), &[])?)
+    }
+}

@@ -1,0 +1,76 @@
+//! What `baton.toml` says about the server, in the server's terms.
+
+mod auth;
+
+use baton_server::settings::{Limits, Settings};
+
+use crate::config::Config;
+use crate::project::Project;
+
+pub use auth::auth_settings;
+
+/// Everything the server is told.
+pub fn settings(project: &Project) -> anyhow::Result<Settings> {
+    let main = project.config.agents.main.agent().cloned();
+    Ok(Settings { auth: auth_settings(project)?, main, ..limits(&project.config) })
+}
+
+/// Limits and times. What is not in the file has the server's own defaults.
+pub fn limits(config: &Config) -> Settings {
+    let bytes = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    let given = &config.limits;
+    let limits = Limits {
+        requests_per_minute: given.requests_per_minute,
+        max_body_bytes: bytes(given.max_body_bytes),
+        max_upload_bytes: bytes(given.max_upload_bytes),
+        max_connections: bytes(given.max_connections.get().into()),
+        max_concurrent_runs: given.max_concurrent_runs,
+        ..Limits::default()
+    };
+    Settings {
+        limits,
+        allowed_origins: config.server.allowed_origins.clone(),
+        grace: config.server.grace.get(),
+        drain: config.server.drain.get(),
+        ..Settings::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn both_have_the_same_defaults() {
+        assert_eq!(format!("{:?}", limits(&Config::default())), format!("{:?}", Settings::default()));
+    }
+
+    #[test]
+    fn what_the_file_says_counts() {
+        let text = "[server]\nallowed_origins = [\"https://app.example.com\"]\ngrace = \"5s\"\ndrain = \"1m\"\n\
+                    [limits]\nmax_upload_bytes = 7\nmax_connections = 8\nrequests_per_minute = 9\n";
+        let config = Config::parse(text, "baton.toml".as_ref(), std::iter::empty()).unwrap();
+        let settings = limits(&config);
+        assert_eq!((settings.grace, settings.drain), (Duration::from_secs(5), Duration::from_mins(1)));
+        assert_eq!(settings.allowed_origins[0].to_string(), "https://app.example.com");
+        assert_eq!((settings.limits.max_upload_bytes, settings.limits.max_connections), (7, 8));
+        assert_eq!(settings.limits.requests_per_minute.get(), 9);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_its_line() {
+        for (section, bad) in [
+            ("server", "allowed_origins = [\"*\"]"),
+            ("server", "allowed_origins = [\"https://app.example.com/\"]"),
+            ("server", "grace = \"soon\""),
+            ("limits", "requests_per_minute = 0"),
+            ("limits", "max_connections = 0"),
+        ] {
+            let text = format!("[{section}]\n{bad}\n");
+            let error = Config::parse(&text, "baton.toml".as_ref(), std::iter::empty()).unwrap_err();
+            assert!(error.to_string().contains("line 2"), "{error}");
+        }
+    }
+}
