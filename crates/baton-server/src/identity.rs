@@ -20,6 +20,7 @@ use axum::extract::FromRequestParts;
 use baton_core::{Permission, Rights, Store, TenantId, UserId};
 use http::HeaderMap;
 use http::request::Parts;
+use jiff::Timestamp;
 
 use self::credential::Credential;
 use self::key::Digest;
@@ -53,6 +54,18 @@ pub struct Principal {
     pub user: UserId,
     pub roles: Vec<String>,
     pub rights: Rights,
+    /// For those who stay long, as listeners do.
+    pub valid: Valid,
+}
+
+/// How long somebody who was let in may stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Valid {
+    Always,
+    /// Their key can be revoked.
+    UnlessRevoked(Digest),
+    /// Their token ends.
+    Until(Timestamp),
 }
 
 impl Principal {
@@ -63,6 +76,7 @@ impl Principal {
             user: UserId::parse("local").expect("a valid name"),
             roles: vec![roles::ADMIN.to_owned()],
             rights: Rights::all(),
+            valid: Valid::Always,
         }
     }
 
@@ -120,9 +134,23 @@ impl Identity {
             }
             Credential::Token(token) => {
                 let tokens = self.tokens.as_ref().ok_or(Refusal::Invalid("tokens are not accepted"))?;
-                let token::Claims { sub, tenant_id, roles, .. } = tokens.verify(token).await?;
+                let claims = tokens.verify(token).await?;
+                let valid = Valid::Until(claims.end());
+                let token::Claims { sub, tenant_id, roles, .. } = claims;
                 let rights = self.roles.rights(&roles);
-                Ok(Principal { tenant: tenant_id, user: sub, roles, rights })
+                Ok(Principal { tenant: tenant_id, user: sub, roles, rights, valid })
+            }
+        }
+    }
+
+    /// Whether somebody who was let in some time ago still would be. Cheap enough for every beat of every stream.
+    pub async fn is_still(&self, principal: &Principal) -> bool {
+        match principal.valid {
+            Valid::Always => true,
+            Valid::Until(end) => Timestamp::now() < end,
+            // A store that does not answer at the moment throws nobody out.
+            Valid::UnlessRevoked(digest) => {
+                !matches!(self.keyring.owner(digest).await, Err(Refusal::Invalid(_)))
             }
         }
     }

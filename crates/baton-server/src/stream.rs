@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use follow::Follow;
-use view::{Frame, View};
+use crate::app::App;
+use resume::Joined;
+use view::Frame;
 
 /// How long a store is waited for that does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -35,32 +35,41 @@ pub enum Sent {
     Beat,
     /// The server is about to end: come back.
     Reconnect,
+    /// The credential that the stream was opened with is not valid any more.
+    Expired,
 }
 
-/// Everything for one listener, in order, until the run ends, what is followed is gone, or the server is about to end. Frames that
-/// were `first` come first.
-pub fn listen(
-    mut follow: Follow,
-    mut view: View,
-    first: Vec<Frame>,
-    beat: Duration,
-    closing: CancellationToken,
-) -> Pin<Box<dyn Stream<Item = Sent> + Send>> {
+/// Everything for one listener, in order, until the run ends, what is followed is gone, the listener may not listen any more, or the
+/// server is about to end.
+pub fn listen(app: App, joined: Joined) -> Pin<Box<dyn Stream<Item = Sent> + Send>> {
+    let Joined { mut follow, mut view, first, caller } = joined;
+    let beat = app.settings.heartbeat;
     Box::pin(async_stream::stream! {
         if !first.is_empty() {
             yield Sent::Frames(first);
         }
         let mut next_beat = Instant::now() + beat;
+        // A stream on which a lot happens never beats.
+        let mut next_check = next_beat;
         loop {
+            if Instant::now() >= next_check {
+                if !app.identity.is_still(&caller).await {
+                    yield Sent::Expired;
+                    return;
+                }
+                next_check = Instant::now() + beat;
+            }
             let happened = tokio::select! {
                 biased;
                 happened = follow.next() => happened,
-                () = tokio::time::sleep_until(next_beat) => {
-                    next_beat = Instant::now() + beat;
-                    yield Sent::Beat;
+                () = tokio::time::sleep_until(next_beat.min(next_check)) => {
+                    if Instant::now() >= next_beat {
+                        next_beat = Instant::now() + beat;
+                        yield Sent::Beat;
+                    }
                     continue;
                 }
-                () = closing.cancelled() => {
+                () = app.closing.cancelled() => {
                     yield Sent::Reconnect;
                     return;
                 }

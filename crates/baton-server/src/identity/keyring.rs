@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use baton_core::Store;
 
-use super::Principal;
 use super::key::Digest;
 use super::refusal::Refusal;
 use super::roles::Roles;
+use super::{Principal, Valid};
 
 /// After this long one request looks the key up again, while others still use what is known;
 const FRESH: Duration = Duration::from_secs(3);
@@ -48,7 +48,8 @@ impl Keyring {
         let found = self.store.key(&digest.hex()).await?;
         let principal = found.map(|(tenant, key)| {
             let rights = self.roles.rights(&key.roles);
-            Arc::new(Principal { tenant, user: key.user_id, roles: key.roles, rights })
+            let valid = Valid::UnlessRevoked(digest);
+            Arc::new(Principal { tenant, user: key.user_id, roles: key.roles, rights, valid })
         });
         self.memory().keep(digest, principal.clone(), now);
         principal.ok_or_else(unknown)

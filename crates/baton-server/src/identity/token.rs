@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use baton_core::{TenantId, UserId};
+use jiff::Timestamp;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{DecodingKey, Validation};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -122,6 +123,17 @@ pub(super) struct Claims {
     /// The library would also accept a list, among which is the right one.
     #[serde(rename = "iss")]
     _issuer: String,
+    /// In seconds, and some write fractions of them.
+    exp: f64,
+}
+
+impl Claims {
+    /// When it is refused.
+    pub(super) fn end(&self) -> Timestamp {
+        #[expect(clippy::cast_possible_truncation, reason = "what is out of bounds is as far as can be")]
+        let seconds = (self.exp as i64).saturating_add_unsigned(LEEWAY_SECONDS);
+        Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
+    }
 }
 
 impl Tokens {

@@ -21,7 +21,7 @@ use crate::stream::resume::{Place, join};
 use crate::stream::{sse, websocket};
 use crate::strict::{InThread, OfRun, Params};
 use crate::trace::Trace;
-use crate::wire::event::EventView;
+use crate::wire::event::SentEvent;
 use crate::wire::problem::ProblemBody;
 use crate::wire::schema::words;
 
@@ -57,6 +57,15 @@ impl<S: Sync> FromRequestParts<S> for LastEventId {
     }
 }
 
+/// The number of the last event that a listener has; one that has any comes back.
+fn after(app: &App, known: Option<u64>) -> u64 {
+    let after = known.unwrap_or(0);
+    if after > 0 {
+        app.metrics.stream_resumed();
+    }
+    after
+}
+
 /// Internal text is for those who may read traces.
 fn detail(caller: &Principal, wanted: Option<Detail>) -> Answer<Detail> {
     let detail = wanted.unwrap_or(Detail::Person);
@@ -74,7 +83,7 @@ fn detail(caller: &Principal, wanted: Option<Detail>) -> Answer<Detail> {
     params(("thread_id" = String, Path, format = Uuid), Since,
         ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that is known")),
     responses(
-        (status = 200, description = "AG-UI events", content_type = "text/event-stream", body = EventView),
+        (status = 200, description = "AG-UI events", content_type = "text/event-stream", body = SentEvent),
         (status = 404, body = ProblemBody, content_type = "application/problem+json"),
         (status = 410, description = "No such event", body = ProblemBody, content_type = "application/problem+json"),
         ),
@@ -88,7 +97,7 @@ async fn of_thread(
 ) -> Answer<Response> {
     let detail = detail(&caller, from.detail)?;
     app.data(&caller).thread(thread, caller.scope()).await?;
-    let place = Place { thread, of: Of::Thread, after: last.or(from.after).unwrap_or(0) };
+    let place = Place { thread, of: Of::Thread, after: after(&app, last.or(from.after)) };
     Ok(sse::respond(&app, join(&app, &caller, place, detail).await?))
 }
 
@@ -99,7 +108,7 @@ async fn of_thread(
     params(("run_id" = String, Path, format = Uuid), Since,
         ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that is known")),
     responses(
-        (status = 200, description = "AG-UI events", content_type = "text/event-stream", body = EventView),
+        (status = 200, description = "AG-UI events", content_type = "text/event-stream", body = SentEvent),
         (status = 204, description = "The run has ended, and everything is known"),
         (status = 404, body = ProblemBody, content_type = "application/problem+json"),
         (status = 410, description = "No such event", body = ProblemBody, content_type = "application/problem+json"),
@@ -118,7 +127,7 @@ async fn of_run(
     if caller.scope().is_some_and(|user| *user != record.user_id) {
         return Err(Problem::not_found("run"));
     }
-    let after = last.or(from.after).unwrap_or(0);
+    let after = after(&app, last.or(from.after));
     if after > 0 && record.status.is_final() && store.run_events(run, after, 1).await?.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -151,7 +160,7 @@ async fn by_websocket(
     app.data(&caller).thread(thread, caller.scope()).await?;
     let upgrade = upgrade
         .map_err(|_| Problem::new(Code::UpgradeRequired, "connect to this route with a WebSocket client"))?;
-    let joined =
-        join(&app, &caller, Place { thread, of: Of::Thread, after: from.after.unwrap_or(0) }, detail).await?;
+    let place = Place { thread, of: Of::Thread, after: after(&app, from.after) };
+    let joined = join(&app, &caller, place, detail).await?;
     Ok(websocket::respond(app, caller, trace, thread, upgrade, joined))
 }

@@ -56,6 +56,7 @@ async fn give_feedback(
     };
     let detail = json!({ "message_id": message_id, "rating": feedback.rating });
     app.data(&caller).put_feedback(feedback).await.map_err(gone)?;
+    app.metrics.rated(body.rating.0);
     let run_id = Some(found.message.run_id);
     let deed =
         Deed { action: "feedback.give", thread_id: Some(thread_id), run_id, decision: "allowed", detail };

@@ -13,6 +13,8 @@ use baton_core::event::{Event, Growing};
 use baton_core::{RunId, StoreError, TenantStore, ThreadId};
 use baton_engine::{Ear, Heard, Live};
 
+use crate::metrics::Metrics;
+
 /// Events that are read at once.
 const PAGE: u32 = 100;
 /// How often somebody looks who waits for a run that another process may be at.
@@ -39,6 +41,7 @@ pub enum Item {
 #[derive(Debug)]
 pub struct Follow {
     store: Arc<dyn TenantStore>,
+    metrics: Arc<Metrics>,
     ear: Ear,
     thread: ThreadId,
     of: Of,
@@ -64,13 +67,14 @@ impl Follow {
     pub fn new(
         live: &Arc<Live>,
         store: Arc<dyn TenantStore>,
+        metrics: Arc<Metrics>,
         thread: ThreadId,
         of: Of,
         position: u64,
     ) -> Self {
         let ear = live.join(store.tenant(), thread);
         let ready = VecDeque::new();
-        let mut follow = Self { store, ear, thread, of, position, ready, stage: Stage::Hearing };
+        let mut follow = Self { store, metrics, ear, thread, of, position, ready, stage: Stage::Hearing };
         follow.read_again();
         follow
     }
@@ -151,12 +155,16 @@ impl Follow {
         let heard = tokio::select! {
             heard = self.ear.hear() => heard,
             // Nobody speaks here: perhaps another process is at it.
-            () = tokio::time::sleep(pause), if is_quiet => None,
+            () = tokio::time::sleep(pause), if is_quiet => return self.rejoin(),
         };
         match heard {
             Some(Heard::Event(event)) if !self.concerns(&event) => {}
             Some(Heard::Event(event)) if self.follows(&event) => self.ready.push_back(Item::Event(event)),
-            _ => self.rejoin(),
+            Some(_) => self.rejoin(),
+            None => {
+                self.metrics.stream_behind();
+                self.rejoin();
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use baton_core::{RunId, TenantStore, ThreadId};
 use super::follow::{Follow, Of};
 use super::view::{Frame, View};
 use crate::app::App;
-use crate::identity::Principal;
+use crate::identity::Caller;
 use crate::problem::{Answer, Code, Problem};
 
 /// Events that are read at once.
@@ -31,10 +31,12 @@ pub struct Joined {
     pub view: View,
     /// Sent before anything else.
     pub first: Vec<Frame>,
+    /// Who listens, for as long as they may.
+    pub caller: Caller,
 }
 
 /// Joins a place. The thread must be one that the caller may see.
-pub async fn join(app: &App, caller: &Principal, place: Place, detail: Detail) -> Answer<Joined> {
+pub async fn join(app: &App, caller: &Caller, place: Place, detail: Detail) -> Answer<Joined> {
     let store = app.data(caller);
     let Place { thread, of, after } = place;
     let mut view = View::new(thread, detail, app.faces());
@@ -43,8 +45,9 @@ pub async fn join(app: &App, caller: &Principal, place: Place, detail: Detail) -
         first = preamble(&*store, &mut view, run, place).await?;
     }
     // Joined last: what was sent first stands for everything up to `after`, whatever has happened since.
-    let follow = Follow::new(&app.engine.parts.live, Arc::clone(&store), thread, of, after);
-    Ok(Joined { follow, view, first })
+    let metrics = Arc::clone(&app.metrics);
+    let follow = Follow::new(&app.engine.parts.live, Arc::clone(&store), metrics, thread, of, after);
+    Ok(Joined { follow, view, first, caller: caller.clone() })
 }
 
 /// The run that the last event belongs to, unless it ended with it.

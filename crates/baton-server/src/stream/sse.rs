@@ -19,16 +19,16 @@ const HELLO: &str = "retry: 3000\n\n";
 const BEAT: &str = ": still here\n\n";
 const PARTING: Duration = Duration::from_millis(100);
 const RECONNECT: &str = "retry: 500\n: the server is about to end, come back\n\n";
+const EXPIRED: &str = ": the credential is not valid any more\n\n";
 
 /// A stream that ends in the middle must not look like one that is complete: the connection is cut.
 #[derive(Debug, thiserror::Error)]
-#[error("the server is about to end")]
+#[error("the stream ends before what it is about does")]
 struct Cut;
 
 pub fn respond(app: &App, joined: Joined) -> Response {
     let guard = app.metrics.stream(StreamKind::Sse);
-    let Joined { follow, view, first } = joined;
-    let sent = listen(follow, view, first, app.settings.heartbeat, app.closing.clone());
+    let sent = listen(app.clone(), joined);
     let hello = futures_util::stream::once(async { Ok(Bytes::from_static(HELLO.as_bytes())) });
     let body = hello.chain(chunks(sent)).map(move |chunk| {
         let _open = &guard;
@@ -48,6 +48,7 @@ fn chunks(sent: impl Stream<Item = Sent>) -> impl Stream<Item = Result<Bytes, Cu
             Sent::Frames(frames) => (render(&frames), false),
             Sent::Beat => (Bytes::from_static(BEAT.as_bytes()), false),
             Sent::Reconnect => (Bytes::from_static(RECONNECT.as_bytes()), true),
+            Sent::Expired => (Bytes::from_static(EXPIRED.as_bytes()), true),
         };
         let cut = futures_util::stream::iter(is_cut.then_some(())).then(|()| async {
             // The word before has to be on its way before the connection is cut.

@@ -29,6 +29,7 @@ use crate::wire::text::Remark;
 const DECIDE: &str = "approval:decide";
 /// The subprotocol, for clients that have to name one.
 const PROTOCOL: &str = "baton";
+const EXPIRED: &str = "the credential is not valid any more";
 /// How long a client that does not read is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -88,9 +89,7 @@ impl Conversation {
     /// Until the client goes or does not read, or the server ends.
     async fn hold(self, socket: WebSocket, joined: Joined) {
         let (mut out, mut back) = socket.split();
-        let Joined { follow, view, first } = joined;
-        let app = &self.app;
-        let mut sent = listen(follow, view, first, app.settings.heartbeat, app.closing.clone());
+        let mut sent = listen(self.app.clone(), joined);
         loop {
             let is_alive = tokio::select! {
                 next = sent.next() => match next {
@@ -121,6 +120,9 @@ impl Conversation {
     }
 
     async fn attend(&self, text: &str) -> Answer<Value> {
+        if !self.app.identity.is_still(&self.caller).await {
+            return Err(Problem::new(Code::Unauthenticated, EXPIRED));
+        }
         self.app.guards.admit(&self.caller.tenant)?;
         let Self { app, caller, trace, thread } = self;
         match strict::parse::<Request>(text.as_bytes())? {
@@ -176,6 +178,10 @@ async fn say(out: &mut SplitSink<WebSocket, Message>, sent: Sent) -> bool {
         Sent::Beat => send(out, Message::Ping(bytes::Bytes::new())).await,
         Sent::Reconnect => {
             close(out, close_code::RESTART, "the server is about to end, come back").await;
+            false
+        }
+        Sent::Expired => {
+            close(out, close_code::POLICY, EXPIRED).await;
             false
         }
     }

@@ -4,17 +4,19 @@ mod issuer;
 mod tokens;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use baton_core::store::PageRequest;
 use baton_core::{Permission, TenantId};
-use baton_models::scripted::Scripted;
+use baton_models::scripted::{Scripted, Turn};
 use baton_server::identity::Principal;
 use baton_server::identity::roles::PERMISSIONS;
 use http::HeaderMap;
 use reqwest::RequestBuilder;
 use serde_json::Value;
 
+use crate::client::{Frame, Frames};
+use crate::person::new_thread;
 use crate::site::{LONG, Plan, Site, memory};
 
 /// A route that everybody may use who is somebody.
@@ -78,9 +80,34 @@ async fn a_key_made_while_the_server_runs_is_good_until_it_is_revoked() {
     let start = Instant::now();
     while site.status(&key).await == 200 {
         assert!(start.elapsed() < LONG, "it is still accepted");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(refused(site.request().bearer_auth(&key)).await, "the credential is not valid");
+    site.end().await;
+}
+
+/// A stream may be open for days.
+#[tokio::test]
+async fn a_stream_ends_soon_after_its_key_is_revoked() {
+    let model = Scripted::default().script("assistant", [Turn::text("Hi.")]);
+    let plan = Plan::new(&model).required();
+    let site = plan.settings(|settings| settings.heartbeat = Duration::from_millis(100)).start().await;
+    let (ann, bob) =
+        (site.person("acme", "ann", &["user"]).await, site.person("acme", "bob", &["admin"]).await);
+    let thread = new_thread();
+    ann.ask(&thread, "Hello").await;
+    let path = format!("/api/v1/threads/{thread}/events");
+    let mut hers = Frames::of(ann.get(&path).await);
+    let mut his = Frames::of(bob.get(&path).await);
+    let acme = site.app.store().tenant(&TenantId::parse("acme").unwrap());
+    let kept = acme.keys().await.unwrap().into_iter().find(|key| key.user_id.as_str() == "ann").unwrap();
+    acme.revoke_key(kept.key_id).await.unwrap();
+    while hers.next().await.is_some() {}
+    assert!(hers.is_cut, "it must not look as if nothing followed");
+    let is_told = hers.asides.iter().any(|line| line.contains("not valid any more"));
+    assert!(is_told, "{:?}", hers.asides);
+    his.until(Frame::is_end).await;
+    assert!(tokio::time::timeout(Duration::from_millis(300), his.next()).await.is_err(), "his goes on");
     site.end().await;
 }
 

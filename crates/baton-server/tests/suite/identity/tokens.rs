@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use baton_models::scripted::{Scripted, Turn};
 use baton_server::identity::jwks;
 use baton_server::identity::token::{Algorithm, InvalidTokens, KeySource, Tokens, Trust};
 use http::StatusCode;
@@ -11,7 +12,9 @@ use serde_json::{Value, json};
 
 use super::issuer::{AUDIENCE, ISSUER, Published, SECRET, Signer, claims, now, with};
 use super::{plan, refused};
-use crate::site::Site;
+use crate::client::Frames;
+use crate::person::{Person, new_thread};
+use crate::site::{Plan, Site};
 
 const NOT_VALID: &str = "the credential is not valid";
 
@@ -316,4 +319,27 @@ fn settings_that_cannot_work_are_refused() {
     let secret = Some(SecretString::from(SECRET));
     let printed = format!("{:?}", Tokens::new(Trust { secret, ..trust(&hs) }).unwrap());
     assert!(!printed.contains("a secret"), "{printed}");
+}
+
+/// Whoever listens longer than their token lasts has to come back with a new one.
+#[tokio::test]
+async fn a_stream_ends_when_its_token_does() {
+    let secret = Some(SecretString::from(SECRET));
+    let tokens = Arc::new(Tokens::new(Trust { secret, ..trust(&[Algorithm::Hs256]) }).unwrap());
+    let model = Scripted::default().script("assistant", [Turn::text("Hi.")]);
+    let plan = Plan::new(&model).required().settings(|settings| {
+        settings.auth.tokens = Some(tokens);
+        settings.heartbeat = Duration::from_millis(100);
+    });
+    let site = plan.start().await;
+    let signer = Signer::secret(SECRET.as_bytes());
+    let thread = new_thread();
+    let lasting = Person { site: &site, key: signer.sign(&claims()) };
+    lasting.ask(&thread, "Hello").await;
+    // Clocks may be half a minute apart, so this one has a second or two left.
+    let ending = Person { site: &site, key: signer.sign(&with("exp", json!(now() - 28))) };
+    let mut frames = Frames::of(ending.get(&format!("/api/v1/threads/{thread}/events")).await);
+    while frames.next().await.is_some() {}
+    assert!(frames.is_cut && frames.asides.iter().any(|line| line.contains("not valid any more")));
+    site.end().await;
 }

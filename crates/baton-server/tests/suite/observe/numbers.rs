@@ -1,14 +1,19 @@
 //! `GET /metrics`.
 
+use std::sync::Arc;
+
 use baton_core::ModelErrorKind;
 use baton_core::model::ModelFacts;
 use baton_models::scripted::{Scripted, Turn};
 use baton_server::identity::Mode;
 use baton_server::metrics::StreamKind;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::asked;
 use super::openmetrics::Exposition;
+use crate::client::Frame;
+use crate::person::new_thread;
 use crate::site::{Plan, Site};
 
 async fn scraped(site: &Site) -> Exposition {
@@ -30,6 +35,33 @@ fn is(numbers: &Exposition, expected: &[(&str, f64)]) {
             numbers.names().collect::<Vec<_>>()
         );
     }
+}
+
+/// Who came back, who was left behind, and whom an answer pleased.
+#[tokio::test]
+async fn listeners_and_opinions_are_counted() {
+    const PIECES: usize = 3000;
+    let gate = Arc::new(Semaphore::new(0));
+    let turn = (0..PIECES).fold(Turn::default().until(&gate), |turn, _| turn.say(&"x".repeat(200)));
+    let site = Plan::new(&Scripted::default().script("assistant", [turn])).start().await;
+    let thread = new_thread();
+    let mut reads = site.say(&thread, "Go").await;
+    reads.until(|frame| frame.kind() == "RUN_STARTED").await;
+    let events = format!("/api/v1/threads/{thread}/events");
+    let mut dawdles = site.listen(&events, 0).await;
+    gate.add_permits(1);
+    reads.all().await;
+    let last = dawdles.until(Frame::is_end).await.pop().unwrap().id;
+    let _back = site.listen(&events, last).await;
+    let answer = site.get(&format!("/api/v1/threads/{thread}/messages?limit=1")).await;
+    let answer: Value = answer.json().await.unwrap();
+    let message = answer["data"][0]["message_id"].as_str().unwrap();
+    let rated = site.post(&format!("/api/v1/messages/{message}/feedback"), &json!({ "rating": -1 })).await;
+    assert_eq!(rated.status(), 204);
+    let numbers = scraped(&site).await;
+    assert!(numbers.value("baton_streams_behind_total") >= 1.0);
+    is(&numbers, &[("baton_streams_resumed_total", 1.0), ("baton_feedback_total{rating=\"bad\"}", 1.0)]);
+    site.end().await;
 }
 
 /// H13: who is asked how often, and for how long they work, is there to be compared.
@@ -195,9 +227,9 @@ async fn numbers_are_not_for_everybody() {
 async fn readiness_says_what_it_looked_at() {
     let site = Plan::new(&Scripted::default()).start().await;
     for path in ["/readyz", "/healthz"] {
-        let plain: serde_json::Value = site.get(path).await.json().await.unwrap();
+        let plain: Value = site.get(path).await.json().await.unwrap();
         assert_eq!(plain, json!({ "status": "ready" }));
-        let verbose: serde_json::Value = site.get(&format!("{path}?verbose")).await.json().await.unwrap();
+        let verbose: Value = site.get(&format!("{path}?verbose")).await.json().await.unwrap();
         assert_eq!(verbose["checks"], json!({ "store": "ok", "agents": 1, "runs_at_work": 0 }));
     }
     site.end().await;
