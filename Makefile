@@ -43,7 +43,7 @@ bench: ## Measure speed as ratios within one run (ONLY=agents for a part)
 soak: ## Kill runs at random moments and send noise for some minutes, each time others (SOAK=10 for more)
 	@scripts/setup.sh test
 	BATON_SOAK=$(SOAK) scripts/with-postgres.sh $(CARGO) nextest run --locked -p baton -E 'test(crash::)' --no-fail-fast
-	BATON_SOAK=$(SOAK) $(CARGO) nextest run --locked -p baton-server -E 'test(fuzz::)' --no-fail-fast
+	BATON_SOAK=$(SOAK) $(CARGO) nextest run --locked -p baton-server -E 'test(fuzz::) + test(made_up::)' --no-fail-fast
 
 .PHONY: clean
 clean: ## Remove everything that was built

@@ -59,5 +59,6 @@ scripts/npm.sh crates/baton-mcp/tests/fixtures/package.json target/npm "the MCP 
 # The AG-UI client from npm, which checks the events that Baton sends.
 scripts/npm.sh crates/baton-agui/tests/fixtures/package.json target/npm/agui "the AG-UI client"
 
-# The validator of OpenAPI documents from PyPI, which checks the description of the API.
-scripts/pip.sh crates/baton-server/tests/fixtures/requirements.txt target/pip/openapi "the OpenAPI validator"
+# The validator of OpenAPI documents from PyPI, which checks the description of the API, and schemathesis, which checks the server
+# against it.
+scripts/pip.sh crates/baton-server/tests/fixtures/requirements.txt target/pip/openapi "the OpenAPI checkers"

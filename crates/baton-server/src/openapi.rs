@@ -7,21 +7,24 @@ mod refusals;
 
 use std::sync::LazyLock;
 
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Components, OpenApi, PathItem};
+use utoipa::openapi::{Components, OpenApi, PathItem, RefOr, Schema};
 use utoipa::{Modify, OpenApi as _};
 
 use crate::access::EXTENSION;
+use crate::wire::event::EventView;
 use crate::wire::problem::ProblemBody;
 
 pub use refusals::Refusals;
+
+const UUID_V4: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "Baton", description = include_str!("openapi/description.md")),
     servers((url = "/", description = "This server")),
-    components(schemas(ProblemBody)),
+    components(schemas(ProblemBody, EventView)),
     security(("bearer" = [])),
     modifiers(&Bearer),
     tags(
@@ -79,6 +82,20 @@ fn complete(operation: &mut Operation) {
     }
     refusals::add(operation, is_public);
     shorten(operation);
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter {
+            narrow(parameter);
+        }
+    }
+}
+
+/// Clients choose the ids of threads, and not every UUID is one.
+fn narrow(parameter: &mut Parameter) {
+    if parameter.name == "thread_id"
+        && let Some(RefOr::T(Schema::Object(object))) = &mut parameter.schema
+    {
+        object.pattern = Some(UUID_V4.to_owned());
+    }
 }
 
 /// The first sentence of what is said about a route is its headline.

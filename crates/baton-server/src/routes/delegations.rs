@@ -23,7 +23,7 @@ use crate::stream::sse;
 use crate::strict::{InThread, Repeatable};
 use crate::trace::Trace;
 use crate::wire::delegation::{DelegationRequest, DelegationView, StrategyWord, SynthesisWord};
-use crate::wire::event::EventView;
+use crate::wire::event::SentEvent;
 use crate::wire::problem::ProblemBody;
 
 pub fn routes() -> OpenApiRouter<App> {
@@ -42,7 +42,7 @@ const LONGEST_TIMEOUT_MS: u64 = 600_000;
     request_body = DelegationRequest,
     responses(
         (status = 200, description = "What each agent brought, and one text of it; or the run's events",
-            content((EventView = "text/event-stream"), (DelegationView = "application/json"))),
+            content((SentEvent = "text/event-stream"), (DelegationView = "application/json"))),
         (status = 400, body = ProblemBody, content_type = "application/problem+json"),
         (status = 401, body = ProblemBody, content_type = "application/problem+json"),
         (status = 403, body = ProblemBody, content_type = "application/problem+json"),

@@ -23,7 +23,7 @@ use crate::stream::sse;
 use crate::strict::{InThread, Repeatable};
 use crate::trace::Trace;
 use crate::wire::answered::Answered;
-use crate::wire::event::EventView;
+use crate::wire::event::SentEvent;
 use crate::wire::message::{MessageView, resolve};
 use crate::wire::problem::ProblemBody;
 use crate::wire::run::RunErrorView;
@@ -43,7 +43,7 @@ pub fn routes() -> OpenApiRouter<App> {
     request_body = SendMessage,
     responses(
         (status = 200, description = "The run's events, or its end",
-            content((EventView = "text/event-stream"), (Answered = "application/json"))),
+            content((SentEvent = "text/event-stream"), (Answered = "application/json"))),
         (status = 404, description = "Somebody else's thread, or an unknown agent", body = ProblemBody, content_type = "application/problem+json"),
         (status = 406, description = "Neither events nor JSON", body = ProblemBody, content_type = "application/problem+json"),
         (status = 409, description = "The thread is busy and `on_busy` is `reject`", body = ProblemBody, content_type = "application/problem+json"),

@@ -17,6 +17,7 @@ mod health;
 mod identity;
 mod isolation;
 mod journey3;
+mod made_up;
 mod observe;
 mod openapi;
 mod person;

@@ -1,7 +1,7 @@
 //! The description of the API holds what it promises.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use baton_models::scripted::Scripted;
@@ -11,6 +11,14 @@ use crate::described::{document, resolve};
 use crate::site::Plan;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+/// Where the programs are that check descriptions of APIs, and servers against them.
+pub fn checkers() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/pip/openapi/bin");
+    let is_there = ["python", "schemathesis"].iter().all(|name| folder.join(name).exists());
+    assert!(is_there, "the OpenAPI checkers are not installed: run scripts/setup.sh test");
+    folder
+}
 
 /// Every route with its method, as `GET /path`, and what is said about it.
 fn operations(document: &Value) -> Vec<(String, &Value)> {
@@ -122,9 +130,7 @@ fn parameters_of_paths_are_described() {
 fn the_document_is_valid_openapi_3_1() {
     let document = document();
     assert_eq!(document["openapi"], "3.1.0");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python = root.join("target/pip/openapi/bin/python");
-    assert!(python.exists(), "the OpenAPI validator is not installed: run scripts/setup.sh test");
+    let python = checkers().join("python");
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), document.to_string()).unwrap();
     let checked =
