@@ -1,11 +1,14 @@
 //! What the documentation says is true.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use baton_agents::{Draft, Known, Problem, Rule, Source, keys};
 use baton_core::choice::Choice as _;
+use serde_json::Value;
 
 use crate::root;
+use crate::served::Served;
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -115,6 +118,36 @@ fn relative_links_exist() {
             if !target.is_empty() && !target.contains("://") {
                 assert!(folder.join(target).exists(), "{document} links to {target}");
             }
+        }
+    }
+}
+
+/// Every command of the guide to the API works as it stands, one after the other, against a server as the guide starts it.
+#[test]
+fn the_commands_in_the_guide_to_the_api_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = Served::start_with(dir.path(), &["--demo"], &[]);
+    let mut ids = BTreeMap::from([("run_id", String::new())]);
+    let commands = blocks(&read("docs/api.md"), "sh");
+    assert!(commands.len() > 15, "only {} commands", commands.len());
+    for written in commands {
+        assert!(written.starts_with("curl ") && written.contains("http://127.0.0.1:8420/"), "{written}");
+        let command = written
+            .replacen("curl ", "curl -sS --max-time 60 --fail-with-body ", 1)
+            .replace("127.0.0.1:8420", &served.address);
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &command]).current_dir(dir.path());
+        shell.envs(ids.iter().map(|(name, id)| (name.to_uppercase(), id)));
+        let output = shell.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{written}\n{said}{}", String::from_utf8_lossy(&output.stderr));
+        let Ok(answer) = serde_json::from_str::<Value>(&said) else { continue };
+        for (name, id) in [
+            ("run_id", &answer["run_id"]),
+            ("artifact_id", &answer["artifact_id"]),
+            ("message_id", &answer["message"]["message_id"]),
+        ] {
+            ids.extend(id.as_str().map(|id| (name, id.to_owned())));
         }
     }
 }

@@ -14,6 +14,7 @@ mod postgres;
 mod prompts;
 mod provider;
 mod run;
+mod served;
 mod serving;
 mod signals;
 mod store_commands;

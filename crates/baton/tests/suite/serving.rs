@@ -1,10 +1,13 @@
 //! What the configuration tells the server.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use baton::project::Project;
 use baton::serving::auth_settings;
 use baton_server::identity::{Mode, Settings};
+
+use crate::served::Served;
 
 fn settings(dir: &Path, config: &str) -> anyhow::Result<Settings> {
     let file = dir.join("baton.toml");
@@ -53,4 +56,36 @@ fn roles_of_the_file_are_the_servers() {
     let found = settings(dir.path(), "[auth.roles]\nauditor = ['audit:read']\n").unwrap();
     assert_eq!(found.mode, Mode::Open);
     assert_eq!(found.roles["auditor"][0].as_str(), "audit:read");
+}
+
+/// `{"sub":"ann","tenant_id":"acme","roles":["viewer"],"iss":"https://id.example","aud":"baton","exp":4102444800}`, signed with the
+/// secret below.
+const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJhbm4iLCJ0ZW5hbnRfaWQiOiJhY21lIiwicm9sZXMiOlsidmlld2V\
+    yIl0sImlzcyI6Imh0dHBzOi8vaWQuZXhhbXBsZSIsImF1ZCI6ImJhdG9uIiwiZXhwIjo0MTAyNDQ0ODAwfQ.aEGrVNJDlBKsgY1y\
+    ZfUjQ1LKHV-cG-VZoONHyIqYb0k";
+const SECRET: &str = "a secret that is long enough for HS256";
+
+/// The secret comes from the environment, or from a file that it names.
+#[test]
+fn a_server_takes_tokens_that_were_signed_with_its_secret() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = "[auth]\nmode = 'required'\n[auth.jwt]\nissuer = 'https://id.example'\naudience = 'baton'\nalgorithms = ['HS256']\n";
+    std::fs::write(dir.path().join("baton.toml"), config).unwrap();
+    std::fs::create_dir(dir.path().join("agents")).unwrap();
+    std::fs::write(dir.path().join("agents/assistant.md"), "---\ndescription: Helps.\n---\nYou help.\n")
+        .unwrap();
+    let file = dir.path().join("secret");
+    std::fs::write(&file, format!("{SECRET}\n")).unwrap();
+    let other = "another secret that is long enough for it";
+    for (name, value, status) in [
+        ("BATON_JWT_SECRET", SECRET, "200"),
+        ("BATON_JWT_SECRET_FILE", file.to_str().unwrap(), "200"),
+        ("BATON_JWT_SECRET", other, "401"),
+    ] {
+        let served = Served::start_with(dir.path(), &[], &[(name, value)]);
+        let accept = format!("*/*\r\nAuthorization: Bearer {TOKEN}");
+        let mut answer = String::new();
+        served.ask("GET", "/version", &accept, "").read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{name}: {answer}");
+    }
 }

@@ -1,72 +1,18 @@
 //! Kill -9 of the server while a hundred runs are at work: when it is back, each of them ends, and nothing that was acknowledged is lost.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::wire::{self, Answer};
+use crate::served::{LONG, Served};
 
 const RUNS: usize = 100;
 /// A piece takes 12 ms, so that all runs are at work at the same time.
 const PIECES: usize = 150;
-const LONG: Duration = Duration::from_mins(3);
-
-/// A server in a process of its own. Ends with this value.
-struct Served {
-    child: Child,
-    address: String,
-}
-
-impl Served {
-    fn start(dir: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_baton"))
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .current_dir(dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").expect("an address").to_owned();
-        Self { child, address }
-    }
-
-    fn ask(&self, method: &str, path: &str, accept: &str, body: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAccept: {accept}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            self.address,
-            body.len()
-        )
-        .unwrap();
-        stream
-    }
-
-    fn get(&self, path: &str) -> Value {
-        let mut text = String::new();
-        self.ask("GET", path, "application/json", "").read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200"), "{path}: {text}");
-        serde_json::from_str(body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// Sends a message and returns when its run has been announced, with the stream still open.
 fn begin(served: &Served, thread: &str) -> TcpStream {
