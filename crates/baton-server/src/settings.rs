@@ -71,7 +71,7 @@ impl Default for Limits {
             max_url_bytes: 8 << 10,
             max_header_bytes: 32 << 10,
             max_concurrent_runs: 1000,
-            max_connections: 20_000,
+            max_connections: 10_000,
             read_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
             request_timeout: Duration::from_secs(30),

@@ -354,7 +354,7 @@ impl Default for Limits {
             requests_per_minute: many(600),
             max_body_bytes: 1 << 20,
             max_upload_bytes: 10 << 20,
-            max_connections: many(20_000),
+            max_connections: many(10_000),
             max_concurrent_runs: 1000,
         }
     }
