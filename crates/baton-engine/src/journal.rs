@@ -47,12 +47,13 @@ pub(crate) struct Record {
 
 type Promise = oneshot::Sender<Result<(), Failure>>;
 
+/// Small, because the queue of every run has room for some of them from its beginning.
 #[derive(Debug)]
 enum Entry {
     /// An event that is not kept, in its place among those that are.
-    Passing(Event),
+    Passing(Box<Event>),
     Kept {
-        record: Record,
+        record: Box<Record>,
         done: Option<Promise>,
     },
 }
@@ -113,7 +114,7 @@ impl Journal {
     /// Passes on an event that is not kept.
     pub(crate) async fn pass(&self, mut event: Event) {
         if self.shared.pending.load(Ordering::Acquire) > 0 {
-            return self.hand_in(Entry::Passing(event)).await;
+            return self.hand_in(Entry::Passing(Box::new(event))).await;
         }
         event.seq = self.last_seq();
         self.hearers.tell(event).await;
@@ -122,13 +123,13 @@ impl Journal {
     /// Returns when it is kept.
     pub(crate) async fn keep(&self, record: Record) -> Result<(), Failure> {
         let (done, kept) = oneshot::channel();
-        self.hand_in(Entry::Kept { record, done: Some(done) }).await;
+        self.hand_in(Entry::Kept { record: Box::new(record), done: Some(done) }).await;
         kept.await.unwrap_or_else(|_| Err(self.failure()))
     }
 
     /// Kept before anything that is handed in later, without waiting for it.
     pub(crate) async fn keep_soon(&self, record: Record) {
-        self.hand_in(Entry::Kept { record, done: None }).await;
+        self.hand_in(Entry::Kept { record: Box::new(record), done: None }).await;
     }
 
     async fn hand_in(&self, entry: Entry) {
@@ -210,7 +211,7 @@ impl Scribe {
         let mut is_empty = true;
         for entry in entries {
             match entry {
-                Entry::Passing(event) => lines.push(Line::Passing(Box::new(event))),
+                Entry::Passing(event) => lines.push(Line::Passing(event)),
                 Entry::Kept { record, done } => {
                     is_empty = false;
                     lines.push(Line::Kept(record.events.len()));

@@ -3,8 +3,8 @@
 //! A run waits a little for whoever is slow, but not for long: then it goes on alone, and they get what was kept when it has
 //! ended. What is kept can be read at any time; only the growing of a text is missed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use baton_core::event::Event;
@@ -47,7 +47,9 @@ impl Listener {
 
     /// For runs that nobody waits for.
     pub(crate) fn nobody() -> Self {
-        Self::new(mpsc::channel(1).0, CancellationToken::new())
+        // One for all: every channel has room for some events from its beginning.
+        static CLOSED: LazyLock<mpsc::Sender<Event>> = LazyLock::new(|| mpsc::channel(1).0);
+        Self::new(CLOSED.clone(), CancellationToken::new())
     }
 
     pub(crate) fn cancel(&self) -> &CancellationToken {
