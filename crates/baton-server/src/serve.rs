@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
@@ -18,6 +18,8 @@ use connections::Connections;
 
 /// How often runs are looked for whose process is gone.
 const WATCH: Duration = Duration::from_secs(1);
+/// Connections that may wait to be accepted, as far as the system allows. One that finds no place comes back after a second.
+const BACKLOG: u32 = 4096;
 /// What connections get to end by themselves once streams have been told to.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -51,13 +53,14 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn bind(app: App, address: SocketAddr) -> Result<Self, ServeError> {
+    /// Within a runtime.
+    pub fn bind(app: App, address: SocketAddr) -> Result<Self, ServeError> {
         if app.settings.auth.mode == Mode::Open && !address.ip().is_loopback() {
             return Err(ServeError::OpenToAll(address));
         }
         files::allow(app.settings.limits.max_connections);
         let failed = |error| ServeError::Listen { address, error };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = listen(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { app, listener, address })
     }
@@ -78,6 +81,15 @@ impl Server {
         own.wait().await;
         drained
     }
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A server that is started again has its port back at once. Elsewhere than on Unix this would let two have it.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// The order matters: whoever sends requests here has to notice first, and whoever waits for a run has to hear of its end.

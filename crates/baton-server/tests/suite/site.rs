@@ -140,7 +140,7 @@ impl Plan {
             version: "0.0.0-test",
         };
         let app = App::with_doors(parts, self.doors);
-        let server = Server::bind(app.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a port");
+        let server = Server::bind(app.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
         let address = server.address;
         let (end, ended) = oneshot::channel();
         let running = tokio::spawn(async move {

@@ -131,7 +131,7 @@ async fn serve(project: &Project, address: SocketAddr, team: &Team) -> anyhow::R
         settings,
         version: env!("CARGO_PKG_VERSION"),
     });
-    let bound = Server::bind(app, address).await;
+    let bound = Server::bind(app, address);
     let server = bound.map_err(|error| Exit::Invalid.because(error))?;
     greet(server.address, project);
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
