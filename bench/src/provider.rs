@@ -2,14 +2,29 @@
 //! processor time is not counted.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 
 /// Tokens of one answer.
 pub const TOKENS: usize = 200;
+/// Tokens of an answer that does not fit into the buffers between a server and whoever does not read.
+pub const MANY_TOKENS: usize = 2000;
+/// Connections that may wait to be accepted: thousands come at once, and one that is turned away comes back after a second.
+const BACKLOG: i32 = 4096;
+
+static SHORT: LazyLock<Vec<u8>> = LazyLock::new(|| answer(&["Done.".to_owned()], None));
+static LONG: LazyLock<Vec<u8>> = LazyLock::new(|| answer(&words(TOKENS), None));
+static VERY_LONG: LazyLock<Vec<u8>> = LazyLock::new(|| answer(&words(MANY_TOKENS), None));
+
+/// What an answer of so many tokens says.
+pub fn words(tokens: usize) -> Vec<String> {
+    (0..tokens).map(|at| format!("word{at} ")).collect()
+}
 
 /// The child, and where it listens. Ends with this value.
 #[derive(Debug)]
@@ -42,7 +57,7 @@ impl Drop for Provider {
 
 /// What the child does until its parent goes away.
 pub fn serve() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listener = listener().expect("a port");
     println!("{}", listener.local_addr().expect("an address").port());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -54,12 +69,17 @@ pub fn serve() {
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
+fn listener() -> std::io::Result<TcpListener> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
 /// Answers every request on a connection. What it answers is the name of the model: `m` says 200 tokens, `call:NAME:JSON` calls
 /// that tool once and then says one word, `word` says one word, `slow` says it after 300 ms,
-/// `steady` says 200 tokens within two seconds.
+/// `steady` says 200 tokens within two seconds, and `torrent` ten times as many.
 fn converse(mut stream: TcpStream) {
-    let long = answer(&(0..TOKENS).map(|at| format!("word{at} ")).collect::<Vec<_>>(), None);
-    let short = answer(&["Done.".to_owned()], None);
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
     loop {
@@ -81,22 +101,18 @@ fn converse(mut stream: TcpStream) {
         if reader.read_exact(&mut body).is_err() {
             return;
         }
-        if let Asked::Steady = asked(&body) {
-            if steady(&mut stream, &long).is_err() {
-                return;
-            }
-            continue;
-        }
-        let answer = match asked(&body) {
-            Asked::Long | Asked::Steady => &long,
-            Asked::Short => &short,
+        let sent = match asked(&body) {
+            Asked::Steady => steady(&mut stream, &LONG),
+            Asked::Torrent => steady(&mut stream, &VERY_LONG),
+            Asked::Long => stream.write_all(&LONG),
+            Asked::Short => stream.write_all(&SHORT),
             Asked::Slow => {
                 std::thread::sleep(Duration::from_millis(300));
-                &short
+                stream.write_all(&SHORT)
             }
-            Asked::Call(tool, arguments) => &answer(&[], Some((&tool, &arguments))),
+            Asked::Call(tool, arguments) => stream.write_all(&answer(&[], Some((&tool, &arguments)))),
         };
-        if stream.write_all(answer).is_err() {
+        if sent.is_err() {
             return;
         }
     }
@@ -113,6 +129,7 @@ fn steady(stream: &mut TcpStream, answer: &[u8]) -> std::io::Result<()> {
 
 enum Asked {
     Steady,
+    Torrent,
     Long,
     Short,
     Slow,
@@ -129,6 +146,7 @@ fn asked(body: &[u8]) -> Asked {
         None if model == "m" => Asked::Long,
         None if model == "slow" => Asked::Slow,
         None if model == "steady" => Asked::Steady,
+        None if model == "torrent" => Asked::Torrent,
         _ => Asked::Short,
     }
 }

@@ -56,16 +56,19 @@ impl Served {
         self.child.id().to_string()
     }
 
-    /// A server with one agent, on the model of a provider.
-    pub fn baton(dir: &Path, provider: &Provider, model: &str) -> Self {
+    /// A server with one agent for each of these models of a provider, called as the model is.
+    pub fn baton(dir: &Path, provider: &Provider, models: &[&str]) -> Self {
         let agents = dir.join("agents");
         std::fs::create_dir_all(&agents).expect("a folder");
-        std::fs::write(agents.join("assistant.md"), "---\ndescription: Helps.\n---\nYou help.\n")
-            .expect("a file");
+        for model in models {
+            let agent = format!("---\ndescription: Helps.\nmodel: bench/{model}\n---\nYou help.\n");
+            std::fs::write(agents.join(format!("{model}.md")), agent).expect("a file");
+        }
         let config = format!(
-            "[server]\nlisten = \"127.0.0.1:0\"\n[models]\ndefault = \"bench/{model}\"\n[models.providers.bench]\nbase_url = \"{}\"\n\
+            "[server]\nlisten = \"127.0.0.1:0\"\n[agents]\nmain = \"{}\"\n\
+             [models]\ndefault = \"bench/m\"\n[models.providers.bench]\nbase_url = \"{}\"\n\
              [limits]\nrequests_per_minute = 100000000\nmax_concurrent_runs = 100000\n",
-            provider.base_url
+            models[0], provider.base_url
         );
         std::fs::write(dir.join("baton.toml"), config).expect("a file");
         Self::start(&["--baton", "serve"], dir)
@@ -88,7 +91,7 @@ struct Took {
 pub fn run(goals: &mut Goals) {
     let provider = Provider::start();
     let dir = tempfile::tempdir().expect("a folder");
-    let baton = Served::baton(dir.path(), &provider, "m");
+    let baton = Served::baton(dir.path(), &provider, &["m"]);
     let proxy = Served::start(&["--proxy", &provider.base_url], dir.path());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
@@ -121,7 +124,12 @@ async fn compare(goals: &mut Goals, clients: usize, baton: &Served, proxy: &Serv
     goals.below(
         &format!("added to the first token at {clients} clients, in ms"),
         ms(added),
-        15.0 * f64::from(u32::try_from(clients).expect("few")),
+        5.0 * f64::from(u32::try_from(clients).expect("few")),
+    );
+    goals.below(
+        &format!("processor time of a run at {clients} clients / that of a copy"),
+        ours.cpu.as_secs_f64() / theirs.cpu.as_secs_f64(),
+        10.0,
     );
 }
 

@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use axum::serve::ListenerExt as _;
 use axum::{Router, http};
 
 /// Until the parent ends it.
@@ -18,6 +19,8 @@ pub fn serve(provider: &str) -> ExitCode {
             .with_state((reqwest::Client::new(), upstream));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         println!("http://{}", listener.local_addr().expect("an address"));
+        // As Baton does; otherwise the last bytes of an answer wait for the client.
+        let listener = listener.tap_io(|stream| stream.set_nodelay(true).expect("a socket"));
         axum::serve(listener, app).await.expect("served");
     });
     ExitCode::SUCCESS
