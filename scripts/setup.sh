@@ -62,3 +62,6 @@ scripts/npm.sh crates/baton-agui/tests/fixtures/package.json target/npm/agui "th
 # The validator of OpenAPI documents from PyPI, which checks the description of the API, and schemathesis, which checks the server
 # against it.
 scripts/pip.sh crates/baton-server/tests/fixtures/requirements.txt target/pip/openapi "the OpenAPI checkers"
+
+# The reference validator of Agent Skills from PyPI, which checks the skills that Baton writes.
+scripts/pip.sh crates/baton-tools/tests/fixtures/requirements.txt target/pip/skills "the validator of Agent Skills"

@@ -5,6 +5,7 @@
 
 mod agents;
 mod cpu;
+mod handoffs;
 mod patterns;
 mod provider;
 mod server;
@@ -20,6 +21,7 @@ const BENCHES: &[Bench] = &[
     ("agents", agents::run),
     ("turns", turns::run),
     ("patterns", patterns::run),
+    ("handoffs", handoffs::run),
     ("store", store::run),
     ("server", server::run),
     ("streams", server::streams::run),

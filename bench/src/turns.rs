@@ -257,6 +257,7 @@ pub async fn engine_of(
         models: Models::new(ModelName::Alias("bench".into())).with_provider(model),
         tools: Vec::new(),
         servers: None,
+        skills: None,
         overflow: None,
         ask_at: None,
         work_dir: ".".into(),

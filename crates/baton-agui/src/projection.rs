@@ -53,7 +53,6 @@ type Out = Vec<(Option<SessionId>, Body)>;
 pub struct Projection {
     detail: Detail,
     faces: Arc<Faces>,
-    hold: Hold,
     stage: Stage,
     /// How far it has come, by whoever began the run.
     here: Option<Here>,
@@ -80,7 +79,6 @@ impl Projection {
         Self {
             detail,
             faces: Arc::default(),
-            hold: Hold::default(),
             stage: Stage::Before,
             here: None,
             subagents: Subagents::default(),
@@ -95,12 +93,6 @@ impl Projection {
     #[must_use]
     pub fn with_faces(self, faces: impl Into<Arc<Faces>>) -> Self {
         Self { faces: faces.into(), ..self }
-    }
-
-    /// Whether a handoff was active when the run began: whoever answers holds the thread then, and the person can leave.
-    #[must_use]
-    pub fn with_handoff(self, is_active: bool) -> Self {
-        Self { hold: if is_active { Hold::Thread } else { Hold::Run }, ..self }
     }
 
     /// The run, once something of it was heard.
@@ -140,7 +132,8 @@ impl Projection {
         self.here.get_or_insert_with(|| Here::of(event)).advance(event);
         // One that ended before it began, as when it was cancelled while it waited, was never anybody's.
         if !self.baton.is_held() && !event.kind.is_end() {
-            self.baton.begin(&event.agent, self.hold);
+            let is_held = matches!(event.kind, EventKind::RunStarted { is_held: true });
+            self.baton.begin(&event.agent, if is_held { Hold::Thread } else { Hold::Run });
         }
     }
 

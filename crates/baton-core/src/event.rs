@@ -44,7 +44,11 @@ pub fn is_within(path: &str, place: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum EventKind {
-    RunStarted,
+    RunStarted {
+        /// Whoever answers has the thread by a handoff, so that the person can leave.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_held: bool,
+    },
     RunFinished {
         outcome: Outcome,
         usage: Usage,

@@ -7,7 +7,8 @@
 //! - [`message`]: what people and agents say to each other.
 //! - [`event`]: one thing that happened in a thread. [`sub_agent`]: what somebody brought who worked for others.
 //! - [`chat`]: a session's conversation as a model sees it.
-//! - [`model`], [`tool`]: the seams to language models and tools. Adapters implement them, the engine calls them.
+//! - [`model`], [`tool`], [`skill`]: the seams to language models, tools and Agent Skills. Adapters implement them, the engine
+//!   calls them.
 //! - [`store`]: the seam to what survives a crash, one tenant at a time.
 //! - [`usage`], [`money`], [`ledger`]: what a call consumed, what that cost, and the row that says so.
 //! - [`permission`], [`rights`]: what a caller may do.
@@ -40,6 +41,7 @@ pub mod money;
 pub mod permission;
 pub mod rights;
 pub mod sanitize;
+pub mod skill;
 pub mod store;
 pub mod sub_agent;
 pub mod tool;
@@ -60,6 +62,7 @@ pub use money::Usd;
 pub use permission::Permission;
 pub use rights::Rights;
 pub use sanitize::{Mask, sanitize, sanitize_value};
+pub use skill::{SkillFile, SkillHead, SkillOrigin, SkillSource};
 pub use store::{Store, StoreError, TenantStore};
 pub use sub_agent::SubAgentResult;
 pub use tool::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};

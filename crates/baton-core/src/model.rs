@@ -29,6 +29,11 @@ pub trait Model: Send + Sync + fmt::Debug {
 
     /// What is known about one of its models.
     fn facts(&self, model: &str) -> ModelFacts;
+
+    /// Whether it only stands in for a language model. What needs one is then done by rules, where there are some.
+    fn is_stand_in(&self) -> bool {
+        false
+    }
 }
 
 pub type ReplyStream = Pin<Box<dyn Stream<Item = Result<Chunk, ModelError>> + Send>>;

@@ -35,7 +35,10 @@ pub use artifact::{Artifact, Artifacts};
 pub use audit::{Audit, AuditEntry, AuditQuery, Audited, Verdict};
 pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};
-pub use handoff::{HandoffSession, HandoffState, Handoffs, NewHandoff, WorkflowState};
+pub use handoff::{
+    Activation, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, Handoffs, NewHandoff, Told, Topic,
+    WorkflowState,
+};
 pub use key::{ApiKey, Keys};
 pub use page::{Page, PageRequest};
 pub use pattern::{Hop, HopKind, Pattern, Patterns};
@@ -152,6 +155,9 @@ pub enum StoreError {
     TooManyRuns(u32),
     #[error("an active handoff already exists for this thread: {0}")]
     HandoffActive(HandoffId),
+    /// As many as an agent may hold are open.
+    #[error("{0} conversations are with this agent, which is as many as it takes: try again later")]
+    TooManyHandoffs(u32),
     /// What should be changed is not as the caller believes; read it again.
     #[error("{0} was changed by someone else in the meantime")]
     Conflict(&'static str),
@@ -189,6 +195,7 @@ impl StoreError {
             Self::ThreadBusy(_) => "thread_busy",
             Self::TooManyRuns(_) => "too_many_runs",
             Self::HandoffActive(_) => "handoff_active",
+            Self::TooManyHandoffs(_) => "handoff_rejected",
             Self::Conflict(_) => "conflict",
             Self::IdempotencyConflict => "idempotency_conflict",
             Self::InvalidCursor => "invalid_request",

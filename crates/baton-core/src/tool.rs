@@ -71,6 +71,8 @@ choices! {
     /// Whether a call leaves a trace. Decides what may be repeated after a crash.
     pub enum Effect {
         ReadOnly = "read_only",
+        /// Done twice it leaves what it leaves when it is done once.
+        Repeatable = "repeatable",
         Writes = "writes",
     }
 }

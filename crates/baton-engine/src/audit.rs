@@ -83,6 +83,17 @@ impl Scope {
     }
 }
 
+/// A thread goes from hand to hand.
+pub(crate) fn of_handoff(
+    run: &RunState,
+    actor: &AgentName,
+    action: &str,
+    decision: &str,
+    detail: Value,
+) -> AuditEntry {
+    entry(run, actor, action, decision, detail)
+}
+
 fn entry(run: &RunState, actor: &AgentName, action: &str, decision: &str, detail: Value) -> AuditEntry {
     AuditEntry {
         actor: actor.to_string(),

@@ -32,6 +32,8 @@ pub(crate) enum Edge {
     Chain,
     Route,
     Transfer,
+    /// A thread comes back to whoever gave it away.
+    Return,
 }
 
 impl Edge {
@@ -44,6 +46,7 @@ impl Edge {
             Self::Chain => "handoff",
             Self::Route => "route",
             Self::Transfer => "transfer",
+            Self::Return => "return",
         }
     }
 
@@ -57,6 +60,7 @@ impl Edge {
             Self::Chain => "agent.chain",
             Self::Route => "agent.route",
             Self::Transfer => "agent.transfer",
+            Self::Return => "agent.return",
         }
     }
 
@@ -67,7 +71,7 @@ impl Edge {
 
     /// Whether the one who is involved answers in place of the one who involves.
     fn passes_the_baton(self) -> bool {
-        matches!(self, Self::Chain | Self::Route | Self::Transfer)
+        matches!(self, Self::Chain | Self::Route | Self::Transfer | Self::Return)
     }
 
     /// As it is remembered, if the baton changes hands.
@@ -76,7 +80,7 @@ impl Edge {
             Self::Chain => Some(HopKind::Chain),
             Self::Route => Some(HopKind::Route),
             Self::Transfer => Some(HopKind::Transfer),
-            Self::Call | Self::Delegate | Self::Advisor | Self::Member => None,
+            Self::Call | Self::Delegate | Self::Advisor | Self::Member | Self::Return => None,
         }
     }
 }
@@ -306,7 +310,7 @@ impl Scope {
 
     /// What can be said before anything is counted. Tools that would be refused are hidden by the same rule.
     pub(crate) fn admits(&self, agent: &Agent, edge: Edge) -> Result<(), Refusal> {
-        if !agent.can_be_orchestrated && edge != Edge::Transfer {
+        if !agent.can_be_orchestrated && !matches!(edge, Edge::Transfer | Edge::Return) {
             return Err(Refusal::NotOrchestrated(agent.name.clone()));
         }
         if edge.goes_deeper() && self.bounds.levels_left == 0 {

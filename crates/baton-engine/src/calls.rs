@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_core::HumanDuration;
 use baton_core::agent::ToolPattern;
-use baton_core::chat::{ToolCall, ToolResult};
+use baton_core::chat::{ChatMessage, ToolCall, ToolResult};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::Visibility;
@@ -63,6 +63,8 @@ struct Turn<'a> {
     terms: Terms,
     /// What came of the calls that do not end the session.
     beside: &'a [ToolResult],
+    /// Whether the person has said yes to what is done here.
+    has_consent: bool,
 }
 
 /// Runs all calls of a turn. Each gets exactly one result, whatever happens to it. Those that end the session come last: what the
@@ -75,13 +77,26 @@ pub(crate) async fn run(
     terms: Terms,
 ) -> Result<Answered, Failure> {
     let scope = &scope.cancellable();
-    let turn = Turn { scope, toolset, conversation, terms, beside: &[] };
+    let turn = Turn { scope, toolset, conversation, terms, beside: &[], has_consent: false };
     let passes: Vec<Option<String>> = calls.iter().map(|call| toolset.ends_with(call)).collect();
     let normal: Vec<usize> = (0..calls.len()).filter(|at| passes[*at].is_none()).collect();
     let mut returned = turn.all(calls, normal).await?;
     turn.pass(calls, &passes, &mut returned).await?;
     let ending = returned.values().find_map(|one| one.ending.clone());
     Ok(Answered { results: returned.into_values().map(|one| one.result).collect(), ending })
+}
+
+/// One call that no model asked for, at the same terms as those of models. `has_consent`: the person has said yes to it.
+pub(crate) async fn run_one(
+    scope: &Scope,
+    toolset: &Toolset,
+    call: &ToolCall,
+    terms: Terms,
+    has_consent: bool,
+) -> Result<ToolResult, Failure> {
+    let conversation = &Conversation::new(Vec::new(), ChatMessage::user(""));
+    let turn = Turn { scope, toolset, conversation, terms, beside: &[], has_consent };
+    Ok(turn.one(0, call, None).await?.result)
 }
 
 impl Turn<'_> {
@@ -184,7 +199,7 @@ impl Turn<'_> {
             Err(error) => return Ok((Err(error), None)),
         };
         let checked = match found.checked(&call.arguments) {
-            Ok(arguments) => allowed(scope, found, &arguments).map(|()| arguments),
+            Ok(arguments) => self.allowed(scope, found, &arguments).map(|()| arguments),
             Err(error) => Err(error),
         };
         let arguments = match checked {
@@ -239,7 +254,7 @@ impl Turn<'_> {
         before: Before,
     ) -> Result<ToolOutput, ToolError> {
         let spec = tool.spec();
-        if before == Before::Perhaps && spec.effect != Effect::ReadOnly {
+        if before == Before::Perhaps && spec.effect == Effect::Writes {
             return Err(ToolError::OutcomeUnknown);
         }
         // A tool that panics fails like any other; the run and its other calls go on.
@@ -257,6 +272,31 @@ impl Turn<'_> {
             Ok(Err(_)) => Err(ToolError::Execution("the tool stopped with an internal error".into())),
             Ok(Ok(result)) => result,
         }
+    }
+
+    /// What the agent's file and the server's policy say about this call.
+    fn allowed(self, scope: &Scope, offered: &Offered, arguments: &Value) -> Result<(), ToolError> {
+        let spec = offered.spec();
+        let rules = &scope.agent.approvals;
+        let any = |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(&spec.name));
+        if any(&rules.deny) {
+            return Err(ToolError::NotPermitted(format!("`{}` is denied for this agent", spec.name)));
+        }
+        let risky = scope.run.engine.parts.ask_at.is_some_and(|level| spec.risk >= level);
+        let asks = any(&rules.ask) || (risky && !any(&rules.auto));
+        let granted = match scope.bounds.approve {
+            Approve::All => true,
+            Approve::Read => spec.effect == Effect::ReadOnly,
+            Approve::None => false,
+        };
+        if asks && !granted && !self.has_consent {
+            let preview =
+                offered.preview(arguments).map(|preview| format!(" ({preview})")).unwrap_or_default();
+            let text =
+                format!("`{}`{preview} needs a person's approval, and nobody can be asked here", spec.name);
+            return Err(ToolError::NotPermitted(text));
+        }
+        Ok(())
     }
 }
 
@@ -303,30 +343,6 @@ async fn fit(scope: &Scope, text: String) -> String {
         Some(room) => room.fit(&scope.call_context(), text).await,
         None => text,
     }
-}
-
-/// What the agent's file and the server's policy say about this call.
-fn allowed(scope: &Scope, offered: &Offered, arguments: &Value) -> Result<(), ToolError> {
-    let spec = offered.spec();
-    let rules = &scope.agent.approvals;
-    let any = |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(&spec.name));
-    if any(&rules.deny) {
-        return Err(ToolError::NotPermitted(format!("`{}` is denied for this agent", spec.name)));
-    }
-    let risky = scope.run.engine.parts.ask_at.is_some_and(|level| spec.risk >= level);
-    let asks = any(&rules.ask) || (risky && !any(&rules.auto));
-    let granted = match scope.bounds.approve {
-        Approve::All => true,
-        Approve::Read => spec.effect == Effect::ReadOnly,
-        Approve::None => false,
-    };
-    if asks && !granted {
-        let preview = offered.preview(arguments).map(|preview| format!(" ({preview})")).unwrap_or_default();
-        let text =
-            format!("`{}`{preview} needs a person's approval, and nobody can be asked here", spec.name);
-        return Err(ToolError::NotPermitted(text));
-    }
-    Ok(())
 }
 
 /// Writes its row when it ends, also when it is dropped in the middle because the run was cancelled.

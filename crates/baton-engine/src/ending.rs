@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::audit;
-use crate::engine::Request;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::ledger::Ledger;
@@ -18,6 +17,7 @@ use crate::outcome::Outcome;
 /// The last write: the answer becomes part of the conversation, and the run has ended.
 pub(crate) fn ending(
     record: &RunRecord,
+    keeps: bool,
     status: RunStatus,
     ledger: &Ledger,
     sources: Vec<Source>,
@@ -47,7 +47,7 @@ pub(crate) fn ending(
         sessions: vec![session_change(session_id, record, status)],
         audit: vec![audit::of_run(record, record.agent.as_str(), "run.end", status.word())],
         // Who asked others for the caller does not get the conversation for that.
-        holder: outcome.filter(|_| Request::is_answered(&record.request)).map(|_| record.agent.clone()),
+        holder: outcome.filter(|_| keeps).map(|_| record.agent.clone()),
         end: Some(RunEnd { status, end }),
         ..Record::default()
     }

@@ -12,8 +12,8 @@ use baton_core::store::run::Idempotency;
 use baton_core::store::{OnBusy, Owner, Retention, RunStatus};
 use baton_core::tool::{Overflow, Risk, Tool, ToolSource};
 use baton_core::{
-    AgentName, HumanDuration, LedgerRow, Rights, RunId, Store, TenantId, ThreadId, TraceParent, Usage, Usd,
-    UserId, choices,
+    AgentName, HumanDuration, LedgerRow, Rights, RunId, SkillSource, Store, TenantId, ThreadId, TraceParent,
+    Usage, Usd, UserId, choices,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,6 +41,8 @@ pub struct Parts {
     pub models: Models,
     pub tools: Vec<Arc<dyn Tool>>,
     pub servers: Option<Arc<dyn ToolSource>>,
+    /// Agent Skills, for agents whose files ask for them.
+    pub skills: Option<Arc<dyn SkillSource>>,
     pub overflow: Option<Arc<dyn Overflow>>,
     /// Tools of this risk and above need a person's yes. `None`: never.
     pub ask_at: Option<Risk>,
@@ -122,7 +124,7 @@ impl Default for Patience {
 }
 
 /// On whose behalf a run happens.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Caller {
     pub tenant: TenantId,
     pub user: UserId,
@@ -215,6 +217,9 @@ pub struct Overrides {
     pub timeout: Option<HumanDuration>,
     pub output_schema: Option<Value>,
     pub approve: Approve,
+    /// The caller named the agent, and wants to hear nobody else, whoever has the thread.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_named: bool,
 }
 
 impl Default for Overrides {
@@ -225,6 +230,7 @@ impl Default for Overrides {
             timeout: None,
             output_schema: None,
             approve: Approve::None,
+            is_named: false,
         }
     }
 }

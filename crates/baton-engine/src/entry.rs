@@ -59,6 +59,20 @@ pub fn choose(agents: &Agents, message: &str, fallback: &AgentName, threshold: f
     if found.confidence < threshold { Classification { agent: fallback.clone(), ..found } } else { found }
 }
 
+/// Whether one of the triggers stands in the message.
+pub(crate) fn holds_any(message: &str, triggers: &[String]) -> bool {
+    let message = Words::of(&message[..message.floor_char_boundary(LOOKED_AT)]);
+    triggers.iter().any(|trigger| message.holds(&Words::of(trigger)))
+}
+
+/// Whether the message has a word in common with what people call an agent, or say when they want it.
+pub(crate) fn speaks_of(message: &str, agent: &Agent) -> bool {
+    let triggers = agent.accepts_handoff.iter().flat_map(|terms| &terms.triggers);
+    let known = triggers.chain([&agent.display_name]).map(|text| Words::of(text).telling);
+    let message = Words::of(&message[..message.floor_char_boundary(LOOKED_AT)]).telling;
+    known.flatten().any(|word| message.contains(&word))
+}
+
 /// What an agent says about itself.
 struct Profile {
     agent: AgentName,

@@ -12,7 +12,7 @@ use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_core::store::{Cancel, Claimed, RunRecord, RunStatus, StepKind, StepState};
 use futures_util::FutureExt as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -22,9 +22,12 @@ use crate::ending::{ending, session_change};
 use crate::engine::{Engine, Finished, Request};
 use crate::entry::Classification;
 use crate::failure::Failure;
-use crate::history;
+use crate::handoff::holding;
+use crate::handoff::lease::Lease;
+use crate::handoff::way::Begun;
+use crate::history::{self, Said};
 use crate::journal::{Desk, Hearers, Journal, Record};
-use crate::lease::Lease;
+use crate::lease;
 use crate::listener::Listener;
 use crate::outcome::Outcome;
 use crate::patterns::delegation::request as delegating;
@@ -84,7 +87,7 @@ async fn attend(
         observer: engine.parts.observer.clone(),
     };
     let (journal, mut scribe) = Journal::open(hearers);
-    let lease = Lease::new(engine.parts.lease, asked, stop.clone(), cancel.clone());
+    let lease = lease::Lease::new(engine.parts.lease, asked, stop.clone(), cancel.clone());
     let state = RunState::new(Arc::clone(engine), Arc::clone(store), claimed, journal, stop, cancel);
     let state = Arc::new(state);
     let desk = Desk { store: &**store, claim: &state.claim, ledger: &state.ledger, lease: &lease };
@@ -124,7 +127,8 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
         // What others did before this claim comes first, or everything at the end.
         listener.leave_behind();
     }
-    let result = AssertUnwindSafe(walk(state, record)).catch_unwind().await;
+    let (mut record, mut begun) = (record.clone(), Begun::default());
+    let result = AssertUnwindSafe(Box::pin(walk(state, &mut record, &mut begun))).catch_unwind().await;
     let result = result.unwrap_or_else(|_| Err(Failure::Broken(record.agent.clone())));
     state.at_rest().await;
     let (status, outcome, failure) = match result {
@@ -137,7 +141,11 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
         Err(failure @ Failure::Interrupted(_)) => (RunStatus::Interrupted, None, Some(failure)),
         Err(failure) => (RunStatus::Failed, None, Some(failure)),
     };
-    let end = ending(record, status, &state.ledger, state.sources(), outcome.as_ref(), failure.as_ref());
+    let record = &record;
+    // Under a handoff the thread goes where the handoff goes.
+    let keeps = begun.is_own() && Request::is_answered(&record.request);
+    let end =
+        ending(record, keeps, status, &state.ledger, state.sources(), outcome.as_ref(), failure.as_ref());
     let usage = state.ledger.spent("");
     if let Err(failure) = state.journal.keep(end).await {
         return Finished { usage, rows: state.ledger.rows(), ..Finished::without_end(failure) };
@@ -146,17 +154,27 @@ async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) ->
     Finished { status, answer, answered_by, failure, usage, rows: state.ledger.rows() }
 }
 
-async fn walk(state: &Arc<RunState>, record: &RunRecord) -> Result<Option<Outcome>, Failure> {
+async fn walk(
+    state: &Arc<RunState>,
+    record: &mut RunRecord,
+    begun: &mut Begun,
+) -> Result<Option<Outcome>, Failure> {
     // First of all, whether or not the run can go on: what was under way was paid for.
     let settled = turn::settle_interrupted(state);
     if !settled.steps.is_empty() {
         state.journal.keep(settled).await?;
     }
-    let agent = agent(state, record)?;
     let request: Request = serde_json::from_value(record.request.clone())
         .map_err(|error| Failure::Interrupted(format!("its request cannot be read: {error}")))?;
+    let said = history::load(&*state.store, record, request.task.is_said()).await?;
+    let lease;
+    (*begun, lease) = Begun::of(state, record, &request, &walking::words(&said.parts)).await?;
+    if let Some(agent) = &begun.agent {
+        record.agent = agent.clone();
+    }
+    let agent = agent(state, record)?;
     let scope = Scope::root(Arc::clone(state), agent, &request.overrides);
-    answer(scope, record, request).await
+    answer(scope, record, request, begun, lease, said).await
 }
 
 /// Who answers, unless nobody can.
@@ -173,24 +191,39 @@ fn agent(state: &RunState, record: &RunRecord) -> Result<Arc<Agent>, Failure> {
 }
 
 /// The walk itself. There is no answer where only results were wanted.
-async fn answer(scope: Scope, record: &RunRecord, request: Request) -> Result<Option<Outcome>, Failure> {
-    announce(&scope, record, &request).await?;
+async fn answer(
+    scope: Scope,
+    record: &RunRecord,
+    request: Request,
+    begun: &Begun,
+    lease: Option<Lease>,
+    said: Said,
+) -> Result<Option<Outcome>, Failure> {
+    announce(&scope, record, &request, begun).await?;
     if scope.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
-    let (history, parts) = history::load(&*scope.run.store, record).await?;
     let output_schema = request.overrides.output_schema.map(Arc::new);
-    let input = Input { history: history.into(), parts: parts.into(), output_schema, ..Input::default() };
+    let (history, parts) = (said.history().into(), said.parts.clone().into());
+    let input = Input { history, parts, output_schema, ..Input::default() };
     scope.run.asked(&input, request.entry);
     match request.task {
-        Task::Answer => walking::run(scope, input).await.map(Some),
         Task::Delegate(delegation) => delegating::answer(&scope.asking(), &input, &delegation).await,
+        // On the heap: whoever takes it may involve others.
+        Task::Answer | Task::Handoff { .. } => {
+            Box::pin(holding::take(scope, begun.clone(), lease, &said, input)).await
+        }
     }
 }
 
 /// Says that the run has begun; after a crash, that it goes on. Nobody waits for that to be kept: it is kept before anything else
 /// is, and heard before anything else is heard.
-async fn announce(scope: &Scope, record: &RunRecord, request: &Request) -> Result<(), Failure> {
+async fn announce(
+    scope: &Scope,
+    record: &RunRecord,
+    request: &Request,
+    begun: &Begun,
+) -> Result<(), Failure> {
     if scope.interrupted::<Value>()?.is_some() {
         let text =
             format!("the process that worked on this run ended; it goes on (attempt {})", record.attempts);
@@ -204,10 +237,14 @@ async fn announce(scope: &Scope, record: &RunRecord, request: &Request) -> Resul
     let chosen = request.entry.as_ref().map(|Classification { domain, confidence, .. }| EventKind::Status {
         text: format!("`{}` was chosen: about {domain}, confidence {confidence:.2}", scope.name()),
     });
-    let mut events = vec![scope.event(EventKind::RunStarted), scope.event_as(Visibility::Internal, started)];
+    let mut events = vec![
+        scope.event(EventKind::RunStarted { is_held: begun.is_held() }),
+        scope.event_as(Visibility::Internal, started),
+    ];
     events.extend(chosen.map(|chosen| scope.event_as(Visibility::Internal, chosen)));
     let begun = Record {
-        steps: vec![scope.step(StepKind::Session, StepState::Started, &json!({}))?],
+        steps: vec![scope.step(StepKind::Session, StepState::Started, begun)?],
+        agent: begun.agent.clone(),
         events,
         sessions: vec![session_change(scope.session_id.clone(), record, RunStatus::Running)],
         audit: vec![audit::start(record, &request.task)],

@@ -33,7 +33,7 @@ pub enum Failure {
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("this needs the permission `{0}`, which the person does not have")]
-    NotAllowed(&'static str),
+    NotAllowed(String),
     #[error("the advice of `{agent}` is required, and it gave none: {reason}")]
     NoAdvice { agent: AgentName, reason: String },
     #[error("{got} of {asked} advisors answered, and at least {needed} have to")]
@@ -45,6 +45,18 @@ pub enum Failure {
     /// A fault in this program, not in what it was asked.
     #[error("`{0}` stopped with an internal error; the log says more")]
     Broken(AgentName),
+    /// Somebody has the thread. The sentence is for the person.
+    #[error("{0}")]
+    HandoffActive(String),
+    /// The agent does not take the thread over.
+    #[error("`{agent}` does not take over: {reason}")]
+    HandoffRejected { agent: AgentName, reason: String },
+    /// The agent cannot take the thread over at the moment. The sentence is for the person.
+    #[error("{0}")]
+    HandoffUnavailable(String),
+    /// There is no handoff, or none any more.
+    #[error("{0}")]
+    NoHandoff(&'static str),
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Its process was taken for dead, and another one goes on with the run.
@@ -74,7 +86,7 @@ impl Failure {
             Self::Unpriced(_) => "unknown_price",
             Self::NoAgent(_) => "agent_not_found",
             Self::Stage { failure, .. } => failure.code(),
-            Self::Unavailable(_) => "agent_unavailable",
+            Self::Unavailable(_) | Self::HandoffUnavailable(_) => "agent_unavailable",
             Self::Late(_) => "timeout",
             Self::Refused(_) => "refused",
             Self::NotAllowed(_) => "permission_denied",
@@ -82,6 +94,9 @@ impl Failure {
             Self::NotRouted { .. } => "routing_failed",
             Self::Condition { .. } => "invalid_condition",
             Self::Broken(_) => "internal",
+            Self::HandoffActive(_) => "handoff_active",
+            Self::HandoffRejected { .. } => "handoff_rejected",
+            Self::NoHandoff(_) => "no_active_handoff",
             Self::Store(error) => error.code(),
             Self::Superseded => "superseded",
             Self::Interrupted(_) => "interrupted",

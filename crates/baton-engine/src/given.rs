@@ -90,4 +90,6 @@ pub(crate) enum Ending {
     Passed(Box<Outcome>),
     /// The discussion is over.
     Concluded(String),
+    /// The thread goes back to whoever gave it away.
+    Returned,
 }

@@ -16,11 +16,44 @@ const RECENT: u32 = 100;
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// The conversation before the run's message, and the message.
+/// What was said in a thread up to a run's message, and the message.
+#[derive(Debug)]
+pub(crate) struct Said {
+    before: Vec<ThreadMessage>,
+    pub(crate) parts: Vec<Part>,
+}
+
+impl Said {
+    /// All of it that a session begins with.
+    pub(crate) fn history(&self) -> Vec<ChatMessage> {
+        as_history(self.before.iter().map(|earlier| &earlier.message))
+    }
+
+    /// The last `recent` before the message with the number `since`, as far as they are its giver's to give.
+    pub(crate) fn recent(&self, since: u64, recent: u32) -> Vec<ChatMessage> {
+        let before: Vec<&ThreadMessage> = self.before.iter().filter(|said| said.number < since).collect();
+        let skipped = before.len().saturating_sub(recent as usize);
+        as_history(before.into_iter().skip(skipped).map(|said| &said.message))
+    }
+
+    /// From the message with the number `since` on.
+    pub(crate) fn since(&self, since: u64) -> Vec<ChatMessage> {
+        as_history(self.before.iter().filter(|said| said.number >= since).map(|said| &said.message))
+    }
+}
+
+/// Some models want to hear a person first.
+fn as_history<'a>(messages: impl Iterator<Item = &'a Message>) -> Vec<ChatMessage> {
+    let said = messages.cloned().map(as_said);
+    said.skip_while(|message| matches!(message, ChatMessage::Assistant(_))).collect()
+}
+
+/// The conversation before the run's message, and the message. Nobody may have said anything: then there is none.
 pub(crate) async fn load(
     store: &dyn TenantStore,
     record: &RunRecord,
-) -> Result<(Vec<ChatMessage>, Vec<Part>), Failure> {
+    is_said: bool,
+) -> Result<Said, Failure> {
     let own = record.message_number;
     let read = |query| again(TRIES, PAUSE, move || store.messages(record.thread_id, query));
     let mut messages = read(MessageQuery::last(RECENT)).await?;
@@ -29,14 +62,14 @@ pub(crate) async fn load(
         let query = MessageQuery { before: Some(own + 1), ..MessageQuery::last(RECENT) };
         messages.extend(read(query).await?);
     }
-    let mut messages = in_order(messages, own);
-    match messages.pop() {
-        Some(last) if last.number == own => {
-            let said = messages.into_iter().map(|earlier| as_said(earlier.message));
-            // Some models want to hear a person first.
-            let history = said.skip_while(|message| matches!(message, ChatMessage::Assistant(_))).collect();
-            Ok((history, last.message.parts))
-        }
+    // What the run itself has said before a crash is not what it is about.
+    messages.retain(|message| message.message.run_id != record.run_id || message.number == own);
+    let mut before = in_order(messages, own);
+    if !is_said {
+        return Ok(Said { before, parts: Vec::new() });
+    }
+    match before.pop() {
+        Some(last) if last.number == own => Ok(Said { before, parts: last.message.parts }),
         _ => Err(StoreError::NotFound("the message of the run").into()),
     }
 }

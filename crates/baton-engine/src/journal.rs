@@ -41,6 +41,7 @@ pub(crate) struct Record {
     pub(crate) rows: Vec<LedgerRow>,
     pub(crate) sessions: Vec<SessionChange>,
     pub(crate) audit: Vec<AuditEntry>,
+    pub(crate) agent: Option<AgentName>,
     pub(crate) holder: Option<AgentName>,
     pub(crate) end: Option<RunEnd>,
 }
@@ -266,6 +267,7 @@ impl Record {
         append.rows.extend(self.rows);
         append.sessions.extend(self.sessions);
         append.audit.extend(self.audit);
+        append.agent = self.agent.or(append.agent.take());
         append.holder = self.holder.or(append.holder.take());
         append.end = self.end.or(append.end.take());
     }

@@ -18,7 +18,8 @@
 //! - [`turn`]: one model call, with retries and fallbacks. [`calls`]: the tools a turn asked for, [`given`]: those
 //!   that the engine itself gives.
 //! - [`budget`]: limits. [`window`]: what still fits into the model. [`answer`]: answers that must be JSON.
-//! - [`prompt`], [`models`], [`toolset`]: what an agent is told, who answers, what it may use. [`preview`](mod@preview) shows it.
+//! - [`prompt`], [`models`], [`toolset`], [`skillset`]: what an agent is told, who answers, what it may use, what it can learn.
+//!   [`preview`](mod@preview) shows it.
 //! - [`history`]: what was said before. [`ledger`]: what it all cost. [`telemetry`]: what traces say about it.
 //!
 //! A session knows nothing of patterns. There is one loop, and it streams; an answer that is not streamed is the
@@ -39,6 +40,7 @@ pub mod entry;
 mod execute;
 pub mod failure;
 mod given;
+pub mod handoff;
 mod history;
 mod journal;
 pub mod lease;
@@ -58,6 +60,7 @@ pub mod results;
 mod run;
 pub mod scope;
 pub mod session;
+mod skillset;
 mod spent;
 mod stage;
 mod steps;
@@ -68,12 +71,14 @@ pub mod turn;
 pub mod who;
 pub mod window;
 pub mod workers;
+mod workflow;
 
 pub use budget::Limit;
 pub use engine::{
     Agents, Approve, Caller, Engine, Finished, Identity, Overrides, Parts, Patience, Run, RunRequest, Terms,
 };
 pub use failure::Failure;
+pub use handoff::{HandoffRequest, Leaving, OnConflict, ReturnStatus, Returned, Started};
 pub use lease::LeaseTimes;
 pub use live::{Ear, Heard, Live, Now};
 pub use models::Models;
@@ -84,5 +89,5 @@ pub use patterns::team::votes::Vote;
 pub use policy::{EnrichFormat, Policy, Switch};
 pub use preview::{Asked, Preview, Via, placeholder, preview};
 pub use results::{results, results_in};
-pub use task::{Delegation, Task};
+pub use task::{Change, Delegation, Task};
 pub use workers::Stays;

@@ -53,6 +53,12 @@ impl Models {
         if found.is_empty() { Err(Failure::NoModel(self.default.to_string())) } else { Ok(found) }
     }
 
+    /// Whether nobody answers for this agent but a stand-in for a language model.
+    pub(crate) fn is_stand_in(&self, agent: &Agent) -> bool {
+        let first = self.candidates(agent).ok().and_then(|candidates| candidates.into_iter().next());
+        first.is_some_and(|first| first.provider.is_stand_in())
+    }
+
     /// Who answers where speed matters more than wit: the alias `fast`, or whoever answers for the agent.
     pub(crate) fn quick(&self, agent: &Agent) -> Result<Vec<Candidate>, Failure> {
         match self.resolve(&ModelName::Alias("fast".to_owned())) {

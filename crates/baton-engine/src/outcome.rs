@@ -24,6 +24,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Nothing is left to be said, or somebody else says it.
+    pub(crate) fn nothing(agent: &AgentName) -> Self {
+        let answer = Answer::words("");
+        Self { answer, agent: agent.clone(), is_shown: true, dissent: Vec::new() }
+    }
+
     /// The answer as a part of the conversation.
     pub(crate) fn message(&self, run_id: RunId, visibility: Visibility) -> Message {
         let part = match &self.answer.value {
@@ -31,7 +37,8 @@ impl Outcome {
             None => Part::text(self.answer.text.clone()),
         };
         Message {
-            id: MessageId::from_uuid(Uuid::now_v7()),
+            // Whoever saw it grow knows it by the same id.
+            id: self.answer.message_id.unwrap_or_else(|| MessageId::from_uuid(Uuid::now_v7())),
             run_id,
             role: Role::Assistant,
             agent: Some(self.agent.clone()),

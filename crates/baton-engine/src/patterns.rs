@@ -12,8 +12,10 @@
 use std::sync::Arc;
 
 use crate::given::Given;
+use crate::handoff::returning;
 use crate::run::Input;
 use crate::scope::Scope;
+use crate::workflow::advance;
 
 pub(crate) mod advisors;
 pub(crate) mod calling;
@@ -40,6 +42,9 @@ pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn Given>> {
     tools.extend(reading::tools(scope));
     let denied = &scope.agent.tools.deny;
     tools.retain(|tool| !denied.iter().any(|pattern| pattern.matches(&tool.spec().name)));
+    // Nobody can be kept from giving back what is not theirs.
+    tools.extend(returning::tools(scope));
+    tools.extend(advance::tools(scope));
     tools.extend(scope.given.iter().cloned());
     tools
 }

@@ -34,6 +34,10 @@ pub struct Policy {
     pub max_transfers: u32,
     /// What is passed on of a giver's work, in characters.
     pub context_max_chars: usize,
+    /// How many of the last messages somebody sees who gets a thread.
+    pub recent_messages: u32,
+    /// Threads of one tenant that one agent has at the same time.
+    pub max_open_handoffs: u32,
     /// How what others wrote is set apart in a message.
     pub enrich_format: EnrichFormat,
 }
@@ -53,6 +57,8 @@ impl Default for Policy {
             stream_sub_agent_events: true,
             max_transfers: 5,
             context_max_chars: 2000,
+            recent_messages: 5,
+            max_open_handoffs: 1000,
             enrich_format: EnrichFormat::Fenced,
         }
     }

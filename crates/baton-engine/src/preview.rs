@@ -28,7 +28,7 @@ use crate::prompt;
 use crate::run::{Input, words};
 use crate::scope::{RunState, Scope};
 use crate::session::{Answer, Brief};
-use crate::toolset::Toolset;
+use crate::toolset::Equipment;
 
 /// What an agent is told and can use.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,23 +99,23 @@ pub async fn preview(
         return Err(Failure::Unavailable(agent.clone()));
     }
     let told = advisors::imagined(&scope, &input, |name| placeholder(name, "advises"));
-    let system = prompt::render(&scope)?;
     if let Some(team) = &scope.agent.team {
         let said = |name: &AgentName| placeholder(name, "said");
         let Coordination { deciding, answering } =
             team::imagined::coordination(&scope, team, (&input, &told), said);
         let deciding = match deciding {
-            Some((chair, brief)) => Some(Asked::of(&chair, brief).await),
+            Some((chair, brief)) => Some(Asked::of(&chair, brief).await?.0),
             None => None,
         };
-        return Ok(Preview { system, asked: Asked::of(&scope, answering).await, deciding });
+        let (asked, system) = Asked::of(&scope, answering).await?;
+        return Ok(Preview { system, asked, deciding });
     }
-    let asked = match &scope.agent.router {
+    let (asked, system) = match &scope.agent.router {
         Some(router) => {
             let (seat, brief) = router::imagined(&scope, router, &input, &told);
-            Asked::of(&seat, brief).await
+            Asked::of(&seat, brief).await?
         }
-        None => Asked::of(&scope, Brief::new(&scope, &told, patterns::tools(&scope, &input))).await,
+        None => Asked::of(&scope, Brief::new(&scope, &told, patterns::tools(&scope, &input))).await?,
     };
     Ok(Preview { system, asked, deciding: None })
 }
@@ -126,10 +126,12 @@ pub fn placeholder(agent: &AgentName, does: &str) -> String {
 }
 
 impl Asked {
-    async fn of(scope: &Scope, brief: Brief) -> Self {
+    /// With the system prompt that goes with it.
+    async fn of(scope: &Scope, brief: Brief) -> Result<(Self, String), Failure> {
         let message = words(&brief.input.parts);
-        let toolset = Toolset::gather(scope, brief.own_tools, brief.given).await;
-        Self { message, tools: toolset.specs().into_iter().cloned().collect() }
+        let Equipment { toolset, skills } = Equipment::gather(scope, brief.own_tools, brief.given).await;
+        let system = prompt::render(scope, &skills)?;
+        Ok((Self { message, tools: toolset.specs().into_iter().cloned().collect() }, system))
     }
 }
 
@@ -162,7 +164,7 @@ async fn involved(
 
 fn outcome(giver: &Scope) -> Outcome {
     let text = placeholder(giver.name(), "answers");
-    let answer = Answer { text, value: None, limit: None, turns: 1 };
+    let answer = Answer { turns: 1, ..Answer::words(text) };
     Outcome { answer, agent: giver.name().clone(), is_shown: false, dissent: Vec::new() }
 }
 
@@ -196,7 +198,7 @@ fn imagined(engine: &Arc<Engine>, caller: &Caller, agent: &AgentName) -> RunStat
         observer: None,
     };
     let (journal, _) = Journal::open(hearers);
-    let claimed = Claimed { claim, run, steps: Vec::new(), rows: Vec::new() };
+    let claimed = Claimed { claim, run, steps: Vec::new(), rows: Vec::new(), handoff: None };
     let (stop, cancel) = (CancellationToken::new(), CancellationToken::new());
     RunState::new(Arc::clone(engine), store, claimed, journal, stop, cancel)
 }

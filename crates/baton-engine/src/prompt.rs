@@ -9,6 +9,8 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::scope::Scope;
+use crate::skillset::Skillset;
+use crate::workflow::situation;
 
 /// A template that loops longer than this is a mistake or an attack.
 const FUEL: u64 = 100_000;
@@ -55,11 +57,20 @@ pub(crate) fn holds(condition: &str, names: impl Serialize) -> Result<bool, mini
     Ok(answer.is_true())
 }
 
-/// The system prompt of the scope's agent, at this moment.
-pub fn render(scope: &Scope) -> Result<String, Failure> {
+/// The system prompt of the scope's agent, at this moment: what its author wrote, and which skills it has.
+pub(crate) fn render(scope: &Scope, skills: &Skillset) -> Result<String, Failure> {
+    let prompt = template(scope)?;
+    Ok(match skills.section() {
+        Some(section) => format!("{}\n\n{section}\n", prompt.trim_end()),
+        None => prompt,
+    })
+}
+
+fn template(scope: &Scope) -> Result<String, Failure> {
     let agent = &scope.agent;
+    let section = situation::section(scope).unwrap_or_default();
     if !agent.prompt.contains("{{") && !agent.prompt.contains("{%") && !agent.prompt.contains("{#") {
-        return Ok(agent.prompt.clone());
+        return Ok(agent.prompt.clone() + &section);
     }
     let caller = &scope.run.caller;
     let callable = agent.agents.iter().filter_map(|name| scope.run.agents.get(name));
@@ -71,9 +82,10 @@ pub fn render(scope: &Scope) -> Result<String, Failure> {
         tenant: caller.tenant.as_str(),
         thread_id: caller.thread_id.to_string(),
         now: Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
-        workflow: None,
+        workflow: situation::variable(scope),
     };
     TEMPLATES
         .render_str(&agent.prompt, minijinja::value::Serde(variables))
+        .map(|prompt| prompt + &section)
         .map_err(|error| Failure::Prompt { agent: agent.name.to_string(), message: error.to_string() })
 }

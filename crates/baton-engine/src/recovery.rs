@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::store::{Retention, Swept};
-use baton_core::{Store, StoreError};
+use baton_core::{Store, StoreError, TenantId, ThreadId};
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
@@ -63,6 +63,11 @@ impl Engine {
         }
     }
 
+    /// Sees to it that what is left to do in one thread is done, also where nobody waits for it.
+    pub fn take_up_thread(self: &Arc<Self>, tenant: &TenantId, thread: ThreadId) {
+        drop(self.wake((tenant.clone(), thread), Stays::UntilDone));
+    }
+
     /// Looks after everything that nobody waits for, again and again. Whoever starts this owns it: it never ends by itself.
     pub async fn keep_watch(self: Arc<Self>, every: Duration) {
         let mut next_sweep = Instant::now();
@@ -72,11 +77,21 @@ impl Engine {
             }
             if Instant::now() >= next_sweep {
                 next_sweep = Instant::now() + BETWEEN_SWEEPS;
+                self.end_expired_everywhere().await;
                 if let Err(error) = sweep(&*self.parts.store, self.parts.retention).await {
                     tracing::warn!(%error, "cannot sweep");
                 }
             }
             tokio::time::sleep(every).await;
+        }
+    }
+
+    async fn end_expired_everywhere(&self) {
+        let tenants = self.parts.store.tenants().await.unwrap_or_default();
+        for tenant in tenants {
+            if let Err(error) = self.end_expired(&self.parts.store.tenant(&tenant)).await {
+                tracing::warn!(%tenant, %error, "cannot end handoffs whose time is over");
+            }
         }
     }
 

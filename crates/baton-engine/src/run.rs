@@ -16,7 +16,6 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
-use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::outcome::Outcome;
@@ -27,6 +26,7 @@ use crate::patterns::{self, advisors, router, team};
 use crate::scope::Scope;
 use crate::session::{self, Brief};
 use crate::stage;
+use crate::workflow;
 
 /// What an agent is to work on. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -121,6 +121,10 @@ pub(crate) async fn play(scope: &Scope, input: &Input) -> Result<Outcome, Failur
     if let Some(router) = &scope.agent.router {
         return router::route(scope, router, input, &told).await;
     }
+    if scope.lease.is_some() && workflow::is_guided(scope) {
+        return Box::pin(workflow::guide::answer(scope, input)).await;
+    }
+    Box::pin(workflow::make_ready(scope)).await?;
     let brief = Brief::new(scope, &told, patterns::tools(scope, input));
     Ok(session::hold(scope, brief).await?.outcome(scope))
 }
@@ -132,12 +136,14 @@ pub(crate) async fn show(scope: &Scope, outcome: &mut Outcome) -> Result<(), Fai
     }
     outcome.is_shown = true;
     let place = scope.at("say");
+    let message_id = MessageId::from_uuid(place.uuid());
+    outcome.answer.message_id = Some(message_id);
     if place.is_finished() {
         return Ok(());
     }
     let speaker = scope.run.agents.get(&outcome.agent).unwrap_or(&scope.agent);
     let said = EventKind::TextFinished {
-        message_id: MessageId::from_uuid(Uuid::now_v7()),
+        message_id,
         speaker: speaker.display_name.clone(),
         text: outcome.answer.text.clone(),
     };

@@ -8,21 +8,24 @@ use std::time::Duration;
 use baton_core::agent::Agent;
 use baton_core::event::{Event, EventKind, Source};
 use baton_core::message::{Part, Visibility};
-use baton_core::store::{Claim, Claimed, Step, StepKind, StepState};
+use baton_core::store::{Claim, Claimed, HandoffSession, Step, StepKind, StepState};
 use baton_core::tool::Room;
 use baton_core::{AgentName, CallContext, Rights, RunId, SessionId, TenantStore, TraceParent};
 use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use crate::bounds::{self, Bounds, Live};
 use crate::children::Clock;
 use crate::engine::{Agents, Caller, Engine, Overrides, Request};
 use crate::entry::{self, Classification};
 use crate::given::Given;
+use crate::handoff::lease::Lease;
 use crate::journal::{Journal, Record};
 use crate::ledger::Ledger;
+use crate::policy::fingerprint;
 use crate::run::Input;
 use crate::spent::SpentBefore;
 use crate::telemetry::Spanned;
@@ -52,10 +55,14 @@ pub struct RunState {
     pub(crate) steps: HashMap<String, Step>,
     pub(crate) before: SpentBefore,
     pub(crate) journal: Journal,
+    /// The thread's handoff that changed last, as it was when the run was claimed.
+    pub(crate) handoff: Option<HandoffSession>,
     /// Children at work, each a task of its own.
     pub(crate) tasks: TaskTracker,
     /// Where the message stands in its thread that the run is about.
     pub(crate) message_number: u64,
+    /// When it was said.
+    pub(crate) said_at: Timestamp,
     /// Transfers that were made.
     pub(crate) transfers: AtomicU32,
     /// Whether it is on record that nobody is asked.
@@ -76,7 +83,7 @@ impl RunState {
         stop: CancellationToken,
         cancel: CancellationToken,
     ) -> Self {
-        let Claimed { claim, run, steps, rows } = claimed;
+        let Claimed { claim, run, steps, rows, handoff } = claimed;
         let caller = Caller { tenant: store.tenant().clone(), user: run.user_id, thread_id: run.thread_id };
         let overflow = engine.parts.overflow.as_ref();
         let room = overflow.map(|overflow| overflow.open(&caller.tenant, run.run_id));
@@ -94,6 +101,7 @@ impl RunState {
             store,
             claim,
             message_number: run.message_number,
+            said_at: run.created_at,
             before: SpentBefore::of(&steps, &rows),
             ledger: Ledger::with_saved(rows),
             transfers: AtomicU32::new(bounds::transfers_behind(&steps)),
@@ -101,6 +109,7 @@ impl RunState {
             sources: Mutex::new(steps.iter().filter_map(source).collect()),
             steps: steps.into_iter().map(|step| (step.path.clone(), step)).collect(),
             journal,
+            handoff,
             tasks: TaskTracker::new(),
             asked: OnceLock::new(),
             query_class: OnceLock::new(),
@@ -127,6 +136,11 @@ impl RunState {
         })
     }
 
+    /// What the run was asked, in words. Empty where nobody said anything.
+    pub(crate) fn words(&self) -> String {
+        self.asked.get().map(|(parts, _)| crate::run::words(parts)).unwrap_or_default()
+    }
+
     /// Nobody is asked in this run. False if that was known.
     pub(crate) fn deny(&self) -> bool {
         !self.is_denied.swap(true, Ordering::AcqRel)
@@ -141,6 +155,12 @@ impl RunState {
 
     pub(crate) fn sources(&self) -> Vec<Source> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Who had the thread by a handoff when the run was claimed.
+    pub(crate) fn holder(&self) -> Option<&Arc<Agent>> {
+        let handoff = self.handoff.as_ref().filter(|handoff| handoff.state.is_open())?;
+        self.agents.get(&handoff.target_agent_id)
     }
 
     /// How long a place had been at work before its process died.
@@ -181,6 +201,8 @@ pub struct Scope {
     pub(crate) bounds: Arc<Bounds>,
     /// Counts as a child at work while anything of it is left.
     pub(crate) live: Option<Arc<Live>>,
+    /// The lease by which its agent has the thread. Nobody whom it involves has it.
+    pub(crate) lease: Option<Arc<Lease>>,
     /// Tools for this place only, from whoever involved the agent.
     pub(crate) given: Arc<Vec<Arc<dyn Given>>>,
     /// The tool call that it happens in, as traces have it. Nothing while nobody wants spans.
@@ -205,6 +227,7 @@ impl Scope {
             clock: Arc::default(),
             bounds,
             live: None,
+            lease: None,
             given: Arc::default(),
             span: None,
         }
@@ -232,9 +255,16 @@ impl Scope {
             began: self.run.steps.get(self.path()).map_or_else(Timestamp::now, |step| step.at),
             entered: Instant::now(),
             cancel: self.cancel.child_token(),
+            lease: None,
             given: Arc::default(),
             ..self
         }
+    }
+
+    /// The same place, whose agent has the thread.
+    #[must_use]
+    pub(crate) fn holding(self, lease: &Arc<Lease>) -> Self {
+        Self { lease: Some(Arc::clone(lease)), ..self }
     }
 
     /// The same place with a token of its own, so that it can be cancelled alone.
@@ -294,6 +324,15 @@ impl Scope {
 
     pub fn name(&self) -> &AgentName {
         &self.agent.name
+    }
+
+    /// An id that is the same for the same place of the same run, also after a crash.
+    pub(crate) fn uuid(&self) -> Uuid {
+        let path = self.path();
+        let backwards: String = path.chars().rev().collect();
+        let place = u128::from(fingerprint(path)) << 32 | u128::from(fingerprint(&backwards));
+        // What says which kind of id it is stays as it is.
+        Uuid::from_u128(self.run.run_id.as_uuid().as_u128() ^ (place & (u128::MAX >> 68)))
     }
 
     pub(crate) fn visibility(&self) -> Visibility {

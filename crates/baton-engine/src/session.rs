@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use baton_core::MessageId;
 use baton_core::agent::PlanningStrategy;
 use baton_core::chat::{ChatMessage, Reply, ToolCall};
 use baton_core::event::EventKind;
@@ -17,7 +18,7 @@ use crate::models::Candidate;
 use crate::outcome::Outcome;
 use crate::run::Input;
 use crate::scope::Scope;
-use crate::toolset::Toolset;
+use crate::toolset::{Equipment, Toolset};
 use crate::turn::{self, Ask, Taken};
 use crate::window::{Conversation, estimate};
 use crate::{answer, planning, prompt};
@@ -31,6 +32,16 @@ pub struct Answer {
     /// The limit that made it end early.
     pub limit: Option<Limit>,
     pub turns: u32,
+    /// The message that it was heard as, if it was heard as it grew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+}
+
+impl Answer {
+    /// Words that no turn brought.
+    pub(crate) fn words(text: impl Into<String>) -> Self {
+        Self { text: text.into(), value: None, limit: None, turns: 0, message_id: None }
+    }
 }
 
 /// What a session is held about, and on which terms.
@@ -90,12 +101,11 @@ impl Ended {
     pub(crate) fn outcome(self, scope: &Scope) -> Outcome {
         let (answer, is_shown) = match self {
             Self::By(Ending::Passed(outcome)) => return *outcome,
+            Self::By(Ending::Returned) => return Outcome::nothing(scope.name()),
             Self::Answered(Concluded { answer, shown }) => {
                 (answer, shown == Shown::Live && scope.is_for_the_person())
             }
-            Self::By(Ending::Concluded(text)) | Self::Undecided(text) => {
-                (Answer { text, value: None, limit: None, turns: 0 }, false)
-            }
+            Self::By(Ending::Concluded(text)) | Self::Undecided(text) => (Answer::words(text), false),
         };
         Outcome { answer, agent: scope.name().clone(), is_shown, dissent: Vec::new() }
     }
@@ -112,7 +122,13 @@ pub(crate) struct Concluded {
 #[derive(Debug)]
 pub(crate) enum Break {
     Failed(Failure),
-    Ended(Ended),
+    Ended(Box<Ended>),
+}
+
+impl Break {
+    fn ended(ended: Ended) -> Self {
+        Self::Ended(Box::new(ended))
+    }
 }
 
 impl From<Failure> for Break {
@@ -126,7 +142,7 @@ pub(crate) async fn hold(scope: &Scope, brief: Brief) -> Result<Ended, Failure> 
     let mut session = Session::open(scope, brief).await?;
     match planning::answer(&mut session).await {
         Ok(concluded) => Ok(Ended::Answered(concluded)),
-        Err(Break::Ended(ended)) => Ok(ended),
+        Err(Break::Ended(ended)) => Ok(*ended),
         Err(Break::Failed(failure)) => Err(failure),
     }
 }
@@ -153,8 +169,8 @@ pub(crate) struct Session<'a> {
 pub(crate) struct Worked {
     pub(crate) text: String,
     pub(crate) limit: Option<Limit>,
-    /// The text is not what the model said, so nobody has seen it.
-    is_ours: bool,
+    /// What it was heard as. None: it is not what the model said, so nobody has seen it.
+    message_id: Option<MessageId>,
 }
 
 /// What a turn is to bring forth.
@@ -186,18 +202,18 @@ impl<'a> Session<'a> {
         }
         // Starting an MCP server can take long; the session's time and a cancellation count meanwhile. The engine's own tools are there
         // in any case: whoever got the baton before a crash still has it, even if the giver's time is over.
-        let toolset = tokio::select! {
+        let Equipment { toolset, skills } = tokio::select! {
             biased;
             () = scope.cancel.cancelled() => return Err(Failure::Cancelled),
-            toolset = Toolset::gather(scope, brief.own_tools, brief.given.clone()) => toolset,
-            () = tokio::time::sleep_until(budget.deadline()) => Toolset::of(brief.given),
+            equipment = Equipment::gather(scope, brief.own_tools, brief.given.clone()) => equipment,
+            () = tokio::time::sleep_until(budget.deadline()) => Equipment::of(brief.given),
         };
         let Input { history, parts, output_schema, .. } = brief.input;
         let task = ChatMessage::User { parts: Arc::unwrap_or_clone(parts) };
         let output_schema = output_schema.map(Arc::unwrap_or_clone);
         Ok(Self {
             scope,
-            system: prompt::render(scope)?,
+            system: prompt::render(scope, &skills)?,
             candidates,
             toolset,
             conversation: Conversation::new(Arc::unwrap_or_clone(history), task),
@@ -233,10 +249,11 @@ impl<'a> Session<'a> {
             if let Some(limit) = self.limit_met()? {
                 return self.close(limit, shown).await;
             }
-            let Taken { reply, finish, .. } = match self.turn(shown, self.tool_choice(), form).await {
-                Err(Failure::TimeUp) => return self.close(Limit::Time, shown).await,
-                other => other?,
-            };
+            let Taken { reply, finish, message_id, .. } =
+                match self.turn(shown, self.tool_choice(), form).await {
+                    Err(Failure::TimeUp) => return self.close(Limit::Time, shown).await,
+                    other => other?,
+                };
             let calls = reply.calls.clone();
             let text = reply.text.clone();
             self.conversation.push(ChatMessage::Assistant(reply));
@@ -246,7 +263,7 @@ impl<'a> Session<'a> {
             }
             if calls.is_empty() {
                 let limit = (finish == Finish::Length).then_some(Limit::Length);
-                return Ok(Worked { text, limit, is_ours: false });
+                return Ok(Worked { text, limit, message_id });
             }
             self.call(&calls).await?;
         }
@@ -261,7 +278,7 @@ impl<'a> Session<'a> {
                 self.instruct(text);
                 Ok(())
             }
-            _ => Err(Break::Ended(Ended::Undecided(said))),
+            _ => Err(Break::ended(Ended::Undecided(said))),
         }
     }
 
@@ -279,7 +296,7 @@ impl<'a> Session<'a> {
             self.conversation.push(ChatMessage::Tool(result));
         }
         if let Some(ending) = ending {
-            return Err(Break::Ended(Ended::By(ending)));
+            return Err(Break::ended(Ended::By(ending)));
         }
         if scope.cancel.is_cancelled() {
             return Err(Failure::Cancelled.into());
@@ -324,7 +341,7 @@ impl<'a> Session<'a> {
     /// The one turn after a limit: an answer from what is there, without tools.
     async fn close(&mut self, limit: Limit, shown: Shown) -> Result<Worked, Break> {
         if self.insist.is_some() || self.at_limit == AtLimit::End {
-            return Err(Break::Ended(Ended::Undecided(limit.reason())));
+            return Err(Break::ended(Ended::Undecided(limit.reason())));
         }
         let reason = limit.reason();
         let text = format!("{reason}; one closing turn follows");
@@ -335,12 +352,13 @@ impl<'a> Session<'a> {
         ));
         self.budget = self.budget.closing(limit);
         let taken = self.turn(shown, ToolChoice::None, Form::Answer).await?;
+        let message_id = taken.message_id;
         let mut text = self.keep_words(taken.reply);
         if text.trim().is_empty() && !self.has_schema() {
             text = format!("I could not finish: {reason} before there was an answer.");
-            return Ok(Worked { text, limit: Some(limit), is_ours: true });
+            return Ok(Worked { text, limit: Some(limit), message_id: None });
         }
-        Ok(Worked { text, limit: Some(limit), is_ours: false })
+        Ok(Worked { text, limit: Some(limit), message_id })
     }
 
     async fn turn(
@@ -381,7 +399,9 @@ impl<'a> Session<'a> {
 
     /// Makes an answer of the last words: checks it against the schema if there is one, with one turn to repair it.
     pub(crate) async fn conclude(&mut self, worked: Worked, shown: Shown) -> Result<Concluded, Break> {
-        let mut text = worked.text;
+        let (mut text, mut message_id) = (worked.text, worked.message_id);
+        // What the model did not say has not been seen.
+        let shown = if message_id.is_none() { Shown::Not } else { shown };
         let mut value = None;
         if let Some(schema) = self.output_schema.clone() {
             let checked = match answer::check(&schema, &text) {
@@ -392,13 +412,15 @@ impl<'a> Session<'a> {
                          JSON."
                     ));
                     let taken = self.turn(Shown::Not, ToolChoice::None, Form::Answer).await?;
+                    message_id = taken.message_id;
                     answer::check(&schema, &self.keep_words(taken.reply)).map_err(Failure::InvalidOutput)?
                 }
             };
             text = checked.to_string();
             value = Some(checked);
         }
-        let answer = Answer { text, value, limit: worked.limit, turns: self.budget.turns() };
-        Ok(Concluded { answer, shown: if worked.is_ours { Shown::Not } else { shown } })
+        let turns = self.budget.turns();
+        let answer = Answer { text, value, limit: worked.limit, turns, message_id };
+        Ok(Concluded { answer, shown })
     }
 }

@@ -1,7 +1,7 @@
 //! What a run is to do with its message.
 
 use baton_core::agent::{Strategy, Synthesis};
-use baton_core::{AgentName, HumanDuration, Rights};
+use baton_core::{AgentName, HandoffId, HumanDuration, Rights, choices};
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::Refusal;
@@ -19,6 +19,17 @@ pub enum Task {
     Answer,
     /// Others are asked, whom the caller chose; no model decides anything.
     Delegate(Delegation),
+    /// A handoff changed outside of a run. Whoever has the thread now takes it up from here; nobody has said anything.
+    Handoff { handoff_id: HandoffId, change: Change },
+}
+
+choices! {
+    /// What happened to a handoff.
+    pub enum Change {
+        Begun = "begun",
+        Resumed = "resumed",
+        Ended = "ended",
+    }
 }
 
 /// Who is asked, and on which terms.
@@ -50,11 +61,17 @@ impl Task {
         *self == Self::Answer
     }
 
+    /// Whether somebody said something that it is about.
+    pub(crate) fn is_said(&self) -> bool {
+        !matches!(self, Self::Handoff { .. })
+    }
+
     /// As the trail calls it.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Answer => "answer",
             Self::Delegate(_) => "delegate",
+            Self::Handoff { .. } => "handoff",
         }
     }
 
@@ -62,7 +79,7 @@ impl Task {
     pub(crate) fn check(&self, agents: &Agents, rights: &Rights) -> Result<(), Failure> {
         let Self::Delegate(delegation) = self else { return Ok(()) };
         if !rights.allow(DELEGATE) {
-            return Err(Failure::NotAllowed(DELEGATE));
+            return Err(Failure::NotAllowed(DELEGATE.to_owned()));
         }
         for name in &delegation.agents {
             let agent = agents.get(name).ok_or_else(|| Failure::NoAgent(name.clone()))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use baton_core::agent::{Agent, McpServer};
+use baton_core::agent::{Agent, McpServer, ToolPattern};
 use baton_core::chat::ToolCall;
 use baton_core::event::EventKind;
 use baton_core::tool::{Effect, Tool, ToolError, ToolSpec};
@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::given::Given;
 use crate::scope::Scope;
+use crate::skillset::Skillset;
 
 /// Pages through what was too long; whoever has tools has it too.
 const READ_OUTPUT: &str = "read_output";
@@ -21,6 +22,27 @@ const READ_OUTPUT: &str = "read_output";
 #[derive(Debug, Default)]
 pub(crate) struct Toolset {
     tools: Vec<Offered>,
+}
+
+/// What a session begins with.
+#[derive(Debug)]
+pub(crate) struct Equipment {
+    pub(crate) toolset: Toolset,
+    pub(crate) skills: Skillset,
+}
+
+impl Equipment {
+    /// Tools of the engine alone.
+    pub(crate) fn of(given: Vec<Arc<dyn Given>>) -> Self {
+        Self { toolset: Toolset::of(given), skills: Skillset::default() }
+    }
+
+    /// Tools of the engine and, if `own`, the tools and skills that the agent's file lists.
+    pub(crate) async fn gather(scope: &Scope, own: bool, mut given: Vec<Arc<dyn Given>>) -> Self {
+        let skills = if own { Skillset::of(scope).await } else { Skillset::default() };
+        given.extend(skills.tool());
+        Self { toolset: Toolset::gather(scope, own, given).await, skills }
+    }
 }
 
 /// One tool, from outside or from the engine itself.
@@ -79,6 +101,19 @@ impl Toolset {
         tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
         tools.dedup_by(|a, b| a.spec().name == b.spec().name);
         Self { tools }
+    }
+
+    /// The one tool that a workflow runs. Its file names it there, so it need not be listed a second time; what is denied stays
+    /// denied.
+    pub(crate) async fn single(scope: &Scope, name: &str) -> Self {
+        let mut agent = Agent::clone(&scope.agent);
+        agent.tools.allow = ToolPattern::parse(name).into_iter().collect();
+        agent
+            .mcp_servers
+            .retain(|server, _| agent.tools.allow.iter().any(|one| one.mcp_server() == Some(server)));
+        let mut own = scope.clone();
+        own.agent = Arc::new(agent);
+        Self { tools: listed(&own).await.into_iter().map(Offered::Tool).collect() }
     }
 
     /// What the model is told of.

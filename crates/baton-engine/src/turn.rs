@@ -52,6 +52,9 @@ pub(crate) struct Taken {
     /// The limit after which it was the last turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) closing: Option<Limit>,
+    /// What its text was heard as, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message_id: Option<MessageId>,
 }
 
 /// Calls that were under way when the run's process died: they are paid for, and what listeners saw of them is taken back.
@@ -378,7 +381,8 @@ impl<'a> Attempt<'a> {
                     text: reply.text.clone(),
                 });
                 let events = said.map(|said| self.scope.event(said)).into_iter().collect();
-                let taken = Taken { reply, finish, closing };
+                let message_id = self.is_begun.then_some(self.message_id);
+                let taken = Taken { reply, finish, closing, message_id };
                 self.call.answered(&taken);
                 self.scope.finish(StepKind::Turn, &taken, events, vec![row]).await?;
                 Ok(Ok(taken))

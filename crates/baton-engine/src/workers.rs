@@ -22,6 +22,7 @@ use uuid::Uuid;
 use crate::engine::{Engine, Finished, Request, Run, RunRequest, Terms};
 use crate::execute;
 use crate::failure::Failure;
+use crate::handoff::outside;
 use crate::listener::Listener;
 pub(crate) use places::{Ends, Workers};
 use places::{Idle, Place};
@@ -49,6 +50,8 @@ impl Engine {
     /// whatever happens to this process.
     pub async fn start(self: &Arc<Self>, request: RunRequest) -> Result<Run, Failure> {
         self.check(&request)?;
+        self.must_be_reachable(&request).await?;
+        self.leave_at_once(&request).await?;
         let run_id = RunId::from_uuid(Uuid::now_v7());
         let key = (request.caller.tenant.clone(), request.caller.thread_id);
         let new = new_run(run_id, request, Terms::default())?;
@@ -70,6 +73,8 @@ impl Engine {
     /// key that was used before, the run is the one that it was used for.
     pub async fn submit(self: &Arc<Self>, request: RunRequest, terms: Terms) -> Result<Accepted, Failure> {
         self.check(&request)?;
+        self.must_be_reachable(&request).await?;
+        self.leave_at_once(&request).await?;
         let run_id = RunId::from_uuid(Uuid::now_v7());
         let key = (request.caller.tenant.clone(), request.caller.thread_id);
         let new = new_run(run_id, request, terms)?;
@@ -256,15 +261,17 @@ impl Engine {
 
 fn new_run(run_id: RunId, request: RunRequest, terms: Terms) -> Result<NewRun, Failure> {
     let RunRequest { overrides, entry, task, rights, trace, metadata, .. } = request;
+    let is_said = task.is_said();
     let kept = Request { overrides, entry, task, rights, trace, metadata };
     let kept = serde_json::to_value(&kept)
         .map_err(|error| StoreError::Failed(format!("the request cannot be kept: {error}")))?;
+    let (role, visibility) = if is_said { (Role::User, Visibility::User) } else { outside::unsaid() };
     let message = Message {
         id: MessageId::from_uuid(Uuid::now_v7()),
         run_id,
-        role: Role::User,
+        role,
         agent: None,
-        visibility: Visibility::User,
+        visibility,
         parts: request.input,
         created_at: Timestamp::now(),
     };

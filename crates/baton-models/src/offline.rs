@@ -19,6 +19,7 @@ mod reports;
 mod sentences;
 mod shorten;
 mod situation;
+mod skills;
 mod team;
 #[cfg(test)]
 mod tests;
@@ -57,6 +58,10 @@ impl Model for Offline {
 
     fn facts(&self, _model: &str) -> ModelFacts {
         ModelFacts { price: Some(Price::FREE), context_window: Some(1_000_000) }
+    }
+
+    fn is_stand_in(&self) -> bool {
+        true
     }
 }
 
@@ -100,6 +105,7 @@ fn act(situation: &Situation<'_>) -> Option<Move> {
     }
     passing::route(situation)
         .or_else(|| passing::transfer(situation))
+        .or_else(|| skills::load(situation))
         .or_else(|| asking::colleagues(situation))
         .or_else(|| asking::documents(situation))
         .or_else(|| asking::everybody(situation))
@@ -116,6 +122,7 @@ fn end(situation: &Situation<'_>) -> String {
 /// What others found out, said or did, or else what the agent's author wrote for it.
 fn answer(situation: &Situation<'_>) -> String {
     let mut parts = reports::told(situation);
+    parts.extend(skills::told(situation));
     parts.extend(team::minutes(situation));
     parts.extend(material::advice(situation));
     match material::stage(situation) {

@@ -15,7 +15,7 @@ mod under_way;
 use std::fmt;
 use std::time::Duration;
 
-use baton_core::event::{Event, EventKind, HandoffPhase, Outcome};
+use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, Outcome};
 use baton_core::ledger::{Called, LedgerRow};
 use baton_core::message::Visibility;
 use baton_core::store::Rating;
@@ -85,15 +85,16 @@ impl Metrics {
         self.families.feedback.get_or_create(&[("rating", rating.word())]).inc();
     }
 
-    fn handed_off(&self, phase: HandoffPhase) {
-        let word = match phase {
+    /// A handoff starts once. One that goes on after it was left has started before, and may be left again.
+    fn handed_off(&self, handoff: &HandoffEvent) {
+        let phase = match handoff.phase {
             HandoffPhase::Connecting => "started",
             HandoffPhase::Completed => "completed",
             HandoffPhase::Cancelled => "exited",
             HandoffPhase::Error => "failed",
             HandoffPhase::Active | HandoffPhase::Returning => return,
         };
-        self.families.handoffs.get_or_create(&[("phase", word)]).inc();
+        self.families.handoffs.get_or_create(&families::HandedOff::new(&handoff.to, phase)).inc();
     }
 
     fn run_ended(&self, event: &Event, status: &'static str) {
@@ -139,7 +140,7 @@ impl Metrics {
 impl Observer for Metrics {
     fn happened(&self, _tenant: &TenantId, event: &Event) {
         match &event.kind {
-            EventKind::RunStarted => {
+            EventKind::RunStarted { .. } => {
                 self.families.runs_started.get_or_create(&families::agent(&event.agent)).inc();
                 self.under_way.begin(event);
             }
@@ -165,7 +166,7 @@ impl Observer for Metrics {
             EventKind::Passed { by, .. } => {
                 self.families.hops.get_or_create(&[("kind", by.word())]).inc();
             }
-            EventKind::Handoff(handoff) => self.handed_off(handoff.phase),
+            EventKind::Handoff(handoff) => self.handed_off(handoff),
             _ => {}
         }
     }

@@ -193,6 +193,7 @@ impl From<StoreError> for Problem {
                 return Self::new(Code::TooManyRuns, error.to_string()).retry_after(Duration::from_secs(1));
             }
             StoreError::HandoffActive(_) => Code::HandoffActive,
+            StoreError::TooManyHandoffs(_) => Code::HandoffRejected,
             StoreError::Conflict(_) | StoreError::Fenced => Code::Conflict,
             StoreError::IdempotencyConflict => Code::IdempotencyConflict,
             StoreError::InvalidCursor => Code::InvalidRequest,
@@ -220,9 +221,18 @@ impl From<Failure> for Problem {
         match failure {
             Failure::Store(error) => error.into(),
             Failure::NoAgent(name) => Self::new(Code::AgentNotFound, format!("there is no agent `{name}`")),
-            Failure::Unavailable(_) => Self::new(Code::AgentUnavailable, failure.to_string()),
+            Failure::Unavailable(_) | Failure::HandoffUnavailable(_) => {
+                Self::new(Code::AgentUnavailable, failure.to_string())
+            }
             Failure::Refused(_) => Self::new(Code::InvalidRequest, failure.to_string()),
-            Failure::NotAllowed(permission) => Self::permission(permission),
+            Failure::NotAllowed(permission) => Self::permission(&permission),
+            Failure::HandoffActive(_) => Self::new(Code::HandoffActive, failure.to_string()),
+            Failure::HandoffRejected { ref reason, .. } => {
+                Self::new(Code::HandoffRejected, failure.to_string())
+                    .with("accepted", false)
+                    .with("rejection_reason", reason.as_str())
+            }
+            Failure::NoHandoff(_) => Self::new(Code::NoActiveHandoff, failure.to_string()),
             other => Self::internal(&other),
         }
     }

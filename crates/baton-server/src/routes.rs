@@ -8,11 +8,13 @@ mod delegations;
 mod docs;
 mod events;
 mod feedback;
+pub(crate) mod handoff;
 mod health;
 pub(crate) mod messages;
 mod patterns;
 pub(crate) mod runs;
 mod segment;
+mod skills;
 mod threads;
 mod usage;
 
@@ -26,9 +28,11 @@ pub fn all() -> OpenApiRouter<App> {
         .merge(messages::routes())
         .merge(events::routes())
         .merge(delegations::routes())
+        .merge(handoff::routes())
         .merge(runs::routes())
         .merge(approvals::routes())
         .merge(agents::routes())
+        .merge(skills::routes())
         .merge(artifacts::routes())
         .merge(feedback::routes())
         .merge(usage::routes())

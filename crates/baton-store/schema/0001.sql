@@ -21,6 +21,8 @@ CREATE TABLE threads (
     updated_at BIGINT NOT NULL,
     holder TEXT,
     handoff_id TEXT,
+    -- The same, also once it has ended.
+    last_handoff TEXT,
     -- Counters, so that numbers have no gaps and nothing is ever counted by reading it all.
     messages BIGINT NOT NULL DEFAULT 0,
     last_seq BIGINT NOT NULL DEFAULT 0,
@@ -179,11 +181,15 @@ CREATE TABLE handoffs (
     completed_at BIGINT,
     result_summary TEXT,
     artifacts TEXT NOT NULL,
+    expires_at BIGINT,
+    notes TEXT NOT NULL,
     PRIMARY KEY (tenant, handoff_id),
     FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
 );
 -- One open handoff per thread, whoever asks and however many at once.
 CREATE UNIQUE INDEX handoffs_open ON handoffs (tenant, thread_id) WHERE state IN ('pending', 'active', 'returning');
+CREATE INDEX handoffs_of_target ON handoffs (tenant, target) WHERE state IN ('pending', 'active', 'returning');
+CREATE INDEX handoffs_by_end ON handoffs (tenant, expires_at) WHERE state = 'active';
 CREATE INDEX handoffs_of_thread ON handoffs (tenant, thread_id, started_at);
 
 CREATE TABLE workflow_states (

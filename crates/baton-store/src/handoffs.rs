@@ -2,7 +2,9 @@
 
 mod update;
 
-use baton_core::store::{HandoffSession, HandoffState, Handoffs, NewHandoff, Pending, WorkflowState};
+use baton_core::store::{
+    Activation, HandoffSession, HandoffState, Handoffs, NewHandoff, Pending, WorkflowState,
+};
 use baton_core::{HandoffId, StoreError, ThreadId};
 
 use crate::job::About;
@@ -28,6 +30,10 @@ impl Handoffs for Tenant {
         self.read(thread, |tx, thread| Box::pin(resumable(tx, *thread)))
     }
 
+    fn expired_handoffs(&self, limit: u32) -> Pending<'_, Vec<HandoffSession>> {
+        self.read(limit, |tx, limit| Box::pin(expired(tx, *limit)))
+    }
+
     fn update_handoff(&self, changed: HandoffSession) -> Pending<'_, HandoffSession> {
         let about = About::Thread(changed.thread_id);
         self.write(about, changed, |tx, changed| Box::pin(update::update(tx, changed)))
@@ -39,7 +45,7 @@ macro_rules! handoffs {
         concat!(
             "SELECT h.handoff_id, h.thread_id, h.user_id, h.source, h.target, h.state, h.context_summary, h.reason,
                 h.started_at, h.updated_at, h.completed_at, h.result_summary, h.artifacts, h.metadata, h.version,
-                w.state, w.data
+                h.expires_at, h.notes, w.state, w.data
             FROM handoffs AS h
             LEFT JOIN workflow_states AS w ON w.tenant = $1 AND w.handoff_id = h.handoff_id
             WHERE h.tenant = $1 AND ",
@@ -57,23 +63,40 @@ const RESUMABLE: &str = handoffs!(
     ORDER BY h.started_at DESC, h.handoff_id DESC"
 );
 
+const LAST: &str = handoffs!(
+    "h.handoff_id = (SELECT t.last_handoff FROM threads AS t WHERE t.tenant = $1 AND t.thread_id = $2)"
+);
+
+const EXPIRED: &str = handoffs!(
+    "h.state = 'active' AND h.expires_at < $2
+    AND EXISTS (
+        SELECT 1 FROM threads AS t
+        WHERE t.tenant = $1 AND t.thread_id = h.thread_id AND t.active_run IS NULL AND t.queued = 0
+    )
+    ORDER BY h.expires_at
+    LIMIT $3"
+);
+
 const INSERT: &str = "
     INSERT INTO handoffs
         (tenant, handoff_id, thread_id, user_id, source, target, state, version, context_summary, reason, metadata,
-        started_at, updated_at, artifacts)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, $11, $11, '[]')
+        started_at, updated_at, artifacts, notes)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, $11, $11, '[]', $12)
     ON CONFLICT DO NOTHING";
 
 async fn open(tx: &Tx<'_>, new: &NewHandoff) -> Result<HandoffSession, StoreError> {
     threads::must_exist(tx, new.thread_id).await?;
     must_be_free(tx, new.thread_id).await?;
-    let sql = "UPDATE threads SET handoff_id = $3, updated_at = $4 WHERE tenant = $1 AND thread_id = $2";
+    must_have_room(tx, new).await?;
+    let sql = "UPDATE threads SET handoff_id = $3, last_handoff = $3, updated_at = $4
+        WHERE tenant = $1 AND thread_id = $2";
     if tx.execute(sql, params![new.thread_id, new.handoff_id, tx.now()]).await? == 0 {
         return Err(StoreError::ThreadNotFound);
     }
     let (summary, reason) = (new.context_summary.as_str(), new.handoff_reason.as_str());
     let (source, target) = (&new.source_agent_id, &new.target_agent_id);
     let (state, metadata) = (HandoffState::Pending, Value::json(&new.metadata)?);
+    let notes = Value::json(&new.notes)?;
     let params = params![
         new.handoff_id,
         new.thread_id,
@@ -84,13 +107,30 @@ async fn open(tx: &Tx<'_>, new: &NewHandoff) -> Result<HandoffSession, StoreErro
         summary,
         reason,
         metadata,
-        tx.now()
+        tx.now(),
+        notes
     ];
     if tx.execute(INSERT, params).await? == 0 {
         must_be_free(tx, new.thread_id).await?;
         return Err(StoreError::Conflict("the handoff"));
     }
-    one(tx, new.handoff_id).await
+    let pending = one(tx, new.handoff_id).await?;
+    let Some(Activation { workflow, expires_at }) = new.activation.clone() else { return Ok(pending) };
+    let active = HandoffSession { state: HandoffState::Active, workflow, expires_at, ..pending };
+    update::update(tx, &active).await
+}
+
+/// Refuses when the target has its hands full. Two at once may both be let in: it is a measure against floods, not a seat count.
+async fn must_have_room(tx: &Tx<'_>, new: &NewHandoff) -> Result<(), StoreError> {
+    let Some(most) = new.max_open else { return Ok(()) };
+    let sql = "SELECT COUNT(*) FROM (
+        SELECT 1 FROM handoffs
+        WHERE tenant = $1 AND target = $2 AND state IN ('pending', 'active', 'returning')
+        LIMIT $3
+    ) AS open";
+    let row = tx.first(sql, params![&new.target_agent_id, u64::from(most)]).await?;
+    let open = row.map_or(Ok(0), |row| row.count(0))?;
+    if open >= u64::from(most) { Err(StoreError::TooManyHandoffs(most)) } else { Ok(()) }
 }
 
 /// Refuses while a handoff is open on the thread.
@@ -118,6 +158,15 @@ async fn resumable(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<HandoffSession>,
     tx.query(RESUMABLE, params![thread]).await?.iter().map(read).collect()
 }
 
+/// The thread's last one, open or not.
+pub(crate) async fn last_of(tx: &Tx<'_>, thread: ThreadId) -> Result<Option<HandoffSession>, StoreError> {
+    tx.first(LAST, params![thread]).await?.as_ref().map(read).transpose()
+}
+
+async fn expired(tx: &Tx<'_>, limit: u32) -> Result<Vec<HandoffSession>, StoreError> {
+    tx.query(EXPIRED, params![tx.now(), u64::from(limit)]).await?.iter().map(read).collect()
+}
+
 fn read(row: &Row) -> Result<HandoffSession, StoreError> {
     let workflow =
         |row: &Row, at| Ok(WorkflowState { state: row.text(at)?.to_owned(), data: row.json(at + 1)? });
@@ -137,6 +186,8 @@ fn read(row: &Row) -> Result<HandoffSession, StoreError> {
         artifacts_created: row.json(12)?,
         metadata: row.json(13)?,
         version: row.count(14)?,
-        workflow: row.optional(15, workflow)?,
+        expires_at: row.optional(15, Row::time)?,
+        notes: row.json(16)?,
+        workflow: row.optional(17, workflow)?,
     })
 }

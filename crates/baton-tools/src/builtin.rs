@@ -20,6 +20,9 @@ use crate::web_fetch::WebFetch;
 use crate::write_file::WriteFile;
 use crate::write_skill::WriteSkill;
 
+/// The place that tools which know Agent Skills share.
+pub const SKILLS_DIR: &str = ".agents/skills";
+
 /// What an operator decides. Paths are absolute, or relative to the folder the process runs in.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -28,8 +31,8 @@ pub struct Settings {
     /// What `write_file` leaves alone beside hidden files and `baton.toml`: the agent folders. Relative paths start at
     /// the work folder.
     pub protected: Vec<PathBuf>,
-    /// Where saved skills are, one folder each.
-    pub skills_dir: PathBuf,
+    /// What the skill tools fill. File tools do not look into the folders of tenants below it.
+    pub skills: Skills,
     /// Which addresses `web_fetch` may reach beside the public ones.
     pub web: Reach,
     /// `None` leaves the tool `shell` out.
@@ -41,8 +44,7 @@ impl Default for Settings {
         Self {
             docs_dirs: vec![PathBuf::from("docs")],
             protected: vec![PathBuf::from("agents")],
-            // The place that tools which know Agent Skills share.
-            skills_dir: PathBuf::from(".agents/skills"),
+            skills: Skills::new(SKILLS_DIR),
             web: Reach::default(),
             shell: None,
         }
@@ -51,18 +53,18 @@ impl Default for Settings {
 
 /// The tools of [`baton_core::agent::BUILT_IN_TOOLS`], sorted by name; without `shell` unless it is enabled.
 pub fn built_in(settings: &Settings, outputs: &Outputs) -> Vec<Arc<dyn Tool>> {
-    let skills = Skills::new(&settings.skills_dir);
+    let (skills, private) = (&settings.skills, settings.skills.private());
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(AskUser::default()),
-        Arc::new(ListFiles::default()),
-        Arc::new(ReadFile::default()),
+        Arc::new(ListFiles::without(private.to_vec())),
+        Arc::new(ReadFile::without(private.to_vec())),
         Arc::new(ReadOutput::new(outputs.clone())),
         Arc::new(SaveSkill::new(skills.clone())),
         Arc::new(SearchDocs::new(settings.docs_dirs.clone())),
         Arc::new(ValidateSkill::new(skills.clone())),
         Arc::new(WebFetch::new(settings.web.clone())),
         Arc::new(WriteFile::new(settings.protected.clone())),
-        Arc::new(WriteSkill::new(skills)),
+        Arc::new(WriteSkill::new(skills.clone())),
     ];
     if let Some(shell) = &settings.shell {
         tools.push(Arc::new(Shell::new(shell.clone())));

@@ -37,6 +37,6 @@ pub mod work_dir;
 pub mod write_file;
 pub mod write_skill;
 
-pub use builtin::{Settings, built_in};
+pub use builtin::{SKILLS_DIR, Settings, built_in};
 pub use outputs::{Outputs, RunOutputs};
-pub use skills::{Skill, SkillProblem, Skills, Strictness, validate};
+pub use skills::{SkillProblem, Skills, Strictness, validate};

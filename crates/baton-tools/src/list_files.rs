@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
@@ -23,6 +24,8 @@ const MAX_DEPTH: usize = 32;
 #[derive(Debug)]
 pub struct ListFiles {
     spec: ToolSpec,
+    /// What is left alone as if it were not there.
+    private: Vec<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -51,7 +54,13 @@ impl Default for ListFiles {
             risk: Risk::Low,
             timeout: HumanDuration::from_secs(30),
         };
-        Self { spec }
+        Self { spec, private: Vec::new() }
+    }
+}
+
+impl ListFiles {
+    pub fn without(private: Vec<PathBuf>) -> Self {
+        Self { private, ..Self::default() }
     }
 }
 
@@ -61,11 +70,12 @@ impl Tool for ListFiles {
     }
 
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
+        let private = self.private.clone();
         Box::pin(async move {
             let wanted: Arguments = arguments(input)?;
             let text = offload(move |abandoned| {
                 let path = wanted.path.unwrap_or_default();
-                let folder = WorkDir::open(&context.work_dir)?.folder(&path)?;
+                let folder = WorkDir::open(&context.work_dir)?.without(&private).folder(&path)?;
                 let mut listing = Listing {
                     lines: Vec::new(),
                     limit: wanted.limit.unwrap_or(DEFAULT_ENTRIES).clamp(1, MAX_ENTRIES),

@@ -24,8 +24,16 @@ impl Protected {
     /// `root` is free of links. Paths are absolute or relative to it, and need not exist.
     pub fn new(root: &Path, paths: &[PathBuf]) -> Self {
         let linked = LINKED.iter().map(Path::new);
-        let places = paths.iter().map(PathBuf::as_path).chain(linked);
-        let places = places.map(|path| folded(&resolved(&root.join(path), MAX_HOPS))).collect();
+        Self::at(root, paths.iter().map(PathBuf::as_path).chain(linked))
+    }
+
+    /// Only these, and what is below them.
+    pub fn only(root: &Path, paths: &[PathBuf]) -> Self {
+        Self::at(root, paths.iter().map(PathBuf::as_path))
+    }
+
+    fn at<'a>(root: &Path, paths: impl Iterator<Item = &'a Path>) -> Self {
+        let places = paths.map(|path| folded(&resolved(&root.join(path), MAX_HOPS))).collect();
         Self { root: folded(root), places }
     }
 

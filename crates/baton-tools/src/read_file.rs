@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
@@ -23,6 +24,8 @@ const MAX_PAGE_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct ReadFile {
     spec: ToolSpec,
+    /// What is left alone as if it were not there.
+    private: Vec<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,7 +55,13 @@ impl Default for ReadFile {
             risk: Risk::Low,
             timeout: HumanDuration::from_secs(30),
         };
-        Self { spec }
+        Self { spec, private: Vec::new() }
+    }
+}
+
+impl ReadFile {
+    pub fn without(private: Vec<PathBuf>) -> Self {
+        Self { private, ..Self::default() }
     }
 }
 
@@ -62,10 +71,11 @@ impl Tool for ReadFile {
     }
 
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
+        let private = self.private.clone();
         Box::pin(async move {
             let wanted: Arguments = arguments(input)?;
             let text = offload(move |_| {
-                let file = WorkDir::open(&context.work_dir)?.file(&wanted.path)?;
+                let file = WorkDir::open(&context.work_dir)?.without(&private).file(&wanted.path)?;
                 read(&file, &wanted)
             });
             Ok(text.await?.into())

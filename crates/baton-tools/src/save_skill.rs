@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::offload::offload;
 use crate::schema::{arguments, object};
-use crate::skills::{Saved, Skills};
+use crate::skills::{Desk, Saved, Skills};
 use crate::validate_skill::Arguments;
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl SaveSkill {
                 json!({"name": {"type": "string", "minLength": 1, "description": "The name of the draft, such as slack-alert"}}),
                 &["name"],
             ),
-            effect: Effect::Writes,
+            effect: Effect::Repeatable,
             risk: Risk::Medium,
             timeout: HumanDuration::from_secs(30),
         };
@@ -47,7 +47,7 @@ impl Tool for SaveSkill {
         Box::pin(async move {
             let name = arguments::<Arguments>(input)?.name()?;
             let text = offload(move |_| {
-                let saved = skills.save(&context.tenant, &name)?;
+                let saved = skills.save(&Desk::from(context.as_ref()), &name)?;
                 let name = name.as_str();
                 Ok(match saved {
                     Saved::Now => format!("Saved the skill `{name}`. It can be used from now on."),

@@ -1,46 +1,48 @@
 //! Agent Skills: folders with a `SKILL.md` that teach an agent one task.
 //!
-//! [`head`] reads the YAML at the top of the file; [`check`] knows the rules; [`mod@slug`] makes names; [`draft`] writes a
-//! file from what a person said, in words that [`wording`] made safe; [`triggers`] tries when a skill would be used.
+//! [`folders`] says where they are; [`shelf`] reads those of one folder, and [`source`] hands them to the engine. [`head`] reads
+//! the YAML at the top of the file; [`check`] knows the rules; [`mod@slug`] makes names; [`draft`] writes a file from what a
+//! person said, in words that [`wording`] made safe; [`triggers`] tries when a skill would be used.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use baton_core::agent::SkillName;
-use baton_core::{TenantId, ToolError};
+use baton_core::{SkillFile, SkillOrigin, TenantId, ToolError};
 use uuid::Uuid;
 
 pub mod check;
 pub mod draft;
+pub mod folders;
 pub mod head;
+pub mod shelf;
 pub mod slug;
+pub mod source;
 pub mod triggers;
 pub mod wording;
 
 pub use check::{Severity, SkillProblem, Strictness, validate};
+pub use folders::Desk;
+pub use shelf::Found;
 pub use slug::slug;
+
+use shelf::{MAX_SKILLS, Shelves};
 
 pub const FILE: &str = "SKILL.md";
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
-const MAX_SKILLS: usize = 2_000;
-/// Hidden, so that nobody who looks for skills finds drafts.
-const DRAFTS: &str = ".drafts";
-/// Names of files may have 255 bytes.
-const MAX_NAME_BYTES: usize = 200;
+/// Nobody comes back to a draft after this; whoever does gets it written again.
+const DRAFTS_LAST: Duration = Duration::from_hours(90 * 24);
+/// Conversations whose drafts are looked at when a new one begins.
+const MAX_SWEPT: usize = 1_000;
 
-/// The skills of one folder. Everything here blocks.
+/// The skills below one folder. Everything here blocks.
 #[derive(Debug, Clone)]
 pub struct Skills {
     dir: PathBuf,
-}
-
-/// What an agent is told before it decides to use a skill.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skill {
-    pub name: SkillName,
-    pub description: String,
-    pub path: PathBuf,
+    shelves: Arc<Shelves>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +59,8 @@ pub enum SkillError {
     NoDraft(String),
     #[error("there is no skill `{0}`")]
     Unknown(String),
+    #[error("there are {0} skills already, and more are not looked at; remove some that nobody uses")]
+    Full(usize),
     #[error("the skill breaks the rules: {}", list(.0))]
     Invalid(Vec<SkillProblem>),
     #[error(transparent)]
@@ -71,6 +75,7 @@ impl From<SkillError> for ToolError {
     fn from(error: SkillError) -> Self {
         match error {
             SkillError::Taken { .. } => Self::InvalidArguments(error.to_string()),
+            SkillError::Full(_) => Self::Limit(error.to_string()),
             _ => Self::Execution(error.to_string()),
         }
     }
@@ -78,83 +83,114 @@ impl From<SkillError> for ToolError {
 
 impl Skills {
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into() }
+        Self { dir: dir.into(), shelves: Arc::default() }
     }
 
-    /// All saved skills that can be used, sorted by name. Small faults are overlooked; a skill without a description
-    /// cannot be chosen and is left out.
-    pub fn list(&self) -> Vec<Skill> {
-        let Ok(entries) = fs::read_dir(&self.dir) else { return Vec::new() };
-        let visible =
-            |path: &PathBuf| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(visible).collect();
-        folders.sort();
-        let mut skills: Vec<Skill> =
-            folders.iter().take(MAX_SKILLS).filter_map(|folder| load(folder)).collect();
-        skills.sort_by(|a, b| a.name.cmp(&b.name));
-        skills
+    /// What only Baton itself reads: no tool for files may show one tenant what another made.
+    pub fn private(&self) -> [PathBuf; 2] {
+        folders::private(&self.dir)
     }
 
-    /// The whole file of a saved skill.
-    pub fn read(&self, name: &SkillName) -> Result<String, SkillError> {
-        let own = self.dir.join(name.as_str());
-        if own.join(FILE).is_file() {
-            return Ok(read_file(&own)?);
+    /// All that a tenant can use, sorted by name. What its own people made wins over a shared skill that got the same name later.
+    pub fn all(&self, tenant: &TenantId) -> Vec<Found> {
+        let mut all = self.shelves.list(&folders::of_tenant(&self.dir, tenant), SkillOrigin::Created);
+        all.extend(self.shelves.list(&self.dir, SkillOrigin::Shared));
+        all.sort_by(|a, b| a.head.name.cmp(&b.head.name));
+        all.dedup_by(|later, first| later.head.name == first.head.name);
+        all
+    }
+
+    /// One skill that a tenant can use, with its text.
+    pub fn file(&self, tenant: &TenantId, name: &SkillName) -> Result<SkillFile, SkillError> {
+        let found = self.found(tenant, name).ok_or_else(|| SkillError::Unknown(name.as_str().to_owned()))?;
+        let text = read_file(&found.folder)?;
+        // It was read a moment ago; whoever broke it since gets all of it.
+        let body_at = head::read(&text).map_or(0, |(_, body)| text.len() - body.len());
+        Ok(SkillFile { head: found.head, text, body_at })
+    }
+
+    pub fn found(&self, tenant: &TenantId, name: &SkillName) -> Option<Found> {
+        self.all(tenant).into_iter().find(|found| found.head.name == *name)
+    }
+
+    /// Where a draft is; where the saved skill is, when there is no draft.
+    pub fn find(&self, desk: &Desk, name: &SkillName) -> Result<PathBuf, SkillError> {
+        let draft = folders::draft(&self.dir, desk, name);
+        if draft.join(FILE).is_file() {
+            return Ok(draft);
         }
-        let listed = self.list().into_iter().find(|skill| skill.name == *name);
-        let folder = listed.and_then(|skill| skill.path.parent().map(Path::to_owned));
-        Ok(read_file(&folder.ok_or_else(|| SkillError::Unknown(name.as_str().to_owned()))?)?)
+        let saved = self.found(&desk.tenant, name).map(|found| found.folder);
+        saved.ok_or_else(|| SkillError::NoDraft(name.as_str().to_owned()))
     }
 
-    /// Where a tenant's draft is; where the saved skill is, when there is no draft.
-    pub fn find(&self, tenant: &TenantId, name: &SkillName) -> Result<PathBuf, SkillError> {
-        let places = [self.draft_dir(tenant, name), self.dir.join(name.as_str())];
-        let found = places.into_iter().find(|folder| folder.join(FILE).is_file());
-        found.ok_or_else(|| SkillError::NoDraft(name.as_str().to_owned()))
-    }
-
-    /// Keeps a draft, in place of an earlier one of the same name.
-    pub fn write_draft(&self, tenant: &TenantId, name: &SkillName, text: &str) -> Result<(), SkillError> {
-        self.check_free(name)?;
-        let folder = self.draft_dir(tenant, name);
+    /// Keeps a draft, in place of an earlier one of the same name in the same conversation.
+    pub fn write_draft(&self, desk: &Desk, name: &SkillName, text: &str) -> Result<(), SkillError> {
+        self.check_free(&desk.tenant, name)?;
+        sweep(&folders::drafts(&self.dir, &desk.tenant));
+        let folder = folders::draft(&self.dir, desk, name);
         fs::create_dir_all(&folder)?;
         let temporary = folder.join(format!(".{}.tmp", Uuid::new_v4().simple()));
-        let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, folder.join(FILE)));
+        let written = write(&temporary, text).and_then(|()| fs::rename(&temporary, folder.join(FILE)));
         written.inspect_err(|_| drop(fs::remove_file(&temporary)))?;
         Ok(())
     }
 
-    /// Moves a draft to where agents find it. A second time it does nothing.
-    pub fn save(&self, tenant: &TenantId, name: &SkillName) -> Result<Saved, SkillError> {
-        let (draft, target) = (self.draft_dir(tenant, name), self.dir.join(name.as_str()));
-        if !draft.join(FILE).is_file() {
-            let is_saved = target.join(FILE).is_file();
-            return if is_saved {
-                Ok(Saved::Before)
-            } else {
-                Err(SkillError::NoDraft(name.as_str().to_owned()))
-            };
-        }
-        if target.join(FILE).is_file() && read_file(&target)? == read_file(&draft)? {
-            fs::remove_dir_all(&draft)?;
+    /// Puts a draft where the tenant's agents find it. A second time it does nothing.
+    pub fn save(&self, desk: &Desk, name: &SkillName) -> Result<Saved, SkillError> {
+        let draft = folders::draft(&self.dir, desk, name);
+        let target = folders::of_tenant(&self.dir, &desk.tenant).join(name.as_str());
+        let text = match read_file(&draft) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let is_saved = target.join(FILE).is_file();
+                let missing = || SkillError::NoDraft(name.as_str().to_owned());
+                return is_saved.then_some(Saved::Before).ok_or_else(missing);
+            }
+            read => read?,
+        };
+        let saved = self.keep(&desk.tenant, name, &text, &target)?;
+        // What is left of it is litter, and no reason to say that it was not saved.
+        drop(fs::remove_dir_all(&draft));
+        Ok(saved)
+    }
+
+    fn keep(
+        &self,
+        tenant: &TenantId,
+        name: &SkillName,
+        text: &str,
+        target: &Path,
+    ) -> Result<Saved, SkillError> {
+        let is_there = || read_file(target).is_ok_and(|kept| kept == text);
+        if is_there() {
             return Ok(Saved::Before);
         }
-        self.check_free(name)?;
-        let mut problems = validate(&draft, Strictness::Strict);
+        self.check_free(tenant, name)?;
+        self.check_room(tenant)?;
+        let mut problems = check::validate_text(text, name.as_str(), Strictness::Strict);
         problems.retain(|problem| problem.severity == Severity::Error);
         if !problems.is_empty() {
             return Err(SkillError::Invalid(problems));
         }
-        match fs::rename(&draft, &target) {
+        match publish(target, text) {
             Ok(()) => Ok(Saved::Now),
             // Somebody else was faster.
-            Err(_) if target.exists() => self.check_free(name).map(|()| Saved::Before),
-            Err(error) => Err(error.into()),
+            Err(_) if is_there() => Ok(Saved::Before),
+            Err(error) => self.check_free(tenant, name).and(Err(error.into())),
         }
     }
 
-    fn check_free(&self, name: &SkillName) -> Result<(), SkillError> {
-        let is_taken = |name: &str| self.dir.join(name).exists();
+    /// One that is never listed must not be called saved.
+    fn check_room(&self, tenant: &TenantId) -> Result<(), SkillError> {
+        let own = self.shelves.list(&folders::of_tenant(&self.dir, tenant), SkillOrigin::Created).len();
+        if own < MAX_SKILLS { Ok(()) } else { Err(SkillError::Full(own)) }
+    }
+
+    fn check_free(&self, tenant: &TenantId, name: &SkillName) -> Result<(), SkillError> {
+        let (known, own) = (self.all(tenant), folders::of_tenant(&self.dir, tenant));
+        let is_taken = |name: &str| {
+            known.iter().any(|found| found.head.name.as_str() == name)
+                || [&self.dir, &own].into_iter().any(|dir| dir.join(name).exists())
+        };
         let name = name.as_str();
         if !is_taken(name) {
             return Ok(());
@@ -165,62 +201,48 @@ impl Skills {
             numbered.into_iter().find(|other| !is_taken(other)).unwrap_or_else(|| "another".to_owned());
         Err(SkillError::Taken { name: name.to_owned(), other })
     }
-
-    fn draft_dir(&self, tenant: &TenantId, name: &SkillName) -> PathBuf {
-        let mut dir = self.dir.join(DRAFTS);
-        dir.extend(tenant_folders(tenant));
-        dir.join(name.as_str())
-    }
 }
 
-/// A tenant's id as names of folders that differ whenever the ids do, also where case does not count. Ids of any
-/// characters are possible; long ones need several folders, and the further ones begin with a mark that no skill has.
-fn tenant_folders(tenant: &TenantId) -> Vec<String> {
-    let mut folders = vec![String::new()];
-    for byte in tenant.as_str().bytes() {
-        let last = folders.last_mut().expect("one is always there");
-        match byte {
-            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => last.push(char::from(byte)),
-            _ => *last += &format!("%{byte:02x}"),
-        }
-        if last.len() > MAX_NAME_BYTES {
-            folders.push("%+".to_owned());
-        }
-    }
-    folders
+/// Writes a skill so that it is there as a whole or not at all, whatever happens in between. Fails when there is one already.
+fn publish(target: &Path, text: &str) -> io::Result<()> {
+    let dir = target.parent().ok_or(ErrorKind::InvalidInput)?;
+    fs::create_dir_all(dir)?;
+    let staged = dir.join(format!(".{}", Uuid::new_v4().simple()));
+    fs::create_dir(&staged)?;
+    // A folder takes the name only if nothing has it, or an empty folder: of two at once, one wins.
+    let published = write(&staged.join(FILE), text).and_then(|()| fs::rename(&staged, target));
+    published.inspect_err(|_| drop(fs::remove_dir_all(&staged)))?;
+    File::open(dir)?.sync_all()
 }
 
-fn load(folder: &Path) -> Option<Skill> {
-    let text = read_file(folder).ok()?;
-    let (head, _) = head::read(&text).ok()?;
-    let description = head.text("description").filter(|text| !text.trim().is_empty())?.trim().to_owned();
-    let of_folder = folder.file_name().and_then(|name| SkillName::parse(&name.to_string_lossy()).ok());
-    let name = of_folder.or_else(|| SkillName::parse(head.text("name")?.trim()).ok())?;
-    Some(Skill { name, description, path: folder.join(FILE) })
+/// On the disk when it returns.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::create_new(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// Drafts of conversations that nobody went on with. What cannot be removed stays.
+fn sweep(drafts: &Path) {
+    let Ok(conversations) = fs::read_dir(drafts) else { return };
+    for conversation in conversations.take(MAX_SWEPT).flatten() {
+        let modified = conversation.metadata().and_then(|data| data.modified());
+        if modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > DRAFTS_LAST)) {
+            drop(fs::remove_dir_all(conversation.path()));
+        }
+    }
 }
 
 /// The file of a skill's folder, if it is UTF-8 and not too long.
 pub(crate) fn read_file(folder: &Path) -> io::Result<String> {
+    let path = folder.join(FILE);
+    if !fs::metadata(&path)?.is_file() {
+        return Err(io::Error::other(format!("{FILE} is not a file")));
+    }
     let mut bytes = Vec::new();
-    File::open(folder.join(FILE))?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(io::Error::other(format!("{FILE} has more than {MAX_FILE_BYTES} bytes")));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::other(format!("{FILE} is not UTF-8")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tenants_get_folders_of_their_own() {
-        let folders = |id: &str| tenant_folders(&TenantId::parse(id).unwrap()).join("/");
-        assert_eq!(folders("acme-1"), "acme-1");
-        assert_eq!(folders(".."), "%2e%2e");
-        assert_eq!(folders("a/b"), "a%2fb");
-        assert_eq!(folders("Acme"), "%41cme");
-        assert!(folders(&"ü".repeat(255)).split('/').all(|part| part.len() <= 255));
-        assert_ne!(folders(&"a".repeat(240)), folders(&"a".repeat(241)));
-    }
 }

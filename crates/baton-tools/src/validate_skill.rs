@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::offload::offload;
 use crate::schema::{arguments, object};
 use crate::skills::triggers::{Trial, Verdict, try_all};
-use crate::skills::{Severity, Skills, Strictness, head, read_file, slug, validate};
+use crate::skills::{Desk, Severity, SkillProblem, Skills, Strictness, head, read_file, slug, validate};
 
 #[derive(Debug)]
 pub struct ValidateSkill {
@@ -61,38 +61,51 @@ impl Tool for ValidateSkill {
         let skills = self.skills.clone();
         Box::pin(async move {
             let name = arguments::<Arguments>(input)?.name()?;
-            let text = offload(move |_| report(&name, &skills.find(&context.tenant, &name)?));
+            let text = offload(move |_| report(&name, &skills.find(&Desk::from(context.as_ref()), &name)?));
             Ok(text.await?.into())
         })
     }
 }
 
+/// For people too: it is shown in the conversation.
 fn report(name: &SkillName, folder: &Path) -> Result<String, ToolError> {
     let problems = validate(folder, Strictness::Strict);
-    let mut lines: Vec<String> = problems.iter().map(|problem| format!("- {problem}")).collect();
-    let mut errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let text = read_file(folder).unwrap_or_default();
-    if let Ok((head, _)) = head::read(&text) {
-        let trials = try_all(&head);
-        errors += trials.iter().filter(|trial| matches!(trial.verdict, Verdict::Contradiction(_))).count();
-        lines.extend(trials.iter().map(line));
-    }
-    let details = lines.join("\n");
+    let trials = head::read(&text).map(|(head, _)| try_all(&head)).unwrap_or_default();
+    let is_error = |problem: &&SkillProblem| problem.severity == Severity::Error;
+    let contradictions = trials.iter().filter(|trial| trial.is_contradiction()).count();
+    let errors = problems.iter().filter(is_error).count() + contradictions;
+    let details = [
+        listed("To correct:", problems.iter().filter(is_error).map(|problem| problem.message.clone())),
+        listed(
+            "Advice:",
+            problems.iter().filter(|problem| !is_error(problem)).map(|problem| problem.message.clone()),
+        ),
+        listed("It should be used for:", trials.iter().filter(|trial| trial.should).map(line)),
+        listed("It should leave alone:", trials.iter().filter(|trial| !trial.should).map(line)),
+    ];
+    let details = details.concat();
+    let name = name.as_str();
     match errors {
-        0 => Ok(format!("`{}` is valid.\n{details}", name.as_str()).trim_end().to_owned()),
+        0 => Ok(format!("`{name}` keeps the rules of Agent Skills.{details}")),
+        1 => {
+            Err(ToolError::Execution(format!("`{name}` is not ready, one thing must be corrected.{details}")))
+        }
         _ => Err(ToolError::Execution(format!(
-            "`{}` is not valid, {errors} to correct:\n{details}",
-            name.as_str()
+            "`{name}` is not ready, {errors} things must be corrected.{details}"
         ))),
     }
 }
 
+fn listed(heading: &str, items: impl Iterator<Item = String>) -> String {
+    let items: String = items.map(|item| format!("\n- {item}")).collect();
+    if items.is_empty() { items } else { format!("\n\n{heading}\n{items}") }
+}
+
 fn line(trial: &Trial) -> String {
-    let what = if trial.should { "trigger" } else { "near miss" };
-    let note = match &trial.verdict {
-        Verdict::Good => "good".to_owned(),
-        Verdict::Doubtful(why) => format!("warning: {why}"),
-        Verdict::Contradiction(why) => format!("error: {why}"),
-    };
-    format!("- {what} “{}”, {} % of its words known: {note}", trial.prompt, trial.percent)
+    match &trial.verdict {
+        Verdict::Good => format!("✓ “{}”", trial.prompt),
+        Verdict::Doubtful(why) => format!("? “{}”: {why}", trial.prompt),
+        Verdict::Contradiction(why) => format!("✗ “{}”: {why}", trial.prompt),
+    }
 }

@@ -72,6 +72,8 @@ pub struct WorkDir {
     root: OwnedFd,
     /// Both as configured and without links, to recognise absolute paths that lead inside.
     paths: [PathBuf; 2],
+    /// What no tool looks into, as if it were not there.
+    private: Option<Protected>,
 }
 
 impl WorkDir {
@@ -80,7 +82,16 @@ impl WorkDir {
         let real = path.canonicalize().map_err(|error| PathError::Io { path: shown(), error })?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(&real, flags, Mode::empty()).map_err(|errno| io(&shown(), errno))?;
-        Ok(Self { root, paths: [path.to_owned(), real] })
+        Ok(Self { root, paths: [path.to_owned(), real], private: None })
+    }
+
+    /// The same without these folders, which hold what is not for every tenant.
+    #[must_use]
+    pub fn without(self, paths: &[PathBuf]) -> Self {
+        // They may be given relative to the folder the process runs in.
+        let paths: Vec<PathBuf> = paths.iter().filter_map(|path| std::path::absolute(path).ok()).collect();
+        let private = Protected::only(&self.paths[1], &paths);
+        Self { private: Some(private), ..self }
     }
 
     /// The paths are relative to this folder, or absolute.
@@ -222,6 +233,9 @@ impl Walk<'_> {
     fn enter(&mut self, name: &OsStr) -> Result<(), PathError> {
         if self.open.len() > MAX_DEPTH {
             return Err(PathError::TooComplex(self.path.to_owned()));
+        }
+        if self.dir.private.as_ref().is_some_and(|private| private.covers(&self.names, name)) {
+            return Err(PathError::Missing(self.path.to_owned()));
         }
         let mut opened = openat(self.here(), name, FOLDER, Mode::empty());
         if matches!(opened, Err(Errno::NOENT)) && self.writing.is_some() {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::offload::offload;
 use crate::schema::{arguments, object, texts};
-use crate::skills::Skills;
 use crate::skills::draft::{Draft, Wishes};
+use crate::skills::{Desk, Skills};
 
 #[derive(Debug)]
 pub struct WriteSkill {
@@ -26,7 +26,7 @@ impl WriteSkill {
                           active before save_skill."
                 .to_owned(),
             parameters: object(parameters(), &["name", "purpose", "steps"]),
-            effect: Effect::Writes,
+            effect: Effect::Repeatable,
             risk: Risk::Low,
             timeout: HumanDuration::from_secs(30),
         };
@@ -59,13 +59,20 @@ impl Tool for WriteSkill {
             let text = offload(move |abandoned| {
                 let (name, file) = (&draft.name, draft.file());
                 abandoned.check()?;
-                skills.write_draft(&context.tenant, name, &file)?;
+                skills.write_draft(&Desk::from(context.as_ref()), name, &file)?;
+                let fence = fence(&file);
                 Ok(format!(
-                    "Draft of the skill `{}`, not saved yet. Check it with validate_skill.\n\n{file}",
+                    "Draft of the skill `{}`, not saved yet:\n\n{fence}markdown\n{file}{fence}",
                     name.as_str()
                 ))
             });
             Ok(text.await?.into())
         })
     }
+}
+
+/// Marks a block of code that nothing in the text ends: people read it in a conversation.
+fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    "`".repeat(longest.max(2) + 1)
 }

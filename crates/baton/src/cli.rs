@@ -56,6 +56,8 @@ pub enum Command {
     Serve(commands::serve::Args),
     /// Ask an agent and stream its answer to stdout
     Run(commands::run::Args),
+    /// Talk with agents in the terminal
+    Chat(commands::chat::Args),
     /// Check agent files and print every problem with its place and a way out
     Validate(commands::validate::Args),
     /// Print who may call, consult, route, hand off to whom, and who owns the answer
@@ -63,12 +65,18 @@ pub enum Command {
     /// List agents, or show one with every default filled in
     #[command(subcommand)]
     Agents(commands::agents::Command),
+    /// List, show or check skills: what agents can learn
+    #[command(subcommand)]
+    Skills(commands::skills::Command),
     /// List, show or delete conversations
     #[command(subcommand)]
     Threads(commands::threads::Command),
     /// List, show, cancel or resume runs: the work for single messages
     #[command(subcommand)]
     Runs(commands::runs::Command),
+    /// Show, leave or resume a handoff: another agent has a conversation for a while
+    #[command(subcommand)]
+    Handoff(commands::handoff::Command),
     /// List or show sessions: one agent's loop inside a run each
     #[command(subcommand)]
     Sessions(commands::sessions::Command),
@@ -116,11 +124,14 @@ impl Cli {
         match self.command {
             Command::Serve(args) => commands::serve::run(&self.common, &args),
             Command::Run(args) => commands::run::run(&self.common, &args),
+            Command::Chat(args) => commands::chat::run(&self.common, &args),
             Command::Validate(args) => commands::validate::run(&self.common, &args),
             Command::Graph(args) => commands::graph::run(&self.common, &args),
             Command::Agents(command) => commands::agents::run(&self.common, &command),
+            Command::Skills(command) => commands::skills::run(&self.common, &command),
             Command::Threads(command) => commands::threads::run(&self.common, &command),
             Command::Runs(command) => commands::runs::run(&self.common, &command),
+            Command::Handoff(command) => commands::handoff::run(&self.common, &command),
             Command::Sessions(command) => commands::sessions::run(&self.common, &command),
             Command::Patterns(args) => commands::patterns::run(&self.common, &args),
             Command::Usage(args) => commands::usage::run(&self.common, &args),
@@ -142,7 +153,11 @@ struct Watched {
 
 impl Command {
     fn watched(&self) -> Watched {
-        let makes_runs = matches!(self, Self::Run(_) | Self::Runs(commands::runs::Command::Resume));
+        let makes_runs = match self {
+            Self::Run(_) | Self::Chat(_) | Self::Runs(commands::runs::Command::Resume) => true,
+            Self::Handoff(command) => command.makes_runs(),
+            _ => false,
+        };
         if matches!(self, Self::Serve(_)) {
             return Watched { usual: Usual::Everything, makes_runs: true };
         }

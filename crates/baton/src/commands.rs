@@ -3,8 +3,11 @@
 pub mod agents;
 mod archive;
 pub mod audit;
+mod cast;
+pub mod chat;
 pub mod completions;
 pub mod graph;
+pub mod handoff;
 pub mod init;
 pub mod keys;
 pub mod openapi;
@@ -15,22 +18,34 @@ pub mod runs;
 pub mod serve;
 pub mod sessions;
 mod signals;
+pub mod skills;
 pub mod threads;
 pub mod usage;
 pub mod validate;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
-use baton_core::{TenantId, UserId};
+use baton_core::{TenantId, ThreadId, UserId};
+use baton_engine::{Agents, Caller};
 
 use crate::cli::Common;
 use crate::config::ConfigError;
+use crate::exit::Exit;
 use crate::project::Project;
 
 /// The project that a command without paths works on: the one around the current folder.
 fn project(common: &Common) -> Result<Project, ConfigError> {
     Project::open(Path::new(""), common.config.as_deref(), &common.agents)
+}
+
+/// All agents of a project, for a command that has them work.
+fn everybody(project: &Project) -> anyhow::Result<Arc<Agents>> {
+    let roster = project.draft().finish().map_err(|error| {
+        Exit::Invalid.because(anyhow::Error::from(error).context("`baton validate` explains what is wrong"))
+    })?;
+    Ok(Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect()))
 }
 
 /// Whose data commands work on that need no server.
@@ -41,6 +56,11 @@ fn tenant() -> TenantId {
 /// On whose behalf.
 fn user() -> UserId {
     UserId::parse("local").expect("a valid id")
+}
+
+/// Without a server everyone is the local user.
+fn local(thread_id: ThreadId) -> Caller {
+    Caller { tenant: tenant(), user: user(), thread_id }
 }
 
 /// Writes a result. A reader that has gone, as in `baton graph | head`, is not an error.

@@ -54,6 +54,11 @@ impl Entry {
         }
     }
 
+    /// Whether every message goes to this one.
+    pub fn is(&self, agent: &AgentName) -> bool {
+        matches!(self, Self::Agent(name) if name == agent)
+    }
+
     /// Who answers this message, and what it seems to be about where that was asked.
     pub fn first(&self, agents: &Agents, message: &str) -> (AgentName, Option<Classification>) {
         match self {

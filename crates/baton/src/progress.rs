@@ -4,6 +4,7 @@ mod crew;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use baton_core::event::{Event, EventKind};
@@ -28,6 +29,9 @@ const LEAST: usize = 20;
 /// The one that is drawn on, for whoever has to write between its lines.
 static SCREEN: OnceLock<MultiProgress> = OnceLock::new();
 
+/// Whether its lines are there at the moment.
+static IS_DRAWN: AtomicBool = AtomicBool::new(false);
+
 /// Writes to stderr without leaving half a tree behind: its lines go away, and are drawn again below.
 pub fn aside(write: impl FnOnce()) {
     match SCREEN.get() {
@@ -37,7 +41,7 @@ pub fn aside(write: impl FnOnce()) {
 }
 
 /// After Ctrl-C. The terminal has shown it as `^C` behind the last line, which is full, so it stands on a line of its own: what is
-/// drawn next would be one line too low.
+/// drawn next would be one line too low. Behind an answer that is being written it may stay.
 pub fn interrupted() {
     let stderr = std::io::stderr();
     let is_typed = || {
@@ -45,7 +49,7 @@ pub fn interrupted() {
         let is_in_front = termios::tcgetpgrp(&stderr).ok()? == rustix::process::getpgrp();
         Some(is_in_front && modes.contains(LocalModes::ECHO | LocalModes::ECHOCTL))
     };
-    if SCREEN.get().is_some() && stderr.is_terminal() && is_typed().unwrap_or(false) {
+    if IS_DRAWN.load(Ordering::Acquire) && stderr.is_terminal() && is_typed().unwrap_or(false) {
         let _ = write!(stderr.lock(), "\r\x1b[K\x1b[A");
     }
 }
@@ -115,6 +119,7 @@ impl Progress {
         line.set_message(self.crew.line(at, room()));
         let line = self.screen.insert(at, line);
         line.enable_steady_tick(TICK);
+        IS_DRAWN.store(true, Ordering::Release);
         self.lines.insert(at.min(self.lines.len()), line);
         self.update_above(at);
     }
@@ -143,11 +148,12 @@ impl Progress {
     }
 
     /// All at once: lines that go away one by one leave some of them behind.
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         if self.lines.is_empty() {
             return;
         }
         self.lines.iter().for_each(ProgressBar::disable_steady_tick);
+        IS_DRAWN.store(false, Ordering::Release);
         let _ = self.screen.clear();
         self.screen.set_draw_target(ProgressDrawTarget::hidden());
         for line in self.lines.drain(..) {
@@ -197,13 +203,14 @@ fn room() -> usize {
     width_of(&std::io::stderr()).map_or(usize::MAX, |width| width.saturating_sub(AROUND)).max(LEAST)
 }
 
+/// A text that nobody saw growing begins with its end.
 fn is_beginning_of_answer(event: &Event) -> bool {
-    event.visibility == Visibility::User && matches!(event.kind, EventKind::TextStarted { .. })
+    event.visibility == Visibility::User
+        && matches!(event.kind, EventKind::TextStarted { .. } | EventKind::TextFinished { .. })
 }
 
 fn is_more_of_answer(event: &Event) -> bool {
-    event.visibility == Visibility::User
-        && matches!(event.kind, EventKind::TextDelta { .. } | EventKind::TextFinished { .. })
+    event.visibility == Visibility::User && matches!(event.kind, EventKind::TextDelta { .. })
 }
 
 /// The line as this terminal wants it.

@@ -1,8 +1,9 @@
 //! What commands say. Problems as people ([`text`]), programs and code-scanning services ([`sarif`]) want them; what was kept as
-//! a [`table`], a [`tree`] or a [`conversation`], with [`figures`] that people can read.
+//! a [`table`], a [`tree`] or a [`conversation`], with [`figures`] that people can read; [`notices`] beside what agents say.
 
 pub mod conversation;
 pub mod figures;
+pub mod notices;
 pub mod sarif;
 pub mod table;
 pub mod text;
@@ -24,6 +25,11 @@ pub fn visible(text: &str) -> String {
     }
     let shown = |c: char| if is_control(c) { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(shown).collect()
+}
+
+/// Text without what a terminal would obey. Models repeat what they read, and not everything they read means well.
+pub fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
 /// Writes beside the result. Whoever cannot read it misses nothing that the exit code does not say.

@@ -20,7 +20,7 @@ use baton_models::{Endpoint, Wire};
 use baton_store::Database;
 use baton_tools::shell::ShellSettings;
 use baton_tools::web::Reach;
-use baton_tools::{Outputs, RunOutputs, Settings};
+use baton_tools::{Outputs, RunOutputs, SKILLS_DIR, Settings, Skills};
 use jiff::SignedDuration;
 use secrecy::SecretString;
 use tokio::sync::watch;
@@ -44,6 +44,15 @@ pub async fn wire(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wire
     let store: Arc<dyn Store> = Arc::new(store(project).await?);
     let engine = Engine::new(parts(project, agents, servers.clone(), store)?);
     Ok(Wired { engine, servers })
+}
+
+/// The same for somebody who stays with a thread: also what nobody waits for is worked on, such as what is said about a handoff that
+/// was left.
+pub async fn wire_chat(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
+    let servers = servers(project)?;
+    let store: Arc<dyn Store> = Arc::new(store(project).await?);
+    let parts = parts(project, agents, servers.clone(), store)?;
+    Ok(Wired { engine: Engine::new(Parts { stays: Stays::UntilDone, ..parts }), servers })
 }
 
 /// The same for a server: its agents may change while it runs, it works on whatever nobody works on, and somebody counts.
@@ -83,12 +92,13 @@ fn parts(
     store: Arc<dyn Store>,
 ) -> anyhow::Result<Parts> {
     let config = &project.config;
-    let outputs = Outputs::default();
+    let (outputs, settings) = (Outputs::default(), tools(project));
     let state_retention = SignedDuration::try_from(config.handoff.state_retention.get())?;
     Ok(Parts {
         models: models(config, providers(config, &agents))?,
-        tools: baton_tools::built_in(&tools(project), &outputs),
+        tools: baton_tools::built_in(&settings, &outputs),
         servers: Some(Arc::new(Mcp(servers))),
+        skills: Some(Arc::new(settings.skills)),
         overflow: Some(Arc::new(Spool(outputs))),
         work_dir: root(project),
         ask_at: match config.approvals.ask_at {
@@ -133,7 +143,9 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
         stream_sub_agent_events: orchestration.stream_sub_agent_events,
         max_transfers: config.handoff.max_transfers,
         context_max_chars: config.handoff.context_max_chars as usize,
+        recent_messages: config.handoff.recent_messages,
         enrich_format: orchestration.enrich_format,
+        ..Policy::default()
     })
 }
 
@@ -215,13 +227,18 @@ fn secret(text: &str) -> Option<SecretString> {
     if text.is_empty() { None } else { Some(SecretString::from(text)) }
 }
 
+/// Where skills are: the folder that tools which know Agent Skills share.
+pub(crate) fn skills(project: &Project) -> Skills {
+    Skills::new(root(project).join(SKILLS_DIR))
+}
+
 fn tools(project: &Project) -> Settings {
     let root = root(project);
     let tools = &project.config.tools;
     let shell = ShellSettings { environment: tools.shell.env.clone(), ..ShellSettings::default() };
     Settings {
         docs_dirs: tools.search_docs.dirs.iter().map(|dir| root.join(dir)).collect(),
-        skills_dir: root.join(Settings::default().skills_dir),
+        skills: skills(project),
         web: Reach {
             allow_private: tools.web_fetch.allow_private,
             allowed_hosts: tools.web_fetch.allow_hosts.clone(),

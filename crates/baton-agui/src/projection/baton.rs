@@ -25,10 +25,9 @@ struct Holder {
 }
 
 /// For how long somebody has the baton.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hold {
     /// For the rest of the run.
-    #[default]
     Run,
     /// Until it gives the thread back, or the person leaves.
     Thread,
@@ -48,6 +47,8 @@ impl Baton {
     pub(super) fn hear(&mut self, event: &Event) -> bool {
         let to_person = event.visibility == Visibility::User;
         let now = match &event.kind {
+            // Whoever has got the thread has it for longer than this run.
+            EventKind::Passed { to, .. } if self.has_thread(to) => return false,
             EventKind::Passed { to, heard_by: Visibility::User, .. } => {
                 Holder { agent: to.clone(), hold: Hold::Run, place: Some(Arc::clone(&event.path)) }
             }
@@ -62,6 +63,10 @@ impl Baton {
         let is_new = before.is_none_or(|before| (&before.agent, before.hold) != (&now.agent, now.hold));
         self.holders.push(now);
         is_new
+    }
+
+    fn has_thread(&self, agent: &AgentName) -> bool {
+        self.holders.last().is_some_and(|holder| holder.hold == Hold::Thread && holder.agent == *agent)
     }
 
     /// Whoever failed here, or below, does not have it any more.

@@ -33,7 +33,7 @@ fn types(detail: Detail) -> Vec<String> {
     let call_id = ToolCallId::parse("call_1").unwrap();
     let (user, internal) = (Visibility::User, Visibility::Internal);
     let events = [
-        (user, EventKind::RunStarted),
+        (user, EventKind::RunStarted { is_held: false }),
         (internal, EventKind::TextStarted { message_id: id(1), speaker: "A".into() }),
         (internal, EventKind::TextDelta { message_id: id(1), delta: "plan".into() }),
         (internal, EventKind::TextFinished { message_id: id(1), speaker: "A".into(), text: "plan".into() }),
@@ -125,7 +125,7 @@ fn what_was_missed_of_a_text_comes_with_its_end() {
 #[test]
 fn fields_are_camel_case_and_never_null() {
     let mut projection = Projection::new(Detail::Person);
-    let started = projection.project(&event(Visibility::User, EventKind::RunStarted));
+    let started = projection.project(&event(Visibility::User, EventKind::RunStarted { is_held: false }));
     let json = serde_json::to_string(&started[0]).unwrap();
     assert_eq!(
         json,

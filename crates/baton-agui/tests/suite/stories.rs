@@ -112,7 +112,8 @@ pub fn story() -> impl Strategy<Value = Story> {
             let mut teller = Teller { seed, serial: 0, is_told_of_subagents, said: Vec::new() };
             let root =
                 Place { path: "root".into(), session: SessionId::root(run()), owner: None, is_voice: true };
-            let mut events = vec![event("root", "root", Visibility::User, EventKind::RunStarted)];
+            let mut events =
+                vec![event("root", "root", Visibility::User, EventKind::RunStarted { is_held: false })];
             let started =
                 EventKind::SessionStarted { session_id: root.session.clone(), parent: None, why: None };
             events.push(event("root", "root", Visibility::Internal, started));

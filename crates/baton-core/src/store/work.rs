@@ -17,6 +17,7 @@ use crate::ledger::LedgerRow;
 use crate::message::{Message, Visibility};
 use crate::store::Pending;
 use crate::store::audit::AuditEntry;
+use crate::store::handoff::HandoffSession;
 use crate::store::run::{Cancel, End, RunRecord, RunStatus};
 
 /// A process that works on runs.
@@ -42,6 +43,8 @@ pub struct Claimed {
     pub steps: Vec<Step>,
     /// What earlier attempts spent.
     pub rows: Vec<LedgerRow>,
+    /// The thread's handoff that changed last, open or not.
+    pub handoff: Option<HandoffSession>,
 }
 
 /// What a heartbeat learns.
@@ -138,6 +141,8 @@ pub struct Append {
     pub rows: Vec<LedgerRow>,
     pub sessions: Vec<SessionChange>,
     pub audit: Vec<AuditEntry>,
+    /// Whose run it is, where that was decided only when it began.
+    pub agent: Option<AgentName>,
     /// The agent that answers next.
     pub holder: Option<AgentName>,
     /// The run ends or begins to wait, and the claim ends with it.

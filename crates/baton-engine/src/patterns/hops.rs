@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use baton_core::store::Hop;
-use uuid::Uuid;
 
 use crate::again::again;
 use crate::bounds::Edge;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use crate::policy::fingerprint;
 use crate::run::Sent;
 use crate::scope::Scope;
 
@@ -24,7 +22,7 @@ pub(crate) async fn remember(
 ) -> Result<(), Failure> {
     let Some(kind) = scope.bounds.edge.and_then(Edge::hop) else { return Ok(()) };
     let hop = Hop {
-        hop_id: id(scope),
+        hop_id: scope.uuid(),
         thread_id: scope.run.caller.thread_id,
         run_id: scope.run.run_id,
         kind,
@@ -39,12 +37,4 @@ pub(crate) async fn remember(
     };
     let store = &scope.run.store;
     Ok(again(TRIES, PAUSE, || store.record_hop(hop.clone())).await?)
-}
-
-/// The same for the same place of the same run.
-fn id(scope: &Scope) -> Uuid {
-    let path = scope.path();
-    let backwards: String = path.chars().rev().collect();
-    let place = u128::from(fingerprint(path)) << 32 | u128::from(fingerprint(&backwards));
-    Uuid::from_u128(scope.run.run_id.as_uuid().as_u128() ^ place)
 }

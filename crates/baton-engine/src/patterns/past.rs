@@ -48,7 +48,7 @@ impl Past {
 }
 
 /// The last `count` messages at most. Some models want to hear a person first.
-fn last(words: Vec<ChatMessage>, count: u32) -> Vec<ChatMessage> {
+pub(crate) fn last(words: Vec<ChatMessage>, count: u32) -> Vec<ChatMessage> {
     let skipped = words.len().saturating_sub(count as usize);
     let words = words.into_iter().skip(skipped);
     words.skip_while(|message| matches!(message, ChatMessage::Assistant(_))).collect()

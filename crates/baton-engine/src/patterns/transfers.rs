@@ -12,8 +12,11 @@ use self::passing::{Pass, onward};
 use crate::bounds::{Edge, Refusal};
 use crate::failure::Failure;
 use crate::given::{Done, Ending, Given, Site};
+use crate::handoff::opening::{self, Opened};
+use crate::handoff::{telling, wording};
 use crate::patterns::calling::meant::without_blanks;
 use crate::patterns::handover::shared;
+use crate::patterns::past::last;
 use crate::run::{self, Input};
 use crate::scope::Scope;
 use crate::telemetry;
@@ -39,6 +42,18 @@ pub(crate) async fn told(site: &Site<'_>, input: &Input, reason: String) -> Resu
     onward(site, input, &Pass::because(reason)).await
 }
 
+/// What people say who want this agent, as a hint.
+fn triggers(target: &Agent) -> String {
+    let terms = target.accepts_handoff.as_ref().filter(|terms| !terms.triggers.is_empty());
+    terms.map(|terms| format!(" People say: {}.", terms.triggers.join("; "))).unwrap_or_default()
+}
+
+/// Whoever gets a whole thread sees no more of what was said before than it needs.
+fn recent(scope: &Scope, input: Input) -> Input {
+    let most = scope.run.engine.parts.policy.recent_messages;
+    Input { history: last(input.history.to_vec(), most).into(), ..input }
+}
+
 #[derive(Debug)]
 struct TransferTo {
     spec: ToolSpec,
@@ -53,10 +68,11 @@ impl TransferTo {
     fn new(scope: &Scope, collaboration: &Collaboration, target: &Arc<Agent>, input: &Input) -> Self {
         let when =
             collaboration.when.as_ref().map(|when| format!(" Use it when {when}.")).unwrap_or_default();
+        let said = triggers(target);
         let spec = ToolSpec {
             name: target.name.transfer_tool(),
             description: format!(
-                "Passes the conversation to {}, who then answers in your place. {}{when}",
+                "Passes the conversation to {}, who then answers in your place. {}{when}{said}",
                 target.display_name, target.description
             ),
             parameters: json!({
@@ -82,6 +98,9 @@ impl TransferTo {
             return Ok(Done::Refused(ToolError::InvalidArguments("`reason` is needed".into())));
         };
         let scope = &site.scope;
+        if opening::is_for_thread(scope, &self.target) {
+            return self.hand_over(pass, site).await;
+        }
         let child = match scope.enter(&self.target, Edge::Transfer).await {
             Ok(child) => child,
             Err(refusal) => return Ok(Done::Refused(refusal.into())),
@@ -95,6 +114,31 @@ impl TransferTo {
             }
             Err(failure) if failure.ends_the_run(scope) => Err(failure),
             Err(failure) => Ok(Done::Refused(ToolError::Execution(self.alternatives(scope, &failure)))),
+        }
+    }
+
+    /// The target gets the whole thread, if nobody has it yet.
+    async fn hand_over(&self, pass: Pass, site: Site<'_>) -> Result<Done, Failure> {
+        let scope = &site.scope;
+        if let Some(holder) = scope.run.holder().filter(|_| !opening::is_begun(scope)) {
+            return Ok(Done::Refused(ToolError::NotPermitted(wording::occupied(holder))));
+        }
+        let child = match scope.enter(&self.target, Edge::Transfer).await {
+            Ok(child) => child,
+            Err(refusal) => return Ok(Done::Refused(refusal.into())),
+        };
+        telemetry::transfer(scope, Edge::Transfer, slice::from_ref(&self.target));
+        let input = recent(scope, onward(&site, &self.input, &pass).await?);
+        let offer = pass.offer(&self.target, &self.input);
+        match opening::open(scope, child, &offer, input).await? {
+            Opened::Answered(outcome) => {
+                let told = format!("`{}` has the conversation now.", self.target.name);
+                Ok(Done::Ended { told, ending: Ending::Passed(outcome) })
+            }
+            Opened::Back(lease) => Ok(Done::Told(telling::back_at_once(scope, &lease).await?)),
+            Opened::Refused(failure) => {
+                Ok(Done::Refused(ToolError::Execution(self.alternatives(scope, &failure))))
+            }
         }
     }
 

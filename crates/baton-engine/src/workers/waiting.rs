@@ -69,7 +69,7 @@ pub(super) fn finished(record: &RunRecord, rows: Vec<LedgerRow>) -> Finished {
     let turns = u32::try_from(rows.iter().filter(is_turn).count()).unwrap_or(u32::MAX);
     let end = record.end.clone().unwrap_or_default();
     let limit = end.limit.as_deref().and_then(Limit::parse);
-    let answer = end.answer.map(|text| Answer { text, value: end.value, limit, turns });
+    let answer = end.answer.map(|text| Answer { value: end.value, limit, turns, ..Answer::words(text) });
     let failure = end.code.map(|code| Failure::Elsewhere { code, message: end.message.unwrap_or_default() });
     let answered_by = end.answered_by;
     Finished { status: record.status, answer, answered_by, failure, usage: record.usage, rows }

@@ -263,8 +263,9 @@ async fn h1_what_cannot_be_done_is_refused_at_once() {
 /// Whoever is done before the process dies is not asked again, and neither are all others once the answer is written.
 #[test]
 fn finished_sub_agents_are_not_asked_again_after_a_crash() {
-    let first =
-        Scripted::default().script("b", [Turn::text("B.")]).script("c", [Turn::default().say("I").hang()]);
+    // Nobody else may be done before the process dies.
+    let hang = || [Turn::default().say("I").hang()];
+    let first = Scripted::default().script("b", [Turn::text("B.")]).script("c", hang()).script("d", hang());
     let setup = |model: &Scripted| asks(model, delegation(&["b", "c", "d"]));
     let b_is_done = |event: &baton_core::Event| {
         event.agent.as_str() == "b" && matches!(event.kind, EventKind::SessionFinished { .. })

@@ -24,7 +24,7 @@ pub(super) fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Who comes after somebody else on the same store, and takes everybody else for dead.
-fn successor(mut parts: Parts, before: &Parts) -> Parts {
+pub(super) fn successor(mut parts: Parts, before: &Parts) -> Parts {
     parts.store = Arc::clone(&before.store);
     parts.identity = Identity { owner: Owner("successor".into()), is_gone: |_| true };
     parts
@@ -104,7 +104,7 @@ impl After {
     pub(super) fn is_sound(&self) {
         let numbers: Vec<u64> = self.events.iter().map(|event| event.seq).collect();
         assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
-        assert_eq!(self.count(|kind| matches!(kind, EventKind::RunStarted)), 1);
+        assert_eq!(self.count(|kind| matches!(kind, EventKind::RunStarted { .. })), 1);
         assert_eq!(self.count(EventKind::is_end), 1);
         assert!(self.events.last().unwrap().kind.is_end());
     }
@@ -198,17 +198,19 @@ fn a_call_that_may_have_had_its_effect_is_not_repeated_and_the_model_is_told() {
 }
 
 #[test]
-fn a_call_that_only_reads_is_made_again() {
-    let (after, second, calls) = call_cut_short(Effect::ReadOnly);
-    assert_eq!(calls, 2);
-    assert!(
-        matches!(second.asked()[0].messages.last(), Some(ChatMessage::Tool(result)) if &*result.content == "sent")
-    );
-    assert_eq!(
-        after.count(|kind| matches!(kind, EventKind::ToolCalled { .. })),
-        1,
-        "it was announced before"
-    );
+fn a_call_that_only_reads_or_may_be_done_twice_is_made_again() {
+    for effect in [Effect::ReadOnly, Effect::Repeatable] {
+        let (after, second, calls) = call_cut_short(effect);
+        assert_eq!(calls, 2);
+        assert!(
+            matches!(second.asked()[0].messages.last(), Some(ChatMessage::Tool(result)) if &*result.content == "sent")
+        );
+        assert_eq!(
+            after.count(|kind| matches!(kind, EventKind::ToolCalled { .. })),
+            1,
+            "it was announced before"
+        );
+    }
 }
 
 #[test]
@@ -331,7 +333,7 @@ async fn one_run_at_a_time_in_the_order_in_which_they_came() {
     let mut open = None;
     for event in &events {
         match &event.kind {
-            EventKind::RunStarted => assert_eq!(open.replace(event.run_id), None, "two at once"),
+            EventKind::RunStarted { .. } => assert_eq!(open.replace(event.run_id), None, "two at once"),
             kind if kind.is_end() => assert_eq!(open.take(), Some(event.run_id)),
             _ => assert_eq!(open, Some(event.run_id)),
         }

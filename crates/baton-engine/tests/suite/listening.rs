@@ -196,7 +196,7 @@ async fn whoever_takes_over_a_run_tells_its_listener_what_was_kept_before() {
     let heard = hear(&mut run).await;
     assert_eq!(run.join().await.answer.unwrap().text, "From here.");
     assert_eq!(store.run(id).await.unwrap().attempts, 2);
-    assert!(matches!(heard[0].kind, EventKind::RunStarted));
+    assert!(matches!(heard[0].kind, EventKind::RunStarted { .. }));
     assert_eq!(kept(&heard), kept(&store.run_events(id, 0, 100).await.unwrap()));
 }
 

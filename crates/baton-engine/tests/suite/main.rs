@@ -12,15 +12,18 @@ mod compositions;
 mod delegation;
 mod durability;
 mod faults;
+mod handoffs;
 mod limits;
 mod listening;
 mod masked_teams;
 mod masking;
+mod mortal;
 mod outages;
 mod previews;
 mod reading;
 mod router;
 mod sessions;
+mod skills;
 mod strategies;
 mod team;
 mod thread;
@@ -29,6 +32,7 @@ mod traces;
 mod trail;
 mod transfers;
 mod turns;
+mod workflow;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,7 +44,7 @@ use baton_core::event::{Event, EventKind};
 use baton_core::message::{Part, Visibility};
 use baton_core::store::{OnBusy, Owner, Retention};
 use baton_core::tool::{CallContext, Effect, Risk, Tool, ToolError, ToolFuture, ToolSource, ToolSpec};
-use baton_core::{AgentName, HumanDuration, Permission, Rights, TenantId, ThreadId, UserId};
+use baton_core::{AgentName, HumanDuration, Permission, Rights, SkillSource, TenantId, ThreadId, UserId};
 use baton_engine::{
     Agents, Caller, Engine, Finished, Identity, LeaseTimes, Live, Models, Overrides, Parts, Patience, Policy,
     RunRequest, Stays, Task, TeamHooks,
@@ -95,6 +99,7 @@ struct Setup {
     rights: Rights,
     ask_at: Option<Risk>,
     servers: Option<Arc<dyn ToolSource>>,
+    skills: Option<Arc<dyn SkillSource>>,
     team_hooks: Option<Arc<dyn TeamHooks>>,
 }
 
@@ -114,6 +119,7 @@ impl Setup {
             rights: Rights::all(),
             ask_at: None,
             servers: None,
+            skills: None,
             team_hooks: None,
         }
     }
@@ -185,6 +191,7 @@ impl Setup {
             models: self.models,
             tools: self.tools,
             servers: self.servers,
+            skills: self.skills,
             overflow: None,
             ask_at: self.ask_at,
             work_dir: PathBuf::from("."),

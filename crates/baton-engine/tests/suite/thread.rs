@@ -149,3 +149,29 @@ async fn x31_a_draft_is_kept_when_it_is_handed_on() {
     let messages = store.messages(request.caller.thread_id, all()).await.unwrap();
     assert_eq!(lines(&messages), ["person What is up?", "(a) A draft.", "b A text."]);
 }
+
+/// A message that was seen growing is kept under the id that it was seen under, and so is one that was shown at once.
+#[tokio::test]
+async fn what_was_heard_and_what_is_kept_have_one_id() {
+    let model = Scripted::default().script("a", [Turn::text("Here.")]).script("b", [Turn::text("There.")]);
+    let chained = Setup::new(&model).agent(|a| a.handoff = vec![Destination { to: name("b"), when: None }]);
+    for setup in
+        [Setup::new(&Scripted::default().script("a", [Turn::text("Here.")])), chained.with("b", |_| {})]
+    {
+        let (parts, request) = setup.parts().await;
+        let engine = Engine::new(parts);
+        let mut run = engine.start(request.clone()).await.unwrap();
+        let mut heard = Vec::new();
+        while let Some(event) = run.events.recv().await {
+            if let (EventKind::TextFinished { message_id, .. }, Visibility::User) =
+                (&event.kind, event.visibility)
+            {
+                heard.push(*message_id);
+            }
+        }
+        run.join().await;
+        let store = engine.parts.store.tenant(&request.caller.tenant);
+        let kept = store.messages(request.caller.thread_id, MessageQuery::last(1)).await.unwrap();
+        assert_eq!(heard, [kept[0].message.id]);
+    }
+}

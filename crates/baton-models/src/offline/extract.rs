@@ -16,6 +16,8 @@ struct Passage<'a> {
     text: &'a str,
     said: BTreeSet<String>,
     heading: BTreeSet<String>,
+    /// Of the innermost heading alone: what the passage is about.
+    title: BTreeSet<String>,
 }
 
 impl Passage<'_> {
@@ -26,6 +28,8 @@ impl Passage<'_> {
 
 /// How much more a word counts that is the agent's own subject.
 const SUBJECT: usize = 3;
+/// How much more a passage counts that is about the question: a list of everything mentions every word once.
+const MEANT: usize = 3;
 
 /// The best passages of `texts`, best first, or `None` when nothing shares a telling word with the question. `subject` is what the
 /// agent is there for: of a question with many parts, its part comes first.
@@ -48,7 +52,10 @@ pub(super) fn answer(question: &str, subject: &str, texts: &[&str]) -> Option<St
         .filter(|passage| shared(&passage.said) > 0)
         .map(|passage| {
             let all = passage.said.union(&passage.heading).cloned().collect();
-            (2 * shared(&all) + shared(&passage.said), passage)
+            let score = 2 * shared(&all) + shared(&passage.said);
+            // Whose whole title is asked for is about nothing else. A title of one word says too little for that.
+            let is_meant = passage.title.len() > 1 && passage.title.is_subset(&wanted);
+            (if is_meant { MEANT * score } else { score }, passage)
         })
         .collect();
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
@@ -56,11 +63,12 @@ pub(super) fn answer(question: &str, subject: &str, texts: &[&str]) -> Option<St
     let words = |passage: &Passage<'_>| wanted.iter().filter(|word| passage.mentions(word)).count();
     // One word in common is a coincidence when the best passage has several.
     let enough = words(first);
-    scored.retain(|(score, passage)| {
-        // An example says little without the prose it belongs to.
-        let is_apart = passage.text.starts_with("```") && passage.source != first.source;
-        score * 3 >= best * 2 && words(passage) * 2 > enough && !is_apart
-    });
+    scored.retain(|(score, passage)| score * 3 >= best * 2 && words(passage) * 2 > enough);
+    // An example says little without the prose it belongs to.
+    let is_code = |passage: &Passage<'_>| passage.text.starts_with("```");
+    let prose: BTreeSet<&str> =
+        scored.iter().filter(|(_, passage)| !is_code(passage)).map(|(_, passage)| passage.source).collect();
+    scored.retain(|(_, passage)| !is_code(passage) || prose.contains(passage.source));
     // Whoever searched all documents knows better than these few passages what a word is worth.
     scored.sort_by_key(|(score, passage)| std::cmp::Reverse(score * (passage.rank + 1) / passage.rank));
     scored.truncate(MOST_PASSAGES);
@@ -75,10 +83,17 @@ fn passages(text: &str) -> Vec<Passage<'_>> {
         let (named, text) = split_source(block);
         (rank, source) = named.unwrap_or((rank, source));
         if !text.is_empty() && !is_contents(text) {
-            found.push(Passage { source, rank, text, said: telling(text), heading: telling(source) });
+            let (said, heading, title) = (telling(text), telling(source), telling(title(source)));
+            found.push(Passage { source, rank, text, said, heading, title });
         }
     }
     found
+}
+
+/// The innermost heading of a source, without its line.
+fn title(source: &str) -> &str {
+    let headings = source.rsplit_once(" (line ").map_or(source, |(headings, _)| headings);
+    headings.rsplit_once(" › ").map_or("", |(_, title)| title)
 }
 
 /// Paragraphs: parted by blank lines, except within a code block, which stays whole.
@@ -181,6 +196,17 @@ mod tests {
         let found = "[1] a.md › Rate limiting (line 1)\nSet requests_per_minute to limit it.\n\n[2] b.md › Words (line 1)\nA rate, a limit.";
         let said = answer("rate limiting", "", &[found]).unwrap();
         assert!(said.lines().nth(2).unwrap().contains("requests_per_minute"), "{said}");
+    }
+
+    /// J1.5: a list of all settings mentions every word of the question; the section is the one about it.
+    #[test]
+    fn j1_5_the_section_about_it_comes_before_a_list_of_everything() {
+        let found = "[1] a.md › Configuration › Rate limiting (line 9)\nTo limit how often somebody may ask, set it.\n\n```toml\n[limits]\n\
+                     requests = 6\n```\n\n[2] a.md › Configuration › All keys (line 1)\n| `agents` | who |\n| `limits` | rate |\n\n\
+                     [3] b.md › Agents (line 1)\nAn agent answers.\n\n[4] c.md › More (line 1)\nEach agent has its own limits.";
+        let said = answer("How do I configure rate limiting for my agent?", "", &[found]).unwrap();
+        assert!(said.lines().nth(2).unwrap().starts_with("To limit how often"), "{said}");
+        assert!(said.contains("```toml\n[limits]"), "with its example: {said}");
     }
 
     #[test]

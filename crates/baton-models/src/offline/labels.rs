@@ -7,7 +7,7 @@ use super::words::{overlap, telling};
 /// The label to set, as the prompt spells it, if the prompt asks for one. Rules decide by the prompt's own sentence about a
 /// label ("High means: …"); where none fits, the last one stands: authors name the most careful one last.
 pub(super) fn choose(situation: &Situation<'_>) -> Option<String> {
-    let system = situation.request.system;
+    let system = situation.system;
     let labels = labels(system);
     let careful = labels.last()?;
     let fit = |label: &&String| {

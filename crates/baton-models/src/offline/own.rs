@@ -56,7 +56,7 @@ fn labelled(situation: &Situation<'_>, said: String) -> String {
 
 /// The sentences of the prompt that fit the question. Those that say who the agent is are the last resort.
 pub(super) fn knowledge(situation: &Situation<'_>) -> Option<String> {
-    let system = situation.request.system;
+    let system = situation.system;
     let knows: Vec<String> =
         sentences(system).into_iter().filter(|sentence| !sentence.starts_with("You ")).collect();
     let found =
@@ -66,6 +66,6 @@ pub(super) fn knowledge(situation: &Situation<'_>) -> Option<String> {
 
 /// What the agent is there for.
 fn task(situation: &Situation<'_>) -> String {
-    let first: Vec<String> = sentences(situation.request.system).into_iter().take(WITHOUT_A_FIT).collect();
+    let first: Vec<String> = sentences(situation.system).into_iter().take(WITHOUT_A_FIT).collect();
     first.join(" ")
 }

@@ -50,7 +50,7 @@ pub(super) fn transfer(situation: &Situation<'_>) -> Option<Move> {
 /// baton passes it on only when somebody else fits much better.
 fn enough(situation: &Situation<'_>) -> usize {
     if was_handed_over(situation) {
-        return 2 + 2 * overlap(&situation.question, situation.request.system);
+        return 2 + 2 * overlap(&situation.question, situation.system);
     }
     let others = ["search_docs", "call_agent", "delegate"];
     if others.iter().any(|name| situation.tool(name).is_some()) { 2 } else { 1 }

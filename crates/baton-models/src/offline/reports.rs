@@ -7,6 +7,7 @@ use super::notice::quotable;
 use super::own;
 use super::sentences::beginning;
 use super::situation::{Done, Situation};
+use super::skills::is_skill;
 
 /// Said first when somebody could not be asked.
 const LIMITED: &str = "I'm working with limited resources right now, but here's what I know:";
@@ -30,12 +31,13 @@ pub(super) fn told(situation: &Situation<'_>) -> Vec<String> {
     };
     let asked = of(|name| ["call_agent", "delegate"].contains(&name));
     let passed = of(passes_the_baton);
-    let looked = of(|name| !["call_agent", "delegate"].contains(&name) && !passes_the_baton(name));
+    let looked =
+        of(|name| !["call_agent", "delegate"].contains(&name) && !passes_the_baton(name) && !is_skill(name));
     let reports: Vec<Report> = asked.iter().flat_map(|done| reports(done)).collect();
     let is_limited = asked.iter().any(|done| is_limited(done));
     let mut parts = Vec::new();
     parts.extend(is_limited.then(|| LIMITED.to_owned()));
-    parts.extend(passed.iter().any(|done| done.result.failed).then(|| NOT_PASSED.to_owned()));
+    parts.extend(passed.iter().find(|done| done.result.failed).map(|done| not_passed(&done.result.content)));
     parts.extend(quoted(&reports));
     // Nobody could help: what the agent itself knows.
     let is_alone =
@@ -48,6 +50,19 @@ pub(super) fn told(situation: &Situation<'_>) -> Vec<String> {
 
 fn passes_the_baton(tool: &str) -> bool {
     tool == "route_to" || tool.starts_with("transfer_to_")
+}
+
+/// Why nobody took over, in the engine's own words where they are for the person.
+fn not_passed(result: &str) -> String {
+    let told = result.split_once("could not take over: ").map(|(_, told)| told);
+    let why = told.and_then(|told| told.split_once(". The conversation is yours again")).map(|(why, _)| why);
+    match why {
+        Some(why) if why.contains("currently unavailable") => why.to_owned(),
+        Some(why) if why.contains("needs the permission") => {
+            format!("I cannot connect you: {}.", why.replace("the person does not have", "you do not have"))
+        }
+        _ => NOT_PASSED.to_owned(),
+    }
 }
 
 /// What they said. The same text from several is told once.
@@ -117,6 +132,6 @@ fn found(situation: &Situation<'_>, looked: &[&Done<'_>]) -> Option<String> {
             looked.iter().map(|done| format!("`{}`: {}", done.result.name, done.result.content)).collect();
         return Some(format!("I could not find an answer. {}", errors.join("; ")));
     }
-    let answer = extract::answer(&situation.question, situation.request.system, &useful);
+    let answer = extract::answer(&situation.question, situation.system, &useful);
     Some(answer.unwrap_or_else(|| "I looked, and found nothing that answers this.".to_owned()))
 }

@@ -8,11 +8,16 @@ use serde_json::Value;
 
 use super::blocks::{self, Block};
 use super::instruction::Instruction;
+use super::skills;
 
 /// A request, read.
 #[derive(Debug)]
 pub(super) struct Situation<'a> {
     pub(super) request: &'a ModelRequest<'a>,
+    /// What the agent's author wrote for it.
+    pub(super) system: &'a str,
+    /// Skills that it has, each with when it fits.
+    pub(super) skills: Vec<(&'a str, String)>,
     /// What is asked, without the words of anybody else.
     pub(super) question: String,
     /// What others wrote.
@@ -44,8 +49,11 @@ impl<'a> Situation<'a> {
         let marked = messages.get(at).map(|task| blocks::parse(&text_of(task))).unwrap_or_default();
         // Whoever takes part in a discussion was told the question when it began.
         let asked = messages.iter().take(at + 1).rev().filter(|message| is_user(message)).find_map(question);
+        let (system, skills) = skills::parted(request.system);
         Self {
             request,
+            system,
+            skills,
             question: asked.unwrap_or_default(),
             material: marked.blocks.into_iter().filter(|block| block.what != "request").collect(),
             around: marked.around,

@@ -2,6 +2,7 @@
 
 mod discussion;
 mod material;
+mod skills;
 mod tools;
 
 use baton_core::agent::Sampling;

@@ -33,6 +33,13 @@ pub(super) struct Involved {
     agent: String,
 }
 
+/// `agent` is the one that has the thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct HandedOff {
+    agent: String,
+    phase: &'static str,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Agent {
     agent: String,
@@ -100,6 +107,12 @@ impl Involved {
     }
 }
 
+impl HandedOff {
+    pub(super) fn new(agent: &AgentName, phase: &'static str) -> Self {
+        Self { agent: agent.to_string(), phase }
+    }
+}
+
 pub(super) fn agent(name: &AgentName) -> Agent {
     Agent { agent: name.to_string() }
 }
@@ -144,7 +157,7 @@ pub(super) struct Families {
     agent_work: Family<Agent, Money>,
     pub(super) delegations: Family<Involved, Counter>,
     pub(super) hops: Family<Word, Counter>,
-    pub(super) handoffs: Family<Word, Counter>,
+    pub(super) handoffs: Family<HandedOff, Counter>,
     model_calls: Family<ModelCall, Counter>,
     model_duration: Seconds<Model>,
     tokens: Family<TokensOf, Counter>,

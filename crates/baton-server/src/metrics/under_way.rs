@@ -87,7 +87,7 @@ mod tests {
             agent: AgentName::parse("a").unwrap(),
             path: "a".into(),
             visibility: Visibility::User,
-            kind: EventKind::RunStarted,
+            kind: EventKind::RunStarted { is_held: false },
         }
     }
 

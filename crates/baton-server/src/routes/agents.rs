@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use baton_agents::{Graph, Roster};
 use baton_core::agent::Agent;
-use baton_core::store::{Page, PageRequest};
-use baton_core::{AgentName, StoreError, ThreadId};
+use baton_core::{AgentName, ThreadId};
 use baton_engine::{Failure, Via};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -45,7 +42,10 @@ async fn list_agents(
 ) -> Answer<Json<Listed<AgentView>>> {
     let roster = newest(&app);
     let is_wanted = |agent: &&Arc<Agent>| params.all == Some(true) || !agent.badge.hidden;
-    let page = cut(roster.iter().filter(is_wanted), &page::request(params.limit, params.cursor))?;
+    let is_name = |text: &str| AgentName::parse(text).is_ok();
+    let wanted = roster.iter().filter(is_wanted);
+    let page =
+        page::cut(wanted, |agent| agent.name.as_str(), is_name, &page::request(params.limit, params.cursor))?;
     Ok(Json(Listed::of(page, |agent| AgentView::from(agent.as_ref()))))
 }
 
@@ -142,26 +142,4 @@ async fn get_graph(State(app): State<App>, Params(params): Params<GraphParams>) 
 /// It does not change while it is looked at, whatever happens to the files.
 fn newest(app: &App) -> Arc<Roster> {
     Arc::clone(&app.roster.borrow())
-}
-
-/// One page of agents in the order of their names. The cursor is the last name, so a reload between two pages does no harm.
-fn cut<'a>(
-    agents: impl Iterator<Item = &'a Arc<Agent>>,
-    request: &PageRequest,
-) -> Answer<Page<&'a Arc<Agent>>> {
-    let after = request.cursor.as_deref().map(decode).transpose()?;
-    let size = request.size() as usize;
-    let is_after = |agent: &&Arc<Agent>| after.as_ref().is_none_or(|after| agent.name > *after);
-    let mut data: Vec<&Arc<Agent>> = agents.filter(is_after).take(size + 1).collect();
-    let is_more = data.len() > size;
-    data.truncate(size);
-    let last = data.last().filter(|_| is_more);
-    let next_cursor = last.map(|agent| URL_SAFE_NO_PAD.encode(agent.name.as_str()));
-    Ok(Page { data, next_cursor })
-}
-
-fn decode(cursor: &str) -> Answer<AgentName> {
-    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
-    let name = bytes.and_then(|bytes| AgentName::parse(std::str::from_utf8(&bytes).ok()?).ok());
-    name.ok_or_else(|| StoreError::InvalidCursor.into())
 }

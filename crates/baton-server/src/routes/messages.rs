@@ -24,6 +24,7 @@ use crate::strict::{InThread, Repeatable};
 use crate::trace::Trace;
 use crate::wire::answered::Answered;
 use crate::wire::event::SentEvent;
+use crate::wire::handoff::HeldBy;
 use crate::wire::message::{MessageView, resolve};
 use crate::wire::problem::ProblemBody;
 use crate::wire::run::RunErrorView;
@@ -46,7 +47,7 @@ pub fn routes() -> OpenApiRouter<App> {
             content((SentEvent = "text/event-stream"), (Answered = "application/json"))),
         (status = 404, description = "Somebody else's thread, or an unknown agent", body = ProblemBody, content_type = "application/problem+json"),
         (status = 406, description = "Neither events nor JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "The thread is busy and `on_busy` is `reject`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The thread is busy and `on_busy` is `reject`; or somebody has it who does not share it with the `agent` that was named", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "The idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
         ),
     extensions(("x-permission" = json!("thread:write")), ("x-work" = json!("run"))))]
@@ -86,6 +87,7 @@ pub async fn submit(
     }
     let SendMessage { content, agent, on_busy, metadata } = message;
     let input = resolve(app, caller, thread, content.0).await?;
+    let overrides = Overrides { is_named: agent.is_some(), ..Overrides::default() };
     let (agent, entry) = match agent {
         Some(name) => (named::agent(app, &name)?.name.clone(), None),
         None => (app.choose)(&app.agents(), &words(&input)).map_err(|error| {
@@ -97,7 +99,7 @@ pub async fn submit(
         caller: engine_caller(caller, thread),
         agent,
         input,
-        overrides: Overrides::default(),
+        overrides,
         on_busy: on_busy.unwrap_or(OnBusy::Enqueue),
         entry,
         task: Task::Answer,
@@ -125,6 +127,7 @@ fn words(parts: &[Part]) -> String {
 async fn answered(app: &App, caller: &Principal, record: RunRecord) -> Answer<Answered> {
     let store = app.data(caller);
     let message = answer_of(&*store, &record).await?;
+    let held = store.open_handoff_of(record.thread_id).await?;
     let end = record.end.clone().unwrap_or_default();
     Ok(Answered {
         run_id: record.run_id,
@@ -132,6 +135,7 @@ async fn answered(app: &App, caller: &Principal, record: RunRecord) -> Answer<An
         status: record.status.word().to_owned(),
         message: message.map(|message| MessageView::of(message, &app.agents())),
         agent: end.answered_by.unwrap_or(record.agent),
+        handoff: held.map(|handoff| HeldBy::of(handoff, &app.agents())),
         results: results(&*store, record.run_id).await?.into_iter().map(Into::into).collect(),
         usage: record.usage.into(),
         error: end.code.map(|code| RunErrorView { code, message: end.message.unwrap_or_default() }),

@@ -60,7 +60,7 @@ async fn show_thread(
     let data = app.data(&caller);
     let thread = data.thread(thread_id, caller.scope()).await?;
     let open = match thread.handoff {
-        Some(_) => data.open_handoff_of(thread_id).await?,
+        Some(_) => app.engine.open_handoff(&caller.tenant, thread_id).await?,
         None => None,
     };
     let resumable = data.resumable_handoffs(thread_id).await?;

@@ -41,7 +41,7 @@ pub enum Item {
 #[derive(Debug)]
 pub struct Follow {
     store: Arc<dyn TenantStore>,
-    metrics: Arc<Metrics>,
+    metrics: Option<Arc<Metrics>>,
     ear: Ear,
     thread: ThreadId,
     of: Of,
@@ -67,16 +67,22 @@ impl Follow {
     pub fn new(
         live: &Arc<Live>,
         store: Arc<dyn TenantStore>,
-        metrics: Arc<Metrics>,
         thread: ThreadId,
         of: Of,
         position: u64,
     ) -> Self {
         let ear = live.join(store.tenant(), thread);
         let ready = VecDeque::new();
-        let mut follow = Self { store, metrics, ear, thread, of, position, ready, stage: Stage::Hearing };
+        let mut follow =
+            Self { store, metrics: None, ear, thread, of, position, ready, stage: Stage::Hearing };
         follow.read_again();
         follow
+    }
+
+    /// The same, and it is counted when it falls behind.
+    #[must_use]
+    pub fn counted(self, metrics: &Arc<Metrics>) -> Self {
+        Self { metrics: Some(Arc::clone(metrics)), ..self }
     }
 
     /// The number of the last kept event that was passed on.
@@ -162,7 +168,9 @@ impl Follow {
             Some(Heard::Event(event)) if self.follows(&event) => self.ready.push_back(Item::Event(event)),
             Some(_) => self.rejoin(),
             None => {
-                self.metrics.stream_behind();
+                if let Some(metrics) = &self.metrics {
+                    metrics.stream_behind();
+                }
                 self.rejoin();
             }
         }

@@ -45,8 +45,8 @@ pub async fn join(app: &App, caller: &Caller, place: Place, detail: Detail) -> A
         first = preamble(&*store, &mut view, run, place).await?;
     }
     // Joined last: what was sent first stands for everything up to `after`, whatever has happened since.
-    let metrics = Arc::clone(&app.metrics);
-    let follow = Follow::new(&app.engine.parts.live, Arc::clone(&store), metrics, thread, of, after);
+    let follow =
+        Follow::new(&app.engine.parts.live, Arc::clone(&store), thread, of, after).counted(&app.metrics);
     Ok(Joined { follow, view, first, caller: caller.clone() })
 }
 

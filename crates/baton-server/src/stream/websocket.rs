@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::identity::Caller;
 use crate::metrics::StreamKind;
 use crate::problem::{Answer, Code, FieldError, Problem};
-use crate::routes::{approvals, messages, runs};
+use crate::routes::{approvals, handoff, messages, runs};
 use crate::strict::{self, Checked};
 use crate::trace::Trace;
 use crate::wire::approval::{Decision, DecisionBody};
@@ -141,7 +141,8 @@ impl Conversation {
                 Ok(json!({ "request": "cancel", "run_id": run, "status": status }))
             }
             Request::ExitHandoff {} => {
-                Err(Problem::new(Code::NoActiveHandoff, "no handoff is active on this thread"))
+                let returned = handoff::exit(app, caller, trace, *thread).await?;
+                Ok(json!({ "request": "exit_handoff", "handoff": returned }))
             }
             Request::Approve { approval_id, decision, reason } => {
                 caller.demand(DECIDE)?;

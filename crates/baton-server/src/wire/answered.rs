@@ -4,6 +4,7 @@ use baton_core::{AgentName, RunId, ThreadId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::wire::handoff::HeldBy;
 use crate::wire::message::MessageView;
 use crate::wire::run::{RunErrorView, SubAgentResult};
 use crate::wire::usage::UsageView;
@@ -23,6 +24,10 @@ pub struct Answered {
     /// Who gave it.
     #[schema(value_type = String)]
     pub agent: AgentName,
+    /// Who has the thread now, if that is by a handoff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub handoff: Option<HeldBy>,
     /// What sub-agents answered, each by itself.
     pub results: Vec<SubAgentResult>,
     pub usage: UsageView,

@@ -1,8 +1,13 @@
 //! Lists in pieces.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use baton_core::StoreError;
 use baton_core::store::{Page, PageRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+
+use crate::problem::Answer;
 
 /// Which piece of a list is wanted.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -60,4 +65,26 @@ impl<T> Listed<T> {
     pub fn whole(data: Vec<T>) -> Self {
         Self { data, next_cursor: None }
     }
+}
+
+/// One page of what is sorted by name and kept in no store. The cursor is the last name, so a change between two pages does no harm.
+pub fn cut<T>(
+    all: impl Iterator<Item = T>,
+    name: impl Fn(&T) -> &str,
+    is_name: impl Fn(&str) -> bool,
+    request: &PageRequest,
+) -> Answer<Page<T>> {
+    let decoded = |cursor: &str| {
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).filter(|text| is_name(text));
+        text.ok_or(StoreError::InvalidCursor)
+    };
+    let after = request.cursor.as_deref().map(decoded).transpose()?;
+    let size = request.size() as usize;
+    let is_after = |one: &T| after.as_deref().is_none_or(|after| name(one) > after);
+    let mut data: Vec<T> = all.filter(is_after).take(size + 1).collect();
+    let is_more = data.len() > size;
+    data.truncate(size);
+    let next_cursor = data.last().filter(|_| is_more).map(|last| URL_SAFE_NO_PAD.encode(name(last)));
+    Ok(Page { data, next_cursor })
 }

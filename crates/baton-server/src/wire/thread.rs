@@ -4,10 +4,12 @@ use baton_core::agent::StateName;
 use baton_core::store::{HandoffSession, HandoffState, Thread};
 use baton_core::{AgentName, HandoffId, RunId, TenantId, ThreadId, UserId};
 use baton_engine::Agents;
+use baton_engine::handoff::{is_resumable, welcome_back};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::handoff::called;
 use super::page::Limit;
 use super::schema::{moment, words};
 
@@ -107,6 +109,8 @@ pub struct ResumableView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub progress: Option<ProgressView>,
+    /// What the person is asked when they come back.
+    pub message: String,
 }
 
 impl ThreadView {
@@ -141,7 +145,7 @@ impl ThreadContext {
             thread,
             handoff_target_agent: open.map(|handoff| handoff.target_agent_id.clone()),
             progress: open.and_then(|handoff| ProgressView::of(handoff, agents)),
-            resumable_handoffs: resumable.into_iter().map(|one| ResumableView::of(one, agents)).collect(),
+            resumable_handoffs: ResumableView::all(resumable, agents),
         }
     }
 }
@@ -165,15 +169,21 @@ fn label(state: &str) -> String {
 }
 
 impl ResumableView {
+    /// Those of them that can really be gone on with.
+    pub fn all(left: Vec<HandoffSession>, agents: &Agents) -> Vec<Self> {
+        let can_go_on = |one: &HandoffSession| {
+            agents.get(&one.target_agent_id).is_some_and(|agent| is_resumable(agent, one))
+        };
+        left.into_iter().filter(can_go_on).map(|one| Self::of(one, agents)).collect()
+    }
+
     fn of(handoff: HandoffSession, agents: &Agents) -> Self {
-        let agent = handoff.target_agent_id.clone();
         Self {
             handoff_id: handoff.handoff_id,
-            display_name: agents
-                .get(&agent)
-                .map_or_else(|| agent.to_string(), |agent| agent.display_name.clone()),
+            display_name: called(&handoff.target_agent_id, agents),
             progress: ProgressView::of(&handoff, agents),
-            agent,
+            message: welcome_back(agents, &handoff),
+            agent: handoff.target_agent_id,
             state: handoff.state,
             reason: handoff.handoff_reason,
             started_at: handoff.started_at,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use baton_core::store::{Approval, ApprovalStatus};
 use baton_core::tool::Risk;
@@ -16,9 +17,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::site::{Plan, Site};
+use crate::skills::Made;
 
 /// Said and written only by Ada. Whoever else gets to see it has found a leak.
 const SECRET: &str = "pineapple-7731";
+
+/// A skill that people of her tenant made.
+const SKILL: &str = "grow-pineapples";
 
 /// Somebody who asks, and what they are to Ada.
 struct Asker {
@@ -71,6 +76,7 @@ async fn no_route_gives_anybody_what_is_not_theirs() {
         ("/api/v1/threads/{thread_id}", 200),
         ("/api/v1/runs/{run_id}", 200),
         ("/api/v1/artifacts/{artifact_id}", 200),
+        ("/api/v1/skills/{skill}", 200),
     ] {
         let mine = authorized(&site, Some(&ada), Method::GET, &filled(path, &owned), None).await;
         assert_eq!(mine.status(), status, "{path}");
@@ -84,7 +90,8 @@ async fn site() -> Site {
         settings.auth.roles.insert("powerless".to_owned(), Vec::new());
         settings.limits.requests_per_minute = NonZeroU32::MAX;
     };
-    Plan::new(&model).required().settings(nobody).start().await
+    let skills = Arc::new(Made::by("acme", SKILL, &format!("Grows {SECRET}.")));
+    Plan::new(&model).required().settings(nobody).skills(skills).start().await
 }
 
 /// Ada's thread with a message, its run, a file, and whatever else a route can point at.
@@ -107,6 +114,7 @@ async fn belongings(site: &Site, ada: &str) -> Belongings {
         ("approval_id", approval(site, &thread, &text(&answer["run_id"])).await),
         ("agent", "assistant".to_owned()),
         ("file", "style.css".to_owned()),
+        ("skill", SKILL.to_owned()),
     ])
 }
 
@@ -147,7 +155,7 @@ fn routes(document: &Value) -> Vec<Route> {
 
 /// Parameters whose value belongs to somebody.
 fn is_owned(path: &str) -> bool {
-    ["{thread_id}", "{run_id}", "{message_id}", "{artifact_id}", "{approval_id}"]
+    ["{thread_id}", "{run_id}", "{message_id}", "{artifact_id}", "{approval_id}", "{skill}"]
         .iter()
         .any(|name| path.contains(name))
 }
@@ -180,6 +188,11 @@ fn body(route: &Route, owned: &Belongings, thread: &str) -> Option<Value> {
     Some(match path {
         "/api/v1/threads/{thread_id}/messages" => json!({ "content": "Hello", "on_busy": "reject" }),
         "/api/v1/threads/{thread_id}/delegations" => json!({ "agents": ["assistant"], "message": "Hello" }),
+        "/api/v1/threads/{thread_id}/handoff" => {
+            json!({ "target_agent_id": "assistant", "handoff_reason": "Hello" })
+        }
+        "/api/v1/threads/{thread_id}/handoff/return" => json!({ "completion_status": "completed" }),
+        "/api/v1/threads/{thread_id}/handoff/resume" => json!({ "handoff_id": Uuid::now_v7() }),
         "/api/v1/runs/{run_id}/cancel" => json!({ "mode": "abort" }),
         "/api/v1/approvals/{approval_id}" => json!({ "decision": "deny" }),
         "/api/v1/messages/{message_id}/feedback" => json!({ "rating": -1 }),
@@ -199,8 +212,9 @@ async fn check(site: &Site, route: &Route, asker: &Asker, owned: &Belongings) {
     let fresh = Uuid::new_v4().to_string();
     let seen = ask(site, route, asker, &target, owned, if begins_own { &fresh } else { thread }).await;
     let elsewhere = ask(site, route, asker, &unknown(path, owned), owned, &Uuid::new_v4().to_string()).await;
-    // Whoever has no role is Ada still: what everybody may do with their own, she may.
-    let is_hers = asker.who == "no permission" && demand == "signed-in";
+    // Whoever has no role is Ada still: what everybody may do with their own, she may. Skills are the whole tenant's.
+    let is_skill = path.starts_with("/api/v1/skills") && asker.who == "wrong user";
+    let is_hers = is_skill || asker.who == "no permission" && demand == "signed-in";
     for secret in [SECRET].into_iter().filter(|_| !is_hers).chain(
         owned
             .iter()
@@ -236,6 +250,7 @@ async fn check(site: &Site, route: &Route, asker: &Asker, owned: &Belongings) {
         }
         // A thread that nobody has begins with its first message, so those routes are only asked about hers.
         _ if begins_threads(route) => assert_eq!(seen.status, 404, "{what}: {seen:?}"),
+        _ if is_skill => assert_eq!(seen.status, 200, "{what}: {seen:?}"),
         _ if is_owned(path) => {
             assert_eq!(seen.status, 404, "{what}: {seen:?}");
             assert_eq!(seen, elsewhere, "{what}: hers looks different from nobody's");

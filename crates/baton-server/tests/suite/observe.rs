@@ -2,7 +2,7 @@
 
 mod lines;
 mod numbers;
-mod openmetrics;
+pub mod openmetrics;
 
 use axum::Router;
 use axum::body::Body;

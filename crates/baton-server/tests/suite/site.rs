@@ -8,7 +8,7 @@ use std::time::Duration;
 use baton_agents::{Draft, Known, Roster, Source};
 use baton_core::agent::ModelName;
 use baton_core::store::{Owner, Retention};
-use baton_core::{AgentName, Model, Store, TenantId, UserId};
+use baton_core::{AgentName, Model, SkillSource, Store, TenantId, UserId};
 use baton_engine::{Agents, Engine, Identity, LeaseTimes, Live, Models, Parts, Patience, Policy, Stays};
 use baton_models::scripted::Scripted;
 use baton_server::identity::Mode;
@@ -34,6 +34,7 @@ pub struct Plan {
     pub settings: Settings,
     pub policy: Policy,
     pub lease: LeaseTimes,
+    skills: Option<Arc<dyn SkillSource>>,
 }
 
 /// A server that is up.
@@ -64,6 +65,7 @@ impl Plan {
             settings: Settings::default(),
             policy: Policy::default(),
             lease: LeaseTimes::default(),
+            skills: None,
         }
     }
 
@@ -93,6 +95,12 @@ impl Plan {
         self
     }
 
+    #[must_use]
+    pub fn skills(mut self, skills: Arc<dyn SkillSource>) -> Self {
+        self.skills = Some(skills);
+        self
+    }
+
     /// With routes that only this test has.
     #[must_use]
     pub fn doors(mut self, doors: OpenApiRouter<App>) -> Self {
@@ -116,6 +124,7 @@ impl Plan {
             models: self.models,
             tools: Vec::new(),
             servers: None,
+            skills: self.skills,
             overflow: None,
             ask_at: None,
             work_dir: PathBuf::from("."),

@@ -1,6 +1,6 @@
 //! Conversations: what is seen of them, by whom, and their end.
 
-use baton_core::store::{HandoffState, NewHandoff, RunStatus, WorkflowState};
+use baton_core::store::{HandoffNotes, HandoffState, NewHandoff, RunStatus, WorkflowState};
 use baton_core::{AgentName, HandoffId, Permission, TenantId, ThreadId, UserId};
 use baton_engine::Heard;
 use baton_models::scripted::{Scripted, Turn};
@@ -249,7 +249,7 @@ async fn what_agents_say_to_each_other_is_for_those_who_read_traces() {
     site.end().await;
 }
 
-const WORKFLOW: &str = "---\ndescription: Creates skills.\ndisplay_name: Skill Maker\nworkflow:\n  states:\n    - name: ask_name\n      \
+const WORKFLOW: &str = "---\ndescription: Creates skills.\ndisplay_name: Skill Maker\naccepts_handoff: true\nworkflow:\n  states:\n    - name: ask_name\n      \
                         collect: [{key: name, ask: What is it called?}]\n    - name: write_it\n    - name: check\n---\nYou make skills.\n";
 
 /// A10, C-7: who has the thread, how far they are, and what can be taken up again.
@@ -271,6 +271,9 @@ async fn a_handoff_shows_in_the_thread_while_it_lasts_and_can_be_resumed_after()
         context_summary: String::new(),
         handoff_reason: "A skill is wanted.".to_owned(),
         metadata: Value::Null,
+        notes: HandoffNotes::default(),
+        max_open: None,
+        activation: None,
     };
     let mut handoff = store.open_handoff(new).await.unwrap();
     handoff.state = HandoffState::Active;
@@ -295,6 +298,7 @@ async fn a_handoff_shows_in_the_thread_while_it_lasts_and_can_be_resumed_after()
     assert_eq!(resumable["handoff_id"], handoff.handoff_id.to_string());
     assert_eq!((&resumable["agent"], &resumable["display_name"]), (&json!("maker"), &json!("Skill Maker")));
     assert_eq!((&resumable["state"], &resumable["progress"]), (&json!("cancelled"), &progress));
+    assert!(resumable["message"].as_str().unwrap().starts_with("Welcome back! Would you like to continue"));
     site.end().await;
 }
 

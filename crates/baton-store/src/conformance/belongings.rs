@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use baton_core::store::{
-    Append, Approval, ApprovalStatus, Artifact, Feedback, Hop, HopKind, NewHandoff, NewRun, Rating,
-    RunStatus, StepState, WorkflowState,
+    Append, Approval, ApprovalStatus, Artifact, Feedback, HandoffNotes, Hop, HopKind, NewHandoff, NewRun,
+    Rating, RunStatus, StepState, WorkflowState,
 };
 use baton_core::tool::Risk;
 use baton_core::{HandoffId, SessionId, TenantStore, ThreadId, Usd};
@@ -60,6 +60,9 @@ async fn hand_off(tenant: &dyn TenantStore, owned: &Owned) {
         context_summary: "wants a skill".to_owned(),
         handoff_reason: "asked for it".to_owned(),
         metadata: Value::Null,
+        notes: HandoffNotes::default(),
+        max_open: None,
+        activation: None,
     };
     let mut handoff = tenant.open_handoff(new).await.unwrap();
     handoff.workflow = Some(WorkflowState { state: "testing".to_owned(), data: json!({"name": "x"}) });

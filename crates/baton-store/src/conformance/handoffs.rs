@@ -1,13 +1,17 @@
 //! Leases of threads to agents.
 
 use baton_core::choice::Choice as _;
-use baton_core::store::{HandoffSession, HandoffState, NewHandoff, WorkflowState};
+use baton_core::store::work::RunEnd;
+use baton_core::store::{
+    Activation, Append, End, HandoffNotes, HandoffSession, HandoffState, NewHandoff, NewRun, RunStatus,
+    WorkflowState,
+};
 use baton_core::{HandoffId, Store, StoreError, TenantStore, ThreadId};
 use futures_util::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::fixture::{a_moment, agent, new_run, tenant, user};
+use super::fixture::{LEASE, a_moment, agent, in_seconds, new_run, owner, tenant, user};
 
 fn new(thread: ThreadId) -> NewHandoff {
     NewHandoff {
@@ -18,7 +22,10 @@ fn new(thread: ThreadId) -> NewHandoff {
         target_agent_id: agent("skill-creator"),
         context_summary: "Ada wants\u{0} a skill".to_owned(),
         handoff_reason: "she asked for it".to_owned(),
-        metadata: json!({"return_expected": true}),
+        metadata: json!({"ticket": 17}),
+        notes: HandoffNotes::default(),
+        max_open: None,
+        activation: None,
     }
 }
 
@@ -43,7 +50,7 @@ pub async fn c_8_c_12_one_handoff_at_a_time(store: &dyn Store) {
     let first = tenant.open_handoff(new(thread)).await.unwrap();
     assert_eq!((first.state, first.version, first.completed_at), (HandoffState::Pending, 1, None));
     assert_eq!(first.context_summary, "Ada wants a skill");
-    assert_eq!(first.metadata, json!({"return_expected": true}));
+    assert_eq!(first.metadata, json!({"ticket": 17}));
     let refused = tenant.open_handoff(new(thread)).await.unwrap_err();
     assert_eq!(refused, StoreError::HandoffActive(first.handoff_id));
     assert!(refused.to_string().contains("active handoff already exists for this thread"));
@@ -195,4 +202,90 @@ pub async fn c_16_what_was_left_can_be_resumed(store: &dyn Store) {
     let done = HandoffSession { state: HandoffState::Completed, workflow: None, ..resumed };
     tenant.update_handoff(done).await.unwrap();
     assert_eq!(tenant.resumable_handoffs(thread).await, Ok(vec![second]), "nothing is left of it to resume");
+}
+
+/// In one write, so that nobody who dies leaves it half done.
+pub async fn c_8_a_handoff_can_begin_active(store: &dyn Store) {
+    let tenant = tenant(store);
+    let thread = thread_in(&*tenant).await;
+    let workflow = Some(WorkflowState { state: "gathering".to_owned(), data: json!({"values": {}}) });
+    let activation = Some(Activation { workflow: workflow.clone(), expires_at: Some(in_seconds(60)) });
+    let active = tenant.open_handoff(NewHandoff { activation, ..new(thread) }).await.unwrap();
+    assert_eq!((active.state, &active.workflow), (HandoffState::Active, &workflow));
+    assert!(active.expires_at.is_some());
+    let held = tenant.thread(thread, None).await.unwrap();
+    assert_eq!((held.holder, held.handoff), (Some(agent("skill-creator")), Some(active.handoff_id)));
+    assert_eq!(tenant.open_handoff_of(thread).await, Ok(Some(active)));
+}
+
+/// Whoever has enough conversations takes no more; those of others and those that ended do not count.
+pub async fn c_8_an_agent_takes_only_so_many(store: &dyn Store) {
+    let tenant = tenant(store);
+    let open = async |most| {
+        let thread = thread_in(&*tenant).await;
+        tenant.open_handoff(NewHandoff { max_open: Some(most), ..new(thread) }).await
+    };
+    let first = open(2).await.unwrap();
+    open(2).await.unwrap();
+    assert_eq!(open(2).await, Err(StoreError::TooManyHandoffs(2)));
+    let thread = thread_in(&*tenant).await;
+    let other = NewHandoff { target_agent_id: agent("debugger"), max_open: Some(2), ..new(thread) };
+    assert!(tenant.open_handoff(other).await.is_ok());
+    to(&*tenant, &first, HandoffState::Cancelled).await.unwrap();
+    assert!(open(2).await.is_ok());
+}
+
+/// Those whose time is over are found, but not where somebody is at work or about to be.
+pub async fn c_21_those_whose_time_is_over_are_found(store: &dyn Store) {
+    let tenant = tenant(store);
+    let begin = async |thread, seconds| {
+        let activation = Some(Activation { workflow: None, expires_at: Some(in_seconds(seconds)) });
+        tenant.open_handoff(NewHandoff { activation, ..new(thread) }).await.unwrap()
+    };
+    let (busy, later) = (thread_in(&*tenant).await, at_rest(&*tenant).await);
+    begin(busy, -5).await;
+    begin(later, 60).await;
+    let over = at_rest(&*tenant).await;
+    let over = begin(over, -5).await;
+    assert_eq!(tenant.expired_handoffs(10).await, Ok(vec![over.clone()]));
+    to(&*tenant, &over, HandoffState::Cancelled).await.unwrap();
+    assert_eq!(tenant.expired_handoffs(10).await, Ok(Vec::new()));
+}
+
+/// A thread whose only run has ended.
+async fn at_rest(tenant: &dyn TenantStore) -> ThreadId {
+    let thread = thread_in(tenant).await;
+    let claimed = tenant.claim(thread, &owner("p"), LEASE).await.unwrap().unwrap();
+    let end = Some(RunEnd { status: RunStatus::Completed, end: End::default() });
+    tenant.append(&claimed.claim, Append { number: 1, end, ..Append::default() }.into()).await.unwrap();
+    thread
+}
+
+/// Who takes a run learns which handoff the thread has or had last, and may make the run somebody else's.
+pub async fn d_3_a_claim_knows_the_last_handoff_and_a_run_gets_its_agent(store: &dyn Store) {
+    let tenant = tenant(store);
+    let thread = at_rest(&*tenant).await;
+    let next = async || {
+        let run = NewRun { thread_id: thread, ..new_run(thread, "And now?") };
+        tenant.accept(run).await.unwrap();
+        tenant.claim(thread, &owner("p"), LEASE).await.unwrap().unwrap()
+    };
+    let first = next().await;
+    assert_eq!(first.handoff, None);
+    let append = Append { number: 1, agent: Some(agent("skill-creator")), ..Append::default() };
+    tenant.append(&first.claim, append.into()).await.unwrap();
+    assert_eq!(tenant.run(first.run.run_id).await.unwrap().agent, agent("skill-creator"));
+    let handoff = tenant.open_handoff(new(thread)).await.unwrap();
+    // Under a handoff the end of a run does not decide who has the thread.
+    let active = to(&*tenant, &handoff, HandoffState::Active).await.unwrap();
+    let end = Some(RunEnd { status: RunStatus::Completed, end: End::default() });
+    let holder = Some(agent("assistant"));
+    tenant.append(&first.claim, Append { number: 2, holder, end, ..Append::default() }.into()).await.unwrap();
+    assert_eq!(tenant.thread(thread, None).await.unwrap().holder, Some(agent("skill-creator")));
+    let second = next().await;
+    assert_eq!(second.handoff.as_ref(), Some(&active));
+    let ended = to(&*tenant, &active, HandoffState::Cancelled).await.unwrap();
+    let end = Some(RunEnd { status: RunStatus::Completed, end: End::default() });
+    tenant.append(&second.claim, Append { number: 1, end, ..Append::default() }.into()).await.unwrap();
+    assert_eq!(next().await.handoff, Some(ended), "also once it has ended");
 }

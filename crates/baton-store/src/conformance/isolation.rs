@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use baton_core::store::{
-    Append, ApprovalStatus, AuditQuery, Cancel, Claim, HandoffSession, HandoffState, MessageQuery, RunQuery,
-    UsageBy, UsageQuery,
+    Append, ApprovalStatus, AuditQuery, Cancel, Claim, HandoffNotes, HandoffSession, HandoffState,
+    MessageQuery, RunQuery, UsageBy, UsageQuery,
 };
 use baton_core::{HandoffId, RunId, SessionId, Store, StoreError, TenantStore, ThreadId};
 use serde_json::Value;
@@ -109,6 +109,8 @@ fn handoff(of: &Owned) -> HandoffSession {
         result_summary: None,
         artifacts_created: Vec::new(),
         metadata: Value::Null,
+        expires_at: None,
+        notes: HandoffNotes::default(),
         workflow: None,
         version: 2,
     }

@@ -51,6 +51,7 @@ const PASS: &str = "
             WHEN CAST($7 AS BIGINT) = 0 AND handoff_id = $8 THEN $6
             ELSE holder
         END,
+        last_handoff = CASE WHEN CAST($7 AS BIGINT) = 1 THEN $8 ELSE last_handoff END,
         handoff_id = CASE
             WHEN CAST($7 AS BIGINT) = 1 THEN $8
             WHEN handoff_id = $8 THEN NULL
@@ -72,7 +73,7 @@ async fn pass_thread(tx: &Tx<'_>, before: &HandoffSession, after: HandoffState) 
 const REPLACE: &str = "
     UPDATE handoffs
     SET state = $4, version = version + 1, context_summary = $5, reason = $6, metadata = $7, updated_at = $8,
-        completed_at = $9, result_summary = $10, artifacts = $11
+        completed_at = $9, result_summary = $10, artifacts = $11, expires_at = $12, notes = $13
     WHERE tenant = $1 AND handoff_id = $2 AND version = $3";
 
 /// Who handed what to whom stays as it was.
@@ -83,8 +84,21 @@ async fn replace(tx: &Tx<'_>, before: &HandoffSession, changed: &HandoffSession)
     let (metadata, artifacts) = (Value::json(&changed.metadata)?, Value::json(&changed.artifacts_created)?);
     let (id, version, state) = (before.handoff_id, before.version, changed.state);
     let result = changed.result_summary.as_deref();
-    let params =
-        params![id, version, state, summary, reason, metadata, tx.now(), completed_at, result, artifacts];
+    let (expires_at, notes) = (changed.expires_at.filter(|_| !has_ended), Value::json(&changed.notes)?);
+    let params = params![
+        id,
+        version,
+        state,
+        summary,
+        reason,
+        metadata,
+        tx.now(),
+        completed_at,
+        result,
+        artifacts,
+        expires_at,
+        notes
+    ];
     match tx.execute(REPLACE, params).await? {
         0 => Err(CHANGED),
         _ => Ok(()),

@@ -26,6 +26,10 @@ pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
         ledger::write(tx, run, after_steps, &append.rows),
         sessions::write(tx, (thread, run), &append.sessions),
     )?;
+    if let Some(agent) = &append.agent {
+        let sql = "UPDATE runs SET agent = $3 WHERE tenant = $1 AND run_id = $2";
+        tx.execute(sql, params![run, agent]).await?;
+    }
     if let Some(RunEnd { status, end }) = &append.end {
         finish(tx, claim, *status, end).await?;
     }
@@ -47,7 +51,8 @@ struct Numbers {
 const RESERVE: &str = "
     UPDATE threads
     SET last_seq = last_seq + $7, messages = messages + $8, records = records + $9,
-        appended = $6, appended_run = $3, appended_seq = last_seq + 1, updated_at = $10, holder = coalesce($11, holder),
+        appended = $6, appended_run = $3, appended_seq = last_seq + 1, updated_at = $10, 
+        holder = CASE WHEN handoff_id IS NULL THEN coalesce($11, holder) ELSE holder END,
         active_run = CASE WHEN CAST($12 AS BIGINT) = 1 THEN NULL ELSE active_run END,
         owner = CASE WHEN CAST($12 AS BIGINT) = 1 THEN NULL ELSE owner END,
         lease_until = CASE WHEN CAST($12 AS BIGINT) = 1 THEN NULL ELSE lease_until END

@@ -6,6 +6,7 @@ use baton_core::store::{Claim, Claimed, Owner};
 use baton_core::{RunId, StoreError, ThreadId};
 
 use super::until;
+use crate::handoffs;
 use crate::runs::{ledger, record, steps};
 use crate::tx::Tx;
 use crate::value::{Row, params};
@@ -17,7 +18,7 @@ const TAKE: &str = "
     SET epoch = epoch + 1, owner = $3, lease_until = $4, appended = 0, appended_run = NULL, appended_seq = 0
     WHERE tenant = $1 AND thread_id = $2
         AND CASE WHEN active_run IS NULL THEN queued > 0 ELSE lease_until IS NULL OR lease_until < $5 END
-    RETURNING epoch, active_run";
+    RETURNING epoch, active_run, last_handoff";
 
 pub(super) async fn claim(
     tx: &Tx<'_>,
@@ -33,11 +34,15 @@ pub(super) async fn claim(
     };
     let claim = Claim { thread_id: thread, run_id, owner: owner.clone(), epoch: taken.count(0)? };
     let run = record::one(tx, run_id).await?;
+    let handoff = match taken.optional(2, Row::text)? {
+        Some(_) => handoffs::last_of(tx, thread).await?,
+        None => None,
+    };
     if run.attempts <= 1 {
-        return Ok(Some(Claimed { claim, run, steps: Vec::new(), rows: Vec::new() }));
+        return Ok(Some(Claimed { claim, run, steps: Vec::new(), rows: Vec::new(), handoff }));
     }
     let (steps, rows) = futures_util::try_join!(steps::of_run(tx, run_id), ledger::of_run(tx, run_id))?;
-    Ok(Some(Claimed { claim, run, steps, rows }))
+    Ok(Some(Claimed { claim, run, steps, rows, handoff }))
 }
 
 /// The run of a process that is gone.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use baton_core::store::run::Idempotency;
 use baton_core::store::{
-    Append, AuditQuery, Cancel, Claimed, End, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun,
-    PageRequest, RunQuery, RunStatus, Verdict, work,
+    Append, AuditQuery, Cancel, Claimed, End, HandoffNotes, HandoffState, Hop, HopKind, MessageQuery,
+    NewHandoff, NewRun, PageRequest, RunQuery, RunStatus, Verdict, work,
 };
 use baton_core::{AgentName, HandoffId, StoreError, TenantStore, ThreadId, Usd};
 use baton_store::Database;
@@ -180,6 +180,9 @@ async fn c_12_one_server_opens_the_handoff_and_changes_do_not_get_lost() {
             context_summary: String::new(),
             handoff_reason: String::new(),
             metadata: Value::Null,
+            notes: HandoffNotes::default(),
+            max_open: None,
+            activation: None,
         };
         let opened = join_all((0..8).map(|n| servers[n % SERVERS].open_handoff(new()))).await;
         let handoff = opened.iter().find_map(|outcome| outcome.as_ref().ok()).unwrap();

@@ -157,7 +157,7 @@ pub(crate) fn append(number: u64) -> Arc<Append> {
         agent: "assistant".parse().unwrap(),
         path: format!("append:{number}").into(),
         visibility: Visibility::User,
-        kind: EventKind::RunStarted,
+        kind: EventKind::RunStarted { is_held: false },
     };
     Arc::new(Append { number, events: vec![event], ..Append::default() })
 }

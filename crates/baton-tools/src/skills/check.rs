@@ -47,11 +47,22 @@ impl fmt::Display for SkillProblem {
 
 /// Everything that is wrong with the skill in this folder. Without an error it can be used.
 pub fn validate(dir: &Path, strictness: Strictness) -> Vec<SkillProblem> {
-    let mut check = Check { strictness, problems: Vec::new() };
+    // `.` and `a/..` have a name too.
+    let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let folder = real.file_name().unwrap_or_default().to_string_lossy();
     match read_file(dir) {
-        Ok(text) => check.file(&text, dir),
-        Err(error) => check.error("file", format!("{FILE} cannot be read: {error}")),
+        Ok(text) => validate_text(&text, &folder, strictness),
+        Err(error) => {
+            let message = format!("{FILE} cannot be read: {error}");
+            vec![SkillProblem { severity: Severity::Error, rule: "file", message }]
+        }
     }
+}
+
+/// The same for a file that is to be put into `folder`.
+pub fn validate_text(text: &str, folder: &str, strictness: Strictness) -> Vec<SkillProblem> {
+    let mut check = Check { strictness, problems: Vec::new() };
+    check.file(text, folder);
     check.problems
 }
 
@@ -82,7 +93,7 @@ impl Check {
         self.add(severity, rule, message);
     }
 
-    fn file(&mut self, text: &str, dir: &Path) {
+    fn file(&mut self, text: &str, folder: &str) {
         let (head, body) = match head::read(text) {
             Ok(parts) => parts,
             Err(error) => return self.error("head", error.to_string()),
@@ -92,20 +103,19 @@ impl Check {
                 self.fault("key", format!("unknown key `{key}`; only {} are allowed", KEYS.join(", ")));
             }
         }
-        self.name(&head, dir);
+        self.name(&head, folder);
         self.description(&head);
         self.others(&head);
         self.body(body);
     }
 
-    fn name(&mut self, head: &Head, dir: &Path) {
+    fn name(&mut self, head: &Head, folder: &str) {
         let Some(name) = head.text("name").map(str::trim).filter(|name| !name.is_empty()) else {
             return self.fault("name", "`name` is missing or not text");
         };
         if let Err(error) = SkillName::parse(name) {
             self.fault("name", error.to_string());
         }
-        let folder = dir.file_name().unwrap_or_default().to_string_lossy();
         if folder != name {
             self.fault(
                 "folder",

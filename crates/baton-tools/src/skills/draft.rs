@@ -5,7 +5,7 @@ use baton_core::agent::SkillName;
 use serde::Deserialize;
 
 use super::slug;
-use super::wording::{Texts, clean, cut, for_head, quoted, sentence};
+use super::wording::{Texts, capital, clean, cut, for_head, quoted, sentence};
 
 /// Together; a skill that needs more has files beside it.
 const MAX_CHARS: usize = 16_000;
@@ -49,7 +49,7 @@ impl Draft {
         let draft = Self {
             name: slug(&wishes.name).ok_or_else(|| missing("name"))?,
             title: title(&wishes.name),
-            purpose: clean(&wishes.purpose),
+            purpose: capital(&clean(&wishes.purpose)),
             description: wishes.description.as_deref().map(for_head).filter(|text| !text.is_empty()),
             steps: wishes.steps.steps(),
             format: clean(wishes.format.as_deref().unwrap_or_default()),

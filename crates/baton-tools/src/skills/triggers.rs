@@ -1,7 +1,7 @@
 //! Whether a skill would be chosen for what people say.
 //!
-//! Without a model the measure is words: how many of a request's words the description and the triggers have. That
-//! finds requests the description forgot and near misses it cannot tell apart.
+//! Without a model the measure is words: how many of a request's words the description has, because the description is
+//! all that an agent sees before it chooses. That finds requests it forgot and near misses it cannot tell apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +29,12 @@ pub enum Verdict {
     Contradiction(String),
 }
 
+impl Trial {
+    pub fn is_contradiction(&self) -> bool {
+        matches!(self.verdict, Verdict::Contradiction(_))
+    }
+}
+
 /// Tries every example that the skill brings in its metadata.
 pub fn try_all(head: &Head) -> Vec<Trial> {
     let examples = |key| -> Vec<String> {
@@ -36,19 +42,23 @@ pub fn try_all(head: &Head) -> Vec<Trial> {
         text.split(';').map(str::trim).filter(|example| !example.is_empty()).map(str::to_owned).collect()
     };
     let (triggers, misses) = (examples("baton.triggers"), examples("baton.non_triggers"));
-    let known = format!("{} {}", head.text("description").unwrap_or_default(), triggers.join(" "));
-    let known: BTreeSet<String> = words(&known).map(|(_, word)| stem(&word.to_lowercase())).collect();
-    let wanted = triggers.iter().map(|prompt| wanted(prompt, &known));
+    let description = head.text("description").unwrap_or_default();
+    let known: BTreeSet<String> = words(description).map(|(_, word)| stem(&word.to_lowercase())).collect();
+    let wanted = triggers.iter().map(|prompt| wanted(prompt, &known, description));
     let unwanted = misses.iter().map(|prompt| unwanted(prompt, &known, &triggers));
     wanted.chain(unwanted).collect()
 }
 
-fn wanted(prompt: &str, known: &BTreeSet<String>) -> Trial {
+fn wanted(prompt: &str, known: &BTreeSet<String>, description: &str) -> Trial {
     let percent = percent(prompt, known);
-    let verdict = if percent >= CHOSEN_PERCENT {
+    let unknown = unknown(prompt, known).join("”, “");
+    // Signs that are no words are there or not.
+    let is_said = unknown.is_empty() && description.contains(prompt);
+    let verdict = if percent >= CHOSEN_PERCENT || is_said {
         Verdict::Good
     } else {
-        Verdict::Doubtful("the description has too few of these words".to_owned())
+        let unknown = if unknown.is_empty() { prompt } else { &unknown };
+        Verdict::Doubtful(format!("the description does not speak of “{unknown}”"))
     };
     Trial { prompt: prompt.to_owned(), should: true, percent, verdict }
 }
@@ -56,18 +66,27 @@ fn wanted(prompt: &str, known: &BTreeSet<String>) -> Trial {
 fn unwanted(prompt: &str, known: &BTreeSet<String>, triggers: &[String]) -> Trial {
     let percent = percent(prompt, known);
     let own = distinct(prompt);
-    let same = triggers.iter().find(|trigger| distinct(trigger).keys().eq(own.keys()));
-    let apart: Vec<&str> =
-        own.iter().filter(|(stem, _)| !known.contains(*stem)).map(|(_, word)| word.as_str()).collect();
+    let is_same = |trigger: &&String| {
+        if own.is_empty() { trigger.as_str() == prompt } else { distinct(trigger).keys().eq(own.keys()) }
+    };
+    let same = triggers.iter().find(is_same);
+    let apart = unknown(prompt, known);
     let verdict = match same {
         Some(trigger) => Verdict::Contradiction(format!("it says the same as the trigger “{trigger}”")),
         None if percent < CHOSEN_PERCENT => Verdict::Good,
-        None if apart.is_empty() => {
-            Verdict::Doubtful("no word tells it from what the skill is for".to_owned())
+        None if apart.is_empty() => Verdict::Doubtful(
+            "it sounds like what the skill is for; an agent could take it for that".to_owned(),
+        ),
+        None => {
+            Verdict::Doubtful(format!("close to the skill; only “{}” tells it apart", apart.join("”, “")))
         }
-        None => Verdict::Doubtful(format!("near it; only “{}” tells it apart", apart.join(", "))),
     };
     Trial { prompt: prompt.to_owned(), should: false, percent, verdict }
+}
+
+/// Words that mean something and that the description does not have.
+fn unknown(prompt: &str, known: &BTreeSet<String>) -> Vec<String> {
+    distinct(prompt).into_iter().filter(|(stem, _)| !known.contains(stem)).map(|(_, word)| word).collect()
 }
 
 /// Stems that mean something, each with the word as it was written.
@@ -90,7 +109,7 @@ mod tests {
 
     #[test]
     fn near_misses_are_told_apart() {
-        let text = "---\nname: x\ndescription: Writes Slack alerts.\nmetadata:\n  \
+        let text = "---\nname: x\ndescription: Writes Slack alerts, sends them and warns.\nmetadata:\n  \
                     baton.triggers: \"send a slack alert; warn the team\"\n  \
                     baton.non_triggers: \"book a flight; delete a slack alert; sending slack alerts\"\n---\n";
         let trials = try_all(&read(text).unwrap().0);
@@ -98,9 +117,12 @@ mod tests {
             trials.iter().map(|t| (t.should, t.percent, t.verdict == Verdict::Good)).collect();
         assert_eq!(
             shown,
-            [(true, 100, true), (true, 100, true), (false, 0, true), (false, 66, false), (false, 100, false)]
+            [(true, 100, true), (true, 50, true), (false, 0, true), (false, 66, false), (false, 100, false)]
         );
-        assert_eq!(trials[3].verdict, Verdict::Doubtful("near it; only “delete” tells it apart".to_owned()));
+        assert_eq!(
+            trials[3].verdict,
+            Verdict::Doubtful("close to the skill; only “delete” tells it apart".to_owned())
+        );
         assert!(matches!(trials[4].verdict, Verdict::Contradiction(_)));
     }
 }

@@ -26,12 +26,12 @@ impl Texts {
 
     /// Examples of what people say: one per line, or between semicolons, or else between commas.
     pub fn examples(&self) -> Vec<String> {
-        self.items(&[";", ","])
+        self.items(&[";", "；", ","])
     }
 
     /// Steps of work: one per line, or between semicolons, or else one per sentence. Commas are part of a step.
     pub fn steps(&self) -> Vec<String> {
-        self.items(&[";", ". "])
+        self.items(&[";", "；", ". "])
     }
 
     fn items(&self, separators: &[&str]) -> Vec<String> {
@@ -97,6 +97,13 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     let head = &text[..end];
     let end = head.rfind(' ').filter(|at| *at > end / 2).unwrap_or(end);
     format!("{}…", head[..end].trim_end())
+}
+
+/// As a sentence begins.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
 }
 
 /// With a full stop, unless it ends a sentence already.

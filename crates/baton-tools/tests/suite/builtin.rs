@@ -46,10 +46,14 @@ fn every_parameter_is_described() {
 
 #[test]
 fn effects_and_risks() {
-    let writing = ["save_skill", "shell", "write_file", "write_skill"];
+    let (writing, repeatable) = (["shell", "write_file"], ["save_skill", "write_skill"]);
     for tool in all() {
         let spec = tool.spec();
-        let expected = if writing.contains(&spec.name.as_str()) { Effect::Writes } else { Effect::ReadOnly };
+        let expected = match spec.name.as_str() {
+            name if writing.contains(&name) => Effect::Writes,
+            name if repeatable.contains(&name) => Effect::Repeatable,
+            _ => Effect::ReadOnly,
+        };
         assert_eq!(spec.effect, expected, "{}", spec.name);
         assert_eq!(spec.risk == Risk::High, spec.name == "shell", "{}", spec.name);
     }

@@ -1,11 +1,11 @@
 //! From what a person says to a skill that agents can use.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use baton_core::agent::SkillName;
-use baton_core::{CallContext, TenantId, Tool, ToolError};
+use baton_core::{CallContext, TenantId, ThreadId, Tool, ToolError};
 use baton_tools::save_skill::SaveSkill;
 use baton_tools::skills::Severity;
 use baton_tools::validate_skill::ValidateSkill;
@@ -14,6 +14,9 @@ use baton_tools::{Skills, Strictness, validate};
 use serde_json::{Value, json};
 
 use crate::{call, context};
+
+mod conversations;
+mod tenants;
 
 fn slack_alert() -> Value {
     json!({
@@ -34,14 +37,35 @@ fn name(text: &str) -> SkillName {
     SkillName::parse(text).unwrap()
 }
 
+fn acme() -> TenantId {
+    context(Path::new("/")).tenant
+}
+
+/// A call of another tenant, in the same thread.
+fn foreign(tenant: &str) -> Arc<CallContext> {
+    Arc::new(CallContext { tenant: TenantId::parse(tenant).unwrap(), ..context(Path::new("/")) })
+}
+
+/// A call of the same tenant in another conversation.
+fn elsewhere() -> Arc<CallContext> {
+    Arc::new(CallContext { thread_id: ThreadId::random(), ..context(Path::new("/")) })
+}
+
+/// Where the conversation of [`context`] keeps a draft.
+fn draft(dir: &Path, name: &str) -> PathBuf {
+    let thread = context(dir).thread_id.to_string();
+    dir.join(".drafts/acme").join(thread).join(name)
+}
+
 #[tokio::test]
 async fn a_skill_is_written_checked_and_saved() {
     let dir = tempfile::tempdir().unwrap();
     let skills = Skills::new(dir.path());
     let text = call(&WriteSkill::new(skills.clone()), slack_alert(), Path::new("/")).await.unwrap();
     insta::assert_snapshot!(text, @r#"
-    Draft of the skill `slack-alert`, not saved yet. Check it with validate_skill.
+    Draft of the skill `slack-alert`, not saved yet:
 
+    ```markdown
     ---
     name: slack-alert
     description: "Turns an incident report into a short alert for the on-call channel. Use when the person asks for Slack Alert. Examples: “write a slack alert”, “alert the on-call channel about this incident”."
@@ -85,15 +109,22 @@ async fn a_skill_is_written_checked_and_saved() {
     ## When something is missing
 
     Ask one short question for what the steps need and the request does not say. Do not guess about anything that sends, deletes, pays or publishes.
+    ```
     "#);
-    assert!(skills.list().is_empty(), "a draft is not a skill");
+    assert!(skills.all(&acme()).is_empty(), "a draft is not a skill");
     let report = by_name(&ValidateSkill::new(skills.clone()), "Slack Alert").await.unwrap();
     insta::assert_snapshot!(report, @r#"
-    `slack-alert` is valid.
-    - trigger “write a slack alert”, 100 % of its words known: good
-    - trigger “alert the on-call channel about this incident”, 100 % of its words known: good
-    - near miss “close the incident”, 50 % of its words known: warning: near it; only “close” tells it apart
-    - near miss “who is on call?”, 100 % of its words known: warning: no word tells it from what the skill is for
+    `slack-alert` keeps the rules of Agent Skills.
+
+    It should be used for:
+
+    - ✓ “write a slack alert”
+    - ✓ “alert the on-call channel about this incident”
+
+    It should leave alone:
+
+    - ? “close the incident”: close to the skill; only “close” tells it apart
+    - ? “who is on call?”: it sounds like what the skill is for; an agent could take it for that
     "#);
     let save = SaveSkill::new(skills.clone());
     assert_eq!(
@@ -104,13 +135,22 @@ async fn a_skill_is_written_checked_and_saved() {
         by_name(&save, "Slack Alert").await.unwrap(),
         "The skill `slack-alert` was saved before. It can be used."
     );
-    let listed = skills.list();
+    is_saved_alone(&skills, dir.path());
+}
+
+/// The file, and nothing of how it was made.
+fn is_saved_alone(skills: &Skills, dir: &Path) {
+    let listed = skills.all(&acme());
     assert_eq!(listed.len(), 1);
-    assert_eq!(listed[0].path, dir.path().join("slack-alert/SKILL.md"));
-    assert!(listed[0].description.starts_with("Turns an incident report"));
-    assert!(skills.read(&name("slack-alert")).unwrap().contains("# Slack Alert"));
-    assert!(skills.read(&name("other")).is_err());
-    assert_eq!(validate(&dir.path().join("slack-alert"), Strictness::Strict), []);
+    assert_eq!(listed[0].folder, dir.join(".tenants/acme/slack-alert"));
+    assert!(listed[0].head.description.starts_with("Turns an incident report"));
+    assert!(skills.file(&acme(), &name("slack-alert")).unwrap().body().starts_with("# Slack Alert"));
+    assert!(skills.file(&acme(), &name("other")).is_err());
+    assert_eq!(validate(&listed[0].folder, Strictness::Strict), []);
+    let saved: Vec<_> =
+        fs::read_dir(&listed[0].folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(saved, ["SKILL.md"]);
+    assert!(!draft(dir, "slack-alert").exists());
 }
 
 #[tokio::test]
@@ -125,35 +165,6 @@ async fn names_in_use_are_refused() {
         error.to_string(),
         "invalid arguments: there is already a skill `slack-alert`; choose another name, such as `slack-alert-2`"
     );
-    // Another tenant was drafting the same name meanwhile.
-    let other = Arc::new(CallContext { tenant: TenantId::parse("../x").unwrap(), ..context(Path::new("/")) });
-    let draft = dir.path().join(".drafts/%2e%2e%2fx/slack-alert");
-    fs::create_dir_all(&draft).unwrap();
-    fs::write(draft.join("SKILL.md"), "---\nname: slack-alert\ndescription: Other.\n---\nOther.\n").unwrap();
-    let save = SaveSkill::new(skills.clone());
-    assert!(
-        save.call(json!({"name": "slack-alert"}), other.clone())
-            .await
-            .unwrap_err()
-            .to_string()
-            .contains("already")
-    );
-    // The same text is the same skill.
-    fs::copy(dir.path().join("slack-alert/SKILL.md"), draft.join("SKILL.md")).unwrap();
-    assert!(save.call(json!({"name": "slack-alert"}), other).await.unwrap().text.contains("saved before"));
-    assert!(!draft.exists());
-}
-
-#[tokio::test]
-async fn drafts_belong_to_their_tenant() {
-    let dir = tempfile::tempdir().unwrap();
-    let skills = Skills::new(dir.path());
-    call(&WriteSkill::new(skills.clone()), slack_alert(), Path::new("/")).await.unwrap();
-    let other = Arc::new(CallContext { tenant: TenantId::parse("evil").unwrap(), ..context(Path::new("/")) });
-    for tool in [&SaveSkill::new(skills.clone()) as &dyn Tool, &ValidateSkill::new(skills.clone())] {
-        let error = tool.call(json!({"name": "slack-alert"}), other.clone()).await.unwrap_err();
-        assert!(error.to_string().contains("there is no draft `slack-alert`"), "{error}");
-    }
 }
 
 #[tokio::test]
@@ -165,20 +176,26 @@ async fn a_broken_draft_is_reported_and_not_saved() {
     call(&WriteSkill::new(skills.clone()), wishes, Path::new("/")).await.unwrap();
     let error = by_name(&ValidateSkill::new(skills.clone()), "slack-alert").await.unwrap_err();
     assert!(error.to_string().contains("it says the same as the trigger “write a slack alert”"), "{error}");
-    let file = dir.path().join(".drafts/acme/slack-alert/SKILL.md");
+    let file = draft(dir.path(), "slack-alert").join("SKILL.md");
     fs::write(&file, "---\nname: Slack\nversion: 1\n---\n").unwrap();
     let error = by_name(&ValidateSkill::new(skills.clone()), "slack-alert").await.unwrap_err();
     insta::assert_snapshot!(error, @r#"
-    failed: `slack-alert` is not valid, 4 to correct:
-    - error[key]: unknown key `version`; only name, description, license, compatibility, metadata, allowed-tools are allowed
-    - error[name]: `Slack` is not a skill name: use lower-case letters, digits and single hyphens, at most 64 characters
-    - error[folder]: the folder is called `slack-alert` and the skill `Slack`; they must be the same
-    - error[description]: `description` is missing or empty; say what the skill does and when to use it
-    - warning[body]: there are no instructions below the head
+    failed: `slack-alert` is not ready, 4 things must be corrected.
+
+    To correct:
+
+    - unknown key `version`; only name, description, license, compatibility, metadata, allowed-tools are allowed
+    - `Slack` is not a skill name: use lower-case letters, digits and single hyphens, at most 64 characters
+    - the folder is called `slack-alert` and the skill `Slack`; they must be the same
+    - `description` is missing or empty; say what the skill does and when to use it
+
+    Advice:
+
+    - there are no instructions below the head
     "#);
     let error = by_name(&SaveSkill::new(skills.clone()), "slack-alert").await.unwrap_err();
     assert_eq!(error.code(), "execution");
-    assert!(skills.list().is_empty());
+    assert!(skills.all(&acme()).is_empty());
 }
 
 #[tokio::test]
@@ -241,8 +258,8 @@ fn rules_are_strict_for_us_and_lenient_for_others() {
             "{folder}"
         );
     }
-    let names: Vec<String> =
-        Skills::new(dir.path()).list().iter().map(|s| s.name.as_str().to_owned()).collect();
+    let listed = Skills::new(dir.path()).all(&acme());
+    let names: Vec<&str> = listed.iter().map(|found| found.head.name.as_str()).collect();
     assert_eq!(names, ["angle", "extra", "good", "list", "long", "nested", "none", "number", "other"]);
 }
 
@@ -259,5 +276,5 @@ fn folders_that_are_no_skills() {
         assert!(problems.iter().all(|p| p.severity == Severity::Error && p.rule == "file"), "{problems:?}");
         assert_eq!(problems.len(), 1);
     }
-    assert!(Skills::new(dir.path()).list().is_empty());
+    assert!(Skills::new(dir.path()).all(&acme()).is_empty());
 }

@@ -9,26 +9,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use baton_agents::Roster;
 use baton_core::message::Part;
 use baton_core::store::{OnBusy, RunStatus};
 use baton_core::{HumanDuration, ModelErrorKind, Rights, RunId, StoreError, ThreadId, Usd};
-use baton_engine::{Agents, Approve, Caller, Engine, Failure, Finished, Overrides, Run, RunRequest, Task};
+use baton_engine::{Agents, Approve, Engine, Failure, Finished, Overrides, Run, RunRequest, Task};
 use baton_mcp::Servers;
 use clap::ValueEnum;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
-use super::agents::find;
+use super::cast::Cast;
 use super::signals::{Asked, Signals};
 use crate::cli::Common;
-use crate::entry::{Entry, Unknown};
 use crate::exit::Exit;
 use crate::project::Project;
+use crate::report::printable;
 use crate::wiring::Wired;
 use crate::{commands, report, telemetry, wiring};
-use screen::{Screen, printable};
+use screen::Screen;
 
 /// How long tasks may take to be dropped at the end, and how long a writer that hangs is waited for.
 const LEAVE: Duration = Duration::from_secs(1);
@@ -82,19 +81,8 @@ impl From<Approval> for Approve {
 }
 
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
-    let project = super::project(common)?;
-    let draft = project.draft();
-    if report::errors_of(&draft) {
+    let Some(Cast { project, agents, entry }) = Cast::read(common, args.agent.as_deref())? else {
         return Ok(Exit::Invalid);
-    }
-    let named = args.agent.as_deref().map(|text| find(&draft, text)).transpose();
-    let named = named.map_err(|error| Exit::Usage.because(error))?;
-    let roster = draft.finish()?;
-    let agents: Arc<Agents> =
-        Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect());
-    let entry = match named {
-        Some(name) => Entry::Agent(name),
-        None => Entry::of(&project.config.agents, &agents).map_err(|unknown| no_agent(&unknown, &roster))?,
     };
     // Before the input, which may take its time.
     let overrides = overrides(args)?;
@@ -104,12 +92,10 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     };
     let (name, chosen) = entry.first(&agents, &prompt);
-    let input = vec![Part::text(prompt)];
-    let caller = local(args.thread.unwrap_or_else(ThreadId::random));
     let request = RunRequest {
-        caller,
+        caller: commands::local(args.thread.unwrap_or_else(ThreadId::random)),
         agent: name,
-        input,
+        input: vec![Part::text(prompt)],
         overrides,
         on_busy: OnBusy::Enqueue,
         entry: chosen,
@@ -119,16 +105,6 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         metadata: None,
     };
     ask(&project, &agents, request, args)
-}
-
-/// The configuration names somebody who is not there.
-fn no_agent(unknown: &Unknown, roster: &Roster) -> anyhow::Error {
-    let nearest = unknown.name().map(|name| roster.nearest(name.as_str())).unwrap_or_default();
-    let help = match nearest.first() {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "`baton agents list` prints them all".to_owned(),
-    };
-    Exit::Invalid.because(anyhow::anyhow!("{unknown}; {help}"))
 }
 
 fn ask(project: &Project, agents: &Arc<Agents>, request: RunRequest, args: &Args) -> anyhow::Result<Exit> {
@@ -182,11 +158,6 @@ fn leave(engine: Arc<Engine>, exit: Exit) -> Exit {
     exit
 }
 
-/// Without a server everyone is the local user.
-fn local(thread_id: ThreadId) -> Caller {
-    Caller { tenant: commands::tenant(), user: commands::user(), thread_id }
-}
-
 fn overrides(args: &Args) -> anyhow::Result<Overrides> {
     let output_schema = args.output_schema.as_deref().map(schema).transpose();
     Ok(Overrides {
@@ -195,6 +166,7 @@ fn overrides(args: &Args) -> anyhow::Result<Overrides> {
         timeout: args.timeout,
         output_schema: output_schema.map_err(|error| Exit::Usage.because(error))?,
         approve: args.approve.into(),
+        is_named: args.agent.is_some(),
     })
 }
 
@@ -247,7 +219,7 @@ async fn attend(
     }
 }
 
-fn explain(run: RunId, finished: &Finished) {
+pub(super) fn explain(run: RunId, finished: &Finished) {
     let is_error = matches!(finished.status, RunStatus::Failed | RunStatus::Interrupted);
     if let Some(failure) = finished.failure.as_ref().filter(|_| is_error) {
         let style = anstyle::AnsiColor::Red.on_default().bold();

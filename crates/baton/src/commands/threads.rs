@@ -7,6 +7,8 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use baton_core::message::{Role, Visibility};
 use baton_core::store::{MessageQuery, PageRequest, RunQuery, Thread, ThreadMessage};
 use baton_core::{AgentName, StoreError, TenantId, ThreadId, UserId};
+use baton_engine::Agents;
+use baton_server::wire::thread::{ProgressView, ResumableView};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -71,7 +73,11 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
             print_json(&session::document(archive, thread, are_enabled).await?)?;
             Ok(Exit::Ok)
         }
-        Command::Show { thread, json, internal, .. } => show(archive, thread, *json, *internal).await,
+        Command::Show { thread, json, internal, .. } => {
+            // Without them it is not known how far a holder has come; everything else is.
+            let agents = super::everybody(&project).unwrap_or_default();
+            show(archive, &agents, thread, *json, *internal).await
+        }
         Command::Delete { thread, yes } => delete(archive, thread, *yes).await,
     })
 }
@@ -118,15 +124,20 @@ fn table(threads: &[Context]) -> String {
 
 async fn show(
     archive: &Archive,
+    agents: &Agents,
     named: &Reference<ThreadId>,
     json: bool,
     internal: bool,
 ) -> anyhow::Result<Exit> {
     let id = archive.thread_id(named).await?;
-    let thread = Context::of(archive.tenant.thread(id, None).await?);
+    let mut thread = Context::of(archive.tenant.thread(id, None).await?);
+    let open = archive.tenant.open_handoff_of(id).await?;
+    thread.progress = open.and_then(|handoff| ProgressView::of(&handoff, agents));
+    let left = archive.tenant.resumable_handoffs(id).await?;
     let messages = messages(archive, id, internal).await?;
     if json {
-        print_json(&Shown { thread, messages })?;
+        let resumable_handoffs = ResumableView::all(left, agents);
+        print_json(&Shown { thread, resumable_handoffs, messages })?;
         return Ok(Exit::Ok);
     }
     let said = messages.iter().map(|message| said(&thread, message));
@@ -211,6 +222,9 @@ struct Context {
     is_handoff_active: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     handoff_target_agent: Option<AgentName>,
+    /// How far that agent has come; only known of one thread that is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<ProgressView>,
     total_messages: u64,
     title: String,
 }
@@ -219,6 +233,7 @@ struct Context {
 struct Shown {
     #[serde(flatten)]
     thread: Context,
+    resumable_handoffs: Vec<ResumableView>,
     messages: Vec<ThreadMessage>,
 }
 
@@ -232,6 +247,7 @@ impl Context {
             updated_at: thread.updated_at,
             is_handoff_active: thread.handoff.is_some(),
             handoff_target_agent: thread.holder.clone().filter(|_| thread.handoff.is_some()),
+            progress: None,
             current_active_agent: thread.holder,
             total_messages: thread.total_messages,
             title: thread.title,
@@ -244,14 +260,17 @@ impl Context {
 
     fn facts(&self) -> String {
         let handoff = if self.is_handoff_active { " (by a handoff)" } else { "" };
-        facts(&[
+        let progress = self.progress.as_ref().map(|progress| ("progress", super::handoff::step(progress)));
+        let mut said = vec![
             ("thread", self.thread_id.to_string()),
             ("title", self.title.clone()),
             ("user", self.user_id.to_string()),
             ("began", moment(self.created_at)),
             ("last used", moment(self.updated_at)),
             ("answers", self.answers() + handoff),
-            ("messages", self.total_messages.to_string()),
-        ])
+        ];
+        said.extend(progress);
+        said.push(("messages", self.total_messages.to_string()));
+        facts(&said)
     }
 }

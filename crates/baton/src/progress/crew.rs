@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use baton_core::event::{Event, EventKind};
+use baton_core::event::{Event, EventKind, HandoffPhase};
 use baton_core::message::Visibility;
 use baton_core::{AgentName, MessageId, SessionId};
 
@@ -108,17 +108,26 @@ impl Crew {
             }
             EventKind::SessionFinished { session_id } => self.leave(session_id, None),
             EventKind::SessionFailed { session_id, message, .. } => self.leave(session_id, Some(message)),
+            // Whoever has the thread answers, which may be another one than was asked.
+            EventKind::RunStarted { .. } => self.speaks(&event.agent),
             // The baton is in other hands, so somebody else speaks from now on.
-            EventKind::Passed { to, .. } if self.at(&event.path) == 0 => {
-                self.members[0].name = self.name(to);
-                self.members[0].doing = Doing::Thinks;
-                Change::Changed(0)
-            }
+            EventKind::Passed { to, .. } if self.at(&event.path) == 0 => self.speaks(to),
+            EventKind::Handoff(handoff) => match handoff.phase {
+                HandoffPhase::Connecting | HandoffPhase::Active => self.speaks(&handoff.to),
+                _ => self.speaks(&handoff.from),
+            },
             _ => {
                 let at = self.at(&event.path);
                 if self.members[at].take(event) { Change::Changed(at) } else { Change::Nothing }
             }
         }
+    }
+
+    /// This one speaks to the person from now on.
+    fn speaks(&mut self, agent: &AgentName) -> Change {
+        self.members[0].name = self.name(agent);
+        self.members[0].doing = Doing::Thinks;
+        Change::Changed(0)
     }
 
     /// Whose work something at this place is: the nearest member above it, or the first.

@@ -102,7 +102,7 @@ async fn in_order(store: &str, dir: &std::path::Path, thread: ThreadId) {
     let mut open = None;
     for event in tenant.events(thread, 0, 10_000).await.unwrap() {
         match event.kind {
-            EventKind::RunStarted => assert_eq!(open.replace(event.run_id), None),
+            EventKind::RunStarted { .. } => assert_eq!(open.replace(event.run_id), None),
             kind if kind.is_end() => assert_eq!(open.take(), Some(event.run_id)),
             _ => assert_eq!(open, Some(event.run_id)),
         }

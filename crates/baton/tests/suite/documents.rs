@@ -144,6 +144,7 @@ fn the_commands_in_the_guide_to_the_api_work() {
         let Ok(answer) = serde_json::from_str::<Value>(&said) else { continue };
         for (name, id) in [
             ("run_id", &answer["run_id"]),
+            ("handoff_id", &answer["handoff_id"]),
             ("artifact_id", &answer["artifact_id"]),
             ("message_id", &answer["message"]["message_id"]),
         ] {

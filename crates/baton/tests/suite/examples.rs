@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::run::piped;
 use crate::{baton, root};
 
 /// How commands begin in a README; the rest is Baton's own command line.
@@ -62,7 +63,11 @@ const EXPECTED: &[Expected] = &[
         answers: &["A refund of a double charge takes five working days.", "reload it without the cache"],
         agents: &["support", "billing", "technical"],
     },
-    Expected { folder: "workflow", answers: &["arrange returns"], agents: &["shop-assistant", "returns"] },
+    Expected {
+        folder: "workflow",
+        answers: &["return a kettle that you bought last week"],
+        agents: &["shop-assistant", "returns"],
+    },
 ];
 
 /// A command of a README and the block below it.
@@ -164,6 +169,36 @@ fn every_example_does_what_its_readme_says() {
             scope.spawn(|| follow(expected));
         }
     });
+}
+
+/// C-24: the workflow is walked from the request to the return, by rules alone.
+#[test]
+fn c_24_the_workflow_example_goes_to_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    copy(&root().join("examples/workflow"), dir.path());
+    let words = [
+        "I want to return a kettle that I bought last week.",
+        "R-1001",
+        "the kettle",
+        "it arrived damaged",
+        "no",
+        "describing damage",
+        "the lid is cracked",
+        "skip",
+        "refund",
+        "pickup",
+        "change the order number to R-2002",
+        "yes",
+    ];
+    let ran = piped(dir.path(), &["chat"], &words.join("\n"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let guide = std::fs::read_to_string(root().join("examples/workflow/README.md")).unwrap();
+    let end =
+        guide.split("```text\n● Returns Desk").nth(1).and_then(|rest| rest.split("\n```").next()).unwrap();
+    for line in end.lines().filter(|line| !line.starts_with(['>', '↪']) && !line.is_empty()) {
+        assert!(ran.stdout.contains(line), "the README says {line:?}, and this was said: {}", ran.stdout);
+    }
+    assert!(ran.stdout.contains("order number R-2002, article the kettle"), "{}", ran.stdout);
 }
 
 /// I9: what the guide shows is part of an example.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod architecture;
+mod chat;
 mod commands;
 mod contention;
 mod crash;
@@ -10,6 +11,7 @@ mod documents;
 mod examples;
 mod fixtures;
 mod hostile_files;
+mod journeys;
 mod postgres;
 mod prompts;
 mod provider;
@@ -17,6 +19,7 @@ mod run;
 mod served;
 mod serving;
 mod signals;
+mod skills;
 mod store_commands;
 mod telemetry;
 mod terminal;

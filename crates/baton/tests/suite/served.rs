@@ -39,17 +39,7 @@ impl Served {
     }
 
     pub fn ask(&self, method: &str, path: &str, accept: &str, body: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAccept: {accept}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            self.address,
-            body.len()
-        )
-        .unwrap();
-        stream
+        ask(&self.address, method, path, accept, body)
     }
 
     pub fn get(&self, path: &str) -> Value {
@@ -59,6 +49,20 @@ impl Served {
         assert!(head.starts_with("HTTP/1.1 200"), "{path}: {text}");
         serde_json::from_str(body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
     }
+}
+
+/// Sends a request, and leaves its answer to be read.
+pub fn ask(address: &str, method: &str, path: &str, accept: &str, body: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    stream
 }
 
 impl Drop for Served {

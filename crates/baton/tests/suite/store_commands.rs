@@ -2,6 +2,7 @@
 
 mod changes;
 mod explained;
+mod handoffs;
 mod keys;
 mod processes;
 mod spent;

@@ -17,6 +17,11 @@ const AGENTS: &[(&str, &str)] = &[
     ("draft", "handoff: law"),
     ("advised", "advisors: [law, far]"),
     ("caller", "agents: [books, law]"),
+    ("front", "collaborations: [keeper]"),
+    (
+        "keeper",
+        "accepts_handoff: true\nworkflow: { states: [{ name: ask, collect: [{ key: name, ask: Which name? }] }, { name: tell }] }",
+    ),
     ("books", ""),
     ("law", ""),
     ("sales", ""),
@@ -45,6 +50,9 @@ fn answer(request: &Value) -> Option<Answer> {
             call("call_agent", "1", json!({"mission": "Look it up.", "specialist": "books"})),
             call("call_agent", "2", json!({"mission": "May we?", "specialist": "law"})),
         ],
+        ("front", 0) if offered("transfer_to_keeper") => {
+            vec![call("transfer_to_keeper", "1", json!({"reason": "It takes a while."}))]
+        }
         ("reception", 0) => {
             vec![call("route_to", "1", json!({"agent": "law", "reason": "It is about law."}))]
         }

@@ -32,7 +32,7 @@ fn growing(visibility: Visibility, number: u8, text: &str) -> Growing {
 /// A projection in the middle of a run.
 fn middle(detail: Detail) -> Projection {
     let mut projection = Projection::new(detail);
-    projection.project(&event(Visibility::User, EventKind::RunStarted));
+    projection.project(&event(Visibility::User, EventKind::RunStarted { is_held: false }));
     projection
 }
 
@@ -117,7 +117,7 @@ fn a_preamble_tells_what_there_is_and_opens_what_is_open() {
     let started = EventKind::SessionStarted { session_id: session(), parent: None, why: Some("why".into()) };
     let numbered = |seq, event: Event| Event { seq, ..event };
     for event in [
-        numbered(1, event(Visibility::User, EventKind::RunStarted)),
+        numbered(1, event(Visibility::User, EventKind::RunStarted { is_held: false })),
         numbered(2, event(Visibility::User, finished(1, "First."))),
         numbered(3, at("assistant/turn:2/tool:1/call:legal", "legal", Visibility::User, started)),
         numbered(3, event(Visibility::User, begun(2))),

@@ -43,7 +43,7 @@ fn handoff(phase: HandoffPhase) -> Event {
 }
 
 fn started() -> Event {
-    event(Visibility::User, EventKind::RunStarted)
+    event(Visibility::User, EventKind::RunStarted { is_held: false })
 }
 
 fn delta(active: &Value) -> Value {
@@ -118,12 +118,23 @@ fn a_handoff_can_be_left_while_it_is_active() {
     );
 }
 
+/// C-19: the baton also goes to whoever gets the thread, and that does not end what they have it for.
+#[test]
+fn c_19_a_transfer_that_gives_the_thread_away_can_be_left() {
+    let place = "assistant/turn:1/tool:1/transfer:creator";
+    let events = [started(), handoff(HandoffPhase::Active), passed(place, "creator", Visibility::User)];
+    let heard = heard(&mut person(), &events);
+    let states: Vec<&Value> = heard.iter().filter(|event| event["type"] == "STATE_DELTA").collect();
+    assert_eq!(states.len(), 1, "{states:?}");
+    assert_eq!(states[0]["delta"][0]["value"]["exitable"], true);
+}
+
 /// The next message goes to whoever holds the thread, in a run of its own.
 #[test]
 fn a_run_within_a_handoff_can_be_left_from_its_beginning() {
     let exitable = |agent: &str| {
-        let mut projection = person().with_handoff(true);
-        let started = at(agent, agent, Visibility::User, EventKind::RunStarted);
+        let mut projection = person();
+        let started = at(agent, agent, Visibility::User, EventKind::RunStarted { is_held: true });
         heard(&mut projection, &[started])[1]["snapshot"]["activeAgent"]["exitable"].clone()
     };
     assert_eq!((exitable("creator"), exitable("stranger")), (json!(true), json!(true)));

@@ -86,7 +86,7 @@ async fn in_time(
 }
 
 fn concatenated(scope: &Scope, results: &[SubAgentResult]) -> Outcome {
-    let answer = Answer { text: synthesis(results), value: None, limit: None, turns: 0 };
+    let answer = Answer::words(synthesis(results));
     Outcome { answer, agent: scope.name().clone(), is_shown: false, dissent: Vec::new() }
 }
 

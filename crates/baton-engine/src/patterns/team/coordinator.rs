@@ -104,7 +104,7 @@ impl Discussion<'_> {
                 let post = Post { from, round, at: Timestamp::now(), text };
                 Ruling::GoOn((!is_pass(&post.text)).then_some(post))
             }
-            Ended::By(Ending::Passed(_)) | Ended::Undecided(_) => {
+            Ended::By(Ending::Passed(_) | Ending::Returned) | Ended::Undecided(_) => {
                 self.limit().map_or(Ruling::GoOn(None), Ruling::Limit)
             }
         }

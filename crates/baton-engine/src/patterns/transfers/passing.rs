@@ -1,11 +1,14 @@
 //! What goes with the baton: what was asked, why it is passed on, and what the giver found out.
 
+use std::sync::Arc;
+
 use baton_core::agent::{Agent, History};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::given::Site;
+use crate::handoff::opening::Offer;
 use crate::patterns::fence::{Enriched, Written};
 use crate::patterns::handover::{head, shared, shared_value, tail};
 use crate::patterns::past::{self, Past};
@@ -25,6 +28,13 @@ pub(super) struct Pass {
 }
 
 impl Pass {
+    /// The same for a whole thread. `asked` is what the giver was asked.
+    pub(super) fn offer(self, target: &Arc<Agent>, asked: &Input) -> Offer {
+        let request = asked.words();
+        let summary = if self.message.trim().is_empty() { request } else { self.message };
+        Offer { target: Arc::clone(target), reason: self.reason, summary, known: self.context }
+    }
+
     pub(super) fn because(reason: String) -> Self {
         Self { reason, context: Map::new(), message: String::new() }
     }

@@ -67,6 +67,24 @@ fn a_transfer_that_was_refused_is_not_tried_again() {
     );
 }
 
+/// C-14, X16: why nobody took over is said in words that are for the person.
+#[test]
+fn c_14_why_nobody_took_over_is_told() {
+    let told = |why: &str| {
+        let result = format!(
+            "error: failed: `billing` could not take over: {why}. The conversation is yours again: answer yourself"
+        );
+        let tool = support("I was charged twice on my invoice").calls().0;
+        support("I was charged twice on my invoice").done(&tool, &json!({}), &result, true).says()
+    };
+    let down = "The billing assistant is currently unavailable. Would you like me to help you with something else, or try again later?";
+    assert!(told(down).starts_with(down), "{}", told(down));
+    let right = told("this needs the permission `skill:create`, which the person does not have");
+    let clear = "I cannot connect you: this needs the permission `skill:create`, which you do not have.";
+    assert!(right.starts_with(clear), "{right}");
+    assert!(told("the thread has gone").starts_with("The colleague who should take over is not available"));
+}
+
 fn reception(question: &str) -> Turn {
     let lines = "Sends the request on.\n- it-help: laptop and network\n- people: holiday and leave";
     Turn::of("You receive people.", question).tool(

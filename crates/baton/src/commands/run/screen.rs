@@ -12,6 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::{End, explain};
 use crate::progress::{Names, Progress};
+use crate::report::notices::Notices;
+use crate::report::printable;
 use crate::{commands, report};
 
 /// How many events may wait to be written.
@@ -92,6 +94,7 @@ enum Output {
         written: bool,
         /// The message that is growing on the terminal, and how much of it is there.
         growing: Option<(MessageId, usize)>,
+        notices: Notices,
     },
 }
 
@@ -101,7 +104,8 @@ impl Output {
             let faces = Faces::of(agents.values().map(|agent| &**agent));
             Self::Json(Box::new(Projection::new(Detail::Trace).with_faces(faces)))
         } else {
-            Self::Text { live: std::io::stdout().is_terminal(), written: false, growing: None }
+            let (live, notices) = (std::io::stdout().is_terminal(), Notices::default());
+            Self::Text { live, written: false, growing: None, notices }
         }
     }
 
@@ -116,7 +120,7 @@ impl Output {
                 lines.iter().try_for_each(|line| commands::write(&format!("{line}\n")))?;
             }
             Self::Text { .. } if event.visibility == Visibility::Internal => {}
-            Self::Text { live, written, growing } => match &event.kind {
+            Self::Text { live, written, growing, notices } => match &event.kind {
                 EventKind::TextStarted { message_id, .. } if *live => {
                     *growing = Some((*message_id, 0));
                     if *written {
@@ -143,14 +147,9 @@ impl Output {
                     }
                     report::tell("(the answer was cut; it starts again)");
                 }
-                _ => {}
+                kind => notices.of(kind).iter().for_each(|notice| report::tell(notice)),
             },
         }
         Ok(())
     }
-}
-
-/// Text without what a terminal would obey. Models repeat what they read, and not everything they read means well.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }

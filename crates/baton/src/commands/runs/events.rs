@@ -63,7 +63,7 @@ fn row(event: &Event) -> [String; 5] {
 
 fn told(kind: &EventKind) -> String {
     match kind {
-        EventKind::RunStarted => "the run began".to_owned(),
+        EventKind::RunStarted { .. } => "the run began".to_owned(),
         EventKind::RunFinished { outcome, limit, .. } => {
             let limit = limit.as_ref().map(|limit| format!(", early: {limit}")).unwrap_or_default();
             format!("the run ended: {outcome}{limit}")

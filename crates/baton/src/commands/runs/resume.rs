@@ -39,7 +39,7 @@ pub(super) fn resume(common: &Common) -> anyhow::Result<Exit> {
         tell("no run has lost its process");
         return Ok(Exit::Ok);
     }
-    let agents = agents(&project)?;
+    let agents = super::super::everybody(&project)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(take_up(&project, agents, &due));
     runtime.shutdown_timeout(LEAVE);
@@ -57,13 +57,6 @@ async fn due(store: &dyn Store) -> Result<Due, StoreError> {
         found.extend(open.map(|run| (tenant.clone(), run.run_id)));
     }
     Ok(found)
-}
-
-fn agents(project: &Project) -> anyhow::Result<Arc<Agents>> {
-    let roster = project.draft().finish().map_err(|error| {
-        Exit::Invalid.because(anyhow::Error::from(error).context("`baton validate` explains what is wrong"))
-    })?;
-    Ok(Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect()))
 }
 
 async fn take_up(project: &Project, agents: Arc<Agents>, due: &Due) -> anyhow::Result<Exit> {

@@ -27,6 +27,9 @@ pub(crate) struct Answer {
     pub(crate) finish: &'static str,
 }
 
+/// In place of a finish: nothing more comes until the client goes away.
+pub(crate) const HANG: &str = "hang";
+
 fn converse(mut stream: TcpStream, answer: &impl Fn(&Value) -> Option<Answer>) -> Option<()> {
     let request = read_request(&stream)?;
     let Answer { frames, finish } = answer(&request)?;
@@ -35,6 +38,9 @@ fn converse(mut stream: TcpStream, answer: &impl Fn(&Value) -> Option<Answer>) -
     for frame in frames {
         std::thread::sleep(Duration::from_millis(12));
         stream.write_all(frame.as_bytes()).ok()?;
+    }
+    if finish == HANG {
+        return stream.read_to_end(&mut Vec::new()).ok().map(drop);
     }
     let usage = json!({"id": "1", "choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}});
     let end = frame(&json!({}), &json!(finish)) + &format!("data: {usage}\n\ndata: [DONE]\n\n");

@@ -33,6 +33,40 @@ fn the_npm_client_accepts_runs_of_every_pattern() {
     check(&streams);
 }
 
+/// The same for a thread that changes hands: given away, held, left with a word, gone on with, left from outside. Each is a run.
+#[test]
+fn c_19_the_npm_client_accepts_a_thread_that_changes_hands() {
+    let dir = project();
+    let thread = "6f1c2a9e-3b47-4d0a-9c55-2f8e7a1b4c3d";
+    let say = |agent: &[&str], text: &str| {
+        let args = [&["run", "--json", "--thread", thread], agent, &[text]].concat();
+        lines(&ok(dir.path(), &args))
+    };
+    let mut streams = vec![say(&["-a", "front"], "Go"), say(&[], "More"), say(&[], "cancel")];
+    ok(dir.path(), &["handoff", "resume", "--thread", thread]);
+    ok(dir.path(), &["handoff", "exit", "--thread", thread]);
+    let runs = super::super::store_commands::json(dir.path(), &["runs", "list", "--thread", thread]);
+    let runs: Vec<&str> =
+        runs["data"].as_array().unwrap().iter().rev().map(|run| run["run_id"].as_str().unwrap()).collect();
+    assert_eq!(runs.len(), 5);
+    let mut phases = Vec::new();
+    for run in runs {
+        let kept = lines(&ok(dir.path(), &["runs", "events", run, "--json"]));
+        let kept: Vec<Event> = kept.into_iter().map(|event| serde_json::from_value(event).unwrap()).collect();
+        let person = joined(&kept, 0);
+        let told = person.iter().filter(|event| event["name"] == "baton.handoff");
+        phases.push(
+            told.map(|event| event["value"]["phase"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+                .join(" "),
+        );
+        assert_eq!(person.iter().filter(|event| event["type"] == "RUN_FINISHED").count(), 1);
+        streams.extend((0..kept.len()).map(|at| joined(&kept, at)));
+    }
+    assert_eq!(phases, ["connecting active", "", "cancelled", "active", "cancelled"]);
+    check(&streams);
+}
+
 /// What a person's page gets that comes when `at` events have happened.
 fn joined(kept: &[Event], at: usize) -> Vec<Value> {
     let mut projection = Projection::new(Detail::Person);

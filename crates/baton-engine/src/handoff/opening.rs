@@ -1,0 +1,158 @@
+//! In the middle of a run an agent gets the thread: by a colleague's decision, or because a trigger was said.
+
+use std::sync::Arc;
+
+use baton_core::agent::Agent;
+use baton_core::store::{HandoffEnd, HandoffNotes, HandoffState, NewHandoff, StepKind, Told};
+use baton_core::{HandoffId, StoreError};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::lease::{self, Lease};
+use super::terms::{activate, negotiate};
+use super::{holding, notices, wording};
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::patterns::handover::{head, shared, shared_value, tail};
+use crate::run::{self, Input};
+use crate::scope::Scope;
+
+/// Of why it is handed over, in characters.
+const REASON: usize = 500;
+
+/// What is offered to the target.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) target: Arc<Agent>,
+    pub(crate) reason: String,
+    pub(crate) summary: String,
+    /// Facts by name; those that the target's workflow asks for are not asked again.
+    pub(crate) known: Map<String, Value>,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// The target has the thread, and this is its first answer.
+    Answered(Box<Outcome>),
+    /// It had it, and has given it back.
+    Back(Arc<Lease>),
+    /// Somebody else has to answer.
+    Refused(Failure),
+}
+
+/// Gives the thread to the target, whose part is `child`, and lets it speak. `input` is what it is told.
+pub(crate) async fn open(
+    scope: &Scope,
+    child: Scope,
+    offer: &Offer,
+    input: Input,
+) -> Result<Opened, Failure> {
+    let lease = match begin(scope, offer).await {
+        Ok(lease) => Arc::new(lease),
+        Err(failure) if failure.ends_the_run(scope) && !is_refusal(&failure) => return Err(failure),
+        Err(failure) => return Ok(Opened::Refused(refused(scope, offer, failure))),
+    };
+    let handoff = lease.session();
+    notices::connecting(scope, &handoff).await?;
+    if handoff.state == HandoffState::Pending {
+        lease.change(|handoff| activate(handoff, &offer.target, &offer.known)).await?;
+    }
+    notices::active(scope, &lease.session(), String::new()).await?;
+    tracing::info!(
+        thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant,
+        handoff_id = %handoff.handoff_id, source_agent = %scope.name(), target_agent = %offer.target.name,
+        handoff_reason = %offer.reason, "Handoff initiated"
+    );
+    match run::run(child.holding(&lease), input).await {
+        Ok(outcome) => match holding::after(scope, &lease, &outcome).await? {
+            holding::After::Held => Ok(Opened::Answered(Box::new(outcome))),
+            holding::After::Ended => Ok(Opened::Back(lease)),
+        },
+        Err(failure) if failure.ends_the_run(scope) => Err(failure),
+        Err(failure) => {
+            tracing::warn!(thread_id = %scope.run.caller.thread_id, %failure, "a handoff failed at once");
+            let run = scope.run.run_id;
+            let handoff =
+                lease.change(|handoff| lease::ended(handoff, HandoffEnd::Failed, Some(run))).await?;
+            let sentence = wording::unavailable(&offer.target);
+            notices::ended(scope, &handoff, sentence.clone()).await?;
+            // Whoever gave it away hears of it here and now.
+            lease.change(|handoff| handoff.notes.told = Told::Agent).await?;
+            Ok(Opened::Refused(Failure::HandoffUnavailable(sentence)))
+        }
+    }
+}
+
+/// Whether a failure of the store is one of the rules, not of the store.
+fn is_refusal(failure: &Failure) -> bool {
+    matches!(failure, Failure::Store(StoreError::HandoffActive(_) | StoreError::TooManyHandoffs(_)))
+}
+
+fn refused(scope: &Scope, offer: &Offer, failure: Failure) -> Failure {
+    match failure {
+        Failure::Store(StoreError::HandoffActive(_)) => {
+            let holder =
+                scope.run.handoff.as_ref().and_then(|one| scope.run.agents.get(&one.target_agent_id));
+            Failure::HandoffActive(wording::occupied(holder.unwrap_or(&offer.target)))
+        }
+        Failure::Store(error @ StoreError::TooManyHandoffs(_)) => {
+            Failure::HandoffRejected { agent: offer.target.name.clone(), reason: error.to_string() }
+        }
+        other => other,
+    }
+}
+
+/// Whether the thread was given away here before a crash.
+pub(crate) fn is_begun(scope: &Scope) -> bool {
+    scope.run.steps.contains_key(scope.at("lease").path())
+}
+
+/// Asks the target, and keeps that it is about to get the thread. After a crash it is the same handoff.
+async fn begin(scope: &Scope, offer: &Offer) -> Result<Lease, Failure> {
+    let place = scope.at("lease");
+    let store = &scope.run.store;
+    let handoff_id: HandoffId = match place.interrupted()? {
+        Some(id) => match store.handoff(id).await {
+            Ok(handoff) => return Ok(Lease::new(Arc::clone(store), handoff)),
+            Err(StoreError::NotFound(_)) => id,
+            Err(error) => return Err(error.into()),
+        },
+        None => {
+            negotiate(&scope.run.engine, &offer.target, &scope.run.rights)?;
+            let id = HandoffId::from_uuid(Uuid::now_v7());
+            place.begin(StepKind::Note, &id, Vec::new()).await?;
+            id
+        }
+    };
+    let handoff = store.open_handoff(new(scope, offer, handoff_id)).await?;
+    Ok(Lease::new(Arc::clone(store), handoff))
+}
+
+fn new(scope: &Scope, offer: &Offer, handoff_id: HandoffId) -> NewHandoff {
+    let (giver, policy) = (&scope.agent, &scope.run.engine.parts.policy);
+    let known = shared_value(giver, &Value::Object(offer.known.clone()));
+    let notes = HandoffNotes {
+        since: scope.run.message_number,
+        recent: policy.recent_messages,
+        ..HandoffNotes::default()
+    };
+    NewHandoff {
+        handoff_id,
+        thread_id: scope.run.caller.thread_id,
+        user_id: scope.run.caller.user.clone(),
+        source_agent_id: giver.name.clone(),
+        target_agent_id: offer.target.name.clone(),
+        context_summary: tail(&shared(giver, &offer.summary), policy.context_max_chars),
+        handoff_reason: head(&shared(giver, offer.reason.trim()), REASON),
+        metadata: if offer.known.is_empty() { Value::Null } else { json!({ "context": known }) },
+        notes,
+        max_open: Some(policy.max_open_handoffs),
+        activation: None,
+    }
+}
+
+/// Whether a transfer gives the target the whole thread: somebody behind the scenes has none to give.
+pub(crate) fn is_for_thread(scope: &Scope, target: &Agent) -> bool {
+    target.accepts_handoff.is_some() && scope.is_for_the_person() && !scope.bounds.is_sub_agent
+}

@@ -1,0 +1,362 @@
+//! What happens to a handoff outside of a run. The change is kept at once; a small run of its own tells whoever listens.
+
+use std::sync::Arc;
+
+use baton_core::message::{Part, Role, Visibility};
+use baton_core::store::{
+    Cancel, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, MessageQuery, NewHandoff, OnBusy,
+    RunRecord,
+};
+use baton_core::{AgentName, HandoffId, RunId, StoreError, TenantId, TenantStore, ThreadId};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::lease::{Lease, ended};
+use super::saying::is_exit;
+use super::terms::{activate, activation, negotiate};
+use super::way::is_resumable;
+use super::{HandoffRequest, Leaving, OnConflict, ReturnStatus, Returned, Started, wording};
+use crate::engine::{Engine, Overrides, RunRequest, Terms};
+use crate::failure::Failure;
+use crate::run::words;
+use crate::task::{Change, Task};
+
+const NOBODY: &str = "nobody has this thread by a handoff";
+/// A handoff that was never begun after this many seconds never will be.
+const OPENING: i64 = 60;
+
+impl Engine {
+    /// The handoff that is open on a thread. One whose time is over is ended first.
+    pub async fn open_handoff(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        thread: ThreadId,
+    ) -> Result<Option<HandoffSession>, Failure> {
+        let store = self.parts.store.tenant(tenant);
+        let Some(handoff) = store.open_handoff_of(thread).await? else { return Ok(None) };
+        let now = Timestamp::now();
+        let is_over = match handoff.state {
+            HandoffState::Active => handoff.expires_at.is_some_and(|end| end <= now),
+            HandoffState::Pending => now.duration_since(handoff.updated_at).as_secs() > OPENING,
+            _ => false,
+        };
+        if !is_over || store.thread(thread, None).await?.active_run.is_some() {
+            return Ok(Some(handoff));
+        }
+        let end =
+            if handoff.state == HandoffState::Active { HandoffEnd::Expired } else { HandoffEnd::Failed };
+        match Lease::new(store, handoff).change(|handoff| ended(handoff, end, None)).await {
+            Ok(_) | Err(Failure::NoHandoff(_)) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Asks the target and, if it accepts, gives it the thread. Returns when it has it.
+    pub async fn start_handoff(self: &Arc<Self>, request: HandoffRequest) -> Result<Started, Failure> {
+        let agents = self.agents();
+        let (tenant, thread) = (&request.caller.tenant, request.caller.thread_id);
+        let target = agents.get(&request.target).ok_or_else(|| Failure::NoAgent(request.target.clone()))?;
+        let store = self.parts.store.tenant(tenant);
+        let known = store.thread(thread, None).await?;
+        negotiate(self, target, &request.rights)?;
+        if let Some(open) = self.open_handoff(tenant, thread).await? {
+            return self.behind(&*store, open, &request).await;
+        }
+        let source = request.source.clone().or(known.holder).filter(|name| *name != target.name);
+        let source =
+            source.filter(|name| agents.contains_key(name)).unwrap_or_else(|| request.fallback.clone());
+        let facts = request.metadata.get("context").and_then(Value::as_object).cloned().unwrap_or_default();
+        let new = self.new_handoff(&*store, &request, source).await?;
+        // In one write: whoever dies here leaves nothing half done.
+        let new = NewHandoff { activation: Some(activation(target, &facts)), ..new };
+        let handoff = match store.open_handoff(new).await {
+            Ok(handoff) => handoff,
+            Err(StoreError::HandoffActive(id)) => {
+                return self.behind(&*store, store.handoff(id).await?, &request).await;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let leaving = Leaving::from(&request);
+        let run_id = self.announce(&leaving, target.name.clone(), &handoff, Change::Begun).await?;
+        Ok(Started::Now { handoff: Box::new(handoff), run_id })
+    }
+
+    /// Somebody has the thread: refused with the sentence, or kept until they give it back.
+    async fn behind(
+        &self,
+        store: &dyn TenantStore,
+        open: HandoffSession,
+        request: &HandoffRequest,
+    ) -> Result<Started, Failure> {
+        let agents = self.agents();
+        let holder = agents.get(&open.target_agent_id);
+        let sentence = holder.map_or_else(|| NOBODY.to_owned(), |holder| wording::occupied(holder));
+        if request.on_conflict == OnConflict::Reject || open.notes.next.is_some() {
+            return Err(Failure::HandoffActive(sentence));
+        }
+        let next = serde_json::to_value(request).map_err(|error| StoreError::Failed(error.to_string()))?;
+        let mut changed = open;
+        changed.notes.next = Some(next);
+        match store.update_handoff(changed).await {
+            Ok(_) => Ok(Started::Queued),
+            Err(StoreError::Conflict(_)) => Err(Failure::HandoffActive(sentence)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn new_handoff(
+        &self,
+        store: &dyn TenantStore,
+        request: &HandoffRequest,
+        source: AgentName,
+    ) -> Result<NewHandoff, Failure> {
+        let policy = &self.parts.policy;
+        let thread = request.caller.thread_id;
+        let last = store.messages(thread, MessageQuery::last(1)).await?.pop();
+        let summary = match request.context_summary.trim() {
+            "" => last.as_ref().map(|last| words(&last.message.parts)).unwrap_or_default(),
+            summary => summary.to_owned(),
+        };
+        let summary = match self.agents().get(&source) {
+            Some(giver) => crate::patterns::handover::shared(giver, &summary),
+            None => summary,
+        };
+        let notes = HandoffNotes {
+            return_expected: request.return_expected,
+            preserve_state: request.preserve_state,
+            since: last.map_or(0, |last| last.number) + 1,
+            recent: request.recent_messages,
+            ..HandoffNotes::default()
+        };
+        Ok(NewHandoff {
+            handoff_id: HandoffId::from_uuid(Uuid::now_v7()),
+            thread_id: thread,
+            user_id: request.caller.user.clone(),
+            source_agent_id: source,
+            target_agent_id: request.target.clone(),
+            context_summary: crate::patterns::handover::tail(&summary, policy.context_max_chars),
+            handoff_reason: request.reason.clone(),
+            metadata: request.metadata.clone(),
+            notes,
+            max_open: Some(policy.max_open_handoffs),
+            activation: None,
+        })
+    }
+
+    /// The person leaves. Works whatever the holder does: what it is at is ended. Returns the handoff as it is then.
+    pub async fn exit_handoff(self: &Arc<Self>, leaving: Leaving) -> Result<HandoffSession, Failure> {
+        let end = if leaving.is_administrator { HandoffEnd::Ended } else { HandoffEnd::Left };
+        let handoff = self.end_handoff(&leaving, |handoff| ended(handoff, end, None)).await?;
+        self.announce(&leaving, handoff.source_agent_id.clone(), &handoff, Change::Ended).await?;
+        Ok(handoff)
+    }
+
+    /// The holder gives it back, from outside of a run.
+    pub async fn return_handoff(
+        self: &Arc<Self>,
+        leaving: Leaving,
+        returned: Returned,
+    ) -> Result<HandoffSession, Failure> {
+        let end = match returned.status {
+            ReturnStatus::Completed => HandoffEnd::Completed,
+            ReturnStatus::Cancelled => HandoffEnd::Declined,
+            ReturnStatus::Error => HandoffEnd::Failed,
+        };
+        let change = |handoff: &mut HandoffSession| {
+            ended(handoff, end, None);
+            handoff.result_summary.clone_from(&returned.result_summary);
+            handoff.artifacts_created.clone_from(&returned.artifacts_created);
+        };
+        let handoff = self.end_handoff(&leaving, change).await?;
+        self.announce(&leaving, handoff.source_agent_id.clone(), &handoff, Change::Ended).await?;
+        Ok(handoff)
+    }
+
+    /// Ends what is open, and whatever run is under way for it.
+    async fn end_handoff(
+        self: &Arc<Self>,
+        leaving: &Leaving,
+        change: impl Fn(&mut HandoffSession) + Send,
+    ) -> Result<HandoffSession, Failure> {
+        let (tenant, thread) = (&leaving.caller.tenant, leaving.caller.thread_id);
+        let store = self.parts.store.tenant(tenant);
+        let Some(open) = self.open_handoff(tenant, thread).await? else {
+            return Err(Failure::NoHandoff(NOBODY));
+        };
+        let handoff = Lease::new(Arc::clone(&store), open).change(change).await?;
+        let active = match store.thread(thread, None).await?.active_run {
+            Some(run) => store.run(run).await.ok().filter(|run| is_under(&handoff, run)),
+            None => None,
+        };
+        if let Some(run) = active.map(|run| run.run_id) {
+            match self.cancel(tenant, run, Cancel::Abort).await {
+                Ok(_) | Err(StoreError::NotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(handoff)
+    }
+
+    /// Goes on with one that ended before it was done, exactly where it was. The run is the one in which its agent takes up the
+    /// conversation.
+    pub async fn resume_handoff(
+        self: &Arc<Self>,
+        leaving: Leaving,
+        handoff: HandoffId,
+    ) -> Result<(HandoffSession, RunId), Failure> {
+        let agents = self.agents();
+        let (tenant, thread) = (&leaving.caller.tenant, leaving.caller.thread_id);
+        let store = self.parts.store.tenant(tenant);
+        let kept = store.handoff(handoff).await.ok().filter(|kept| kept.thread_id == thread);
+        let kept = kept.ok_or(Failure::NoHandoff("this thread has no such handoff"))?;
+        let target = agents.get(&kept.target_agent_id);
+        let target = target.ok_or_else(|| Failure::NoAgent(kept.target_agent_id.clone()))?;
+        if let Some(open) = self.open_handoff(tenant, thread).await? {
+            let holder = agents.get(&open.target_agent_id).unwrap_or(target);
+            return Err(Failure::HandoffActive(wording::occupied(holder)));
+        }
+        if !is_resumable(target, &kept) {
+            return Err(Failure::NoHandoff(
+                "it cannot be gone on with: it is done, or what was collected is gone",
+            ));
+        }
+        negotiate(self, target, &leaving.rights)?;
+        let lease = Lease::new(Arc::clone(&store), kept);
+        let handoff = lease.change(|handoff| activate(handoff, target, &Map::new())).await?;
+        let run = self.announce(&leaving, target.name.clone(), &handoff, Change::Resumed).await?;
+        Ok((handoff, run))
+    }
+
+    /// A run in which whoever has the thread now takes it up.
+    async fn announce(
+        self: &Arc<Self>,
+        leaving: &Leaving,
+        agent: AgentName,
+        handoff: &HandoffSession,
+        change: Change,
+    ) -> Result<RunId, Failure> {
+        let agents = self.agents();
+        let agent = if agents.contains_key(&agent) { agent } else { handoff.target_agent_id.clone() };
+        // The thread stays its person's, whoever acts on it.
+        let caller = crate::engine::Caller { user: handoff.user_id.clone(), ..leaving.caller.clone() };
+        let request = RunRequest {
+            caller,
+            agent,
+            input: vec![Part::text(format!("The handoff to `{}` has {change}.", handoff.target_agent_id))],
+            overrides: Overrides::default(),
+            on_busy: OnBusy::Enqueue,
+            entry: None,
+            task: Task::Handoff { handoff_id: handoff.handoff_id, change },
+            rights: leaving.rights.clone(),
+            trace: leaving.trace.clone(),
+            metadata: None,
+        };
+        Ok(self.submit(request, Terms::default()).await?.run_id)
+    }
+
+    /// Somebody who leaves is not kept waiting for a holder that is busy: it loses the thread before the message is queued. Only
+    /// words that could mean it cost a look.
+    pub(crate) async fn leave_at_once(self: &Arc<Self>, request: &RunRequest) -> Result<(), Failure> {
+        let said = words(&request.input);
+        let agents = self.agents();
+        let terms = || agents.values().filter_map(|agent| agent.accepts_handoff.as_ref());
+        if !matches!(request.task, Task::Answer) || !terms().any(|terms| is_exit(&terms.exit_words, &said)) {
+            return Ok(());
+        }
+        let (tenant, thread) = (&request.caller.tenant, request.caller.thread_id);
+        let store = self.parts.store.tenant(tenant);
+        let open = match store.thread(thread, Some(&request.caller.user)).await {
+            Ok(thread) if thread.handoff.is_some() && thread.active_run.is_some() => {
+                store.open_handoff_of(thread.thread_id).await?
+            }
+            _ => return Ok(()),
+        };
+        let target = open.as_ref().and_then(|open| agents.get(&open.target_agent_id));
+        let terms = target.and_then(|target| target.accepts_handoff.as_ref());
+        if terms.is_some_and(|terms| is_exit(&terms.exit_words, &said)) {
+            let leaving = Leaving {
+                caller: request.caller.clone(),
+                is_administrator: false,
+                rights: request.rights.clone(),
+                trace: request.trace.clone(),
+            };
+            match self.end_handoff(&leaving, |handoff| ended(handoff, HandoffEnd::Left, None)).await {
+                Ok(_) | Err(Failure::NoHandoff(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever wants to hear a certain agent cannot while somebody else has the thread for themselves.
+    pub(crate) async fn must_be_reachable(&self, request: &RunRequest) -> Result<(), Failure> {
+        if !request.overrides.is_named || !request.task.is_said() {
+            return Ok(());
+        }
+        let store = self.parts.store.tenant(&request.caller.tenant);
+        let open = match store.thread(request.caller.thread_id, Some(&request.caller.user)).await {
+            Ok(thread) if thread.handoff.is_some() => store.open_handoff_of(thread.thread_id).await?,
+            _ => None,
+        };
+        let open =
+            open.filter(|open| open.state == HandoffState::Active && open.target_agent_id != request.agent);
+        let agents = self.agents();
+        let holder = open.and_then(|open| agents.get(&open.target_agent_id).cloned());
+        let is_exclusive =
+            |agent: &baton_core::Agent| agent.accepts_handoff.as_ref().is_some_and(|terms| terms.exclusive);
+        match holder {
+            Some(holder) if is_exclusive(&holder) => Err(Failure::HandoffActive(wording::occupied(&holder))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts what waited for the end of a handoff, if something did. It is forgotten once it has begun or cannot begin.
+    pub(crate) async fn start_next(self: &Arc<Self>, store: &Arc<dyn TenantStore>, handoff: &HandoffSession) {
+        let Some(next) = handoff.notes.next.clone() else { return };
+        let Ok(request) = serde_json::from_value::<HandoffRequest>(next) else { return };
+        if let Err(failure) =
+            self.start_handoff(HandoffRequest { on_conflict: OnConflict::Reject, ..request }).await
+        {
+            tracing::warn!(thread_id = %handoff.thread_id, %failure, "a handoff that waited cannot begin");
+        }
+        let lease = Lease::new(Arc::clone(store), handoff.clone());
+        if let Err(failure) = lease.change(|handoff| handoff.notes.next = None).await {
+            tracing::warn!(thread_id = %handoff.thread_id, %failure, "cannot forget a handoff that waited");
+        }
+    }
+
+    /// Ends those of a tenant whose time is over, where nobody is at work.
+    pub(crate) async fn end_expired(&self, store: &Arc<dyn TenantStore>) -> Result<(), StoreError> {
+        for handoff in store.expired_handoffs(MessageQuery::DEFAULT_LIMIT * 10).await? {
+            let lease = Lease::new(Arc::clone(store), handoff);
+            if let Err(failure) = lease.change(|handoff| ended(handoff, HandoffEnd::Expired, None)).await {
+                tracing::warn!(%failure, "cannot end a handoff whose time is over");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a run happens under a handoff: it is the holder's, or the one in which it got the thread.
+fn is_under(handoff: &HandoffSession, run: &RunRecord) -> bool {
+    let is_asked_for_others = !run.request["task"]["delegate"].is_null();
+    let began_before = run.started_at.is_some_and(|started| started <= handoff.started_at);
+    !is_asked_for_others && (run.agent == handoff.target_agent_id || began_before)
+}
+
+/// How a message that nobody said is kept.
+pub(crate) fn unsaid() -> (Role, Visibility) {
+    (Role::System, Visibility::Internal)
+}
+
+impl From<&HandoffRequest> for Leaving {
+    fn from(request: &HandoffRequest) -> Self {
+        Self {
+            caller: request.caller.clone(),
+            is_administrator: false,
+            rights: request.rights.clone(),
+            trace: request.trace.clone(),
+        }
+    }
+}

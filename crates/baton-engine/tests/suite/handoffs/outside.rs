@@ -1,0 +1,191 @@
+//! What people and programs do to a handoff from outside of a run.
+
+use std::sync::Arc;
+
+use baton_core::event::{EventKind, HandoffPhase, Outcome};
+use baton_core::store::{HandoffEnd, HandoffState, RunStatus};
+use baton_engine::{OnConflict, ReturnStatus, Returned, Started};
+use baton_models::scripted::{Scripted, Turn};
+use futures_util::future::join_all;
+use tokio::sync::Semaphore;
+
+use super::{Talk, asked_of, name, phases, setup, transfer};
+use crate::eventually;
+
+fn begun() -> Scripted {
+    Scripted::default().script("a", [transfer("maker")]).script("maker", [Turn::text("Hi!")])
+}
+
+/// C-4, C-8: a button starts it; the target greets the person and knows what was said.
+#[tokio::test]
+async fn c_8_a_handoff_is_started_from_outside() {
+    let model = Scripted::default()
+        .script("a", [Turn::text("Hello.")])
+        .script("maker", [Turn::text("Hi! Alerts, then?"), Turn::text("Good.")]);
+    let talk = Talk::new(setup(&model)).await;
+    talk.say("I have an idea").await;
+    let Started::Now { handoff, run_id } = talk.engine.start_handoff(talk.asking_for("maker")).await.unwrap()
+    else {
+        panic!("it was queued");
+    };
+    assert_eq!((handoff.state, &handoff.source_agent_id), (HandoffState::Active, &name("a")));
+    talk.rest().await;
+    let run = talk.store().run(run_id).await.unwrap();
+    assert_eq!((run.status, run.agent), (RunStatus::Completed, name("maker")));
+    let events = talk.store().run_events(run_id, 0, 100).await.unwrap();
+    assert_eq!(phases(&events)[0].0, HandoffPhase::Connecting);
+    let first = format!("{:?}", asked_of(&model, "maker")[0].messages);
+    assert!(first.contains("a button was pressed") && first.contains("I have an idea"), "{first}");
+    assert_eq!(talk.said().await, ["person: I have an idea", "a: Hello.", "maker: Hi! Alerts, then?"]);
+    assert_eq!(talk.say("Yes").await.answer(), "Good.");
+}
+
+/// C-12: of many at once one gets the thread.
+#[tokio::test]
+async fn c_12_of_many_requests_at_once_one_is_accepted() {
+    let model = Scripted::default().script("a", [Turn::text("Hello.")]).script("maker", [Turn::text("Hi!")]);
+    let talk = Talk::new(setup(&model)).await;
+    talk.say("Hello").await;
+    let started = join_all((0..8).map(|_| talk.engine.start_handoff(talk.asking_for("maker")))).await;
+    assert_eq!(started.iter().filter(|one| one.is_ok()).count(), 1);
+    assert!(
+        started.iter().filter_map(|one| one.as_ref().err()).all(|failure| failure.code() == "handoff_active")
+    );
+    talk.rest().await;
+    assert_eq!(talk.holder().await, "maker");
+}
+
+/// X15: who asks for it waits, and is next.
+#[tokio::test]
+async fn x_15_a_request_can_wait_for_the_end_of_another() {
+    let model = begun().script("other", [Turn::text("I am next.")]);
+    let two = setup(&model).with("other", |agent| {
+        agent.accepts_handoff = Some(baton_core::agent::AcceptsHandoff::default());
+    });
+    let talk = Talk::new(two).await;
+    talk.say("create a skill").await;
+    let mut wish = talk.asking_for("other");
+    wish.on_conflict = OnConflict::Queue;
+    assert!(matches!(talk.engine.start_handoff(wish.clone()).await, Ok(Started::Queued)));
+    assert_eq!(
+        talk.engine.start_handoff(wish).await.unwrap_err().code(),
+        "handoff_active",
+        "one waits, not more"
+    );
+    talk.say("cancel").await;
+    talk.rest().await;
+    assert_eq!(talk.holder().await, "other");
+    assert_eq!(talk.said().await.last().unwrap(), "other: I am next.");
+}
+
+/// C-16, X16: leaving works while the holder is busy, and ends what it is at.
+#[tokio::test]
+async fn c_16_leaving_works_while_the_holder_is_busy() {
+    for by_word in [false, true] {
+        let model = begun().script("maker", [Turn::default().say("I am thi").hang()]);
+        let talk = Talk::new(setup(&model)).await;
+        talk.say("create a skill").await;
+        let mut busy = talk.engine.start(talk.saying("Slack")).await.unwrap();
+        while let Some(event) = busy.events.recv().await {
+            if matches!(event.kind, EventKind::TextDelta { .. }) {
+                break;
+            }
+        }
+        let last = if by_word {
+            let ran = talk.say("Cancel!").await;
+            ran.events
+        } else {
+            let handoff = talk.engine.exit_handoff(talk.leaving()).await.unwrap();
+            assert_eq!(handoff.state, HandoffState::Cancelled);
+            assert!(talk.open().await.is_none(), "at once");
+            Vec::new()
+        };
+        let ended = busy.finish().await;
+        assert_eq!(ended.status, RunStatus::Cancelled);
+        talk.rest().await;
+        let events = if by_word { last } else { talk.events().await };
+        let (phase, sentence) = phases(&events).pop().unwrap();
+        assert_eq!(
+            (phase, sentence.as_str()),
+            (HandoffPhase::Cancelled, "No problem! Returning you to the main assistant.")
+        );
+        assert_eq!(talk.holder().await, "a");
+        let said = talk.said().await;
+        assert_eq!(
+            said.last().unwrap(),
+            "a: Let me know if you'd like to continue creating that skill later."
+        );
+    }
+}
+
+/// Two who leave at the same time leave once.
+#[tokio::test]
+async fn c_16_leaving_twice_is_leaving_once() {
+    let model = begun();
+    let talk = Talk::new(setup(&model)).await;
+    talk.say("create a skill").await;
+    let left = join_all((0..5).map(|_| talk.engine.exit_handoff(talk.leaving()))).await;
+    assert_eq!(left.iter().filter(|one| one.is_ok()).count(), 1);
+    assert!(
+        left.iter().filter_map(|one| one.as_ref().err()).all(|failure| failure.code() == "no_active_handoff")
+    );
+    talk.rest().await;
+    let ends =
+        phases(&talk.events().await).into_iter().filter(|(phase, _)| *phase == HandoffPhase::Cancelled);
+    assert_eq!(ends.count(), 1);
+    assert_eq!(talk.engine.exit_handoff(talk.leaving()).await.unwrap_err().code(), "no_active_handoff");
+}
+
+/// C-5: the holder's end comes from outside, and the main agent acknowledges it.
+#[tokio::test]
+async fn c_5_a_holder_returns_it_from_outside() {
+    let model = begun().script("a", [Turn::text("Great, it is there.")]);
+    let talk = Talk::new(setup(&model)).await;
+    talk.say("create a skill").await;
+    let returned = Returned {
+        status: ReturnStatus::Completed,
+        result_summary: Some("A skill was made.".to_owned()),
+        artifacts_created: vec!["skill:x".to_owned()],
+    };
+    let handoff = talk.engine.return_handoff(talk.leaving(), returned).await.unwrap();
+    assert_eq!((handoff.state, handoff.notes.end), (HandoffState::Completed, Some(HandoffEnd::Completed)));
+    talk.rest().await;
+    assert_eq!(talk.said().await.last().unwrap(), "a: Great, it is there.");
+    assert_eq!(phases(&talk.events().await).last().unwrap().0, HandoffPhase::Completed);
+}
+
+/// C-16: what was left is taken up again from outside, and not twice.
+#[tokio::test]
+async fn c_16_a_handoff_is_resumed_from_outside() {
+    let model = begun().script("maker", [Turn::text("The name?")]);
+    let talk = Talk::new(setup(&model)).await;
+    talk.say("create a skill").await;
+    let id = talk.open().await.unwrap().handoff_id;
+    talk.say("stop").await;
+    let (handoff, _) = talk.engine.resume_handoff(talk.leaving(), id).await.unwrap();
+    assert_eq!(handoff.state, HandoffState::Active);
+    talk.rest().await;
+    assert_eq!(talk.said().await.last().unwrap(), "maker: The name?");
+    let again = talk.engine.resume_handoff(talk.leaving(), id).await.unwrap_err();
+    assert_eq!(again.code(), "handoff_active");
+}
+
+/// Messages that wait when the person leaves are answered by whoever has the thread then.
+#[tokio::test]
+async fn d_3_who_answers_is_decided_when_the_run_begins() {
+    let gate = Arc::new(Semaphore::new(0));
+    let model = Scripted::default()
+        .script("a", [Turn::call("transfer_to_maker", &serde_json::json!({"reason": "r"})).until(&gate)])
+        .script("maker", [Turn::text("Hi!"), Turn::text("Noted.")]);
+    let talk = Talk::new(setup(&model)).await;
+    let first = talk.engine.start(talk.saying("create a skill")).await.unwrap();
+    // Said while the main agent still has the thread; heard when it has not.
+    let second = talk.engine.start(talk.saying("It is called Slack Alert")).await.unwrap();
+    gate.add_permits(1);
+    let (first, second) = (first.finish().await, second.finish().await);
+    assert_eq!(first.answered_by, Some(name("maker")));
+    assert_eq!(second.answer.unwrap().text, "Noted.");
+    eventually(async || talk.holder().await == "maker").await;
+    let last = talk.events().await.pop().unwrap().kind;
+    assert!(matches!(last, EventKind::RunFinished { outcome: Outcome::Success, .. }));
+}

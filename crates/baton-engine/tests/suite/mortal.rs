@@ -1,0 +1,305 @@
+//! A store that ends its process: at a certain write, before it is made or after, nothing is ever heard of it again.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use baton_core::event::Event;
+use baton_core::ledger::LedgerRow;
+use baton_core::store::approval::{Approval, ApprovalStatus, Approvals};
+use baton_core::store::artifact::{Artifact, Artifacts};
+use baton_core::store::audit::{Audit, AuditEntry, AuditQuery, Audited, Verdict};
+use baton_core::store::cache::Cache;
+use baton_core::store::feedback::{Feedback, Feedbacks};
+use baton_core::store::key::{ApiKey, Keys};
+use baton_core::store::pattern::{Hop, Pattern, Patterns};
+use baton_core::store::run::{Accepted, Cancel, NewRun, RunQuery, RunRecord, RunStatus, Runs, SessionRecord};
+use baton_core::store::thread::{MessageQuery, Thread, ThreadMessage, Threads};
+use baton_core::store::usage::{UsageLine, UsageQuery, Usages};
+use baton_core::store::work::{Append, Beat, Claim, Claimed, Owner, Step, Work};
+use baton_core::store::{
+    HandoffSession, Handoffs, Load, NewHandoff, Page, PageRequest, Pending, Retention, Store, StoreError,
+    Swept,
+};
+use baton_core::{HandoffId, MessageId, RunId, SessionId, TenantId, TenantStore, ThreadId, UserId};
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// How long a process lives, in writes.
+#[derive(Debug)]
+pub(super) struct Life {
+    left: AtomicU32,
+    /// Whether the last write is made.
+    is_last_made: bool,
+    pub(super) end: CancellationToken,
+}
+
+impl Life {
+    pub(super) fn of(writes: u32, is_last_made: bool) -> Arc<Self> {
+        Arc::new(Self { left: AtomicU32::new(writes), is_last_made, end: CancellationToken::new() })
+    }
+
+    async fn write<'a, T>(&self, write: impl FnOnce() -> Pending<'a, T>) -> Result<T, StoreError> {
+        match self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)) {
+            Ok(left) if left > 1 => write().await,
+            Ok(_) => {
+                if self.is_last_made {
+                    let _ = write().await;
+                }
+                self.end.cancel();
+                pending().await
+            }
+            Err(_) => pending().await,
+        }
+    }
+
+    fn read<'a, T: Send + 'a>(&'a self, read: Pending<'a, T>) -> Pending<'a, T> {
+        Box::pin(async move { if self.end.is_cancelled() { pending().await } else { read.await } })
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Mortal {
+    pub(super) inner: Arc<dyn Store>,
+    pub(super) life: Arc<Life>,
+}
+
+impl Store for Mortal {
+    fn tenant(&self, tenant: &TenantId) -> Arc<dyn TenantStore> {
+        Arc::new(MortalTenant { inner: self.inner.tenant(tenant), life: Arc::clone(&self.life) })
+    }
+
+    fn tenants(&self) -> Pending<'_, Vec<TenantId>> {
+        self.inner.tenants()
+    }
+
+    fn due(&self, limit: u32) -> Pending<'_, Vec<(TenantId, ThreadId)>> {
+        self.inner.due(limit)
+    }
+
+    fn owners(&self) -> Pending<'_, Vec<Owner>> {
+        self.inner.owners()
+    }
+
+    fn release(&self, owner: &Owner) -> Pending<'_, u64> {
+        self.inner.release(owner)
+    }
+
+    fn key(&self, hash: &str) -> Pending<'_, Option<(TenantId, ApiKey)>> {
+        self.inner.key(hash)
+    }
+
+    fn load(&self) -> Load {
+        self.inner.load()
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        self.inner.close()
+    }
+}
+
+#[derive(Debug)]
+struct MortalTenant {
+    inner: Arc<dyn TenantStore>,
+    life: Arc<Life>,
+}
+
+impl TenantStore for MortalTenant {
+    fn tenant(&self) -> &TenantId {
+        self.inner.tenant()
+    }
+
+    fn sweep(&self, retention: Retention) -> Pending<'_, Swept> {
+        self.life.read(self.inner.sweep(retention))
+    }
+}
+
+impl Approvals for MortalTenant {
+    fn ask(&self, approval: Approval) -> Pending<'_, Approval> {
+        self.life.read(self.inner.ask(approval))
+    }
+    fn approval(&self, approval: Uuid) -> Pending<'_, Approval> {
+        self.life.read(self.inner.approval(approval))
+    }
+    fn approvals(
+        &self,
+        status: Option<ApprovalStatus>,
+        user: Option<&UserId>,
+        page: PageRequest,
+    ) -> Pending<'_, Page<Approval>> {
+        self.life.read(self.inner.approvals(status, user, page))
+    }
+    fn decide(
+        &self,
+        approval: Uuid,
+        status: ApprovalStatus,
+        by: &UserId,
+        reason: Option<&str>,
+    ) -> Pending<'_, Approval> {
+        self.life.read(self.inner.decide(approval, status, by, reason))
+    }
+}
+
+impl Artifacts for MortalTenant {
+    fn put_artifact(&self, artifact: Artifact, user: Option<&UserId>, bytes: Vec<u8>) -> Pending<'_, ()> {
+        self.life.read(self.inner.put_artifact(artifact, user, bytes))
+    }
+    fn artifact(&self, artifact: Uuid) -> Pending<'_, (Artifact, Vec<u8>)> {
+        self.life.read(self.inner.artifact(artifact))
+    }
+    fn artifacts(&self, thread: ThreadId) -> Pending<'_, Vec<Artifact>> {
+        self.life.read(self.inner.artifacts(thread))
+    }
+}
+
+impl Audit for MortalTenant {
+    fn record(&self, entry: AuditEntry) -> Pending<'_, ()> {
+        self.life.read(self.inner.record(entry))
+    }
+    fn audit(&self, query: AuditQuery, page: PageRequest) -> Pending<'_, Page<Audited>> {
+        self.life.read(self.inner.audit(query, page))
+    }
+    fn verify_audit(&self) -> Pending<'_, Verdict> {
+        self.life.read(self.inner.verify_audit())
+    }
+}
+
+impl Cache for MortalTenant {
+    fn cached(&self, key: &str) -> Pending<'_, Option<Value>> {
+        self.life.read(self.inner.cached(key))
+    }
+    fn keep(&self, key: &str, value: Value, expires_at: Timestamp) -> Pending<'_, ()> {
+        self.life.read(self.inner.keep(key, value, expires_at))
+    }
+}
+
+impl Feedbacks for MortalTenant {
+    fn put_feedback(&self, feedback: Feedback) -> Pending<'_, ()> {
+        self.life.read(self.inner.put_feedback(feedback))
+    }
+    fn feedback(&self, message: MessageId) -> Pending<'_, Vec<Feedback>> {
+        self.life.read(self.inner.feedback(message))
+    }
+    fn message(&self, message: MessageId) -> Pending<'_, (ThreadId, ThreadMessage)> {
+        self.life.read(self.inner.message(message))
+    }
+}
+
+impl Handoffs for MortalTenant {
+    fn open_handoff(&self, handoff: NewHandoff) -> Pending<'_, HandoffSession> {
+        Box::pin(async move { self.life.write(|| self.inner.open_handoff(handoff)).await })
+    }
+    fn handoff(&self, handoff: HandoffId) -> Pending<'_, HandoffSession> {
+        self.life.read(self.inner.handoff(handoff))
+    }
+    fn open_handoff_of(&self, thread: ThreadId) -> Pending<'_, Option<HandoffSession>> {
+        self.life.read(self.inner.open_handoff_of(thread))
+    }
+    fn resumable_handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
+        self.life.read(self.inner.resumable_handoffs(thread))
+    }
+    fn expired_handoffs(&self, limit: u32) -> Pending<'_, Vec<HandoffSession>> {
+        self.life.read(self.inner.expired_handoffs(limit))
+    }
+    fn update_handoff(&self, changed: HandoffSession) -> Pending<'_, HandoffSession> {
+        Box::pin(async move { self.life.write(|| self.inner.update_handoff(changed)).await })
+    }
+}
+
+impl Keys for MortalTenant {
+    fn put_key(&self, key: ApiKey, hash: &str) -> Pending<'_, ()> {
+        self.life.read(self.inner.put_key(key, hash))
+    }
+    fn keys(&self) -> Pending<'_, Vec<ApiKey>> {
+        self.life.read(self.inner.keys())
+    }
+    fn revoke_key(&self, key: Uuid) -> Pending<'_, ApiKey> {
+        self.life.read(self.inner.revoke_key(key))
+    }
+}
+
+impl Patterns for MortalTenant {
+    fn record_hop(&self, hop: Hop) -> Pending<'_, ()> {
+        Box::pin(async move { self.life.write(|| self.inner.record_hop(hop)).await })
+    }
+    fn hops(&self, thread: ThreadId) -> Pending<'_, Vec<Hop>> {
+        self.life.read(self.inner.hops(thread))
+    }
+    fn patterns(&self) -> Pending<'_, Vec<Pattern>> {
+        self.life.read(self.inner.patterns())
+    }
+}
+
+impl Runs for MortalTenant {
+    fn accept(&self, run: NewRun) -> Pending<'_, Accepted> {
+        Box::pin(async move { self.life.write(|| self.inner.accept(run)).await })
+    }
+    fn run(&self, run: RunId) -> Pending<'_, RunRecord> {
+        self.life.read(self.inner.run(run))
+    }
+    fn runs(&self, query: RunQuery, page: PageRequest) -> Pending<'_, Page<RunRecord>> {
+        self.life.read(self.inner.runs(query, page))
+    }
+    fn cancel_run(&self, run: RunId, how: Cancel) -> Pending<'_, RunStatus> {
+        self.life.read(self.inner.cancel_run(run, how))
+    }
+    fn run_events(&self, run: RunId, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {
+        self.life.read(self.inner.run_events(run, after, limit))
+    }
+    fn ledger(&self, run: RunId) -> Pending<'_, Vec<LedgerRow>> {
+        self.life.read(self.inner.ledger(run))
+    }
+    fn steps(&self, run: RunId) -> Pending<'_, Vec<Step>> {
+        self.life.read(self.inner.steps(run))
+    }
+    fn sessions(&self, thread: Option<ThreadId>, page: PageRequest) -> Pending<'_, Page<SessionRecord>> {
+        self.life.read(self.inner.sessions(thread, page))
+    }
+    fn run_sessions(&self, run: RunId) -> Pending<'_, Vec<SessionRecord>> {
+        self.life.read(self.inner.run_sessions(run))
+    }
+    fn session(&self, session: &SessionId) -> Pending<'_, SessionRecord> {
+        self.life.read(self.inner.session(session))
+    }
+}
+
+impl Threads for MortalTenant {
+    fn thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, Thread> {
+        self.life.read(self.inner.thread(thread, user))
+    }
+    fn threads(&self, user: Option<&UserId>, page: PageRequest) -> Pending<'_, Page<Thread>> {
+        self.life.read(self.inner.threads(user, page))
+    }
+    fn delete_thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, ()> {
+        self.life.read(self.inner.delete_thread(thread, user))
+    }
+    fn messages(&self, thread: ThreadId, query: MessageQuery) -> Pending<'_, Vec<ThreadMessage>> {
+        self.life.read(self.inner.messages(thread, query))
+    }
+    fn events(&self, thread: ThreadId, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {
+        self.life.read(self.inner.events(thread, after, limit))
+    }
+}
+
+impl Usages for MortalTenant {
+    fn usage(&self, query: UsageQuery) -> Pending<'_, Vec<UsageLine>> {
+        self.life.read(self.inner.usage(query))
+    }
+}
+
+impl Work for MortalTenant {
+    fn claim(&self, thread: ThreadId, owner: &Owner, lease: Duration) -> Pending<'_, Option<Claimed>> {
+        let owner = owner.clone();
+        Box::pin(async move { self.life.write(|| self.inner.claim(thread, &owner, lease)).await })
+    }
+    fn heartbeat(&self, claim: &Claim, lease: Duration) -> Pending<'_, Beat> {
+        self.life.read(self.inner.heartbeat(claim, lease))
+    }
+    fn append(&self, claim: &Claim, append: Arc<Append>) -> Pending<'_, u64> {
+        let claim = claim.clone();
+        Box::pin(async move { self.life.write(|| self.inner.append(&claim, append)).await })
+    }
+}

@@ -1,0 +1,351 @@
+//! Workflows of holders: with a model that fills values, and without one.
+
+mod crashes;
+mod guided;
+
+use std::borrow::Borrow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use baton_core::agent::{AcceptsHandoff, Agent, Slot, State, StateName, TriggerMode, Workflow};
+use baton_core::event::{Event, EventKind};
+use baton_core::message::Visibility;
+use baton_core::store::WorkflowState;
+use baton_core::tool::ToolError;
+use baton_models::scripted::{Scripted, Turn};
+use serde_json::{Value, json};
+
+use crate::handoffs::Talk;
+use crate::transfers::{asked_of, collaborates, told, transfer};
+use crate::{Setup, TestTool};
+
+fn slot(key: &str, choices: &[&str], required: bool) -> Slot {
+    let choices = choices.iter().map(ToString::to_string).collect();
+    Slot { key: key.to_owned(), ask: format!("What is the {key}?"), choices, required }
+}
+
+fn state(name: &str, collect: Vec<Slot>, run: Option<&str>, next: &[&str]) -> State {
+    State {
+        name: StateName(name.to_owned()),
+        collect,
+        run: run.map(str::to_owned),
+        on_failure: None,
+        confirm: None,
+        next: next.iter().map(|name| StateName((*name).to_owned())).collect(),
+    }
+}
+
+/// Walks like the bundled skill creator.
+fn maker(agent: &mut Agent) {
+    "Skill Creation Assistant".clone_into(&mut agent.display_name);
+    agent.accepts_handoff = Some(AcceptsHandoff {
+        triggers: vec!["create a skill".to_owned()],
+        trigger_mode: TriggerMode::Auto,
+        ..AcceptsHandoff::default()
+    });
+    agent.tools.allow.clear();
+    let gathering = vec![
+        slot("purpose", &[], true),
+        slot("format", &["bullets", "table"], false),
+        slot("name", &[], true),
+    ];
+    let mut testing = state("testing", Vec::new(), Some("check"), &["complete"]);
+    testing.on_failure = Some(StateName("gathering".to_owned()));
+    testing.confirm = Some("Save it?".to_owned());
+    let states = vec![
+        state("gathering", gathering, None, &["triggers"]),
+        state("triggers", vec![slot("triggers", &[], true)], None, &["writing"]),
+        state("writing", Vec::new(), Some("write"), &["testing"]),
+        testing,
+        state("complete", Vec::new(), Some("save"), &[]),
+    ];
+    agent.workflow = Some(Workflow { states });
+}
+
+/// Tools that count their calls; `taken` is a name that is refused, `bad` one whose draft does not pass.
+#[derive(Clone, Default)]
+struct Calls(Arc<[AtomicUsize; 3]>);
+
+impl Calls {
+    fn tools(&self) -> [TestTool; 3] {
+        let [write, check, save] = [0, 1, 2].map(|at| {
+            let calls = self.clone();
+            move || {
+                calls.0[at].fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        let name = |arguments: &Value| arguments["name"].as_str().unwrap_or_default().to_owned();
+        let with = |keys: &[&str], tool: TestTool| {
+            let properties: serde_json::Map<String, Value> =
+                keys.iter().map(|key| ((*key).to_owned(), json!({"type": "string"}))).collect();
+            tool.spec(move |spec| {
+                spec.parameters =
+                    json!({"type": "object", "properties": properties, "additionalProperties": false});
+            })
+        };
+        let write = TestTool::new("write", move |arguments| {
+            write();
+            async move {
+                match name(&arguments).as_str() {
+                    "taken" => Err(ToolError::InvalidArguments(
+                        "there is already `taken`; choose another name, such as `taken-2`".into(),
+                    )),
+                    _ => Ok(format!("Draft from {arguments}.")),
+                }
+            }
+        });
+        let check = TestTool::new("check", move |arguments| {
+            check();
+            async move {
+                if name(&arguments) == "bad" {
+                    Err(ToolError::Execution("it is not valid".into()))
+                } else {
+                    Ok("It is valid.".to_owned())
+                }
+            }
+        });
+        let save = TestTool::new("save", move |arguments| {
+            save();
+            async move { Ok(format!("Saved `{}`.", name(&arguments))) }
+        });
+        [
+            with(&["purpose", "format", "name", "triggers"], write),
+            with(&["name"], check),
+            with(&["name"], save),
+        ]
+    }
+
+    fn count(&self) -> [usize; 3] {
+        [0, 1, 2].map(|at| self.0[at].load(Ordering::SeqCst))
+    }
+}
+
+fn setup(model: &Scripted, calls: &Calls) -> Setup {
+    let main = |a: &mut Agent| {
+        "Assistant".clone_into(&mut a.display_name);
+        collaborates(a, &["maker"]);
+    };
+    let [write, check, save] = calls.tools();
+    Setup::new(model).agent(main).with("maker", maker).tool(write).tool(check).tool(save)
+}
+
+fn advance(arguments: impl Borrow<Value>) -> Turn {
+    Turn::call("advance_workflow", arguments.borrow())
+}
+
+fn all() -> Value {
+    json!({"values": {"purpose": "alerts", "name": "Alert", "triggers": ["alert us", "tell them"]}})
+}
+
+async fn stands(talk: &Talk) -> WorkflowState {
+    talk.open().await.unwrap().workflow.unwrap()
+}
+
+/// What the maker's model was told last about a call.
+fn last_told(model: &Scripted) -> Value {
+    let asked = asked_of(model, "maker");
+    let text = told(asked.last().unwrap()).pop().unwrap();
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
+/// The states that the person was told of.
+fn progress(events: &[Event]) -> Vec<(u32, String)> {
+    let shown = events.iter().filter(|event| event.visibility == Visibility::User);
+    let steps = shown.filter_map(|event| match &event.kind {
+        EventKind::Progress { step, label, .. } => Some((*step, label.clone())),
+        _ => None,
+    });
+    steps.collect()
+}
+
+/// C-24, J2.5: a model fills several values at once; tools run on entry, and the walk stops where the person is needed.
+#[tokio::test]
+async fn c_24_several_values_lead_through_the_states_up_to_the_question() {
+    let calls = Calls::default();
+    let model = Scripted::default().script("maker", [advance(all()), Turn::text("Save it?")]);
+    let talk = Talk::new(setup(&model, &calls)).await;
+    let ran = talk.say("create a skill called Alert").await;
+    assert_eq!(ran.answer(), "Save it?", "{}", ran.log());
+    assert_eq!(calls.count(), [1, 1, 0], "{}", ran.log());
+    assert_eq!(stands(&talk).await.state, "testing");
+    let steps: Vec<u32> = progress(&ran.events).into_iter().map(|(step, _)| step).collect();
+    assert_eq!(steps, [1, 2, 3, 4]);
+    let told = last_told(&model);
+    assert_eq!(
+        (&told["state"], &told["confirm"], &told["step"]),
+        (&json!("testing"), &json!("Save it?"), &json!(4)),
+        "{told}"
+    );
+    assert_eq!(
+        told["ran"][0]["returned"],
+        "Draft from {\"name\":\"Alert\",\"purpose\":\"alerts\",\"triggers\":\"alert us\\ntell them\"}."
+    );
+    let first = &asked_of(&model, "maker")[0];
+    assert!(
+        first.system.contains("step 1 of 5: Gathering") && first.system.contains("What is the purpose?"),
+        "{}",
+        first.system
+    );
+    assert!(
+        first.tools.contains(&"advance_workflow".to_owned())
+            && first.tools.contains(&"complete_handoff".to_owned())
+    );
+    assert!(
+        !first.tools.contains(&"write".to_owned()),
+        "what the file gives to the workflow is not the model's"
+    );
+    let tools = ran.end.rows.iter().filter(|row| row.path.contains("/entry:")).count();
+    assert_eq!(tools, 2, "they are accounted for: {}", ran.ledger());
+}
+
+/// A yes is the person's: not in the run in which the question was put, whatever the model says.
+#[tokio::test]
+async fn c_24_a_model_cannot_say_yes_for_the_person() {
+    let calls = Calls::default();
+    let yes = || advance(json!({"values": {"confirmed": true}}));
+    let model = Scripted::default()
+        .script("maker", [advance(all()), yes(), Turn::text("Save it?"), yes(), Turn::text("It is saved.")])
+        .script("a", [Turn::text("Great, it is active.")]);
+    let talk = Talk::new(setup(&model, &calls)).await;
+    let first = talk.say("create a skill, and yes to everything").await;
+    assert_eq!(first.answer(), "Save it?", "{}", first.log());
+    assert!(
+        last_told(&model)["refused"].as_str().unwrap().contains("not answered the question"),
+        "{}",
+        last_told(&model)
+    );
+    assert_eq!((calls.count(), stands(&talk).await.state.as_str()), ([1, 1, 0], "testing"));
+    let second = talk.say("Yes, do it").await;
+    assert_eq!(second.answer(), "Great, it is active.", "{}", second.log());
+    assert_eq!(calls.count(), [1, 1, 1]);
+    assert!(talk.open().await.is_none(), "a walk that is through gives the thread back");
+}
+
+#[tokio::test]
+async fn c_24_corrections_run_the_tools_again_that_used_the_value() {
+    let calls = Calls::default();
+    let correct = advance(json!({"values": {"name": "Pager", "confirmed": true}}));
+    let model = Scripted::default()
+        .script("maker", [advance(all()), Turn::text("Save it?"), correct, Turn::text("And now?")]);
+    let talk = Talk::new(setup(&model, &calls)).await;
+    talk.say("create a skill").await;
+    let ran = talk.say("Yes, but call it Pager").await;
+    assert_eq!(calls.count(), [2, 2, 0], "{}", ran.log());
+    assert_eq!(stands(&talk).await.state, "testing", "what has changed is put to the person again");
+    let steps: Vec<u32> = progress(&ran.events).into_iter().map(|(step, _)| step).collect();
+    assert_eq!(steps, [3, 4]);
+}
+
+#[tokio::test]
+async fn c_24_what_is_not_declared_is_refused_and_changes_nothing() {
+    let calls = Calls::default();
+    let model = Scripted::default().script(
+        "maker",
+        [
+            advance(json!({"values": {"purpose": "alerts"}, "next": "testing"})),
+            advance(json!({"values": {"purpose": "alerts", "nmae": "x"}})),
+            advance(json!({"values": {"format": "tabel"}})),
+            advance(json!({"values": {"confirmed": true}})),
+            advance(json!({"values": {"purpose": "alerts"}, "next": "triggers"})),
+            advance(json!({"purpose": "alarms", "format": "TABLE"})),
+            Turn::text("And the name?"),
+        ],
+    );
+    let talk = Talk::new(setup(&model, &calls)).await;
+    let ran = talk.say("create a skill").await;
+    let asked = asked_of(&model, "maker");
+    let said: Vec<String> = asked[1..].iter().map(|asked| told(asked).pop().unwrap()).collect();
+    assert!(said[0].contains("no way from `gathering` to `testing`; it leads to `triggers`"), "{}", said[0]);
+    assert!(said[1].contains("did you mean `name`?"), "{}", said[1]);
+    assert!(said[2].contains("did you mean `table`?"), "{}", said[2]);
+    assert!(said[3].contains("nothing waits for a confirmation"), "{}", said[3]);
+    let missing: Value = serde_json::from_str(&said[4]).unwrap();
+    assert_eq!(missing["missing"][0]["key"], "name");
+    assert!(missing["refused"].as_str().unwrap().contains("`name` is missing"), "{missing}");
+    let WorkflowState { state, data } = stands(&talk).await;
+    assert_eq!(
+        (state.as_str(), &data["values"]),
+        ("gathering", &json!({"purpose": "alarms", "format": "table"})),
+        "{}",
+        ran.log()
+    );
+}
+
+/// A tool that fails leads along the declared way, or to where its values come from; nothing is lost, and the model knows why.
+#[tokio::test]
+async fn c_24_a_failing_tool_leads_back_and_keeps_everything() {
+    for (name, runs) in [("taken", [1, 0, 0]), ("bad", [1, 1, 0])] {
+        let calls = Calls::default();
+        let fail = json!({"values": {"purpose": "p", "name": name, "triggers": "t"}});
+        let model = Scripted::default().script(
+            "maker",
+            [
+                advance(fail),
+                advance(json!({})),
+                advance(json!({"values": {"name": "Other"}})),
+                Turn::text("Save it?"),
+            ],
+        );
+        let talk = Talk::new(setup(&model, &calls)).await;
+        let ran = talk.say("create a skill").await;
+        let said: Vec<String> =
+            asked_of(&model, "maker")[1..].iter().map(|asked| told(asked).pop().unwrap()).collect();
+        let first: Value = serde_json::from_str(&said[0]).unwrap();
+        let back = if name == "taken" { "triggers" } else { "gathering" };
+        assert_eq!(first["state"], back, "{first}");
+        assert!(first["problem"].as_str().unwrap().contains("did not work out"), "{first}");
+        let second: Value = serde_json::from_str(&said[1]).unwrap();
+        assert_eq!(second["state"], back, "it does not go round in circles");
+        assert_eq!(calls.count(), [runs[0] + 1, runs[1] + 1, 0], "{}", ran.log());
+        assert_eq!(stands(&talk).await.state, "testing");
+    }
+}
+
+#[tokio::test]
+async fn calls_of_one_turn_do_not_overwrite_each_other() {
+    let calls = Calls::default();
+    let two = advance(json!({"values": {"purpose": "p"}}))
+        .and_call("advance_workflow", &json!({"values": {"name": "N"}}));
+    let model = Scripted::default().script("maker", [two, Turn::text("Well.")]);
+    let talk = Talk::new(setup(&model, &calls)).await;
+    talk.say("create a skill").await;
+    let said = told(&asked_of(&model, "maker")[1]);
+    let refused = said.iter().filter(|text| text.contains("put all values into one call")).count();
+    let values = stands(&talk).await.data["values"].as_object().unwrap().len();
+    assert_eq!(values + refused, 2, "{said:?}");
+}
+
+/// The first state may have a tool too: it has run before the model speaks. Nobody has to list it a second time.
+#[tokio::test]
+async fn a_tool_of_the_first_state_runs_before_the_model_speaks() {
+    let calls = Calls::default();
+    let model = Scripted::default().script("a", [transfer("maker")]).script("maker", [Turn::text("Hello.")]);
+    let mut setup = setup(&model, &calls);
+    let maker = &mut setup.others[0];
+    maker.workflow.as_mut().unwrap().states[0].run = Some("check".to_owned());
+    maker.accepts_handoff.as_mut().unwrap().trigger_mode = TriggerMode::Hint;
+    let talk = Talk::new(setup).await;
+    let ran = talk.say("make something").await;
+    assert_eq!((ran.answer(), calls.count()), ("Hello.", [0, 1, 0]), "{}", ran.log());
+    assert_eq!(stands(&talk).await.state, "gathering");
+    talk.say("go on").await;
+    assert_eq!(calls.count(), [0, 1, 0], "once");
+}
+
+/// What needs a person's approval has it by their own yes, and not by a model's reading of them.
+#[tokio::test]
+async fn a_persons_yes_is_their_approval() {
+    for (words, saved) in [("Yes, save it", 1), ("Sounds like a plan, whatever", 0)] {
+        let calls = Calls::default();
+        let yes = advance(json!({"values": {"confirmed": "yes"}}));
+        let model = Scripted::default()
+            .script("maker", [advance(all()), Turn::text("Save it?"), yes, Turn::text("Well.")])
+            .script("a", [Turn::text("Great.")]);
+        let mut setup = setup(&model, &calls);
+        setup.others[0].approvals.ask = vec![baton_core::agent::ToolPattern::parse("save").unwrap()];
+        let talk = Talk::new(setup).await;
+        talk.say("create a skill").await;
+        let ran = talk.say(words).await;
+        assert_eq!(calls.count()[2], saved, "{words}: {}", ran.log());
+    }
+}

@@ -1,0 +1,82 @@
+//! Where lines come from: a person at a terminal, or a pipe.
+
+use std::io::{BufRead as _, IsTerminal as _, Read as _};
+
+use anyhow::Context as _;
+use rustix::termios::{self, OptionalActions, Termios};
+use tokio::sync::mpsc;
+
+use super::editor::Editor;
+
+/// A line is something that a person says, not a data set.
+const MAX_LINE_BYTES: u64 = 1024 * 1024;
+
+pub(super) enum Line {
+    Said(String),
+    /// There is no more.
+    End,
+    /// Ctrl-C at an empty prompt.
+    Interrupted,
+    Failed(anyhow::Error),
+}
+
+/// Read by a thread of its own, one line each time somebody asks: a person who thinks must not keep signals from being heard.
+pub(super) struct Lines {
+    ask: std::sync::mpsc::Sender<String>,
+    said: mpsc::Receiver<Line>,
+    /// Whether a person types them.
+    pub(super) is_typed: bool,
+    _modes: Modes,
+}
+
+impl Lines {
+    pub(super) fn open() -> Self {
+        let (ask, asked) = std::sync::mpsc::channel::<String>();
+        let (tell, said) = mpsc::channel(1);
+        let is_typed = std::io::stdin().is_terminal();
+        let modes = Modes(termios::tcgetattr(std::io::stdin()).ok().filter(|_| is_typed));
+        std::thread::spawn(move || {
+            let mut editor = if is_typed { Editor::open() } else { None };
+            while let Ok(prompt) = asked.recv() {
+                let line = editor.as_mut().map_or_else(piped, |editor| editor.read(&prompt));
+                if tell.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { ask, said, is_typed, _modes: modes }
+    }
+
+    /// The next line. The prompt is for people only.
+    pub(super) async fn next(&mut self, prompt: String) -> Line {
+        if self.ask.send(prompt).is_err() {
+            return Line::End;
+        }
+        self.said.recv().await.unwrap_or(Line::End)
+    }
+}
+
+fn piped() -> Line {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut bytes);
+    let line = read.context("cannot read the input").and_then(|length| {
+        anyhow::ensure!(length as u64 <= MAX_LINE_BYTES, "a line is longer than {MAX_LINE_BYTES} bytes");
+        String::from_utf8(bytes).context("the input is not text")
+    });
+    match line {
+        Ok(line) if line.is_empty() => Line::End,
+        Ok(line) => Line::Said(line),
+        Err(error) => Line::Failed(error),
+    }
+}
+
+/// How the terminal was. It is like this again whatever the editor was at when the chat ended.
+struct Modes(Option<Termios>);
+
+impl Drop for Modes {
+    fn drop(&mut self) {
+        if let Some(modes) = self.0.take() {
+            let _ = termios::tcsetattr(std::io::stdin(), OptionalActions::Drain, &modes);
+        }
+    }
+}
