@@ -58,11 +58,12 @@ impl Engine {
         let (tenant, thread) = (&request.caller.tenant, request.caller.thread_id);
         let target = agents.get(&request.target).ok_or_else(|| Failure::NoAgent(request.target.clone()))?;
         let store = self.parts.store.tenant(tenant);
-        let known = store.thread(thread, None).await?;
         negotiate(self, target, &request.rights)?;
         if let Some(open) = self.open_handoff(tenant, thread).await? {
             return self.behind(&*store, open, &request).await;
         }
+        // Read now: whoever's time was over has it no more.
+        let known = store.thread(thread, None).await?;
         let source = request.source.clone().or(known.holder).filter(|name| *name != target.name);
         let source =
             source.filter(|name| agents.contains_key(name)).unwrap_or_else(|| request.fallback.clone());

@@ -307,3 +307,10 @@ async fn c_23_x_25_a_trigger_starts_the_handoff_by_itself() {
 pub(super) fn log(events: &[Event]) -> String {
     events.iter().map(line).collect()
 }
+
+/// Its time is over.
+pub(super) async fn expire(talk: &Talk) {
+    let open = talk.open().await.unwrap();
+    let past = jiff::Timestamp::now().saturating_sub(jiff::SignedDuration::from_secs(1)).unwrap();
+    talk.store().update_handoff(HandoffSession { expires_at: Some(past), ..open }).await.unwrap();
+}

@@ -2,25 +2,17 @@
 
 use baton_core::event::HandoffPhase;
 use baton_core::model::ModelErrorKind;
-use baton_core::store::{HandoffEnd, HandoffSession, HandoffState};
+use baton_core::store::{HandoffEnd, HandoffState};
 use baton_models::scripted::{Scripted, Turn};
-use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Talk, asked_of, phases, setup, told, transfer};
+use super::{Talk, asked_of, expire, phases, setup, told, transfer};
 
 const BACK: &str = "No problem! Returning you to the main assistant.";
 const LATER: &str = "Let me know if you'd like to continue creating that skill later.";
 
 fn begun() -> Scripted {
     Scripted::default().script("a", [transfer("maker")]).script("maker", [Turn::text("Hi!")])
-}
-
-/// Its time is over.
-async fn expire(talk: &Talk) {
-    let open = talk.open().await.unwrap();
-    let past = Timestamp::now().saturating_sub(jiff::SignedDuration::from_secs(1)).unwrap();
-    talk.store().update_handoff(HandoffSession { expires_at: Some(past), ..open }).await.unwrap();
 }
 
 /// C-16, J4: a word ends it at once, without a model; what was collected is kept, and the main agent offers to go on.

@@ -40,6 +40,23 @@ async fn c_8_a_handoff_is_started_from_outside() {
     assert_eq!(talk.say("Yes").await.answer(), "Good.");
 }
 
+/// Who gives a thread away is never somebody whose time was over.
+#[tokio::test]
+async fn c_21_a_holder_whose_time_is_over_gives_nothing_away() {
+    let model = begun().script("other", [Turn::text("I am next."), Turn::text("Yes.")]);
+    let two = setup(&model).with("other", |agent| {
+        agent.accepts_handoff = Some(baton_core::agent::AcceptsHandoff::default());
+    });
+    let talk = Talk::new(two).await;
+    talk.say("create a skill").await;
+    super::expire(&talk).await;
+    let started = talk.engine.start_handoff(talk.asking_for("other")).await.unwrap();
+    let Started::Now { handoff, .. } = started else { panic!("it was queued") };
+    assert_eq!(handoff.source_agent_id, name("a"));
+    talk.rest().await;
+    assert_eq!(talk.holder().await, "other");
+}
+
 /// C-12: of many at once one gets the thread.
 #[tokio::test]
 async fn c_12_of_many_requests_at_once_one_is_accepted() {
