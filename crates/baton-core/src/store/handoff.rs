@@ -97,7 +97,7 @@ choices! {
 }
 
 choices! {
-    /// Who knows that a handoff has ended.
+    /// Who knows how a handoff stands: that the target has the thread, or that it has ended.
     pub enum Told {
         Nobody = "nobody",
         Person = "person",

@@ -97,8 +97,9 @@ async fn hold(
 async fn take_up(scope: &Scope, lease: &Arc<Lease>, cue: Cue) -> Result<Option<Outcome>, Failure> {
     let target = &scope.agent;
     match cue {
-        Cue::Message => {}
-        Cue::Begun => {
+        Cue::Message if lease.session().notes.told != Told::Nobody => return Ok(None),
+        // Also when whoever gave it the thread died before anybody was told.
+        Cue::Message | Cue::Begun => {
             notices::connecting(scope, &lease.session()).await?;
             notices::active(scope, &lease.session(), String::new()).await?;
         }
@@ -112,6 +113,7 @@ async fn take_up(scope: &Scope, lease: &Arc<Lease>, cue: Cue) -> Result<Option<O
             notices::active(scope, &lease.session(), wording::going_on(target)).await?;
         }
     }
+    settle(lease, Told::Person).await?;
     Ok(None)
 }
 

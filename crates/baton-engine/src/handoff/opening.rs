@@ -59,6 +59,7 @@ pub(crate) async fn open(
         lease.change(|handoff| activate(handoff, &offer.target, &offer.known)).await?;
     }
     notices::active(scope, &lease.session(), String::new()).await?;
+    holding::settle(&lease, Told::Person).await?;
     tracing::info!(
         thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant,
         handoff_id = %handoff.handoff_id, source_agent = %scope.name(), target_agent = %offer.target.name,

@@ -199,9 +199,9 @@ fn follow_each_other(phases: &[HandoffPhase]) {
             None => matches!(phase, Connecting | Cancelled | Error),
             Some(Connecting) => matches!(phase, Active | Cancelled | Error | Completed),
             // It may end and go on before anybody was told that it had ended.
-            Some(Active) => matches!(phase, Active | Returning | Completed | Cancelled | Error),
+            Some(Active) => matches!(phase, Connecting | Active | Returning | Completed | Cancelled | Error),
             Some(Returning) => matches!(phase, Completed | Cancelled | Error),
-            Some(Cancelled | Error) => *phase == Active,
+            Some(Cancelled | Error) => matches!(phase, Connecting | Active),
             Some(Completed) => false,
         };
         assert!(may, "{phases:?}");
