@@ -97,7 +97,7 @@ async fn hold(
 async fn take_up(scope: &Scope, lease: &Arc<Lease>, cue: Cue) -> Result<Option<Outcome>, Failure> {
     let target = &scope.agent;
     match cue {
-        Cue::Message if lease.session().notes.told != Told::Nobody => return Ok(None),
+        Cue::Message if !is_news(&lease.session()) => return Ok(None),
         // Also when whoever gave it the thread died before anybody was told.
         Cue::Message | Cue::Begun => {
             notices::connecting(scope, &lease.session()).await?;
@@ -115,6 +115,11 @@ async fn take_up(scope: &Scope, lease: &Arc<Lease>, cue: Cue) -> Result<Option<O
     }
     settle(lease, Told::Person).await?;
     Ok(None)
+}
+
+/// Whether it has the thread and nobody was told.
+fn is_news(handoff: &HandoffSession) -> bool {
+    handoff.state == HandoffState::Active && handoff.notes.told == Told::Nobody
 }
 
 /// What was agreed on when it got the thread, the last words before, and everything since.
