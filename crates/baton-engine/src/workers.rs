@@ -105,8 +105,9 @@ impl Engine {
                 return Err(error.into());
             }
         };
-        self.workers.accepted(run_id);
+        // In this order: a worker that is about to go looks once more, instead of waiting for others.
         drop(self.wake(key, self.parts.stays));
+        self.workers.accepted(run_id);
         Ok(accepted)
     }
 

@@ -125,7 +125,9 @@ impl Workers {
     /// What a worker does that found nothing to claim.
     pub(super) fn idle(&self, place: &mut Place<'_>) -> Idle {
         let mut state = self.lock();
-        let is_needed = state.waiting.values().any(|waiting| waiting.key == *place.key);
+        // Whoever is not accepted yet wakes somebody when they are.
+        let is_needed =
+            state.waiting.values().any(|waiting| waiting.is_accepted && waiting.key == *place.key);
         match state.at_work.get_mut(place.key) {
             Some(woken) if *woken => {
                 *woken = false;
