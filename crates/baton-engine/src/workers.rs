@@ -105,9 +105,8 @@ impl Engine {
                 return Err(error.into());
             }
         };
-        // In this order: a worker that is about to go looks once more, instead of waiting for others.
-        drop(self.wake(key, self.parts.stays));
         self.workers.accepted(run_id);
+        drop(self.wake(key, self.parts.stays));
         Ok(accepted)
     }
 
