@@ -38,8 +38,8 @@ pub fn run(goals: &mut Goals) {
             "  first token: a bare call {bare:.1?}, a message to an agent {plain:.1?}, to a holder {held:.1?}, a handoff that begins {taking:.1?}"
         );
         let added = |way: Duration| way.saturating_sub(bare).as_secs_f64() * 1000.0;
-        goals.below("a message to a holder: milliseconds added to the bare call", added(held), 20.0);
-        goals.below("a handoff that begins: milliseconds added to the bare call", added(taking), 40.0);
+        goals.below("a message to a holder: milliseconds added to the bare call", added(held), 10.0);
+        goals.below("a handoff that begins: milliseconds added to the bare call", added(taking), 20.0);
         let ratio = held.as_secs_f64() / plain.as_secs_f64();
         goals.below("a message to a holder / to an agent without a handoff", ratio, 1.5);
     });
