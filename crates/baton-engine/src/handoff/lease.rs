@@ -4,11 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::store::{HandoffEnd, HandoffSession, HandoffState, Told, Topic, WorkflowState};
 use baton_core::{RunId, StoreError, TenantStore};
+use jiff::{SignedDuration, Timestamp};
 
+use crate::engine::Agents;
 use crate::failure::Failure;
 
 /// How often a change is tried again that somebody else came before.
 const TRIES: u32 = 20;
+/// A handoff that was never begun after this time never will be.
+const OPENING: SignedDuration = SignedDuration::from_secs(60);
 
 /// Shared by all of a run that happens under it. What it says is what is kept.
 #[derive(Debug)]
@@ -85,5 +89,18 @@ pub(crate) fn ended(handoff: &mut HandoffSession, end: HandoffEnd, run: Option<R
     handoff.notes.topic = Topic::End;
     if !handoff.notes.preserve_state {
         handoff.workflow = None;
+    }
+}
+
+/// How a lease ends that cannot go on as it is, where nobody is at work in its thread: its time is over, its holder is gone, or
+/// whoever began or ended it did not come to the end of that.
+pub(crate) fn overdue(agents: &Agents, handoff: &HandoffSession, now: Timestamp) -> Option<HandoffEnd> {
+    let takes = |name| agents.get(name).is_some_and(|agent| agent.accepts_handoff.is_some());
+    match handoff.state {
+        HandoffState::Pending if now.duration_since(handoff.updated_at) > OPENING => Some(HandoffEnd::Failed),
+        HandoffState::Returning => Some(handoff.notes.end.unwrap_or(HandoffEnd::Completed)),
+        HandoffState::Active if handoff.expires_at.is_some_and(|end| end <= now) => Some(HandoffEnd::Expired),
+        HandoffState::Active if !takes(&handoff.target_agent_id) => Some(HandoffEnd::Failed),
+        _ => None,
     }
 }

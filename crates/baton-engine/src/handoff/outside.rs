@@ -7,12 +7,12 @@ use baton_core::store::{
     Cancel, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, MessageQuery, NewHandoff, OnBusy,
     RunRecord,
 };
-use baton_core::{AgentName, HandoffId, RunId, StoreError, TenantId, TenantStore, ThreadId};
+use baton_core::{AgentName, HandoffId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::lease::{Lease, ended};
+use super::lease::{Lease, ended, overdue};
 use super::saying::is_exit;
 use super::terms::{activate, activation, negotiate};
 use super::way::is_resumable;
@@ -23,8 +23,6 @@ use crate::run::words;
 use crate::task::{Change, Task};
 
 const NOBODY: &str = "nobody has this thread by a handoff";
-/// A handoff that was never begun after this many seconds never will be.
-const OPENING: i64 = 60;
 
 impl Engine {
     /// The handoff that is open on a thread. One whose time is over is ended first.
@@ -35,17 +33,10 @@ impl Engine {
     ) -> Result<Option<HandoffSession>, Failure> {
         let store = self.parts.store.tenant(tenant);
         let Some(handoff) = store.open_handoff_of(thread).await? else { return Ok(None) };
-        let now = Timestamp::now();
-        let is_over = match handoff.state {
-            HandoffState::Active => handoff.expires_at.is_some_and(|end| end <= now),
-            HandoffState::Pending => now.duration_since(handoff.updated_at).as_secs() > OPENING,
-            _ => false,
-        };
-        if !is_over || store.thread(thread, None).await?.active_run.is_some() {
+        let Some(end) = overdue(&self.agents(), &handoff, Timestamp::now()) else { return Ok(Some(handoff)) };
+        if store.thread(thread, None).await?.active_run.is_some() {
             return Ok(Some(handoff));
         }
-        let end =
-            if handoff.state == HandoffState::Active { HandoffEnd::Expired } else { HandoffEnd::Failed };
         match Lease::new(store, handoff).change(|handoff| ended(handoff, end, None)).await {
             Ok(_) | Err(Failure::NoHandoff(_)) => Ok(None),
             Err(failure) => Err(failure),
@@ -114,10 +105,13 @@ impl Engine {
     ) -> Result<NewHandoff, Failure> {
         let policy = &self.parts.policy;
         let thread = request.caller.thread_id;
-        let last = store.messages(thread, MessageQuery::last(1)).await?.pop();
-        let summary = match request.context_summary.trim() {
-            "" => last.as_ref().map(|last| words(&last.message.parts)).unwrap_or_default(),
-            summary => summary.to_owned(),
+        let said = store.messages(thread, MessageQuery::last(request.recent_messages)).await?;
+        // What the person said last, not what they were answered.
+        let asked = said.iter().rfind(|said| said.message.role == Role::User);
+        let summary = match (request.context_summary.trim(), asked) {
+            ("", Some(asked)) => words(&asked.message.parts),
+            ("", None) => request.reason.clone(),
+            (summary, _) => summary.to_owned(),
         };
         let summary = match self.agents().get(&source) {
             Some(giver) => crate::patterns::handover::shared(giver, &summary),
@@ -126,7 +120,7 @@ impl Engine {
         let notes = HandoffNotes {
             return_expected: request.return_expected,
             preserve_state: request.preserve_state,
-            since: last.map_or(0, |last| last.number) + 1,
+            since: said.last().map_or(0, |last| last.number) + 1,
             recent: request.recent_messages,
             ..HandoffNotes::default()
         };
@@ -187,7 +181,7 @@ impl Engine {
         };
         let handoff = Lease::new(Arc::clone(&store), open).change(change).await?;
         let active = match store.thread(thread, None).await?.active_run {
-            Some(run) => store.run(run).await.ok().filter(|run| is_under(&handoff, run)),
+            Some(run) => Some(store.run(run).await?).filter(|run| is_under(&handoff, run)),
             None => None,
         };
         if let Some(run) = active.map(|run| run.run_id) {
@@ -209,8 +203,10 @@ impl Engine {
         let agents = self.agents();
         let (tenant, thread) = (&leaving.caller.tenant, leaving.caller.thread_id);
         let store = self.parts.store.tenant(tenant);
-        let kept = store.handoff(handoff).await.ok().filter(|kept| kept.thread_id == thread);
-        let kept = kept.ok_or(Failure::NoHandoff("this thread has no such handoff"))?;
+        let kept = store.handoff(handoff).await?;
+        if kept.thread_id != thread {
+            return Err(StoreError::NotFound("handoff").into());
+        }
         let target = agents.get(&kept.target_agent_id);
         let target = target.ok_or_else(|| Failure::NoAgent(kept.target_agent_id.clone()))?;
         if let Some(open) = self.open_handoff(tenant, thread).await? {
@@ -239,7 +235,8 @@ impl Engine {
     ) -> Result<RunId, Failure> {
         let agents = self.agents();
         let agent = if agents.contains_key(&agent) { agent } else { handoff.target_agent_id.clone() };
-        // The thread stays its person's, whoever acts on it.
+        // The thread stays its person's, whoever acts on it; and what somebody else may do is not theirs.
+        let rights = if leaving.is_administrator { Rights::default() } else { leaving.rights.clone() };
         let caller = crate::engine::Caller { user: handoff.user_id.clone(), ..leaving.caller.clone() };
         let request = RunRequest {
             caller,
@@ -249,7 +246,7 @@ impl Engine {
             on_busy: OnBusy::Enqueue,
             entry: None,
             task: Task::Handoff { handoff_id: handoff.handoff_id, change },
-            rights: leaving.rights.clone(),
+            rights,
             trace: leaving.trace.clone(),
             metadata: None,
         };

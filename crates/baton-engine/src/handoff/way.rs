@@ -6,19 +6,16 @@ use std::sync::Arc;
 use baton_core::agent::{Agent, TriggerMode};
 use baton_core::store::{HandoffEnd, HandoffSession, HandoffState, RunRecord, Told, Topic};
 use baton_core::{AgentName, HandoffId, StoreError};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::lease::{Lease, ended};
+use super::lease::{Lease, ended, overdue};
 use super::saying::{is_exit, is_going_on, is_yes};
 use crate::engine::Request;
 use crate::entry;
 use crate::failure::Failure;
 use crate::scope::RunState;
 use crate::task::{Change, Task};
-
-/// A handoff that was never begun after this time never will be.
-const OPENING: SignedDuration = SignedDuration::from_secs(60);
 
 /// How a run begins.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -126,24 +123,13 @@ async fn known(state: &RunState, id: HandoffId) -> Result<HandoffSession, StoreE
 
 /// A lease whose time is over, or whose holder is gone, ends here; one that was about to end has ended.
 async fn settled(state: &Arc<RunState>, handoff: HandoffSession) -> Result<HandoffSession, Failure> {
-    let Some(end) = overdue(state, &handoff, Timestamp::now()) else { return Ok(handoff) };
+    let Some(end) = overdue(&state.agents, &handoff, Timestamp::now()) else { return Ok(handoff) };
     let lease = lease(state, handoff);
     match lease.change(|handoff| ended(handoff, end, None)).await {
         Ok(handoff) => Ok(handoff),
         // Somebody else has done it.
         Err(Failure::NoHandoff(_)) => Ok(lease.session()),
         Err(failure) => Err(failure),
-    }
-}
-
-fn overdue(state: &RunState, handoff: &HandoffSession, now: Timestamp) -> Option<HandoffEnd> {
-    let takes = |name| state.agents.get(name).is_some_and(|agent| agent.accepts_handoff.is_some());
-    match handoff.state {
-        HandoffState::Pending if now.duration_since(handoff.updated_at) > OPENING => Some(HandoffEnd::Failed),
-        HandoffState::Returning => Some(handoff.notes.end.unwrap_or(HandoffEnd::Completed)),
-        HandoffState::Active if handoff.expires_at.is_some_and(|end| end <= now) => Some(HandoffEnd::Expired),
-        HandoffState::Active if !takes(&handoff.target_agent_id) => Some(HandoffEnd::Failed),
-        _ => None,
     }
 }
 

@@ -57,6 +57,36 @@ async fn c_21_a_holder_whose_time_is_over_gives_nothing_away() {
     assert_eq!(talk.holder().await, "other");
 }
 
+/// What is not said about the matter is what the person said last, and never what they were answered.
+#[tokio::test]
+async fn c_2_without_a_summary_it_is_what_the_person_said() {
+    let model =
+        Scripted::default().script("a", [Turn::text("I cannot.")]).script("maker", [Turn::text("Hi!")]);
+    let talk = Talk::new(setup(&model)).await;
+    talk.say("Alerts would be nice").await;
+    let wish = baton_engine::HandoffRequest { context_summary: String::new(), ..talk.asking_for("maker") };
+    let Started::Now { handoff, .. } = talk.engine.start_handoff(wish).await.unwrap() else {
+        panic!("queued")
+    };
+    assert_eq!(handoff.context_summary, "Alerts would be nice");
+    talk.rest().await;
+}
+
+/// X16, H3: who ends somebody else's handoff lends them none of their own rights.
+#[tokio::test]
+async fn x_16_a_run_that_an_administrator_caused_has_no_rights_of_theirs() {
+    let model = begun().script("a", [Turn::text("It is there.")]);
+    let talk = Talk::new(setup(&model)).await;
+    talk.say("create a skill").await;
+    let leaving = baton_engine::Leaving { is_administrator: true, ..talk.leaving() };
+    talk.engine.return_handoff(leaving, Returned::default()).await.unwrap();
+    talk.rest().await;
+    let last = talk.events().await.pop().unwrap().run_id;
+    let run = talk.store().run(last).await.unwrap();
+    assert_eq!((run.user_id.as_str(), &run.request["rights"]), ("ada", &serde_json::json!([])));
+    assert_eq!(talk.said().await.last().unwrap(), "a: It is there.");
+}
+
 /// C-12: of many at once one gets the thread.
 #[tokio::test]
 async fn c_12_of_many_requests_at_once_one_is_accepted() {

@@ -37,7 +37,7 @@ async fn c_16_what_was_left_goes_on_where_it_was() {
     until(&ada, &thread, |context| context.get("active_run_id").is_none()).await;
     // Another thread has no such handoff, and while somebody else has this one there is no place for it.
     let other = begun(&ada).await;
-    assert_eq!(resume(&ada, &other, handoff).await.1["code"], "no_active_handoff");
+    assert_eq!(resume(&ada, &other, handoff).await.1["code"], "not_found");
     assert_eq!(start(&ada, &thread, &to("notes")).await.0, 201);
     let (status, problem) = resume(&ada, &thread, handoff).await;
     assert_eq!((status, &problem["code"]), (409, &json!("handoff_active")));

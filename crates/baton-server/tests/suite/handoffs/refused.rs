@@ -127,7 +127,9 @@ async fn without_a_handoff_there_is_nothing_to_do() {
     let done = json!({ "completion_status": "completed" });
     none(said(ada.post(&format!("{}/return", of(&thread)), &done).await, "post", RETURN).await);
     let any = json!({ "handoff_id": Uuid::now_v7() });
-    none(said(ada.post(&format!("{}/resume", of(&thread)), &any).await, "post", RESUME).await);
+    let (status, problem) =
+        said(ada.post(&format!("{}/resume", of(&thread)), &any).await, "post", RESUME).await;
+    assert_eq!((status, &problem["code"]), (404, &json!("not_found")), "{problem}");
     // One that has ended is no more there than one that never was.
     let (thread, _) = held(&ada).await;
     assert_eq!(exit(&ada, &thread).await.0, 200);
