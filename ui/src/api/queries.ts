@@ -1,0 +1,34 @@
+import { QueryClient, queryOptions } from '@tanstack/react-query';
+import { api, data } from './client';
+import { Problem } from './problem';
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      // A refusal does not change by asking again.
+      retry: (failures, error) => failures < 2 && !(error instanceof Problem && error.status < 500),
+      refetchOnWindowFocus: true,
+    },
+  },
+});
+
+/** What several screens read. A query that one screen alone needs stands in that screen's folder. */
+export const queries = {
+  me: () => queryOptions({ queryKey: ['me'], queryFn: () => data(api.GET('/api/v1/me')), staleTime: 60_000 }),
+  system: () => queryOptions({ queryKey: ['system'], queryFn: () => data(api.GET('/api/v1/system')), staleTime: 15_000 }),
+  agents: () => queryOptions({ queryKey: ['agents'], queryFn: allAgents, staleTime: 15_000 }),
+  roster: () => queryOptions({ queryKey: ['roster'], queryFn: () => data(api.GET('/api/v1/roster')), refetchInterval: 5_000 }),
+};
+
+/** Every agent, hidden ones too, page by page. */
+async function allAgents() {
+  const agents = [];
+  for (let cursor: string | undefined; ; ) {
+    const query = { limit: 200, all: true, ...(cursor ? { cursor } : {}) };
+    const page = await data(api.GET('/api/v1/agents', { params: { query } }));
+    agents.push(...page.data);
+    if (!page.next_cursor) return agents;
+    cursor = page.next_cursor;
+  }
+}

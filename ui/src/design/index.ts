@@ -1,0 +1,14 @@
+/** The design system. Screens use these parts and the tokens, and nothing else that has colours. */
+export { AgentBadge, Badge, StatusDot, type Tone } from './Badge';
+export { Button, IconButton } from './Button';
+export { CopyButton } from './CopyButton';
+export { cx } from './cx';
+export { Dialog } from './Dialog';
+export { EmptyState, ErrorNote, Notice, ProgressBar, Skeleton } from './Feedback';
+export { SelectField, TextField } from './Field';
+export { HUES, hueOf, type Hue } from './hue';
+export { Menu, type MenuItem } from './Menu';
+export { Card, Facts, Page } from './Page';
+export { Table, type Column } from './Table';
+export { Tabs, type Tab } from './Tabs';
+export { Time } from './Time';

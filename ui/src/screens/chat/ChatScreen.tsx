@@ -1,0 +1,3 @@
+export function ChatScreen({ threadId }: { threadId?: string }) {
+  return <p>{threadId}</p>;
+}

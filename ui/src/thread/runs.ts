@@ -1,0 +1,46 @@
+import type { UsageValue, WireUsage } from '@/api/events';
+import type { RunState, SubAgent, ThreadState, ToolCall, Usage } from './state';
+
+export function changeRun(state: ThreadState, runId: string | undefined, change: (run: RunState) => RunState): ThreadState {
+  const run = runId === undefined ? undefined : state.runs[runId];
+  return run ? { ...state, runs: { ...state.runs, [run.id]: change(run) } } : state;
+}
+
+/** Begins a run, or goes on with one that is known: a client that comes back hears of its beginning again. */
+export function startRun(state: ThreadState, id: string, agent: string, at: number): ThreadState {
+  const known = state.runs[id];
+  const fresh: RunState = { id, agent, status: 'running', startedAt: at, subAgents: [], sources: [], approvals: [] };
+  const run: RunState = known ? { ...known, status: 'running', startedAt: known.status === 'queued' ? at : known.startedAt } : fresh;
+  return { ...state, activeRun: id, runs: { ...state.runs, [id]: run } };
+}
+
+export function endRun(state: ThreadState, id: string, end: Partial<RunState>, at: number): ThreadState {
+  const ended = changeRun(state, id, (run) => ({ ...run, ...end, activity: undefined, finishedAt: at, subAgents: run.subAgents.map((one) => settle(one, at)) }));
+  return { ...ended, activeRun: ended.activeRun === id ? undefined : ended.activeRun };
+}
+
+/** A sub-agent whose end was missed has ended with its run. */
+function settle(one: SubAgent, at: number): SubAgent {
+  return one.status === 'running' ? { ...one, status: 'done', finishedAt: at } : one;
+}
+
+export function changeSubAgent(run: RunState, id: string, change: (one: SubAgent) => SubAgent): RunState {
+  return { ...run, subAgents: run.subAgents.map((one) => (one.id === id ? change(one) : one)) };
+}
+
+export function addSubAgent(run: RunState, one: SubAgent): RunState {
+  return run.subAgents.some((other) => other.id === one.id) ? run : { ...run, subAgents: [...run.subAgents, one] };
+}
+
+export function changeTool(one: SubAgent, id: string, change: (call: ToolCall) => ToolCall): SubAgent {
+  return { ...one, tools: one.tools.map((call) => (call.id === id ? change(call) : call)) };
+}
+
+export function applyUsage(run: RunState, value: UsageValue): RunState {
+  return { ...run, sources: value.sources ?? run.sources, ...(value.usage ? { usage: usageOf(value.usage) } : {}) };
+}
+
+/** The stream spells money as `{price, usd}`, the API as `cost_usd` and `cost_known`; the page keeps the second. */
+function usageOf({ input_tokens, output_tokens, cost }: WireUsage): Usage {
+  return { input_tokens, output_tokens, cost_known: cost.price === 'known', cost_usd: String(cost.usd ?? 0) };
+}

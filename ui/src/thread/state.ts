@@ -1,0 +1,106 @@
+import type { ActiveAgent, ApprovalValue, HandoffPhase, Progress, SourceRef } from '@/api/events';
+import type { Schemas } from '@/api/client';
+
+/** A conversation as the page shows it: what the reducer makes of the history and of the events after it. */
+export interface ThreadState {
+  /** Messages and dividers in the order in which they are read. */
+  items: Item[];
+  runs: Record<string, RunState>;
+  /** The run that is being worked on. */
+  activeRun?: string | undefined;
+  /** Who answers next. */
+  activeAgent?: ActiveAgent | undefined;
+  handoff?: HandoffState | undefined;
+  progress?: Progress | undefined;
+  /** Older messages than the first item exist. */
+  hasOlder: boolean;
+}
+
+export type Part = Schemas['PartView'];
+export type Item = MessageItem | DividerItem;
+
+export interface MessageItem {
+  kind: 'message';
+  id: string;
+  role: 'user' | 'assistant';
+  runId?: string | undefined;
+  agent?: string | undefined;
+  /** What people call that agent. */
+  name?: string | undefined;
+  text: string;
+  /** Files and pictures beside the text. */
+  attachments: Part[];
+  at: number;
+  /** `sending` and `failed` are messages that the server has not confirmed. */
+  status: 'sending' | 'failed' | 'streaming' | 'done';
+  /** Its number in the thread, once it is stored. */
+  number?: number | undefined;
+  rating?: number | undefined;
+  /** Why it could not be sent. */
+  problem?: string | undefined;
+}
+
+/** The line that a handoff leaves in the conversation when it begins and when it ends. */
+export interface DividerItem {
+  kind: 'divider';
+  id: string;
+  runId?: string | undefined;
+  handoffId: string;
+  edge: 'start' | 'end';
+  text: string;
+  /** The agent that has the thread from here on. */
+  agent: string;
+  failed?: boolean;
+  at: number;
+}
+
+export interface HandoffState {
+  id: string;
+  phase: HandoffPhase;
+  from: string;
+  to: string;
+  name: string;
+}
+
+export type RunStatus = Schemas['StatusView'];
+
+export interface RunState {
+  id: string;
+  agent: string;
+  status: RunStatus;
+  startedAt: number;
+  finishedAt?: number | undefined;
+  /** "Researching…" */
+  activity?: string | undefined;
+  subAgents: SubAgent[];
+  /** Whether `subAgents` is all there were; of old runs only the sources are known until they are loaded. */
+  sources: SourceRef[];
+  usage?: Usage | undefined;
+  error?: { code: string; message: string } | undefined;
+  approvals: ApprovalValue[];
+}
+
+export interface Usage { input_tokens: number; output_tokens: number; cost_known: boolean; cost_usd: string }
+
+/** An agent that works behind the scenes. Its text is known only with `trace:read`. */
+export interface SubAgent {
+  id: string;
+  parent?: string | undefined;
+  agent: string;
+  name: string;
+  task?: string | undefined;
+  status: 'running' | 'done' | 'failed';
+  startedAt: number;
+  finishedAt?: number | undefined;
+  text: string;
+  tools: ToolCall[];
+  error?: string | undefined;
+}
+
+export interface ToolCall { id: string; name: string; arguments: string; result?: string | undefined }
+
+export const emptyThread: ThreadState = { items: [], runs: {}, hasOlder: false };
+
+export function isOver(status: RunStatus): boolean {
+  return status !== 'queued' && status !== 'running' && status !== 'waiting';
+}

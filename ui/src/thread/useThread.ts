@@ -1,0 +1,99 @@
+import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
+import type { AguiEvent } from '@/api/events';
+import { Problem } from '@/api/problem';
+import { follow, type StreamStatus } from '@/api/stream';
+import type { ThreadContext } from '@/api/types';
+import { batched } from '@/lib/batch';
+import { loadNewest, loadOlder, loadThread } from './load';
+import { reduce, type Action } from './reducer';
+import { emptyThread, type ThreadState } from './state';
+
+export interface ThreadHandle {
+  state: ThreadState;
+  /** As it was when the page was loaded; absent for a thread without messages. */
+  thread?: ThreadContext | undefined;
+  load: 'loading' | 'ready' | 'failed';
+  problem?: unknown;
+  connection: StreamStatus;
+  dispatch: (action: Action) => void;
+  /** Begins to follow a thread that had no messages before. */
+  begin: () => void;
+  reload: () => void;
+  loadOlder: () => Promise<void>;
+}
+
+/** One thread: its history, then every event after it. */
+export function useThread(threadId: string, detail: 'person' | 'trace'): ThreadHandle {
+  const [state, dispatch] = useReducer(reduce, emptyThread);
+  const [phase, setPhase] = useState<Pick<ThreadHandle, 'load' | 'thread' | 'problem'>>({ load: 'loading' });
+  const [connection, setConnection] = useState<StreamStatus>('closed');
+  const [generation, setGeneration] = useState(0);
+  /** Followed from this number on; `undefined` while there is nothing to follow. */
+  const [after, setAfter] = useState<number>();
+
+  useEffect(() => {
+    let isCurrent = true;
+    dispatch({ type: 'reset' });
+    setAfter(undefined);
+    setPhase({ load: 'loading' });
+    loadThread(threadId).then(
+      (found) => {
+        if (!isCurrent) return;
+        if (found) {
+          dispatch({ type: 'history', history: found.history });
+          setAfter(found.thread.last_seq);
+        }
+        setPhase({ load: 'ready', thread: found?.thread });
+      },
+      (problem: unknown) => isCurrent && setPhase({ load: 'failed', problem }),
+    );
+    return () => { isCurrent = false; };
+  }, [threadId, generation]);
+
+  const reload = useCallback(() => setGeneration((generation) => generation + 1), []);
+  useEffect(() => {
+    if (after === undefined) return;
+    return followThread({ threadId, detail, after, dispatch, setConnection, reload, fail: (problem) => setPhase({ load: 'failed', problem }) });
+  }, [threadId, detail, after, reload]);
+
+  const items = useRef(state.items);
+  items.current = state.items;
+  const older = useCallback(async () => {
+    const first = items.current.find((item) => item.kind === 'message' && item.number !== undefined);
+    if (first?.kind === 'message' && first.number) dispatch({ type: 'history', history: await loadOlder(threadId, first.number) });
+  }, [threadId]);
+  const begin = useCallback(() => setAfter((known) => known ?? 0), []);
+  return { state, ...phase, connection, dispatch, begin, reload, loadOlder: older };
+}
+
+interface FollowThread {
+  threadId: string;
+  detail: 'person' | 'trace';
+  after: number;
+  dispatch: (action: Action) => void;
+  setConnection: (status: StreamStatus) => void;
+  reload: () => void;
+  fail: (problem: Problem) => void;
+}
+
+function followThread({ threadId, detail, after, dispatch, setConnection, reload, fail }: FollowThread): () => void {
+  const batch = batched<AguiEvent>((events) => {
+    dispatch({ type: 'events', events });
+    // A person's message is no event: one from another tab, or from a program, is read when its run begins.
+    if (events.some((event) => event.type === 'RUN_STARTED')) {
+      void loadNewest(threadId).then((history) => dispatch({ type: 'history', history }), () => undefined);
+    }
+  });
+  const close = follow({
+    path: `/api/v1/threads/${threadId}/events?detail=${detail}`,
+    after,
+    onEvent: batch.push,
+    onStatus: setConnection,
+    // A position that the server does not know: the store was replaced, so everything is read again.
+    onProblem: (problem) => (problem.code === 'cursor_expired' ? reload() : fail(problem)),
+  });
+  return () => {
+    close();
+    batch.cancel();
+  };
+}
