@@ -10,6 +10,7 @@ mod events;
 mod feedback;
 pub(crate) mod handoff;
 mod health;
+mod me;
 pub(crate) mod messages;
 mod patterns;
 pub(crate) mod runs;
@@ -38,6 +39,7 @@ pub fn all() -> OpenApiRouter<App> {
         .merge(usage::routes())
         .merge(audit::routes())
         .merge(patterns::routes())
+        .merge(me::routes())
         .merge(health::routes())
         .merge(docs::routes())
 }

@@ -10,6 +10,7 @@ pub mod event;
 pub mod feedback;
 pub mod graph;
 pub mod handoff;
+pub mod me;
 pub mod message;
 pub mod page;
 pub mod pattern;

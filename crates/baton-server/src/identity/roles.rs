@@ -17,6 +17,8 @@ pub const RUN_CANCEL: &str = "run:cancel";
 pub const TRACE_READ: &str = "trace:read";
 pub const USAGE_READ: &str = "usage:read";
 pub const AUDIT_READ: &str = "audit:read";
+/// The numbers of the whole server, all tenants together. No role but `admin` has it by default.
+pub const METRICS_READ: &str = "metrics:read";
 /// Everything, also what has no name here.
 pub const EVERYTHING: &str = "admin:*";
 
@@ -35,6 +37,7 @@ pub const PERMISSIONS: &[&str] = &[
     TRACE_READ,
     USAGE_READ,
     AUDIT_READ,
+    METRICS_READ,
     EVERYTHING,
 ];
 

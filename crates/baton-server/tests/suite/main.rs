@@ -19,6 +19,7 @@ mod identity;
 mod isolation;
 mod journey3;
 mod made_up;
+mod me;
 mod observe;
 mod openapi;
 mod person;
