@@ -94,11 +94,12 @@ impl Engine {
 
     async fn accept(self: &Arc<Self>, key: Key, run_id: RunId, new: NewRun) -> Result<Accepted, Failure> {
         let store = self.parts.store.tenant(&key.0);
+        let message_id = new.message.id;
         let accepted = match store.accept(new).await {
             Ok(accepted) => accepted,
             // The answer may have been lost, not the message.
             Err(error) if error.is_passing() && store.run(run_id).await.is_ok() => {
-                Accepted { run_id, is_new: true, behind: None }
+                Accepted { run_id, message_id, is_new: true, behind: None }
             }
             Err(error) => {
                 self.workers.take(run_id);

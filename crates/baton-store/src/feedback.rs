@@ -1,7 +1,9 @@
 //! What people think of an answer.
 
+use std::ops::RangeInclusive;
+
 use baton_core::store::{Feedback, Feedbacks, Pending, Rating, ThreadMessage};
-use baton_core::{MessageId, RunId, StoreError, ThreadId};
+use baton_core::{MessageId, RunId, StoreError, ThreadId, UserId};
 
 use crate::job::About;
 use crate::patterns::{self, Count};
@@ -17,6 +19,17 @@ impl Feedbacks for Tenant {
 
     fn feedback(&self, message: MessageId) -> Pending<'_, Vec<Feedback>> {
         self.read(message, |tx, message| Box::pin(of_message(tx, *message)))
+    }
+
+    fn ratings(
+        &self,
+        thread: ThreadId,
+        user: &UserId,
+        numbers: RangeInclusive<u64>,
+    ) -> Pending<'_, Vec<(MessageId, Rating)>> {
+        self.read((thread, user.clone(), numbers), |tx, (thread, user, numbers)| {
+            Box::pin(of_user(tx, *thread, user, numbers))
+        })
     }
 
     fn message(&self, message: MessageId) -> Pending<'_, (ThreadId, ThreadMessage)> {
@@ -69,6 +82,21 @@ const OF_MESSAGE: &str = "SELECT message_id, user_id, rating, comment, at
 async fn of_message(tx: &Tx<'_>, message: MessageId) -> Result<Vec<Feedback>, StoreError> {
     find(tx, message).await?;
     tx.query(OF_MESSAGE, params![message]).await?.iter().map(read).collect()
+}
+
+const OF_USER: &str = "SELECT f.message_id, f.rating
+    FROM messages AS m
+    JOIN feedback AS f ON f.tenant = $1 AND f.message_id = m.message_id AND f.user_id = $3
+    WHERE m.tenant = $1 AND m.thread_id = $2 AND m.number BETWEEN $4 AND $5";
+
+async fn of_user(
+    tx: &Tx<'_>,
+    thread: ThreadId,
+    user: &UserId,
+    numbers: &RangeInclusive<u64>,
+) -> Result<Vec<(MessageId, Rating)>, StoreError> {
+    let rows = tx.query(OF_USER, params![thread, user, *numbers.start(), *numbers.end()]).await?;
+    rows.iter().map(|row| Ok((row.parse(0)?, row.choice(1)?))).collect()
 }
 
 fn read(row: &Row) -> Result<Feedback, StoreError> {

@@ -26,6 +26,10 @@ impl Handoffs for Tenant {
         self.read(thread, |tx, thread| Box::pin(open_of(tx, *thread)))
     }
 
+    fn handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
+        self.read(thread, |tx, thread| Box::pin(of_thread(tx, *thread)))
+    }
+
     fn resumable_handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
         self.read(thread, |tx, thread| Box::pin(resumable(tx, *thread)))
     }
@@ -57,6 +61,8 @@ macro_rules! handoffs {
 const ONE: &str = handoffs!("h.handoff_id = $2");
 
 const OPEN: &str = handoffs!("h.thread_id = $2 AND h.state IN ('pending', 'active', 'returning')");
+
+const OF_THREAD: &str = handoffs!("h.thread_id = $2 ORDER BY h.started_at, h.handoff_id");
 
 const RESUMABLE: &str = handoffs!(
     "h.thread_id = $2 AND h.state NOT IN ('pending', 'active', 'returning') AND w.handoff_id IS NOT NULL
@@ -151,6 +157,11 @@ async fn one(tx: &Tx<'_>, handoff: HandoffId) -> Result<HandoffSession, StoreErr
 async fn open_of(tx: &Tx<'_>, thread: ThreadId) -> Result<Option<HandoffSession>, StoreError> {
     threads::must_exist(tx, thread).await?;
     tx.first(OPEN, params![thread]).await?.as_ref().map(read).transpose()
+}
+
+async fn of_thread(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<HandoffSession>, StoreError> {
+    threads::must_exist(tx, thread).await?;
+    tx.query(OF_THREAD, params![thread]).await?.iter().map(read).collect()
 }
 
 async fn resumable(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<HandoffSession>, StoreError> {

@@ -1,5 +1,6 @@
-//! Conversations: one, a list of them, and their end. What was said in them is in [`history`].
+//! Conversations: one, a list of them, and their end. What was said in them is in [`history`]; [`find`] looks for titles.
 
+mod find;
 pub(crate) mod history;
 
 use baton_core::store::{MessageQuery, Page, PageRequest, Pending, Thread, ThreadMessage, Threads, micros};
@@ -30,6 +31,29 @@ impl Threads for Tenant {
         })
     }
 
+    fn find_threads(
+        &self,
+        user: Option<&UserId>,
+        text: &str,
+        page: PageRequest,
+    ) -> Pending<'_, Page<Thread>> {
+        let after = match Place::from_newest(&page) {
+            Ok(after) => after,
+            Err(error) => return refused(error),
+        };
+        let input = (user.cloned(), find::pattern(text), page, after);
+        self.read(input, |tx, (user, pattern, page, after)| {
+            Box::pin(find::list(tx, user.as_ref(), pattern, page, after))
+        })
+    }
+
+    fn rename_thread(&self, thread: ThreadId, user: Option<&UserId>, title: &str) -> Pending<'_, Thread> {
+        let input = (thread, user.cloned(), title.to_owned());
+        self.write(About::Thread(thread), input, |tx, (thread, user, title)| {
+            Box::pin(rename(tx, *thread, user.as_ref(), title))
+        })
+    }
+
     fn delete_thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, ()> {
         self.write(About::Thread(thread), (thread, user.cloned()), |tx, (thread, user)| {
             Box::pin(delete(tx, *thread, user.as_ref()))
@@ -47,11 +71,15 @@ impl Threads for Tenant {
     }
 }
 
+/// What [`read`] reads.
 macro_rules! columns {
     () => {
-        "thread_id, user_id, title, created_at, updated_at, holder, handoff_id, messages, last_seq, active_run"
+        "thread_id, user_id, title, created_at, updated_at, holder, handoff_id, messages, last_seq,
+        active_run, queued"
     };
 }
+
+use columns;
 
 const ONE: &str = concat!(
     "SELECT ",
@@ -162,8 +190,28 @@ async fn list(
         Some(user) => tx.query(OF_USER, params![at, id, limit, user]).await?,
         None => tx.query(ALL, params![at, id, limit]).await?,
     };
+    cut(&rows, page)
+}
+
+fn cut(rows: &[Row], page: &PageRequest) -> Result<Page<Thread>, StoreError> {
     let threads = rows.iter().map(read).collect::<Result<Vec<Thread>, _>>()?;
     Ok(page::cut(threads, page.size(), |last| Place::cursor(micros(last.updated_at), last.thread_id)))
+}
+
+const RENAME: &str = "
+    UPDATE threads SET title = $4
+    WHERE tenant = $1 AND thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR user_id = $3)";
+
+async fn rename(
+    tx: &Tx<'_>,
+    thread: ThreadId,
+    user: Option<&UserId>,
+    title: &str,
+) -> Result<Thread, StoreError> {
+    match tx.execute(RENAME, params![thread, user, title]).await? {
+        0 => Err(StoreError::ThreadNotFound),
+        _ => one(tx, thread, user).await,
+    }
 }
 
 async fn delete(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<(), StoreError> {
@@ -189,6 +237,7 @@ fn read(row: &Row) -> Result<Thread, StoreError> {
         total_messages: row.count(7)?,
         last_seq: row.count(8)?,
         active_run: row.optional(9, Row::parse)?,
+        queued: row.count(10)?,
     })
 }
 

@@ -1,5 +1,7 @@
 //! What people think of an answer.
 
+use std::ops::RangeInclusive;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +33,14 @@ pub trait Feedbacks: Send + Sync {
 
     /// Of one message, the oldest first.
     fn feedback(&self, message: MessageId) -> Pending<'_, Vec<Feedback>>;
+
+    /// How one user rated messages of a thread, for those whose number is in the range. What was not rated is left out.
+    fn ratings(
+        &self,
+        thread: ThreadId,
+        user: &UserId,
+        numbers: RangeInclusive<u64>,
+    ) -> Pending<'_, Vec<(MessageId, Rating)>>;
 
     /// A message and the thread it stands in.
     fn message(&self, message: MessageId) -> Pending<'_, (ThreadId, ThreadMessage)>;

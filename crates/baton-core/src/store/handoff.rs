@@ -177,6 +177,9 @@ pub trait Handoffs: Send + Sync {
     /// The one that is open on a thread.
     fn open_handoff_of(&self, thread: ThreadId) -> Pending<'_, Option<HandoffSession>>;
 
+    /// All of a thread, open or not, the oldest first.
+    fn handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>>;
+
     /// Those of a thread that have ended and whose workflow state is still there, the newest first.
     fn resumable_handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>>;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::choices;
 use crate::event::{Dissent, Event, Source};
-use crate::id::{AgentName, RunId, SessionId, ThreadId, UserId};
+use crate::id::{AgentName, MessageId, RunId, SessionId, ThreadId, UserId};
 use crate::ledger::LedgerRow;
 use crate::message::Message;
 use crate::store::work::Step;
@@ -88,6 +88,8 @@ pub struct Idempotency {
 pub struct Accepted {
     /// The first run with this idempotency key, which may be an older one.
     pub run_id: RunId,
+    /// The message that began that run, as it is kept.
+    pub message_id: MessageId,
     pub is_new: bool,
     /// The run that has to end first.
     pub behind: Option<RunId>,

@@ -13,7 +13,7 @@ use crate::store::{Page, PageRequest, Pending};
 pub struct Thread {
     pub thread_id: ThreadId,
     pub user_id: UserId,
-    /// The beginning of its first message.
+    /// The beginning of its first message, until somebody renames it.
     pub title: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -27,6 +27,8 @@ pub struct Thread {
     pub last_seq: u64,
     /// The run that is being worked on, or was when its process died.
     pub active_run: Option<RunId>,
+    /// Runs that wait for their turn.
+    pub queued: u64,
 }
 
 /// A message and where it stands in its thread.
@@ -72,6 +74,14 @@ pub trait Threads: Send + Sync {
 
     /// Those that were used last come first.
     fn threads(&self, user: Option<&UserId>, page: PageRequest) -> Pending<'_, Page<Thread>>;
+
+    /// Those whose title contains `text`, in the same order. Upper and lower case of ASCII letters are the same; whether those of
+    /// other letters are depends on the database.
+    fn find_threads(&self, user: Option<&UserId>, text: &str, page: PageRequest)
+    -> Pending<'_, Page<Thread>>;
+
+    /// Replaces the title. It is not a use of the thread: its place in lists stays. Later messages leave the title as it is.
+    fn rename_thread(&self, thread: ThreadId, user: Option<&UserId>, title: &str) -> Pending<'_, Thread>;
 
     /// Deletes it and all it owns. Whoever works on it notices at the next write.
     fn delete_thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, ()>;

@@ -183,6 +183,14 @@ impl Feedbacks for MortalTenant {
     fn feedback(&self, message: MessageId) -> Pending<'_, Vec<Feedback>> {
         self.life.read(self.inner.feedback(message))
     }
+    fn ratings(
+        &self,
+        thread: ThreadId,
+        user: &UserId,
+        numbers: std::ops::RangeInclusive<u64>,
+    ) -> Pending<'_, Vec<(MessageId, Rating)>> {
+        self.life.read(self.inner.ratings(thread, user, numbers))
+    }
     fn message(&self, message: MessageId) -> Pending<'_, (ThreadId, ThreadMessage)> {
         self.life.read(self.inner.message(message))
     }
@@ -197,6 +205,9 @@ impl Handoffs for MortalTenant {
     }
     fn open_handoff_of(&self, thread: ThreadId) -> Pending<'_, Option<HandoffSession>> {
         self.life.read(self.inner.open_handoff_of(thread))
+    }
+    fn handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
+        self.life.read(self.inner.handoffs(thread))
     }
     fn resumable_handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
         self.life.read(self.inner.resumable_handoffs(thread))
@@ -272,6 +283,17 @@ impl Threads for MortalTenant {
     }
     fn threads(&self, user: Option<&UserId>, page: PageRequest) -> Pending<'_, Page<Thread>> {
         self.life.read(self.inner.threads(user, page))
+    }
+    fn find_threads(
+        &self,
+        user: Option<&UserId>,
+        text: &str,
+        page: PageRequest,
+    ) -> Pending<'_, Page<Thread>> {
+        self.life.read(self.inner.find_threads(user, text, page))
+    }
+    fn rename_thread(&self, thread: ThreadId, user: Option<&UserId>, title: &str) -> Pending<'_, Thread> {
+        self.life.read(self.inner.rename_thread(thread, user, title))
     }
     fn delete_thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, ()> {
         self.life.read(self.inner.delete_thread(thread, user))

@@ -9,7 +9,8 @@ use futures_util::future::join_all;
 use super::fixture::{LEASE, Worker, a_moment, in_seconds, new_run, now, once, tenant, user};
 
 fn new(run: &NewRun, behind: Option<&NewRun>) -> Accepted {
-    Accepted { run_id: run.run_id, is_new: true, behind: behind.map(|run| run.run_id) }
+    let behind = behind.map(|run| run.run_id);
+    Accepted { run_id: run.run_id, message_id: run.message.id, is_new: true, behind }
 }
 
 pub async fn runs_of_a_thread_wait_for_each_other(store: &dyn Store) {
@@ -72,7 +73,7 @@ pub async fn the_same_request_is_done_once(store: &dyn Store) {
     let first = NewRun { idempotency: Some(once("key", "print")), ..new_run(ThreadId::random(), "Hello") };
     tenant.accept(first.clone()).await.unwrap();
     let again = NewRun { idempotency: Some(once("key", "print")), ..new_run(first.thread_id, "Hello") };
-    let repeated = Accepted { run_id: first.run_id, is_new: false, behind: None };
+    let repeated = Accepted { is_new: false, ..new(&first, None) };
     assert_eq!(tenant.accept(again).await, Ok(repeated));
     let elsewhere = NewRun { idempotency: Some(once("key", "other")), ..new_run(ThreadId::random(), "Bye") };
     assert_eq!(tenant.accept(elsewhere.clone()).await, Err(StoreError::IdempotencyConflict));

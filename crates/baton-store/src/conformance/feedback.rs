@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_core::store::{Append, Feedback, Hop, MessageQuery, Rating};
-use baton_core::{MessageId, Store, StoreError, TenantStore, Visibility};
+use baton_core::{MessageId, Store, StoreError, TenantStore, ThreadId, Visibility};
 use futures_util::future::join_all;
 use uuid::Uuid;
 
@@ -113,6 +113,31 @@ pub async fn ratings_at_the_same_time_are_counted_once_each(store: &dyn Store) {
     assert_eq!(liked + disliked, 6, "Ada and five others");
     let expected = ["agent-0", "agent-2", "research"].map(|to| way(to, liked, disliked));
     assert_eq!(counted(&*tenant).await, expected, "as many as are kept");
+}
+
+pub async fn ratings_of_one_user_are_read_for_a_stretch_of_messages(store: &dyn Store) {
+    let mut worker = Worker::start(store).await;
+    let answers: Vec<_> = (0..4).map(|_| answered(worker.run, "assistant", "Hi")).collect();
+    worker.append(Append { messages: answers.clone(), ..Append::default() }).await;
+    let rate = async |message_id, by: &str, rating| {
+        let feedback = Feedback { message_id, user_id: user(by), rating, comment: None, at: in_seconds(0) };
+        worker.tenant.put_feedback(feedback).await.unwrap();
+    };
+    for (at, by, rating) in [
+        (0, "ada", Rating::Good),
+        (1, "ada", Rating::Bad),
+        (2, "bob", Rating::Good),
+        (3, "ada", Rating::Good),
+    ] {
+        rate(answers[at].id, by, rating).await;
+    }
+    // The first message is the person's.
+    let mut found = worker.tenant.ratings(worker.thread, &user("ada"), 2..=4).await.unwrap();
+    found.sort_by_key(|(message, _)| answers.iter().position(|answer| answer.id == *message));
+    assert_eq!(found, [(answers[0].id, Rating::Good), (answers[1].id, Rating::Bad)]);
+    let of_bob = worker.tenant.ratings(worker.thread, &user("bob"), 1..=10).await.unwrap();
+    assert_eq!(of_bob, [(answers[2].id, Rating::Good)]);
+    assert_eq!(worker.tenant.ratings(ThreadId::random(), &user("ada"), 1..=10).await, Ok(Vec::new()));
 }
 
 pub async fn a_message_is_found_with_its_thread(store: &dyn Store) {

@@ -87,6 +87,19 @@ pub async fn c_10_an_open_handoff_is_found_by_its_thread(store: &dyn Store) {
     assert_eq!(tenant.handoff(unknown).await, Err(StoreError::NotFound("handoff")));
 }
 
+pub async fn all_handoffs_of_a_thread_are_listed_oldest_first(store: &dyn Store) {
+    let tenant = tenant(store);
+    let (thread, elsewhere) = (thread_in(&*tenant).await, thread_in(&*tenant).await);
+    assert_eq!(tenant.handoffs(thread).await, Ok(Vec::new()));
+    let first = tenant.open_handoff(new(thread)).await.unwrap();
+    let first = to(&*tenant, &first, HandoffState::Cancelled).await.unwrap();
+    a_moment().await;
+    let second = tenant.open_handoff(new(thread)).await.unwrap();
+    tenant.open_handoff(new(elsewhere)).await.unwrap();
+    assert_eq!(tenant.handoffs(thread).await, Ok(vec![first, second]));
+    assert_eq!(tenant.handoffs(ThreadId::random()).await, Err(StoreError::ThreadNotFound));
+}
+
 pub async fn c_11_a_handoff_needs_its_conversation(store: &dyn Store) {
     let tenant = tenant(store);
     let missing = ThreadId::random();

@@ -46,6 +46,7 @@ async fn answers(tenant: &Arc<dyn TenantStore>, of: &Owned) -> Vec<String> {
     said.push(answer(tenant.heartbeat(&claim, LEASE).await));
     said.push(answer(tenant.append(&claim, Arc::new(Append { number: 1, ..Append::default() })).await));
     said.push(answer(tenant.append(&claim, Arc::new(Append { number: 2, ..Append::default() })).await));
+    said.push(answer(tenant.rename_thread(thread, None, "Mine").await));
     said.push(answer(tenant.delete_thread(thread, None).await));
     said.push(answer(tenant.cancel_run(run, Cancel::Abort).await));
     said.push(answer(tenant.ask(approval(of)).await));
@@ -70,6 +71,7 @@ async fn reads(tenant: &dyn TenantStore, thread: ThreadId, run: RunId, of: &Owne
         answer(tenant.artifacts(thread).await),
         answer(tenant.hops(thread).await),
         answer(tenant.open_handoff_of(thread).await),
+        answer(tenant.handoffs(thread).await),
         answer(tenant.resumable_handoffs(thread).await),
         answer(tenant.run(run).await),
         answer(tenant.run_events(run, 0, 10).await),
@@ -121,6 +123,8 @@ pub async fn a17_lists_hold_nothing_of_another_tenant(store: &dyn Store) {
     let foreign = fill(&theirs).await;
     theirs.keep("key", Value::Bool(true), super::fixture::in_seconds(60)).await.unwrap();
     assert_eq!(mine.threads(None, page(10)).await.unwrap().data, []);
+    assert_eq!(mine.find_threads(None, "e", page(10)).await.unwrap().data, []);
+    assert_eq!(mine.ratings(foreign.thread, &user("ada"), 1..=10).await.unwrap(), []);
     assert_eq!(mine.runs(RunQuery::default(), page(10)).await.unwrap().data, []);
     let of_thread = RunQuery { thread_id: Some(foreign.thread), ..RunQuery::default() };
     assert_eq!(mine.runs(of_thread, page(10)).await.unwrap().data, []);

@@ -90,7 +90,7 @@ pub async fn a_repeated_request_needs_no_room(store: &dyn Store) {
     let accepted = join_all(runs.iter().map(|run| tenant.accept(run.clone()))).await;
     let accepted: Vec<Accepted> = accepted.into_iter().map(Result::unwrap).collect();
     assert_eq!(accepted.iter().filter(|accepted| accepted.is_new).count(), 1);
-    let known = Accepted { run_id: accepted[0].run_id, is_new: false, behind: None };
+    let known = Accepted { is_new: false, behind: None, ..accepted[0] };
     assert!(accepted.iter().all(|one| one.run_id == known.run_id));
     assert!(is_full(&*tenant, 1).await);
     assert_eq!(tenant.accept(again()).await, Ok(known));

@@ -26,6 +26,7 @@ pub async fn a1_a2_a_thread_begins_with_its_first_message(store: &dyn Store) {
         total_messages: 1,
         last_seq: 0,
         active_run: None,
+        queued: 1,
     };
     assert_eq!(thread, expected);
     let messages = tenant.messages(id, MessageQuery::default()).await.unwrap();
@@ -110,6 +111,69 @@ pub async fn a_title_is_one_line(store: &dyn Store) {
     assert_eq!(title("  one\ntwo\tthree\u{0}\u{7}\n").await, "one two three");
     assert_eq!(title(&"ä".repeat(500)).await, "ä".repeat(80));
     assert_eq!(title("").await, "");
+}
+
+/// Wildcards are ordinary characters, and pages are as complete as those of all threads.
+pub async fn threads_are_found_by_a_part_of_their_title(store: &dyn Store) {
+    let tenant = tenant(store);
+    let mut ids = Vec::new();
+    for title in ["Plan a TRIP", "50% off_!", "trip to Rome", "Übersicht", "another Trip", "500 off"] {
+        let run = new_run(ThreadId::random(), title);
+        ids.push(run.thread_id);
+        tenant.accept(run).await.unwrap();
+        a_moment().await;
+    }
+    let found = async |of: Option<&str>, text: &str| {
+        let (of, mut request, mut found) = (of.map(user), page(1), Vec::new());
+        loop {
+            let piece = tenant.find_threads(of.as_ref(), text, request.clone()).await.unwrap();
+            found.extend(piece.data.iter().map(|thread| thread.thread_id));
+            match piece.next_cursor {
+                Some(cursor) => request.cursor = Some(cursor),
+                None => return found,
+            }
+        }
+    };
+    let trips = vec![ids[4], ids[2], ids[0]];
+    assert_eq!(found(None, "tRiP").await, trips);
+    assert_eq!(found(Some("ada"), "trip").await, trips);
+    assert_eq!(found(Some("bob"), "trip").await, []);
+    assert_eq!(found(None, "0% o").await, [ids[1]]);
+    assert_eq!(found(None, "f_!").await, [ids[1]]);
+    assert_eq!(found(None, "Übers").await, [ids[3]]);
+    assert_eq!(found(None, "\\").await, []);
+    let mut request = page(2);
+    request.cursor = Some("nonsense".to_owned());
+    assert_eq!(tenant.find_threads(None, "trip", request).await, Err(StoreError::InvalidCursor));
+}
+
+pub async fn a_renamed_title_survives_later_messages(store: &dyn Store) {
+    let (tenant, id) = (tenant(store), ThreadId::random());
+    tenant.accept(new_run(id, "Hello")).await.unwrap();
+    let before = tenant.thread(id, None).await.unwrap();
+    a_moment().await;
+    let renamed = tenant.rename_thread(id, Some(&user("ada")), "Trip to Rome").await.unwrap();
+    assert_eq!(renamed, Thread { title: "Trip to Rome".to_owned(), ..before });
+    tenant.accept(new_run(id, "And Naples?")).await.unwrap();
+    assert_eq!(tenant.thread(id, None).await.unwrap().title, "Trip to Rome");
+    let not_found = Err(StoreError::ThreadNotFound);
+    assert_eq!(tenant.rename_thread(id, Some(&user("bob")), "Mine").await, not_found);
+    assert_eq!(tenant.rename_thread(ThreadId::random(), None, "Nothing").await, not_found);
+    assert_eq!(tenant.rename_thread(id, None, "By an administrator").await.unwrap().user_id, user("ada"));
+}
+
+pub async fn a_thread_counts_its_queued_runs(store: &dyn Store) {
+    let mut worker = Worker::start(store).await;
+    let queued = async |tenant: &dyn TenantStore, id| tenant.thread(id, None).await.unwrap().queued;
+    let (tenant, id) = (Arc::clone(&worker.tenant), worker.thread);
+    assert_eq!(queued(&*tenant, id).await, 0);
+    for number in 1..=2 {
+        tenant.accept(new_run(id, "Next")).await.unwrap();
+        assert_eq!(queued(&*tenant, id).await, number);
+    }
+    worker.end(RunStatus::Completed).await;
+    Worker::claim(&tenant, id, LEASE).await;
+    assert_eq!(queued(&*tenant, id).await, 1);
 }
 
 /// Nothing of it comes back, not even when a thread of the same name begins. The trail says who deleted it.

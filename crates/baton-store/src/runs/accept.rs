@@ -37,12 +37,14 @@ pub(super) async fn accept(tx: &Tx<'_>, run: &NewRun) -> Result<Accepted, StoreE
         place.behind(tx, run),
     )?;
     tx.audit(trail(run, &place));
-    Ok(Accepted { run_id: run.run_id, is_new: true, behind })
+    Ok(Accepted { run_id: run.run_id, message_id: run.message.id, is_new: true, behind })
 }
 
-const FIRST_WITH: &str = "SELECT run_id, fingerprint
-    FROM idempotency
-    WHERE tenant = $1 AND user_id = $2 AND key = $3 AND expires_at > $4";
+const FIRST_WITH: &str = "SELECT i.run_id, i.fingerprint, m.message_id
+    FROM idempotency AS i
+    LEFT JOIN runs AS r ON r.tenant = $1 AND r.run_id = i.run_id
+    LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_id = r.thread_id AND m.number = r.message_number
+    WHERE i.tenant = $1 AND i.user_id = $2 AND i.key = $3 AND i.expires_at > $4";
 
 /// What became of the same request before.
 async fn repeated(tx: &Tx<'_>, run: &NewRun) -> Result<Option<Accepted>, StoreError> {
@@ -52,7 +54,8 @@ async fn repeated(tx: &Tx<'_>, run: &NewRun) -> Result<Option<Accepted>, StoreEr
     if first.text(1)? != fingerprint {
         return Err(StoreError::IdempotencyConflict);
     }
-    Ok(Some(Accepted { run_id: first.parse(0)?, is_new: false, behind: None }))
+    let (run_id, message_id) = (first.parse(0)?, first.parse(2)?);
+    Ok(Some(Accepted { run_id, message_id, is_new: false, behind: None }))
 }
 
 const PROMISE: &str = "

@@ -113,7 +113,8 @@ impl World {
         if let (OnBusy::Interrupt, Some((active, _))) = (on_busy, thread.active) {
             thread.runs[active].cancel = Some(Cancel::Abort);
         }
-        assert_eq!(accepted, Ok(Accepted { run_id: new.run_id, is_new: true, behind }));
+        let (run_id, message_id) = (new.run_id, new.message.id);
+        assert_eq!(accepted, Ok(Accepted { run_id, message_id, is_new: true, behind }));
         thread.messages.push(text);
         thread.runs.push(Run { id: new.run_id, status: RunStatus::Queued, cancel: None });
         self.last_runs.insert(at, new.run_id);

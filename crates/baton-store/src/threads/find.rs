@@ -1,0 +1,74 @@
+//! Threads whose title contains a text.
+
+use baton_core::store::{Page, PageRequest, Thread};
+use baton_core::{StoreError, UserId};
+
+use super::{columns, cut};
+use crate::page::{self, Place};
+use crate::tx::Tx;
+use crate::value::params;
+
+const ALL: &str = concat!(
+    "SELECT ",
+    columns!(),
+    "
+    FROM threads
+    WHERE tenant = $1 AND (updated_at, thread_id) < ($2, $3) AND lower(title) LIKE lower($5) ESCAPE '!'
+    ORDER BY updated_at DESC, thread_id DESC
+    LIMIT $4"
+);
+
+const OF_USER: &str = concat!(
+    "SELECT ",
+    columns!(),
+    "
+    FROM threads
+    WHERE tenant = $1 AND user_id = $6 AND (updated_at, thread_id) < ($2, $3)
+        AND lower(title) LIKE lower($5) ESCAPE '!'
+    ORDER BY updated_at DESC, thread_id DESC
+    LIMIT $4"
+);
+
+/// Finds the text itself, also where it has characters that mean something to `LIKE`. Both sides are made lower case by the
+/// database, so a text is always found as it was written.
+pub(super) fn pattern(text: &str) -> String {
+    let escaped = text.replace('!', "!!").replace('%', "!%").replace('_', "!_");
+    format!("%{escaped}%")
+}
+
+pub(super) async fn list(
+    tx: &Tx<'_>,
+    user: Option<&UserId>,
+    pattern: &str,
+    page: &PageRequest,
+    after: &Place,
+) -> Result<Page<Thread>, StoreError> {
+    let (at, id, limit) = (after.at, after.id.as_str(), page::with_next(page));
+    let rows = match user {
+        Some(user) => tx.query(OF_USER, params![at, id, limit, pattern, user]).await?,
+        None => tx.query(ALL, params![at, id, limit, pattern]).await?,
+    };
+    cut(&rows, page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::tests::plan;
+    use super::*;
+
+    #[test]
+    fn a_search_goes_along_the_index_of_the_list() {
+        for (sql, index) in [(ALL, "threads_by_use"), (OF_USER, "threads_of_user")] {
+            let plan = plan(sql);
+            assert!(
+                plan.len() == 1 && plan[0].starts_with(&format!("SEARCH threads USING INDEX {index} ")),
+                "{plan:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn wildcards_of_the_text_are_escaped() {
+        assert_eq!(pattern("50% a_b!"), "%50!% a!_b!!%");
+    }
+}
