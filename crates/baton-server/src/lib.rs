@@ -11,6 +11,7 @@
 //!   [`explanation`]: what they mean.
 //! - [`routes`]: one file per noun. [`wire`]: what they send and take. [`named`]: agents that callers name.
 //! - [`form`]: whether a caller wants to hear of a run as it happens or in the end; [`await_end`] waits for that.
+//!   [`prefer`]: whether they want to wait at all.
 //! - [`stream`]: what happens in a thread, as it happens, over SSE and WebSocket.
 //! - [`trail`]: who did what. [`metrics`]: how much of everything. [`trace`]: under which id it is found.
 
@@ -24,6 +25,7 @@ pub mod identity;
 pub mod metrics;
 pub mod named;
 pub mod openapi;
+pub mod prefer;
 pub mod problem;
 pub mod router;
 pub mod routes;

@@ -1,5 +1,6 @@
 //! What routes send and take, as types: the contract. Everything has a schema, and what comes in refuses unknown fields.
 
+pub mod accepted;
 pub mod agent;
 pub mod answered;
 pub mod approval;

@@ -7,6 +7,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderName, Method, Uri, header};
 use tower_http::cors::CorsLayer;
 
+use crate::prefer;
 use crate::problem::{Answer, Code, Problem};
 use crate::settings::Origin;
 use crate::trace;
@@ -26,6 +27,7 @@ pub fn layer(allowed: &[Origin]) -> Option<CorsLayer> {
             header::CONTENT_TYPE,
             name("last-event-id"),
             name("idempotency-key"),
+            prefer::HEADER,
             name("traceparent"),
             name("tracestate"),
         ])
@@ -35,6 +37,7 @@ pub fn layer(allowed: &[Origin]) -> Option<CorsLayer> {
             header::RETRY_AFTER,
             name("ratelimit"),
             name("ratelimit-policy"),
+            prefer::APPLIED,
         ])
         .max_age(REMEMBER);
     (!allowed.is_empty()).then_some(layer)

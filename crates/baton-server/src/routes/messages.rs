@@ -7,6 +7,7 @@ use baton_agui::Detail;
 use baton_core::store::{Accepted, MessageQuery, OnBusy, PageRequest, RunRecord, ThreadMessage};
 use baton_core::{Part, Role, TenantStore, ThreadId, TraceParent};
 use baton_engine::{Overrides, RunRequest, Task, Terms, results};
+use http::StatusCode;
 use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -16,12 +17,14 @@ use crate::await_end::await_end;
 use crate::form::Form;
 use crate::identity::{Caller, Principal};
 use crate::named;
+use crate::prefer::{self, RespondAsync};
 use crate::problem::{Answer, Code, Problem};
 use crate::stream::follow::Of;
 use crate::stream::resume::{Place, join};
 use crate::stream::sse;
 use crate::strict::{InThread, Repeatable};
 use crate::trace::Trace;
+use crate::wire::accepted::AcceptedView;
 use crate::wire::answered::Answered;
 use crate::wire::event::SentEvent;
 use crate::wire::handoff::HeldBy;
@@ -37,14 +40,18 @@ pub fn routes() -> OpenApiRouter<App> {
 /// Send a message.
 ///
 /// The thread begins with its first message. With `Accept: text/event-stream`, which is the default, the answer is the run's events
-/// (AG-UI); with `application/json` it comes when the run has ended. The run goes on whether or not anybody listens.
+/// (AG-UI); with `application/json` it comes when the run has ended. With `Prefer: respond-async` it is 202 as soon as the message is
+/// kept. The run goes on whether or not anybody listens.
 #[utoipa::path(post, path = "/api/v1/threads/{thread_id}/messages", tag = "threads", operation_id = "send_message",
     params(("thread_id" = String, Path, format = Uuid, description = "A UUID version 4, chosen by the caller"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 24 hours: the same run")),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 24 hours: the same run"),
+        ("Prefer" = Option<String>, Header, description = "`respond-async`: do not wait for the run. Other preferences are ignored")),
     request_body = SendMessage,
     responses(
         (status = 200, description = "The run's events, or its end",
             content((SentEvent = "text/event-stream"), (Answered = "application/json"))),
+        (status = 202, description = "With `Prefer: respond-async`: the message is kept and its run is queued", body = AcceptedView,
+            headers(("Preference-Applied" = String, description = "`respond-async`"))),
         (status = 404, description = "Somebody else's thread, or an unknown agent", body = ProblemBody, content_type = "application/problem+json"),
         (status = 406, description = "Neither events nor JSON", body = ProblemBody, content_type = "application/problem+json"),
         (status = 409, description = "The thread is busy and `on_busy` is `reject`; or somebody has it who does not share it with the `agent` that was named", body = ProblemBody, content_type = "application/problem+json"),
@@ -57,10 +64,14 @@ async fn send(
     trace: Trace,
     InThread(thread): InThread,
     form: Form,
+    RespondAsync(is_async): RespondAsync,
     Repeatable { body, idempotency }: Repeatable<SendMessage>,
 ) -> Answer<Response> {
     let terms = Terms { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
     let accepted = submit(&app, &caller, &trace, thread, body, terms).await?;
+    if is_async {
+        return at_once(&app, &caller, thread, accepted).await;
+    }
     match form {
         Form::Events => {
             let place = Place { thread, of: Of::Run(accepted.run_id), after: 0 };
@@ -71,6 +82,14 @@ async fn send(
             Ok(Json(answered(&app, &caller, record).await?).into_response())
         }
     }
+}
+
+/// For callers that do not wait. With a repeated idempotency key the run may have ended long ago.
+async fn at_once(app: &App, caller: &Principal, thread_id: ThreadId, accepted: Accepted) -> Answer<Response> {
+    let Accepted { run_id, message_id, .. } = accepted;
+    let status = app.data(caller).run(run_id).await?.status.into();
+    let body = Json(AcceptedView { run_id, thread_id, message_id, status });
+    Ok((StatusCode::ACCEPTED, [(prefer::APPLIED, prefer::RESPOND_ASYNC)], body).into_response())
 }
 
 /// Keeps the message and queues its run, for every door that messages come in by.

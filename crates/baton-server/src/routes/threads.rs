@@ -1,6 +1,7 @@
-//! Conversations. What was said in them is in [`history`].
+//! Conversations. What was said in them is in [`history`]; [`rename`] changes their title.
 
 mod history;
+mod rename;
 
 use axum::Json;
 use axum::extract::State;
@@ -24,7 +25,7 @@ use crate::wire::thread::{ThreadContext, ThreadParams, ThreadView};
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_threads))
-        .routes(routes!(show_thread, delete_thread))
+        .routes(routes!(show_thread, rename::rename_thread, delete_thread))
         .routes(routes!(history::list_messages))
 }
 
@@ -40,7 +41,11 @@ async fn list_threads(
 ) -> Answer<Json<Listed<ThreadView>>> {
     let user = whose(&app, &caller, &trace, params.user_id, "/api/v1/threads").await?;
     let page = page::request(params.limit, params.cursor);
-    let found = app.data(&caller).threads(user.as_ref(), page).await?;
+    let data = app.data(&caller);
+    let found = match &params.q {
+        Some(text) => data.find_threads(user.as_ref(), text.as_str(), page).await?,
+        None => data.threads(user.as_ref(), page).await?,
+    };
     let main = main(&app);
     Ok(Json(Listed::of(found, |thread| ThreadView::of(&caller.tenant, thread, main.as_ref()))))
 }

@@ -12,6 +12,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::handoff::called;
 use super::page::Limit;
 use super::schema::{moment, words};
+use super::text::ShortText;
+use crate::strict::Checked;
 
 /// Which threads are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -21,12 +23,28 @@ pub struct ThreadParams {
     /// Only this user's. Others than the caller's own are for those with `trace:read`.
     #[param(value_type = Option<String>, min_length = 1, max_length = 255)]
     pub user_id: Option<UserId>,
+    /// Only those whose title contains this text. Upper and lower case of ASCII letters are the same; of other letters they are
+    /// the same on PostgreSQL and differ on SQLite.
+    #[param(value_type = Option<String>, min_length = 1, max_length = 200)]
+    pub q: Option<ShortText>,
     /// How many at most.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     pub limit: Option<Limit>,
     /// `next_cursor` of the page before.
     pub cursor: Option<String>,
 }
+
+/// What a thread is called from now on.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(examples(json!({ "title": "Rate limits" })))]
+pub struct RenameThread {
+    /// 1 to 200 characters without control characters. Spaces around it are dropped.
+    #[schema(value_type = String, min_length = 1, max_length = 200)]
+    pub title: ShortText,
+}
+
+impl Checked for RenameThread {}
 
 /// A conversation.
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,7 +55,7 @@ pub struct ThreadView {
     pub tenant_id: TenantId,
     #[schema(value_type = String)]
     pub user_id: UserId,
-    /// The beginning of what was said first, or the name of the file that it began with.
+    /// The beginning of what was said first, or the name of the file that it began with, until somebody renames it.
     pub title: String,
     #[schema(schema_with = moment)]
     pub created_at: Timestamp,
@@ -57,6 +75,8 @@ pub struct ThreadView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Uuid>, nullable = false)]
     pub active_run_id: Option<RunId>,
+    /// Runs that wait for their turn.
+    pub queued: u64,
 }
 
 /// A conversation as it stands, and what can be done next in it.
@@ -128,6 +148,7 @@ impl ThreadView {
             total_messages: thread.total_messages,
             last_seq: thread.last_seq,
             active_run_id: thread.active_run,
+            queued: thread.queued,
         }
     }
 }

@@ -182,10 +182,11 @@ fn unknown(path: &str, values: &Belongings) -> String {
 /// A body that the route takes, so that it is not the body that is refused.
 fn body(route: &Route, owned: &Belongings, thread: &str) -> Option<Value> {
     let path = route.path.as_str();
-    if route.method != Method::POST {
+    if route.method != Method::POST && route.method != Method::PATCH {
         return None;
     }
     Some(match path {
+        "/api/v1/threads/{thread_id}" => json!({ "title": "Mine now" }),
         "/api/v1/threads/{thread_id}/messages" => json!({ "content": "Hello", "on_busy": "reject" }),
         "/api/v1/threads/{thread_id}/delegations" => json!({ "agents": ["assistant"], "message": "Hello" }),
         "/api/v1/threads/{thread_id}/handoff" => {
@@ -197,7 +198,7 @@ fn body(route: &Route, owned: &Belongings, thread: &str) -> Option<Value> {
         "/api/v1/approvals/{approval_id}" => json!({ "decision": "deny" }),
         "/api/v1/messages/{message_id}/feedback" => json!({ "rating": -1 }),
         "/api/v1/artifacts" => json!({ "thread_id": thread, "of": owned["thread_id"] }),
-        other => panic!("POST {other}: tell the matrix what it takes"),
+        other => panic!("{} {other}: tell the matrix what it takes", route.method),
     })
 }
 

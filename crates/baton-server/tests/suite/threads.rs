@@ -1,5 +1,8 @@
 //! Conversations: what is seen of them, by whom, and their end.
 
+mod respond_async;
+mod titles;
+
 use baton_core::store::{HandoffNotes, HandoffState, NewHandoff, RunStatus, WorkflowState};
 use baton_core::{AgentName, HandoffId, Permission, TenantId, ThreadId, UserId};
 use baton_engine::Heard;

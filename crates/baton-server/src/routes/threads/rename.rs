@@ -1,0 +1,44 @@
+//! A thread gets another title.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::{main, visible};
+use crate::app::App;
+use crate::identity::Caller;
+use crate::identity::roles::EVERYTHING;
+use crate::problem::Answer;
+use crate::strict::{InThread, Strict};
+use crate::trace::Trace;
+use crate::trail::{self, Deed};
+use crate::wire::problem::ProblemBody;
+use crate::wire::thread::{RenameThread, ThreadView};
+
+/// Renames a thread. The title stays, whatever is said later; the thread keeps its place in the list. Other users' threads need
+/// `admin:*`.
+#[utoipa::path(patch, path = "/api/v1/threads/{thread_id}", tag = "threads",
+    params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
+    request_body = RenameThread,
+    responses((status = 200, body = ThreadView),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+    extensions(("x-permission" = json!("thread:write"))))]
+pub(super) async fn rename_thread(
+    State(app): State<App>,
+    caller: Caller,
+    trace: Trace,
+    InThread(thread_id): InThread,
+    Strict(RenameThread { title }): Strict<RenameThread>,
+) -> Answer<Json<ThreadView>> {
+    let thread = visible(&app, &caller, thread_id).await?;
+    if thread.user_id != caller.user {
+        trail::demand(&app, &caller, &trace, EVERYTHING, "/api/v1/threads/{thread_id}").await?;
+    }
+    let data = app.data(&caller);
+    let renamed = data.rename_thread(thread_id, Some(&thread.user_id), title.as_str()).await?;
+    // The trail never holds what was said, and a title may be that.
+    let deed =
+        Deed { action: "thread.rename", thread_id: Some(thread_id), decision: "allowed", ..Deed::default() };
+    trail::record(&app, &caller, Some(&trace), deed).await?;
+    Ok(Json(ThreadView::of(&caller.tenant, renamed, main(&app).as_ref())))
+}
