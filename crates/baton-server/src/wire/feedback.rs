@@ -1,7 +1,7 @@
 //! What people think of an answer.
 
 use baton_core::store::Rating;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
@@ -38,6 +38,21 @@ impl TryFrom<i64> for Thumb {
     }
 }
 
-fn thumbs() -> Object {
+impl From<Rating> for Thumb {
+    fn from(rating: Rating) -> Self {
+        Self(rating)
+    }
+}
+
+impl Serialize for Thumb {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(match self.0 {
+            Rating::Good => 1,
+            Rating::Bad => -1,
+        })
+    }
+}
+
+pub fn thumbs() -> Object {
     ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([1, -1])).build()
 }

@@ -14,6 +14,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::feedback::{Thumb, thumbs};
 use super::schema::{moment, words};
 pub use parts::resolve;
 
@@ -156,6 +157,10 @@ pub struct MessageView {
     pub parts: Vec<PartView>,
     #[schema(schema_with = moment)]
     pub created_at: Timestamp,
+    /// How the caller rated it: 1 for good, -1 for bad. Absent if they did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = thumbs, required = false)]
+    pub rating: Option<Thumb>,
 }
 
 impl MessageView {
@@ -174,6 +179,7 @@ impl MessageView {
             run_id: message.run_id,
             parts: message.parts.into_iter().map(Into::into).collect(),
             created_at: message.created_at,
+            rating: None,
         }
     }
 }

@@ -81,6 +81,8 @@ pub struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub limit: Option<String>,
+    /// Who contributed to the answer behind the scenes.
+    pub sources: Vec<SourceView>,
 }
 
 /// Where a run stands. `waiting` is for a person or a remote agent; the last four are final.
@@ -157,8 +159,6 @@ pub struct RunDetail {
     /// The same as JSON, where a schema was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Who contributed to the answer behind the scenes.
-    pub sources: Vec<SourceView>,
     /// Members of a team that did not agree with it.
     pub dissent: Vec<DissentView>,
     /// What each of those brought who were asked by whoever had the baton, in the order in which they were asked.
@@ -182,18 +182,22 @@ pub struct DissentView {
     pub reason: String,
 }
 
+impl From<Source> for SourceView {
+    fn from(Source { agent, session_id }: Source) -> Self {
+        Self { agent, session_id }
+    }
+}
+
 impl RunDetail {
     pub fn of(mut run: RunRecord, results: Vec<SubAgentResult>, sessions: Vec<SessionView>) -> Self {
         let end = run.end.get_or_insert_default();
         let (answer, value) = (end.answer.take(), end.value.take());
-        let sources = std::mem::take(&mut end.sources).into_iter();
         let dissent = std::mem::take(&mut end.dissent).into_iter();
         Self {
             attempts: run.attempts,
             cancel: run.cancel.filter(|_| !run.status.is_final()),
             answer,
             value,
-            sources: sources.map(|Source { agent, session_id }| SourceView { agent, session_id }).collect(),
             dissent: dissent.map(|Dissent { member, reason }| DissentView { member, reason }).collect(),
             results,
             sessions,
@@ -281,6 +285,7 @@ impl From<RunRecord> for RunView {
             answered_by: end.answered_by.map(|agent| agent.to_string()),
             error: end.code.map(|code| RunErrorView { code, message: message.unwrap_or_default() }),
             limit: end.limit,
+            sources: end.sources.into_iter().map(Into::into).collect(),
         }
     }
 }

@@ -88,6 +88,7 @@ async fn a_run_shows_who_worked_below_whom_and_what_each_brought() {
     assert!(second["error"].is_string() && second["error_type"].is_string());
     let sources = json!([{ "agent": "web", "session_id": web["session_id"] }]);
     assert_eq!(run["sources"], sources);
+    assert_eq!(ada.see("/api/v1/runs").await["data"][0]["sources"], sources, "in the list, too");
     site.end().await;
 }
 

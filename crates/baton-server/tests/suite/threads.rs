@@ -380,3 +380,33 @@ async fn others_threads_are_deleted_by_administrators_only() {
     assert_eq!(ada.trail("acme", "thread.delete").await[0], ("root".to_owned(), "allowed".to_owned()));
     site.end().await;
 }
+
+#[tokio::test]
+async fn messages_show_the_rating_of_the_caller_alone() {
+    let site = start(&counting()).await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    let root = site.person("acme", "root", &["admin"]).await;
+    let thread = new_thread();
+    let mut answers = Vec::new();
+    for question in ["a", "b", "c"] {
+        answers.push(ada.ask(&thread, question).await["message"]["message_id"].as_str().unwrap().to_owned());
+    }
+    let rate = |id: &str| format!("/api/v1/messages/{id}/feedback");
+    ada.post(&rate(&answers[0]), &json!({ "rating": 1 })).await;
+    ada.post(&rate(&answers[2]), &json!({ "rating": -1 })).await;
+    root.post(&rate(&answers[1]), &json!({ "rating": 1 })).await;
+    let path = format!("/api/v1/threads/{thread}/messages");
+    let ratings = |list: &Value| -> Vec<Value> {
+        list["data"].as_array().unwrap().iter().map(|one| one["rating"].clone()).collect()
+    };
+    let seen =
+        crate::described::body(ada.get(&path).await, "get", "/api/v1/threads/{thread_id}/messages").await;
+    let none = Value::Null;
+    assert_eq!(ratings(&seen), [&none, &json!(1), &none, &none, &none, &json!(-1)].map(Value::clone));
+    assert!(seen["data"][0].get("rating").is_none(), "absent, not null");
+    let newest = ada.see(&format!("{path}?limit=2")).await;
+    assert_eq!(ratings(&newest), [none.clone(), json!(-1)]);
+    let of_root = ratings(&root.see(&path).await);
+    assert_eq!(of_root, [&none, &none, &none, &json!(1), &none, &none].map(Value::clone));
+    site.end().await;
+}

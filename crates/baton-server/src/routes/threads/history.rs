@@ -1,8 +1,11 @@
 //! What was said in a thread.
 
+use std::collections::HashMap;
+
 use axum::Json;
 use axum::extract::State;
-use baton_core::store::{MessageQuery, ThreadMessage};
+use baton_core::store::{MessageQuery, Rating, ThreadMessage};
+use baton_core::{MessageId, ThreadId};
 
 use super::visible;
 use crate::app::App;
@@ -12,6 +15,7 @@ use crate::problem::Answer;
 use crate::strict::{InThread, Params};
 use crate::trace::Trace;
 use crate::trail;
+use crate::wire::feedback::Thumb;
 use crate::wire::message::MessageView;
 use crate::wire::message::query::MessageParams;
 use crate::wire::page::Listed;
@@ -41,9 +45,26 @@ pub(super) async fn list_messages(
     let more = MessageQuery { limit: query.limit + 1, ..query };
     let found = app.data(&caller).messages(thread_id, more).await?;
     let (found, next_cursor) = cut(found, query.limit as usize);
+    let ratings = ratings(&app, &caller, thread_id, &found).await?;
     let agents = app.agents();
-    let data = found.into_iter().map(|message| MessageView::of(message, &agents)).collect();
-    Ok(Json(Listed { data, next_cursor }))
+    let view = |message: ThreadMessage| {
+        let rating = ratings.get(&message.message.id).copied().map(Thumb);
+        MessageView { rating, ..MessageView::of(message, &agents) }
+    };
+    Ok(Json(Listed { data: found.into_iter().map(view).collect(), next_cursor }))
+}
+
+/// What the caller thinks of the messages of a page, with one query.
+async fn ratings(
+    app: &App,
+    caller: &Caller,
+    thread: ThreadId,
+    page: &[ThreadMessage],
+) -> Answer<HashMap<MessageId, Rating>> {
+    let [first, ..] = page else { return Ok(HashMap::new()) };
+    let last = page.last().unwrap_or(first);
+    let found = app.data(caller).ratings(thread, &caller.user, first.number..=last.number).await?;
+    Ok(found.into_iter().collect())
 }
 
 /// The newest of them, and from where those before them are read.
