@@ -5,9 +5,10 @@
 //! - [`lease`]: the lease by which it has it, and how that changes.
 //! - [`way`]: who takes a run of the thread, then. [`saying`]: short messages whose meaning needs no model.
 //! - [`holding`]: the holder's run. [`returning`]: how it gives the thread back. [`telling`]: what is said when it is back.
-//! - [`outside`]: what people and programs do to a handoff from outside of a run.
+//! - [`outside`]: what people and programs do to a handoff from outside of a run. [`discard`]: its saved state is given up.
 //! - [`wording`], [`notices`]: what the person hears, and how it is said once.
 
+mod discard;
 pub(crate) mod holding;
 pub(crate) mod lease;
 mod notices;
@@ -29,7 +30,7 @@ use crate::engine::Caller;
 
 pub use saying::is_yes;
 pub use way::is_resumable;
-pub use wording::{returning as farewell, welcome_back};
+pub use wording::{connected as connecting, returning as farewell, welcome_back};
 
 /// A handoff that somebody asks for.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ mod repeatable;
 
 pub(crate) use json::parse;
 pub use json::{Checked, Strict};
-pub use path::{InThread, OfRun};
+pub use path::{HandoffPath, InThread, OfRun};
 pub use query::Params;
 pub use repeatable::Repeatable;
 

@@ -16,6 +16,11 @@ pub(crate) fn connecting(target: &Agent) -> String {
     format!("Connecting you with {}...", target.display_name)
 }
 
+/// The same for a handoff that is read later. An agent that is gone is called by its id.
+pub fn connected(agents: &Agents, handoff: &HandoffSession) -> String {
+    format!("Connecting you with {}...", name(agents.get(&handoff.target_agent_id), handoff))
+}
+
 /// C-13.
 pub(crate) fn occupied(holder: &Agent) -> String {
     let what = occupation(holder);

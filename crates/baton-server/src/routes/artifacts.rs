@@ -22,16 +22,22 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use self::form::Upload;
+use super::threads::visible;
 use crate::app::App;
 use crate::identity::Caller;
 use crate::problem::{Answer, Problem};
+use crate::strict::InThread;
 use crate::trace::Trace;
 use crate::trail::{self, Deed};
 use crate::wire::artifact::{self, ArtifactForm, ArtifactView, Contents};
+use crate::wire::page::Listed;
 use crate::wire::problem::ProblemBody;
 
 pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(create_artifact)).routes(routes!(download_artifact))
+    OpenApiRouter::new()
+        .routes(routes!(create_artifact))
+        .routes(routes!(download_artifact))
+        .routes(routes!(list_artifacts))
 }
 
 /// Sends a file into a thread of the caller, which begins if there is none. Messages refer to it by its `uri`.
@@ -69,6 +75,23 @@ async fn create_artifact(
     trail::record(&app, &caller, Some(&trace), deed).await?;
     let location = artifact::uri(artifact.artifact_id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(artifact.into())))
+}
+
+/// The files of a thread, the newest first, without their bytes.
+#[utoipa::path(get, path = "/api/v1/threads/{thread_id}/artifacts", tag = "artifacts",
+    params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
+    responses((status = 200, body = Listed<ArtifactView>),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+    extensions(("x-permission" = json!("thread:read"))))]
+async fn list_artifacts(
+    State(app): State<App>,
+    caller: Caller,
+    InThread(thread_id): InThread,
+) -> Answer<Json<Listed<ArtifactView>>> {
+    visible(&app, &caller, thread_id).await?;
+    let found = app.data(&caller).artifacts(thread_id).await?;
+    Ok(Json(Listed::whole(found.into_iter().map(Into::into).collect())))
 }
 
 /// The file itself. It is always something to save and never something to open here, whatever it says that it is.

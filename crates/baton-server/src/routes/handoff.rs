@@ -2,8 +2,10 @@
 //!
 //! - [`start`]: somebody is asked to take it.
 //! - [`deed`]: whatever becomes of a wish is on record.
+//! - [`history`]: those that a thread has had.
 
 mod deed;
+mod history;
 mod start;
 
 use axum::Json;
@@ -34,6 +36,8 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(show_handoff, start::start_handoff, exit_handoff))
         .routes(routes!(return_handoff))
         .routes(routes!(resume_handoff))
+        .routes(routes!(history::list_handoffs))
+        .routes(routes!(history::discard_handoff))
 }
 
 /// Who has a thread by a handoff, or is about to, and how far they have come.

@@ -1,7 +1,7 @@
 //! Ids in paths.
 
 use axum::extract::{FromRequestParts, RawPathParams};
-use baton_core::{RunId, ThreadId};
+use baton_core::{HandoffId, RunId, ThreadId};
 use http::request::Parts;
 
 use crate::problem::{Code, Problem};
@@ -40,5 +40,18 @@ impl<S: Send + Sync> FromRequestParts<S> for OfRun {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let text = part(parts, state, "run_id").await.unwrap_or_default();
         RunId::parse(&text).map(Self).map_err(|_| Problem::not_found("run"))
+    }
+}
+
+/// `{handoff_id}`. What is no id names no handoff.
+#[derive(Debug, Clone, Copy)]
+pub struct HandoffPath(pub HandoffId);
+
+impl<S: Send + Sync> FromRequestParts<S> for HandoffPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = part(parts, state, "handoff_id").await.unwrap_or_default();
+        HandoffId::parse(&text).map(Self).map_err(|_| Problem::not_found("handoff"))
     }
 }

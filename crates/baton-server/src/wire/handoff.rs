@@ -1,5 +1,6 @@
-//! Leases of threads to agents, as the API shows them. What people send about them is in [`request`].
+//! Leases of threads to agents, as the API shows them. What people send about them is in [`request`]; [`past`] is for histories.
 
+pub mod past;
 pub mod request;
 
 use baton_core::store::{HandoffSession, HandoffState};

@@ -263,3 +263,24 @@ async fn messages_refer_to_files_of_their_thread_only() {
     assert_eq!(blank.status(), 400);
     site.end().await;
 }
+
+#[tokio::test]
+async fn the_files_of_a_thread_are_listed_newest_first() {
+    let site = site().await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    let thread = new_thread();
+    let path = format!("/api/v1/threads/{thread}/artifacts");
+    assert_eq!(ada.refused(Method::GET, &path).await["code"], "thread_not_found");
+    let first = ada.upload(&thread, "a.txt", "text/plain", b"a").await;
+    let second = ada.upload(&thread, "b.txt", "text/plain", b"bb").await;
+    ada.upload(&new_thread(), "elsewhere.txt", "text/plain", b"c").await;
+    let listed =
+        crate::described::body(ada.get(&path).await, "get", "/api/v1/threads/{thread_id}/artifacts").await;
+    let ids: Vec<&Value> = listed["data"].as_array().unwrap().iter().map(|one| &one["artifact_id"]).collect();
+    assert_eq!(ids, [&second["artifact_id"], &first["artifact_id"]]);
+    assert_eq!((&listed["data"][0]["name"], &listed["data"][0]["size"]), (&json!("b.txt"), &json!(2)));
+    assert!(listed["data"][0].get("run_id").is_none());
+    let bob = site.person("acme", "bob", &["user"]).await;
+    assert_eq!(bob.refused(Method::GET, &path).await["code"], "thread_not_found");
+    site.end().await;
+}

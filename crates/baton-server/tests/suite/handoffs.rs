@@ -2,6 +2,7 @@
 
 mod back;
 mod left;
+mod past;
 mod refused;
 mod rights;
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use baton_core::store::{Approval, ApprovalStatus};
+use baton_core::store::{Approval, ApprovalStatus, HandoffNotes, HandoffSession, HandoffState, NewHandoff};
 use baton_core::tool::Risk;
-use baton_core::{RunId, TenantId, ThreadId};
+use baton_core::{AgentName, HandoffId, RunId, TenantId, ThreadId, UserId};
 use baton_models::scripted::{Scripted, Turn};
 use baton_server::identity::roles::Roles;
 use http::Method;
@@ -112,10 +112,34 @@ async fn belongings(site: &Site, ada: &str) -> Belongings {
         ("message_id", text(&answer["message"]["message_id"])),
         ("artifact_id", text(&file["artifact_id"])),
         ("approval_id", approval(site, &thread, &text(&answer["run_id"])).await),
+        ("handoff_id", handoff(site, &thread).await),
         ("agent", "assistant".to_owned()),
         ("file", "style.css".to_owned()),
         ("skill", SKILL.to_owned()),
     ])
+}
+
+/// A handoff of Ada's that has ended.
+async fn handoff(site: &Site, thread: &str) -> String {
+    let (store, agent) =
+        (site.app.store().tenant(&TenantId::parse("acme").unwrap()), AgentName::parse("assistant"));
+    let agent = agent.unwrap();
+    let new = NewHandoff {
+        handoff_id: HandoffId::from_uuid(Uuid::now_v7()),
+        thread_id: ThreadId::parse(thread).unwrap(),
+        user_id: UserId::parse("ada").unwrap(),
+        source_agent_id: agent.clone(),
+        target_agent_id: agent,
+        context_summary: SECRET.to_owned(),
+        handoff_reason: SECRET.to_owned(),
+        metadata: Value::Null,
+        notes: HandoffNotes::default(),
+        max_open: None,
+        activation: None,
+    };
+    let open = store.open_handoff(new).await.unwrap();
+    let ended = HandoffSession { state: HandoffState::Cancelled, ..open };
+    store.update_handoff(ended).await.unwrap().handoff_id.to_string()
 }
 
 /// A call of Ada's that waits for a yes.

@@ -1,0 +1,65 @@
+//! The handoffs that a thread has had, and giving up what one of them saved.
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+
+use super::deed::Wish;
+use super::{about, leaving};
+use crate::app::App;
+use crate::identity::Caller;
+use crate::problem::Answer;
+use crate::routes::threads::visible;
+use crate::strict::{HandoffPath, InThread};
+use crate::trace::Trace;
+use crate::wire::handoff::past::PastHandoff;
+use crate::wire::page::Listed;
+use crate::wire::problem::ProblemBody;
+
+/// All handoffs of a thread, open or ended, the oldest first. A client draws dividers in old history with them.
+#[utoipa::path(get, path = "/api/v1/threads/{thread_id}/handoffs", tag = "handoffs",
+    params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
+    responses((status = 200, body = Listed<PastHandoff>),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+    extensions(("x-permission" = json!("thread:read"))))]
+pub(super) async fn list_handoffs(
+    State(app): State<App>,
+    caller: Caller,
+    InThread(thread_id): InThread,
+) -> Answer<Json<Listed<PastHandoff>>> {
+    if visible(&app, &caller, thread_id).await?.handoff.is_some() {
+        // One whose time is over ends here.
+        app.engine.open_handoff(&caller.tenant, thread_id).await?;
+    }
+    let handoffs = app.data(&caller).handoffs(thread_id).await?;
+    let agents = app.agents();
+    let data = handoffs.into_iter().map(|handoff| PastHandoff::of(handoff, &agents)).collect();
+    Ok(Json(Listed::whole(data)))
+}
+
+/// Discards what an ended handoff has saved, so that it is no longer in `resumable_handoffs`. A second request changes nothing. The
+/// thread's own user always may; others need `handoff:cancel`.
+#[utoipa::path(delete, path = "/api/v1/threads/{thread_id}/handoffs/{handoff_id}", tag = "handoffs",
+    params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4"),
+        ("handoff_id" = uuid::Uuid, Path, description = "The id of the handoff")),
+    responses((status = 204, description = "Nothing is saved any more."),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`thread_not_found`: there is no such thread, or it is somebody else's. `not_found`: it has had no such handoff."),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json",
+            description = "`handoff_active`: the handoff is still open.")),
+    extensions(("x-permission" = json!("signed-in"))))]
+pub(super) async fn discard_handoff(
+    State(app): State<App>,
+    caller: Caller,
+    trace: Trace,
+    InThread(thread_id): InThread,
+    HandoffPath(handoff_id): HandoffPath,
+) -> Answer<StatusCode> {
+    let route = "/api/v1/threads/{thread_id}/handoffs/{handoff_id}";
+    leaving(&app, &caller, &trace, thread_id, route).await?;
+    let wish = Wish::new(&app, &caller, &trace, thread_id, "handoff.discard");
+    let result = app.engine.discard_handoff(&caller.tenant, thread_id, handoff_id).await;
+    wish.came_to(result, about).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
