@@ -61,6 +61,11 @@ impl Access {
         Self(routes.collect())
     }
 
+    /// Whether this is the first segment of a described path: `docs`, `livez`.
+    pub fn has_root(&self, segment: &str) -> bool {
+        self.0.keys().any(|path| path.split('/').nth(1) == Some(segment))
+    }
+
     pub fn route(&self, method: &Method, path: &str) -> Option<&Route> {
         let method = if *method == Method::HEAD { &Method::GET } else { method };
         self.0.get(path)?.iter().find(|(known, _)| known == method).map(|(_, route)| route)

@@ -13,6 +13,7 @@
 //! - [`form`]: whether a caller wants to hear of a run as it happens or in the end; [`await_end`] waits for that.
 //!   [`prefer`]: whether they want to wait at all.
 //! - [`stream`]: what happens in a thread, as it happens, over SSE and WebSocket.
+//! - [`ui`]: the web page and its files, for every path that is not the API's.
 //! - [`trail`]: who did what. [`metrics`]: how much of everything. [`trace`]: under which id it is found.
 
 pub mod access;
@@ -35,6 +36,7 @@ pub mod stream;
 pub mod strict;
 pub mod trace;
 pub mod trail;
+pub mod ui;
 pub mod wire;
 
 pub use app::{App, Parts};

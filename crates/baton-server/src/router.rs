@@ -7,8 +7,7 @@ use tower::util::option_layer;
 
 use crate::app::App;
 use crate::guards::{self, headers, origins, panics};
-use crate::problem::{Code, Problem};
-use crate::{routes, trace};
+use crate::{routes, trace, ui};
 
 /// From the inside out: who may, what is refused at once, what went wrong, under which id it is found.
 pub fn router(app: &App) -> Router {
@@ -17,7 +16,8 @@ pub fn router(app: &App) -> Router {
         // Guards know better.
         .layer(DefaultBodyLimit::disable())
         .route_layer(from_fn_with_state(app.clone(), guards::access))
-        .fallback(|| async { Problem::new(Code::NotFound, "there is no such route; /docs lists them") })
+        // Outside the access layer: the web page, which holds no data, and the problem 404.
+        .fallback(ui::fallback)
         .layer(from_fn_with_state(app.clone(), guards::head))
         .layer(option_layer(origins::layer(&app.settings.allowed_origins)))
         .layer(panics::layer())

@@ -10,6 +10,7 @@ use http::{HeaderValue, Uri};
 use serde::Deserialize;
 
 use crate::identity;
+use crate::ui::Site;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -19,6 +20,8 @@ pub struct Settings {
     pub main: Option<AgentName>,
     /// Origins whose pages may call this server. Empty: none but its own.
     pub allowed_origins: Vec<Origin>,
+    /// The web page. `None`: only the API.
+    pub ui: Option<Site>,
     /// How often a silent stream says that it is alive.
     pub heartbeat: Duration,
     /// How long new connections are still answered after the server was asked to end, so that a load balancer can notice.
@@ -55,6 +58,7 @@ impl Default for Settings {
             limits: Limits::default(),
             main: None,
             allowed_origins: Vec::new(),
+            ui: None,
             heartbeat: Duration::from_secs(15),
             grace: Duration::ZERO,
             drain: Duration::from_secs(20),

@@ -60,7 +60,7 @@ pub async fn layer(State(app): State<App>, mut request: Request, next: Next) -> 
     let (trace, known) = (Arc::new(trace), Known::default());
     request.extensions_mut().insert(Trace(Arc::clone(&trace)));
     request.extensions_mut().insert(known.clone());
-    let mut ended = Ended::new(Asked::of(&request), &trace, from, known);
+    let mut ended = Ended::new(Asked::of(&request, &app), &trace, from, known);
     let answering = CURRENT.scope(Arc::clone(&trace), next.run(request)).instrument(ended.span());
     let mut response = answering.await;
     let trace_id = trace.trace_id();

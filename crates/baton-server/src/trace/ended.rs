@@ -16,11 +16,15 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use super::Known;
+use crate::app::App;
 use crate::metrics::Metrics;
 use crate::problem::Code;
+use crate::ui;
 
 /// What nobody asked for has no route of its own.
 const UNMATCHED: &str = "unmatched";
+/// The web page and its files.
+const PAGE: &str = "ui";
 /// Asked every few seconds by machines. Nobody wants to read that all is well.
 const PROBES: [&str; 4] = ["/livez", "/readyz", "/healthz", "/metrics"];
 
@@ -28,17 +32,20 @@ const PROBES: [&str; 4] = ["/livez", "/readyz", "/healthz", "/metrics"];
 pub(super) struct Asked {
     method: Method,
     route: Option<MatchedPath>,
+    is_page: bool,
     since: Instant,
 }
 
 impl Asked {
-    pub(super) fn of(request: &Request) -> Self {
+    pub(super) fn of(request: &Request, app: &App) -> Self {
         let route = request.extensions().get::<MatchedPath>().cloned();
-        Self { method: request.method().clone(), route, since: Instant::now() }
+        let is_page = route.is_none() && ui::is_page(app, request);
+        Self { method: request.method().clone(), route, is_page, since: Instant::now() }
     }
 
     fn route(&self) -> &str {
-        self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str)
+        let otherwise = if self.is_page { PAGE } else { UNMATCHED };
+        self.route.as_ref().map_or(otherwise, MatchedPath::as_str)
     }
 
     fn is_probe(&self) -> bool {

@@ -29,5 +29,6 @@ mod skills;
 mod streams;
 mod strictness;
 mod threads;
+mod ui;
 mod usage;
 mod wire;

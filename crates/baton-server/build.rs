@@ -1,0 +1,97 @@
+//! Finds the built web page (`ui/dist`, or the folder that `BATON_UI_DIST` names) and writes a table of its files, which
+//! `src/ui/embedded.rs` includes. Without a built page the table is empty and the build succeeds.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use sha2::{Digest as _, Sha256};
+
+const VARIABLE: &str = "BATON_UI_DIST";
+/// What every built page has. A folder without it is a build that was interrupted.
+const INDEX: &str = "index.html";
+/// Bytes of the SHA-256 that make an ETag.
+const ETAG_BYTES: usize = 12;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
+    let dist = dist()?;
+    // Cargo would run this script on every build for a folder that does not exist, and see no new file in one that it does not
+    // watch. So the folder is created; Git ignores it. Where the sources are read-only, running every time is right.
+    let _ = fs::create_dir_all(&dist);
+    println!("cargo::rerun-if-changed={}", dist.display());
+    let files = if dist.join(INDEX).is_file() { files(&dist)? } else { Vec::new() };
+    let table = PathBuf::from(env::var("OUT_DIR")?).join("ui_files.rs");
+    fs::write(table, source(&dist, &files)?)?;
+    Ok(())
+}
+
+fn dist() -> Result<PathBuf, Box<dyn Error>> {
+    let own = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let named = env::var_os(VARIABLE).filter(|named| !named.is_empty());
+    // A relative path is meant as seen from the root of the repository.
+    let root = own.join("../..");
+    Ok(match named {
+        Some(named) => root.join(named),
+        None => root.join("ui/dist"),
+    })
+}
+
+/// The files below a folder as paths with `/`, in order. Hidden ones, and those that only compress another, are left out.
+fn files(dist: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut found = Vec::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(dist.join(&folder))? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().map_err(|name| format!("{name:?} is not UTF-8"))?;
+            if name.starts_with('.') {
+                continue;
+            }
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    let is_original = |path: &&String| {
+        let original = path.strip_suffix(".br").or_else(|| path.strip_suffix(".gz"));
+        original.is_none_or(|original| found.binary_search_by(|known| known.as_str().cmp(original)).is_err())
+    };
+    Ok(found.iter().filter(is_original).cloned().collect())
+}
+
+fn source(dist: &Path, files: &[String]) -> Result<String, Box<dyn Error>> {
+    let mut text = String::from("&[\n");
+    for path in files {
+        let file = dist.join(path);
+        let etag: String = Sha256::digest(fs::read(&file)?)
+            .iter()
+            .take(ETAG_BYTES)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let compressed = |suffix: &str| {
+            let file = dist.join(format!("{path}{suffix}"));
+            if file.is_file() { format!("Some({})", include(&file)) } else { "None".to_owned() }
+        };
+        writeln!(
+            text,
+            "    File {{ path: {:?}, etag: {etag:?}, identity: {}, br: {}, gzip: {} }},",
+            format!("/{path}"),
+            include(&file),
+            compressed(".br"),
+            compressed(".gz"),
+        )?;
+    }
+    text.push_str("]\n");
+    Ok(text)
+}
+
+fn include(file: &Path) -> String {
+    format!("include_bytes!({:?})", file.display().to_string())
+}
