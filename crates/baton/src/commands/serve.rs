@@ -1,6 +1,8 @@
 //! `baton serve`: the server.
 
-use std::io::Write as _;
+mod browser;
+mod greeting;
+
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +12,14 @@ use baton_agents::watch::WatchError;
 use baton_agents::{Draft, Reload, Roster, Strictness, Watch};
 use baton_engine::Agents;
 use baton_server::metrics::Metrics;
-use baton_server::{App, Server};
+use baton_server::ui::Site;
+use baton_server::{App, Server, Settings};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::signals::Signals;
 use crate::cli::Common;
 use crate::commands::init;
-use crate::config::AuthMode;
 use crate::entry::Entry;
 use crate::exit::Exit;
 use crate::project::Project;
@@ -34,9 +37,12 @@ pub struct Args {
     /// Try it out: the bundled agents, and a store that is gone afterwards
     #[arg(long)]
     pub demo: bool,
-    /// Only the API, without the web pages
+    /// Only the API, without the web page
     #[arg(long)]
     pub no_ui: bool,
+    /// Open the web page in the default browser (or what BROWSER names)
+    #[arg(long, conflicts_with = "no_ui")]
+    pub open: bool,
 }
 
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
@@ -52,7 +58,7 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     }
     let team = Team::load(&project, draft)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let exit = runtime.block_on(serve(&project, address, &team));
+    let exit = runtime.block_on(serve(&project, address, &team, args));
     runtime.shutdown_timeout(LEAVE);
     exit
 }
@@ -111,11 +117,12 @@ fn agents(roster: &Roster) -> Arc<Agents> {
     Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect())
 }
 
-async fn serve(project: &Project, address: SocketAddr, team: &Team) -> anyhow::Result<Exit> {
+async fn serve(project: &Project, address: SocketAddr, team: &Team, args: &Args) -> anyhow::Result<Exit> {
     let mut signals = Signals::listen()?;
     baton_server::guards::panics::log_places();
     let metrics = Arc::new(Metrics::default());
-    let settings = serving::settings(project)?;
+    let ui = (!args.no_ui).then(Site::embedded);
+    let settings = Settings { ui, ..serving::settings(project)? };
     let Wired { engine, servers } =
         wiring::wire_server(project, team.agents.clone(), Arc::clone(&metrics) as _).await?;
     let store = Arc::clone(&engine.parts.store);
@@ -133,7 +140,12 @@ async fn serve(project: &Project, address: SocketAddr, team: &Team) -> anyhow::R
     });
     let bound = Server::bind(app, address);
     let server = bound.map_err(|error| Exit::Invalid.because(error))?;
-    greet(server.address, project);
+    greeting::print(server.address, ui, project.config.auth.mode);
+    // Dropped with this function; the browser itself goes on.
+    let mut background = JoinSet::new();
+    if args.open {
+        background.spawn(browser::open(greeting::url(server.address)));
+    }
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let serving = server.run(async {
         let _ = ended.await;
@@ -155,24 +167,6 @@ async fn serve(project: &Project, address: SocketAddr, team: &Team) -> anyhow::R
     servers.shutdown().await;
     store.close().await?;
     Ok(Exit::Ok)
-}
-
-/// The address on stdout, for programs; a line to try on stderr, for people.
-fn greet(address: SocketAddr, project: &Project) {
-    let mut out = anstream::stdout().lock();
-    let _ = writeln!(out, "http://{address}");
-    let _ = out.flush();
-    let thread = baton_core::ThreadId::random();
-    let key = if project.config.auth.mode == AuthMode::Open {
-        ""
-    } else {
-        " -H \"Authorization: Bearer $BATON_KEY\""
-    };
-    report::tell(&format!(
-        "Baton listens on http://{address} (API: http://{address}/docs). Try:\n\n  \
-         curl -N http://{address}/api/v1/threads/{thread}/messages{key} \\\n    \
-         -H 'Content-Type: application/json' -d '{{\"content\": \"How do I configure rate limiting?\"}}'\n"
-    ));
 }
 
 /// A project of its own that is gone afterwards.
