@@ -5,6 +5,9 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 ONLY ?=
 SOAK ?= 10
+# What the tests of the web page use: a browser, and the server as it was built last.
+CHROMIUM ?= /usr/bin/chromium
+UI := CHROMIUM=$(CHROMIUM) BATON_BIN=$(abspath $(TARGET))/debug/baton scripts/with-node.sh npm --prefix ui run
 
 .DEFAULT_GOAL := help
 
@@ -15,6 +18,7 @@ help: ## Show this list
 .PHONY: run
 run: ## Build Baton and start the server with the bundled agents, with nothing configured
 	@scripts/setup.sh run
+	@scripts/ui.sh run
 	@$(CARGO) build --locked -p baton
 	@$(TARGET)/debug/baton serve
 
@@ -22,9 +26,14 @@ run: ## Build Baton and start the server with the bundled agents, with nothing c
 test: ## Install what the tests need, then run every check and test
 	@scripts/setup.sh test
 	$(CARGO) fmt --all --check
+	@scripts/ui.sh test
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --doc --locked
-	scripts/with-postgres.sh $(CARGO) nextest run --workspace --locked
+	@# Builds the command too, which the checks of the page ask for the description of the API.
+	$(CARGO) nextest run --workspace --locked --no-run
+	$(UI) check
+	scripts/with-postgres.sh scripts/with-node.sh $(CARGO) nextest run --workspace --locked
+	$(UI) e2e
 
 .PHONY: lint
 lint: ## Formatting, clippy and, when it is installed, cargo-deny
@@ -34,9 +43,22 @@ lint: ## Formatting, clippy and, when it is installed, cargo-deny
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
 	else echo "cargo-deny is not installed, so licences were not checked: cargo install cargo-deny --locked"; fi
 
+.PHONY: ui
+ui: ## Build only the web page, into ui/dist
+	@scripts/setup.sh run
+	@scripts/ui.sh build
+
+.PHONY: shots
+shots: ## Take the screenshots of the README anew
+	@scripts/setup.sh test
+	@scripts/ui.sh test
+	@$(CARGO) build --locked -p baton
+	$(UI) shots
+
 .PHONY: bench
 bench: ## Measure speed as ratios within one run (ONLY=agents for a part)
 	@scripts/setup.sh run
+	@scripts/ui.sh run
 	$(CARGO) run --locked --release -q -p baton-bench -- $(ONLY)
 
 .PHONY: soak
@@ -48,3 +70,4 @@ soak: ## Kill runs at random moments and send noise for some minutes, each time 
 .PHONY: clean
 clean: ## Remove everything that was built
 	$(CARGO) clean
+	rm -rf ui/dist

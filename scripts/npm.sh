@@ -7,13 +7,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 wanted=$1 target=$2 what=$3
 say() { printf 'setup: %s\n' "$*" >&2; }
 
-for command in node npm; do
-    command -v "$command" >/dev/null || {
-        say "$command is missing. Install Node.js 20 or newer with npm, then try again."
-        exit 1
-    }
-done
-
 # Written last, so that an interrupted installation is done again.
 stamp=$target/installed.json
 if cmp -s "$wanted" "$stamp"; then
@@ -24,5 +17,5 @@ say "installing $what for the tests into $target"
 mkdir -p "$target"
 rm -f "$stamp"
 cp "$wanted" "$target/package.json"
-npm install --prefix "$target" --no-package-lock --no-audit --no-fund --ignore-scripts --loglevel=error >/dev/null
+scripts/with-node.sh npm install --prefix "$target" --no-package-lock --no-audit --no-fund --ignore-scripts --loglevel=error >/dev/null
 cp "$wanted" "$stamp"

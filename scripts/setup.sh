@@ -53,7 +53,17 @@ if ! cargo nextest --version >/dev/null 2>&1; then
     cargo install cargo-nextest --locked --quiet
 fi
 
-# A real MCP server from npm, for the tests of the MCP client. Needs Node.js, and says so.
+# The browser for the tests of the web page, with fonts that look the same on every machine.
+packages=()
+[[ -x ${CHROMIUM:-/usr/bin/chromium} ]] || packages+=(chromium)
+if command -v dpkg-query >/dev/null; then
+    for package in fonts-liberation fonts-noto-color-emoji; do
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || packages+=("$package")
+    done
+fi
+((${#packages[@]} == 0)) || install "${packages[@]}"
+
+# A real MCP server from npm, for the tests of the MCP client. Needs Node.js, and gets one if there is none.
 scripts/npm.sh crates/baton-mcp/tests/fixtures/package.json target/npm "the MCP servers"
 
 # The AG-UI client from npm, which checks the events that Baton sends.
