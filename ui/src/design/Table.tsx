@@ -1,4 +1,5 @@
-import type { ReactNode } from 'react';
+import { ArrowDown, ArrowUp, ChevronsUpDown } from 'lucide-react';
+import { Fragment, type ReactNode } from 'react';
 import { cx } from './cx';
 import styles from './Table.module.css';
 
@@ -9,29 +10,61 @@ export interface Column<Row> {
   numeric?: boolean;
   /** Left out on narrow screens. */
   wide?: boolean;
+  /** The header is a button; needs `onSort`. */
+  sortable?: boolean;
   cell: (row: Row) => ReactNode;
 }
 
-interface TableProps<Row> { label: string; columns: Column<Row>[]; rows: Row[]; rowKey: (row: Row) => string; footer?: ReactNode }
+export interface Sort { key: string; descending: boolean }
+
+interface TableProps<Row> {
+  label: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  rowKey: (row: Row) => string;
+  footer?: ReactNode;
+  /** How the rows are sorted; sorting them is the caller's. */
+  sort?: Sort | undefined;
+  onSort?: (key: string) => void;
+  /** What is shown across all columns below a row that is open. */
+  expanded?: (row: Row) => ReactNode;
+}
 
 /** Rows with a sticky header. Put a link into the first cell where a row leads somewhere. */
-export function Table<Row>({ label, columns, rows, rowKey, footer }: TableProps<Row>) {
+export function Table<Row>({ label, columns, rows, rowKey, footer, sort, onSort, expanded }: TableProps<Row>) {
   return (
     // A scrolling region has to be reachable by keyboard.
     // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
     <div className={styles.scroll} role="region" aria-label={label} tabIndex={0}>
       <table className={styles.table}>
         <thead>
-          <tr>{columns.map((column) => <th key={column.key} scope="col" className={classOf(column)}>{column.title}</th>)}</tr>
+          <tr>{columns.map((column) => <HeaderCell key={column.key} column={column} sort={sort} onSort={onSort} />)}</tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
-            <tr key={rowKey(row)}>{columns.map((column) => <td key={column.key} className={classOf(column)}>{column.cell(row)}</td>)}</tr>
-          ))}
+          {rows.map((row) => {
+            const more = expanded?.(row);
+            return (
+              <Fragment key={rowKey(row)}>
+                <tr className={cx(more != null && styles.open)}>{columns.map((column) => <td key={column.key} className={classOf(column)}>{column.cell(row)}</td>)}</tr>
+                {more != null && <tr className={styles.more}><td colSpan={columns.length}>{more}</td></tr>}
+              </Fragment>
+            );
+          })}
         </tbody>
       </table>
       {footer}
     </div>
+  );
+}
+
+function HeaderCell<Row>({ column, sort, onSort }: { column: Column<Row>; sort: Sort | undefined; onSort: ((key: string) => void) | undefined }) {
+  const sorted = sort?.key === column.key ? (sort.descending ? 'descending' : 'ascending') : undefined;
+  if (!column.sortable || !onSort) return <th scope="col" className={classOf(column)}>{column.title}</th>;
+  const Icon = sorted === 'ascending' ? ArrowUp : sorted === 'descending' ? ArrowDown : ChevronsUpDown;
+  return (
+    <th scope="col" className={classOf(column)} aria-sort={sorted}>
+      <button type="button" className={styles.sort} onClick={() => onSort(column.key)}>{column.title}<Icon size={12} aria-hidden className={cx(!sorted && styles.unsorted)} /></button>
+    </th>
   );
 }
 

@@ -56,5 +56,6 @@ export function cost(usage: { cost_known: boolean; cost_usd: string } | undefine
 
 export function dollars(usd: number): string {
   if (usd === 0) return '$0';
+  if (usd < 0.0001) return '< $0.0001';
   return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
 }
