@@ -183,6 +183,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The tenant, user, roles and permissions of the credential
+         * @description A client needs them to offer only what is allowed.
+         */
+        get: operations["show_me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/messages/{message_id}/feedback": {
         parameters: {
             query?: never;
@@ -372,31 +392,28 @@ export interface paths {
         delete: operations["delete_thread"];
         options?: never;
         head?: never;
-        patch: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    thread_id: string;
-                };
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["RenameThread"];
-                };
-            };
-            responses: {
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ThreadView"];
-                    };
-                };
-            };
+        /**
+         * Renames a thread
+         * @description The title stays, whatever is said later; the thread keeps its place in the list. Other users' threads need `admin:*`.
+         */
+        patch: operations["rename_thread"];
+        trace?: never;
+    };
+    "/api/v1/threads/{thread_id}/artifacts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
+        /** The files of a thread, the newest first, without their bytes */
+        get: operations["list_artifacts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/threads/{thread_id}/delegations": {
@@ -505,6 +522,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/threads/{thread_id}/handoffs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All handoffs of a thread, open or ended, the oldest first
+         * @description A client draws dividers in old history with them.
+         */
+        get: operations["list_handoffs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/threads/{thread_id}/handoffs/{handoff_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Discards what an ended handoff has saved, so that it is no longer in `resumable_handoffs`
+         * @description A second request changes nothing. The thread's own user always may; others need `handoff:cancel`.
+         */
+        delete: operations["discard_handoff"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/threads/{thread_id}/messages": {
         parameters: {
             query?: never;
@@ -521,7 +578,8 @@ export interface paths {
         /**
          * Send a message
          * @description The thread begins with its first message. With `Accept: text/event-stream`, which is the default, the answer is the run's events
-         *     (AG-UI); with `application/json` it comes when the run has ended. The run goes on whether or not anybody listens.
+         *     (AG-UI); with `application/json` it comes when the run has ended. With `Prefer: respond-async` it is 202 as soon as the message is
+         *     kept. The run goes on whether or not anybody listens.
          */
         post: operations["send_message"];
         delete?: never;
@@ -710,151 +768,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/me": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["MeView"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/threads/{thread_id}/handoffs": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    thread_id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            data: components["schemas"]["HandoffNoticeView"][];
-                        };
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/threads/{thread_id}/handoffs/{handoff_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        delete: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    thread_id: string;
-                    handoff_id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-            };
-        };
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/threads/{thread_id}/artifacts": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    thread_id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": {
-                            data: components["schemas"]["ArtifactItem"][];
-                        };
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/runs/{run_id}/steps": {
         parameters: {
             query?: never;
@@ -963,6 +876,20 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description The message is kept and its run is queued, or was before. */
+        AcceptedView: {
+            /**
+             * Format: uuid
+             * @description The message that was sent, as the history shows it.
+             */
+            message_id: string;
+            /** Format: uuid */
+            run_id: string;
+            /** @description Where the run stands now. */
+            status: components["schemas"]["StatusView"];
+            /** Format: uuid */
+            thread_id: string;
+        };
         /** @description An agent with everything that is known about it. */
         AgentDetail: components["schemas"]["AgentView"] & {
             /** @description Every key of an agent file with its value or its default, and the body as `prompt`. What could be a secret is masked. */
@@ -1111,6 +1038,11 @@ export interface components {
             /** @description Under which the logs have more. */
             trace_id?: string;
         };
+        /**
+         * @description Whether requests need a credential.
+         * @enum {string}
+         */
+        AuthView: "open" | "required";
         /** @description How people recognise it. */
         BadgeView: {
             color: string;
@@ -1430,6 +1362,11 @@ export interface components {
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
+        Listed_ArtifactView: {
+            data: components["schemas"]["ArtifactView"][];
+            next_cursor?: string | null;
+        };
+        /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_AuditView: {
             data: components["schemas"]["AuditView"][];
             next_cursor?: string | null;
@@ -1437,6 +1374,11 @@ export interface components {
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_MessageView: {
             data: components["schemas"]["MessageView"][];
+            next_cursor?: string | null;
+        };
+        /** @description A piece of a list. There is more when `next_cursor` is there. */
+        Listed_PastHandoff: {
+            data: components["schemas"]["PastHandoff"][];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
@@ -1464,6 +1406,18 @@ export interface components {
             data: components["schemas"]["Way"][];
             next_cursor?: string | null;
         };
+        /** @description Who is asking, and what they may do. */
+        MeView: {
+            auth: components["schemas"]["AuthView"];
+            /**
+             * @description Every known permission that the roles allow, and those of `[auth.roles]` that are not known here. An administrator has
+             *     all of them and `admin:*`.
+             */
+            permissions: string[];
+            roles: string[];
+            tenant_id: string;
+            user_id: string;
+        };
         /** @description One entry of a thread's history. */
         MessageView: {
             /** @description Who wrote it; absent for a person. */
@@ -1480,6 +1434,8 @@ export interface components {
              */
             number: number;
             parts: components["schemas"]["PartView"][];
+            /** @enum {integer} */
+            rating?: 1 | -1;
             /** @enum {string} */
             role: "user" | "assistant" | "system";
             /**
@@ -1489,7 +1445,6 @@ export interface components {
             run_id: string;
             /** @enum {string} */
             visibility: "user" | "internal";
-            rating?: number;
         };
         NodeBody: {
             /** @description Whose words can be the answer when this agent is asked: the first of them, by name. */
@@ -1544,6 +1499,29 @@ export interface components {
             /** @enum {string} */
             type: "data";
         };
+        /** @description A handoff in the history of its thread, open or ended. */
+        PastHandoff: {
+            /** Format: date-time */
+            completed_at?: string;
+            /** @description What people call the agent that got it. */
+            display_name: string;
+            /** @description The sentence for the person when it ended. */
+            end_message?: string;
+            /** @description Who gave the thread away. */
+            from: string;
+            /** Format: uuid */
+            handoff_id: string;
+            /** @description The sentence for the person when it began. */
+            message: string;
+            progress?: components["schemas"]["ProgressView"];
+            reason: string;
+            /** Format: date-time */
+            started_at: string;
+            /** @enum {string} */
+            state: "pending" | "active" | "returning" | "completed" | "cancelled" | "error";
+            /** @description Who got it. */
+            to: string;
+        };
         /** @description Lines and columns count from 1, columns in characters. */
         PlaceView: {
             column: number;
@@ -1586,6 +1564,16 @@ export interface components {
         };
         RelatedView: components["schemas"]["PlaceView"] & {
             message: string;
+        };
+        /**
+         * @description What a thread is called from now on.
+         * @example {
+         *       "title": "Rate limits"
+         *     }
+         */
+        RenameThread: {
+            /** @description 1 to 200 characters without control characters. Spaces around it are dropped. */
+            title: string;
         };
         /** @description A handoff that can be taken up again. */
         ResumableView: {
@@ -1649,8 +1637,6 @@ export interface components {
             results: components["schemas"]["SubAgentResult"][];
             /** @description Who worked in it, and below whom. */
             sessions: components["schemas"]["SessionView"][];
-            /** @description Who contributed to the answer behind the scenes. */
-            sources: components["schemas"]["SourceView"][];
             /** @description The same as JSON, where a schema was asked for. */
             value?: unknown;
         };
@@ -1675,6 +1661,8 @@ export interface components {
             limit?: string;
             /** Format: uuid */
             run_id: string;
+            /** @description Who contributed to the answer behind the scenes. */
+            sources: components["schemas"]["SourceView"][];
             /** Format: date-time */
             started_at?: string;
             status: components["schemas"]["StatusView"];
@@ -1683,7 +1671,6 @@ export interface components {
             /** @description What it took so far, with everybody who was involved. */
             usage: components["schemas"]["UsageView"];
             user_id: string;
-            sources: components["schemas"]["SourceView"][];
         };
         SendMessage: {
             /** @description Who is to answer; otherwise whoever has the thread. */
@@ -1810,10 +1797,15 @@ export interface components {
              * @description The number of the last event: `events?after=` goes on from here.
              */
             last_seq: number;
+            /**
+             * Format: int64
+             * @description Runs that wait for their turn.
+             */
+            queued: number;
             tenant_id: string;
             /** Format: uuid */
             thread_id: string;
-            /** @description The beginning of what was said first, or the name of the file that it began with. */
+            /** @description The beginning of what was said first, or the name of the file that it began with, until somebody renames it. */
             title: string;
             /**
              * Format: int64
@@ -1823,7 +1815,6 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
             user_id: string;
-            queued: number;
         };
         ToolView: {
             description: string;
@@ -1916,41 +1907,6 @@ export interface components {
             /** Format: int64 */
             successes: number;
             to: string;
-        };
-        MeView: {
-            tenant_id: string;
-            user_id: string;
-            roles: string[];
-            permissions: string[];
-            /** @enum {string} */
-            auth: "open" | "required";
-        };
-        RenameThread: {
-            title: string;
-        };
-        HandoffNoticeView: {
-            handoff_id: string;
-            from: string;
-            to: string;
-            display_name: string;
-            state: string;
-            reason: string;
-            /** Format: date-time */
-            started_at: string;
-            message: string;
-            /** Format: date-time */
-            completed_at?: string;
-            end_message?: string;
-            progress?: components["schemas"]["ProgressView"];
-        };
-        ArtifactItem: {
-            artifact_id: string;
-            name: string;
-            media_type: string;
-            size: number;
-            /** Format: date-time */
-            created_at: string;
-            run_id?: string;
         };
         StepView: {
             path: string;
@@ -2609,6 +2565,36 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    show_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     give_feedback: {
         parameters: {
             query?: never;
@@ -2983,11 +2969,15 @@ export interface operations {
             query?: {
                 /** @description Only this user's. Others than the caller's own are for those with `trace:read`. */
                 user_id?: string;
+                /**
+                 * @description Only those whose title contains this text. Upper and lower case of ASCII letters are the same; of other letters they are
+                 *     the same on PostgreSQL and differ on SQLite.
+                 */
+                q?: string;
                 /** @description How many at most. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string;
-                q?: string;
             };
             header?: never;
             path?: never;
@@ -3076,6 +3066,95 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    rename_thread: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A UUID version 4 */
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenameThread"];
+            };
+        };
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ThreadView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_artifacts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A UUID version 4 */
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_ArtifactView"];
+                };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
@@ -3567,6 +3646,99 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    list_handoffs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A UUID version 4 */
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_PastHandoff"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    discard_handoff: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A UUID version 4 */
+                thread_id: string;
+                /** @description The id of the handoff */
+                handoff_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Nothing is saved any more. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. `not_found`: it has had no such handoff. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            /** @description `handoff_active`: the handoff is still open. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     list_messages: {
         parameters: {
             query?: {
@@ -3627,6 +3799,8 @@ export interface operations {
             header?: {
                 /** @description The same key and body within 24 hours: the same run */
                 "Idempotency-Key"?: string | null;
+                /** @description `respond-async`: do not wait for the run. Other preferences are ignored */
+                Prefer?: string | null;
             };
             path: {
                 /** @description A UUID version 4, chosen by the caller */
@@ -3648,6 +3822,17 @@ export interface operations {
                 content: {
                     "text/event-stream": components["schemas"]["SentEvent"];
                     "application/json": components["schemas"]["Answered"];
+                };
+            };
+            /** @description With `Prefer: respond-async`: the message is kept and its run is queued */
+            202: {
+                headers: {
+                    /** @description `respond-async` */
+                    "Preference-Applied"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedView"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
