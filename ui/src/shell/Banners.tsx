@@ -1,0 +1,35 @@
+import { useQuery } from '@tanstack/react-query';
+import { TriangleAlert, WifiOff } from 'lucide-react';
+import { Link } from 'wouter';
+import { Problem, sentence } from '@/api/problem';
+import { queries } from '@/api/queries';
+import { useMay } from '@/api/useMay';
+import { Button, cx } from '@/design';
+import styles from './Banners.module.css';
+
+/** Without an answer to who is signed in, no screen can show anything: says why, and asks again. */
+export function ConnectionBanner() {
+  const { error, refetch, isFetching } = useQuery({ ...queries.me(), refetchInterval: ({ state }) => (state.error ? 5_000 : false) });
+  if (!error || (error instanceof Problem && error.status === 401)) return null;
+  return (
+    <div role="alert" className={cx(styles.banner, styles.danger)}>
+      <WifiOff size={15} aria-hidden className={styles.icon} />
+      <span className={styles.text}>{sentence(error)} Trying again every few seconds.</span>
+      <Button size="small" busy={isFetching} onClick={() => void refetch()}>Retry now</Button>
+    </div>
+  );
+}
+
+/** A faulty agent file does not stop the server; it does mean that a change is not active. */
+export function RosterBanner() {
+  const may = useMay();
+  const { data } = useQuery({ ...queries.roster(), enabled: may('agent:read') });
+  if (data?.status !== 'last_good') return null;
+  return (
+    <div role="status" className={cx(styles.banner, styles.warning)}>
+      <TriangleAlert size={15} aria-hidden className={styles.icon} />
+      <span className={styles.text}>An agent file has an error; the last good version is active.</span>
+      <Link href="/agents" className={styles.link}>Show the error</Link>
+    </div>
+  );
+}

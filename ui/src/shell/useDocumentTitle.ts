@@ -1,0 +1,36 @@
+import { useEffect } from 'react';
+import { useLocation } from 'wouter';
+import type { Me } from '@/api/types';
+import { useAgents } from '@/api/useAgents';
+import { SCREENS } from './screens';
+import { useOwnThreads } from './useOwnThreads';
+
+/** Names the tab after what it shows: the conversation, the agent or the screen. */
+export function useDocumentTitle(me: Me | undefined): void {
+  const [location] = useLocation();
+  const { threads } = useOwnThreads(me);
+  const { face } = useAgents();
+  const [, section = '', id = ''] = location.split('/').map(decodeURIComponentSafely);
+  const screen = SCREENS.find((entry) => entry.path === `/${section}`)?.title;
+  const title = () => {
+    if (section === '') return 'New conversation';
+    if (section === 'threads') return threads.find((thread) => thread.thread_id === id)?.title || 'Conversation';
+    if (!screen) return 'Page not found';
+    if (!id) return screen;
+    if (section === 'agents') return `${face(id).name} · Agents`;
+    if (section === 'runs') return `Run ${id.slice(0, 8)}`;
+    return `${id} · ${screen}`;
+  };
+  const text = `${title()} · Baton`;
+  useEffect(() => {
+    document.title = text;
+  }, [text]);
+}
+
+function decodeURIComponentSafely(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
