@@ -8,7 +8,7 @@ export interface FilterChip { key: string; name: string; value: ReactNode; onRem
 export function FilterChips({ chips, onClear }: { chips: FilterChip[]; onClear?: () => void }) {
   if (chips.length === 0) return null;
   return (
-    <ul role="list" aria-label="Filters" className={styles.chips}>
+    <ul aria-label="Filters" className={styles.chips}>
       {chips.map((chip) => (
         <li key={chip.key} className={styles.chip}>
           <span className={styles.name}>{chip.name}</span>
