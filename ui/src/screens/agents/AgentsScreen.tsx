@@ -1,5 +1,59 @@
-import { Page } from '@/design';
+import { useQuery } from '@tanstack/react-query';
+import { Bot, Search, Waypoints } from 'lucide-react';
+import { useDeferredValue } from 'react';
+import { Link } from 'wouter';
+import { sentence } from '@/api/problem';
+import { queries } from '@/api/queries';
+import type { Agent } from '@/api/useAgents';
+import { Button, EmptyState, ErrorNote, Page } from '@/design';
+import { AgentCard } from './AgentCard';
+import { AgentFilters } from './AgentFilters';
+import styles from './Agents.module.css';
+import { filterId, findingsOf, matches, passes } from './filters';
+import { RosterStatus } from './RosterStatus';
+import { useParams } from './useParams';
 
 export default function AgentsScreen() {
-  return <Page title="Agents">Not built yet</Page>;
+  const graph = <Link href="/graph" className={styles.headerLink}><Waypoints size={15} aria-hidden />Open the graph</Link>;
+  return (
+    <Page title="Agents" lead="Everyone on the team: what they do, which tools they have and whom they work with." actions={graph}>
+      <RosterStatus />
+      <AgentGrid />
+    </Page>
+  );
+}
+
+function AgentGrid() {
+  const { data: agents, error, refetch } = useQuery(queries.agents());
+  const { data: roster } = useQuery(queries.roster());
+  const [params, set] = useParams();
+  const filter = filterId(params.get('filter'));
+  const search = useDeferredValue(params.get('q') ?? '');
+  if (error && !agents) return <ErrorNote title="The agents could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>;
+  if (!agents) return <GridSkeleton />;
+  if (agents.length === 0) {
+    return <EmptyState icon={Bot} title="There are no agents yet" action={<a href="/docs/agent-files.md">Read how agent files work</a>}>An agent is a Markdown file in <code>agents/</code>. It appears here as soon as it is saved.</EmptyState>;
+  }
+  const found = agents.filter((agent) => passes(agent, filter) && matches(agent, search));
+  const diagnostics = roster?.diagnostics ?? [];
+  return (
+    <>
+      <AgentFilters agents={agents} filter={filter} shown={found.length} />
+      {found.length === 0
+        ? <EmptyState icon={Search} title="No agent matches" action={<Button onClick={() => set({ q: null, filter: null })}>Show all agents</Button>}>No agent fits this search and filter.</EmptyState>
+        : <ul className={styles.grid}>{found.map((agent) => <Cell key={agent.id} agent={agent} findings={findingsOf(agent, diagnostics).length} />)}</ul>}
+    </>
+  );
+}
+
+function Cell({ agent, findings }: { agent: Agent; findings: number }) {
+  return <li className={styles.cell}><AgentCard agent={agent} findings={findings} /></li>;
+}
+
+function GridSkeleton() {
+  return (
+    <div className={styles.grid} role="status" aria-label="Loading the agents">
+      {Array.from({ length: 6 }, (_, at) => <div key={at} className={styles.placeholder} />)}
+    </div>
+  );
 }
