@@ -1,5 +1,80 @@
-import { Page } from '@/design';
+import { useQuery } from '@tanstack/react-query';
+import { Waypoints } from 'lucide-react';
+import { useMemo } from 'react';
+import { Link } from 'wouter';
+import { sentence } from '@/api/problem';
+import { useAgents } from '@/api/useAgents';
+import { Button, Card, EmptyState, ErrorNote, FilterChips, Page, SelectField, Skeleton, type FilterChip } from '@/design';
+import { count } from '@/lib/format';
+import { useSearchState } from '@/lib/useSearchState';
+import { agentsIn, filtered, KINDS, nextSort, patternsQuery, percent, sorted, sortOf, type Kind, type Pattern } from './data';
+import { links } from './flow';
+import { FlowDiagram } from './FlowDiagram';
+import styles from './Patterns.module.css';
+import { PatternsTable } from './PatternsTable';
 
 export default function PatternsScreen() {
-  return <Page title="Patterns">Not built yet</Page>;
+  const { data: patterns, error, refetch } = useQuery(patternsQuery());
+  return (
+    <Page title="Patterns" lead="Which paths conversations take between agents, and how well they end.">
+      {error ? <ErrorNote title="Patterns could not be read." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>
+        : !patterns ? <><Card><Skeleton rows={1} height={240} /></Card><Skeleton rows={6} height={32} /></>
+        : patterns.length === 0 ? <Nothing />
+        : <Report patterns={patterns} />}
+    </Page>
+  );
+}
+
+function Report({ patterns }: { patterns: Pattern[] }) {
+  const [params, change] = useSearchState();
+  const filter = { kind: params.get('kind') ?? undefined, agent: params.get('agent') ?? undefined };
+  const { kind, agent } = filter;
+  const sort = sortOf(params.get('sort'));
+  const { face } = useAgents();
+  const shown = useMemo(() => filtered(patterns, { kind, agent }), [patterns, kind, agent]);
+  const paths = useMemo(() => links(shown), [shown]);
+  const agents = useMemo(() => agentsIn(patterns), [patterns]);
+  const clear = () => change({ kind: undefined, agent: undefined });
+  const chips: FilterChip[] = [
+    ...(kind ? [{ key: 'kind', name: 'Kind', value: KINDS[kind as Kind]?.label ?? kind, onRemove: () => change({ kind: undefined }) }] : []),
+    ...(agent ? [{ key: 'agent', name: 'Agent', value: face(agent).name, onRemove: () => change({ agent: undefined }) }] : []),
+  ];
+  return (
+    <>
+      <div className={styles.filters}>
+        <SelectField label="Kind" hideLabel value={kind ?? ''} onChange={(event) => change({ kind: event.target.value })}>
+          <option value="">All kinds</option>
+          {Object.entries(KINDS).map(([value, { label }]) => <option key={value} value={value}>{label}</option>)}
+        </SelectField>
+        <SelectField label="Agent" hideLabel value={agent ?? ''} onChange={(event) => change({ agent: event.target.value })}>
+          <option value="">All agents</option>
+          {agents.map((id) => <option key={id} value={id}>{face(id).name}</option>)}
+        </SelectField>
+        <Summary patterns={shown} paths={paths.length} />
+      </div>
+      <FilterChips chips={chips} onClear={clear} />
+      {shown.length === 0 ? <EmptyState icon={Waypoints} title="No path matches these filters" action={<Button onClick={clear}>Clear filters</Button>} /> : (
+        <>
+          <Card><h2 className="visually-hidden">Diagram</h2><FlowDiagram links={paths} /></Card>
+          <h2 className="visually-hidden">Table</h2>
+          <PatternsTable patterns={sorted(shown, sort)} sort={sort} onSort={(key) => change({ sort: nextSort(sort, key) })} onAgent={(id) => change({ agent: id })} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Summary({ patterns, paths }: { patterns: Pattern[]; paths: number }) {
+  const all = patterns.reduce((sum, one) => sum + one.count, 0);
+  const successes = patterns.reduce((sum, one) => sum + one.successes, 0);
+  if (all === 0) return null;
+  return <p className={styles.summary}>{count(all)} {all === 1 ? 'pass' : 'passes'} on {count(paths)} {paths === 1 ? 'path' : 'paths'}, {percent(successes / all)} ended well</p>;
+}
+
+function Nothing() {
+  return (
+    <EmptyState icon={Waypoints} title="No agent has passed work on yet" action={<Link href="/">Start a conversation</Link>}>
+      Every handoff, transfer, router’s choice and chain is counted here: from which agent to which, for what kind of question, how long it took, what it cost and whether people liked the answer.
+    </EmptyState>
+  );
 }

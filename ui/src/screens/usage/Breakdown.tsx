@@ -4,6 +4,8 @@ import { amountOf, type Line, type Measure } from './data';
 import styles from './Breakdown.module.css';
 
 const MOST = 6;
+/** The width of the part without a price, with its gap. */
+const UNKNOWN = 33;
 
 interface BreakdownProps {
   title: string;
@@ -19,6 +21,8 @@ interface BreakdownProps {
 export function Breakdown({ title, lines, measure, name, onShowTable }: BreakdownProps) {
   const sorted = lines.map((line) => ({ key: line.key, amount: amountOf(line.usage, measure) })).sort((a, b) => b.amount.value - a.amount.value || Number(b.amount.isPartial) - Number(a.amount.isPartial));
   const most = Math.max(0, ...sorted.map((line) => line.amount.value)) || 1;
+  // Room for the hatched part beside the longest bar, so that all bars keep one scale.
+  const room = sorted.some((line) => line.amount.isPartial) ? UNKNOWN : 0;
   const hidden = sorted.length - MOST;
   return (
     <Card className={styles.card}>
@@ -29,7 +33,7 @@ export function Breakdown({ title, lines, measure, name, onShowTable }: Breakdow
             <span className={styles.name}>{name(key)}</span>
             <span className={cx(styles.value, amount.isPartial && styles.partial)}>{amount.label}</span>
             <span className={styles.track} aria-hidden>
-              {amount.value > 0 && <span className={styles.bar} style={{ width: `${(100 * amount.value) / most}%` }} />}
+              {amount.value > 0 && <span className={styles.bar} style={{ width: `calc((100% - ${room}px) * ${amount.value / most})` }} />}
               {amount.isPartial && <span className={styles.unknown} title="Some models have no price" />}
             </span>
           </li>

@@ -21,11 +21,12 @@ export function DayChart({ buckets, measure }: { buckets: Bucket[]; measure: Mea
   const most = Math.max(0, ...bars.map((bar) => bar.amount.value));
   const axis = ticks(most);
   const end = axis.at(-1) || 1;
-  const money = (value: number) => (measure === 'cost' ? dollars(value) : compact(value));
+  const money = (value: number) => (measure === 'cost' ? dollars(value).replace(/\.00$/, '') : compact(value));
   const left = 12 + 7 * Math.max(...axis.map((tick) => money(tick).length));
   const slot = Math.max(0, width - left) / bars.length;
   const bar = Math.max(2, Math.min(48, slot * 0.64));
-  const y = (value: number) => HEIGHT - BOTTOM - (value / end) * (HEIGHT - TOP - BOTTOM - UNKNOWN);
+  const cap = bars.some((one) => one.amount.isPartial) ? UNKNOWN : 0;
+  const y = (value: number) => HEIGHT - BOTTOM - (value / end) * (HEIGHT - TOP - BOTTOM - cap);
   const every = Math.max(1, Math.ceil(52 / Math.max(1, slot)));
   const shown = hovered === undefined ? undefined : bars[hovered];
   const label = `${measure === 'cost' ? 'Cost' : 'Tokens'} by day: ${bars.filter((one) => one.amount.value > 0 || one.amount.isPartial).map((one) => `${one.label} ${one.amount.label}`).join(', ') || 'nothing used'}`;
@@ -46,6 +47,8 @@ export function DayChart({ buckets, measure }: { buckets: Bucket[]; measure: Mea
             const x = left + slot * at + (slot - bar) / 2;
             const top = y(amount.value);
             const isNamed = (bars.length - 1 - at) % every === 0;
+            // The last one would reach over the edge.
+            const isLast = at === bars.length - 1 && slot < 52;
             const isLabelled = slot >= 52 && (amount.value > 0 || amount.isPartial);
             return (
               <g key={key} onPointerEnter={() => setHovered(at)}>
@@ -53,7 +56,7 @@ export function DayChart({ buckets, measure }: { buckets: Bucket[]; measure: Mea
                 {amount.value > 0 && <rect x={x} y={top} width={bar} height={Math.max(1, y(0) - top)} rx={Math.min(3, bar / 3)} className={styles.bar} />}
                 {amount.isPartial && <rect x={x} y={top - UNKNOWN} width={bar} height={UNKNOWN} rx={Math.min(3, bar / 3)} fill={`url(#${hatch})`} className={styles.unknown} />}
                 {isLabelled && <text x={x + bar / 2} y={top - (amount.isPartial ? UNKNOWN : 0) - 6} textAnchor="middle" className={styles.value}>{amount.label}</text>}
-                {isNamed && <text x={x + bar / 2} y={HEIGHT - 6} textAnchor="middle" className={styles.axis}>{label}</text>}
+                {isNamed && <text x={isLast ? width : x + bar / 2} y={HEIGHT - 6} textAnchor={isLast ? 'end' : 'middle'} className={styles.axis}>{label}</text>}
               </g>
             );
           })}
