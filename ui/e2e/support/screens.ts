@@ -1,0 +1,23 @@
+/** Every screen with its address; `{run}` and `{thread}` are filled in. */
+export const SCREENS: [name: string, path: string][] = [
+  ['new', '/'],
+  ['chat', '/threads/{thread}'],
+  ['handoff', '/threads/{handoff}'],
+  ['agents', '/agents'],
+  ['agent', '/agents/skill-creator'],
+  ['prompt', '/agents/assistant?tab=prompt'],
+  ['graph', '/graph'],
+  ['graph-list', '/graph?view=list'],
+  ['runs', '/runs'],
+  ['run', '/runs/{run}'],
+  ['run-steps', '/runs/{run}?tab=steps'],
+  ['run-events', '/runs/{run}?tab=events'],
+  ['inbox', '/inbox'],
+  ['skills', '/skills'],
+  ['skill', '/skills/slack-alert'],
+  ['usage', '/usage'],
+  ['patterns', '/patterns'],
+  ['audit', '/audit'],
+  ['health', '/health'],
+  ['not-found', '/nowhere'],
+];
