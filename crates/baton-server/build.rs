@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 const VARIABLE: &str = "BATON_UI_DIST";
 /// What every built page has. A folder without it is a build that was interrupted.
 const INDEX: &str = "index.html";
-/// Bytes of the SHA-256 that make an ETag.
+/// Bytes of the SHA-256 that make an `ETag`.
 const ETAG_BYTES: usize = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -46,7 +46,10 @@ fn files(dist: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(dist.join(&folder))? {
             let entry = entry?;
-            let name = entry.file_name().into_string().map_err(|name| format!("{name:?} is not UTF-8"))?;
+            let name = entry
+                .file_name()
+                .into_string()
+                .map_err(|name| format!("`{}` is not UTF-8", name.display()))?;
             if name.starts_with('.') {
                 continue;
             }

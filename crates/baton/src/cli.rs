@@ -52,7 +52,7 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start the server: the API, live streams and the web pages
+    /// Start the server: the API, live streams and the web page
     Serve(commands::serve::Args),
     /// Ask an agent and stream its answer to stdout
     Run(commands::run::Args),

@@ -24,10 +24,12 @@ export function Dialog({ title, onClose, children, actions, kind = 'dialog', hid
     if (dialog && !dialog.open) dialog.showModal();
     return () => dialog?.close();
   }, []);
+  // The event comes late: a dialog that was closed and shown again in between, as by React's strict mode, is not closed.
+  const closed = () => ref.current?.open || onClose();
   return (
     // A click on the backdrop has the dialog itself as its target.
     // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions
-    <dialog ref={ref} className={cx(styles.dialog, styles[kind])} aria-labelledby={id} onClose={onClose} onClick={(event) => event.target === ref.current && onClose()}>
+    <dialog ref={ref} className={cx(styles.dialog, styles[kind])} aria-labelledby={id} onClose={closed} onClick={(event) => event.target === ref.current && onClose()}>
       <div className={styles.body}>
         <header className={cx(styles.header, hideTitle && 'visually-hidden')}>
           <h2 id={id}>{title}</h2>

@@ -1,10 +1,10 @@
-import { Activity, ChartColumn, FileClock, Inbox, ListTree, Network, Route, Sparkles, Users, type LucideIcon } from 'lucide-react';
+import { Activity, Bot, ChartColumn, FileClock, Inbox, ListTree, Network, Route, Sparkles, type LucideIcon } from 'lucide-react';
 
 export interface ScreenEntry { path: string; title: string; icon: LucideIcon; permission: string }
 
 /** The screens beside the chat, in the order of the navigation. An entry is shown to those who have its permission. */
 export const SCREENS: ScreenEntry[] = [
-  { path: '/agents', title: 'Agents', icon: Users, permission: 'agent:read' },
+  { path: '/agents', title: 'Agents', icon: Bot, permission: 'agent:read' },
   { path: '/graph', title: 'Graph', icon: Network, permission: 'agent:read' },
   { path: '/runs', title: 'Runs', icon: ListTree, permission: 'thread:read' },
   { path: '/inbox', title: 'Inbox', icon: Inbox, permission: 'thread:read' },

@@ -40,7 +40,7 @@ impl Encoding {
         (self != Self::Identity).then(|| HeaderValue::from_static(self.word()))
     }
 
-    /// Sets the ETags of the encodings of a file apart: they are different bytes.
+    /// Sets the `ETag`s of the encodings of a file apart: they are different bytes.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Brotli => "-br",

@@ -89,3 +89,40 @@ fn a_server_takes_tokens_that_were_signed_with_its_secret() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{name}: {answer}");
     }
 }
+
+fn answer(served: &Served, path: &str) -> String {
+    let mut answer = String::new();
+    served.ask("GET", path, "text/html", "").read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// With the page of this build, or with the explanation that there is none.
+#[test]
+fn page_is_at_the_root_unless_only_the_api_is_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = Served::start_with(dir.path(), &["--demo"], &[]);
+    let page = answer(&served, "/");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("<!doctype html>"), "{page}");
+    let served = Served::start_with(dir.path(), &["--demo", "--no-ui"], &[]);
+    let refused = answer(&served, "/");
+    assert!(refused.starts_with("HTTP/1.1 404") && refused.contains("/docs lists them"), "{refused}");
+    assert!(answer(&served, "/docs").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn browser_is_opened_and_its_failure_does_not_matter() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = dir.path().join("opened");
+    // A folder can be made once: it is there when the command has run, with the address in its name.
+    let browser = format!("/nonexistent/browser:mkdir -p {}/%s", opened.display());
+    let served = Served::start_with(dir.path(), &["--demo", "--open"], &[("BROWSER", &browser)]);
+    let expected = opened.join(format!("http://{}", served.address));
+    let until = std::time::Instant::now() + crate::served::LONG;
+    while !expected.exists() {
+        assert!(std::time::Instant::now() < until, "{} was not opened", expected.display());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let served =
+        Served::start_with(dir.path(), &["--demo", "--open"], &[("BROWSER", "/nonexistent/browser")]);
+    assert!(answer(&served, "/livez").starts_with("HTTP/1.1 200"));
+}

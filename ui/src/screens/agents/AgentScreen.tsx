@@ -1,5 +1,51 @@
-import { Page } from '@/design';
+import { useQuery } from '@tanstack/react-query';
+import { ArrowLeft, Bot } from 'lucide-react';
+import { Link } from 'wouter';
+import { Problem, sentence } from '@/api/problem';
+import type { AgentDetail } from '@/api/types';
+import { useMay } from '@/api/useMay';
+import { Button, EmptyState, ErrorNote, Page, Skeleton, Tabs, type Tab } from '@/design';
+import { AgentActions, AgentTitle } from './AgentHeader';
+import { DefinitionTab } from './DefinitionTab';
+import styles from './Agent.module.css';
+import { DiagnosticsTab } from './DiagnosticsTab';
+import { OverviewTab } from './OverviewTab';
+import { PromptTab } from './PromptTab';
+import { agentQuery } from './queries';
+import { ToolsTab } from './ToolsTab';
+import { TryTab } from './TryTab';
+import { useParams } from './useParams';
+import { useRoster } from './useRoster';
 
 export default function AgentScreen({ agentId }: { agentId: string }) {
-  return <Page title={agentId}>Not built yet</Page>;
+  useRoster();
+  const { data: agent, error, refetch } = useQuery(agentQuery(agentId));
+  if (agent) return <Detail key={agentId} agent={agent} />;
+  if (error instanceof Problem && error.status === 404) {
+    return <EmptyState icon={Bot} title={`There is no agent “${agentId}”`} action={<Link href="/agents">Show all agents</Link>}>{sentence(error)}</EmptyState>;
+  }
+  return (
+    <Page title={agentId}>
+      {error ? <ErrorNote title="The agent could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote> : <Skeleton rows={8} height={20} />}
+    </Page>
+  );
+}
+
+function Detail({ agent }: { agent: AgentDetail }) {
+  const may = useMay();
+  const [params, set] = useParams();
+  const tabs: Tab[] = [
+    { id: 'overview', label: 'Overview', content: () => <OverviewTab agent={agent} /> },
+    { id: 'tools', label: 'Tools', content: () => <ToolsTab agent={agent} /> },
+    { id: 'prompt', label: 'Prompt', content: () => <PromptTab agent={agent} /> },
+    { id: 'definition', label: 'Definition', content: () => <DefinitionTab agent={agent} /> },
+    { id: 'diagnostics', label: 'Diagnostics', count: agent.diagnostics.length, content: () => <DiagnosticsTab agent={agent} /> },
+    ...(may('thread:write') ? [{ id: 'try', label: 'Try it', content: () => <TryTab agent={agent} /> }] : []),
+  ];
+  return (
+    <Page title={<AgentTitle agent={agent} />} lead={agent.description} actions={<AgentActions agent={agent} />}>
+      <nav aria-label="Back" className={styles.back}><Link href="/agents"><ArrowLeft size={14} aria-hidden />All agents</Link></nav>
+      <Tabs label={`About ${agent.display_name}`} tabs={tabs} active={params.get('tab') ?? 'overview'} onChange={(tab) => set({ tab: tab === 'overview' ? null : tab })} />
+    </Page>
+  );
 }

@@ -27,11 +27,10 @@ pub async fn open(url: String) {
 /// Each command with its arguments. None is empty.
 fn commands(named: &str, url: &str) -> Vec<Vec<String>> {
     let listed = named.split(':').map(|command| {
-        let mut words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
-        if !words.iter().any(|word| word.contains("%s")) && !words.is_empty() {
+        let mut words: Vec<String> = command.split_whitespace().map(|word| word.replace("%s", url)).collect();
+        if !command.contains("%s") && !words.is_empty() {
             words.push(url.to_owned());
         }
-        words.iter_mut().for_each(|word| *word = word.replace("%s", url));
         words
     });
     let mut all: Vec<Vec<String>> = listed.filter(|words| !words.is_empty()).collect();
@@ -58,7 +57,7 @@ mod tests {
     #[test]
     fn variable_lists_commands_with_or_without_a_place_for_the_address() {
         let check = |named: &str, expected: &[&[&str]]| {
-            assert_eq!(commands(named, "http://x:1"), expected, "{named:?}")
+            assert_eq!(commands(named, "http://x:1"), expected, "{named:?}");
         };
         check("", &[&[OPENER, "http://x:1"]]);
         check(" : ", &[&[OPENER, "http://x:1"]]);

@@ -28,12 +28,12 @@ pub fn url(mut address: SocketAddr) -> String {
 }
 
 fn text(url: &str, ui: Option<Site>, mode: AuthMode) -> String {
-    let page = match ui {
+    let (page, or) = match ui {
         Some(site) if site.is_empty() => {
-            format!("Baton listens on {url} (without the web page; {url}/ says how to build it)")
+            (format!("Baton listens on {url} (without the web page; {url}/ says how to build it)"), "Try it")
         }
-        Some(_) => format!("Baton is ready: open {url} in a browser"),
-        None => format!("Baton listens on {url}"),
+        Some(_) => (format!("Baton is ready: open {url} in a browser"), "Or"),
+        None => (format!("Baton listens on {url}"), "Try it"),
     };
     let (sign_in, header) = match mode {
         AuthMode::Open => ("", ""),
@@ -44,7 +44,7 @@ fn text(url: &str, ui: Option<Site>, mode: AuthMode) -> String {
     };
     let thread = ThreadId::random();
     format!(
-        "{page}\n{sign_in}\nOr from a terminal (all routes: {url}/docs):\n\n  \
+        "{page}\n{sign_in}\n{or} from a terminal (all routes: {url}/docs):\n\n  \
          curl -N {url}/api/v1/threads/{thread}/messages{header} \\\n    \
          -H 'Content-Type: application/json' -d '{{\"content\": \"How do I configure rate limiting?\"}}'\n"
     )

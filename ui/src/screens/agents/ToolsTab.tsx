@@ -1,0 +1,62 @@
+import { useQuery } from '@tanstack/react-query';
+import { Wrench } from 'lucide-react';
+import type { Schemas } from '@/api/client';
+import { sentence } from '@/api/problem';
+import type { AgentDetail } from '@/api/types';
+import { Badge, Button, Card, EmptyState, ErrorNote, Facts, Skeleton, Table } from '@/design';
+import styles from './Agent.module.css';
+import { definitionOf, inline, type Definition } from './definition';
+import { promptQuery } from './queries';
+import { approvalOf } from './tools';
+
+/** What its model can use: what the file allows, and what it is offered in the end. */
+export function ToolsTab({ agent }: { agent: AgentDetail }) {
+  const definition = definitionOf(agent);
+  const { data: prompt, error, refetch } = useQuery({ ...promptQuery(agent.id, {}), enabled: agent.kind === 'local' });
+  return (
+    <div className={styles.column}>
+      <h2>Offered to the model</h2>
+      {agent.kind === 'remote' ? <p className="soft">This agent runs on another server, which decides about its tools.</p>
+        : error ? <ErrorNote title="The tools could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>
+        : prompt ? <Offered tools={prompt.tools} definition={definition} /> : <Skeleton rows={4} height={32} />}
+      <Card><h2 className={styles.heading}>Rules of the file</h2><Facts rows={rules(definition)} /></Card>
+    </div>
+  );
+}
+
+function rules({ tools, approvals, mcp_servers, skills }: Definition): [string, string][] {
+  const servers = Array.isArray(mcp_servers) ? mcp_servers : Object.keys(mcp_servers ?? {});
+  return [
+    ['Allowed', inline(tools?.allow ?? [])],
+    ['Not allowed', inline(tools?.deny ?? [])],
+    ['Read only', inline(tools?.read_only ?? false)],
+    ['Wait for approval', inline(approvals?.ask ?? [])],
+    ['Refused', inline(approvals?.deny ?? [])],
+    ['Run without asking', inline(approvals?.auto ?? [])],
+    ['MCP servers', inline(servers)],
+    ['Skills', inline(skills ?? [])],
+  ];
+}
+
+function Offered({ tools, definition }: { tools: Schemas['ToolView'][]; definition: Definition }) {
+  if (tools.length === 0) return <EmptyState icon={Wrench} title="No tools">Add names under <code>tools</code> in the agent file to let this agent search, read or write.</EmptyState>;
+  return (
+    <Table label="Tools" rows={tools} rowKey={(tool) => tool.name} columns={[
+      { key: 'name', title: 'Tool', cell: (tool) => <code className={styles.key}>{tool.name}</code> },
+      { key: 'description', title: 'What it does', wide: true, cell: (tool) => <span className={styles.clamp}>{tool.description}</span> },
+      { key: 'source', title: 'From', wide: true, cell: (tool) => sourceOf(tool.name, definition) },
+      { key: 'approval', title: 'Approval', cell: (tool) => <Approval rule={approvalOf(tool.name, definition.approvals)} /> },
+    ]} />
+  );
+}
+
+function sourceOf(name: string, { tools }: Definition): string {
+  if (/^mcp[:_]/.test(name)) return 'MCP server';
+  return tools?.allow?.includes(name) ? 'Agent file' : 'Baton';
+}
+
+function Approval({ rule }: { rule: ReturnType<typeof approvalOf> }) {
+  if (rule === 'ask') return <Badge tone="warning">Waits for a person</Badge>;
+  if (rule === 'deny') return <Badge tone="danger">Refused</Badge>;
+  return <span className="soft">{rule === 'auto' ? 'Never asks' : 'By default rules'}</span>;
+}

@@ -1,0 +1,60 @@
+import type { AgentDetail } from '@/api/types';
+
+export interface WorkflowState {
+  name: string;
+  collect?: { key: string; ask?: string; choices?: string[]; required?: boolean }[];
+  run?: string;
+  confirm?: string;
+  on_failure?: string;
+  next?: string[];
+}
+
+/** The keys of an agent file that the page shows in words. Older servers may lack some. */
+export interface Definition {
+  tools?: { allow?: string[]; deny?: string[]; read_only?: boolean };
+  mcp_servers?: Record<string, unknown> | string[];
+  skills?: string[] | 'all';
+  approvals?: { ask?: string[]; deny?: string[]; auto?: string[] };
+  delegation?: Record<string, unknown>;
+  advisors?: { agents?: unknown[]; min_success?: number; deadline?: string; on_quorum_fail?: string };
+  team?: Record<string, unknown>;
+  router?: Record<string, unknown>;
+  accepts_handoff?: { triggers?: string[]; trigger_mode?: string; permission?: string; exclusive?: boolean; max_session?: string; return?: string; resume?: boolean; exit_words?: string[] };
+  workflow?: { states?: WorkflowState[] };
+  limits?: Record<string, unknown>;
+  agents?: string[];
+  planning_strategy?: string;
+  temperature?: number;
+  effort?: string;
+  history?: string;
+  agent_card_url?: string;
+}
+
+export function definitionOf(agent: AgentDetail): Definition {
+  return agent.definition as unknown as Definition;
+}
+
+/** `gathering_requirements` as "Gathering requirements". */
+export function words(key: string): string {
+  const text = key.replace(/[_-]+/g, ' ').trim();
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** A value of a definition in one line: lists with commas, flags as yes and no. */
+export function inline(value: unknown): string {
+  if (value === null || value === undefined || value === '') return '–';
+  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(inline).join(', ');
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/** The pairs of a map that have a simple value, for a list of facts. */
+export function facts(map: Record<string, unknown> | undefined): [string, string][] {
+  return Object.entries(map ?? {}).map(([key, value]) => [words(key), inline(value)]);
+}
+
+/** Whether a step goes on somewhere else than to the one below it. */
+export function jumps(states: WorkflowState[], at: number): string[] {
+  const following = states[at + 1]?.name;
+  return (states[at]?.next ?? []).filter((name) => name !== following);
+}
