@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use std::{env, fs};
 
 use sha2::{Digest as _, Sha256};
@@ -18,9 +19,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     let dist = dist()?;
-    // Cargo would run this script on every build for a folder that does not exist, and see no new file in one that it does not
-    // watch. So the folder is created; Git ignores it. Where the sources are read-only, running every time is right.
-    let _ = fs::create_dir_all(&dist);
+    if !dist.exists() {
+        // Where the sources are read-only, cargo runs this script on every build.
+        let _ = create_old(&dist);
+    }
     println!("cargo::rerun-if-changed={}", dist.display());
     let files = if dist.join(INDEX).is_file() { files(&dist)? } else { Vec::new() };
     let table = PathBuf::from(env::var("OUT_DIR")?).join("ui_files.rs");
@@ -37,6 +39,14 @@ fn dist() -> Result<PathBuf, Box<dyn Error>> {
         Some(named) => root.join(named),
         None => root.join("ui/dist"),
     })
+}
+
+/// Creates an empty folder for cargo to watch: it runs a build script every time if a watched path does not exist, and notices no
+/// new files in a folder that it does not watch. Git ignores the folder. It must be older than this run of the script, or cargo
+/// takes it for a change.
+fn create_old(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::File::open(folder)?.set_modified(SystemTime::UNIX_EPOCH)
 }
 
 /// The files below a folder as paths with `/`, in order. Hidden ones, and those that only compress another, are left out.
