@@ -21,6 +21,7 @@ pub mod schema;
 pub mod send;
 pub mod session;
 pub mod skill;
+pub mod step;
 pub mod text;
 pub mod thread;
 pub mod usage;

@@ -1,4 +1,4 @@
-import { ArrowDown, ArrowUp, ChevronsUpDown } from 'lucide-react';
+import { ArrowDown, ArrowUp } from 'lucide-react';
 import { Fragment, type ReactNode } from 'react';
 import { cx } from './cx';
 import styles from './Table.module.css';
@@ -6,6 +6,8 @@ import styles from './Table.module.css';
 export interface Column<Row> {
   key: string;
   title: string;
+  /** The tooltip of the header. */
+  hint?: string;
   /** Right-aligned with tabular digits. */
   numeric?: boolean;
   /** Left out on narrow screens. */
@@ -59,11 +61,11 @@ export function Table<Row>({ label, columns, rows, rowKey, footer, sort, onSort,
 
 function HeaderCell<Row>({ column, sort, onSort }: { column: Column<Row>; sort: Sort | undefined; onSort: ((key: string) => void) | undefined }) {
   const sorted = sort?.key === column.key ? (sort.descending ? 'descending' : 'ascending') : undefined;
-  if (!column.sortable || !onSort) return <th scope="col" className={classOf(column)}>{column.title}</th>;
-  const Icon = sorted === 'ascending' ? ArrowUp : sorted === 'descending' ? ArrowDown : ChevronsUpDown;
+  if (!column.sortable || !onSort) return <th scope="col" className={classOf(column)} title={column.hint}>{column.title}</th>;
+  const Icon = sorted === 'ascending' ? ArrowUp : ArrowDown;
   return (
-    <th scope="col" className={classOf(column)} aria-sort={sorted}>
-      <button type="button" className={styles.sort} onClick={() => onSort(column.key)}>{column.title}<Icon size={12} aria-hidden className={cx(!sorted && styles.unsorted)} /></button>
+    <th scope="col" className={classOf(column)} aria-sort={sorted} title={column.hint}>
+      <button type="button" className={styles.sort} onClick={() => onSort(column.key)}>{column.title}{sorted && <Icon size={12} aria-hidden />}</button>
     </th>
   );
 }

@@ -1,4 +1,6 @@
-//! The work for single messages.
+//! The work for single messages. What each step of it did is in [`steps`].
+
+mod steps;
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
@@ -24,7 +26,11 @@ use crate::wire::run::{CancelBody, CancelWish, CancelledView, RunDetail, RunPara
 use crate::wire::session;
 
 pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list_runs)).routes(routes!(show_run)).routes(routes!(cancel_run))
+    OpenApiRouter::new()
+        .routes(routes!(list_runs))
+        .routes(routes!(show_run))
+        .routes(routes!(steps::list_steps))
+        .routes(routes!(cancel_run))
 }
 
 /// The caller's runs, the newest first. With `trace:read`, those of the whole tenant.

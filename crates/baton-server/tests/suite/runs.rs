@@ -1,5 +1,7 @@
 //! Runs: which there are, what happened in one, and how it is ended.
 
+mod steps;
+
 use std::sync::Arc;
 
 use baton_core::Permission;

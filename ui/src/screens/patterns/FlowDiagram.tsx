@@ -16,7 +16,7 @@ export function FlowDiagram({ links }: { links: Link[] }) {
   const [hovered, setHovered] = useState<string>();
   const shownKey = hovered ?? pinned;
   const shown = links.find((link) => link.key === shownKey);
-  const box = Math.max(88, Math.min(208, Math.round(width * 0.28)));
+  const box = Math.max(96, Math.min(208, Math.round(width * 0.32)));
   return (
     <div className={styles.flow}>
       <div className={styles.titles} aria-hidden><span>From</span><span>To</span></div>
@@ -57,6 +57,8 @@ function FlowLink({ link, from, to, isDimmed, isPinned, onHover, onPin }: FlowLi
   const middle = (from + to) / 2;
   const path = `M ${from} ${link.y1} C ${middle} ${link.y1}, ${middle} ${link.y2}, ${to} ${link.y2}`;
   const label = `${KINDS[link.kind].label} from ${face(link.from).name} to ${face(link.to).name}: ${count(link.count)} times, ${percent(link.rate)} ended well`;
+  const text = `${count(link.count)} · ${percent(link.rate)}`;
+  const pill = 14 + 6.5 * text.length;
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' && event.key !== ' ') return;
     event.preventDefault();
@@ -68,7 +70,8 @@ function FlowLink({ link, from, to, isDimmed, isPinned, onHover, onPin }: FlowLi
       <path d={path} className={styles.hit} strokeWidth={Math.max(20, link.width)} />
       <path d={path} className={styles.ribbon} strokeWidth={link.width} />
       <path d={path} className={styles.core} />
-      <text x={to - 8} y={link.y2} dy="0.32em" textAnchor="end" className={styles.label}>{count(link.count)} · {percent(link.rate)}</text>
+      <rect x={to - 6 - pill} y={link.y2 - 10} width={pill} height={20} rx={10} className={styles.pill} />
+      <text x={to - 6 - pill / 2} y={link.y2} dy="0.32em" textAnchor="middle" className={styles.label}>{text}</text>
     </g>
   );
 }

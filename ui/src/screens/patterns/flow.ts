@@ -47,7 +47,7 @@ const THINNEST = 3;
 const THICKEST = 32;
 /** The height that the text of a link needs. */
 const SLOT = 24;
-const NODE = 40;
+const NODE = 48;
 const GAP = 16;
 
 /** Places agents in two columns, the busiest first, and the links between them so that their texts do not overlap. */

@@ -1,11 +1,11 @@
 //! What a session said and heard, put together from the steps it recorded.
 
-use baton_core::chat::{ChatMessage, Reply, ToolResult};
-use baton_core::message::Part;
-use baton_core::store::{SessionRecord, Step, StepKind, StepState};
+use baton_core::chat::{ChatMessage, Reply};
+use baton_core::store::{SessionRecord, Step};
 use baton_core::{AgentName, SessionId};
+use baton_engine::recorded::Recorded;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::super::archive::Archive;
 use crate::report::conversation::{entry, words};
@@ -19,19 +19,6 @@ pub(super) struct Said {
     /// What was begun and never finished has no message.
     #[serde(flatten)]
     message: Option<ChatMessage>,
-}
-
-/// What is read of a finished turn.
-#[derive(Deserialize)]
-struct Taken {
-    reply: Reply,
-}
-
-/// What is read of the beginning of a session that another one called.
-#[derive(Default, Deserialize)]
-struct Begun {
-    #[serde(default)]
-    input: Vec<Part>,
 }
 
 pub(super) async fn of(archive: &Archive, session: &SessionRecord) -> anyhow::Result<Vec<Said>> {
@@ -52,30 +39,18 @@ pub(super) async fn of(archive: &Archive, session: &SessionRecord) -> anyhow::Re
 }
 
 fn add(said: &mut Vec<Said>, step: Step) {
-    let Step { path, kind, state, data, at, .. } = step;
-    let message = match (kind, state) {
-        (StepKind::Session, _) => {
-            let Begun { input } = serde_json::from_value(data).unwrap_or_default();
-            if input.is_empty() {
-                return;
-            }
-            Some(ChatMessage::User { parts: input })
-        }
-        (StepKind::Round | StepKind::Note, _) => return,
-        (_, StepState::Started) => None,
-        (StepKind::Turn, _) => {
-            serde_json::from_value(data).ok().map(|Taken { reply }| ChatMessage::Assistant(reply))
-        }
-        (StepKind::Tool, _) => serde_json::from_value::<ToolResult>(data).ok().map(ChatMessage::Tool),
-        (StepKind::Say, _) => {
-            let text = data.as_str().unwrap_or_default().to_owned();
-            // Mostly it shows what the last turn said unseen.
-            if said.iter().any(|said| said.is_words(&text)) {
-                return;
-            }
-            Some(ChatMessage::Assistant(Reply { text, ..Reply::default() }))
-        }
+    let message = match Recorded::of(&step) {
+        Recorded::Task(input) if input.is_empty() => return,
+        Recorded::Task(input) => Some(ChatMessage::User { parts: input }),
+        Recorded::Data(_) => return,
+        Recorded::Unfinished => None,
+        Recorded::Reply(reply) => Some(ChatMessage::Assistant(reply)),
+        Recorded::Returned(result) => Some(ChatMessage::Tool(result)),
+        // Mostly it shows what the last turn said unseen.
+        Recorded::Text(text) if said.iter().any(|said| said.is_words(&text)) => return,
+        Recorded::Text(text) => Some(ChatMessage::Assistant(Reply { text, ..Reply::default() })),
     };
+    let Step { path, at, .. } = step;
     said.push(Said { path, at, message });
 }
 

@@ -1,0 +1,60 @@
+import { Ban, ChevronDown, ChevronRight, CircleCheck, CircleDot, CircleX, User } from 'lucide-react';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { useAgents } from '@/api/useAgents';
+import { AgentBadge, Badge, IconButton, Table, Time, type Column } from '@/design';
+import { toneOf, type Entry, type FilterName } from './data';
+import { EntryDetails } from './EntryDetails';
+import styles from './Audit.module.css';
+
+/** Who did what, on whose behalf, and how it was decided. */
+export function AuditTable({ entries, onFilter }: { entries: Entry[]; onFilter: (name: FilterName, value: string) => void }) {
+  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
+  const toggle = (number: number) => setOpen((old) => (old.has(number) ? new Set([...old].filter((one) => one !== number)) : new Set([...old, number])));
+  const columns: Column<Entry>[] = [
+    { key: 'open', title: '', cell: (entry) => <IconButton size="small" icon={open.has(entry.number) ? ChevronDown : ChevronRight} label={`Details of entry ${entry.number}`} aria-expanded={open.has(entry.number)} onClick={() => toggle(entry.number)} /> },
+    { key: 'at', title: 'When', cell: (entry) => <span className={styles.when}><Time at={entry.at} /></span> },
+    { key: 'actor', title: 'Actor', cell: (entry) => <Actor entry={entry} onFilter={onFilter} /> },
+    { key: 'action', title: 'Action', cell: (entry) => <button type="button" className={styles.filter} title="Only this action" onClick={() => onFilter('action', entry.action)}><code>{entry.action}</code></button> },
+    { key: 'decision', title: 'Decision', cell: (entry) => <Decision decision={entry.decision} /> },
+    { key: 'subject', title: 'Subject', wide: true, cell: (entry) => <Subject entry={entry} /> },
+  ];
+  return <Table label="Audit trail" columns={columns} rows={entries} rowKey={(entry) => String(entry.number)} expanded={(entry) => (open.has(entry.number) ? <EntryDetails entry={entry} onFilter={onFilter} /> : undefined)} />;
+}
+
+function Actor({ entry, onFilter }: { entry: Entry; onFilter: (name: FilterName, value: string) => void }) {
+  const { agents, face } = useAgents();
+  const isAgent = agents.some((agent) => agent.id === entry.actor);
+  return (
+    <span className={styles.actor}>
+      <button type="button" className={styles.filter} title="Only this actor" onClick={() => onFilter('actor', entry.actor)}>
+        {isAgent ? <AgentBadge {...face(entry.actor)} /> : <><span className={styles.userIcon}><User size={14} aria-hidden /></span><span className="truncate" dir="auto">{entry.actor}</span></>}
+      </button>
+      {entry.on_behalf_of && <span className={styles.behalf} dir="auto">for {entry.on_behalf_of}</span>}
+    </span>
+  );
+}
+
+const ICONS = { success: CircleCheck, danger: CircleX, warning: Ban, neutral: CircleDot, info: CircleDot, accent: CircleDot };
+
+export function Decision({ decision }: { decision: string }) {
+  const tone = toneOf(decision);
+  const Icon = ICONS[tone];
+  return <Badge tone={tone}><Icon size={12} aria-hidden />{decision.charAt(0).toUpperCase() + decision.slice(1).replaceAll('_', ' ')}</Badge>;
+}
+
+/** What it was about. Ids are short here and whole in the tooltip. */
+function Subject({ entry: { thread_id, run_id } }: { entry: Entry }) {
+  if (!thread_id && !run_id) return <span className="faint">–</span>;
+  return (
+    <span className={styles.subject}>
+      {thread_id && <Link href={`/threads/${thread_id}`} title={thread_id}>Thread <code>{short(thread_id)}</code></Link>}
+      {run_id && <Link href={`/runs/${run_id}`} title={run_id}>Run <code>{short(run_id)}</code></Link>}
+    </span>
+  );
+}
+
+/** The end of an id: ids of one moment begin alike. */
+function short(id: string): string {
+  return `…${id.slice(-6)}`;
+}
