@@ -2,17 +2,18 @@ import { useQuery } from '@tanstack/react-query';
 import { BookOpen } from 'lucide-react';
 import { Link, useLocation } from 'wouter';
 import { useMay } from '@/api/useMay';
-import { cx } from '@/design';
+import { cx, Skeleton } from '@/design';
 import { pendingApprovals } from './approvals';
 import styles from './Navigation.module.css';
 import { isOpen, SCREENS, type ScreenEntry } from './screens';
 
 /** The screens that the role permits, in two compact columns. */
-export function Navigation() {
+export function Navigation({ isLoading }: { isLoading: boolean }) {
   const may = useMay();
   const [location] = useLocation();
   const entries = SCREENS.filter((entry) => may(entry.permission));
   const { data: waiting } = useQuery({ ...pendingApprovals(), enabled: may('thread:read') });
+  if (isLoading) return <div className={styles.loading}><Skeleton rows={5} height={16} /></div>;
   return (
     <nav className={styles.navigation} aria-label="Screens">
       {entries.map((entry) => <Entry key={entry.path} entry={entry} active={isOpen(entry.path, location)} waiting={entry.path === '/inbox' ? waiting : undefined} />)}

@@ -21,13 +21,13 @@ export function Sidebar({ me, onSearch }: { me: Me | undefined; onSearch: () => 
           <kbd>{shortcut('K')}</kbd>
         </button>
       </div>
-      {may('thread:write') && (
+      {(!me || may('thread:write')) && (
         <div className={styles.new}>
           <Link href="/" className={styles.newLink} title={`New conversation (${shortcut('O', true)})`}><Plus size={15} aria-hidden />New conversation</Link>
         </div>
       )}
       <Threads me={me} />
-      <Navigation />
+      <Navigation isLoading={!me} />
       <Account me={me} />
     </div>
   );

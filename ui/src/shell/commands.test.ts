@@ -27,6 +27,6 @@ describe('groupCommands', () => {
 
   it('drops what does not match and limits a group', () => {
     expect(titles([command('Screens', 'Runs')], 'zzz')).toEqual([]);
-    expect(groupCommands(Array.from({ length: 20 }, (_, at) => command('Agents', `Agent ${at}`)), 'agent')[0]?.commands).toHaveLength(8);
+    expect(groupCommands(Array.from({ length: 20 }, (_, at) => command('Agents', `Agent ${at}`)), 'agent')[0]?.commands).toHaveLength(10);
   });
 });

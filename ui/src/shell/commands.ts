@@ -21,7 +21,7 @@ export interface Command {
 export interface CommandGroup { title: string; commands: Command[] }
 
 /** At most this many of a group, so that every group stays in sight. */
-const PER_GROUP = 8;
+const PER_GROUP = 10;
 
 /** The commands that match, by group. The group with the best match comes first. */
 export function groupCommands(commands: Command[], query: string): CommandGroup[] {
