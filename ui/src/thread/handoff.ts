@@ -13,15 +13,16 @@ export function applyHandoff(state: ThreadState, value: HandoffValue, runId: str
   }
 }
 
+/** Starts and ends of one handoff take turns: an edge that is the newest of its handoff is completed, any other is a new one. */
 function divide(state: ThreadState, value: HandoffValue, runId: string | undefined, edge: 'start' | 'end', at: number): ThreadState {
-  const id = `${value.handoff_id}:${edge}:${runId}`;
   const failed = value.phase === 'error';
-  const known = state.items.findIndex((item) => item.id === id);
-  const old = state.items[known];
-  if (old?.kind === 'divider') {
-    return { ...state, items: state.items.with(known, { ...old, failed, text: old.text || value.message }) };
+  const newest = state.items.findLastIndex((item) => item.kind === 'divider' && item.handoffId === value.handoff_id);
+  const old = state.items[newest];
+  if (old?.kind === 'divider' && old.edge === edge) {
+    return { ...state, items: state.items.with(newest, { ...old, failed, text: value.message || old.text }) };
   }
   const agent = edge === 'start' ? value.to : value.from;
+  const id = `${value.handoff_id}:${edge}:${runId}`;
   const divider: DividerItem = { kind: 'divider', id, runId, handoffId: value.handoff_id, edge, text: value.message, agent, failed, at };
   return addOfRun(state, divider);
 }

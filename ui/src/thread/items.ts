@@ -39,10 +39,20 @@ export function mergeMessage(items: Item[], message: MessageItem): Item[] {
   const old = items[known];
   if (old?.kind === 'message') {
     // A text that is still growing is newer than what was stored.
-    const merged = old.status === 'streaming' ? { ...old, number: message.number } : message;
-    return items.with(known, merged);
+    const merged = old.status === 'streaming' ? { ...old, number: message.number } : { ...message, key: old.key };
+    return items.with(known, isSame(old, merged) ? old : merged);
   }
-  return items.toSpliced(placeOf(items, message), 0, message);
+  // The stored form of a message whose sending has not been confirmed yet.
+  const sent = items.find((item) => item.kind === 'message' && item.status === 'sending' && message.role === 'user' && item.text === message.text);
+  if (sent?.kind !== 'message') return items.toSpliced(placeOf(items, message), 0, message);
+  const others = items.filter((item) => item !== sent);
+  return others.toSpliced(placeOf(others, message), 0, { ...message, key: sent.key ?? sent.id });
+}
+
+/** Nothing that is shown differs, so the old object is kept and nothing renders again. */
+function isSame(old: MessageItem, next: MessageItem): boolean {
+  return old.status === next.status && old.text === next.text && old.number === next.number && old.rating === next.rating && old.runId === next.runId
+    && old.attachments.length === next.attachments.length && old.agent === next.agent && old.at === next.at;
 }
 
 function placeOf(items: Item[], message: MessageItem): number {

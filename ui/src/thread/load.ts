@@ -1,12 +1,19 @@
 import { api, data } from '@/api/client';
 import { Problem } from '@/api/problem';
-import type { ThreadContext } from '@/api/types';
+import type { Run, ThreadContext } from '@/api/types';
 import type { History } from './history';
 
 const PAGE = 50;
 
-/** A thread with its newest messages; `undefined` if it has none yet, because a thread begins with its first message. */
-export async function loadThread(threadId: string): Promise<{ thread: ThreadContext; history: History } | undefined> {
+export interface LoadedThread {
+  thread: ThreadContext;
+  history: History;
+  /** Where the list of runs goes on. */
+  runsCursor?: string | undefined;
+}
+
+/** A thread with its newest messages; `undefined` if there is none of that id, or it belongs to someone else. */
+export async function loadThread(threadId: string): Promise<LoadedThread | undefined> {
   const path = { thread_id: threadId };
   try {
     // The thread first: events after its `last_seq` are followed, so whatever the other answers lack comes by the stream.
@@ -14,23 +21,36 @@ export async function loadThread(threadId: string): Promise<{ thread: ThreadCont
     const [messages, handoffs, runs] = await Promise.all([
       data(api.GET('/api/v1/threads/{thread_id}/messages', { params: { path, query: { limit: PAGE } } })),
       data(api.GET('/api/v1/threads/{thread_id}/handoffs', { params: { path } })),
-      data(api.GET('/api/v1/runs', { params: { query: { thread_id: threadId, limit: PAGE } } })),
+      loadRuns(threadId),
     ]);
-    return { thread, history: { thread, messages: messages.data, hasOlder: Boolean(messages.next_cursor), handoffs: handoffs.data, runs: runs.data } };
+    const history = { thread, messages: messages.data, hasOlder: Boolean(messages.next_cursor), handoffs: handoffs.data, runs: runs.data };
+    return { thread, history, runsCursor: runs.next_cursor ?? undefined };
   } catch (error) {
-    if (error instanceof Problem && error.code === 'thread_not_found') return undefined;
+    if (error instanceof Problem && (error.code === 'thread_not_found' || error.code === 'invalid_thread_id')) return undefined;
     throw error;
   }
 }
 
-/** The page of messages before a number. */
-export async function loadOlder(threadId: string, before: number): Promise<History> {
+/** Runs carry cost and sources. Without the permission to list them the conversation is shown without these. */
+async function loadRuns(threadId: string, cursor?: string): Promise<{ data: Run[]; next_cursor?: string | null }> {
+  try {
+    return await data(api.GET('/api/v1/runs', { params: { query: { thread_id: threadId, limit: PAGE, ...(cursor ? { cursor } : {}) } } }));
+  } catch (error) {
+    if (error instanceof Problem && error.status === 403) return { data: [] };
+    throw error;
+  }
+}
+
+/** The page of messages before a number, with the next page of runs. */
+export async function loadOlder(threadId: string, before: number, runsCursor: string | undefined): Promise<{ history: History; runsCursor?: string | undefined }> {
   const path = { thread_id: threadId };
-  const [messages, handoffs] = await Promise.all([
+  const [messages, handoffs, runs] = await Promise.all([
     data(api.GET('/api/v1/threads/{thread_id}/messages', { params: { path, query: { limit: PAGE, before } } })),
     data(api.GET('/api/v1/threads/{thread_id}/handoffs', { params: { path } })),
+    runsCursor ? loadRuns(threadId, runsCursor) : { data: [] },
   ]);
-  return { messages: messages.data, hasOlder: Boolean(messages.next_cursor), handoffs: handoffs.data };
+  const history = { messages: messages.data, hasOlder: Boolean(messages.next_cursor), handoffs: handoffs.data, runs: runs.data };
+  return { history, runsCursor: ('next_cursor' in runs && runs.next_cursor) || undefined };
 }
 
 /** The newest messages, for those that came by another way than this tab. */

@@ -22,7 +22,7 @@ export function reduce(state: ThreadState, action: Action): ThreadState {
     case 'events': return action.events.reduce(applyEvent, state);
     case 'history': return applyHistory(state, action.history);
     case 'runs': return applyRuns(state, action.runs);
-    case 'sending': return { ...state, items: [...state.items, action.message] };
+    case 'sending': return { ...state, items: [...state.items.filter((item) => item.id !== action.message.id), action.message] };
     case 'accepted': return accept(state, action);
     case 'refused': return changeItem(state, action.localId, (item) => ({ ...item, status: 'failed', problem: action.problem }));
     case 'forget': return removeItem(state, action.id);
@@ -35,7 +35,7 @@ export function reduce(state: ThreadState, action: Action): ThreadState {
 function accept(state: ThreadState, { localId, messageId, runId, agent }: Extract<Action, { type: 'accepted' }>): ThreadState {
   const local = state.items.find((item) => item.id === localId);
   if (local?.kind !== 'message') return state;
-  const confirmed: MessageItem = { ...local, id: messageId, runId, status: 'done' };
+  const confirmed: MessageItem = { ...local, id: messageId, key: local.key ?? localId, runId, status: 'done' };
   const others = state.items.filter((item) => item.id !== localId);
   const queued: RunState = { id: runId, agent, status: 'queued', startedAt: confirmed.at, subAgents: [], sources: [], approvals: [] };
   const next: ThreadState = { ...state, runs: { [runId]: queued, ...state.runs }, items: others };

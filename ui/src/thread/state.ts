@@ -22,6 +22,8 @@ export type Item = MessageItem | DividerItem;
 export interface MessageItem {
   kind: 'message';
   id: string;
+  /** Stays the same when the server gives the message its id. */
+  key?: string | undefined;
   role: 'user' | 'assistant';
   runId?: string | undefined;
   agent?: string | undefined;
@@ -73,7 +75,7 @@ export interface RunState {
   /** "Researching…" */
   activity?: string | undefined;
   subAgents: SubAgent[];
-  /** Whether `subAgents` is all there were; of old runs only the sources are known until they are loaded. */
+  /** Who contributed to the answer. Of old runs only these are known until the run is loaded. */
   sources: SourceRef[];
   usage?: Usage | undefined;
   error?: { code: string; message: string } | undefined;

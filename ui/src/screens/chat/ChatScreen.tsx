@@ -1,3 +1,19 @@
+import { useState } from 'react';
+import { newThreadId } from '@/lib/ids';
+import { Conversation } from './Conversation';
+
+/**
+ * A conversation: a new one without `threadId`. The id of a new one is made here, so its address can change to `/threads/{id}` after the
+ * first message while the same component stays.
+ */
 export function ChatScreen({ threadId }: { threadId?: string }) {
-  return <p>{threadId}</p>;
+  const [fresh, setFresh] = useState(newThreadId);
+  const [shown, setShown] = useState(threadId);
+  if (shown !== threadId) {
+    setShown(threadId);
+    // Leaving for another thread: what was new before is stored now, and the next new one gets its own id.
+    if (threadId !== fresh) setFresh(newThreadId());
+  }
+  const id = threadId ?? fresh;
+  return <Conversation key={id} threadId={id} isNew={threadId === undefined} />;
 }

@@ -1,0 +1,35 @@
+import type { ExtraProps } from 'react-markdown';
+import { CopyButton } from '@/design';
+import styles from './CodeBlock.module.css';
+
+type HastNode = NonNullable<ExtraProps['node']>;
+
+/** A block of code with its language and a button that copies it. */
+export function CodeBlock({ node }: { node?: HastNode | undefined }) {
+  const code = node?.children.find((child): child is HastNode => child.type === 'element' && child.tagName === 'code');
+  return <Code text={textOf(code ?? node).replace(/\n$/, '')} language={languageOf(code)} />;
+}
+
+export function Code({ text, language }: { text: string; language?: string | undefined }) {
+  return (
+    <figure className={styles.block}>
+      <figcaption className={styles.bar}>
+        <span>{language ?? 'text'}</span>
+        <CopyButton text={text} label="Copy code" />
+      </figcaption>
+      {/* Long lines scroll inside; keyboards have to reach them. */}
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+      <pre className={styles.code} tabIndex={0} dir="ltr"><code>{text}</code></pre>
+    </figure>
+  );
+}
+
+function languageOf(node: HastNode | undefined): string | undefined {
+  const names = node?.properties.className;
+  const name = Array.isArray(names) ? names.map(String).find((one) => one.startsWith('language-')) : undefined;
+  return name?.slice('language-'.length);
+}
+
+function textOf(node: HastNode | undefined): string {
+  return (node?.children ?? []).map((child) => (child.type === 'text' ? child.value : child.type === 'element' ? textOf(child) : '')).join('');
+}

@@ -1,0 +1,72 @@
+import { useState } from 'react';
+import { useAgents } from '@/api/useAgents';
+import { useMay } from '@/api/useMay';
+import { cx } from '@/design';
+import { useThread } from '@/thread/useThread';
+import { Announcer } from './Announcer';
+import { Composer } from './Composer';
+import composerStyles from './Composer.module.css';
+import { ConnectionBanner } from './ConnectionBanner';
+import { ChatContext } from './context';
+import styles from './Conversation.module.css';
+import { FirstRun } from './FirstRun';
+import { HandoffButtons } from './HandoffButtons';
+import { Header } from './Header';
+import { Inspector } from './Inspector';
+import { LoadingThread, MissingThread, UnreadableThread } from './ThreadStates';
+import { MessageList } from './MessageList';
+import { useRemembered } from './storage';
+import { useChatActions } from './useChatActions';
+import { useComposer } from './useComposer';
+import { useFollow } from './useFollow';
+import { useShortcuts } from './useShortcuts';
+import { WelcomeBack } from './WelcomeBack';
+
+/** One conversation with all that belongs to it. */
+export function Conversation({ threadId, isNew }: { threadId: string; isNew: boolean }) {
+  const may = useMay();
+  const { face } = useAgents();
+  const handle = useThread(threadId, may('trace:read') ? 'trace' : 'person', isNew);
+  const { state, thread, load } = handle;
+  const follow = useFollow(load);
+  const chat = useChatActions({ threadId, isNew, handle, fill: (text, agent) => composer.fill(text, agent), onSent: follow.toEnd });
+  const composer = useComposer(threadId, isNew, chat.send);
+  const [inspector, setInspector] = useRemembered('baton.inspector', 'closed');
+  const [problem, setProblem] = useState<string>();
+  const stop = useShortcuts({ area: composer.area, activeRun: state.activeRun, cancel: chat.cancel, onProblem: setProblem });
+
+  if (load === 'missing') return <MissingThread />;
+  if (load === 'failed') return <UnreadableThread problem={handle.problem} onRetry={handle.reload} />;
+  const agent = state.activeAgent?.id ?? thread?.current_active_agent;
+  const title = thread?.title || firstWords(state.items) || 'New conversation';
+  const recipient = state.handoff?.name ?? (agent === undefined ? undefined : face(agent).name);
+  const isEmpty = load === 'ready' && state.items.length === 0 && !state.activeRun;
+  return (
+    <ChatContext value={chat}>
+      <div className={styles.screen}>
+        <div className={styles.main}>
+          <Header threadId={threadId} state={state} agent={agent} title={title} isInspected={inspector === 'open'} onInspect={() => setInspector(inspector === 'open' ? 'closed' : 'open')} />
+          <ConnectionBanner status={handle.connection} />
+          <Announcer state={state} agent={agent} />
+          {load === 'loading' ? <LoadingThread /> : (
+            <MessageList handle={handle} follow={follow}>
+              {isEmpty && <FirstRun />}
+              {!state.handoff && thread && <WelcomeBack threadId={threadId} handoffs={thread.resumable_handoffs} />}
+              <HandoffButtons state={state} />
+            </MessageList>
+          )}
+          {problem && <p role="alert" className={styles.problem}>{problem}</p>}
+          {chat.mayWrite
+            ? <Composer composer={composer} activeRun={state.activeRun} onStop={stop} recipient={recipient} />
+            : <p className={cx(composerStyles.readOnly)}>You can read this conversation, but your role cannot send messages.</p>}
+        </div>
+        {inspector === 'open' && <Inspector threadId={threadId} thread={thread} state={state} onClose={() => setInspector('closed')} />}
+      </div>
+    </ChatContext>
+  );
+}
+
+function firstWords(items: { kind: string }[]): string {
+  const first = items.find((item) => item.kind === 'message');
+  return first && 'text' in first ? String(first.text).slice(0, 80) : '';
+}

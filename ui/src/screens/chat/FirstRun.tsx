@@ -1,0 +1,40 @@
+import { useQuery } from '@tanstack/react-query';
+import { BookOpen, Users, Wand2, type LucideIcon } from 'lucide-react';
+import { queries } from '@/api/queries';
+import { useChat } from './context';
+import styles from './FirstRun.module.css';
+import { OfflineNote } from './OfflineNote';
+
+const PROMPTS: { icon: LucideIcon; title: string; text: string }[] = [
+  { icon: BookOpen, title: 'Ask a question', text: 'How do I configure rate limiting for my agent?' },
+  { icon: Wand2, title: 'Work with a specialist', text: 'I want to create a skill that sends Slack alerts' },
+  { icon: Users, title: 'Let several agents work together', text: 'Compare what the documentation and the web say about rate limiting' },
+];
+
+/** The empty conversation: what can be done here, one click each. */
+export function FirstRun() {
+  const { mayWrite, send } = useChat();
+  const system = useQuery(queries.system());
+  return (
+    <section className={styles.first} aria-labelledby="first-run">
+      <div className={styles.greeting}>
+        <h2 id="first-run" className={styles.title}>How can I help?</h2>
+        <p className="soft">Ask anything. The main assistant answers, asks other agents, or connects you with a specialist. You always see who is speaking.</p>
+      </div>
+      {mayWrite && (
+        <ul role="list" className={styles.prompts}>
+          {PROMPTS.map(({ icon: Icon, title, text }) => (
+            <li key={title}>
+              <button type="button" className={styles.prompt} onClick={() => void send({ text })}>
+                <Icon size={18} aria-hidden className={styles.icon} />
+                <span className={styles.promptTitle}>{title}</span>
+                <span className={styles.promptText}>{text}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {system.data?.offline && <OfflineNote />}
+    </section>
+  );
+}

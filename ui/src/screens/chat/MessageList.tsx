@@ -1,0 +1,54 @@
+import { ArrowDown } from 'lucide-react';
+import { useMemo, type ReactNode } from 'react';
+import { Button, cx, ErrorNote } from '@/design';
+import type { ThreadHandle } from '@/thread/useThread';
+import { AssistantMessage } from './AssistantMessage';
+import { Divider } from './Divider';
+import { entriesOf, type Entry } from './entries';
+import styles from './MessageList.module.css';
+import { RunNote } from './RunNote';
+import { SubAgents } from './SubAgents';
+import type { Follow } from './useFollow';
+import { UserMessage } from './UserMessage';
+import { useOlder } from './useOlder';
+
+/** The newest rows are always laid out, so that the end does not jump. */
+const LAID_OUT = 12;
+
+/** The conversation. It follows its end unless the reader has scrolled up. */
+export function MessageList({ handle, follow, children }: { handle: ThreadHandle; follow: Follow; children?: ReactNode }) {
+  const { state, loadOlder } = handle;
+  const entries = useMemo(() => entriesOf(state), [state]);
+  const older = useOlder({ scroller: follow.scroller, firstKey: entries[0]?.key, hasOlder: state.hasOlder, load: loadOlder });
+  return (
+    <div className={styles.frame}>
+      {/* A scrolling region has to be reachable by keyboard. */}
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+      <div ref={follow.scroller} className={styles.scroller} role="region" aria-label="Conversation" tabIndex={0}>
+        <div ref={follow.content} className={styles.column}>
+          {state.hasOlder && (
+            <div ref={older.button} className={styles.older}>
+              {older.problem && <ErrorNote>{older.problem}</ErrorNote>}
+              <Button kind="ghost" size="small" busy={older.isLoading} onClick={() => void older.older()}>{older.isLoading ? 'Loading earlier messages…' : 'Load earlier messages'}</Button>
+            </div>
+          )}
+          {entries.map((entry, at) => <div key={entry.key} className={cx(styles.entry, at < entries.length - LAID_OUT && styles.lazy)}><Row entry={entry} /></div>)}
+          {children}
+        </div>
+      </div>
+      {!follow.isAtEnd && <Button size="small" icon={ArrowDown} className={styles.jump} onClick={follow.toEnd}>Jump to latest</Button>}
+    </div>
+  );
+}
+
+function Row({ entry }: { entry: Entry }) {
+  switch (entry.kind) {
+    case 'divider': return <Divider item={entry.item} />;
+    case 'agents': return <SubAgents run={entry.run} />;
+    case 'state': return <RunNote run={entry.run} question={entry.question} />;
+    case 'message':
+      if (entry.item.role === 'user') return <UserMessage item={entry.item} isQueued={entry.isQueued} />;
+      // What a run is doing matters to its last text only; the others are not rendered again for it.
+      return <AssistantMessage item={entry.item} run={entry.closesRun ? entry.run : undefined} question={entry.closesRun ? entry.question : undefined} closesRun={entry.closesRun} />;
+  }
+}

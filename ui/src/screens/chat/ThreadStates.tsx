@@ -1,0 +1,36 @@
+import { MessageCircleOff } from 'lucide-react';
+import { useLocation } from 'wouter';
+import { sentence } from '@/api/problem';
+import { Button, EmptyState, ErrorNote, Skeleton } from '@/design';
+import styles from './Conversation.module.css';
+
+export function LoadingThread() {
+  return (
+    <div className={styles.loading}>
+      <Skeleton rows={1} height={40} />
+      <Skeleton rows={4} />
+      <Skeleton rows={1} height={40} />
+      <Skeleton rows={6} />
+    </div>
+  );
+}
+
+/** An unknown id and the id of a foreign thread look the same. */
+export function MissingThread() {
+  const [, navigate] = useLocation();
+  return (
+    <div className={styles.state}>
+      <EmptyState icon={MessageCircleOff} title="This conversation does not exist or belongs to someone else" action={<Button kind="primary" onClick={() => navigate('/')}>Start a new conversation</Button>}>
+        The address may be mistyped, or the conversation was deleted.
+      </EmptyState>
+    </div>
+  );
+}
+
+export function UnreadableThread({ problem, onRetry }: { problem: unknown; onRetry: () => void }) {
+  return (
+    <div className={styles.state}>
+      <ErrorNote title="The conversation could not be loaded." action={<Button size="small" onClick={onRetry}>Retry</Button>}>{sentence(problem)}</ErrorNote>
+    </div>
+  );
+}

@@ -1,0 +1,36 @@
+import { useEffect, useState } from 'react';
+import { request } from '@/api/client';
+
+/** The content of an address that needs the authorization header, as a local address. */
+export function useBlobUrl(uri: string): { url?: string; failed: boolean } {
+  const [state, setState] = useState<{ url?: string; failed: boolean }>({ failed: false });
+  useEffect(() => {
+    if (!uri) return;
+    let url: string | undefined;
+    const left = new AbortController();
+    request(uri, { signal: left.signal }).then((response) => response.blob()).then(
+      (blob) => {
+        if (left.signal.aborted) return;
+        url = URL.createObjectURL(blob);
+        setState({ url, failed: false });
+      },
+      () => left.signal.aborted || setState({ failed: true }),
+    );
+    return () => {
+      left.abort();
+      if (url) URL.revokeObjectURL(url);
+    };
+  }, [uri]);
+  return state;
+}
+
+/** Saves a file that needs the authorization header. */
+export async function download(uri: string, name: string): Promise<void> {
+  const blob = await (await request(uri)).blob();
+  const url = URL.createObjectURL(blob);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

@@ -1,0 +1,57 @@
+import { useCallback, useEffect, useLayoutEffect, useRef, useState, type RefObject } from 'react';
+
+/** Nearer to the end than this counts as being at the end. */
+const NEAR = 64;
+
+export interface Follow {
+  scroller: RefObject<HTMLDivElement | null>;
+  content: RefObject<HTMLDivElement | null>;
+  isAtEnd: boolean;
+  toEnd: () => void;
+}
+
+/** Keeps the end in view while it grows, unless the reader has scrolled up. `load` is the state in which the list appears. */
+export function useFollow(load: string): Follow {
+  const scroller = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const follows = useRef(true);
+  const [isAtEnd, setIsAtEnd] = useState(true);
+
+  const toEnd = useCallback(() => {
+    follows.current = true;
+    setIsAtEnd(true);
+    const element = scroller.current;
+    if (element) element.scrollTop = element.scrollHeight;
+  }, []);
+
+  useEffect(() => {
+    const element = scroller.current;
+    const inner = content.current;
+    if (!element || !inner) return;
+    let top = element.scrollTop;
+    const onScroll = () => {
+      const distance = element.scrollHeight - element.clientHeight - element.scrollTop;
+      // Growing content does not end the following; only a scroll upwards does.
+      if (distance < NEAR) follows.current = true;
+      else if (element.scrollTop < top) follows.current = false;
+      top = element.scrollTop;
+      setIsAtEnd(follows.current);
+    };
+    const grown = new ResizeObserver(() => {
+      if (follows.current) element.scrollTop = element.scrollHeight;
+      else onScroll();
+    });
+    grown.observe(inner);
+    grown.observe(element);
+    element.addEventListener('scroll', onScroll, { passive: true });
+    return () => {
+      grown.disconnect();
+      element.removeEventListener('scroll', onScroll);
+    };
+  }, [load]);
+
+  useLayoutEffect(() => {
+    if (follows.current && scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight;
+  });
+  return { scroller, content, isAtEnd, toEnd };
+}
