@@ -320,6 +320,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What each step of a run did: the steps with what went in and what came out, every call of a model or tool, and every hop of the baton
+         * @description What looks like a secret is masked.
+         */
+        get: operations["list_steps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/skills": {
         parameters: {
             query?: never;
@@ -768,42 +788,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{run_id}/steps": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    run_id: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["StepsView"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/roster": {
         parameters: {
             query?: never;
@@ -1048,6 +1032,28 @@ export interface components {
             color: string;
             hidden: boolean;
             icon?: string;
+        };
+        /** @enum {string} */
+        CallKind: "model" | "tool";
+        /** @description One call of a model or a tool. */
+        CallView: {
+            agent: string;
+            /** @description The stable code of the error. */
+            error?: string;
+            kind: components["schemas"]["CallKind"];
+            /** Format: int64 */
+            latency_ms: number;
+            /** @description Of the model or the tool. */
+            name: string;
+            /** @enum {string} */
+            outcome: "ok" | "failed" | "cancelled";
+            path: string;
+            /** @description Of the model. */
+            provider?: string;
+            session_id: string;
+            /** Format: date-time */
+            started_at: string;
+            usage: components["schemas"]["UsageView"];
         };
         /** @description How many calls there were, also of those that failed. */
         CallsView: {
@@ -1349,6 +1355,21 @@ export interface components {
             /** @enum {string} */
             state: "pending" | "active" | "returning" | "completed" | "cancelled" | "error";
         };
+        /** @description The baton went from one agent to another. */
+        HopView: {
+            /** Format: date-time */
+            at: string;
+            from: string;
+            /** Format: uuid */
+            hop_id: string;
+            /** @enum {string} */
+            kind: "transfer" | "route" | "chain" | "handoff";
+            /** Format: int64 */
+            latency_ms: number;
+            reason: string;
+            success: boolean;
+            to: string;
+        };
         /** @enum {string} */
         KindView: "local" | "remote";
         /** @description A piece of a list. There is more when `next_cursor` is there. */
@@ -1645,6 +1666,15 @@ export interface components {
             code: string;
             message: string;
         };
+        /** @description Everything that a run recorded. */
+        RunSteps: {
+            /** @description In the order in which they began. A call that was tried again is there several times with the same `path`. */
+            calls: components["schemas"]["CallView"][];
+            /** @description Each time that the baton went from one agent to another, in order. */
+            hops: components["schemas"]["HopView"][];
+            /** @description In the order in which they began. */
+            steps: components["schemas"]["StepView"][];
+        };
         /** @description The work for one message. */
         RunView: {
             /** @description Who was asked. */
@@ -1747,6 +1777,24 @@ export interface components {
          * @enum {string}
          */
         StatusView: "queued" | "running" | "waiting" | "completed" | "failed" | "cancelled" | "interrupted";
+        /** @description One recorded effect. */
+        StepView: {
+            /** @description Whose session it is. */
+            agent: string;
+            /** Format: date-time */
+            at: string;
+            /** @description What went in: the arguments of a tool, the text of a session's task. */
+            input?: unknown;
+            /** @enum {string} */
+            kind: "session" | "turn" | "tool" | "say" | "round" | "note";
+            /** @description What came out: `{text, tool_calls}` of a turn, `{content, failed}` of a tool, otherwise what the step recorded. */
+            output?: unknown;
+            /** @description Where in the run, such as `assistant/turn:1/tool:2`. */
+            path: string;
+            session_id: string;
+            /** @enum {string} */
+            state: "started" | "finished";
+        };
         /**
          * @description How they are asked.
          * @enum {string}
@@ -1907,51 +1955,6 @@ export interface components {
             /** Format: int64 */
             successes: number;
             to: string;
-        };
-        StepView: {
-            path: string;
-            session_id: string;
-            agent: string;
-            /** @enum {string} */
-            kind: "session" | "turn" | "tool" | "say" | "round" | "note";
-            /** @enum {string} */
-            state: "started" | "finished";
-            /** Format: date-time */
-            at: string;
-            input?: unknown;
-            output?: unknown;
-        };
-        CallView: {
-            path: string;
-            session_id: string;
-            agent: string;
-            /** @enum {string} */
-            kind: "model" | "tool";
-            name: string;
-            /** Format: date-time */
-            started_at: string;
-            latency_ms: number;
-            /** @enum {string} */
-            outcome: "ok" | "failed" | "cancelled";
-            usage: components["schemas"]["UsageView"];
-            provider?: string;
-            error?: string;
-        };
-        HopView: {
-            hop_id: string;
-            kind: string;
-            from: string;
-            to: string;
-            reason: string;
-            success: boolean;
-            latency_ms: number;
-            /** Format: date-time */
-            at: string;
-        };
-        StepsView: {
-            steps: components["schemas"]["StepView"][];
-            calls: components["schemas"]["CallView"][];
-            hops: components["schemas"]["HopView"][];
         };
         ExcerptLine: {
             line: number;
@@ -2876,6 +2879,48 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_steps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the run */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunSteps"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found`: there is no such run, or it is somebody else's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["UriTooLong"];
             429: components["responses"]["TooManyRequests"];
