@@ -2,9 +2,9 @@ import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { Download, ScrollText, ShieldCheck } from 'lucide-react';
 import { useMemo } from 'react';
 import { api, data } from '@/api/client';
-import { sentence } from '@/api/problem';
-import { Button, EmptyState, ErrorNote, Page, Skeleton } from '@/design';
+import { Button, EmptyState, Page, Skeleton } from '@/design';
 import { count } from '@/lib/format';
+import { LoadError } from '@/lib/LoadError';
 import { useSearchState } from '@/lib/useSearchState';
 import styles from './Audit.module.css';
 import { AuditFilters } from './AuditFilters';
@@ -37,9 +37,7 @@ export default function AuditScreen() {
         <Integrity verdict={verify.data} error={verify.error} onDismiss={verify.reset} />
         <ExportStatus state={saving.state} onDismiss={saving.dismiss} />
       </div>
-      {trail.isError ? (
-        <ErrorNote title="The audit trail could not be read." action={<Button size="small" onClick={() => void trail.refetch()}>Retry</Button>}>{sentence(trail.error)}</ErrorNote>
-      ) : (
+      {trail.isError ? <LoadError what="the audit trail" error={trail.error} onRetry={() => void trail.refetch()} /> : (
         <>
           <AuditFilters params={params} onChange={change} actors={actors} />
           {trail.isPending ? <Skeleton rows={8} height={32} />

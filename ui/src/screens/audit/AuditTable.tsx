@@ -12,14 +12,22 @@ export function AuditTable({ entries, onFilter }: { entries: Entry[]; onFilter: 
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const toggle = (number: number) => setOpen((old) => (old.has(number) ? new Set([...old].filter((one) => one !== number)) : new Set([...old, number])));
   const columns: Column<Entry>[] = [
-    { key: 'open', title: '', cell: (entry) => <IconButton size="small" icon={open.has(entry.number) ? ChevronDown : ChevronRight} label={`Details of entry ${entry.number}`} aria-expanded={open.has(entry.number)} onClick={() => toggle(entry.number)} /> },
-    { key: 'at', title: 'When', cell: (entry) => <span className={styles.when}><Time at={entry.at} /></span> },
+    { key: 'at', title: 'When', cell: (entry) => <When entry={entry} isOpen={open.has(entry.number)} onToggle={() => toggle(entry.number)} /> },
     { key: 'actor', title: 'Actor', cell: (entry) => <Actor entry={entry} onFilter={onFilter} /> },
     { key: 'action', title: 'Action', cell: (entry) => <button type="button" className={styles.filter} title="Only this action" onClick={() => onFilter('action', entry.action)}><code>{entry.action}</code></button> },
     { key: 'decision', title: 'Decision', cell: (entry) => <Decision decision={entry.decision} /> },
     { key: 'subject', title: 'Subject', wide: true, cell: (entry) => <Subject entry={entry} /> },
   ];
   return <Table label="Audit trail" columns={columns} rows={entries} rowKey={(entry) => String(entry.number)} expanded={(entry) => (open.has(entry.number) ? <EntryDetails entry={entry} onFilter={onFilter} /> : undefined)} />;
+}
+
+function When({ entry, isOpen, onToggle }: { entry: Entry; isOpen: boolean; onToggle: () => void }) {
+  return (
+    <span className={styles.when}>
+      <IconButton size="small" icon={isOpen ? ChevronDown : ChevronRight} label={`Details of entry ${entry.number}`} aria-expanded={isOpen} onClick={onToggle} />
+      <Time at={entry.at} />
+    </span>
+  );
 }
 
 function Actor({ entry, onFilter }: { entry: Entry; onFilter: (name: FilterName, value: string) => void }) {

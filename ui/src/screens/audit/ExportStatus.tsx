@@ -13,7 +13,7 @@ export function ExportStatus({ state, onDismiss }: { state: ExportState; onDismi
     case 'failed': return <ErrorNote title="The export failed." action={button('Dismiss')}>{sentence(state.error)}</ErrorNote>;
     case 'done':
       return state.isCut
-        ? <Notice tone="warning" action={button('Dismiss')}>The file holds the first {count(MOST_ROWS)} entries, and there are more. Narrow the filters, or use <code>baton audit export</code> for everything.</Notice>
+        ? <Notice tone="warning" action={button('Dismiss')}>The file holds the first {count(MOST_ROWS)} entries, and there are more. Narrow the filters or choose a shorter time.</Notice>
         : <Notice tone="success" action={button('Dismiss')}>Saved {count(state.rows)} {state.rows === 1 ? 'entry' : 'entries'}.</Notice>;
   }
 }

@@ -2,10 +2,10 @@ import { useQuery } from '@tanstack/react-query';
 import { Waypoints } from 'lucide-react';
 import { useMemo } from 'react';
 import { Link } from 'wouter';
-import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
-import { Button, Card, EmptyState, ErrorNote, FilterChips, Page, SelectField, Skeleton, type FilterChip } from '@/design';
+import { Button, Card, EmptyState, FilterChips, Page, SelectField, Skeleton, type FilterChip } from '@/design';
 import { count } from '@/lib/format';
+import { LoadError } from '@/lib/LoadError';
 import { useSearchState } from '@/lib/useSearchState';
 import { agentsIn, filtered, KINDS, nextSort, patternsQuery, percent, sorted, sortOf, type Kind, type Pattern } from './data';
 import { links } from './flow';
@@ -17,7 +17,7 @@ export default function PatternsScreen() {
   const { data: patterns, error, refetch } = useQuery(patternsQuery());
   return (
     <Page title="Patterns" lead="Which paths conversations take between agents, and how well they end.">
-      {error ? <ErrorNote title="Patterns could not be read." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>
+      {error ? <LoadError what="patterns" error={error} onRetry={() => void refetch()} />
         : !patterns ? <><Card><Skeleton rows={1} height={240} /></Card><Skeleton rows={6} height={32} /></>
         : patterns.length === 0 ? <Nothing />
         : <Report patterns={patterns} />}

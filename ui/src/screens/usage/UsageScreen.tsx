@@ -2,9 +2,9 @@ import { useQueries } from '@tanstack/react-query';
 import { ChartNoAxesColumn, User } from 'lucide-react';
 import { useMemo, useRef } from 'react';
 import { Link } from 'wouter';
-import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
-import { AgentBadge, Button, Card, EmptyState, ErrorNote, FilterChips, Page, Segmented } from '@/design';
+import { AgentBadge, Button, Card, EmptyState, FilterChips, Page, Segmented } from '@/design';
+import { LoadError } from '@/lib/LoadError';
 import { useSearchState } from '@/lib/useSearchState';
 import { Breakdown } from './Breakdown';
 import { DayChart } from './DayChart';
@@ -28,7 +28,7 @@ export default function UsageScreen() {
   return (
     <Page title="Usage" lead="Tokens and money by day, agent, user and model. Days are in UTC." actions={<Segmented label="Range" options={RANGES} value={range} onChange={(value: Range) => change({ range: value })} />}>
       {user && <FilterChips chips={[{ key: 'user', name: 'User', value: user, onRemove: () => change({ user: undefined }) }]} />}
-      {failed ? <ErrorNote title="Usage could not be read." action={<Button size="small" onClick={retry}>Retry</Button>}>{sentence(failed.error)}</ErrorNote>
+      {failed ? <LoadError what="usage" error={failed.error} onRetry={retry} />
         : !all ? <Loading />
         : lines.user.length === 0 ? <Nothing range={range} onAll={() => change({ range: 'all', user: undefined })} />
         : <Report lines={lines} range={range} params={params} change={change} />}
