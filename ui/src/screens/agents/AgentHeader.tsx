@@ -1,4 +1,4 @@
-import { ArrowRightLeft, Cloud, EyeOff, FileText, Server, Waypoints } from 'lucide-react';
+import { ArrowLeft, ArrowRightLeft, Cloud, EyeOff, FileText, Server, Waypoints } from 'lucide-react';
 import { Link } from 'wouter';
 import type { AgentDetail } from '@/api/types';
 import { AgentBadge, Badge, CopyButton } from '@/design';
@@ -23,5 +23,10 @@ export function AgentTitle({ agent }: { agent: AgentDetail }) {
 }
 
 export function AgentActions({ agent }: { agent: AgentDetail }) {
-  return <Link href={`/graph?agent=${encodeURIComponent(agent.id)}`} className={list.headerLink}><Waypoints size={15} aria-hidden />Show in the graph</Link>;
+  return (
+    <>
+      <Link href="/agents" className={styles.back}><ArrowLeft size={14} aria-hidden />All agents</Link>
+      <Link href={`/graph?agent=${encodeURIComponent(agent.id)}`} className={list.headerLink}><Waypoints size={15} aria-hidden />Show in the graph</Link>
+    </>
+  );
 }

@@ -1,20 +1,19 @@
 import { useQuery } from '@tanstack/react-query';
-import { ArrowLeft, Bot } from 'lucide-react';
+import { Bot } from 'lucide-react';
 import { Link } from 'wouter';
 import { Problem, sentence } from '@/api/problem';
 import type { AgentDetail } from '@/api/types';
 import { useMay } from '@/api/useMay';
 import { Button, EmptyState, ErrorNote, Page, Skeleton, Tabs, type Tab } from '@/design';
+import { useSearchState } from '@/lib/useSearchState';
 import { AgentActions, AgentTitle } from './AgentHeader';
 import { DefinitionTab } from './DefinitionTab';
-import styles from './Agent.module.css';
 import { DiagnosticsTab } from './DiagnosticsTab';
 import { OverviewTab } from './OverviewTab';
 import { PromptTab } from './PromptTab';
 import { agentQuery } from './queries';
 import { ToolsTab } from './ToolsTab';
 import { TryTab } from './TryTab';
-import { useParams } from './useParams';
 import { useRoster } from './useRoster';
 
 export default function AgentScreen({ agentId }: { agentId: string }) {
@@ -33,7 +32,7 @@ export default function AgentScreen({ agentId }: { agentId: string }) {
 
 function Detail({ agent }: { agent: AgentDetail }) {
   const may = useMay();
-  const [params, set] = useParams();
+  const [params, set] = useSearchState();
   const tabs: Tab[] = [
     { id: 'overview', label: 'Overview', content: () => <OverviewTab agent={agent} /> },
     { id: 'tools', label: 'Tools', content: () => <ToolsTab agent={agent} /> },
@@ -44,8 +43,7 @@ function Detail({ agent }: { agent: AgentDetail }) {
   ];
   return (
     <Page title={<AgentTitle agent={agent} />} lead={agent.description} actions={<AgentActions agent={agent} />}>
-      <nav aria-label="Back" className={styles.back}><Link href="/agents"><ArrowLeft size={14} aria-hidden />All agents</Link></nav>
-      <Tabs label={`About ${agent.display_name}`} tabs={tabs} active={params.get('tab') ?? 'overview'} onChange={(tab) => set({ tab: tab === 'overview' ? null : tab })} />
+      <Tabs label={`About ${agent.display_name}`} tabs={tabs} active={params.get('tab') ?? 'overview'} onChange={(tab) => set({ tab: tab === 'overview' ? undefined : tab })} />
     </Page>
   );
 }

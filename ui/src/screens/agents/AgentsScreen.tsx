@@ -6,12 +6,12 @@ import { sentence } from '@/api/problem';
 import { queries } from '@/api/queries';
 import type { Agent } from '@/api/useAgents';
 import { Button, EmptyState, ErrorNote, Page } from '@/design';
+import { useSearchState } from '@/lib/useSearchState';
 import { AgentCard } from './AgentCard';
 import { AgentFilters } from './AgentFilters';
 import styles from './Agents.module.css';
 import { filterId, findingsOf, matches, passes } from './filters';
 import { RosterStatus } from './RosterStatus';
-import { useParams } from './useParams';
 
 export default function AgentsScreen() {
   const graph = <Link href="/graph" className={styles.headerLink}><Waypoints size={15} aria-hidden />Open the graph</Link>;
@@ -26,7 +26,7 @@ export default function AgentsScreen() {
 function AgentGrid() {
   const { data: agents, error, refetch } = useQuery(queries.agents());
   const { data: roster } = useQuery(queries.roster());
-  const [params, set] = useParams();
+  const [params, set] = useSearchState();
   const filter = filterId(params.get('filter'));
   const search = useDeferredValue(params.get('q') ?? '');
   if (error && !agents) return <ErrorNote title="The agents could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>;
@@ -40,7 +40,7 @@ function AgentGrid() {
     <>
       <AgentFilters agents={agents} filter={filter} shown={found.length} />
       {found.length === 0
-        ? <EmptyState icon={Search} title="No agent matches" action={<Button onClick={() => set({ q: null, filter: null })}>Show all agents</Button>}>No agent fits this search and filter.</EmptyState>
+        ? <EmptyState icon={Search} title="No agent matches" action={<Button onClick={() => set({ q: undefined, filter: undefined })}>Show all agents</Button>}>No agent fits this search and filter.</EmptyState>
         : <ul className={styles.grid}>{found.map((agent) => <Cell key={agent.id} agent={agent} findings={findingsOf(agent, diagnostics).length} />)}</ul>}
     </>
   );

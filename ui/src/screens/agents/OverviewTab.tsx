@@ -33,13 +33,13 @@ function modelFacts(agent: AgentDetail, definition: Definition): [string, string
   if (definition.effort) rows.push(['Effort', definition.effort]);
   if (definition.planning_strategy) rows.push(['Planning', inline(definition.planning_strategy)]);
   if (definition.agent_card_url) rows.push(['Agent card', definition.agent_card_url]);
-  rows.push(['Usable by other agents', inline(agent.can_be_orchestrated)]);
+  rows.push(['Usable by other agents', agent.can_be_orchestrated ? 'Yes' : 'No']);
   return rows;
 }
 
 function FactCard({ title, rows }: { title: string; rows: [string, string][] }) {
   if (rows.length === 0) return null;
-  return <Card><h2 className={styles.heading}>{title}</h2><Facts rows={rows} /></Card>;
+  return <Card className={styles.sideFacts}><h2 className={styles.heading}>{title}</h2><Facts rows={rows} /></Card>;
 }
 
 function HandoffCard({ handoff, examples }: { handoff: NonNullable<Definition['accepts_handoff']>; examples: string[] }) {

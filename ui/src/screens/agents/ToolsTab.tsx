@@ -3,9 +3,9 @@ import { Wrench } from 'lucide-react';
 import type { Schemas } from '@/api/client';
 import { sentence } from '@/api/problem';
 import type { AgentDetail } from '@/api/types';
-import { Badge, Button, Card, EmptyState, ErrorNote, Facts, Skeleton, Table } from '@/design';
+import { Badge, Button, Card, cx, EmptyState, ErrorNote, Facts, Skeleton, Table } from '@/design';
 import styles from './Agent.module.css';
-import { definitionOf, inline, type Definition } from './definition';
+import { definitionOf, inline, sentenceCase, type Definition } from './definition';
 import { promptQuery } from './queries';
 import { approvalOf } from './tools';
 
@@ -27,14 +27,14 @@ export function ToolsTab({ agent }: { agent: AgentDetail }) {
 function rules({ tools, approvals, mcp_servers, skills }: Definition): [string, string][] {
   const servers = Array.isArray(mcp_servers) ? mcp_servers : Object.keys(mcp_servers ?? {});
   return [
-    ['Allowed', inline(tools?.allow ?? [])],
-    ['Not allowed', inline(tools?.deny ?? [])],
-    ['Read only', inline(tools?.read_only ?? false)],
-    ['Wait for approval', inline(approvals?.ask ?? [])],
-    ['Refused', inline(approvals?.deny ?? [])],
-    ['Run without asking', inline(approvals?.auto ?? [])],
-    ['MCP servers', inline(servers)],
-    ['Skills', inline(skills ?? [])],
+    ['Allowed', sentenceCase(inline(tools?.allow ?? []))],
+    ['Not allowed', sentenceCase(inline(tools?.deny ?? []))],
+    ['Read only', sentenceCase(inline(tools?.read_only ?? false))],
+    ['Wait for approval', sentenceCase(inline(approvals?.ask ?? []))],
+    ['Refused', sentenceCase(inline(approvals?.deny ?? []))],
+    ['Run without asking', sentenceCase(inline(approvals?.auto ?? []))],
+    ['MCP servers', sentenceCase(inline(servers))],
+    ['Skills', sentenceCase(inline(skills ?? []))],
   ];
 }
 
@@ -44,7 +44,7 @@ function Offered({ tools, definition }: { tools: Schemas['ToolView'][]; definiti
     <Table label="Tools" rows={tools} rowKey={(tool) => tool.name} columns={[
       { key: 'name', title: 'Tool', cell: (tool) => <code className={styles.key}>{tool.name}</code> },
       { key: 'description', title: 'What it does', wide: true, cell: (tool) => <span className={styles.clamp}>{tool.description}</span> },
-      { key: 'source', title: 'From', wide: true, cell: (tool) => sourceOf(tool.name, definition) },
+      { key: 'source', title: 'From', wide: true, cell: (tool) => <span className={styles.nowrap}>{sourceOf(tool.name, definition)}</span> },
       { key: 'approval', title: 'Approval', cell: (tool) => <Approval rule={approvalOf(tool.name, definition.approvals)} /> },
     ]} />
   );
@@ -58,5 +58,5 @@ function sourceOf(name: string, { tools }: Definition): string {
 function Approval({ rule }: { rule: ReturnType<typeof approvalOf> }) {
   if (rule === 'ask') return <Badge tone="warning">Waits for a person</Badge>;
   if (rule === 'deny') return <Badge tone="danger">Refused</Badge>;
-  return <span className="soft">{rule === 'auto' ? 'Never asks' : 'By default rules'}</span>;
+  return <span className={cx('soft', styles.nowrap)}>{rule === 'auto' ? 'Never asks' : 'Default'}</span>;
 }

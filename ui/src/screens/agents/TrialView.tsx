@@ -3,6 +3,7 @@ import { Link } from 'wouter';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, ErrorNote, Notice } from '@/design';
 import { compact } from '@/lib/format';
+import { Markdown } from '../chat/Markdown';
 import type { Trial } from './trial';
 import styles from './Try.module.css';
 
@@ -25,7 +26,7 @@ export function TrialView({ trial, agent }: { trial: Trial; agent: string }) {
           })}
         </ul>
       )}
-      {text.map((part, at) => <p key={at} className={styles.answer} dir="auto">{part}</p>)}
+      {text.map((part, at) => <Markdown key={at} text={part} isStreaming={trial.status === 'running' && at === text.length - 1} />)}
       {trial.status === 'failed' && <ErrorNote title="The run failed.">{trial.error}</ErrorNote>}
       {trial.status === 'waiting' && <Notice>The agent waits for a decision. Open the conversation to answer.</Notice>}
       <footer className={styles.footer}>

@@ -36,7 +36,10 @@ export function definitionOf(agent: AgentDetail): Definition {
 
 /** `gathering_requirements` as "Gathering requirements". */
 export function words(key: string): string {
-  const text = key.replace(/[_-]+/g, ' ').trim();
+  return sentenceCase(key.replace(/[_-]+/g, ' ').trim());
+}
+
+export function sentenceCase(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
@@ -50,7 +53,7 @@ export function inline(value: unknown): string {
 
 /** The pairs of a map that have a simple value, for a list of facts. */
 export function facts(map: Record<string, unknown> | undefined): [string, string][] {
-  return Object.entries(map ?? {}).map(([key, value]) => [words(key), inline(value)]);
+  return Object.entries(map ?? {}).map(([key, value]) => [words(key), typeof value === 'boolean' || Array.isArray(value) ? sentenceCase(inline(value)) : inline(value)]);
 }
 
 /** Whether a step goes on somewhere else than to the one below it. */
