@@ -56,7 +56,7 @@ export interface Chip { key: keyof Filters; label: string; value: string }
 
 export function chips(filters: Filters, agentName: (id: string) => string, threadTitle: (id: string) => string): Chip[] {
   const { status, agent, user, thread, since, errors } = filters;
-  const found: (Chip | false | undefined)[] = [
+  const found: (Chip | false | '' | undefined)[] = [
     status && { key: 'status', label: 'Status', value: status },
     agent && { key: 'agent', label: 'Agent', value: agentName(agent) },
     user && { key: 'user', label: 'User', value: user },

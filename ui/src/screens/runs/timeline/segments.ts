@@ -120,3 +120,12 @@ function groupBy<T>(values: T[], key: (value: T) => string): Map<string, T[]> {
   }
   return groups;
 }
+
+/** Before the first session the run waited for a worker. */
+export function withQueue(rows: TimelineRow[], createdAt: string, shortest: number): TimelineRow[] {
+  const [first, ...others] = rows;
+  const created = Date.parse(createdAt);
+  if (!first || first.start - created < shortest) return rows;
+  const queued: Segment = { id: 'queued', kind: 'wait', start: created, end: first.start, lane: 0, name: 'Queued', attempt: 1, attempts: 1 };
+  return [{ ...first, segments: [queued, ...first.segments] }, ...others];
+}

@@ -1,0 +1,29 @@
+import { Ban, CircleCheck, CircleDashed, CirclePause, CircleX, LoaderCircle, Unplug, type LucideIcon } from 'lucide-react';
+import type { RunStatus } from '@/api/types';
+import { cx } from '@/design';
+import styles from './Status.module.css';
+
+const SHOWN: Record<RunStatus, { icon: LucideIcon; word: string }> = {
+  queued: { icon: CircleDashed, word: 'Queued' },
+  running: { icon: LoaderCircle, word: 'Running' },
+  waiting: { icon: CirclePause, word: 'Waiting' },
+  completed: { icon: CircleCheck, word: 'Completed' },
+  failed: { icon: CircleX, word: 'Failed' },
+  cancelled: { icon: Ban, word: 'Cancelled' },
+  interrupted: { icon: Unplug, word: 'Interrupted' },
+};
+
+export function statusWord(status: RunStatus): string {
+  return SHOWN[status].word;
+}
+
+/** A run's status as an icon and a word; each status has its own shape. */
+export function Status({ status, iconOnly }: { status: RunStatus; iconOnly?: boolean }) {
+  const { icon: Icon, word } = SHOWN[status];
+  return (
+    <span className={cx(styles.status, styles[status])} title={iconOnly ? word : undefined}>
+      <Icon size={15} aria-hidden className={styles.icon} />
+      <span className={iconOnly ? 'visually-hidden' : undefined}>{word}</span>
+    </span>
+  );
+}
