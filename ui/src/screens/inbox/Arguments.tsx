@@ -1,0 +1,33 @@
+import { useState } from 'react';
+import { Button } from '@/design';
+import styles from './Inbox.module.css';
+
+/** Long arguments are folded, never cut: the whole call has to be readable before it is approved. */
+const FOLD = 600;
+
+/** What the tool would get: names and values where that is all there is, else JSON. */
+export function Arguments({ value }: { value: unknown }) {
+  const [isWhole, setWhole] = useState(false);
+  const rows = rowsOf(value);
+  const size = JSON.stringify(value)?.length ?? 0;
+  if (rows?.length === 0) return <p className="faint">Without arguments</p>;
+  return (
+    <div className={styles.arguments}>
+      <div className={size > FOLD && !isWhole ? styles.folded : undefined}>
+        {rows
+          ? <dl className={styles.rows}>{rows.map(([name, text]) => <div key={name}><dt>{name}</dt><dd dir="auto">{text}</dd></div>)}</dl>
+          : <pre className={styles.json}>{JSON.stringify(value, null, 2)}</pre>}
+      </div>
+      {size > FOLD && <Button kind="ghost" size="small" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>{isWhole ? 'Show less' : 'Show all arguments'}</Button>}
+    </div>
+  );
+}
+
+/** Undefined for what is not a plain object of plain values. */
+export function rowsOf(value: unknown): [string, string][] | undefined {
+  if (value === null || value === undefined) return [];
+  if (typeof value !== 'object' || Array.isArray(value)) return undefined;
+  const entries = Object.entries(value);
+  if (entries.some(([, one]) => typeof one === 'object' && one !== null)) return undefined;
+  return entries.map(([name, one]) => [name, String(one)]);
+}

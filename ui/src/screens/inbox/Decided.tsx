@@ -1,0 +1,33 @@
+import { useQuery } from '@tanstack/react-query';
+import { History } from 'lucide-react';
+import { sentence } from '@/api/problem';
+import { useAgents } from '@/api/useAgents';
+import { AgentBadge, Badge, Button, EmptyState, ErrorNote, Skeleton, Table, Time, type Column, type Tone } from '@/design';
+import { agentOf } from './agentOf';
+import { Links, RISKS } from './ApprovalCard';
+import styles from './Inbox.module.css';
+import { endOf, inboxQueries, type Approval } from './queries';
+
+const STATUSES: Record<Approval['status'], { tone: Tone; label: string }> = {
+  pending: { tone: 'info', label: 'Waiting' },
+  approved: { tone: 'success', label: 'Approved' },
+  denied: { tone: 'danger', label: 'Denied' },
+  expired: { tone: 'neutral', label: 'Expired' },
+};
+
+export function Decided() {
+  const { face } = useAgents();
+  const { data, error, isPending, refetch } = useQuery(inboxQueries.decided());
+  const columns: Column<Approval>[] = [
+    { key: 'tool', title: 'Call', cell: (row) => <div className={styles.call}><code>{row.tool}</code><AgentBadge {...face(agentOf(row.path))} /></div> },
+    { key: 'status', title: 'Decision', cell: (row) => <Badge tone={STATUSES[row.status].tone}>{STATUSES[row.status].label}</Badge> },
+    { key: 'risk', title: 'Risk', wide: true, cell: (row) => RISKS[row.risk].label },
+    { key: 'by', title: 'By', wide: true, cell: (row) => <div className={styles.by}><span dir="auto">{row.decided_by ?? '–'}</span>{row.reason && <span className="faint" dir="auto">{row.reason}</span>}</div> },
+    { key: 'at', title: 'When', cell: (row) => <Time at={endOf(row)} /> },
+    { key: 'links', title: 'Open', wide: true, cell: (row) => <Links approval={row} /> },
+  ];
+  if (error) return <ErrorNote action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>;
+  if (isPending) return <Skeleton rows={5} height={40} />;
+  if (data.length === 0) return <EmptyState icon={History} title="No decisions yet">Approved, denied and expired calls are listed here with who decided and why.</EmptyState>;
+  return <Table label="Decided approvals" columns={columns} rows={data} rowKey={(row) => row.approval_id} />;
+}

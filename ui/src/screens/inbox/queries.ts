@@ -1,0 +1,51 @@
+import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { api, data, type Schemas } from '@/api/client';
+
+export type Approval = Schemas['ApprovalView'];
+export type Decision = Schemas['Decision'];
+
+const PAGE = 200;
+/** The API lists the oldest first, so the newest are on the last page: all are read, up to this many pages. */
+const MAX_PAGES = 10;
+
+export const inboxQueries = {
+  pending: () => queryOptions({ queryKey: ['approvals', 'inbox', 'pending'], queryFn: async () => byExpiry(await all('pending')), refetchInterval: 5_000 }),
+  decided: () => queryOptions({ queryKey: ['approvals', 'inbox', 'decided'], queryFn: async () => newestFirst((await all()).filter((approval) => approval.status !== 'pending')) }),
+};
+
+async function all(status?: Approval['status']): Promise<Approval[]> {
+  const approvals: Approval[] = [];
+  let cursor: string | null | undefined;
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const query = { limit: PAGE, ...(status && { status }), ...(cursor && { cursor }) };
+    const answer = await data(api.GET('/api/v1/approvals', { params: { query } }));
+    approvals.push(...answer.data);
+    cursor = answer.next_cursor;
+    if (!cursor) break;
+  }
+  return approvals;
+}
+
+function byExpiry(approvals: Approval[]): Approval[] {
+  return approvals.toSorted((left, right) => Date.parse(left.expires_at) - Date.parse(right.expires_at));
+}
+
+function newestFirst(approvals: Approval[]): Approval[] {
+  return approvals.toSorted((left, right) => endOf(right) - endOf(left));
+}
+
+/** When it was decided, or when its time was over. */
+export function endOf(approval: Approval): number {
+  return Date.parse(approval.decided_at ?? approval.expires_at);
+}
+
+export function useDecide(approvalId: string, onDecided: (decision: Decision) => void) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ decision, reason }: { decision: Decision; reason: string }) =>
+      data(api.POST('/api/v1/approvals/{approval_id}', { params: { path: { approval_id: approvalId } }, body: { decision, ...(reason && { reason }) } })),
+    onSuccess: (_, { decision }) => onDecided(decision),
+    // Also after a refusal: another person may have decided meanwhile.
+    onSettled: (answer) => (answer ? client.invalidateQueries({ queryKey: ['approvals'] }) : undefined),
+  });
+}
