@@ -14,7 +14,7 @@ export function AuditTable({ entries, onFilter }: { entries: Entry[]; onFilter: 
   const columns: Column<Entry>[] = [
     { key: 'at', title: 'When', cell: (entry) => <When entry={entry} isOpen={open.has(entry.number)} onToggle={() => toggle(entry.number)} /> },
     { key: 'actor', title: 'Actor', cell: (entry) => <Actor entry={entry} onFilter={onFilter} /> },
-    { key: 'action', title: 'Action', cell: (entry) => <button type="button" className={styles.filter} title="Only this action" onClick={() => onFilter('action', entry.action)}><code>{entry.action}</code></button> },
+    { key: 'action', title: 'Action', wide: true, cell: (entry) => <Action entry={entry} onFilter={onFilter} /> },
     { key: 'decision', title: 'Decision', cell: (entry) => <Decision decision={entry.decision} /> },
     { key: 'subject', title: 'Subject', wide: true, cell: (entry) => <Subject entry={entry} /> },
   ];
@@ -30,6 +30,10 @@ function When({ entry, isOpen, onToggle }: { entry: Entry; isOpen: boolean; onTo
   );
 }
 
+function Action({ entry, onFilter }: { entry: Entry; onFilter: (name: FilterName, value: string) => void }) {
+  return <button type="button" className={styles.filter} title="Only this action" onClick={() => onFilter('action', entry.action)}><code>{entry.action}</code></button>;
+}
+
 function Actor({ entry, onFilter }: { entry: Entry; onFilter: (name: FilterName, value: string) => void }) {
   const { agents, face } = useAgents();
   const isAgent = agents.some((agent) => agent.id === entry.actor);
@@ -38,6 +42,8 @@ function Actor({ entry, onFilter }: { entry: Entry; onFilter: (name: FilterName,
       <button type="button" className={styles.filter} title="Only this actor" onClick={() => onFilter('actor', entry.actor)}>
         {isAgent ? <AgentBadge {...face(entry.actor)} /> : <><span className={styles.userIcon}><User size={14} aria-hidden /></span><span className="truncate" dir="auto">{entry.actor}</span></>}
       </button>
+      {/* The column of its own is left out on narrow screens. */}
+      <span className={styles.narrow}><Action entry={entry} onFilter={onFilter} /></span>
       {entry.on_behalf_of && <span className={styles.behalf} dir="auto">for {entry.on_behalf_of}</span>}
     </span>
   );
