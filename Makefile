@@ -52,14 +52,23 @@ ui: ## Build only the web page, into ui/dist
 shots: ## Take the screenshots of the README anew
 	@scripts/setup.sh test
 	@scripts/ui.sh test
+	@scripts/pip.sh ui/e2e/shots/requirements.txt target/pip/shots "the maker of animations"
 	@$(CARGO) build --locked -p baton
-	$(UI) shots
+	SHOTS_PYTHON=$(CURDIR)/target/pip/shots/bin/python $(UI) shots
 
 .PHONY: bench
-bench: ## Measure speed as ratios within one run (ONLY=agents for a part)
+bench: ## Measure speed as ratios within one run (ONLY=agents for a part, ONLY=page for the web page)
+ifeq ($(filter-out page,$(ONLY)),)
+	@scripts/setup.sh test
+	@scripts/ui.sh test
+	@$(CARGO) build --locked -p baton
+	$(UI) bench
+endif
+ifneq ($(ONLY),page)
 	@scripts/setup.sh run
 	@scripts/ui.sh run
 	$(CARGO) run --locked --release -q -p baton-bench -- $(ONLY)
+endif
 
 .PHONY: soak
 soak: ## Kill runs at random moments and send noise for some minutes, each time others (SOAK=10 for more)

@@ -14,7 +14,7 @@ export default defineConfig({
     // The policy of the page forbids inline data except images.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    manifest: 'manifest.json',
+    manifest: '.vite/manifest.json',
     reportCompressedSize: false,
   },
   server: { proxy: Object.fromEntries(proxied.map((path) => [path, { target: server, ws: true }])) },

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const LIMIT_KB = 200;
 const dist = new URL('../dist/', import.meta.url).pathname;
-const path = join(dist, 'manifest.json');
+const path = join(dist, '.vite/manifest.json');
 if (!existsSync(path)) {
   console.error('budget: no build in dist/; run `npm run build` first');
   process.exit(1);
