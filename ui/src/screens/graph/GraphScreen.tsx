@@ -1,5 +1,62 @@
-import { Page } from '@/design';
+import { useQuery } from '@tanstack/react-query';
+import { Waypoints } from 'lucide-react';
+import { useMemo } from 'react';
+import { sentence } from '@/api/problem';
+import { Button, EmptyState, ErrorNote } from '@/design';
+import { useRoster } from '../agents/useRoster';
+import styles from './Graph.module.css';
+import { GraphCanvas } from './GraphCanvas';
+import { GraphFilters } from './GraphFilters';
+import { GraphList } from './GraphList';
+import { around, modelOf } from './model';
+import { NodePanel } from './NodePanel';
+import { overlayOf } from './overlay';
+import { graphQuery, type Graph } from './queries';
+import { RunNote } from './RunNote';
+import { useGraphState } from './useGraphState';
+import { useRunPath } from './useRunPath';
 
 export default function GraphScreen() {
-  return <Page title="Graph">Not built yet</Page>;
+  useRoster();
+  const { data: graph, error, refetch } = useQuery(graphQuery());
+  if (graph && graph.agents.length > 0) return <Loaded graph={graph} />;
+  return (
+    <div className={styles.screen}>
+      <header className={styles.header}><h1>Graph</h1></header>
+      {graph ? <EmptyState icon={Waypoints} title="There are no agents yet" action={<a href="/docs/agent-files.md">Read how agent files work</a>}>Agents and their relations appear here as soon as there are files in <code>agents/</code>.</EmptyState>
+        : error ? <div className={styles.pad}><ErrorNote title="The graph could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote></div>
+        : <div className={styles.placeholder} role="status" aria-label="Loading the graph" />}
+    </div>
+  );
+}
+
+function Loaded({ graph }: { graph: Graph }) {
+  const state = useGraphState();
+  const { agent, runId, kinds, search, selected, view, set } = state;
+  const whole = useMemo(() => modelOf(graph), [graph]);
+  const model = useMemo(() => around(whole, agent), [whole, agent]);
+  const { run, error, visits } = useRunPath(runId);
+  const overlay = useMemo(() => (runId ? overlayOf(visits, model.edges) : undefined), [runId, visits, model]);
+  const node = selected ? model.byId.get(selected) : undefined;
+  const problems = model.nodes.filter((each) => each.findings.length > 0).length;
+  return (
+    <div className={styles.screen}>
+      <header className={styles.header}>
+        <div>
+          <h1>Graph</h1>
+          <p className="soft">{model.nodes.length} {model.nodes.length === 1 ? 'agent' : 'agents'}, {model.edges.length} {model.edges.length === 1 ? 'relation' : 'relations'}{problems > 0 && <>, <span className={styles.runError}>{problems} with problems</span></>}</p>
+        </div>
+      </header>
+      <GraphFilters state={state} model={whole} shown={model} />
+      {runId && <div className={styles.pad}><RunNote run={run} error={error} steps={visits.length} onClose={() => set({ run: undefined })} /></div>}
+      <div className={styles.body} data-view={view}>
+        {view === 'list' ? <GraphList model={model} kinds={kinds} search={search} overlay={overlay} /> : (
+          <>
+            <div className={styles.canvas}><GraphCanvas model={model} kinds={kinds} search={search} selected={selected} overlay={overlay} main={agent ?? graph.main} onSelect={(id) => set({ node: id })} /></div>
+            {node && <NodePanel key={node.id} node={node} model={whole} overlay={overlay} onClose={() => set({ node: undefined })} onOnly={() => set({ agent: node.id, node: undefined })} />}
+          </>
+        )}
+      </div>
+    </div>
+  );
 }
