@@ -9,7 +9,7 @@ import { Button, EmptyState, ErrorNote, Page, Skeleton } from '@/design';
 import { count } from '@/lib/format';
 import { CopyTextButton } from './CopyTextButton';
 import { FilterBar } from './list/FilterBar';
-import { matches } from './list/filters';
+import { matches, NO_FILTERS } from './list/filters';
 import { RunsTable } from './list/RunsTable';
 import tableStyles from './list/RunsTable.module.css';
 import { useFilters } from './list/useFilters';
@@ -27,7 +27,7 @@ export default function RunsScreen() {
   const loaded = runs.data?.pages.flatMap((page) => page.data) ?? [];
   const shown = loaded.filter((run) => matches(run, filters, titles.data?.get(run.thread_id), [face(run.agent).name, face(run.answered_by ?? run.agent).name]));
   const isFiltered = Object.values(filters).some(Boolean);
-  const clear = () => change({ status: undefined, agent: undefined, user: undefined, thread: undefined, since: undefined, errors: undefined, text: undefined });
+  const clear = () => change(NO_FILTERS);
 
   const more = runs.hasNextPage && <Button size="small" busy={runs.isFetchingNextPage} onClick={() => void runs.fetchNextPage()}>Load more</Button>;
   const summary = shown.length === loaded.length ? `${count(loaded.length)} ${loaded.length === 1 ? 'run' : 'runs'}` : `${count(shown.length)} of ${count(loaded.length)} loaded runs`;

@@ -16,7 +16,7 @@ import { useSteps } from './useSteps';
 /** The operation tree beside what is looked at. */
 export function RunBody({ run }: { run: RunDetail }) {
   const [view, change] = useRunView();
-  const [isTreeShown, setTreeShown] = useState(true);
+  const [isTreeShown, setTreeShown] = useState(() => innerWidth > 900);
   const steps = useSteps(run);
   const nodes = useMemo(() => flatten(run.sessions), [run.sessions]);
   const known = steps.state === 'ready' ? steps.steps : undefined;
@@ -33,7 +33,7 @@ export function RunBody({ run }: { run: RunDetail }) {
       <div className={cx(styles.body, !isTreeShown && styles.single)}>
         <section className={styles.tree} aria-label="Operation tree">
           <header className={styles.treeHeader}>
-            <h2 className={cx(!isTreeShown && 'visually-hidden')}>Agents <span className={styles.count}>{nodes.length}</span></h2>
+            <h2>Agents <span className={styles.count}>{nodes.length}</span></h2>
             {toggle}
           </header>
           {isTreeShown && <OperationTree sessions={run.sessions} selected={view.session} onSelect={(session) => change({ session: session === view.session ? undefined : session, step: undefined })} />}

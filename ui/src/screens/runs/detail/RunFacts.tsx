@@ -28,7 +28,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
           <Fact name="User">{run.user_id}</Fact>
           {run.attempts > 1 && <Fact name="Attempts" detail="started again after a crash">{run.attempts}</Fact>}
           {run.limit && <Fact name="Limit" detail="it ended early">{run.limit}</Fact>}
-          <Fact name="Conversation"><Link href={`/threads/${run.thread_id}`} className={styles.link}><MessageSquare size={14} aria-hidden />Open</Link> <Link href={`/runs?thread=${run.thread_id}`}>All its runs</Link></Fact>
+          <Fact name="Conversation"><span className={styles.links}><Link href={`/threads/${run.thread_id}`} className={styles.link}><MessageSquare size={14} aria-hidden />Open</Link><Link href={`/runs?thread=${run.thread_id}`}>All its runs</Link></span></Fact>
         </dl>
       </Card>
       {run.error && <ErrorNote title={`${run.error.code}:`}>{run.error.message}</ErrorNote>}

@@ -1,16 +1,16 @@
 import { Search } from 'lucide-react';
 import { useState, type FormEvent } from 'react';
 import { useAgents } from '@/api/useAgents';
-import { Button, SelectField, TextField } from '@/design';
+import { Button, FilterChips, SelectField, TextField } from '@/design';
 import { statusWord } from '../Status';
 import styles from './FilterBar.module.css';
-import { PERIODS, STATUSES, type Filters, type Period } from './filters';
-import { FilterChips } from './FilterChips';
+import { chips, NO_FILTERS, PERIODS, STATUSES, type Filters, type Period } from './filters';
 
 interface FilterBarProps { filters: Filters; change: (change: Partial<Filters>) => void; mayFilterUsers: boolean; titleOf: (threadId: string) => string }
 
 export function FilterBar({ filters, change, mayFilterUsers, titleOf }: FilterBarProps) {
-  const { agents } = useAgents();
+  const { agents, face } = useAgents();
+  const applied = chips(filters, (id) => face(id).name, titleOf).map(({ key, label, value }) => ({ key, name: label, value, onRemove: () => change({ [key]: undefined }) }));
   return (
     <div className={styles.filters}>
       <div className={styles.bar} role="search" aria-label="Filter runs">
@@ -37,7 +37,7 @@ export function FilterBar({ filters, change, mayFilterUsers, titleOf }: FilterBa
           Errors only
         </label>
       </div>
-      <FilterChips filters={filters} change={change} titleOf={titleOf} />
+      <FilterChips chips={applied} onClear={() => change(NO_FILTERS)} />
     </div>
   );
 }

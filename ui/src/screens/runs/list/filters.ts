@@ -15,6 +15,8 @@ export interface Filters {
   text?: string | undefined;
 }
 
+export const NO_FILTERS: Filters = { status: undefined, agent: undefined, user: undefined, thread: undefined, since: undefined, errors: undefined, text: undefined };
+
 const HOURS: Record<Period, number> = { hour: 1, day: 24, week: 24 * 7 };
 
 /** Reads filters from a URL. Values that mean nothing are left out. */

@@ -1,6 +1,7 @@
 import type { Call } from '@/api/types';
 import { Badge, Table, type Column } from '@/design';
 import { cost, count, duration } from '@/lib/format';
+import styles from './StepDetail.module.css';
 
 const TONES = { ok: 'success', failed: 'danger', cancelled: 'neutral' } as const;
 
@@ -11,7 +12,7 @@ export function CallsTable({ calls }: { calls: Call[] }) {
   const isModel = calls[0]?.kind === 'model';
   const columns: (Column<Numbered> | false)[] = [
     calls.length > 1 && { key: 'number', title: 'Attempt', cell: (call) => call.number },
-    { key: 'name', title: isModel ? 'Model' : 'Tool', cell: (call) => <span>{call.provider && call.provider !== call.name ? `${call.provider} / ` : ''}{call.name}</span> },
+    { key: 'name', title: isModel ? 'Model' : 'Tool', cell: (call) => <span>{call.name}{call.provider && call.provider !== call.name && <span className={styles.provider}>{call.provider}</span>}</span> },
     { key: 'outcome', title: 'Outcome', cell: (call) => <span><Badge tone={TONES[call.outcome]}>{call.outcome}</Badge>{call.error && <> {call.error}</>}</span> },
     { key: 'latency', title: 'Latency', numeric: true, cell: (call) => duration(call.latency_ms) },
     isModel && { key: 'tokens', title: 'In / out', numeric: true, wide: true, cell: ({ usage }) => <span title={`${count(usage.cached_tokens)} cached, ${count(usage.reasoning_tokens)} reasoning${usage.estimated ? ', estimated' : ''}`}>{count(usage.input_tokens)} / {count(usage.output_tokens)}</span> },

@@ -1,4 +1,4 @@
-import { memo } from 'react';
+import { memo, type CSSProperties } from 'react';
 import { useAgents } from '@/api/useAgents';
 import { cx, hueOf } from '@/design';
 import { duration } from '@/lib/format';
@@ -23,8 +23,8 @@ export const TimelineRowView = memo(function TimelineRowView({ row, domain, now,
   const took = duration(elapsed(session, until) ?? 0);
   return (
     <div className={cx(styles.row, isSelected && styles.selected)} data-row data-hue={hue} style={{ height: 2 * PADDING + row.lanes * LANE }}>
-      <div className={styles.label} style={{ paddingInlineStart: 8 + Math.min(depth, 5) * 12 }}>
-        <Status status={session.status} iconOnly />
+      <div className={styles.label} style={{ '--depth': Math.min(depth, 5) } as CSSProperties}>
+        <span className={styles.state}><Status status={session.status} iconOnly /></span>
         <Agent id={session.agent} />
         <span className={styles.took}>{took}</span>
       </div>
