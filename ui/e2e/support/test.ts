@@ -21,37 +21,44 @@ interface Fixtures {
 /**
  * Every page is watched: an error in its console or a request to another origin fails the test.
  */
-export const test = base.extend<Fixtures>({
-  allowed: async ({}, use) => use([]),
-  start: async ({}, use) => {
+export const test = base.extend<Fixtures & { servers: Started[] }>({
+  allowed: [[], { option: true }],
+  servers: async ({}, use) => {
     const started: Started[] = [];
-    await use(async (options = {}) => {
-      const baton = await Baton.start(new Project(options.config, options.agents ? { agents: options.agents } : {}));
-      started.push({ baton });
-      return baton;
-    });
-    for (const { baton } of started) await baton.stop();
-  },
-  startScripted: async ({}, use) => {
-    const started: { baton: Baton; provider: Provider }[] = [];
-    await use(async (options = {}) => {
-      const provider = await Provider.start(options.model ?? scripted);
-      const baton = await Baton.start(new Project((options.config ?? '') + provider.config, options.agents ? { agents: options.agents } : {}));
-      started.push({ baton, provider });
-      return { baton, provider };
-    });
+    await use(started);
     for (const { baton, provider } of started) {
       await baton.stop();
-      await provider.stop();
+      await provider?.stop();
     }
   },
-  context: async ({ context, allowed }, use) => {
+  start: async ({ servers }, use) => {
+    await use(async (options = {}) => {
+      const baton = await Baton.start(projectOf(options));
+      servers.push({ baton });
+      return baton;
+    });
+  },
+  startScripted: async ({ servers }, use) => {
+    await use(async (options = {}) => {
+      const provider = await Provider.start(options.model ?? scripted);
+      const baton = await Baton.start(projectOf({ ...options, config: (options.config ?? '') + provider.config }));
+      servers.push({ baton, provider });
+      return { baton, provider };
+    });
+  },
+  // The servers come first, so that they outlive the pages: a stream that is cut at the end would be an error in the console.
+  context: async ({ servers, context, allowed }, use) => {
+    void servers;
     const problems: string[] = [];
     context.on('page', (page) => watch(page, problems, allowed));
     await use(context);
     base.expect(problems, 'console errors and requests to other origins').toEqual([]);
   },
 });
+
+function projectOf({ config, agents }: Options): Project {
+  return new Project(config, agents ? { agents } : {});
+}
 
 function watch(page: Page, problems: string[], allowed: RegExp[]): void {
   const note = (text: string) => allowed.some((pattern) => pattern.test(text)) || problems.push(text);
