@@ -45,7 +45,7 @@ function Drawer({ onClose, children }: { onClose: () => void; children: ReactNod
     <Dialog kind="drawer" title="Conversations and navigation" hideTitle onClose={onClose}>
       {/* The links inside are what is operated; a click that they get by keyboard arrives here too. */}
       {/* eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions */}
-      <div className={styles.drawer} onClick={closeOnLink}>{children}</div>
+      <div ref={(drawer) => drawer?.setAttribute('autofocus', '')} tabIndex={-1} className={styles.drawer} onClick={closeOnLink}>{children}</div>
     </Dialog>
   );
 }

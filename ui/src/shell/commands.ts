@@ -6,7 +6,7 @@ export interface Command {
   id: string;
   group: string;
   title: string;
-  /** Further words that find it. */
+  /** Further words that find it, by their beginning. */
   keywords?: string;
   /** Shown behind the title. */
   detail?: string | undefined;
@@ -40,6 +40,6 @@ export function groupCommands(commands: Command[], query: string): CommandGroup[
 function scoreOf({ title, keywords, isFound }: Command, query: string): number | undefined {
   const byTitle = fuzzyMatch(query, title)?.score;
   if (byTitle !== undefined || isFound) return byTitle ?? -1;
-  const byKeyword = keywords ? fuzzyMatch(query, keywords)?.score : undefined;
-  return byKeyword === undefined ? undefined : byKeyword / 2;
+  const words = keywords?.toLowerCase().split(' ') ?? [];
+  return words.some((word) => word.startsWith(query.toLowerCase())) ? 0 : undefined;
 }

@@ -56,7 +56,7 @@ function Decide({ approval, onDecided }: { approval: Approval; onDecided: (decis
   return (
     <>
       <div className={styles.decide}>
-        <TextField label={`Reason for ${approval.tool}`} hideLabel placeholder="Reason (optional; the agent and the audit trail get it)" value={reason} maxLength={1000} dir="auto" onChange={(event) => setReason(event.target.value)} className={styles.reason} />
+        <TextField label={`Reason for ${approval.tool}`} hideLabel placeholder="Reason (optional)" title="The agent and the audit trail get it" value={reason} maxLength={1000} dir="auto" onChange={(event) => setReason(event.target.value)} className={styles.reason} />
         <div className={styles.buttons}>
           <Button icon={X} disabled={decide.isPending} busy={isDeciding('deny')} onClick={() => submit('deny')}>Deny</Button>
           <Button icon={Check} kind="primary" disabled={decide.isPending} busy={isDeciding('approve')} onClick={() => submit('approve')}>Approve</Button>

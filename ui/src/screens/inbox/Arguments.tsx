@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import { Button } from '@/design';
 import styles from './Inbox.module.css';
+import { rowsOf } from './rowsOf';
 
 /** Long arguments are folded, never cut: the whole call has to be readable before it is approved. */
 const FOLD = 600;
@@ -21,13 +22,4 @@ export function Arguments({ value }: { value: unknown }) {
       {size > FOLD && <Button kind="ghost" size="small" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>{isWhole ? 'Show less' : 'Show all arguments'}</Button>}
     </div>
   );
-}
-
-/** Undefined for what is not a plain object of plain values. */
-export function rowsOf(value: unknown): [string, string][] | undefined {
-  if (value === null || value === undefined) return [];
-  if (typeof value !== 'object' || Array.isArray(value)) return undefined;
-  const entries = Object.entries(value);
-  if (entries.some(([, one]) => typeof one === 'object' && one !== null)) return undefined;
-  return entries.map(([name, one]) => [name, String(one)]);
 }

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { History } from 'lucide-react';
+import { Link } from 'wouter';
 import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, Badge, Button, EmptyState, ErrorNote, Skeleton, Table, Time, type Column, type Tone } from '@/design';
@@ -19,7 +20,7 @@ export function Decided() {
   const { face } = useAgents();
   const { data, error, isPending, refetch } = useQuery(inboxQueries.decided());
   const columns: Column<Approval>[] = [
-    { key: 'tool', title: 'Call', cell: (row) => <div className={styles.call}><code>{row.tool}</code><AgentBadge {...face(agentOf(row.path))} /></div> },
+    { key: 'tool', title: 'Call', cell: (row) => <div className={styles.call}><Link href={`/runs/${row.run_id}`}><code>{row.tool}</code></Link><AgentBadge {...face(agentOf(row.path))} /></div> },
     { key: 'status', title: 'Decision', cell: (row) => <Badge tone={STATUSES[row.status].tone}>{STATUSES[row.status].label}</Badge> },
     { key: 'risk', title: 'Risk', wide: true, cell: (row) => RISKS[row.risk].label },
     { key: 'by', title: 'By', wide: true, cell: (row) => <div className={styles.by}><span dir="auto">{row.decided_by ?? '–'}</span>{row.reason && <span className="faint" dir="auto">{row.reason}</span>}</div> },

@@ -21,7 +21,7 @@ export default function InboxScreen() {
     { id: 'decided', label: 'Decided', content: () => <Decided /> },
   ];
   return (
-    <Page title="Inbox" lead="Tool calls that an agent may make only after a person agreed. Those that expire first come first.">
+    <Page title="Inbox" lead="Tool calls that need a person’s approval, those that expire first at the top.">
       {isForbidden(pending.error) ? <Forbidden error={pending.error} /> : <Tabs label="Approvals" tabs={tabs} active={search.get('tab') ?? 'pending'} onChange={show} />}
     </Page>
   );
