@@ -53,9 +53,9 @@ export async function loadOlder(threadId: string, before: number, runsCursor: st
   return { history, runsCursor: ('next_cursor' in runs && runs.next_cursor) || undefined };
 }
 
-/** The newest messages, for those that came by another way than this tab. */
+/** The newest messages of people, for those that came by another way than this tab. What agents say comes by the stream. */
 export async function loadNewest(threadId: string): Promise<History> {
   const path = { thread_id: threadId };
   const messages = await data(api.GET('/api/v1/threads/{thread_id}/messages', { params: { path, query: { limit: 10 } } }));
-  return { messages: messages.data };
+  return { messages: messages.data.filter(({ role }) => role === 'user') };
 }

@@ -10,7 +10,7 @@ export function changeRun(state: ThreadState, runId: string | undefined, change:
 export function startRun(state: ThreadState, id: string, agent: string, at: number): ThreadState {
   const known = state.runs[id];
   const fresh: RunState = { id, agent, status: 'running', startedAt: at, subAgents: [], sources: [], approvals: [] };
-  const run: RunState = known ? { ...known, status: 'running', startedAt: known.status === 'queued' ? at : known.startedAt } : fresh;
+  const run: RunState = known ? { ...known, agent: known.agent || agent, status: 'running', startedAt: known.status === 'queued' ? at : known.startedAt } : fresh;
   return { ...state, activeRun: id, runs: { ...state.runs, [id]: run } };
 }
 

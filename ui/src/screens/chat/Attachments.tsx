@@ -5,7 +5,7 @@ import { IconButton } from '@/design';
 import { bytes } from '@/lib/format';
 import type { Part } from '@/thread/state';
 import styles from './Attachments.module.css';
-import { download, useBlobUrl } from './useBlobUrl';
+import { downloadFrom, useBlobUrl } from './useBlobUrl';
 
 /** Files and pictures of a message. */
 export function Attachments({ parts }: { parts: Part[] }) {
@@ -33,7 +33,7 @@ export function ArtifactImage({ uri, alt }: { uri: string; alt: string }) {
 
 export function FileCard({ uri, name, detail, size }: { uri: string; name: string; detail?: string | undefined; size?: number | undefined }) {
   const [problem, setProblem] = useState<string>();
-  const save = () => download(uri, name).then(() => setProblem(undefined), (error: unknown) => setProblem(sentence(error)));
+  const save = () => downloadFrom(uri, name).then(() => setProblem(undefined), (error: unknown) => setProblem(sentence(error)));
   const facts = [size === undefined ? undefined : bytes(size), detail].filter(Boolean).join(' · ');
   return (
     <div className={styles.card}>

@@ -46,7 +46,7 @@ export function Composer({ composer, activeRun, onStop, recipient }: Props) {
           <input ref={input} type="file" multiple hidden aria-label="Files" onChange={(event) => { uploads.add([...(event.target.files ?? [])]); event.target.value = ''; }} />
           <span className={styles.space} />
           {activeRun && <IconButton icon={Square} label="Stop (Esc)" className={styles.stop} onClick={onStop} />}
-          <IconButton icon={ArrowUp} label={isUploading ? 'Send when the files are uploaded' : activeRun ? 'Send: it waits for the current answer' : 'Send'} className={styles.send} disabled={!composer.canSend} onClick={composer.submit} />
+          <IconButton icon={ArrowUp} label={isUploading ? 'Send message when the files are uploaded' : activeRun ? 'Send message: it waits for the current answer' : 'Send message'} className={styles.send} disabled={!composer.canSend} onClick={composer.submit} />
         </div>
       </div>
       <p className={styles.hint} id={`${threadId}-hint`}><kbd>Enter</kbd> to send · <kbd>Shift</kbd>+<kbd>Enter</kbd> for a new line · <kbd>@</kbd> to ask a certain agent</p>

@@ -15,10 +15,10 @@ import { Header } from './Header';
 import { Inspector } from './Inspector';
 import { LoadingThread, MissingThread, UnreadableThread } from './ThreadStates';
 import { MessageList } from './MessageList';
-import { useRemembered } from './storage';
 import { useChatActions } from './useChatActions';
 import { useComposer } from './useComposer';
 import { useFollow } from './useFollow';
+import { useInspected } from './useInspected';
 import { useShortcuts } from './useShortcuts';
 import { WelcomeBack } from './WelcomeBack';
 
@@ -28,10 +28,11 @@ export function Conversation({ threadId, isNew }: { threadId: string; isNew: boo
   const { face } = useAgents();
   const handle = useThread(threadId, may('trace:read') ? 'trace' : 'person', isNew);
   const { state, thread, load } = handle;
-  const follow = useFollow(load);
+  const isListed = load === 'ready' && (state.items.length > 0 || state.activeRun !== undefined);
+  const follow = useFollow(!isListed);
   const chat = useChatActions({ threadId, isNew, handle, fill: (text, agent) => composer.fill(text, agent), onSent: follow.toEnd });
   const composer = useComposer(threadId, isNew, chat.send);
-  const [inspector, setInspector] = useRemembered('baton.inspector', 'closed');
+  const [isInspected, setIsInspected] = useInspected();
   const [problem, setProblem] = useState<string>();
   const stop = useShortcuts({ area: composer.area, activeRun: state.activeRun, cancel: chat.cancel, onProblem: setProblem });
 
@@ -40,19 +41,18 @@ export function Conversation({ threadId, isNew }: { threadId: string; isNew: boo
   const agent = state.activeAgent?.id ?? thread?.current_active_agent;
   const title = thread?.title || firstWords(state.items) || 'New conversation';
   const recipient = state.handoff?.name ?? (agent === undefined ? undefined : face(agent).name);
-  const isEmpty = load === 'ready' && state.items.length === 0 && !state.activeRun;
   return (
     <ChatContext value={chat}>
       <div className={styles.screen}>
         <div className={styles.main}>
-          <Header threadId={threadId} state={state} agent={agent} title={title} isInspected={inspector === 'open'} onInspect={() => setInspector(inspector === 'open' ? 'closed' : 'open')} />
+          <Header threadId={threadId} state={state} agent={agent} title={title} isInspected={isInspected} onInspect={() => setIsInspected(!isInspected)} />
           <ConnectionBanner status={handle.connection} />
           <Announcer state={state} agent={agent} />
           {load === 'loading' ? <LoadingThread /> : (
             <MessageList handle={handle} follow={follow}>
-              {isEmpty && <FirstRun />}
-              {!state.handoff && thread && <WelcomeBack threadId={threadId} handoffs={thread.resumable_handoffs} />}
+              {!isListed && <FirstRun />}
               <HandoffButtons state={state} />
+              {!state.handoff && thread && <WelcomeBack threadId={threadId} handoffs={thread.resumable_handoffs} />}
             </MessageList>
           )}
           {problem && <p role="alert" className={styles.problem}>{problem}</p>}
@@ -60,7 +60,7 @@ export function Conversation({ threadId, isNew }: { threadId: string; isNew: boo
             ? <Composer composer={composer} activeRun={state.activeRun} onStop={stop} recipient={recipient} />
             : <p className={cx(composerStyles.readOnly)}>You can read this conversation, but your role cannot send messages.</p>}
         </div>
-        {inspector === 'open' && <Inspector threadId={threadId} thread={thread} state={state} onClose={() => setInspector('closed')} />}
+        {isInspected && <Inspector threadId={threadId} thread={thread} state={state} onClose={() => setIsInspected(false)} />}
       </div>
     </ChatContext>
   );

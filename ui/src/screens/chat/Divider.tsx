@@ -11,7 +11,7 @@ export const Divider = memo(function Divider({ item }: { item: DividerItem }) {
   const text = item.text || (item.edge === 'start' ? `Now with ${known.name}` : `Back with ${known.name}`);
   return (
     <div role="separator" aria-label={text} className={cx(styles.divider, item.failed && styles.failed)} data-hue={hueOf(known.color, item.agent)}>
-      <span className={styles.text}>{text.replace(/\.{3}$/, '…')}</span>
+      <span className={styles.text}>{text}</span>
     </div>
   );
 });

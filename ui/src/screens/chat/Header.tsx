@@ -18,8 +18,8 @@ export function Header({ threadId, state, agent, title, isInspected, onInspect }
   const name = handoff?.name ?? known?.name;
   const step = progress && handoff?.phase === 'active' ? `Step ${progress.step} of ${progress.total}` : undefined;
   return (
-    <header className={styles.header} data-hue={hueOf(known?.color, id)} data-handoff={handoff?.phase}>
-      <h1 className="visually-hidden">{title}</h1>
+    <header role="banner" className={styles.header} data-hue={hueOf(known?.color, id)} data-handoff={handoff?.phase}>
+      <h1 className="visually-hidden">{name ? `Conversation with ${name}` : 'Conversation'}</h1>
       <div className={styles.who}>
         {name ? <AgentBadge name={name} color={known?.color} icon={known?.icon} id={id} strong /> : <strong className="truncate">{title}</strong>}
         <div className={styles.detail}>
@@ -53,7 +53,7 @@ function ExitButton({ threadId }: { threadId: string }) {
   return (
     <div className={styles.exit}>
       <Button icon={Undo2} aria-label="Back to main assistant" title="Back to main assistant. Your work is kept as a draft." onClick={() => void leave()}>
-        Back<span className={styles.wide}>&nbsp;to main assistant</span>
+        <span>Back<span className={styles.wide}> to main assistant</span></span>
       </Button>
       {problem && <p role="alert" className={styles.problem}>{problem}</p>}
     </div>

@@ -1,19 +1,20 @@
 import { X } from 'lucide-react';
 import type { ThreadContext } from '@/api/types';
 import { Dialog, IconButton, Tabs } from '@/design';
+import { useMedia } from '@/lib/useMedia';
 import type { ThreadState } from '@/thread/state';
 import { DetailsTab } from './DetailsTab';
 import { FilesTab } from './FilesTab';
 import styles from './Inspector.module.css';
 import { RunTab } from './RunTab';
 import { useRemembered } from './storage';
-import { useMediaQuery } from './useMediaQuery';
+import { NARROW } from './useInspected';
 
 interface Props { threadId: string; thread: ThreadContext | undefined; state: ThreadState; onClose: () => void }
 
 /** What stands behind the conversation: a panel, or a sheet where there is no room for one. */
 export function Inspector({ onClose, ...rest }: Props) {
-  const isNarrow = useMediaQuery('(max-width: 899px)');
+  const isNarrow = useMedia(NARROW);
   if (isNarrow) return <Dialog kind="sheet" title="Details" onClose={onClose}><InspectorTabs {...rest} /></Dialog>;
   return (
     <aside className={styles.panel} aria-label="Details">

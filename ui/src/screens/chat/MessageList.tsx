@@ -45,7 +45,7 @@ function Row({ entry }: { entry: Entry }) {
   switch (entry.kind) {
     case 'divider': return <Divider item={entry.item} />;
     case 'agents': return <SubAgents run={entry.run} />;
-    case 'state': return <RunNote run={entry.run} question={entry.question} />;
+    case 'state': return <RunNote run={entry.run} agent={entry.agent} question={entry.question} />;
     case 'message':
       if (entry.item.role === 'user') return <UserMessage item={entry.item} isQueued={entry.isQueued} />;
       // What a run is doing matters to its last text only; the others are not rendered again for it.

@@ -8,14 +8,14 @@ import styles from './RunNote.module.css';
 import { RunProgress } from './RunProgress';
 
 /** What a run without a finished answer is doing, waits for, or failed with. */
-export const RunNote = memo(function RunNote({ run, question }: { run: RunState; question: MessageItem | undefined }) {
+export const RunNote = memo(function RunNote({ run, agent, question }: { run: RunState; agent: string; question: MessageItem | undefined }) {
   const { mayWrite, send } = useChat();
   const again = question && mayWrite && (
     <Button size="small" icon={RotateCw} onClick={() => void send({ text: question.text, attachments: question.attachments, agent: question.agent })}>Retry</Button>
   );
   switch (run.status) {
     case 'queued':
-    case 'running': return <RunProgress run={run} />;
+    case 'running': return <RunProgress run={run} agent={agent} />;
     case 'waiting': return <Approvals run={run} />;
     case 'failed': return <ErrorNote action={again}>{run.error?.message ?? 'This could not be answered.'}</ErrorNote>;
     case 'interrupted': return <ErrorNote action={again}>{run.error?.message ?? 'The work on this answer was interrupted.'}</ErrorNote>;

@@ -48,12 +48,12 @@ function rowOfSession(one: Session, depth: number): AgentRow {
   return { id: one.session_id, depth, agent: one.agent, task: one.why, status: STATUS[one.status], startedAt: Date.parse(one.started_at), finishedAt, text: '', tools: [], error: one.error?.message };
 }
 
-/** "3 agents working, 2 done", or "2 agents contributed, 1 failed". */
+/** "3 agents working, 2 done", or "2 agents contributed, 1 failed"; nobody is counted twice. */
 export function summaryOf(statuses: AgentRow['status'][]): string {
   const agents = (count: number) => `${count} ${count === 1 ? 'agent' : 'agents'}`;
   const number = (status: AgentRow['status']) => statuses.filter((one) => one === status).length;
   const [running, done, failed, cancelled] = [number('running'), number('done'), number('failed'), number('cancelled')];
   const also = [failed > 0 && `${failed} failed`, cancelled > 0 && `${cancelled} stopped`];
-  const parts = running > 0 ? [`${agents(running + done + failed + cancelled)} working`, done > 0 && `${done} done`, ...also] : [`${agents(done)} contributed`, ...also];
+  const parts = running > 0 ? [`${agents(running)} working`, done > 0 && `${done} done`, ...also] : [`${agents(done)} contributed`, ...also];
   return parts.filter(Boolean).join(', ');
 }

@@ -6,7 +6,7 @@ export type Entry =
   | { kind: 'message'; key: string; item: MessageItem; run?: RunState | undefined; question?: MessageItem | undefined; isQueued: boolean; closesRun: boolean }
   | { kind: 'divider'; key: string; item: DividerItem }
   | { kind: 'agents'; key: string; run: RunState }
-  | { kind: 'state'; key: string; run: RunState; question?: MessageItem | undefined };
+  | { kind: 'state'; key: string; run: RunState; agent: string; question?: MessageItem | undefined };
 
 /** The conversation as rows: helpers of a run stand before its answer, what is happening or went wrong stands after it. */
 export function entriesOf(state: ThreadState): Entry[] {
@@ -57,7 +57,7 @@ function agentsOf(run: RunState): Entry[] {
 }
 
 function stateOf(state: ThreadState, run: RunState, place: Place | undefined): Entry[] {
-  const entry: Entry = { kind: 'state', key: `${run.id}:state`, run, question: place?.question };
+  const entry: Entry = { kind: 'state', key: `${run.id}:state`, run, agent: state.handoff?.to ?? run.agent, question: place?.question };
   if (run.status === 'running') return place?.isStreaming && !run.activity ? [] : [entry];
   if (run.status === 'queued') return state.activeRun === undefined || state.activeRun === run.id ? [entry] : [];
   return run.status === 'completed' ? [] : [entry];

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'react';
 import { request } from '@/api/client';
+import { download } from '@/lib/download';
 
 /** The content of an address that needs the authorization header, as a local address. */
 export function useBlobUrl(uri: string): { url?: string; failed: boolean } {
@@ -25,12 +26,7 @@ export function useBlobUrl(uri: string): { url?: string; failed: boolean } {
 }
 
 /** Saves a file that needs the authorization header. */
-export async function download(uri: string, name: string): Promise<void> {
+export async function downloadFrom(uri: string, name: string): Promise<void> {
   const blob = await (await request(uri)).blob();
-  const url = URL.createObjectURL(blob);
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  download(name, blob.type, [blob]);
 }

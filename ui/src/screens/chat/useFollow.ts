@@ -10,8 +10,8 @@ export interface Follow {
   toEnd: () => void;
 }
 
-/** Keeps the end in view while it grows, unless the reader has scrolled up. `load` is the state in which the list appears. */
-export function useFollow(load: string): Follow {
+/** Keeps the end in view while it grows, unless the reader has scrolled up. Nothing is followed while the list is empty. */
+export function useFollow(isEmpty: boolean): Follow {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
@@ -27,7 +27,7 @@ export function useFollow(load: string): Follow {
   useEffect(() => {
     const element = scroller.current;
     const inner = content.current;
-    if (!element || !inner) return;
+    if (!element || !inner || isEmpty) return;
     let top = element.scrollTop;
     const onScroll = () => {
       const distance = element.scrollHeight - element.clientHeight - element.scrollTop;
@@ -48,10 +48,10 @@ export function useFollow(load: string): Follow {
       grown.disconnect();
       element.removeEventListener('scroll', onScroll);
     };
-  }, [load]);
+  }, [isEmpty]);
 
   useLayoutEffect(() => {
-    if (follows.current && scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight;
+    if (!isEmpty && follows.current && scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight;
   });
   return { scroller, content, isAtEnd, toEnd };
 }
