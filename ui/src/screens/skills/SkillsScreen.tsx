@@ -1,5 +1,6 @@
-import { Page } from '@/design';
+import { SkillDetail } from './SkillDetail';
+import { SkillList } from './SkillList';
 
 export default function SkillsScreen({ name }: { name?: string }) {
-  return <Page title={name ?? 'Skills'}>Not built yet</Page>;
+  return name ? <SkillDetail key={name} name={name} /> : <SkillList />;
 }

@@ -1,0 +1,63 @@
+import { useQuery } from '@tanstack/react-query';
+import { Download, SearchX } from 'lucide-react';
+import { useMemo } from 'react';
+import { Link, useSearchParams } from 'wouter';
+import type { Schemas } from '@/api/client';
+import { Problem } from '@/api/problem';
+import { Button, CopyButton, EmptyState, Notice, Page, Skeleton, Tabs } from '@/design';
+import { download } from '@/lib/download';
+import { LoadError } from '@/lib/LoadError';
+import { Markdown } from '@/screens/chat/Markdown';
+import { parseSkill } from './frontmatter';
+import { Origin } from './Origin';
+import { skillQueries } from './queries';
+import { SkillFacts } from './SkillFacts';
+import styles from './skills.module.css';
+import { fileProblems } from './validity';
+
+export function SkillDetail({ name }: { name: string }) {
+  const { data: skill, error, refetch } = useQuery(skillQueries.skill(name));
+  if (error instanceof Problem && error.status === 404) {
+    return <Page title="Skill not found"><EmptyState icon={SearchX} title="This skill does not exist" action={<Link href="/skills">Show all skills</Link>}>There is no skill “{name}”. It may have been renamed or deleted.</EmptyState></Page>;
+  }
+  const save = () => skill && download('SKILL.md', 'text/markdown', [skill.text]);
+  return (
+    <Page
+      title={name}
+      lead={skill && <span dir="auto">{skill.description}</span>}
+      actions={skill && <><Origin origin={skill.origin} /><Button icon={Download} onClick={save}>Download SKILL.md</Button></>}
+    >
+      {error && <LoadError what="the skill" error={error} onRetry={() => void refetch()} />}
+      {!skill && !error && <Skeleton rows={8} height={24} />}
+      {skill && <SkillBody skill={skill} />}
+    </Page>
+  );
+}
+
+function SkillBody({ skill }: { skill: Schemas['SkillDetail'] }) {
+  const [params, setParams] = useSearchParams();
+  const file = useMemo(() => parseSkill(skill.text), [skill.text]);
+  const problems = useMemo(() => fileProblems(skill.name, file), [skill.name, file]);
+  const tabs = [
+    { id: 'rendered', label: 'Instructions', content: () => <div className={styles.rendered}>{file.body ? <Markdown text={file.body} /> : <p className="faint">The file has no instructions.</p>}</div> },
+    { id: 'raw', label: 'SKILL.md', content: () => <Raw text={skill.text} /> },
+  ];
+  return (
+    <div className={styles.detail}>
+      <div className={styles.main}>
+        {problems.length > 0 && <Notice tone="warning"><strong>This skill does not follow the Agent Skills rules.</strong><ul className={styles.problems}>{problems.map((problem) => <li key={problem}>{problem}</li>)}</ul></Notice>}
+        <Tabs label="The skill's file" tabs={tabs} active={params.get('view') ?? 'rendered'} onChange={(view) => setParams(view === 'raw' ? { view } : {}, { replace: true })} />
+      </div>
+      <SkillFacts skill={skill} file={file} problems={problems} />
+    </div>
+  );
+}
+
+function Raw({ text }: { text: string }) {
+  return (
+    <div className={styles.raw}>
+      <div className={styles.copy}><CopyButton text={text} label="Copy SKILL.md" /></div>
+      <pre>{text}</pre>
+    </div>
+  );
+}
