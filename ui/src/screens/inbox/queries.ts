@@ -44,8 +44,10 @@ export function useDecide(approvalId: string, onDecided: (decision: Decision) =>
   return useMutation({
     mutationFn: ({ decision, reason }: { decision: Decision; reason: string }) =>
       data(api.POST('/api/v1/approvals/{approval_id}', { params: { path: { approval_id: approvalId } }, body: { decision, ...(reason && { reason }) } })),
-    onSuccess: (_, { decision }) => onDecided(decision),
-    // Also after a refusal: another person may have decided meanwhile.
-    onSettled: (answer) => (answer ? client.invalidateQueries({ queryKey: ['approvals'] }) : undefined),
+    // After a refusal the card stays with the reason; the next reading of the list takes it away.
+    onSuccess: (_, { decision }) => {
+      onDecided(decision);
+      return client.invalidateQueries({ queryKey: ['approvals'] });
+    },
   });
 }
