@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import type { AguiEvent, HandoffValue, Origin } from '@/api/events';
+import type { Message } from '@/api/types';
+import { reduce, type Action } from './reducer';
+import { emptyThread, type MessageItem, type ThreadState } from './state';
+
+const origin = (run_id: string, agent = 'assistant'): { baton: Origin } => ({ baton: { thread_id: 't', run_id, agent, path: [], seq: 0 } });
+const events = (...list: AguiEvent[]): Action => ({ type: 'events', events: list });
+const play = (actions: Action[], from: ThreadState = emptyThread) => actions.reduce(reduce, from);
+const texts = (state: ThreadState) => state.items.map((item) => item.text);
+
+const started = (run: string, agent?: string): AguiEvent => ({ type: 'RUN_STARTED', threadId: 't', runId: run, timestamp: 1, metadata: origin(run, agent) });
+const finished = (run: string): AguiEvent => ({ type: 'RUN_FINISHED', threadId: 't', runId: run, timestamp: 9, metadata: origin(run) });
+const said = (run: string, id: string, text: string): AguiEvent[] => [
+  { type: 'TEXT_MESSAGE_START', messageId: id, role: 'assistant', name: 'Assistant', timestamp: 2, metadata: origin(run) },
+  { type: 'TEXT_MESSAGE_CONTENT', messageId: id, delta: text, metadata: origin(run) },
+  { type: 'TEXT_MESSAGE_END', messageId: id, metadata: origin(run) },
+];
+const handoff = (run: string, phase: HandoffValue['phase'], message = ''): AguiEvent =>
+  ({ type: 'CUSTOM', name: 'baton.handoff', timestamp: 3, metadata: origin(run), value: { handoff_id: 'h', phase, from: 'assistant', to: 'creator', display_name: 'Creator', reason: '', message } });
+const sending = (id: string, text: string): Action => ({ type: 'sending', message: { kind: 'message', id, key: id, role: 'user', text, attachments: [], at: 1, status: 'sending' } });
+const accepted = (localId: string, messageId: string, runId: string): Action => ({ type: 'accepted', localId, messageId, runId, agent: '' });
+const stored = (id: string, number: number, run: string, role: 'user' | 'assistant', text: string): Message =>
+  ({ message_id: id, number, run_id: run, role, visibility: 'user', parts: [{ type: 'text', text }], created_at: '2026-01-01T00:00:00Z' });
+const message = (state: ThreadState, id: string) => state.items.find((item) => item.id === id) as MessageItem;
+
+describe('messages', () => {
+  it('confirms a sent message under the same key', () => {
+    const state = play([sending('local:1', 'Hi'), accepted('local:1', 'm1', 'r1')]);
+    expect(message(state, 'm1')).toMatchObject({ key: 'local:1', status: 'done', runId: 'r1' });
+    expect(state.runs.r1?.status).toBe('queued');
+  });
+
+  it('puts the answer after its message, before those that wait', () => {
+    const state = play([sending('local:1', 'One'), accepted('local:1', 'm1', 'r1'), sending('local:2', 'Two'), accepted('local:2', 'm2', 'r2'), events(started('r1'), ...said('r1', 'a1', 'First'))]);
+    expect(texts(state)).toEqual(['One', 'First', 'Two']);
+  });
+
+  it('takes the stored form of a message that is still being sent as that message', () => {
+    const state = play([sending('local:1', 'Hi'), events(started('r1')), { type: 'history', history: { messages: [stored('m1', 1, 'r1', 'user', 'Hi')] } }]);
+    expect(texts(state)).toEqual(['Hi']);
+    expect(message(state, 'm1').key).toBe('local:1');
+    expect(texts(reduce(state, accepted('local:1', 'm1', 'r1')))).toEqual(['Hi']);
+  });
+
+  it('puts a question from another tab before the answer that has begun', () => {
+    const state = play([events(started('r1'), ...said('r1', 'a1', 'Answer')), { type: 'history', history: { messages: [stored('m1', 1, 'r1', 'user', 'Question')] } }]);
+    expect(texts(state)).toEqual(['Question', 'Answer']);
+  });
+
+  it('marks a refused message, sends it again in place, and forgets it', () => {
+    const failed = play([sending('local:1', 'Hi'), { type: 'refused', localId: 'local:1', problem: 'No.' }]);
+    expect(message(failed, 'local:1')).toMatchObject({ status: 'failed', problem: 'No.' });
+    const again = reduce(failed, sending('local:1', 'Hi'));
+    expect(again.items).toHaveLength(1);
+    expect(message(again, 'local:1').status).toBe('sending');
+    expect(reduce(again, { type: 'forget', id: 'local:1' }).items).toEqual([]);
+  });
+
+  it('drops a text that was cut and comes again', () => {
+    const state = play([events(started('r1'), ...said('r1', 'a1', 'Cut'), { type: 'CUSTOM', name: 'baton.turn_restarted', value: { message_id: 'a1' }, metadata: origin('r1') }, ...said('r1', 'a2', 'Whole'))]);
+    expect(texts(state)).toEqual(['Whole']);
+  });
+
+  it('reads a text again from its start after a reconnect', () => {
+    const [open, content] = said('r1', 'a1', 'Hello');
+    const state = play([events(started('r1'), open!, content!), events(started('r1'), open!, content!)]);
+    expect(texts(state)).toEqual(['Hello']);
+  });
+
+  it('keeps an unchanged message as the same object', () => {
+    const page: Action = { type: 'history', history: { messages: [stored('m1', 1, 'r1', 'user', 'Hi')] } };
+    const state = play([page]);
+    expect(reduce(state, page).items[0]).toBe(state.items[0]);
+  });
+});
+
+describe('runs', () => {
+  it('names who answers once the run begins', () => {
+    const state = play([sending('local:1', 'Hi'), accepted('local:1', 'm1', 'r1'), events(started('r1', 'assistant'))]);
+    expect(state.runs.r1).toMatchObject({ agent: 'assistant', status: 'running' });
+    expect(state.activeRun).toBe('r1');
+  });
+
+  it('ends open texts and sub-agents with the run', () => {
+    const [open] = said('r1', 'a1', '');
+    const helper: AguiEvent = { type: 'SUBAGENT_STARTED', subagentRunId: 's', name: 'Research', timestamp: 2, metadata: origin('r1', 'research') };
+    const state = play([events(started('r1'), helper, open!, finished('r1'))]);
+    expect(message(state, 'a1').status).toBe('done');
+    expect(state.runs.r1?.subAgents).toMatchObject([{ agent: 'research', status: 'done' }]);
+    expect(state.activeRun).toBeUndefined();
+  });
+});
+
+describe('handoffs', () => {
+  const dividers = (state: ThreadState) => state.items.flatMap((item) => (item.kind === 'divider' ? [`${item.edge}: ${item.text}`] : []));
+
+  it('leaves one divider at each edge and clears the header at the end', () => {
+    const active = play([events(started('r1'), handoff('r1', 'connecting', 'Connecting…'), handoff('r1', 'active'))]);
+    expect(active.handoff).toMatchObject({ phase: 'active', to: 'creator' });
+    const ended = reduce(active, events(started('r2'), handoff('r2', 'returning', 'Returning…'), handoff('r2', 'completed', 'Done')));
+    expect(dividers(ended)).toEqual(['start: Connecting…', 'end: Done']);
+    expect(ended.handoff).toBeUndefined();
+  });
+
+  it('adds a new divider when a handoff is taken up again', () => {
+    const state = play([events(handoff('r1', 'connecting', 'One'), handoff('r2', 'cancelled', 'Left'), handoff('r3', 'active', 'Again'))]);
+    expect(dividers(state)).toEqual(['start: One', 'end: Left', 'start: Again']);
+  });
+
+  it('does not repeat the divider that the history has brought', () => {
+    const notice = { handoff_id: 'h', from: 'assistant', to: 'creator', display_name: 'Creator', state: 'pending' as const, reason: '', started_at: '2026-01-01T00:00:01Z', message: 'Connecting…' };
+    const state = play([{ type: 'history', history: { messages: [stored('m1', 1, 'r1', 'user', 'Hi')], handoffs: [notice] } }, events(handoff('r1', 'active'))]);
+    expect(dividers(state)).toEqual(['start: Connecting…']);
+  });
+});
