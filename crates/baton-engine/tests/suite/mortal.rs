@@ -188,7 +188,7 @@ impl Feedbacks for MortalTenant {
         thread: ThreadId,
         user: &UserId,
         numbers: std::ops::RangeInclusive<u64>,
-    ) -> Pending<'_, Vec<(MessageId, Rating)>> {
+    ) -> Pending<'_, Vec<(MessageId, baton_core::store::Rating)>> {
         self.life.read(self.inner.ratings(thread, user, numbers))
     }
     fn message(&self, message: MessageId) -> Pending<'_, (ThreadId, ThreadMessage)> {
