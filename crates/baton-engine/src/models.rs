@@ -67,6 +67,15 @@ impl Models {
         }
     }
 
+    /// The model of agents that name none, as `provider/model`. One that leads nowhere is shown as it is configured.
+    pub fn default_model(&self) -> String {
+        let found = self.resolve(&self.default);
+        found.map_or_else(
+            || self.default.to_string(),
+            |candidate| format!("{}/{}", candidate.provider.provider(), candidate.model),
+        )
+    }
+
     fn resolve(&self, name: &ModelName) -> Option<Candidate> {
         let mut name = name;
         for _ in 0..MAX_ALIASES {

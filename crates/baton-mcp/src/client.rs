@@ -12,6 +12,7 @@ use crate::McpError;
 use crate::connection::Connection;
 use crate::connection::failure::Failure;
 use crate::servers::Settings;
+use crate::status::ServerState;
 use crate::tool::Offer;
 
 /// A server that lived for this long was healthy: its end is no reason to wait.
@@ -35,6 +36,8 @@ struct History {
     failures: u32,
     reason: String,
     rest_until: Option<Instant>,
+    /// Why the last start failed; nothing once one has succeeded.
+    last_failure: Option<String>,
 }
 
 impl Client {
@@ -117,8 +120,12 @@ impl Client {
         }
         history.check(&self.name)?;
         match Connection::start(&self.name, &self.server, &self.settings).await {
-            Ok(connection) => self.keep(Arc::new(connection)),
+            Ok(connection) => {
+                history.last_failure = None;
+                self.keep(Arc::new(connection))
+            }
             Err(error) => {
+                history.last_failure = Some(error.to_string());
                 if let McpError::Start { reason, .. } = &error {
                     history.failed(reason, self.settings.back_off);
                 }
@@ -153,6 +160,20 @@ impl Client {
 
     pub fn is_running(&self) -> bool {
         self.live().is_some()
+    }
+
+    pub fn server(&self) -> &McpServer {
+        &self.server
+    }
+
+    /// For a status page: waits for nothing. One that is just starting is still idle.
+    pub fn state(&self) -> ServerState {
+        let alive = self.live().as_ref().filter(|connection| connection.is_alive()).map(Arc::clone);
+        if let Some(connection) = alive {
+            return ServerState::Running { tools: connection.listed_tools() };
+        }
+        let reason = self.history.try_lock().ok().and_then(|history| history.last_failure.clone());
+        reason.map_or(ServerState::Idle, |reason| ServerState::Failed { reason })
     }
 
     pub fn process_id(&self) -> Option<u32> {

@@ -84,6 +84,11 @@ impl Connection {
         self.process.as_ref().and_then(Process::id)
     }
 
+    /// How many tools were listed last, if that is known without waiting.
+    pub fn listed_tools(&self) -> Option<usize> {
+        self.listed.try_lock().ok()?.as_ref().map(|listed| listed.offers.len())
+    }
+
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
     }

@@ -4,6 +4,7 @@
 //!
 //! 1. [`config`] reads `.mcp.json`; [`variables`] fills `${VAR}` in when a server is started, not before.
 //! 2. [`servers`] is the handle that everybody else uses: it has one `client` for every tenant and server.
+//!    [`status`] says how they stand.
 //! 3. A client starts its server when it is first used and again when it has died, with back-off. What is running
 //!    is a `connection`: a `process` that talks through its `stdout`, or a session over `http`.
 //! 4. [`tool`] is what a model calls; `content` turns the answer into text.
@@ -13,6 +14,7 @@
 pub mod config;
 pub mod error;
 pub mod servers;
+pub mod status;
 pub mod tool;
 pub mod variables;
 
@@ -25,5 +27,6 @@ mod stdout;
 
 pub use error::McpError;
 pub use servers::{Servers, Settings};
+pub use status::{ServerState, ServerStatus, Transport};
 pub use tool::McpTool;
 pub use variables::Environment;

@@ -16,6 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::client::Client;
 use crate::connection::Connection;
 use crate::error::McpError;
+use crate::status::ServerState;
 use crate::tool::McpTool;
 use crate::variables::Environment;
 
@@ -109,6 +110,18 @@ impl Servers {
     /// The processes that run now, for a status page.
     pub fn process_ids(&self) -> Vec<u32> {
         self.0.clients().values().filter_map(|client| client.process_id()).collect()
+    }
+
+    /// As they were configured last.
+    pub(crate) fn configured_servers(&self) -> Arc<IndexMap<String, McpServer>> {
+        self.0.configured.load_full()
+    }
+
+    /// Those that a tenant has used, with their descriptions.
+    pub(crate) fn used_by(&self, tenant: &TenantId) -> Vec<(String, McpServer, ServerState)> {
+        let clients = self.0.clients();
+        let used = clients.iter().filter(|(key, _)| key.tenant == *tenant);
+        used.map(|(key, client)| (key.name.clone(), client.server().clone(), client.state())).collect()
     }
 
     /// Asks all servers to end, and waits until they have. Nothing can be started afterwards.

@@ -4,12 +4,11 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use baton_agents::Roster;
-
 use baton_agui::Faces;
 use baton_core::{AgentName, Store, TenantStore};
 use baton_engine::entry::Classification;
 use baton_engine::{Agents, Engine};
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,7 +17,9 @@ use crate::access::Access;
 use crate::guards::Guards;
 use crate::identity::{Identity, Principal};
 use crate::metrics::Metrics;
+use crate::roster::RosterState;
 use crate::settings::Settings;
+use crate::system::Inspect;
 
 /// Who answers a message for which nobody was named, or why nobody can.
 pub type Choose =
@@ -28,8 +29,9 @@ pub type Choose =
 pub struct Parts {
     pub engine: Arc<Engine>,
     /// The newest roster, for those who look at it; runs get theirs from the engine.
-    pub roster: watch::Receiver<Arc<Roster>>,
+    pub roster: watch::Receiver<RosterState>,
     pub choose: Choose,
+    pub inspect: Inspect,
     /// The same that the engine's observer is.
     pub metrics: Arc<Metrics>,
     pub settings: Settings,
@@ -41,11 +43,13 @@ pub struct App(Arc<Inner>);
 
 pub struct Inner {
     pub engine: Arc<Engine>,
-    pub roster: watch::Receiver<Arc<Roster>>,
+    pub roster: watch::Receiver<RosterState>,
     pub choose: Choose,
+    pub inspect: Inspect,
     pub metrics: Arc<Metrics>,
     pub settings: Settings,
     pub version: &'static str,
+    pub started_at: Timestamp,
     pub identity: Identity,
     pub guards: Guards,
     /// What each route demands.
@@ -67,7 +71,7 @@ impl App {
 
     /// With routes beside the native ones: the same guards, and they too have to say what they demand.
     pub fn with_doors(parts: Parts, doors: OpenApiRouter<Self>) -> Self {
-        let Parts { engine, roster, choose, metrics, settings, version } = parts;
+        let Parts { engine, roster, choose, inspect, metrics, settings, version } = parts;
         let identity = Identity::new(&settings.auth, Arc::clone(&engine.parts.store));
         let guards = Guards::new(&settings.limits);
         let mut described = crate::openapi::document();
@@ -77,9 +81,11 @@ impl App {
             engine,
             roster,
             choose,
+            inspect,
             metrics,
             settings,
             version,
+            started_at: Timestamp::now(),
             identity,
             guards,
             access,

@@ -2,7 +2,8 @@
 //!
 //! In reading order:
 //!
-//! - [`app`]: everything a handler needs; [`settings`]: what the operator decides.
+//! - [`app`]: everything a handler needs; [`settings`]: what the operator decides. [`roster`]: the
+//!   agents in use.
 //! - [`serve`]: connections, from their beginning to the drain at the end.
 //! - [`router`]: all routes and the layers around them. [`openapi`] describes them, and what it says about a route is what is
 //!   enforced ([`access`]).
@@ -15,6 +16,7 @@
 //! - [`stream`]: what happens in a thread, as it happens, over SSE and WebSocket.
 //! - [`ui`]: the web page and its files, for every path that is not the API's.
 //! - [`trail`]: who did what. [`metrics`]: how much of everything. [`trace`]: under which id it is found.
+//! - [`system`]: what only the binary knows about the store, the models and the MCP servers.
 
 pub mod access;
 pub mod app;
@@ -28,18 +30,21 @@ pub mod named;
 pub mod openapi;
 pub mod prefer;
 pub mod problem;
+pub mod roster;
 pub mod router;
 pub mod routes;
 pub mod serve;
 pub mod settings;
 pub mod stream;
 pub mod strict;
+pub mod system;
 pub mod trace;
 pub mod trail;
 pub mod ui;
 pub mod wire;
 
 pub use app::{App, Parts};
+pub use roster::RosterState;
 pub use router::router;
 pub use serve::{Drained, ServeError, Server};
 pub use settings::Settings;

@@ -19,7 +19,7 @@ pub fn agent(app: &App, text: &str) -> Answer<Arc<Agent>> {
 
 fn unknown(app: &App, text: &str) -> Problem {
     let is_long = text.len() > LONGEST;
-    let nearest = if is_long { Vec::new() } else { app.roster.borrow().nearest(text) };
+    let nearest = if is_long { Vec::new() } else { app.roster.borrow().roster.nearest(text) };
     let nearest: Vec<String> = nearest.iter().map(ToString::to_string).collect();
     let help = match nearest.as_slice() {
         [] => "GET /api/v1/agents lists them".to_owned(),

@@ -13,9 +13,11 @@ mod health;
 mod me;
 pub(crate) mod messages;
 mod patterns;
+mod roster;
 pub(crate) mod runs;
 mod segment;
 mod skills;
+mod system;
 mod threads;
 mod usage;
 
@@ -33,6 +35,7 @@ pub fn all() -> OpenApiRouter<App> {
         .merge(runs::routes())
         .merge(approvals::routes())
         .merge(agents::routes())
+        .merge(roster::routes())
         .merge(skills::routes())
         .merge(artifacts::routes())
         .merge(feedback::routes())
@@ -40,6 +43,7 @@ pub fn all() -> OpenApiRouter<App> {
         .merge(audit::routes())
         .merge(patterns::routes())
         .merge(me::routes())
+        .merge(system::routes())
         .merge(health::routes())
         .merge(docs::routes())
 }

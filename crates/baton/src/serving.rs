@@ -1,6 +1,7 @@
 //! What `baton.toml` says about the server, in the server's terms.
 
 mod auth;
+mod inspect;
 
 use baton_server::settings::{Limits, Settings};
 
@@ -8,6 +9,7 @@ use crate::config::Config;
 use crate::project::Project;
 
 pub use auth::auth_settings;
+pub use inspect::inspect;
 
 /// Everything the server is told.
 pub fn settings(project: &Project) -> anyhow::Result<Settings> {

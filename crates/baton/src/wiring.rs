@@ -184,7 +184,7 @@ fn models(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<Models> {
 }
 
 /// Providers that some model name leads to.
-fn providers(config: &Config, agents: &Agents) -> BTreeSet<String> {
+pub(crate) fn providers(config: &Config, agents: &Agents) -> BTreeSet<String> {
     let named = agents.values().flat_map(|agent| &agent.model);
     let all = named.chain(config.models.aliases.values()).chain([&config.models.default]);
     let providers = all.filter_map(|name| match name {
@@ -195,15 +195,19 @@ fn providers(config: &Config, agents: &Agents) -> BTreeSet<String> {
 }
 
 /// The same for agents that are not there yet: whatever is configured, or has a key.
-fn providers_within_reach(config: &Config, agents: &Agents) -> BTreeSet<String> {
+pub(crate) fn providers_within_reach(config: &Config, agents: &Agents) -> BTreeSet<String> {
     let usual = ["openai", "anthropic", "gemini", "ollama"].map(str::to_owned);
     let configured = config.models.providers.keys().cloned();
     providers(config, agents).into_iter().chain(configured).chain(usual).collect()
 }
 
 /// `OPENAI_API_KEY`, or the file that `OPENAI_API_KEY_FILE` names. A provider on this machine may need none.
-fn key(provider: &str) -> anyhow::Result<Option<SecretString>> {
-    secret_from(&format!("{}_API_KEY", provider.to_uppercase().replace('-', "_")))
+pub(crate) fn key(provider: &str) -> anyhow::Result<Option<SecretString>> {
+    secret_from(&key_variable(provider))
+}
+
+pub(crate) fn key_variable(provider: &str) -> String {
+    format!("{}_API_KEY", provider.to_uppercase().replace('-', "_"))
 }
 
 /// The variable `name`, or the file that `<name>_FILE` names.

@@ -46,7 +46,7 @@ async fn list_agents(
     let wanted = roster.iter().filter(is_wanted);
     let page =
         page::cut(wanted, |agent| agent.name.as_str(), is_name, &page::request(params.limit, params.cursor))?;
-    Ok(Json(Listed::of(page, |agent| AgentView::from(agent.as_ref()))))
+    Ok(Json(Listed::of(page, |agent| AgentView::of(agent, roster.graph()))))
 }
 
 /// One agent: its definition with every default filled in, and what is worth knowing about its file.
@@ -62,7 +62,7 @@ async fn get_agent(State(app): State<App>, Segment(name): Segment) -> Answer<Jso
     let root = &app.engine.parts.work_dir;
     let diagnostics = roster.problems_of(&agent.name).map(|problem| DiagnosticView::of(problem, root));
     Ok(Json(AgentDetail {
-        agent: AgentView::from(agent.as_ref()),
+        agent: AgentView::of(&agent, roster.graph()),
         file: roster.file(&agent.name).map(|file| within(root, file)),
         definition: definition(&agent),
         diagnostics: diagnostics.collect(),
@@ -141,5 +141,5 @@ async fn get_graph(State(app): State<App>, Params(params): Params<GraphParams>) 
 
 /// It does not change while it is looked at, whatever happens to the files.
 fn newest(app: &App) -> Arc<Roster> {
-    Arc::clone(&app.roster.borrow())
+    Arc::clone(&app.roster.borrow().roster)
 }

@@ -2,9 +2,13 @@
 
 mod definition;
 mod diagnostic;
+mod excerpt;
 mod prompt;
 
-use baton_core::agent::{Agent, Badge, ModelName};
+use baton_agents::Graph;
+use baton_agents::graph::EdgeKind;
+use baton_core::AgentName;
+use baton_core::agent::{Agent, Badge, Button, ModelName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -13,6 +17,7 @@ use super::page::Limit;
 
 pub use definition::definition;
 pub use diagnostic::{DiagnosticView, PlaceView, within};
+pub use excerpt::LineView;
 pub use prompt::{AskedView, PromptParams, PromptView, ToolView};
 
 /// Which agents are wanted.
@@ -46,6 +51,27 @@ pub struct AgentView {
     pub holds_threads: bool,
     /// May be used by other agents.
     pub can_be_orchestrated: bool,
+    /// Buttons that its file offers after an answer.
+    pub handoffs: Vec<ButtonView>,
+    /// Names and patterns of the tools that it may use, as its file writes them.
+    pub tools: Vec<String>,
+    /// Agents that it can involve by itself, in any way.
+    pub related: Vec<String>,
+    /// Sentences that ask for it: the triggers of its file.
+    pub trigger_examples: Vec<String>,
+}
+
+/// A button that passes the conversation on.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ButtonView {
+    pub label: String,
+    /// Who answers then.
+    #[schema(value_type = String)]
+    pub agent: AgentName,
+    /// What is said then; empty where the file says nothing.
+    pub prompt: String,
+    /// Sent at once, instead of being placed in the composer.
+    pub send: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -66,8 +92,9 @@ pub struct BadgeView {
     pub hidden: bool,
 }
 
-impl From<&Agent> for AgentView {
-    fn from(agent: &Agent) -> Self {
+impl AgentView {
+    pub fn of(agent: &Agent, graph: &Graph) -> Self {
+        let accepts = agent.accepts_handoff.as_ref();
         Self {
             id: agent.name.to_string(),
             display_name: agent.display_name.clone(),
@@ -76,8 +103,35 @@ impl From<&Agent> for AgentView {
             kind: if agent.kind.is_remote() { KindView::Remote } else { KindView::Local },
             model: agent.model.iter().map(ModelName::to_string).collect(),
             badge: BadgeView::from(&agent.badge),
-            holds_threads: agent.accepts_handoff.is_some(),
+            holds_threads: accepts.is_some(),
             can_be_orchestrated: agent.can_be_orchestrated,
+            handoffs: agent.handoffs.iter().map(Into::into).collect(),
+            tools: agent.tools.allow.iter().map(|pattern| pattern.as_str().to_owned()).collect(),
+            related: related(agent, graph),
+            trigger_examples: accepts.map(|terms| terms.triggers.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Each once. A button is the person's choice, so it is not among them.
+fn related(agent: &Agent, graph: &Graph) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let own = graph.edges.iter().filter(|edge| edge.from == agent.name && edge.kind != EdgeKind::Button);
+    for edge in own {
+        if !found.contains(&edge.to) {
+            found.push(edge.to.clone());
+        }
+    }
+    found
+}
+
+impl From<&Button> for ButtonView {
+    fn from(button: &Button) -> Self {
+        Self {
+            label: button.label.clone(),
+            agent: button.agent.clone(),
+            prompt: button.prompt.clone().unwrap_or_default(),
+            send: button.send,
         }
     }
 }

@@ -45,6 +45,36 @@ async fn agents_are_listed_in_pages_and_hidden_ones_only_on_request() {
 }
 
 #[tokio::test]
+async fn agents_in_the_list_name_buttons_tools_and_whom_they_involve() {
+    let lead = "---\ndescription: Leads.\ntools: [search_docs, 'read_*']\nagents: [research]\ncollaborations: [writer, research]\n\
+                accepts_handoff:\n  triggers: [plan a trip]\nhandoffs:\n  - {label: Write it, agent: writer, prompt: Write this., \
+                send: true}\n  - {label: Look it up, agent: research}\n---\nYou lead.\n";
+    let plan = Plan::new(&Scripted::default()).agent("assistant", lead);
+    let site = plan.agent("research", HIDDEN).agent("writer", ASSISTANT).start().await;
+    let (_, all) = site.anybody().see(LIST, LIST).await;
+    let [assistant, writer] = all["data"].as_array().unwrap().as_slice() else { panic!("{all}") };
+    let buttons = json!([
+        { "label": "Write it", "agent": "writer", "prompt": "Write this.", "send": true },
+        { "label": "Look it up", "agent": "research", "prompt": "", "send": false },
+    ]);
+    assert_eq!(assistant["handoffs"], buttons);
+    assert_eq!(assistant["tools"], json!(["search_docs", "read_*"]));
+    let mut related: Vec<&str> =
+        assistant["related"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    related.sort_unstable();
+    assert_eq!(related, ["research", "writer"]);
+    assert_eq!(assistant["trigger_examples"], json!(["plan a trip"]));
+    for empty in ["handoffs", "related", "trigger_examples"] {
+        assert_eq!(writer[empty], json!([]), "{empty}");
+    }
+    let (_, detail) = site.anybody().see(ONE, "/api/v1/agents/assistant").await;
+    for (field, value) in assistant.as_object().unwrap() {
+        assert_eq!(&detail[field], value, "{field}");
+    }
+    site.end().await;
+}
+
+#[tokio::test]
 async fn an_agent_is_shown_with_every_default_and_what_is_worth_knowing_about_its_file() {
     let site = team().start().await;
     let (_, agent) = site.anybody().see(ONE, "/api/v1/agents/assistant").await;
@@ -145,7 +175,7 @@ async fn a_prompt_is_shown_for_the_callers_own_thread_only() {
 async fn the_graph_is_the_one_that_the_command_prints() {
     let site = team().settings(|settings| settings.main = Some("assistant".parse().unwrap())).start().await;
     let (_, graph) = site.anybody().see("/api/v1/graph", "/api/v1/graph").await;
-    let mut printed = site.app.roster.borrow().graph().clone();
+    let mut printed = site.app.roster.borrow().roster.graph().clone();
     printed.main = Some("assistant".parse().unwrap());
     assert_eq!(graph, serde_json::to_value(printed).unwrap());
     let (_, around) = site.anybody().see("/api/v1/graph", "/api/v1/graph?agent=assistant").await;

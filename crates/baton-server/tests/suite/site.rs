@@ -14,7 +14,8 @@ use baton_models::scripted::Scripted;
 use baton_server::identity::Mode;
 use baton_server::identity::key::NewKey;
 use baton_server::metrics::Metrics;
-use baton_server::{App, Drained, Server, Settings};
+use baton_server::system::{Inspect, SystemFacts};
+use baton_server::{App, Drained, RosterState, Server, Settings};
 use jiff::SignedDuration;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
@@ -35,6 +36,7 @@ pub struct Plan {
     pub policy: Policy,
     pub lease: LeaseTimes,
     skills: Option<Arc<dyn SkillSource>>,
+    inspect: Inspect,
 }
 
 /// A server that is up.
@@ -44,6 +46,8 @@ pub struct Site {
     pub http: reqwest::Client,
     end: Option<oneshot::Sender<()>>,
     served: Option<JoinHandle<Drained>>,
+    /// What the files of its agents come to.
+    pub rosters: watch::Sender<RosterState>,
 }
 
 /// One agent called `assistant`, which may use every tool.
@@ -66,6 +70,7 @@ impl Plan {
             policy: Policy::default(),
             lease: LeaseTimes::default(),
             skills: None,
+            inspect: Box::new(|_| SystemFacts::default()),
         }
     }
 
@@ -98,6 +103,13 @@ impl Plan {
     #[must_use]
     pub fn skills(mut self, skills: Arc<dyn SkillSource>) -> Self {
         self.skills = Some(skills);
+        self
+    }
+
+    /// What the binary would say about the system.
+    #[must_use]
+    pub fn inspect(mut self, inspect: Inspect) -> Self {
+        self.inspect = inspect;
         self
     }
 
@@ -140,10 +152,12 @@ impl Plan {
             live: Live::new(),
             observer: Some(Arc::clone(&metrics) as Arc<dyn baton_engine::Observer>),
         });
+        let rosters = watch::Sender::new(RosterState::loaded(Arc::new(roster)));
         let parts = baton_server::Parts {
             engine,
-            roster: watch::Sender::new(Arc::new(roster)).subscribe(),
+            roster: rosters.subscribe(),
             choose: Box::new(move |_, _| Ok((main.clone(), None))),
+            inspect: self.inspect,
             metrics,
             settings: self.settings,
             version: "0.0.0-test",
@@ -159,7 +173,7 @@ impl Plan {
             server.run(end).await
         });
         let http = reqwest::Client::new();
-        Site { address, app, http, end: Some(end), served: Some(running) }
+        Site { address, app, http, end: Some(end), served: Some(running), rosters }
     }
 }
 

@@ -13,7 +13,7 @@ use baton_agents::{Draft, Reload, Roster, Strictness, Watch};
 use baton_engine::Agents;
 use baton_server::metrics::Metrics;
 use baton_server::ui::Site;
-use baton_server::{App, Server, Settings};
+use baton_server::{App, RosterState, Server, Settings};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -73,7 +73,7 @@ fn address(text: &str) -> anyhow::Result<SocketAddr> {
 
 /// The agents as they are now, and whoever keeps them fresh.
 struct Team {
-    roster: watch::Receiver<Arc<Roster>>,
+    roster: watch::Receiver<RosterState>,
     agents: watch::Receiver<Arc<Agents>>,
     /// Ends with the command.
     _watch: Option<Watch>,
@@ -84,7 +84,7 @@ impl Team {
         let roster = Arc::new(draft.finish()?);
         let first = agents(&roster);
         Entry::of(&project.config.agents, &first).map_err(|unknown| Exit::Invalid.because(unknown))?;
-        let (rosters, roster) = watch::channel(roster);
+        let (rosters, roster) = watch::channel(RosterState::loaded(roster));
         let (teams, agents) = watch::channel(first);
         let watch = if project.config.agents.watch { Some(follow(project, rosters, teams)?) } else { None };
         Ok(Self { roster, agents, _watch: watch })
@@ -94,14 +94,14 @@ impl Team {
 /// Follows the files: a reload that is broken changes nothing, and says so.
 fn follow(
     project: &Project,
-    rosters: watch::Sender<Arc<Roster>>,
+    rosters: watch::Sender<RosterState>,
     teams: watch::Sender<Arc<Agents>>,
 ) -> Result<Watch, WatchError> {
     Watch::start(project.dirs.clone(), project.known(), Strictness::Lenient, move |reload| match reload {
         Reload::Loaded(roster) => {
             tracing::info!(agents = roster.len(), "the agents were loaded again");
             teams.send_replace(agents(&roster));
-            rosters.send_replace(roster);
+            rosters.send_replace(RosterState::loaded(roster));
         }
         Reload::Kept(rejected) => {
             let problems = rejected.problems.len();
@@ -109,6 +109,7 @@ fn follow(
                 problems,
                 "agent files are broken; `baton validate` says where. The last good ones stay"
             );
+            rosters.send_modify(|state| state.keep(rejected));
         }
     })
 }
@@ -127,6 +128,7 @@ async fn serve(project: &Project, address: SocketAddr, team: &Team, args: &Args)
         wiring::wire_server(project, team.agents.clone(), Arc::clone(&metrics) as _).await?;
     let store = Arc::clone(&engine.parts.store);
     let config = project.config.agents.clone();
+    let inspect = serving::inspect(project, &team.agents.borrow(), servers.clone());
     let app = App::new(baton_server::Parts {
         engine,
         roster: team.roster.clone(),
@@ -134,6 +136,7 @@ async fn serve(project: &Project, address: SocketAddr, team: &Team, args: &Args)
             let entry = Entry::of(&config, agents).map_err(|unknown| unknown.to_string())?;
             Ok(entry.first(agents, message))
         }),
+        inspect,
         metrics,
         settings,
         version: env!("CARGO_PKG_VERSION"),

@@ -8,6 +8,7 @@ use baton_agents::{Problem, Rule};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::excerpt::{LineView, excerpt};
 use crate::wire::schema::words;
 
 /// A finding, with its place and a way out.
@@ -23,6 +24,10 @@ pub struct DiagnosticView {
     pub help: String,
     #[serde(flatten)]
     pub place: PlaceView,
+    /// The lines from two before it to two after it. Absent where there is no file to quote.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub excerpt: Vec<LineView>,
     /// Other places that matter.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -56,9 +61,10 @@ impl DiagnosticView {
         Self {
             severity: problem.severity,
             rule: problem.rule,
-            message: problem.message.clone(),
+            message: without(root, &problem.message),
             help: problem.help.clone(),
             place: PlaceView::of(&problem.location, root),
+            excerpt: excerpt(&problem.location),
             related: related.collect(),
         }
     }
@@ -90,9 +96,25 @@ pub fn within(root: &Path, path: &Path) -> String {
     shown.to_string_lossy().into_owned()
 }
 
+/// A sentence that names files, which are named as seen from the project's folder.
+fn without(root: &Path, message: &str) -> String {
+    if !root.is_absolute() {
+        return message.to_owned();
+    }
+    let root = root.to_string_lossy();
+    message.replace(&format!("{}/", root.trim_end_matches('/')), "").replace(&*root, ".")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_name_files_within_the_project() {
+        let said = "no agent files in /srv/team/agents, /srv/team";
+        assert_eq!(without(Path::new("/srv/team"), said), "no agent files in agents, .");
+        assert_eq!(without(Path::new("."), "a.md and b.md"), "a.md and b.md");
+    }
 
     #[test]
     fn paths_are_those_within_the_project() {
