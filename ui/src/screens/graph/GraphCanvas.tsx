@@ -34,6 +34,7 @@ function Canvas({ model, kinds, search, selected, overlay, main, onSelect }: Can
   const known = useMemo(() => new Set(model.nodes.map((node) => node.id)), [model]);
   const nodes = useMemo(() => withNodeState(placed, { selected, found, overlay }), [placed, selected, found, overlay]);
   const edges = useMemo(() => withEdgeState(drawn, { selected, found, overlay }, known), [drawn, selected, found, overlay, known]);
+  const focus = useMemo(() => (overlay ? new Set(overlay.byAgent.keys()) : found), [overlay, found]);
   return (
     <div className={styles.canvas} data-quiet={isSmall || model.edges.length > 120}>
       <Arrows />
@@ -44,7 +45,7 @@ function Canvas({ model, kinds, search, selected, overlay, main, onSelect }: Can
       >
         <Background variant={BackgroundVariant.Dots} gap={24} size={1} />
         {model.nodes.length >= MAP_FROM && direction === 'LR' && <MiniMap pannable zoomable ariaLabel="Map of the whole graph" className={styles.map} nodeClassName={(node) => ((node as AgentFlowNode).data.node.findings.length > 0 ? styles.mapBroken! : styles.mapNode!)} />}
-        <Panel position="bottom-left"><ViewControls points={points} focus={overlay ? overlay.byAgent : found} main={main} isStill={isStill} /></Panel>
+        <Panel position="bottom-left"><ViewControls points={points} focus={focus} main={main} selected={selected} direction={direction} isStill={isStill} /></Panel>
       </ReactFlow>
     </div>
   );

@@ -31,7 +31,8 @@ function Content({ node, model, overlay, onOnly }: PanelProps) {
     <div className={styles.content}>
       <AgentBadge {...face(node.id)} name={node.id} />
       {node.description && <p className="soft" dir="auto">{node.description}</p>}
-      <p className={styles.badges}>{rolesOf(node).map((role) => <Badge key={role}>{role}</Badge>)}{!node.missing && <Badge>{ownership(node, (id) => face(id).name)}</Badge>}</p>
+      <p className={styles.badges}>{rolesOf(node).map((role) => <Badge key={role}>{role}</Badge>)}</p>
+      {!node.missing && <p>{ownership(node, (id) => face(id).name)}</p>}
       {node.findings.length > 0 && <ul className={styles.findings}>{node.findings.map((finding) => <li key={finding}><CircleAlert size={14} aria-hidden />{finding}</li>)}</ul>}
       {!node.missing && (
         <p className={styles.links}>

@@ -1,6 +1,7 @@
-import { getBezierPath, type EdgeProps } from '@xyflow/react';
+import { Position, type EdgeProps } from '@xyflow/react';
 import { memo } from 'react';
 import { cx } from '@/design';
+import { curve } from './curve';
 import styles from './Edge.module.css';
 import type { AgentFlowEdge } from './flow';
 import { KINDS } from './kinds';
@@ -12,7 +13,9 @@ export const RelationEdge = memo(function RelationEdge({ sourceX, sourceY, targe
   const { edge, mark, isNear, isFaded, lane } = data;
   const kind = edge ? KINDS[edge.kind] : undefined;
   const shift = lane * 18;
-  const [path, labelX, labelY] = getBezierPath({ sourceX, sourceY: sourceY + shift, targetX, targetY: targetY + shift, sourcePosition, targetPosition });
+  const isVertical = sourcePosition === Position.Bottom;
+  const [dx, dy] = isVertical ? [shift, 0] : [0, shift];
+  const [path, labelX, labelY] = curve({ sourceX: sourceX + dx, sourceY: sourceY + dy, targetX: targetX + dx, targetY: targetY + dy, sourcePosition, targetPosition }, isVertical);
   const problem = edge?.problem;
   const tone = problem || mark?.failed ? 'danger' : mark ? 'visited' : isNear ? 'near' : 'plain';
   const label = [mark && stepsText(mark), kind?.label ?? 'Handoff'].filter(Boolean).join(' · ');

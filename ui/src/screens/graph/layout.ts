@@ -58,3 +58,11 @@ function corner({ x, y, width, height }: { x?: number; y?: number; width: number
 function place(points: Map<string, Point>, ids: string[], at: Point, columns: number): void {
   ids.forEach((id, index) => points.set(id, { x: at.x + (index % columns) * (NODE_WIDTH + GAP), y: at.y + Math.floor(index / columns) * (NODE_HEIGHT + GAP) }));
 }
+
+/** The rectangle around some nodes. */
+export function boundsOf(points: Map<string, Point>, ids: Iterable<string>): Point & { width: number; height: number } {
+  const corners = [...ids].flatMap((id) => points.get(id) ?? []);
+  const x = Math.min(...corners.map((point) => point.x));
+  const y = Math.min(...corners.map((point) => point.y));
+  return { x, y, width: Math.max(...corners.map((point) => point.x)) + NODE_WIDTH - x, height: Math.max(...corners.map((point) => point.y)) + NODE_HEIGHT - y };
+}

@@ -26,8 +26,8 @@ describe('graph model', () => {
   });
 
   it('keeps the server\'s own problems and numbers parallel edges', () => {
-    const model = modelOf(graph([node('a', { problems: ['bad'] }), node('b')], [{ ...edge('a', 'b'), problem: 'worse' }, edge('a', 'b', 'transfer')]));
-    expect(model.byId.get('a')?.findings).toEqual(['bad', 'worse']);
+    const model = modelOf(graph([node('a', { problems: ['bad'] }), node('b')], [{ ...edge('a', 'b'), problem: 'worse `x`' }, edge('a', 'b', 'transfer')]));
+    expect(model.byId.get('a')?.findings).toEqual(['Bad', 'Worse “x”']);
     expect(model.edges.map((each) => each.lane)).toEqual([0, 1]);
   });
 
@@ -41,6 +41,7 @@ describe('graph model', () => {
   it('says who answers', () => {
     const model = modelOf(graph([node('a', { terminal: false, answers: ['b', 'c'], other_answers: true }), node('b'), node('c')], []));
     expect(ownership(model.byId.get('a')!, (id) => id)).toBe('Answered by b or c or others');
+    expect(ownership({ ...model.byId.get('a')!, answers: ['b', 'c', 'd', 'e', 'f'], other_answers: false }, (id) => id)).toBe('Answered by b or c or d or 2 others');
     expect(ownership(model.byId.get('b')!, (id) => id)).toBe('Answers itself');
     expect(matches(model.byId.get('b')!, 'B')).toBe(true);
   });

@@ -27,7 +27,7 @@ export function modelOf(graph: Graph): Model {
     const lane = lanes.get(pair) ?? 0;
     lanes.set(pair, lane + 1);
     const found = !known.has(edge.to) ? `No agent is called “${edge.to}”` : circles.has(edge) ? 'Part of a circle that never ends' : undefined;
-    return { ...edge, id: `${pair}|${edge.kind}|${at}`, problem: edge.problem ?? found, lane };
+    return { ...edge, id: `${pair}|${edge.kind}|${at}`, problem: edge.problem ? plain(edge.problem) : found, lane };
   });
   const reached = reachable(graph);
   const nodes = graph.agents.map((agent): Node => ({ ...agent, missing: false, isMain: agent.id === graph.main, findings: findings(agent, edges, reached) }));
@@ -39,7 +39,13 @@ export function modelOf(graph: Graph): Model {
 function findings(agent: GraphNode, edges: Edge[], reached: Set<string> | undefined): string[] {
   const own = edges.filter((edge) => edge.from === agent.id && edge.problem).map((edge) => edge.problem!);
   const unreachable = reached && !reached.has(agent.id) ? ['Not reachable from the main agent'] : [];
-  return [...new Set([...(agent.problems ?? []), ...own, ...unreachable])];
+  return [...new Set([...(agent.problems ?? []).map(plain), ...own, ...unreachable])];
+}
+
+/** The server's message as a sentence, without Markdown. */
+function plain(message: string): string {
+  const text = message.replace(/`([^`]+)`/g, '“$1”');
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function missingNode(id: string): Node {
@@ -88,5 +94,7 @@ export function matches(node: Node, search: string): boolean {
 /** Whose words are the answer, for people. */
 export function ownership(node: Node, name: (id: string) => string): string {
   if (node.terminal || node.answers.length === 0) return 'Answers itself';
-  return `Answered by ${node.answers.map(name).join(' or ')}${node.other_answers ? ' or others' : ''}`;
+  const [named, rest] = [node.answers.slice(0, 3).map(name), node.answers.length - 3];
+  const others = node.other_answers ? ['others'] : rest > 0 ? [rest === 1 ? '1 other' : `${rest} others`] : [];
+  return `Answered by ${[...named, ...others].join(' or ')}`;
 }
