@@ -1,6 +1,8 @@
 import { Background, BackgroundVariant, MiniMap, Panel, ReactFlow, ReactFlowProvider, useStore } from '@xyflow/react';
 import '@xyflow/react/dist/style.css';
 import { useMemo } from 'react';
+import { useAgents } from '@/api/useAgents';
+import { useDebounced } from '@/lib/useDebounced';
 import { useMedia } from '@/lib/useMedia';
 import { AgentNode } from './AgentNode';
 import styles from './Canvas.module.css';
@@ -23,14 +25,16 @@ export function GraphCanvas(props: CanvasProps) {
 }
 
 function Canvas({ model, kinds, search, selected, overlay, main, onSelect }: CanvasProps) {
+  const { face } = useAgents();
   const direction = useMedia('(max-width: 720px)') ? 'TB' : 'LR';
   const isStill = useMedia('(prefers-reduced-motion: reduce)');
   const isSmall = useStore((state) => state.transform[2] < 0.5);
   // The layout depends on the graph only: a run, a search or a selection never moves anything.
   const points = useMemo(() => layout(model, direction), [model, direction]);
-  const placed = useMemo(() => baseNodes(model, points, direction), [model, points, direction]);
+  const placed = useMemo(() => baseNodes(model, points, direction, face), [model, points, direction, face]);
   const drawn = useMemo(() => baseEdges(model, kinds), [model, kinds]);
-  const found = useMemo(() => (search.trim() ? new Set(model.nodes.filter((node) => matches(node, search.trim())).map((node) => node.id)) : undefined), [model, search]);
+  const wanted = useDebounced(search.trim(), 200);
+  const found = useMemo(() => (wanted ? new Set(model.nodes.filter((node) => matches(node, wanted)).map((node) => node.id)) : undefined), [model, wanted]);
   const known = useMemo(() => new Set(model.nodes.map((node) => node.id)), [model]);
   const nodes = useMemo(() => withNodeState(placed, { selected, found, overlay }), [placed, selected, found, overlay]);
   const edges = useMemo(() => withEdgeState(drawn, { selected, found, overlay }, known), [drawn, selected, found, overlay, known]);
