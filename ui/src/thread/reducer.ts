@@ -2,7 +2,7 @@ import type { ActiveAgent, AguiEvent, ApprovalValue, HandoffValue, Progress, Sna
 import { applyHandoff } from './handoff';
 import { applyHistory, applyRuns, type History } from './history';
 import { addOfRun, changeItem, mergeMessage, removeItem } from './items';
-import { addSubAgent, applyUsage, changeRun, changeSubAgent, changeTool, endRun, startRun } from './runs';
+import { addSubAgent, applyUsage, changeRun, changeSubAgent, changeText, changeTool, endRun, startRun } from './runs';
 import { emptyThread, type MessageItem, type RunState, type ThreadState } from './state';
 
 export type Action =
@@ -89,9 +89,10 @@ function applySubAgent(run: RunState, event: AguiEvent, agent: string, at: numbe
     case 'SUBAGENT_STARTED':
       return addSubAgent(run, { id, parent: event.parentSubagentRunId, agent, name: event.name, task: event.description, status: 'running', startedAt: at, text: '', tools: [] });
     case 'SUBAGENT_FINISHED': return changeSubAgent(run, id, (one) => ({ ...one, status: 'done', finishedAt: at }));
-    case 'SUBAGENT_ERROR': return changeSubAgent(run, id, (one) => ({ ...one, status: 'failed', finishedAt: at, error: event.message }));
-    case 'TEXT_MESSAGE_START': return changeSubAgent(run, id, (one) => ({ ...one, text: one.text && `${one.text}\n\n` }));
-    case 'TEXT_MESSAGE_CONTENT': return changeSubAgent(run, id, (one) => ({ ...one, text: one.text + event.delta }));
+    case 'SUBAGENT_ERROR': return changeSubAgent(run, id, (one) => ({ ...one, ...(event.code === 'cancelled' ? { status: 'cancelled' } : { status: 'failed', error: event.message }), finishedAt: at }));
+    case 'TEXT_MESSAGE_START': return changeSubAgent(run, id, (one) => changeText(one, event.messageId, () => ''));
+    case 'TEXT_MESSAGE_CONTENT': return changeSubAgent(run, id, (one) => changeText(one, event.messageId, (text) => text + event.delta));
+    case 'CUSTOM': return event.name === 'baton.turn_restarted' ? changeSubAgent(run, id, (one) => changeText(one, (event.value as { message_id: string }).message_id, () => undefined)) : run;
     case 'TOOL_CALL_START':
       return changeSubAgent(run, id, (one) => ({ ...one, tools: [...one.tools.filter((call) => call.id !== event.toolCallId), { id: event.toolCallId, name: event.toolCallName, arguments: '' }] }));
     case 'TOOL_CALL_ARGS': return changeSubAgent(run, id, (one) => changeTool(one, event.toolCallId, (call) => ({ ...call, arguments: call.arguments + event.delta })));
@@ -104,6 +105,8 @@ function applySubAgent(run: RunState, event: AguiEvent, agent: string, at: numbe
 /** A message that a joining client is told of. What is known is kept as it is. */
 function applySnapshot(state: ThreadState, message: SnapshotMessage): ThreadState {
   const { run_id: runId, agent } = message.metadata?.baton ?? {};
+  // How far a handoff has come is known from the thread and from the events since; the snapshot may name a step of one that is over.
+  if (message.activityType === 'baton.progress') return state;
   if (message.role === 'activity' && message.activityType) return applyActivity(state, runId ?? state.activeRun, message.activityType, (message.content ?? {}) as Record<string, unknown>);
   const isShown = message.subagentRunId === undefined && (message.role === 'user' || message.role === 'assistant') && typeof message.content === 'string';
   if (!isShown || state.items.some((item) => item.id === message.id)) return state;

@@ -36,6 +36,15 @@ export function changeTool(one: SubAgent, id: string, change: (call: ToolCall) =
   return { ...one, tools: one.tools.map((call) => (call.id === id ? change(call) : call)) };
 }
 
+/** Changes one message of a sub-agent; `undefined` drops it, one that is not known is added. */
+export function changeText(one: SubAgent, id: string, change: (text: string) => string | undefined): SubAgent {
+  const known = one.texts ?? [];
+  const text = change(known.find((message) => message.id === id)?.text ?? '');
+  const isKnown = known.some((message) => message.id === id);
+  const texts = text === undefined ? known.filter((message) => message.id !== id) : isKnown ? known.map((message) => (message.id === id ? { id, text } : message)) : [...known, { id, text }];
+  return { ...one, texts, text: texts.map((message) => message.text).filter(Boolean).join('\n\n') };
+}
+
 export function applyUsage(run: RunState, value: UsageValue): RunState {
   return { ...run, sources: value.sources ?? run.sources, ...(value.usage ? { usage: usageOf(value.usage) } : {}) };
 }

@@ -91,10 +91,12 @@ export interface SubAgent {
   agent: string;
   name: string;
   task?: string | undefined;
-  status: 'running' | 'done' | 'failed';
+  status: 'running' | 'done' | 'failed' | 'cancelled';
   startedAt: number;
   finishedAt?: number | undefined;
   text: string;
+  /** What `text` is made of, message by message: one that comes again after a reconnect replaces itself. */
+  texts?: { id: string; text: string }[] | undefined;
   tools: ToolCall[];
   error?: string | undefined;
 }

@@ -5,6 +5,7 @@
 
 mod joining;
 mod npm;
+mod page;
 mod rules;
 mod stories;
 
