@@ -57,7 +57,7 @@ test('a key that is revoked while the page is open leads to the sign-in page', a
   await page.goto(baton.url);
   await signIn(page, key);
   await expect(new Chat(page).message).toBeVisible();
-  const [{ key_id }] = JSON.parse(baton.project.run('keys', 'list', '--tenant', 'acme', '--json'));
+  const { data: [{ key_id }] } = JSON.parse(baton.project.run('keys', 'list', '--tenant', 'acme', '--json'));
   baton.project.run('keys', 'revoke', key_id);
   await expect(page.getByLabel('API key')).toBeVisible({ timeout: 30_000 });
 });

@@ -243,6 +243,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/roster": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether the newest agent files are in use
+         * @description Broken files change nothing: the last good version stays active (`last_good`), and `diagnostics` says what is wrong with the newest.
+         */
+        get: operations["show_roster"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs": {
         parameters: {
             query?: never;
@@ -366,6 +386,26 @@ export interface paths {
         };
         /** One skill with its file */
         get: operations["get_skill"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/system": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the server works with, and whether it works
+         * @description The errors of MCP servers and the names of key variables are for those who have `metrics:read`. No secret and no path is shown.
+         */
+        get: operations["show_system"];
         put?: never;
         post?: never;
         delete?: never;
@@ -788,74 +828,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/roster": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["RosterView"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/system": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["SystemView"];
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -890,6 +862,8 @@ export interface components {
             can_be_orchestrated: boolean;
             description: string;
             display_name: string;
+            /** @description Buttons that its file offers after an answer. */
+            handoffs: components["schemas"]["ButtonView"][];
             /** @description May hold a thread across messages. */
             holds_threads: boolean;
             /** @description As messages, files and other routes name it. */
@@ -897,16 +871,13 @@ export interface components {
             kind: components["schemas"]["KindView"];
             /** @description In order of preference; empty means the configured default. */
             model: string[];
-            version: string;
-            handoffs: {
-                label: string;
-                agent: string;
-                prompt: string;
-                send: boolean;
-            }[];
-            tools: string[];
+            /** @description Agents that it can involve by itself, in any way. */
             related: string[];
+            /** @description Names and patterns of the tools that it may use, as its file writes them. */
+            tools: string[];
+            /** @description Sentences that ask for it: the triggers of its file. */
             trigger_examples: string[];
+            version: string;
         };
         Answered: {
             /** @description Who gave it. */
@@ -1033,6 +1004,16 @@ export interface components {
             hidden: boolean;
             icon?: string;
         };
+        /** @description A button that passes the conversation on. */
+        ButtonView: {
+            /** @description Who answers then. */
+            agent: string;
+            label: string;
+            /** @description What is said then; empty where the file says nothing. */
+            prompt: string;
+            /** @description Sent at once, instead of being placed in the composer. */
+            send: boolean;
+        };
         /** @enum {string} */
         CallKind: "model" | "tool";
         /** @description One call of a model or a tool. */
@@ -1146,6 +1127,8 @@ export interface components {
         };
         /** @description A finding, with its place and a way out. */
         DiagnosticView: components["schemas"]["PlaceView"] & {
+            /** @description The lines from two before it to two after it. Absent where there is no file to quote. */
+            excerpt?: components["schemas"]["LineView"][];
             /** @description What to do about it. */
             help: string;
             message: string;
@@ -1155,8 +1138,6 @@ export interface components {
             rule: "unreadable" | "too-large" | "not-utf8" | "no-frontmatter" | "yaml-syntax" | "yaml-too-complex" | "yaml-repaired" | "duplicate-key" | "unknown-key" | "unused-key" | "renamed-key" | "wrong-type" | "unknown-choice" | "out-of-range" | "invalid-name" | "invalid-version" | "invalid-duration" | "invalid-glob" | "invalid-template" | "invalid-expression" | "invalid-schema" | "invalid-url" | "invalid-permission" | "literal-secret" | "unknown-variable" | "missing-key" | "unknown-model" | "unknown-tool" | "unknown-server" | "duplicate-name" | "unknown-agent" | "ambiguous-agent" | "cycle" | "own-ancestor" | "router-conflict" | "no-destinations" | "router-holds" | "team-handoff" | "team-too-small" | "not-orchestratable" | "transfer-clash" | "self-transfer" | "duplicate-state" | "unknown-state" | "unreachable-handoff" | "unreachable-state" | "remote-unused" | "unknown-main" | "invalid-mcp" | "no-agents" | "too-many-problems";
             /** @enum {string} */
             severity: "error" | "warning" | "note";
-        } & {
-            excerpt?: components["schemas"]["ExcerptLine"][];
         };
         DissentView: {
             member: string;
@@ -1372,61 +1353,331 @@ export interface components {
         };
         /** @enum {string} */
         KindView: "local" | "remote";
+        /** @description One line of a file. */
+        LineView: {
+            /** @description From 1. */
+            line: number;
+            /** @description Cut at 200 characters. What may be a secret is masked. */
+            text: string;
+        };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_AgentView: {
-            data: components["schemas"]["AgentView"][];
+            data: {
+                badge: components["schemas"]["BadgeView"];
+                /** @description May be used by other agents. */
+                can_be_orchestrated: boolean;
+                description: string;
+                display_name: string;
+                /** @description Buttons that its file offers after an answer. */
+                handoffs: components["schemas"]["ButtonView"][];
+                /** @description May hold a thread across messages. */
+                holds_threads: boolean;
+                /** @description As messages, files and other routes name it. */
+                id: string;
+                kind: components["schemas"]["KindView"];
+                /** @description In order of preference; empty means the configured default. */
+                model: string[];
+                /** @description Agents that it can involve by itself, in any way. */
+                related: string[];
+                /** @description Names and patterns of the tools that it may use, as its file writes them. */
+                tools: string[];
+                /** @description Sentences that ask for it: the triggers of its file. */
+                trigger_examples: string[];
+                version: string;
+            }[];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_ApprovalView: {
-            data: components["schemas"]["ApprovalView"][];
+            data: {
+                /** Format: uuid */
+                approval_id: string;
+                /** @description As the tool would get them. */
+                arguments: unknown;
+                /** Format: date-time */
+                created_at: string;
+                /** Format: date-time */
+                decided_at?: string;
+                decided_by?: string;
+                /** Format: date-time */
+                expires_at: string;
+                /** @description Where in the run the call stands, such as `assistant/turn:1/tool:1`. */
+                path: string;
+                reason?: string;
+                /** @enum {string} */
+                risk: "low" | "medium" | "high";
+                /** Format: uuid */
+                run_id: string;
+                /** @enum {string} */
+                status: "pending" | "approved" | "denied" | "expired";
+                /** Format: uuid */
+                thread_id: string;
+                tool: string;
+            }[];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_ArtifactView: {
-            data: components["schemas"]["ArtifactView"][];
+            data: {
+                /** Format: uuid */
+                artifact_id: string;
+                /** Format: date-time */
+                created_at: string;
+                media_type: string;
+                name: string;
+                /**
+                 * Format: uuid
+                 * @description The run that made it; absent for a file that a person sent.
+                 */
+                run_id?: string;
+                /**
+                 * Format: int64
+                 * @description In bytes.
+                 */
+                size: number;
+                /** Format: uuid */
+                thread_id: string;
+                /** @description Where it can be downloaded, and how messages refer to it. */
+                uri: string;
+            }[];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_AuditView: {
-            data: components["schemas"]["AuditView"][];
+            data: {
+                /** @description `thread.delete`, `run.start`, `agent.delegate`, … */
+                action: string;
+                /** @description A user, an agent, or `system`. */
+                actor: string;
+                /** Format: date-time */
+                at: string;
+                /** @description `allowed`, `denied`, or how it ended. */
+                decision: string;
+                /** @description What else there is to know. Never what was said. */
+                detail?: unknown;
+                /** @description SHA-256 over the hash before, the number, the time and the entry. */
+                hash: string;
+                /**
+                 * Format: int64
+                 * @description From 1, without gaps.
+                 */
+                number: number;
+                /** @description For whom, when that is somebody else. */
+                on_behalf_of?: string;
+                /** Format: uuid */
+                run_id?: string;
+                tenant_id: string;
+                /** Format: uuid */
+                thread_id?: string;
+                /** @description Under which the logs have more. */
+                trace_id?: string;
+            }[];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_MessageView: {
-            data: components["schemas"]["MessageView"][];
+            data: {
+                /** @description Who wrote it; absent for a person. */
+                agent?: string;
+                /** Format: date-time */
+                created_at: string;
+                /** @description What people call that agent. */
+                display_name?: string;
+                /** Format: uuid */
+                message_id: string;
+                /**
+                 * Format: int64
+                 * @description Where it stands in its thread, from 1. Those that are not shown have numbers too.
+                 */
+                number: number;
+                parts: components["schemas"]["PartView"][];
+                /** @enum {integer} */
+                rating?: 1 | -1;
+                /** @enum {string} */
+                role: "user" | "assistant" | "system";
+                /**
+                 * Format: uuid
+                 * @description The run that it began, or that it was said in.
+                 */
+                run_id: string;
+                /** @enum {string} */
+                visibility: "user" | "internal";
+            }[];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_PastHandoff: {
-            data: components["schemas"]["PastHandoff"][];
+            data: {
+                /** Format: date-time */
+                completed_at?: string;
+                /** @description What people call the agent that got it. */
+                display_name: string;
+                /** @description The sentence for the person when it ended. */
+                end_message?: string;
+                /** @description Who gave the thread away. */
+                from: string;
+                /** Format: uuid */
+                handoff_id: string;
+                /** @description The sentence for the person when it began. */
+                message: string;
+                progress?: components["schemas"]["ProgressView"];
+                reason: string;
+                /** Format: date-time */
+                started_at: string;
+                /** @enum {string} */
+                state: "pending" | "active" | "returning" | "completed" | "cancelled" | "error";
+                /** @description Who got it. */
+                to: string;
+            }[];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_RunView: {
-            data: components["schemas"]["RunView"][];
+            data: {
+                /** @description Who was asked. */
+                agent: string;
+                /** @description Whose answer it is, which may be another agent than the one that was asked. */
+                answered_by?: string;
+                /** Format: date-time */
+                created_at: string;
+                /** @description Why there is no answer. */
+                error?: components["schemas"]["RunErrorView"];
+                /** Format: date-time */
+                finished_at?: string;
+                /** @description The limit that made it end early. */
+                limit?: string;
+                /** Format: uuid */
+                run_id: string;
+                /** @description Who contributed to the answer behind the scenes. */
+                sources: components["schemas"]["SourceView"][];
+                /** Format: date-time */
+                started_at?: string;
+                status: components["schemas"]["StatusView"];
+                /** Format: uuid */
+                thread_id: string;
+                /** @description What it took so far, with everybody who was involved. */
+                usage: components["schemas"]["UsageView"];
+                user_id: string;
+            }[];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_SkillView: {
-            data: components["schemas"]["SkillView"][];
+            data: {
+                /** @description What it does and when to use it. */
+                description: string;
+                /** @description As agent files, `load_skill` and other routes name it. */
+                name: string;
+                origin: components["schemas"]["OriginView"];
+            }[];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_ThreadView: {
-            data: components["schemas"]["ThreadView"][];
+            data: {
+                /**
+                 * Format: uuid
+                 * @description The run that is being worked on.
+                 */
+                active_run_id?: string;
+                /** Format: date-time */
+                created_at: string;
+                /** @description Who answers next: whoever has the baton, or the main agent until somebody has it. Absent where nobody is set to. */
+                current_active_agent?: string;
+                /** @description Whether somebody has the thread by a handoff, or is about to. */
+                is_handoff_active: boolean;
+                /**
+                 * Format: int64
+                 * @description The number of the last event: `events?after=` goes on from here.
+                 */
+                last_seq: number;
+                /**
+                 * Format: int64
+                 * @description Runs that wait for their turn.
+                 */
+                queued: number;
+                tenant_id: string;
+                /** Format: uuid */
+                thread_id: string;
+                /** @description The beginning of what was said first, or the name of the file that it began with, until somebody renames it. */
+                title: string;
+                /**
+                 * Format: int64
+                 * @description All messages there are, also those that only those see who may read traces: it is the `number` of the last one.
+                 */
+                total_messages: number;
+                /** Format: date-time */
+                updated_at: string;
+                user_id: string;
+            }[];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_UsageLineView: {
-            data: components["schemas"]["UsageLineView"][];
+            data: {
+                /** @description The agent, user, model or day. */
+                key: string;
+                /** Format: int64 */
+                model_calls: number;
+                /** Format: int64 */
+                runs: number;
+                /** Format: int64 */
+                tool_calls: number;
+                usage: components["schemas"]["UsageView"];
+            }[];
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_Way: {
-            data: components["schemas"]["Way"][];
+            data: {
+                /**
+                 * Format: double
+                 * @description Of what is known.
+                 */
+                average_cost_usd: number;
+                /** Format: int64 */
+                average_latency_ms: number;
+                /** Format: int64 */
+                count: number;
+                /** Format: int64 */
+                disliked: number;
+                from: string;
+                /** @enum {string} */
+                kind: "transfer" | "route" | "chain" | "handoff";
+                /** Format: date-time */
+                last_at: string;
+                /**
+                 * Format: int64
+                 * @description Ratings of answers in whose runs it was taken.
+                 */
+                liked: number;
+                /** @description What the questions were about. */
+                query_class: string;
+                /**
+                 * Format: double
+                 * @description From 0 to 1.
+                 */
+                success_rate: number;
+                /** Format: int64 */
+                successes: number;
+                to: string;
+            }[];
             next_cursor?: string | null;
         };
+        McpServerView: {
+            /** @description Why the last start failed; with `metrics:read` only. */
+            error?: string;
+            name: string;
+            state: components["schemas"]["McpStateView"];
+            /** @description How many it offers, once they were listed. */
+            tools?: number;
+            transport: components["schemas"]["TransportView"];
+        };
+        /**
+         * @description A server starts when a run needs it.
+         * @enum {string}
+         */
+        McpStateView: "idle" | "running" | "failed";
         /** @description Who is asking, and what they may do. */
         MeView: {
             auth: components["schemas"]["AuthView"];
@@ -1583,6 +1834,14 @@ export interface components {
             agent: string;
             system: string;
         };
+        /** @description Where models can come from. */
+        ProviderView: {
+            /** @description It has a key, or an address where it needs none. Whether it answers is not tried. */
+            configured: boolean;
+            /** @description The environment variable for its key; with `metrics:read` only. */
+            key_variable?: string;
+            name: string;
+        };
         RelatedView: components["schemas"]["PlaceView"] & {
             message: string;
         };
@@ -1640,6 +1899,20 @@ export interface components {
             completion_status: "completed" | "cancelled" | "error";
             /** @description What came of it, for whoever has the thread next. */
             result_summary?: string;
+        };
+        /** @enum {string} */
+        RosterStatus: "current" | "last_good";
+        /** @description The agents in use, and what the last reading of their files found. */
+        RosterView: {
+            /** @description How many are in use. */
+            agents: number;
+            /** Format: date-time */
+            checked_at: string;
+            /** @description Errors and warnings of the newest files. */
+            diagnostics: components["schemas"]["DiagnosticView"][];
+            /** Format: date-time */
+            loaded_at: string;
+            status: components["schemas"]["RosterStatus"];
         };
         /** @description A run with everything that happened in it. */
         RunDetail: components["schemas"]["RunView"] & {
@@ -1795,6 +2068,14 @@ export interface components {
             /** @enum {string} */
             state: "started" | "finished";
         };
+        /** @enum {string} */
+        StoreKindView: "sqlite" | "postgres";
+        /** @enum {string} */
+        StoreStatus: "ok" | "unavailable";
+        StoreView: {
+            kind: components["schemas"]["StoreKindView"];
+            status: components["schemas"]["StoreStatus"];
+        };
         /**
          * @description How they are asked.
          * @enum {string}
@@ -1818,6 +2099,24 @@ export interface components {
          * @enum {string}
          */
         SynthesisWord: "concat" | "llm" | "none";
+        /** @description What the server works with, and whether it works. */
+        SystemView: {
+            /** @description Runs that this process works on, of all tenants. */
+            active_runs: number;
+            /** @description How many there are. */
+            agents: number;
+            /** @description As `provider/model`; of agents that name no model. */
+            default_model: string;
+            /** @description As the caller's tenant has them. */
+            mcp_servers: components["schemas"]["McpServerView"][];
+            /** @description The default model is none: answers come from rules. */
+            offline: boolean;
+            providers: components["schemas"]["ProviderView"][];
+            /** Format: date-time */
+            started_at: string;
+            store: components["schemas"]["StoreView"];
+            version: string;
+        };
         /** @description A conversation as it stands, and what can be done next in it. */
         ThreadContext: components["schemas"]["ThreadView"] & {
             /** @description Who has the thread by a handoff, or is about to. */
@@ -1870,6 +2169,8 @@ export interface components {
             /** @description A JSON Schema. */
             parameters: unknown;
         };
+        /** @enum {string} */
+        TransportView: "stdio" | "http";
         /** @description One sum. */
         UsageLineView: {
             /** @description The agent, user, model or day. */
@@ -1955,48 +2256,6 @@ export interface components {
             /** Format: int64 */
             successes: number;
             to: string;
-        };
-        ExcerptLine: {
-            line: number;
-            text: string;
-        };
-        RosterView: {
-            /** @enum {string} */
-            status: "current" | "last_good";
-            agents: number;
-            /** Format: date-time */
-            loaded_at: string;
-            /** Format: date-time */
-            checked_at: string;
-            diagnostics: components["schemas"]["DiagnosticView"][];
-        };
-        ProviderView: {
-            name: string;
-            configured: boolean;
-            key_variable?: string;
-        };
-        McpServerView: {
-            name: string;
-            transport: string;
-            /** @enum {string} */
-            state: "idle" | "running" | "failed";
-            tools?: number;
-            error?: string;
-        };
-        SystemView: {
-            version: string;
-            store: {
-                kind: string;
-                status: string;
-            };
-            default_model: string;
-            offline: boolean;
-            providers: components["schemas"]["ProviderView"][];
-            mcp_servers: components["schemas"]["McpServerView"][];
-            agents: number;
-            active_runs: number;
-            /** Format: date-time */
-            started_at: string;
         };
     };
     responses: {
@@ -2682,6 +2941,36 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    show_roster: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RosterView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     list_runs: {
         parameters: {
             query?: {
@@ -3000,6 +3289,36 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    show_system: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SystemView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["UriTooLong"];

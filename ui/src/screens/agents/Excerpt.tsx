@@ -4,7 +4,7 @@ import styles from './Diagnostic.module.css';
 import { marked } from './marked';
 
 /** Source lines with their numbers; the offending part is marked. */
-export function Excerpt({ lines, place }: { lines: Schemas['ExcerptLine'][]; place: Schemas['PlaceView'] }) {
+export function Excerpt({ lines, place }: { lines: Schemas['LineView'][]; place: Schemas['PlaceView'] }) {
   const digits = String(lines.at(-1)?.line ?? 0).length;
   return (
     // Long lines scroll, and a scrolling region has to be reachable by keyboard.

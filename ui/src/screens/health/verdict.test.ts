@@ -11,7 +11,7 @@ describe('verdictOf', () => {
   });
 
   it('needs attention when an MCP server or an agent file fails', () => {
-    const failed = { name: 'github', transport: 'http', state: 'failed' as const };
+    const failed = { name: 'github', transport: 'http' as const, state: 'failed' as const };
     const verdict = verdictOf({ system: system({ mcp_servers: [failed] }), roster: { status: 'last_good' } as Roster });
     expect(verdict.level).toBe('attention');
     expect(verdict.issues.map((issue) => issue.text)).toEqual(['An MCP server failed: github.', 'An agent file has an error; the last good version is active.']);
