@@ -8,7 +8,7 @@
 mod log;
 mod resume;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ fn fixtures_of_the_page_match_the_projection() {
         write(&folder, &wanted);
     }
     let found = read(&folder);
-    let differing: Vec<&String> = wanted
+    let differing: BTreeSet<&String> = wanted
         .keys()
         .chain(found.keys())
         .filter(|name| wanted.get(*name).map(String::as_str) != found.get(*name).map(String::as_str))
