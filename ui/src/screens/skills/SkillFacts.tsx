@@ -20,7 +20,7 @@ export function SkillFacts({ skill, file, problems }: { skill: Schemas['SkillDet
         <Fact name="Validity"><Validity problems={problems} /></Fact>
         <Fact name="Source"><Origin origin={skill.origin} /></Fact>
         {version && <Fact name="Version">{version}</Fact>}
-        {others.filter(([name]) => name !== 'version').map(([name, value]) => <Fact key={name} name={name}>{shown(value)}</Fact>)}
+        {others.filter(([name]) => name !== 'version').map(([name, value]) => <Fact key={name} name={label(name)}>{shown(value)}</Fact>)}
         <Fact name="Files"><span className={styles.file}><FileText size={14} aria-hidden />SKILL.md <span className="faint">{bytes(new Blob([skill.text]).size)}</span></span></Fact>
       </dl>
       {triggers.length > 0 && <section><h2>Triggers</h2><ul className={styles.triggers}>{triggers.map((trigger) => <li key={trigger} dir="auto">{trigger}</li>)}</ul></section>}
@@ -30,6 +30,11 @@ export function SkillFacts({ skill, file, problems }: { skill: Schemas['SkillDet
 
 function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   return <div className={styles.fact}><dt>{name}</dt><dd>{children}</dd></div>;
+}
+
+/** `allowed-tools` is read as “Allowed tools”. */
+function label(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1).replace(/[-_]/g, ' ');
 }
 
 function shown(value: Value): string {

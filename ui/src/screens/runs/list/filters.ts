@@ -59,12 +59,12 @@ export interface Chip { key: keyof Filters; label: string; value: string }
 export function chips(filters: Filters, agentName: (id: string) => string, threadTitle: (id: string) => string): Chip[] {
   const { status, agent, user, thread, since, errors } = filters;
   const found: (Chip | false | '' | undefined)[] = [
-    status && { key: 'status', label: 'Status', value: status },
+    status && { key: 'status', label: 'Status', value: status.charAt(0).toUpperCase() + status.slice(1) },
     agent && { key: 'agent', label: 'Agent', value: agentName(agent) },
     user && { key: 'user', label: 'User', value: user },
     thread && { key: 'thread', label: 'Conversation', value: threadTitle(thread) },
     since && { key: 'since', label: 'Time', value: PERIODS[since] },
-    errors && { key: 'errors', label: 'Show', value: 'errors only' },
+    errors && { key: 'errors', label: 'Show', value: 'Errors only' },
   ];
   return found.filter((chip): chip is Chip => Boolean(chip));
 }

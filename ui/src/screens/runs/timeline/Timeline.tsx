@@ -3,7 +3,7 @@ import { useMemo, type CSSProperties } from 'react';
 import { IconButton } from '@/design';
 import { Axis, Grid } from './Axis';
 import { Legend } from './Legend';
-import { MAX_ZOOM, percent, type Domain } from './scale';
+import { MAX_ZOOM, percent, tickZoom, type Domain } from './scale';
 import type { TimelineRow } from './segments';
 import styles from './Timeline.module.css';
 import { TimelineRowView } from './TimelineRow';
@@ -58,9 +58,9 @@ export function Timeline({ rows, domain, now, selected, onStep }: TimelineProps)
         {...handlers}
       >
         <div className={styles.content} style={{ '--zoom': zoom } as CSSProperties}>
-          <Axis domain={domain} zoom={zoom} onRange={to} />
+          <Axis domain={domain} zoom={tickZoom(zoom)} onRange={to} />
           <div className={styles.rows}>
-            <Grid domain={domain} zoom={zoom} />
+            <Grid domain={domain} zoom={tickZoom(zoom)} />
             {rows.map((row) => <TimelineRowView key={row.node.id} row={row} domain={domain} now={row.end === undefined ? now : undefined} isSelected={row.node.id === selected} />)}
             {now !== undefined && <div className={styles.overlay}><div className={styles.now} style={{ insetInlineStart: `${percent(domain, now)}%` }} role="img" aria-label="Now" /></div>}
           </div>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { at } from '../testing';
-import { domainOf, MAX_ZOOM, percent, tickLabel, ticks, zoomAt, zoomTo } from './scale';
+import { domainOf, MAX_ZOOM, percent, tickLabel, ticks, tickZoom, zoomAt, zoomTo } from './scale';
 
 describe('domainOf', () => {
   it('covers a finished run exactly', () => {
@@ -32,6 +32,10 @@ describe('ticks', () => {
   it('have short labels', () => {
     expect([0, 250, 1_500, 30_000, 60_000, 90_000, 3_600_000, 5_400_000].map(tickLabel)).toEqual(['0', '250 ms', '1.5 s', '30 s', '1 min', '1:30 min', '1 h', '1:30 h']);
   });
+});
+
+it('ticks change when the magnification doubles', () => {
+  expect([1, 1.9, 2, 7.9, 8].map(tickZoom)).toEqual([1, 1, 2, 4, 8]);
 });
 
 describe('zoom', () => {

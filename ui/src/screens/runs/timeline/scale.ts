@@ -28,6 +28,11 @@ export function ticks({ start, end }: Domain, count: number): number[] {
   return Array.from({ length: Math.floor(length / step) + 1 }, (_, at) => at * step);
 }
 
+/** The magnification that the ticks are made for: they change when it doubles, not with every turn of the wheel. */
+export function tickZoom(zoom: number): number {
+  return 2 ** Math.floor(Math.log2(zoom) + 0.001);
+}
+
 /** `0`, `250 ms`, `1.5 s`, `2 min`, `1:30 min`, `1 h`. */
 export function tickLabel(offset: number): string {
   if (offset === 0) return '0';

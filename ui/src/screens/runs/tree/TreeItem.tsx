@@ -1,6 +1,6 @@
 import { ChevronDown, ChevronRight } from 'lucide-react';
-import { cost, compact, count, duration } from '@/lib/format';
-import { Status, statusWord } from '../Status';
+import { cost, compact, duration } from '@/lib/format';
+import { Status } from '../Status';
 import { elapsed, tokens } from '../times';
 import { Agent } from '../Who';
 import type { TreeNode } from './flatten';
@@ -34,7 +34,6 @@ export function TreeItem({ node, now, isOpen, isSelected, isCurrent, onSelect, o
       aria-setsize={node.siblings}
       aria-expanded={hasChildren ? isOpen : undefined}
       aria-selected={isSelected}
-      aria-label={`${session.agent}, ${statusWord(session.status)}, ${took}, ${count(tokens(session.own))} tokens`}
       className={styles.item}
       style={{ paddingInlineStart: 8 + Math.min(depth, 6) * 16 }}
       title={session.error ? `${session.error.code}: ${session.error.message}` : session.why}
