@@ -13,7 +13,7 @@ const columns: Column<Hop>[] = [
   { key: 'reason', title: 'Reason', wide: true, cell: (hop) => <span className={styles.reason} dir="auto">{hop.reason || '–'}</span> },
   { key: 'success', title: 'Result', cell: (hop) => <Result isSuccess={hop.success} /> },
   { key: 'latency', title: 'Latency', numeric: true, cell: (hop) => duration(hop.latency_ms) },
-  { key: 'at', title: 'When', wide: true, cell: (hop) => <Time at={hop.at} /> },
+  { key: 'at', title: 'When', wide: true, cell: (hop) => <span className={styles.when}><Time at={hop.at} /></span> },
 ];
 
 export function HopsTab({ steps }: { steps: StepsState }) {

@@ -13,7 +13,7 @@ export function StepDetail({ run, step, steps }: { run: RunDetail; step: Step; s
   return (
     <article className={styles.detail} aria-label="Selected step">
       <header className={styles.header}>
-        <h2>{stepTitle(step, calls)}</h2>
+        <h2>{stepTitle(step, calls, steps.steps)}</h2>
         <Agent id={step.agent} />
         {step.state === 'started' && <Badge tone="info">In progress</Badge>}
         <span className={styles.when}><Time at={step.at} /></span>
@@ -26,7 +26,7 @@ export function StepDetail({ run, step, steps }: { run: RunDetail; step: Step; s
 }
 
 function ToolDetail({ step, steps }: { step: Step; steps: Steps }) {
-  const tool = toolOf(step, steps.calls);
+  const tool = toolOf(step, steps.calls, steps.steps);
   return (
     <>
       <Block title="Arguments" text={tool.arguments} isCode empty="No arguments were recorded." />

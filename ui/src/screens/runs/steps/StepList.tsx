@@ -23,14 +23,14 @@ export function StepList({ groups, calls, selected, onSelect }: StepListProps) {
       {groups.map(({ node, steps }) => (
         <section key={node.id} className={styles.group}>
           <h3 className={styles.groupTitle} title={node.session.why}><Agent id={node.session.agent} /></h3>
-          {steps.map((step) => <StepRow key={step.path} step={step} calls={byPath.get(step.path) ?? []} isSelected={step.path === selected} onSelect={onSelect} />)}
+          {steps.map((step) => <StepRow key={step.path} step={step} title={stepTitle(step, byPath.get(step.path) ?? [], steps)} calls={byPath.get(step.path) ?? []} isSelected={step.path === selected} onSelect={onSelect} />)}
         </section>
       ))}
     </nav>
   );
 }
 
-function StepRow({ step, calls, isSelected, onSelect }: { step: Step; calls: Call[]; isSelected: boolean; onSelect: (path: string) => void }) {
+function StepRow({ step, title, calls, isSelected, onSelect }: { step: Step; title: string; calls: Call[]; isSelected: boolean; onSelect: (path: string) => void }) {
   const Icon = ICONS[step.kind];
   const last = calls.at(-1);
   const hasFailed = last?.outcome === 'failed' || (step.kind === 'tool' && toolOf(step, calls).failed);
@@ -38,7 +38,7 @@ function StepRow({ step, calls, isSelected, onSelect }: { step: Step; calls: Cal
   return (
     <button type="button" className={cx(styles.step, isSelected && styles.selected, step.kind === 'note' && styles.quiet)} aria-current={isSelected || undefined} onClick={() => onSelect(step.path)}>
       <Icon size={14} aria-hidden className={styles.stepIcon} />
-      <span className={styles.stepTitle}>{stepTitle(step, calls)}</span>
+      <span className={styles.stepTitle}>{title}</span>
       {calls.length > 1 && <span className={styles.retries} title={`${calls.length} attempts`}>×{calls.length}</span>}
       {hasFailed && <CircleX size={14} role="img" aria-label="failed" className={styles.failed} />}
       {step.state === 'started' && <Clock size={14} role="img" aria-label="in progress" className={styles.open} />}

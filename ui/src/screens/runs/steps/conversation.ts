@@ -22,7 +22,7 @@ export function conversationBefore(step: Step, steps: Step[], calls: Call[], tas
       const { text, calls: requests } = replyOf(other.output);
       said.push({ role: 'agent', path, text, calls: requests });
     } else if (other.kind === 'tool') {
-      const { name, result, failed } = toolOf(other, calls);
+      const { name, result, failed } = toolOf(other, calls, steps);
       said.push({ role: 'tool', path, name, text: result, failed });
     }
   }

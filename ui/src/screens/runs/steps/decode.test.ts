@@ -43,6 +43,12 @@ describe('toolOf', () => {
   });
 });
 
+it('toolOf keeps arguments that are called name, and finds the name in the reply', () => {
+  const turn = step('turn', 'a/turn:1', { output: { text: '', tool_calls: [{ name: 'look', arguments: {} }, { name: 'save_file', arguments: {} }] } });
+  const tool = step('tool', 'a/turn:1/tool:2', { input: { name: 'report.md' }, state: 'started' });
+  expect(toolOf(tool, [], [turn, tool])).toEqual({ name: 'save_file', arguments: '{\n  "name": "report.md"\n}', result: '', failed: false });
+});
+
 it('stepTitle names the step', () => {
   expect(stepTitle(step('turn', 'a/turn:2'), [])).toBe('Model turn 2');
   expect(stepTitle(step('note', 'a/turn:1/results'), [])).toBe('Note: results');

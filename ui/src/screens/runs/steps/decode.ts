@@ -54,18 +54,23 @@ function requestOf(call: Fields): ToolRequest {
 
 export interface ToolStep { name: string; arguments: string; result: string; failed: boolean }
 
-/** A tool's call and what it returned. Its name is in the input, in the output or in the ledger. */
-export function toolOf(step: Step, calls: Call[]): ToolStep {
-  const input = isFields(step.input) ? step.input : undefined;
+/** A tool's call and what it returned. */
+export function toolOf(step: Step, calls: Call[], steps: Step[] = []): ToolStep {
+  const request = isFields(step.input) && 'name' in step.input && 'arguments' in step.input ? step.input : undefined;
   const output = isFields(step.output) ? step.output : undefined;
-  const name = input?.name ?? input?.tool ?? output?.name ?? calls.find((call) => call.path === step.path)?.name ?? 'tool';
-  const isRequest = input !== undefined && 'arguments' in input;
   return {
-    name: String(name),
-    arguments: step.input === undefined ? '' : pretty(isRequest ? input.arguments : step.input),
+    name: calls.find((call) => call.path === step.path)?.name ?? requested(step.path, steps) ?? String(request?.name ?? output?.name ?? 'tool'),
+    arguments: step.input === undefined ? '' : pretty(request ? request.arguments : step.input),
     result: step.output === undefined ? '' : pretty(output && 'content' in output ? textOf(output.content) : textOf(step.output)),
     failed: output?.failed === true,
   };
+}
+
+/** The name by which the model asked for it: `…/turn:2/tool:1` is the first call of the reply at `…/turn:2`. Calls that go on or were refused are not in the ledger. */
+function requested(path: string, steps: Step[]): string | undefined {
+  const [, turn, number] = /^(.*)\/tool:(\d+)$/.exec(path) ?? [];
+  const reply = turn && steps.find((other) => other.path === turn && other.kind === 'turn');
+  return reply ? replyOf(reply.output).calls[Number(number) - 1]?.name : undefined;
 }
 
 /** The number at the end of a path: 2 for `…/turn:2`. */
@@ -73,10 +78,10 @@ export function numberOf(path: string): string {
   return /:(\d+)$/.exec(path)?.[1] ?? '';
 }
 
-export function stepTitle(step: Step, calls: Call[]): string {
+export function stepTitle(step: Step, calls: Call[], steps: Step[] = []): string {
   switch (step.kind) {
     case 'turn': return `Model turn ${numberOf(step.path)}`.trim();
-    case 'tool': return toolOf(step, calls).name;
+    case 'tool': return toolOf(step, calls, steps).name;
     case 'session': return 'Task';
     case 'say': return 'Text shown';
     case 'round': return `Round ${numberOf(step.path)}`.trim();
