@@ -5,7 +5,7 @@ import styles from './Code.module.css';
 export function CodeBlock({ title, text, wrap }: { title: string; text: string; wrap?: boolean }) {
   return (
     <section className={styles.block} aria-label={title}>
-      <header className={styles.header}><h3>{title}</h3><CopyButton text={text} label={`Copy: ${title}`} /></header>
+      <header className={styles.header}><h2>{title}</h2><CopyButton text={text} label={`Copy: ${title}`} /></header>
       {/* A scrolling region has to be reachable by keyboard. */}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre className={styles.text} data-wrap={wrap || undefined} tabIndex={0} dir="auto">{text || '(empty)'}</pre>
