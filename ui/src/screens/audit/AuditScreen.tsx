@@ -32,7 +32,7 @@ export default function AuditScreen() {
     </>
   );
   return (
-    <Page title="Audit" lead="Who did what, on whose behalf, and how it was decided. Entries are never changed, and never hold what was said." actions={actions}>
+    <Page title="Audit" lead="Who did what, for whom, and how it was decided." actions={actions}>
       <div aria-live="polite" className={styles.notes}>
         <Integrity verdict={verify.data} error={verify.error} onDismiss={verify.reset} />
         <ExportStatus state={saving.state} onDismiss={saving.dismiss} />

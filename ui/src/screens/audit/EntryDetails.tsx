@@ -19,7 +19,7 @@ export function EntryDetails({ entry, onFilter }: { entry: Entry; onFilter: (nam
         <dt>Hash</dt><dd><code>{entry.hash}</code></dd>
       </dl>
       <div className={styles.json}>
-        <div className={styles.jsonHeader}><h3>Details</h3><CopyButton text={json} label="Copy the entry as JSON" /></div>
+        <div className={styles.jsonHeader}><strong>Details</strong><CopyButton text={json} label="Copy the entry as JSON" /></div>
         {detail === undefined || detail === null ? <p className="faint">This entry has no further details.</p> : <pre className={styles.code}>{JSON.stringify(detail, null, 2)}</pre>}
       </div>
     </div>

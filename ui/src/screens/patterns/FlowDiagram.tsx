@@ -56,8 +56,9 @@ function FlowLink({ link, from, to, isDimmed, isPinned, onHover, onPin }: FlowLi
   const { face } = useAgents();
   const middle = (from + to) / 2;
   const path = `M ${from} ${link.y1} C ${middle} ${link.y1}, ${middle} ${link.y2}, ${to} ${link.y2}`;
-  const label = `${KINDS[link.kind].label} from ${face(link.from).name} to ${face(link.to).name}: ${count(link.count)} times, ${percent(link.rate)} ended well`;
   const text = to - from < 160 ? percent(link.rate) : `${count(link.count)} · ${percent(link.rate)}`;
+  // The name begins with what is written, so that it can be said to a voice control.
+  const label = `${text}, ${KINDS[link.kind].label} from ${face(link.from).name} to ${face(link.to).name}: ${count(link.count)} ${link.count === 1 ? 'time' : 'times'}, ${percent(link.rate)} ended well`;
   const pill = 14 + 6.5 * text.length;
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' && event.key !== ' ') return;
