@@ -42,6 +42,7 @@ function runOf(run: Run): RunState {
   return {
     id: run.run_id, agent: run.agent, status: run.status, startedAt: Date.parse(run.started_at ?? run.created_at), finishedAt,
     subAgents: [], sources: run.sources, usage: run.usage, error: run.error, approvals: [],
+    isRemoved: run.status === 'cancelled' && !run.started_at,
   };
 }
 

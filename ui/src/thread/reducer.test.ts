@@ -82,6 +82,14 @@ describe('runs', () => {
     expect(state.activeRun).toBe('r1');
   });
 
+  it('marks a run that is taken out of the queue, and goes on with the one that works', () => {
+    const state = play([sending('local:1', 'One'), accepted('local:1', 'm1', 'r1'), events(started('r1')), sending('local:2', 'Two'), accepted('local:2', 'm2', 'r2'), { type: 'removed', runId: 'r2' }]);
+    expect(state.runs.r2).toMatchObject({ status: 'cancelled', isRemoved: true });
+    const later = reduce(state, events(started('r2'), { type: 'RUN_FINISHED', threadId: 't', runId: 'r2', outcome: { type: 'cancelled' }, metadata: origin('r2') }));
+    expect(later.activeRun).toBe('r1');
+    expect(later.runs.r2?.isRemoved).toBe(true);
+  });
+
   it('ends open texts and sub-agents with the run', () => {
     const [open] = said('r1', 'a1', '');
     const helper: AguiEvent = { type: 'SUBAGENT_STARTED', subagentRunId: 's', name: 'Research', timestamp: 2, metadata: origin('r1', 'research') };

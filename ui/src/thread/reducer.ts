@@ -2,7 +2,7 @@ import type { ActiveAgent, AguiEvent, ApprovalValue, HandoffValue, Progress, Sna
 import { applyHandoff } from './handoff';
 import { applyHistory, applyRuns, type History } from './history';
 import { addOfRun, changeItem, mergeMessage, removeItem } from './items';
-import { addSubAgent, applyUsage, changeRun, changeSubAgent, changeText, changeTool, endRun, startRun } from './runs';
+import { addApproval, addSubAgent, applyUsage, changeRun, changeSubAgent, changeText, changeTool, endRun, startRun } from './runs';
 import { emptyThread, type MessageItem, type RunState, type ThreadState } from './state';
 
 export type Action =
@@ -12,6 +12,7 @@ export type Action =
   | { type: 'sending'; message: MessageItem }
   | { type: 'accepted'; localId: string; messageId: string; runId: string; agent: string }
   | { type: 'refused'; localId: string; problem: string }
+  | { type: 'removed'; runId: string }
   | { type: 'forget'; id: string }
   | { type: 'rated'; messageId: string; rating: number }
   | { type: 'reset' };
@@ -25,6 +26,7 @@ export function reduce(state: ThreadState, action: Action): ThreadState {
     case 'sending': return { ...state, items: [...state.items.filter((item) => item.id !== action.message.id), action.message] };
     case 'accepted': return accept(state, action);
     case 'refused': return changeItem(state, action.localId, (item) => ({ ...item, status: 'failed', problem: action.problem }));
+    case 'removed': return changeRun(state, action.runId, (run) => ({ ...run, status: 'cancelled', isRemoved: true }));
     case 'forget': return removeItem(state, action.id);
     case 'rated': return changeItem(state, action.messageId, (item) => ({ ...item, rating: action.rating }));
     case 'reset': return emptyThread;
@@ -124,7 +126,7 @@ function applyCustom(state: ThreadState, runId: string | undefined, name: string
   switch (name) {
     case 'baton.handoff': return applyHandoff(state, value as HandoffValue, runId, at);
     case 'baton.usage': return changeRun(state, runId, (run) => applyUsage(run, value as UsageValue));
-    case 'baton.approval': return changeRun(state, runId, (run) => ({ ...run, approvals: [...run.approvals, value as ApprovalValue] }));
+    case 'baton.approval': return changeRun(state, runId, (run) => addApproval(run, value as ApprovalValue));
     case 'baton.turn_restarted': return removeItem(state, (value as { message_id: string }).message_id);
     default: return state;
   }

@@ -1,4 +1,4 @@
-import type { UsageValue, WireUsage } from '@/api/events';
+import type { ApprovalValue, UsageValue, WireUsage } from '@/api/events';
 import type { RunState, SubAgent, ThreadState, ToolCall, Usage } from './state';
 
 export function changeRun(state: ThreadState, runId: string | undefined, change: (run: RunState) => RunState): ThreadState {
@@ -10,13 +10,16 @@ export function changeRun(state: ThreadState, runId: string | undefined, change:
 export function startRun(state: ThreadState, id: string, agent: string, at: number): ThreadState {
   const known = state.runs[id];
   const fresh: RunState = { id, agent, status: 'running', startedAt: at, subAgents: [], sources: [], approvals: [] };
-  const run: RunState = known ? { ...known, agent: known.agent || agent, status: 'running', startedAt: known.status === 'queued' ? at : known.startedAt } : fresh;
+  const run: RunState = known ? { ...known, agent: known.agent || agent, status: 'running', startedAt: known.status === 'queued' ? at : known.startedAt, approvals: known.status === 'waiting' ? [] : known.approvals } : fresh;
   return { ...state, activeRun: id, runs: { ...state.runs, [id]: run } };
 }
 
 export function endRun(state: ThreadState, id: string, end: Partial<RunState>, at: number): ThreadState {
   const ended = changeRun(state, id, (run) => ({ ...run, ...end, activity: undefined, finishedAt: at, subAgents: run.subAgents.map((one) => settle(one, at)) }));
-  return { ...ended, activeRun: ended.activeRun === id ? undefined : ended.activeRun };
+  if (ended.activeRun !== id) return ended;
+  // A run that was cancelled in the queue begins and ends while another one goes on.
+  const other = Object.values(ended.runs).find(({ status }) => status === 'running');
+  return { ...ended, activeRun: other?.id };
 }
 
 /** A sub-agent whose end was missed has ended with its run. */
@@ -30,6 +33,11 @@ export function changeSubAgent(run: RunState, id: string, change: (one: SubAgent
 
 export function addSubAgent(run: RunState, one: SubAgent): RunState {
   return run.subAgents.some((other) => other.id === one.id) ? run : { ...run, subAgents: [...run.subAgents, one] };
+}
+
+/** A decision that is wanted. One that is known comes again after a reconnect. */
+export function addApproval(run: RunState, approval: ApprovalValue): RunState {
+  return { ...run, approvals: [...run.approvals.filter(({ approval_id }) => approval_id !== approval.approval_id), approval] };
 }
 
 export function changeTool(one: SubAgent, id: string, change: (call: ToolCall) => ToolCall): SubAgent {

@@ -80,6 +80,8 @@ export interface RunState {
   usage?: Usage | undefined;
   error?: { code: string; message: string } | undefined;
   approvals: ApprovalValue[];
+  /** It was cancelled before it began. */
+  isRemoved?: boolean;
 }
 
 export interface Usage { input_tokens: number; output_tokens: number; cost_known: boolean; cost_usd: string }

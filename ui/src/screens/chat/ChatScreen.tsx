@@ -1,6 +1,9 @@
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { queries } from '@/api/queries';
 import { newThreadId } from '@/lib/ids';
 import { Conversation } from './Conversation';
+import { LoadingThread } from './ThreadStates';
 
 /**
  * A conversation: a new one without `threadId`. The id of a new one is made here, so its address can change to `/threads/{id}` after the
@@ -15,5 +18,8 @@ export function ChatScreen({ threadId }: { threadId?: string }) {
     if (threadId !== fresh) setFresh(newThreadId());
   }
   const id = threadId ?? fresh;
+  // Until the permissions are known it is unknown what can be shown; the frame says so if they cannot be read.
+  const me = useQuery(queries.me());
+  if (!me.data) return <LoadingThread />;
   return <Conversation key={id} threadId={id} isNew={threadId === undefined} />;
 }

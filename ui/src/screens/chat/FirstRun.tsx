@@ -13,7 +13,12 @@ const PROMPTS: { icon: LucideIcon; title: string; text: string }[] = [
 
 /** The empty conversation: what can be done here, one click each. */
 export function FirstRun() {
-  const { mayWrite, send } = useChat();
+  const { mayWrite, send, fill } = useChat();
+  const ask = (text: string) => {
+    void send({ text });
+    // The card that was pressed is gone now; on touch screens the keyboard would cover the answer.
+    if (matchMedia('(hover: hover)').matches) fill('');
+  };
   const system = useQuery(queries.system());
   return (
     <section className={styles.first} aria-labelledby="first-run">
@@ -25,7 +30,7 @@ export function FirstRun() {
         <ul role="list" className={styles.prompts}>
           {PROMPTS.map(({ icon: Icon, title, text }) => (
             <li key={title}>
-              <button type="button" className={styles.prompt} onClick={() => void send({ text })}>
+              <button type="button" className={styles.prompt} onClick={() => ask(text)}>
                 <Icon size={18} aria-hidden className={styles.icon} />
                 <span className={styles.promptTitle}>{title}</span>
                 <span className={styles.promptText}>{text}</span>

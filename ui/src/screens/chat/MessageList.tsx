@@ -47,7 +47,7 @@ function Row({ entry }: { entry: Entry }) {
     case 'agents': return <SubAgents run={entry.run} />;
     case 'state': return <RunNote run={entry.run} agent={entry.agent} question={entry.question} />;
     case 'message':
-      if (entry.item.role === 'user') return <UserMessage item={entry.item} isQueued={entry.isQueued} />;
+      if (entry.item.role === 'user') return <UserMessage item={entry.item} isQueued={entry.isQueued} isRemoved={entry.run?.isRemoved === true && entry.run.status === 'cancelled'} />;
       // What a run is doing matters to its last text only; the others are not rendered again for it.
       return <AssistantMessage item={entry.item} run={entry.closesRun ? entry.run : undefined} question={entry.closesRun ? entry.question : undefined} closesRun={entry.closesRun} />;
   }

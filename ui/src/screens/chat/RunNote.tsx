@@ -1,11 +1,14 @@
 import { Ban, RotateCw } from 'lucide-react';
 import { memo } from 'react';
+import { sentence } from '@/api/problem';
 import { Button, ErrorNote } from '@/design';
 import type { MessageItem, RunState } from '@/thread/state';
 import { Approvals } from './Approvals';
 import { useChat } from './context';
 import styles from './RunNote.module.css';
 import { RunProgress } from './RunProgress';
+
+const REASONS = { failed: 'This could not be answered.', interrupted: 'The work on this answer was interrupted.' };
 
 /** What a run without a finished answer is doing, waits for, or failed with. */
 export const RunNote = memo(function RunNote({ run, agent, question }: { run: RunState; agent: string; question: MessageItem | undefined }) {
@@ -17,8 +20,8 @@ export const RunNote = memo(function RunNote({ run, agent, question }: { run: Ru
     case 'queued':
     case 'running': return <RunProgress run={run} agent={agent} />;
     case 'waiting': return <Approvals run={run} />;
-    case 'failed': return <ErrorNote action={again}>{run.error?.message ?? 'This could not be answered.'}</ErrorNote>;
-    case 'interrupted': return <ErrorNote action={again}>{run.error?.message ?? 'The work on this answer was interrupted.'}</ErrorNote>;
+    case 'failed':
+    case 'interrupted': return <div className={styles.note}><ErrorNote action={again}>{sentence(new Error(run.error?.message ?? REASONS[run.status]))}</ErrorNote></div>;
     case 'cancelled': return <div className={styles.stopped}><Ban size={14} aria-hidden /><span>Stopped</span>{again}</div>;
     default: return null;
   }

@@ -12,6 +12,8 @@ export interface Chat {
   forget: (id: string) => void;
   rate: (messageId: string, rating: 1 | -1, before: number | undefined) => Promise<void>;
   cancel: (runId: string) => Promise<void>;
+  /** Takes a message out of the queue. */
+  remove: (runId: string) => Promise<void>;
   lastEventAt: () => number;
 }
 

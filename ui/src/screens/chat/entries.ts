@@ -58,6 +58,7 @@ function agentsOf(run: RunState): Entry[] {
 
 function stateOf(state: ThreadState, run: RunState, place: Place | undefined): Entry[] {
   const entry: Entry = { kind: 'state', key: `${run.id}:state`, run, agent: state.handoff?.to ?? run.agent, question: place?.question };
+  if (run.isRemoved && run.status === 'cancelled') return [];
   if (run.status === 'running') return place?.isStreaming && !run.activity ? [] : [entry];
   if (run.status === 'queued') return state.activeRun === undefined || state.activeRun === run.id ? [entry] : [];
   return run.status === 'completed' ? [] : [entry];

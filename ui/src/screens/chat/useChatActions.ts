@@ -47,5 +47,10 @@ export function useChatActions({ threadId, isNew, handle, fill, onSent }: Option
     async cancel(runId) {
       await cancelRun(runId);
     },
+    async remove(runId) {
+      await cancelRun(runId);
+      // The stream says so only when its turn comes.
+      dispatch({ type: 'removed', runId });
+    },
   }), [threadId, mayWrite, mayTrace, lastEventAt, dispatch, begin, queryClient]);
 }

@@ -28,6 +28,11 @@ export function useComposer(threadId: string, isNew: boolean, send: Chat['send']
   const area = useRef<HTMLTextAreaElement>(null);
   const uploads = useUploads(threadId);
   useEffect(() => drafts.write(draftKey, text), [draftKey, text]);
+  useEffect(() => {
+    if (isNew && document.activeElement === document.body && matchMedia('(hover: hover)').matches) area.current?.focus();
+    // Only when the conversation is opened.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, []);
 
   const picker = usePicker({
     query,
