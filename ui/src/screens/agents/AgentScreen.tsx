@@ -21,7 +21,7 @@ export default function AgentScreen({ agentId }: { agentId: string }) {
   const { data: agent, error, refetch } = useQuery(agentQuery(agentId));
   if (agent) return <Detail key={agentId} agent={agent} />;
   if (error instanceof Problem && error.status === 404) {
-    return <EmptyState icon={Bot} title={`There is no agent “${agentId}”`} action={<Link href="/agents">Show all agents</Link>}>{sentence(error)}</EmptyState>;
+    return <EmptyState icon={Bot} title={`There is no agent “${agentId}”`} action={<Link href="/agents">Show all agents</Link>}>It may have been renamed or removed, or its file is not loaded yet.</EmptyState>;
   }
   return (
     <Page title={agentId}>

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { Bot, Search, Waypoints } from 'lucide-react';
+import { Search, Waypoints } from 'lucide-react';
 import { useDeferredValue } from 'react';
 import { Link } from 'wouter';
 import { sentence } from '@/api/problem';
@@ -11,6 +11,7 @@ import { AgentCard } from './AgentCard';
 import { AgentFilters } from './AgentFilters';
 import styles from './Agents.module.css';
 import { filterId, findingsOf, matches, passes } from './filters';
+import { FirstAgent } from './FirstAgent';
 import { RosterStatus } from './RosterStatus';
 
 export default function AgentsScreen() {
@@ -31,9 +32,7 @@ function AgentGrid() {
   const search = useDeferredValue(params.get('q') ?? '');
   if (error && !agents) return <ErrorNote title="The agents could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>;
   if (!agents) return <GridSkeleton />;
-  if (agents.length === 0) {
-    return <EmptyState icon={Bot} title="There are no agents yet" action={<a href="/docs/agent-files.md">Read how agent files work</a>}>An agent is a Markdown file in <code>agents/</code>. It appears here as soon as it is saved.</EmptyState>;
-  }
+  if (agents.length === 0) return <FirstAgent />;
   const found = agents.filter((agent) => passes(agent, filter) && matches(agent, search));
   const diagnostics = roster?.diagnostics ?? [];
   return (

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Schemas } from '@/api/client';
-import { sentence } from '@/api/problem';
+import { Problem, sentence } from '@/api/problem';
 import type { AgentDetail } from '@/api/types';
 import { Button, ErrorNote, Notice, Skeleton } from '@/design';
 import styles from './Agent.module.css';
@@ -17,7 +17,7 @@ export function PromptTab({ agent }: { agent: AgentDetail }) {
   return (
     <div className={styles.column}>
       <PromptForm agent={agent.id} busy={isFetching} onSubmit={setInput} />
-      {error ? <ErrorNote title="The prompt could not be made." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>
+      {error ? <ErrorNote title="The prompt could not be made." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{reason(error)}</ErrorNote>
         : !data ? <Skeleton rows={10} /> : (
           <>
             <CodeBlock title="System prompt" text={data.system} wrap />
@@ -27,6 +27,12 @@ export function PromptTab({ agent }: { agent: AgentDetail }) {
         )}
     </div>
   );
+}
+
+/** What is wrong with the input, where the server names it; the general sentence otherwise. */
+function reason(error: Error): string {
+  const fields = error instanceof Problem ? (error.body.errors as Schemas['FieldErrorBody'][] | undefined) : undefined;
+  return fields?.length ? fields.map((field) => sentence(new Error(field.detail))).join(' ') : sentence(error);
 }
 
 function Asked({ asked }: { asked: Schemas['AskedView'] }) {

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
-import { Waypoints } from 'lucide-react';
 import { useMemo } from 'react';
 import { sentence } from '@/api/problem';
-import { Button, EmptyState, ErrorNote } from '@/design';
+import { Button, ErrorNote } from '@/design';
+import { FirstAgent } from '../agents/FirstAgent';
 import { useRoster } from '../agents/useRoster';
 import styles from './Graph.module.css';
 import { GraphCanvas } from './GraphCanvas';
@@ -23,7 +23,7 @@ export default function GraphScreen() {
   return (
     <div className={styles.screen}>
       <header className={styles.header}><h1>Graph</h1></header>
-      {graph ? <EmptyState icon={Waypoints} title="There are no agents yet" action={<a href="/docs/agent-files.md">Read how agent files work</a>}>Agents and their relations appear here as soon as there are files in <code>agents/</code>.</EmptyState>
+      {graph ? <FirstAgent />
         : error ? <div className={styles.pad}><ErrorNote title="The graph could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote></div>
         : <div className={styles.placeholder} role="status" aria-label="Loading the graph" />}
     </div>
