@@ -3,7 +3,7 @@ import { cx } from '@/design';
 import { compact, count, dollars } from '@/lib/format';
 import { useWidth } from '@/lib/useWidth';
 import { amountOf, type Measure } from './data';
-import { ticks, type Bucket } from './days';
+import { ticks, unitOf, type Bucket } from './days';
 import styles from './DayChart.module.css';
 
 const HEIGHT = 208;
@@ -12,7 +12,7 @@ const BOTTOM = 24;
 /** A part without a price has no size: it is drawn this high, hatched. */
 const UNKNOWN = 14;
 
-/** Bars from zero, one per day. The exact numbers are in the table below. */
+/** Bars from zero, one per day, week or month. The exact numbers are in the table below. */
 export function DayChart({ buckets, measure }: { buckets: Bucket[]; measure: Measure }) {
   const [ref, width] = useWidth<HTMLDivElement>();
   const hatch = useId();
@@ -29,7 +29,7 @@ export function DayChart({ buckets, measure }: { buckets: Bucket[]; measure: Mea
   const y = (value: number) => HEIGHT - BOTTOM - (value / end) * (HEIGHT - TOP - BOTTOM - cap);
   const every = Math.max(1, Math.ceil(52 / Math.max(1, slot)));
   const shown = hovered === undefined ? undefined : bars[hovered];
-  const label = `${measure === 'cost' ? 'Cost' : 'Tokens'} by day: ${bars.filter((one) => one.amount.value > 0 || one.amount.isPartial).map((one) => `${one.label} ${one.amount.label}`).join(', ') || 'nothing used'}`;
+  const label = `${measure === 'cost' ? 'Cost' : 'Tokens'} by ${unitOf(buckets)}: ${bars.filter((one) => one.amount.value > 0 || one.amount.isPartial).map((one) => `${one.label} ${one.amount.label}`).join(', ') || 'nothing used'}`;
   return (
     <div ref={ref} className={styles.chart}>
       {width > 0 && (
@@ -52,7 +52,7 @@ export function DayChart({ buckets, measure }: { buckets: Bucket[]; measure: Mea
             const isLabelled = slot >= 52 && (amount.value > 0 || amount.isPartial);
             return (
               <g key={key} onPointerEnter={() => setHovered(at)}>
-                <rect x={left + slot * at} y={0} width={slot} height={HEIGHT} className={cx(styles.area, hovered === at && styles.hovered)} />
+                <rect x={left + slot * at} y={0} width={slot} height={HEIGHT - BOTTOM} className={cx(styles.area, hovered === at && styles.hovered)} />
                 {amount.value > 0 && <rect x={x} y={top} width={bar} height={Math.max(1, y(0) - top)} rx={Math.min(3, bar / 3)} className={styles.bar} />}
                 {amount.isPartial && <rect x={x} y={top - UNKNOWN} width={bar} height={UNKNOWN} rx={Math.min(3, bar / 3)} fill={`url(#${hatch})`} className={styles.unknown} />}
                 {isLabelled && <text x={x + bar / 2} y={top - (amount.isPartial ? UNKNOWN : 0) - 6} textAnchor="middle" className={styles.value}>{amount.label}</text>}
@@ -63,7 +63,7 @@ export function DayChart({ buckets, measure }: { buckets: Bucket[]; measure: Mea
         </svg>
       )}
       {shown && hovered !== undefined && (
-        <div className={styles.tooltip} aria-hidden style={{ insetInlineStart: `clamp(0px, ${left + slot * (hovered + 0.5) - 88}px, calc(100% - 176px))` }}>
+        <div className={styles.tooltip} aria-hidden style={{ insetInlineStart: `clamp(0px, ${left + slot * (hovered + 0.5) - 104}px, calc(100% - 208px))` }}>
           <strong>{shown.title}</strong>
           <span>{amountOf(shown.line.usage, 'cost').label} · {count(shown.line.usage.input_tokens + shown.line.usage.output_tokens)} tokens</span>
           <span>{count(shown.line.model_calls)} model calls, {count(shown.line.tool_calls)} tool calls</span>

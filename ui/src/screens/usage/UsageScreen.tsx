@@ -9,7 +9,7 @@ import { useSearchState } from '@/lib/useSearchState';
 import { Breakdown } from './Breakdown';
 import { DayChart } from './DayChart';
 import { defaultMeasure, RANGES, sinceOf, total, usageQuery, type By, type Line, type Measure, type Range } from './data';
-import { buckets } from './days';
+import { buckets, unitOf } from './days';
 import { Loading } from './Loading';
 import { Tiles } from './Tiles';
 import styles from './Usage.module.css';
@@ -56,7 +56,7 @@ function Report({ lines, range, params, change }: ReportProps) {
       <Tiles sum={sum} />
       <Card className={styles.chart}>
         <header className={styles.sectionHeader}>
-          <h2>{measure === 'cost' ? 'Cost' : 'Tokens'} by day</h2>
+          <h2>{measure === 'cost' ? 'Cost' : 'Tokens'} by {unitOf(days)}</h2>
           <Segmented label="Show" options={MEASURES} value={measure} onChange={(value) => change({ measure: value })} />
         </header>
         <DayChart buckets={days} measure={measure} />

@@ -48,6 +48,13 @@ function monthStart(at: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
 }
 
+/** What one bar stands for. */
+export function unitOf(buckets: Bucket[]): 'day' | 'week' | 'month' {
+  const [first, second] = buckets;
+  const days = first && second ? (Number(second.key) - Number(first.key)) / DAY : 1;
+  return days > 7 ? 'month' : days > 1 ? 'week' : 'day';
+}
+
 /** Round numbers from zero to at least `most`, for the axis. */
 export function ticks(most: number, steps = 3): number[] {
   if (most <= 0) return [0];

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { amountOf, csvRow, defaultMeasure, sinceOf, total, type Line } from './data';
-import { buckets, ticks } from './days';
+import { buckets, ticks, unitOf } from './days';
 
 const NOW = Date.parse('2026-11-16T17:14:00Z');
 
@@ -35,6 +35,7 @@ test('long spans are added up by week and by month without losing anything', () 
   const weekly = buckets([line('2026-06-01', '1'), line('2026-06-07', '2'), line('2026-06-08', '4')], undefined, NOW);
   expect(weekly.slice(0, 2).map((week) => [week.title, week.line.usage.cost_usd])).toEqual([['Week of 1 Jun', '3'], ['Week of 8 Jun', '4']]);
   const monthly = buckets([line('2024-01-31', '1'), line('2024-02-01', '2')], undefined, NOW);
+  expect([unitOf(weekly), unitOf(monthly)]).toEqual(['week', 'month']);
   expect(monthly).toHaveLength(35);
   expect(total(monthly.map((month) => month.line)).usage.cost_usd).toBe('3');
 });
