@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::Part;
 use baton_core::store::{Hop, HopKind, RunRecord, SessionRecord, Step, StepKind, StepState};
-use baton_core::{AgentName, Mask, Reply, SessionId, sanitize_value};
+use baton_core::{AgentName, Mask, Reply, SessionId, sanitize, sanitize_value};
 use baton_engine::recorded::{Recorded, call_of, words};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -217,7 +217,7 @@ impl From<Hop> for HopView {
             kind: hop.kind,
             from: hop.from,
             to: hop.to,
-            reason: hop.reason,
+            reason: sanitize(&hop.reason, Mask::SecretsOnly).into_owned(),
             success: hop.success,
             latency_ms: hop.latency_ms,
             at: hop.at,

@@ -73,7 +73,10 @@ async fn retries_are_calls_with_the_same_path_and_secrets_are_masked() {
 
 #[tokio::test]
 async fn hops_are_those_of_the_run() {
-    let hand_on = Turn::call("transfer_to_writer", &json!({ "reason": "a text is wanted" }));
+    let hand_on = Turn::call(
+        "transfer_to_writer",
+        &json!({ "reason": "a text about api_key: sk-hunter2hunter2hunter2" }),
+    );
     let model = Scripted::default()
         .script("assistant", [hand_on, Turn::text("Again.")])
         .script("writer", [Turn::text("Once upon a time.")]);
@@ -88,6 +91,7 @@ async fn hops_are_those_of_the_run() {
         (&json!("transfer"), &json!("assistant"), &json!("writer"))
     );
     assert_eq!(hop["success"], true);
+    assert!(!steps.to_string().contains("hunter2"), "{steps:#}");
     site.end().await;
 }
 
