@@ -30,9 +30,9 @@ function Canvas({ model, kinds, search, selected, overlay, main, onSelect }: Can
   const isStill = useMedia('(prefers-reduced-motion: reduce)');
   const isSmall = useStore((state) => state.transform[2] < 0.5);
   // The layout depends on the graph only: a run, a search or a selection never moves anything.
-  const points = useMemo(() => layout(model, direction), [model, direction]);
-  const placed = useMemo(() => baseNodes(model, points, direction, face), [model, points, direction, face]);
-  const drawn = useMemo(() => baseEdges(model, kinds), [model, kinds]);
+  const places = useMemo(() => layout(model, direction), [model, direction]);
+  const placed = useMemo(() => baseNodes(model, places, direction, face), [model, places, direction, face]);
+  const drawn = useMemo(() => baseEdges(model, places, kinds), [model, places, kinds]);
   const wanted = useDebounced(search.trim(), 200);
   const found = useMemo(() => (wanted ? new Set(model.nodes.filter((node) => matches(node, wanted)).map((node) => node.id)) : undefined), [model, wanted]);
   const known = useMemo(() => new Set(model.nodes.map((node) => node.id)), [model]);
@@ -49,7 +49,7 @@ function Canvas({ model, kinds, search, selected, overlay, main, onSelect }: Can
       >
         <Background variant={BackgroundVariant.Dots} gap={24} size={1} />
         {model.nodes.length >= MAP_FROM && direction === 'LR' && <MiniMap pannable zoomable ariaLabel="Map of the whole graph" className={styles.map} nodeClassName={(node) => ((node as AgentFlowNode).data.node.findings.length > 0 ? styles.mapBroken! : styles.mapNode!)} />}
-        <Panel position="bottom-left"><ViewControls points={points} focus={focus} main={main} selected={selected} direction={direction} isStill={isStill} /></Panel>
+        <Panel position="bottom-left"><ViewControls points={places.points} focus={focus} main={main} selected={selected} direction={direction} isStill={isStill} /></Panel>
       </ReactFlow>
     </div>
   );

@@ -10,12 +10,12 @@ import { stepsText } from './overlay';
 /** A line whose pattern and label say how one agent involves the other. */
 export const RelationEdge = memo(function RelationEdge({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, data }: EdgeProps<AgentFlowEdge>) {
   if (!data) return null;
-  const { edge, mark, isNear, isFaded, lane } = data;
+  const { edge, mark, isNear, isFaded, lane, route } = data;
   const kind = edge ? KINDS[edge.kind] : undefined;
   const shift = lane * 18;
   const isVertical = sourcePosition === Position.Bottom;
   const [dx, dy] = isVertical ? [shift, 0] : [0, shift];
-  const [path, labelX, labelY] = curve({ sourceX: sourceX + dx, sourceY: sourceY + dy, targetX: targetX + dx, targetY: targetY + dy, sourcePosition, targetPosition }, isVertical);
+  const [path, labelX, labelY] = curve({ sourceX: sourceX + dx, sourceY: sourceY + dy, targetX: targetX + dx, targetY: targetY + dy, sourcePosition, targetPosition }, isVertical, lane === 0 ? route : undefined);
   const problem = edge?.problem;
   const tone = problem || mark?.failed ? 'danger' : mark ? 'visited' : isNear ? 'near' : 'plain';
   const label = [mark && stepsText(mark), kind?.label ?? 'Handoff'].filter(Boolean).join(' · ');

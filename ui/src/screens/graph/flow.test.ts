@@ -5,8 +5,9 @@ import { overlayOf } from './overlay';
 
 const agent = (id: string) => ({ id, display_name: id, description: '', remote: false, holds_threads: false, terminal: true, answers: [id], order: [] });
 const model = modelOf({ main: 'a', agents: ['a', 'b', 'c'].map(agent), edges: [{ from: 'a', to: 'b', kind: 'call' }, { from: 'a', to: 'c', kind: 'transfer' }] });
-const nodes = baseNodes(model, new Map(), 'LR', (id) => ({ id, name: id }));
-const edges = baseEdges(model, new Set(['call', 'transfer']));
+const places = { points: new Map(), routes: new Map() };
+const nodes = baseNodes(model, places, 'LR', (id) => ({ id, name: id }));
+const edges = baseEdges(model, places, new Set(['call', 'transfer']));
 const known = new Set(['a', 'b', 'c']);
 
 it('keeps the objects of nodes that do not change', () => {
@@ -25,5 +26,5 @@ it('marks the path of a run and fades the rest', () => {
 });
 
 it('leaves out hidden kinds', () => {
-  expect(baseEdges(model, new Set(['call']))).toHaveLength(1);
+  expect(baseEdges(model, places, new Set(['call']))).toHaveLength(1);
 });

@@ -1,21 +1,21 @@
 import type { Edge as FlowEdge, Node as FlowNode } from '@xyflow/react';
 import type { AgentFace } from '@/api/useAgents';
-import { NODE_HEIGHT, NODE_WIDTH, type Direction, type Point } from './layout';
+import { NODE_HEIGHT, NODE_WIDTH, type Direction, type Layout, type Route } from './layout';
 import { ownership, type Edge, type Model, type Node } from './model';
 import type { Mark, Overlay } from './overlay';
 
 export interface NodeData extends Record<string, unknown> { node: Node; face: AgentFace; /** Whose words are the answer. */ answers: string; direction: Direction; isSelected: boolean; isFaded: boolean; mark?: Mark | undefined }
-export interface EdgeData extends Record<string, unknown> { edge?: Edge | undefined; lane: number; isNear: boolean; isFaded: boolean; mark?: Mark | undefined }
+export interface EdgeData extends Record<string, unknown> { edge?: Edge | undefined; lane: number; route?: Route | undefined; isNear: boolean; isFaded: boolean; mark?: Mark | undefined }
 export type AgentFlowNode = FlowNode<NodeData, 'agent'>;
 export type AgentFlowEdge = FlowEdge<EdgeData, 'relation'>;
 
 /** The nodes in their places. The objects of untouched nodes stay the same when only the run or the selection changes. */
-export function baseNodes(model: Model, points: Map<string, Point>, direction: Direction, face: (id: string) => AgentFace): AgentFlowNode[] {
+export function baseNodes(model: Model, { points }: Layout, direction: Direction, face: (id: string) => AgentFace): AgentFlowNode[] {
   return model.nodes.map((node) => ({ id: node.id, type: 'agent', position: points.get(node.id) ?? { x: 0, y: 0 }, width: NODE_WIDTH, height: NODE_HEIGHT, data: { node, face: face(node.id), answers: ownership(node, (id) => face(id).name), direction, isSelected: false, isFaded: false } }));
 }
 
-export function baseEdges(model: Model, kinds: ReadonlySet<string>): AgentFlowEdge[] {
-  return model.edges.filter((edge) => kinds.has(edge.kind)).map((edge) => ({ id: edge.id, type: 'relation', source: edge.from, target: edge.to, data: { edge, lane: edge.lane, isNear: false, isFaded: false } }));
+export function baseEdges(model: Model, { routes }: Layout, kinds: ReadonlySet<string>): AgentFlowEdge[] {
+  return model.edges.filter((edge) => kinds.has(edge.kind)).map((edge) => ({ id: edge.id, type: 'relation', source: edge.from, target: edge.to, data: { edge, lane: edge.lane, route: routes.get(edge.to), isNear: false, isFaded: false } }));
 }
 
 const nodeShadows = new WeakMap<AgentFlowNode, AgentFlowNode>();

@@ -3,16 +3,19 @@ import type { Edge, Model } from './model';
 
 export const NODE_WIDTH = 232;
 export const NODE_HEIGHT = 84;
-const GAP = 20;
+const GAP = 28;
 /** From this many leaves on, those of one agent are packed into a grid instead of one long row. */
 const GRID_FROM = 7;
 
 export type Direction = 'LR' | 'TB';
 export interface Point { x: number; y: number }
+/** How an edge reaches a node inside a grid: into the gap beside its row or column, and along it. Behind other nodes it would seem to start there. */
+export interface Route { entry: number; lane: number }
+export interface Layout { points: Map<string, Point>; routes: Map<string, Route> }
 interface Block { id: string; members: string[]; columns: number }
 
 /** Where every node stands: its top left corner. Computed once per graph. */
-export function layout({ nodes, edges }: Model, direction: Direction): Map<string, Point> {
+export function layout({ nodes, edges }: Model, direction: Direction): Layout {
   const ids = nodes.map((node) => node.id);
   const linked = new Set(edges.flatMap((edge) => (edge.from === edge.to ? [] : [edge.from, edge.to])));
   const blocks = leafBlocks(edges, direction);
@@ -26,11 +29,20 @@ export function layout({ nodes, edges }: Model, direction: Direction): Map<strin
   if (graph.nodeCount() > 0) run(graph);
   const points = new Map<string, Point>();
   for (const id of ids) if (linked.has(id) && !blockOf.has(id)) points.set(id, corner(graph.node(id)));
-  for (const block of blocks) place(points, block.members, corner(graph.node(block.id)), block.columns);
+  const routes = new Map<string, Route>();
+  for (const block of blocks) {
+    const at = corner(graph.node(block.id));
+    place(points, block.members, at, block.columns);
+    block.members.forEach((id, index) => {
+      const point = points.get(id)!;
+      const isBehind = direction === 'LR' ? index % block.columns > 0 : index >= block.columns;
+      if (isBehind) routes.set(id, direction === 'LR' ? { entry: at.x - GAP, lane: point.y - GAP / 2 } : { entry: at.y - GAP, lane: point.x - GAP / 2 });
+    });
+  }
   const bottom = Math.max(0, ...[...points.values()].map((point) => point.y + NODE_HEIGHT + GAP * 3));
   const alone = ids.filter((id) => !linked.has(id));
   place(points, alone, { x: 16, y: bottom }, direction === 'TB' ? 2 : Math.max(3, Math.ceil(Math.sqrt(alone.length * 1.5))));
-  return points;
+  return { points, routes };
 }
 
 /** The leaves that only one agent leads to, where there are many of them. */
