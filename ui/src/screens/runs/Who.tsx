@@ -14,8 +14,10 @@ export function Who({ agent, answeredBy }: { agent: string; answeredBy?: string 
   return (
     <span className={styles.who}>
       <Agent id={agent} />
-      <ArrowRight size={13} role="img" aria-label="answered by" className={styles.arrow} />
-      <Agent id={answeredBy} />
+      <span className={styles.answered}>
+        <ArrowRight size={13} role="img" aria-label="answered by" className={styles.arrow} />
+        <Agent id={answeredBy} />
+      </span>
     </span>
   );
 }

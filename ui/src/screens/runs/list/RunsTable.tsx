@@ -4,6 +4,7 @@ import { queries } from '@/api/queries';
 import type { Run } from '@/api/types';
 import { useMay } from '@/api/useMay';
 import { Table } from '@/design';
+import { useMedia } from '@/lib/useMedia';
 import { useNow } from '@/lib/useNow';
 import { isOver } from '@/thread/state';
 import { hasActive } from '../queries';
@@ -17,6 +18,7 @@ interface RunsTableProps { runs: Run[]; titleOf: (threadId: string) => string; o
 export function RunsTable({ runs, titleOf, onThread, footer }: RunsTableProps) {
   const may = useMay();
   const me = useQuery(queries.me());
+  const isWide = useMedia('(min-width: 1440px)');
   const now = useNow(hasActive(runs) ? 1_000 : 0);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const mayCancel = (run: Run) => may('run:cancel') || isOwn(run, me.data?.user_id);
@@ -29,7 +31,7 @@ export function RunsTable({ runs, titleOf, onThread, footer }: RunsTableProps) {
     else next.delete(runId);
     setSelected(next);
   };
-  const columns = runColumns({ now, titleOf, onThread, selected, mayCancel, onSelect, withUser: may('trace:read'), withSelection: active.length > 0, withErrors: runs.some((run) => run.error ?? run.limit) });
+  const columns = runColumns({ now, titleOf, onThread, selected, mayCancel, onSelect, withUser: may('trace:read'), withSelection: active.length > 0, withErrors: isWide && runs.some((run) => run.error ?? run.limit) });
   return (
     <>
       <div className={styles.frame}>

@@ -19,15 +19,15 @@ interface ColumnContext {
   onSelect: (runId: string, on: boolean) => void;
   /** Whether there is anything to select at all. */
   withSelection: boolean;
-  /** Whether any of the runs has an error or ended early. */
+  /** Errors in a column of their own; otherwise below the status. */
   withErrors: boolean;
 }
 
 export function runColumns(context: ColumnContext): Column<Run>[] {
   const { now, withUser, titleOf, onThread } = context;
   const columns: (Column<Run> | false)[] = [
-    context.withSelection && { key: 'select', title: '', cell: (run) => <Select run={run} {...context} /> },
-    { key: 'status', title: 'Status', cell: (run) => <Link href={`/runs/${run.run_id}`} className={styles.status}><Status status={run.status} /></Link> },
+    context.withSelection && { key: 'select', title: 'Select', cell: (run) => <Select run={run} {...context} /> },
+    { key: 'status', title: 'Status', cell: (run) => <><Link href={`/runs/${run.run_id}`} className={styles.status}><Status status={run.status} /></Link>{!context.withErrors && <RunError run={run} />}</> },
     { key: 'agent', title: 'Agent', cell: (run) => <div className={styles.agent}><Who agent={run.agent} answeredBy={run.answered_by} /></div> },
     {
       key: 'thread', title: 'Conversation', wide: true,

@@ -84,7 +84,7 @@ export function stepTitle(step: Step, calls: Call[], steps: Step[] = []): string
     case 'tool': return toolOf(step, calls, steps).name;
     case 'session': return 'Task';
     case 'say': return 'Text shown';
-    case 'round': return `Round ${numberOf(step.path)}`.trim();
+    case 'round': return numberOf(step.path) ? `Round ${numberOf(step.path)}` : `Round: ${step.path.split('/').at(-1)}`;
     case 'note': return `Note: ${step.path.split('/').at(-1)}`;
   }
 }
