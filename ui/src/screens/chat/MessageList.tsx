@@ -1,8 +1,9 @@
 import { ArrowDown } from 'lucide-react';
-import { useMemo, type ReactNode } from 'react';
+import { memo, useMemo, type ReactNode } from 'react';
 import { Button, cx, ErrorNote } from '@/design';
 import type { ThreadHandle } from '@/thread/useThread';
 import { AssistantMessage } from './AssistantMessage';
+import { blocksOf, isSameBlock, type Block } from './blocks';
 import { Divider } from './Divider';
 import { entriesOf, type Entry } from './entries';
 import styles from './MessageList.module.css';
@@ -12,13 +13,12 @@ import type { Follow } from './useFollow';
 import { UserMessage } from './UserMessage';
 import { useOlder } from './useOlder';
 
-/** The newest rows are always laid out, so that the end does not jump. */
-const LAID_OUT = 12;
-
 /** The conversation. It follows its end unless the reader has scrolled up. */
 export function MessageList({ handle, follow, children }: { handle: ThreadHandle; follow: Follow; children?: ReactNode }) {
   const { state, loadOlder } = handle;
-  const entries = useMemo(() => entriesOf(state), [state]);
+  const { items, runs, activeRun, handoff } = state;
+  const entries = useMemo(() => entriesOf({ items, runs, activeRun, handoff, hasOlder: false }), [items, runs, activeRun, handoff]);
+  const blocks = useMemo(() => blocksOf(entries), [entries]);
   const older = useOlder({ scroller: follow.scroller, firstKey: entries[0]?.key, hasOlder: state.hasOlder, load: loadOlder });
   return (
     <div className={styles.frame}>
@@ -32,7 +32,7 @@ export function MessageList({ handle, follow, children }: { handle: ThreadHandle
               <Button kind="ghost" size="small" busy={older.isLoading} onClick={() => void older.older()}>{older.isLoading ? 'Loading earlier messages…' : 'Load earlier messages'}</Button>
             </div>
           )}
-          {entries.map((entry, at) => <div key={entry.key} className={cx(styles.entry, at < entries.length - LAID_OUT && styles.lazy)}><Row entry={entry} /></div>)}
+          {blocks.map((block, at) => <Rows key={block.key} block={block} isLazy={at < blocks.length - LAID_OUT} />)}
           {children}
         </div>
       </div>
@@ -40,6 +40,17 @@ export function MessageList({ handle, follow, children }: { handle: ThreadHandle
     </div>
   );
 }
+
+/** The newest blocks are always laid out, so that the end does not jump. */
+const LAID_OUT = 2;
+
+const Rows = memo(function Rows({ block, isLazy }: { block: Block; isLazy: boolean }) {
+  return (
+    <div className={cx(styles.block, isLazy && styles.lazy)}>
+      {block.entries.map((entry) => <div key={entry.key} data-row className={styles.entry}><Row entry={entry} /></div>)}
+    </div>
+  );
+}, (one, other) => one.isLazy === other.isLazy && isSameBlock(one.block, other.block));
 
 function Row({ entry }: { entry: Entry }) {
   switch (entry.kind) {

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useLayoutEffect, useRef, useState, type RefObject } from 'react';
+import { useCallback, useLayoutEffect, useRef, useState, type RefObject } from 'react';
 
 /** Nearer to the end than this counts as being at the end. */
 const NEAR = 64;
@@ -24,10 +24,11 @@ export function useFollow(isEmpty: boolean): Follow {
     if (element) element.scrollTop = element.scrollHeight;
   }, []);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = scroller.current;
     const inner = content.current;
     if (!element || !inner || isEmpty) return;
+    if (follows.current) element.scrollTop = element.scrollHeight;
     let top = element.scrollTop;
     const onScroll = () => {
       const distance = element.scrollHeight - element.clientHeight - element.scrollTop;
@@ -50,8 +51,5 @@ export function useFollow(isEmpty: boolean): Follow {
     };
   }, [isEmpty]);
 
-  useLayoutEffect(() => {
-    if (!isEmpty && follows.current && scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight;
-  });
   return { scroller, content, isAtEnd, toEnd };
 }

@@ -13,7 +13,7 @@ export function useOlder({ scroller, firstKey, hasOlder, load }: Options) {
   const older = async () => {
     if (isLoading) return;
     const remember = () => {
-      const element = button.current?.nextElementSibling;
+      const element = button.current?.parentElement?.querySelector('[data-row]');
       if (element) anchor.current = { element, top: element.getBoundingClientRect().top };
     };
     setIsLoading(true);
