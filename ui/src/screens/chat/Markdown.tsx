@@ -3,6 +3,7 @@ import ReactMarkdown, { defaultUrlTransform, type Components } from 'react-markd
 import rehypeSanitize, { defaultSchema } from 'rehype-sanitize';
 import remarkGfm from 'remark-gfm';
 import { ArtifactImage } from './Attachments';
+import { chunksOf } from './chunks';
 import { CodeBlock } from './CodeBlock';
 import styles from './Markdown.module.css';
 
@@ -30,10 +31,15 @@ function urlOf(url: string, key: string): string {
   return key === 'src' && url.startsWith('data:image/') ? url : defaultUrlTransform(url);
 }
 
+/** One independent part of a text, parsed again only when it changes. */
+const Chunk = memo(function Chunk({ text }: { text: string }) {
+  return <ReactMarkdown remarkPlugins={PLUGINS} rehypePlugins={SANITIZE} components={COMPONENTS} urlTransform={urlOf}>{text}</ReactMarkdown>;
+});
+
 export const Markdown = memo(function Markdown({ text, isStreaming = false }: { text: string; isStreaming?: boolean }) {
   return (
     <div className={styles.markdown} dir="auto" data-streaming={isStreaming || undefined}>
-      <ReactMarkdown remarkPlugins={PLUGINS} rehypePlugins={SANITIZE} components={COMPONENTS} urlTransform={urlOf}>{text}</ReactMarkdown>
+      {chunksOf(text).map((chunk, at) => <Chunk key={at} text={chunk} />)}
     </div>
   );
 });
