@@ -139,9 +139,9 @@ fn render(passages: &[&Passage<'_>]) -> String {
                 sources.push(passage.source);
                 sources.len() - 1
             });
-            format!(" [{}]", at + 1)
+            format!("[{}]", at + 1)
         };
-        out += &format!("\n{}{mark}\n", shortened(passage.text));
+        out += &format!("\n{}\n", cited(&shortened(passage.text), &mark));
     }
     if !sources.is_empty() {
         out += "\nSources:\n";
@@ -152,11 +152,20 @@ fn render(passages: &[&Passage<'_>]) -> String {
     out.trim_end().to_owned()
 }
 
+/// The text with the number of its source. Behind the closing fence of a code block the number would keep the block open.
+fn cited(text: &str, mark: &str) -> String {
+    let ends_in_code = text.lines().last().is_some_and(|line| line.trim_start().starts_with("```"));
+    let gap = if ends_in_code { "\n\n" } else { " " };
+    if mark.is_empty() { text.to_owned() } else { format!("{text}{gap}{mark}") }
+}
+
+/// At most `MOST_CHARS` characters. A code block that is cut is closed.
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MOST_CHARS) {
-        Some((at, _)) => format!("{}…", text[..at].trim_end()),
-        None => text.to_owned(),
-    }
+    let Some((at, _)) = text.char_indices().nth(MOST_CHARS) else { return text.to_owned() };
+    let cut = text[..at].trim_end();
+    let fences = cut.lines().filter(|line| line.trim_start().starts_with("```")).count();
+    let close = if fences % 2 == 1 { "\n```" } else { "" };
+    format!("{cut}…{close}")
 }
 
 #[cfg(test)]
@@ -169,6 +178,21 @@ mod tests {
         let answer = answer("How do I configure rate limits?", "", &[found]).unwrap();
         assert!(answer.contains("Set requests_per_minute in [limits]. [1]"), "{answer}");
         assert!(answer.ends_with("Sources:\n[1] docs/limits.md › Rate limits (line 3)"), "{answer}");
+    }
+
+    #[test]
+    fn a_code_block_is_closed_before_its_source() {
+        let found =
+            "[1] docs/limits.md › Rate limits (line 3)\nSet the rate limits:\n\n```toml\nrate = 1\n```";
+        let answer = answer("How do I configure rate limits?", "", &[found]).unwrap();
+        assert!(answer.contains("\n```\n\n[1]\n"), "{answer}");
+    }
+
+    #[test]
+    fn a_code_block_that_is_cut_is_closed() {
+        let long = format!("```toml\nrate limits = 1\n{}\n```", "x = 1\n".repeat(2000));
+        let answer = answer("How do I configure rate limits?", "", &[&long]).unwrap();
+        assert_eq!(answer.lines().filter(|line| line.starts_with("```")).count() % 2, 0, "{answer}");
     }
 
     #[test]
