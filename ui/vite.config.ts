@@ -1,10 +1,14 @@
 import react from '@vitejs/plugin-react';
 import { fileURLToPath } from 'node:url';
+import type { ProxyOptions } from 'vite';
 import { defineConfig } from 'vitest/config';
 
 /** In development the page comes from Vite and everything else from a Baton server. */
 const server = process.env.BATON_URL ?? 'http://127.0.0.1:8420';
 const proxied = ['/api', '/v1', '/version', '/readyz', '/livez', '/openapi.json', '/docs'];
+
+/** The server refuses writes from pages of another origin, and in development the page is one. */
+const sameOrigin: ProxyOptions['configure'] = (proxy) => proxy.on('proxyReq', (request) => request.removeHeader('origin'));
 
 export default defineConfig({
   plugins: [react()],
@@ -17,6 +21,6 @@ export default defineConfig({
     manifest: '.vite/manifest.json',
     reportCompressedSize: false,
   },
-  server: { proxy: Object.fromEntries(proxied.map((path) => [path, { target: server, ws: true }])) },
+  server: { proxy: Object.fromEntries(proxied.map((path) => [path, { target: server, ws: true, configure: sameOrigin }])) },
   test: { environment: 'happy-dom', include: ['src/**/*.test.{ts,tsx}'], restoreMocks: true },
 });
