@@ -3,10 +3,10 @@ import { lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';
 import { queries } from './api/queries';
 import { useIsRejected } from './api/session';
-import { Skeleton } from './design';
 import { ChatScreen } from './screens/chat/ChatScreen';
 import { NotFound } from './shell/NotFound';
 import { ScreenBoundary } from './shell/ScreenBoundary';
+import { ScreenSkeleton } from './shell/ScreenSkeleton';
 import { Shell } from './shell/Shell';
 import { SignIn } from './shell/SignIn';
 
@@ -30,7 +30,7 @@ export function App() {
   return (
     <Shell me={me.data}>
       <ScreenBoundary>
-        <Suspense fallback={<Skeleton rows={6} />}>
+        <Suspense fallback={<ScreenSkeleton />}>
           <Switch>
             <Route path="/">{() => <ChatScreen />}</Route>
             <Route path="/threads/:threadId">{({ threadId }) => <ChatScreen threadId={threadId} />}</Route>

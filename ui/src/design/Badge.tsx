@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import styles from './Badge.module.css';
 import { cx } from './cx';
+import { firstCharacter } from './firstCharacter';
 import { hueOf } from './hue';
 
 export type Tone = 'neutral' | 'success' | 'warning' | 'danger' | 'info' | 'accent';
@@ -23,8 +24,8 @@ interface AgentBadgeProps {
 export function AgentBadge({ name, color, icon, id, strong }: AgentBadgeProps) {
   return (
     <span className={styles.agent} data-hue={hueOf(color, id ?? name)}>
-      <span className={styles.mark} aria-hidden>{icon || name.slice(0, 1).toUpperCase()}</span>
-      <span className={cx(styles.name, strong && styles.strong)} dir="auto">{name}</span>
+      <span className={styles.mark} aria-hidden>{firstCharacter(icon || name).toUpperCase()}</span>
+      <span className={cx(styles.name, strong && styles.strong)} dir="auto" title={name}>{name}</span>
     </span>
   );
 }

@@ -33,11 +33,14 @@ export function Notice({ tone = 'info', children, action }: { tone?: 'info' | 'w
   return <div className={cx(styles.notice, styles[tone])}><div className={styles.errorText}>{children}</div>{action}</div>;
 }
 
+/** A bar that is higher than a line of text stands for a row or a card, which are as wide as the page. */
+const LINE = 28;
+
 /** Grey bars that hold the place of what is loading. */
 export function Skeleton({ rows = 3, height = 16 }: { rows?: number; height?: number }) {
   return (
     <div className={styles.skeletons} role="status" aria-label="Loading">
-      {Array.from({ length: rows }, (_, at) => <div key={at} className={styles.skeleton} style={{ height, width: `${96 - ((at * 17) % 40)}%` }} />)}
+      {Array.from({ length: rows }, (_, at) => <div key={at} className={styles.skeleton} style={{ height, width: height > LINE ? '100%' : `${96 - ((at * 17) % 40)}%` }} />)}
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import type { KeyboardEvent, ReactNode } from 'react';
-import { useId, useRef } from 'react';
+import { useEffect, useId, useRef } from 'react';
 import styles from './Tabs.module.css';
 
 export interface Tab { id: string; label: string; count?: number; content: () => ReactNode }
@@ -9,6 +9,14 @@ export function Tabs({ tabs, active, onChange, label }: { tabs: Tab[]; active: s
   const base = useId();
   const list = useRef<HTMLDivElement>(null);
   const at = Math.max(0, tabs.findIndex((tab) => tab.id === active));
+  // Not `scrollIntoView`, which would move the page as well.
+  useEffect(() => {
+    const tab = list.current?.children[at];
+    if (!list.current || !(tab instanceof HTMLElement)) return;
+    const { offsetLeft: left, offsetWidth: width } = tab;
+    const { scrollLeft: from, clientWidth: room } = list.current;
+    if (left < from || left + width > from + room) list.current.scrollLeft = left - (room - width) / 2;
+  }, [at]);
   const move = (event: KeyboardEvent) => {
     const next = { ArrowRight: at + 1, ArrowLeft: at - 1 + tabs.length, Home: 0, End: tabs.length - 1 }[event.key];
     const tab = next === undefined ? undefined : tabs[next % tabs.length];

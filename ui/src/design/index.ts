@@ -5,6 +5,7 @@ export { CopyButton } from './CopyButton';
 export { cx } from './cx';
 export { Dialog } from './Dialog';
 export { EmptyState, ErrorNote, Notice, ProgressBar, Skeleton } from './Feedback';
+export { firstCharacter } from './firstCharacter';
 export { FilterChips, type FilterChip } from './FilterChips';
 export { SelectField, TextField } from './Field';
 export { HUES, hueOf, type Hue } from './hue';

@@ -1,7 +1,7 @@
 import { LogOut } from 'lucide-react';
 import { signOut } from '@/api/session';
 import type { Me } from '@/api/types';
-import { IconButton } from '@/design';
+import { firstCharacter, IconButton } from '@/design';
 import styles from './Account.module.css';
 import { ThemeSwitch } from './ThemeSwitch';
 
@@ -15,7 +15,7 @@ export function leave(): void {
 export function Account({ me }: { me: Me | undefined }) {
   return (
     <div className={styles.account}>
-      <span className={styles.avatar} aria-hidden>{me?.user_id.slice(0, 1).toUpperCase() ?? ''}</span>
+      <span className={styles.avatar} aria-hidden>{me && firstCharacter(me.user_id).toUpperCase()}</span>
       <div className={styles.who} title={me && `${me.user_id} · ${me.tenant_id} · ${me.roles.join(', ') || 'no role'}`}>
         <span className={`${styles.user} truncate`} dir="auto">{me?.user_id ?? '\u00a0'}</span>
         <span className={`${styles.tenant} truncate`} dir="auto">{me?.tenant_id ?? '\u00a0'}</span>

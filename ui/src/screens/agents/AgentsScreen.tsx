@@ -17,7 +17,7 @@ import { RosterStatus } from './RosterStatus';
 export default function AgentsScreen() {
   const graph = <Link href="/graph" className={styles.headerLink}><Waypoints size={15} aria-hidden />Open the graph</Link>;
   return (
-    <Page title="Agents" lead="Everyone on the team: what they do, which tools they have and whom they work with." actions={graph}>
+    <Page title="Agents" lead="All loaded agents with their tools, models and related agents." actions={graph}>
       <RosterStatus />
       <AgentGrid />
     </Page>

@@ -1,5 +1,6 @@
 import { Card, Facts } from '@/design';
 import type { AgentDetail } from '@/api/types';
+import { count } from '@/lib/format';
 import styles from './Agent.module.css';
 import { definitionOf, facts, inline, type Definition } from './definition';
 import { Relations } from './Relations';
@@ -30,6 +31,8 @@ export function OverviewTab({ agent }: { agent: AgentDetail }) {
 function modelFacts(agent: AgentDetail, definition: Definition): [string, string][] {
   const rows: [string, string][] = [['Model', agent.model.length > 0 ? agent.model.join(', then ') : 'Default model']];
   if (definition.temperature !== undefined) rows.push(['Temperature', inline(definition.temperature)]);
+  if (definition.top_p !== undefined) rows.push(['Top p', inline(definition.top_p)]);
+  if (definition.max_output_tokens !== undefined) rows.push(['Max output tokens', count(definition.max_output_tokens)]);
   if (definition.effort) rows.push(['Effort', definition.effort]);
   if (definition.planning_strategy) rows.push(['Planning', inline(definition.planning_strategy)]);
   if (definition.agent_card_url) rows.push(['Agent card', definition.agent_card_url]);

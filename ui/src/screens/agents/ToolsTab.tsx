@@ -5,7 +5,7 @@ import { sentence } from '@/api/problem';
 import type { AgentDetail } from '@/api/types';
 import { Badge, Button, Card, cx, EmptyState, ErrorNote, Facts, Skeleton, Table } from '@/design';
 import styles from './Agent.module.css';
-import { definitionOf, inline, sentenceCase, type Definition } from './definition';
+import { definitionOf, names, type Definition } from './definition';
 import { promptQuery } from './queries';
 import { approvalOf } from './tools';
 
@@ -27,14 +27,14 @@ export function ToolsTab({ agent }: { agent: AgentDetail }) {
 function rules({ tools, approvals, mcp_servers, skills }: Definition): [string, string][] {
   const servers = Array.isArray(mcp_servers) ? mcp_servers : Object.keys(mcp_servers ?? {});
   return [
-    ['Allowed', sentenceCase(inline(tools?.allow ?? []))],
-    ['Not allowed', sentenceCase(inline(tools?.deny ?? []))],
-    ['Read only', sentenceCase(inline(tools?.read_only ?? false))],
-    ['Wait for approval', sentenceCase(inline(approvals?.ask ?? []))],
-    ['Refused', sentenceCase(inline(approvals?.deny ?? []))],
-    ['Run without asking', sentenceCase(inline(approvals?.auto ?? []))],
-    ['MCP servers', sentenceCase(inline(servers))],
-    ['Skills', sentenceCase(inline(skills ?? []))],
+    ['Allowed', names(tools?.allow ?? [])],
+    ['Not allowed', names(tools?.deny ?? [])],
+    ['Read only', tools?.read_only ? 'Yes' : 'No'],
+    ['Wait for approval', names(approvals?.ask ?? [])],
+    ['Refused', names(approvals?.deny ?? [])],
+    ['Run without asking', names(approvals?.auto ?? [])],
+    ['MCP servers', names(servers)],
+    ['Skills', skills === 'all' ? 'All' : names(skills ?? [])],
   ];
 }
 
@@ -43,7 +43,7 @@ function Offered({ tools, definition }: { tools: Schemas['ToolView'][]; definiti
   return (
     <Table label="Tools" rows={tools} rowKey={(tool) => tool.name} columns={[
       { key: 'name', title: 'Tool', cell: (tool) => <code className={styles.key}>{tool.name}</code> },
-      { key: 'description', title: 'What it does', wide: true, cell: (tool) => <span className={styles.clamp}>{tool.description}</span> },
+      { key: 'description', title: 'Description', wide: true, cell: (tool) => <span className={styles.clamp}>{tool.description}</span> },
       { key: 'source', title: 'From', wide: true, cell: (tool) => <span className={styles.nowrap}>{sourceOf(tool.name, definition)}</span> },
       { key: 'approval', title: 'Approval', cell: (tool) => <Approval rule={approvalOf(tool.name, definition.approvals)} /> },
     ]} />

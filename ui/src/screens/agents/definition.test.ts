@@ -10,7 +10,8 @@ it('writes values in one line', () => {
 });
 
 it('turns a map into facts', () => {
-  expect(facts({ max_turns: 12, timeout: '5m' })).toEqual([['Max turns', '12'], ['Timeout', '5m']]);
+  expect(facts({ max_turns: 12, timeout: '5m', max_tokens: 50000, max_cost_usd: 0.25 })).toEqual([['Max turns', '12'], ['Timeout', '5m'], ['Max tokens', '50,000'], ['Max cost (USD)', '0.25']]);
+  expect(facts({ exclusive: true, destinations: ['read_me'], others: [] })).toEqual([['Exclusive', 'Yes'], ['Destinations', 'read_me'], ['Others', 'None']]);
   expect(facts(undefined)).toEqual([]);
 });
 

@@ -1,4 +1,5 @@
 import type { AgentDetail } from '@/api/types';
+import { count } from '@/lib/format';
 
 export interface WorkflowState {
   name: string;
@@ -25,6 +26,8 @@ export interface Definition {
   agents?: string[];
   planning_strategy?: string;
   temperature?: number;
+  top_p?: number;
+  max_output_tokens?: number;
   effort?: string;
   history?: string;
   agent_card_url?: string;
@@ -33,6 +36,9 @@ export interface Definition {
 export function definitionOf(agent: AgentDetail): Definition {
   return agent.definition as unknown as Definition;
 }
+
+/** Keys whose words alone would read badly. */
+const NAMES: Record<string, string> = { max_cost_usd: 'Max cost (USD)', min_success: 'Required answers', on_quorum_fail: 'If too few answer' };
 
 /** `gathering_requirements` as "Gathering requirements". */
 export function words(key: string): string {
@@ -53,7 +59,19 @@ export function inline(value: unknown): string {
 
 /** The pairs of a map that have a simple value, for a list of facts. */
 export function facts(map: Record<string, unknown> | undefined): [string, string][] {
-  return Object.entries(map ?? {}).map(([key, value]) => [words(key), typeof value === 'boolean' || Array.isArray(value) ? sentenceCase(inline(value)) : inline(value)]);
+  return Object.entries(map ?? {}).map(([key, value]) => [NAMES[key] ?? words(key), fact(value)]);
+}
+
+/** Numbers with separators; a flag or an empty list begins with a capital, names stay as they are written. */
+function fact(value: unknown): string {
+  if (typeof value === 'number') return count(value);
+  const isWord = typeof value === 'boolean' || (Array.isArray(value) && value.length === 0);
+  return isWord ? sentenceCase(inline(value)) : inline(value);
+}
+
+/** The names of a list as they are written, or "None". */
+export function names(list: string[]): string {
+  return list.join(', ') || 'None';
 }
 
 /** Whether a step goes on somewhere else than to the one below it. */

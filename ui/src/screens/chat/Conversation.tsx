@@ -39,7 +39,7 @@ export function Conversation({ threadId, isNew }: { threadId: string; isNew: boo
   if (load === 'missing') return <MissingThread />;
   if (load === 'failed') return <UnreadableThread problem={handle.problem} onRetry={handle.reload} />;
   const agent = state.activeAgent?.id ?? thread?.current_active_agent;
-  const title = thread?.title || firstWords(state.items) || 'New conversation';
+  const title = thread?.title || firstWords(state.items) || (isNew ? 'New conversation' : load === 'loading' ? 'Loading…' : 'Untitled conversation');
   const recipient = state.handoff?.name ?? (agent === undefined ? undefined : face(agent).name);
   return (
     <ChatContext value={chat}>

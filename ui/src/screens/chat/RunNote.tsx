@@ -2,6 +2,7 @@ import { Ban, RotateCw } from 'lucide-react';
 import { memo } from 'react';
 import { sentence } from '@/api/problem';
 import { Button, ErrorNote } from '@/design';
+import { runErrorText } from '@/lib/runError';
 import type { MessageItem, RunState } from '@/thread/state';
 import { Approvals } from './Approvals';
 import { useChat } from './context';
@@ -21,8 +22,15 @@ export const RunNote = memo(function RunNote({ run, agent, question }: { run: Ru
     case 'running': return <RunProgress run={run} agent={agent} />;
     case 'waiting': return <Approvals run={run} />;
     case 'failed':
-    case 'interrupted': return <div className={styles.note}><ErrorNote action={again}>{sentence(new Error(run.error?.message ?? REASONS[run.status]))}</ErrorNote></div>;
+    case 'interrupted': return <div className={styles.note}><ErrorNote action={again}><Reason run={run} status={run.status} /></ErrorNote></div>;
     case 'cancelled': return <div className={styles.stopped}><Ban size={14} aria-hidden /><span>Stopped</span>{again}</div>;
     default: return null;
   }
 });
+
+function Reason({ run: { error }, status }: { run: RunState; status: keyof typeof REASONS }) {
+  const message = sentence(new Error(error?.message ?? REASONS[status]));
+  const text = error && runErrorText(error.code);
+  if (!text) return message;
+  return <>{text}<details className={styles.cause}><summary>Show details</summary><code>{message}</code></details></>;
+}

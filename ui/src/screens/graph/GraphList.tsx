@@ -15,7 +15,7 @@ export function GraphList({ model, kinds, search, overlay }: { model: Model; kin
   const rows = model.nodes.filter((node) => matches(node, search.trim()));
   const edges = model.edges.filter((edge) => kinds.has(edge.kind));
   const columns: Column<Node>[] = [
-    { key: 'agent', title: 'Agent', cell: (node) => (node.missing ? <span className={styles.missing}>{node.id}</span> : <Link href={`/agents/${encodeURIComponent(node.id)}`} className={styles.link}><AgentBadge {...face(node.id)} /></Link>) },
+    { key: 'agent', title: 'Agent', cell: (node) => (node.missing ? <span className={styles.missing}>{node.id}</span> : <Link href={`/agents/${encodeURIComponent(node.id)}`} className={styles.agent}><AgentBadge {...face(node.id)} /></Link>) },
     ...(overlay ? [{ key: 'run', title: 'In the run', cell: (node: Node) => <InRun node={node} overlay={overlay} /> }] : []),
     { key: 'roles', title: 'Role', wide: true, cell: (node) => <>{rolesOf(node).join(', ') || 'Agent'}{!node.missing && <span className={styles.sub}>{ownership(node, (id) => face(id).name)}</span>}</> },
     { key: 'to', title: 'Works with', cell: (node) => <Ends edges={edges.filter((edge) => edge.from === node.id)} side="to" /> },

@@ -24,12 +24,12 @@ export default function HealthScreen() {
     </>
   );
   return (
-    <Page title="Health" lead="Whether this server works, and what it works with. Refreshes every 10 seconds." actions={actions}>
+    <Page title="Health" lead="Status of this server, its store, models and MCP servers. Refreshes every 10 seconds." actions={actions}>
       {isForbidden(system.error) ? <Forbidden error={system.error} permission="agent:read" /> : (
         <>
           {system.error && (
             <ErrorNote action={<Button size="small" onClick={refresh}>Retry</Button>}>
-              {sentence(system.error)}{system.data && ' Below is what was known before.'}
+              {sentence(system.error)}{system.data && ' The last known state is shown below.'}
             </ErrorNote>
           )}
           {system.isPending && <Skeleton rows={6} height={64} />}

@@ -16,5 +16,5 @@ export function verdictOf({ system, roster, readinessError }: HealthFacts): Verd
   if (failed.length > 0) issues.push({ level: 'attention', text: `${failed.length === 1 ? 'An MCP server' : `${failed.length} MCP servers`} failed: ${failed.map((server) => server.name).join(', ')}.` });
   if (roster?.status === 'last_good') issues.push({ level: 'attention', text: 'An agent file has an error; the last good version is active.', href: '/agents' });
   const level = issues.some((issue) => issue.level === 'failed') ? 'failed' : issues.length > 0 ? 'attention' : 'ok';
-  return { level, title: { ok: 'Everything works', attention: 'Needs attention', failed: 'Not working' }[level], issues };
+  return { level, title: { ok: 'All systems operational', attention: 'Needs attention', failed: 'Not working' }[level], issues };
 }

@@ -16,7 +16,7 @@ type Skill = Schemas['SkillView'];
 
 const columns: Column<Skill>[] = [
   { key: 'name', title: 'Name', cell: (skill) => <Link href={`/skills/${encodeURIComponent(skill.name)}`} className={styles.name}>{skill.name}</Link> },
-  { key: 'description', title: 'What it does and when', wide: true, cell: (skill) => <span className={styles.description} title={skill.description} dir="auto">{skill.description}</span> },
+  { key: 'description', title: 'Description', wide: true, cell: (skill) => <span className={styles.description} title={skill.description} dir="auto">{skill.description}</span> },
   { key: 'origin', title: 'Source', cell: (skill) => <Origin origin={skill.origin} /> },
   { key: 'validity', title: 'Validity', cell: (skill) => <Validity problems={headProblems(skill)} /> },
 ];

@@ -68,9 +68,9 @@ export function amountOf(usage: Usage, measure: Measure): Amount {
   return { value: tokens, label: compact(tokens), isPartial: false };
 }
 
-/** Money if there is any to show, tokens where everything is free. */
+/** Money if there is any to show, tokens where everything is free or no price is known. */
 export function defaultMeasure(sum: Line): Measure {
-  return sum.usage.cost_known && Number(sum.usage.cost_usd) === 0 ? 'tokens' : 'cost';
+  return Number(sum.usage.cost_usd) === 0 ? 'tokens' : 'cost';
 }
 
 export const CSV_HEADER = ['runs', 'model_calls', 'tool_calls', 'input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens', 'cost_usd', 'cost_known', 'estimated'];

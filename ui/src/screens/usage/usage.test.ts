@@ -21,9 +21,10 @@ test('a sum with an unknown part is a lower bound, a sum of unknown parts is unk
   expect(amountOf(line('a', '0').usage, 'tokens')).toEqual({ value: 110, label: '110', isPartial: false });
 });
 
-test('tokens are shown where everything is free', () => {
+test('tokens are shown where there is no money to show', () => {
   expect(defaultMeasure(line('a', '0.00'))).toBe('tokens');
-  expect(defaultMeasure(line('a', '0.00', false))).toBe('cost');
+  expect(defaultMeasure(line('a', '0.00', false))).toBe('tokens');
+  expect(defaultMeasure(line('a', '0.10', false))).toBe('cost');
 });
 
 test('days without use are zero, not missing', () => {

@@ -3,6 +3,7 @@ import { Link } from 'wouter';
 import type { RunDetail } from '@/api/types';
 import { Card, ErrorNote, Notice, Time } from '@/design';
 import { cost, count, duration } from '@/lib/format';
+import { runErrorText } from '@/lib/runError';
 import { useNow } from '@/lib/useNow';
 import { isOver } from '@/thread/state';
 import { elapsed, tokens } from '../times';
@@ -31,7 +32,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
           <Fact name="Conversation"><span className={styles.links}><Link href={`/threads/${run.thread_id}`} className={styles.link}><MessageSquare size={14} aria-hidden />Open</Link><Link href={`/runs?thread=${run.thread_id}`}>All its runs</Link></span></Fact>
         </dl>
       </Card>
-      {run.error && <ErrorNote title={`${run.error.code}:`}>{run.error.message}</ErrorNote>}
+      {run.error && <ErrorNote title={runErrorText(run.error.code) ?? 'This run failed.'}><span className={styles.cause}><code>{run.error.code}</code> {run.error.message}</span></ErrorNote>}
       {run.cancel && !isOver(run.status) && <Notice tone="warning">{run.cancel === 'stop' ? 'This run was asked to stop. It ends after one closing turn.' : 'This run was asked to end at once.'}</Notice>}
     </>
   );
