@@ -2,7 +2,7 @@ import { useState } from 'react';
 import type { AgentDetail } from '@/api/types';
 import { Button, CopyButton, Table } from '@/design';
 import styles from './Agent.module.css';
-import { CodeBlock, JsonBlock } from './CodeBlock';
+import { CodeSection, JsonSection } from './CodeSection';
 import { inline } from './definition';
 
 /** Every key with the value that is in force, defaults included. */
@@ -20,13 +20,13 @@ export function DefinitionTab({ agent }: { agent: AgentDetail }) {
           <CopyButton text={json} label="Copy as JSON" />
         </span>
       </div>
-      {asJson ? <JsonBlock title="Definition" value={definition} /> : (
+      {asJson ? <JsonSection title="Definition" value={definition} /> : (
         <>
           <Table label="Definition" rows={Object.entries(rest)} rowKey={([key]) => key} columns={[
             { key: 'key', title: 'Key', cell: ([key]) => <code className={styles.key}>{key}</code> },
             { key: 'value', title: 'Value', cell: ([, value]) => <Value value={value} /> },
           ]} />
-          {typeof prompt === 'string' && <CodeBlock title="prompt" text={prompt} wrap />}
+          {typeof prompt === 'string' && <CodeSection title="prompt" text={prompt} wrap />}
         </>
       )}
     </div>

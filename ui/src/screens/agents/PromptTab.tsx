@@ -5,7 +5,7 @@ import { Problem, sentence } from '@/api/problem';
 import type { AgentDetail } from '@/api/types';
 import { Button, ErrorNote, Notice, Skeleton } from '@/design';
 import styles from './Agent.module.css';
-import { CodeBlock, JsonBlock } from './CodeBlock';
+import { CodeSection, JsonSection } from './CodeSection';
 import { PromptForm } from './PromptForm';
 import { promptQuery, type PromptInput } from './queries';
 
@@ -20,7 +20,7 @@ export function PromptTab({ agent }: { agent: AgentDetail }) {
       {error ? <ErrorNote title="The prompt could not be made." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{reason(error)}</ErrorNote>
         : !data ? <Skeleton rows={10} /> : (
           <>
-            <CodeBlock title="System prompt" text={data.system} wrap />
+            <CodeSection title="System prompt" text={data.system} wrap />
             <Asked asked={data} />
             {data.after_a_round && <section className={styles.column}><h2>After a round of the team</h2><Asked asked={data.after_a_round} /></section>}
           </>
@@ -38,13 +38,13 @@ function reason(error: Error): string {
 function Asked({ asked }: { asked: Schemas['AskedView'] }) {
   return (
     <>
-      <CodeBlock title="Message" text={asked.message} wrap />
+      <CodeSection title="Message" text={asked.message} wrap />
       <section className={styles.tools}>
         <h3>{asked.tools.length === 0 ? 'No tools' : `${asked.tools.length} ${asked.tools.length === 1 ? 'tool' : 'tools'}`}</h3>
         {asked.tools.map((tool) => (
           <details key={tool.name} className={styles.tool}>
             <summary><code>{tool.name}</code><span className={styles.summaryText}>{tool.description}</span></summary>
-            <div className={styles.toolBody}><p className="soft">{tool.description}</p><JsonBlock title="Parameters (JSON Schema)" value={tool.parameters} /></div>
+            <div className={styles.toolBody}><p className="soft">{tool.description}</p><JsonSection title="Parameters (JSON Schema)" value={tool.parameters} /></div>
           </details>
         ))}
       </section>

@@ -3,7 +3,7 @@ import { Link } from 'wouter';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, ErrorNote, Notice } from '@/design';
 import { compact } from '@/lib/format';
-import { Markdown } from '../chat/Markdown';
+import { Markdown } from '@/markdown/Markdown';
 import type { Trial } from './trial';
 import styles from './Try.module.css';
 

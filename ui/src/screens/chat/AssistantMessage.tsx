@@ -1,9 +1,9 @@
 import { memo } from 'react';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, hueOf, Time } from '@/design';
+import { Markdown } from '@/markdown/Markdown';
 import type { MessageItem, RunState } from '@/thread/state';
 import { Attachments } from './Attachments';
-import { Markdown } from './Markdown';
 import styles from './Message.module.css';
 import { MessageFooter } from './MessageFooter';
 import { Sources } from './Sources';

@@ -1,11 +1,12 @@
-import { Download, FileText, ImageOff } from 'lucide-react';
+import { Download, FileText } from 'lucide-react';
 import { useState } from 'react';
 import { sentence } from '@/api/problem';
+import { downloadFrom } from '@/api/useBlobUrl';
 import { IconButton } from '@/design';
 import { bytes } from '@/lib/format';
+import { ArtifactImage } from '@/markdown/ArtifactImage';
 import type { Part } from '@/thread/state';
 import styles from './Attachments.module.css';
-import { downloadFrom, useBlobUrl } from './useBlobUrl';
 
 /** Files and pictures of a message. */
 export function Attachments({ parts }: { parts: Part[] }) {
@@ -21,14 +22,6 @@ function Attachment({ part }: { part: Part }) {
   if (part.type === 'image') return 'data' in part ? <img className={styles.image} src={`data:${part.media_type};base64,${part.data}`} alt="Attachment" /> : <ArtifactImage uri={part.uri} alt="Attachment" />;
   if (part.type === 'file') return <FileCard uri={part.uri} name={part.name} detail={part.media_type} />;
   return null;
-}
-
-export function ArtifactImage({ uri, alt }: { uri: string; alt: string }) {
-  const isOwn = uri.startsWith('/api/v1/artifacts/');
-  const { url, failed } = useBlobUrl(isOwn ? uri : '');
-  if (!isOwn) return <a href={uri} target="_blank" rel="noopener noreferrer">{alt || uri}</a>;
-  if (failed) return <span className={styles.missing}><ImageOff size={16} aria-hidden /> {alt || 'Image'} could not be loaded</span>;
-  return url ? <img className={styles.image} src={url} alt={alt} /> : <span className={styles.placeholder} role="img" aria-label={`${alt || 'Image'} is loading`} />;
 }
 
 export function FileCard({ uri, name, detail, size }: { uri: string; name: string; detail?: string | undefined; size?: number | undefined }) {

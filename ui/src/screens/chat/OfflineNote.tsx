@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { cx } from '@/design';
-import { Code } from './CodeBlock';
+import { CodeBlock } from '@/markdown/CodeBlock';
 import styles from './FirstRun.module.css';
 
 const CONFIG = `[models]
@@ -18,9 +18,9 @@ export function OfflineNote() {
       </p>
       <div className={cx(styles.steps)} hidden={!isOpen}>
         <p>1. Name a model in <code>baton.toml</code>:</p>
-        <Code text={CONFIG} language="baton.toml" />
+        <CodeBlock text={CONFIG} language="baton.toml" />
         <p>2. Set the key of its provider and start the server again:</p>
-        <Code text={KEY} language="shell" />
+        <CodeBlock text={KEY} language="shell" />
       </div>
     </div>
   );

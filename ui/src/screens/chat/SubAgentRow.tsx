@@ -4,10 +4,10 @@ import { useAgents } from '@/api/useAgents';
 import { AgentBadge } from '@/design';
 import { duration } from '@/lib/format';
 import { useNow } from '@/lib/useNow';
+import { CodeBlock } from '@/markdown/CodeBlock';
+import { Markdown } from '@/markdown/Markdown';
 import type { ToolCall } from '@/thread/state';
 import type { AgentRow } from './agentRows';
-import { Code } from './CodeBlock';
-import { Markdown } from './Markdown';
 import styles from './SubAgents.module.css';
 
 const STATES = {
@@ -55,8 +55,8 @@ function Tool({ call }: { call: ToolCall }) {
   return (
     <details className={styles.tool}>
       <summary>Used <code>{call.name}</code>{call.result === undefined && ' …'}</summary>
-      {call.arguments && <Code text={call.arguments} language="arguments" />}
-      {call.result !== undefined && <Code text={call.result} language="result" />}
+      {call.arguments && <CodeBlock text={call.arguments} language="arguments" />}
+      {call.result !== undefined && <CodeBlock text={call.result} language="result" />}
     </details>
   );
 }

@@ -7,7 +7,7 @@ import { Problem } from '@/api/problem';
 import { Button, CopyButton, EmptyState, Notice, Page, Skeleton, Tabs } from '@/design';
 import { download } from '@/lib/download';
 import { LoadError } from '@/lib/LoadError';
-import { Markdown } from '@/screens/chat/Markdown';
+import { Markdown } from '@/markdown/Markdown';
 import { parseSkill } from './frontmatter';
 import { Origin } from './Origin';
 import { skillQueries } from './queries';

@@ -1,4 +1,4 @@
-import { Markdown } from '@/screens/chat/Markdown';
+import { Markdown } from '@/markdown/Markdown';
 import styles from './AnswerTab.module.css';
 
 /** The text of an answer, as the chat shows it. */

@@ -2,9 +2,9 @@ import { memo } from 'react';
 import ReactMarkdown, { defaultUrlTransform, type Components } from 'react-markdown';
 import rehypeSanitize, { defaultSchema } from 'rehype-sanitize';
 import remarkGfm from 'remark-gfm';
-import { ArtifactImage } from './Attachments';
+import { ArtifactImage } from './ArtifactImage';
 import { chunksOf } from './chunks';
-import { CodeBlock } from './CodeBlock';
+import { FencedCode } from './CodeBlock';
 import styles from './Markdown.module.css';
 
 const SCHEMA = { ...defaultSchema, protocols: { ...defaultSchema.protocols, src: ['data'] } };
@@ -13,7 +13,7 @@ const SANITIZE = [[rehypeSanitize, SCHEMA]] as [[typeof rehypeSanitize, typeof S
 
 const COMPONENTS: Components = {
   a: ({ href, children }) => <a href={href} target="_blank" rel="noopener noreferrer">{children}</a>,
-  pre: ({ node }) => <CodeBlock node={node} />,
+  pre: ({ node }) => <FencedCode node={node} />,
   // A wide table scrolls by itself; keyboards have to reach it.
   // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
   table: ({ children }) => <div className={styles.table} role="region" aria-label="Table" tabIndex={0}><table>{children}</table></div>,
@@ -36,6 +36,7 @@ const Chunk = memo(function Chunk({ text }: { text: string }) {
   return <ReactMarkdown remarkPlugins={PLUGINS} rehypePlugins={SANITIZE} components={COMPONENTS} urlTransform={urlOf}>{text}</ReactMarkdown>;
 });
 
+/** Text from people and models. HTML in it is shown as text. */
 export const Markdown = memo(function Markdown({ text, isStreaming = false }: { text: string; isStreaming?: boolean }) {
   return (
     <div className={styles.markdown} dir="auto" data-streaming={isStreaming || undefined}>

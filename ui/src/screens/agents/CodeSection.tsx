@@ -1,8 +1,8 @@
 import { CopyButton } from '@/design';
-import styles from './Code.module.css';
+import styles from './CodeSection.module.css';
 
 /** Text as it is, with a title and a button that copies it. */
-export function CodeBlock({ title, text, wrap }: { title: string; text: string; wrap?: boolean }) {
+export function CodeSection({ title, text, wrap }: { title: string; text: string; wrap?: boolean }) {
   return (
     <section className={styles.block} aria-label={title}>
       <header className={styles.header}><h2>{title}</h2><CopyButton text={text} label={`Copy: ${title}`} /></header>
@@ -13,6 +13,6 @@ export function CodeBlock({ title, text, wrap }: { title: string; text: string; 
   );
 }
 
-export function JsonBlock({ title, value }: { title: string; value: unknown }) {
-  return <CodeBlock title={title} text={JSON.stringify(value, null, 2)} />;
+export function JsonSection({ title, value }: { title: string; value: unknown }) {
+  return <CodeSection title={title} text={JSON.stringify(value, null, 2)} />;
 }

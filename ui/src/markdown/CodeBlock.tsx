@@ -4,13 +4,14 @@ import styles from './CodeBlock.module.css';
 
 type HastNode = NonNullable<ExtraProps['node']>;
 
-/** A block of code with its language and a button that copies it. */
-export function CodeBlock({ node }: { node?: HastNode | undefined }) {
+/** A fenced block of a Markdown text. */
+export function FencedCode({ node }: { node?: HastNode | undefined }) {
   const code = node?.children.find((child): child is HastNode => child.type === 'element' && child.tagName === 'code');
-  return <Code text={textOf(code ?? node).replace(/\n$/, '')} language={languageOf(code)} />;
+  return <CodeBlock text={textOf(code ?? node).replace(/\n$/, '')} language={languageOf(code)} />;
 }
 
-export function Code({ text, language }: { text: string; language?: string | undefined }) {
+/** Code with its language and a button that copies it. */
+export function CodeBlock({ text, language }: { text: string; language?: string | undefined }) {
   return (
     <figure className={styles.block}>
       <figcaption className={styles.bar}>
