@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';
 import { queries } from './api/queries';
-import { useIsRejected } from './api/session';
+import { useSessionState } from './api/session';
 import { ChatScreen } from './screens/chat/ChatScreen';
 import { NotFound } from './shell/NotFound';
 import { ScreenBoundary } from './shell/ScreenBoundary';
@@ -24,9 +24,10 @@ const AuditScreen = lazy(() => import('./screens/audit/AuditScreen'));
 const HealthScreen = lazy(() => import('./screens/health/HealthScreen'));
 
 export function App() {
-  const isRejected = useIsRejected();
+  const session = useSessionState();
   const me = useQuery(queries.me());
-  if (isRejected) return <SignIn />;
+  if (session === 'left') return null;
+  if (session === 'rejected') return <SignIn />;
   return (
     <Shell me={me.data}>
       <ScreenBoundary>

@@ -5,46 +5,60 @@ import { useSyncExternalStore } from 'react';
  * there is nothing for another site to misuse (CSRF). Streams use `fetch`, which carries the header too.
  */
 const STORAGE_KEY = 'baton.key';
+/** Whose key it is, as `tenant/user`: a new key of the same user keeps what the tab keeps for them. */
+const OWNER_KEY = 'baton.owner';
 const listeners = new Set<() => void>();
-let rejected = false;
+let state: SessionState = 'active';
+
+/** `rejected`: the server asks for a credential. `left`: signed out, and the page is about to be loaded anew. */
+export type SessionState = 'active' | 'rejected' | 'left';
 
 export function credential(): string | null {
   return sessionStorage.getItem(STORAGE_KEY);
 }
 
-export function signIn(key: string): void {
+export function signIn(key: string, owner: string): void {
+  if (sessionStorage.getItem(OWNER_KEY) !== owner) forget();
   sessionStorage.setItem(STORAGE_KEY, key.trim());
-  rejected = false;
-  notify();
+  sessionStorage.setItem(OWNER_KEY, owner);
+  change('active');
 }
 
 export function signOut(): void {
-  sessionStorage.removeItem(STORAGE_KEY);
-  rejected = false;
-  notify();
+  forget();
+  change('left');
 }
 
 /** The server answered 401: the sign-in page is shown. */
 export function reject(): void {
-  if (rejected) return;
-  rejected = true;
-  notify();
+  if (state === 'active') change('rejected');
 }
 
-export function isRejected(): boolean {
-  return rejected;
+export function sessionState(): SessionState {
+  return state;
 }
 
-export function useIsRejected(): boolean {
-  return useSyncExternalStore(subscribe, isRejected);
+export function useSessionState(): SessionState {
+  return useSyncExternalStore(subscribe, sessionState);
 }
+
+/** Browsers keep pages in memory for "Back". One of before a sign-out must not come back. */
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted && state === 'left') location.reload();
+});
 
 export function authorization(): Record<string, string> {
   const key = credential();
   return key ? { Authorization: `Bearer ${key}` } : {};
 }
 
-function notify(): void {
+/** Removes the key and the drafts of messages. */
+function forget(): void {
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith('baton.')) sessionStorage.removeItem(name);
+}
+
+function change(next: SessionState): void {
+  state = next;
   for (const listener of listeners) listener();
 }
 

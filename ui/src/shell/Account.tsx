@@ -5,7 +5,7 @@ import { firstCharacter, IconButton } from '@/design';
 import styles from './Account.module.css';
 import { ThemeSwitch } from './ThemeSwitch';
 
-/** Signs out and loads the page anew, so that nothing of the last user stays in memory. */
+/** Signs out: the page is emptied at once and loaded anew, so that nothing of the last user stays in memory. */
 export function leave(): void {
   signOut();
   location.assign('/');

@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState, type FormEvent } from 'react';
 import { Problem, sentence } from '@/api/problem';
 import { signIn } from '@/api/session';
+import type { Me } from '@/api/types';
 import { Button, CopyButton } from '@/design';
 import { KeyField } from './KeyField';
 import { Logo } from './Logo';
@@ -17,8 +18,8 @@ export function SignIn() {
   const [isMissing, setMissing] = useState(false);
   const attempt = useMutation({
     mutationFn: (text: string) => check(text),
-    onSuccess: (_, text) => {
-      signIn(text);
+    onSuccess: ({ tenant_id, user_id }, text) => {
+      signIn(text, `${tenant_id}/${user_id}`);
       // What an earlier user could read is dropped, not only read anew.
       return client.resetQueries();
     },
@@ -57,11 +58,12 @@ export function SignIn() {
 }
 
 /** Tries a key without keeping it: a wrong one is never stored. */
-async function check(key: string): Promise<void> {
+async function check(key: string): Promise<Me> {
   // A header takes visible ASCII only; anything else cannot be a key.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new Problem(401, 'unauthenticated', 'not a key');
   const response = await fetch('/api/v1/me', { headers: { Authorization: `Bearer ${key}` } });
   if (!response.ok) throw await Problem.of(response);
+  return (await response.json()) as Me;
 }
 
 function reason(error: Error): string {
