@@ -1,5 +1,6 @@
 import { LoaderCircle, type LucideIcon } from 'lucide-react';
-import type { ButtonHTMLAttributes, Ref } from 'react';
+import type { ButtonHTMLAttributes, ReactNode, Ref } from 'react';
+import { Link } from 'wouter';
 import styles from './Button.module.css';
 import { cx } from './cx';
 
@@ -19,6 +20,13 @@ export function Button({ kind = 'secondary', size = 'medium', icon: Icon, busy, 
       {children}
     </button>
   );
+}
+
+interface LinkButtonProps { href: string; kind?: 'primary' | 'secondary'; icon?: LucideIcon; children: ReactNode }
+
+/** A link to another screen that looks like a button. */
+export function LinkButton({ href, kind = 'secondary', icon: Icon, children }: LinkButtonProps) {
+  return <Link href={href} className={cx(styles.button, styles[kind], styles.medium)}>{Icon && <Icon size={15} aria-hidden />}{children}</Link>;
 }
 
 interface IconButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {

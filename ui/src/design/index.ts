@@ -1,6 +1,6 @@
 /** The design system. Screens use these parts and the tokens, and nothing else that has colours. */
 export { AgentBadge, Badge, StatusDot, type Tone } from './Badge';
-export { Button, IconButton } from './Button';
+export { Button, IconButton, LinkButton } from './Button';
 export { CopyButton } from './CopyButton';
 export { cx } from './cx';
 export { Dialog } from './Dialog';

@@ -10,10 +10,10 @@ export function isForbidden(error: unknown): error is Problem {
 /** In place of a screen that the role does not permit: says which permission is missing. */
 export function Forbidden({ error, permission }: { error?: Problem | undefined; permission?: string }) {
   const missing = permission ?? (typeof error?.body.permission === 'string' ? error.body.permission : undefined);
-  if (!missing) return <EmptyState icon={Lock} title="You may not see this">{error ? sentence(error) : 'Your role does not permit it.'}</EmptyState>;
+  if (!missing) return <EmptyState icon={Lock} title="Access denied">{error ? sentence(error) : 'Your role does not permit this.'}</EmptyState>;
   return (
-    <EmptyState icon={Lock} title="You may not see this">
-      Your role lacks the permission <code>{missing}</code>. An administrator can give you a role that has it.
+    <EmptyState icon={Lock} title="Access denied">
+      Your role lacks the permission <code>{missing}</code>. Ask an administrator for a role that has it.
     </EmptyState>
   );
 }

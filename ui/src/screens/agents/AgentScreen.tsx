@@ -1,10 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Bot } from 'lucide-react';
-import { Link } from 'wouter';
 import { Problem, sentence } from '@/api/problem';
 import type { AgentDetail } from '@/api/types';
 import { useMay } from '@/api/useMay';
-import { Button, EmptyState, ErrorNote, Page, Skeleton, Tabs, type Tab } from '@/design';
+import { Button, EmptyState, ErrorNote, LinkButton, Page, Skeleton, Tabs, type Tab } from '@/design';
 import { useSearchState } from '@/lib/useSearchState';
 import { AgentActions, AgentTitle } from './AgentHeader';
 import { DefinitionTab } from './DefinitionTab';
@@ -21,7 +20,7 @@ export default function AgentScreen({ agentId }: { agentId: string }) {
   const { data: agent, error, refetch } = useQuery(agentQuery(agentId));
   if (agent) return <Detail key={agentId} agent={agent} />;
   if (error instanceof Problem && error.status === 404) {
-    return <EmptyState icon={Bot} title={`There is no agent “${agentId}”`} action={<Link href="/agents">Show all agents</Link>}>It may have been renamed or removed, or its file is not loaded yet.</EmptyState>;
+    return <Page title="Agent not found"><EmptyState icon={Bot} title="This agent does not exist" action={<LinkButton href="/agents">Show all agents</LinkButton>}>There is no agent <code>{agentId}</code>. It may have been renamed or removed, or its file has an error.</EmptyState></Page>;
   }
   return (
     <Page title={agentId}>

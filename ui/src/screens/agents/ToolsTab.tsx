@@ -56,7 +56,7 @@ function sourceOf(name: string, { tools }: Definition): string {
 }
 
 function Approval({ rule }: { rule: ReturnType<typeof approvalOf> }) {
-  if (rule === 'ask') return <Badge tone="warning">Waits for a person</Badge>;
+  if (rule === 'ask') return <Badge tone="warning">Needs approval</Badge>;
   if (rule === 'deny') return <Badge tone="danger">Refused</Badge>;
-  return <span className={cx('soft', styles.nowrap)}>{rule === 'auto' ? 'Never asks' : 'Default'}</span>;
+  return <span className={cx('soft', styles.nowrap)}>{rule === 'auto' ? 'Automatic' : 'Default'}</span>;
 }

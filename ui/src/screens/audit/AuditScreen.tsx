@@ -63,7 +63,7 @@ function useFilter(params: URLSearchParams): Filter {
 
 function Nothing({ isAll, onAll }: { isAll: boolean; onAll: () => void }) {
   return (
-    <EmptyState icon={ScrollText} title={isAll ? 'Nothing recorded yet' : 'No entry matches'} action={isAll ? undefined : <Button onClick={onAll}>Show everything</Button>}>
+    <EmptyState icon={ScrollText} title={isAll ? 'No entries yet' : 'No matching entries'} action={isAll ? undefined : <Button onClick={onAll}>Show all entries</Button>}>
       Messages, runs, handoffs, tool calls, approvals and deletions are recorded here with who asked for them and whether they were allowed.
     </EmptyState>
   );

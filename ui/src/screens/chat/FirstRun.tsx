@@ -23,8 +23,8 @@ export function FirstRun() {
   return (
     <section className={styles.first} aria-labelledby="first-run">
       <div className={styles.greeting}>
-        <h2 id="first-run" className={styles.title}>How can I help?</h2>
-        <p className="soft">Ask anything. The main assistant answers, asks other agents, or connects you with a specialist. You always see who is speaking.</p>
+        <h2 id="first-run" className={styles.title}>{mayWrite ? 'How can I help?' : 'Choose a conversation'}</h2>
+        <p className="soft">{mayWrite ? 'Ask anything. The main assistant answers, asks other agents, or connects you with a specialist. You always see who is speaking.' : 'Your role can read conversations, but not start them.'}</p>
       </div>
       {mayWrite && (
         <ul role="list" className={styles.prompts}>
@@ -39,7 +39,7 @@ export function FirstRun() {
           ))}
         </ul>
       )}
-      {system.data?.offline && <OfflineNote />}
+      {mayWrite && system.data?.offline && <OfflineNote />}
     </section>
   );
 }

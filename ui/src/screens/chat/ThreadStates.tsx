@@ -1,7 +1,7 @@
 import { MessageCircleOff } from 'lucide-react';
-import { useLocation } from 'wouter';
 import { sentence } from '@/api/problem';
 import { Button, EmptyState, ErrorNote, Skeleton } from '@/design';
+import { StartLink } from '@/shell/StartLink';
 import styles from './Conversation.module.css';
 
 export function LoadingThread() {
@@ -17,10 +17,9 @@ export function LoadingThread() {
 
 /** An unknown id and the id of a foreign thread look the same. */
 export function MissingThread() {
-  const [, navigate] = useLocation();
   return (
     <div className={styles.state}>
-      <EmptyState icon={MessageCircleOff} title="This conversation does not exist or belongs to someone else" action={<Button kind="primary" onClick={() => navigate('/')}>Start a new conversation</Button>}>
+      <EmptyState icon={MessageCircleOff} title="This conversation does not exist or belongs to someone else" action={<StartLink />}>
         The address may be mistyped, or the conversation was deleted.
       </EmptyState>
     </div>

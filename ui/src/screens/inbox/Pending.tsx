@@ -25,7 +25,7 @@ export function Pending() {
       {isPending && <Skeleton rows={3} height={148} />}
       {data && data.length > 0 && !may('approval:decide') && <Notice>You can read these. Deciding needs the permission <code>approval:decide</code>.</Notice>}
       {data?.map((approval) => <ApprovalCard key={approval.approval_id} approval={approval} onDecided={(decision) => decided(approval, decision)} />)}
-      {data?.length === 0 && <EmptyState icon={Inbox} title="Nothing waits for you">When an agent wants to use a tool that needs a person’s agreement, it asks here and in the conversation.</EmptyState>}
+      {data?.length === 0 && <EmptyState icon={Inbox} title="No pending approvals">When an agent wants to use a tool that needs approval, the request appears here and in the conversation.</EmptyState>}
     </div>
   );
 }

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Waypoints } from 'lucide-react';
 import { useMemo } from 'react';
-import { Link } from 'wouter';
 import { useAgents } from '@/api/useAgents';
 import { Button, Card, EmptyState, FilterChips, Page, SelectField, Skeleton, type FilterChip } from '@/design';
 import { count } from '@/lib/format';
@@ -10,13 +9,14 @@ import { useSearchState } from '@/lib/useSearchState';
 import { agentsIn, filtered, KINDS, nextSort, patternsQuery, percent, sorted, sortOf, type Kind, type Pattern } from './data';
 import { links } from './flow';
 import { FlowDiagram } from './FlowDiagram';
+import { StartLink } from '@/shell/StartLink';
 import styles from './Patterns.module.css';
 import { PatternsTable } from './PatternsTable';
 
 export default function PatternsScreen() {
   const { data: patterns, error, refetch } = useQuery(patternsQuery());
   return (
-    <Page title="Patterns" lead="Which paths conversations take between agents, and how well they end.">
+    <Page title="Patterns" lead="Paths that conversations take between agents, with their success rates.">
       {error ? <LoadError what="patterns" error={error} onRetry={() => void refetch()} />
         : !patterns ? <><Card><Skeleton rows={1} height={240} /></Card><Skeleton rows={6} height={32} /></>
         : patterns.length === 0 ? <Nothing />
@@ -68,13 +68,13 @@ function Summary({ patterns, paths }: { patterns: Pattern[]; paths: number }) {
   const all = patterns.reduce((sum, one) => sum + one.count, 0);
   const successes = patterns.reduce((sum, one) => sum + one.successes, 0);
   if (all === 0) return null;
-  return <p className={styles.summary}>{count(all)} {all === 1 ? 'pass' : 'passes'} on {count(paths)} {paths === 1 ? 'path' : 'paths'}, {percent(successes / all)} ended well</p>;
+  return <p className={styles.summary}>{count(all)} {all === 1 ? 'handoff' : 'handoffs'} on {count(paths)} {paths === 1 ? 'path' : 'paths'}, {percent(successes / all)} successful</p>;
 }
 
 function Nothing() {
   return (
-    <EmptyState icon={Waypoints} title="No agent has passed work on yet" action={<Link href="/">Start a conversation</Link>}>
-      Every handoff, transfer, router’s choice and chain is counted here: from which agent to which, for what kind of question, how long it took, what it cost and whether people liked the answer.
+    <EmptyState icon={Waypoints} title="No handoffs between agents yet" action={<StartLink />}>
+      Handoffs, transfers, routes and chains are counted here with their success rate, duration, cost and ratings.
     </EmptyState>
   );
 }

@@ -1,20 +1,19 @@
 import { useQuery } from '@tanstack/react-query';
 import { SearchX } from 'lucide-react';
-import { Link } from 'wouter';
 import { Problem, sentence } from '@/api/problem';
-import { Button, EmptyState, ErrorNote, Page, Skeleton } from '@/design';
+import { Button, EmptyState, ErrorNote, LinkButton, Page, Skeleton } from '@/design';
+import { runQuery } from '@/run/queries';
+import { RunStatus } from '@/run/RunStatus';
 import { RunActions } from './detail/RunActions';
 import { RunBody } from './detail/RunBody';
 import { RunFacts } from './detail/RunFacts';
-import { runQueries } from './queries';
-import { Status } from './Status';
 import { shortId } from './times';
 
 export default function RunScreen({ runId }: { runId: string }) {
-  const { data: run, error, refetch } = useQuery(runQueries.run(runId));
+  const { data: run, error, refetch } = useQuery(runQuery(runId));
   if (!run && error instanceof Problem && (error.status === 404 || error.status === 400)) return <UnknownRun runId={runId} />;
   return (
-    <Page wide title={<>Run <span className="mono" title={runId}>{shortId(runId)}</span></>} lead={run && <Status status={run.status} />} actions={run && <RunActions run={run} />}>
+    <Page wide title={<>Run <span className="mono" title={runId}>{shortId(runId)}</span></>} lead={run && <RunStatus status={run.status} />} actions={run && <RunActions run={run} />}>
       {error && <ErrorNote action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>}
       {!run && !error && <Skeleton rows={10} height={24} />}
       {run && <RunFacts run={run} />}
@@ -27,8 +26,8 @@ export default function RunScreen({ runId }: { runId: string }) {
 function UnknownRun({ runId }: { runId: string }) {
   return (
     <Page title="Run not found">
-      <EmptyState icon={SearchX} title="This run does not exist" action={<Link href="/runs">Show all runs</Link>}>
-        There is no run <span className="mono">{shortId(runId)}</span>, or it belongs to somebody else and your role may not see it (<span className="mono">trace:read</span>).
+      <EmptyState icon={SearchX} title="This run does not exist" action={<LinkButton href="/runs">Show all runs</LinkButton>}>
+        There is no run <span className="mono">{shortId(runId)}</span>, or it belongs to another user. Seeing those needs the permission <span className="mono">trace:read</span>.
       </EmptyState>
     </Page>
   );

@@ -1,12 +1,12 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Activity, Link2, RefreshCw, SearchX } from 'lucide-react';
 import { useCallback } from 'react';
-import { Link } from 'wouter';
 import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
 import { useMay } from '@/api/useMay';
 import { Button, EmptyState, ErrorNote, Page, Skeleton } from '@/design';
 import { count } from '@/lib/format';
+import { StartLink } from '@/shell/StartLink';
 import { CopyTextButton } from './CopyTextButton';
 import { FilterBar } from './list/FilterBar';
 import { matches, NO_FILTERS } from './list/filters';
@@ -55,7 +55,7 @@ export default function RunsScreen() {
         </EmptyState>
       )}
       {runs.isSuccess && shown.length === 0 && !isFiltered && (
-        <EmptyState icon={Activity} title="No runs yet" action={<Link href="/">Start a conversation</Link>}>Every message starts a run. It appears here with its agents, time, tokens and cost.</EmptyState>
+        <EmptyState icon={Activity} title="No runs yet" action={<StartLink />}>Every message starts a run. It appears here with its agents, time, tokens and cost.</EmptyState>
       )}
     </Page>
   );

@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { Download, SearchX } from 'lucide-react';
 import { useMemo } from 'react';
-import { Link, useSearchParams } from 'wouter';
+import { useSearchParams } from 'wouter';
 import type { Schemas } from '@/api/client';
 import { Problem } from '@/api/problem';
-import { Button, CopyButton, EmptyState, Notice, Page, Skeleton, Tabs } from '@/design';
+import { Button, CopyButton, EmptyState, LinkButton, Notice, Page, Skeleton, Tabs } from '@/design';
 import { download } from '@/lib/download';
 import { LoadError } from '@/lib/LoadError';
 import { Markdown } from '@/markdown/Markdown';
@@ -18,7 +18,7 @@ import { fileProblems } from './validity';
 export function SkillDetail({ name }: { name: string }) {
   const { data: skill, error, refetch } = useQuery(skillQueries.skill(name));
   if (error instanceof Problem && error.status === 404) {
-    return <Page title="Skill not found"><EmptyState icon={SearchX} title="This skill does not exist" action={<Link href="/skills">Show all skills</Link>}>There is no skill “{name}”. It may have been renamed or deleted.</EmptyState></Page>;
+    return <Page title="Skill not found"><EmptyState icon={SearchX} title="This skill does not exist" action={<LinkButton href="/skills">Show all skills</LinkButton>}>There is no skill <code>{name}</code>. It may have been renamed or deleted.</EmptyState></Page>;
   }
   const save = () => skill && download('SKILL.md', 'text/markdown', [skill.text]);
   return (

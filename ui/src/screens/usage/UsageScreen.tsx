@@ -6,6 +6,7 @@ import { useAgents } from '@/api/useAgents';
 import { AgentBadge, Button, Card, EmptyState, FilterChips, Page, Segmented } from '@/design';
 import { LoadError } from '@/lib/LoadError';
 import { useSearchState } from '@/lib/useSearchState';
+import { StartLink } from '@/shell/StartLink';
 import { Breakdown } from './Breakdown';
 import { DayChart } from './DayChart';
 import { defaultMeasure, RANGES, sinceOf, total, usageQuery, type By, type Line, type Measure, type Range } from './data';
@@ -26,7 +27,7 @@ export default function UsageScreen() {
   const retry = () => queries.forEach((query) => void query.refetch());
 
   return (
-    <Page title="Usage" lead="Tokens and money by day, agent, user and model. Days are in UTC." actions={<Segmented label="Range" options={RANGES} value={range} onChange={(value: Range) => change({ range: value })} />}>
+    <Page title="Usage" lead="Tokens and cost by day, agent, user and model. Days are in UTC." actions={!failed && <Segmented label="Range" options={RANGES} value={range} onChange={(value: Range) => change({ range: value })} />}>
       {user && <FilterChips chips={[{ key: 'user', name: 'User', value: user, onRemove: () => change({ user: undefined }) }]} />}
       {failed ? <LoadError what="usage" error={failed.error} onRetry={retry} />
         : !all ? <Loading />
@@ -88,6 +89,6 @@ function useNames(onUser: (user: string) => void) {
 }
 
 function Nothing({ range, onAll }: { range: Range; onAll: () => void }) {
-  const action = range === 'all' ? <Link href="/">Start a conversation</Link> : <Button onClick={onAll}>Show everything</Button>;
-  return <EmptyState icon={ChartNoAxesColumn} title={range === 'all' ? 'Nothing used yet' : 'Nothing used in this time'} action={action}>Every call to a model is counted here with its tokens and its price, by agent, user and model.</EmptyState>;
+  const action = range === 'all' ? <StartLink /> : <Button onClick={onAll}>Show all time</Button>;
+  return <EmptyState icon={ChartNoAxesColumn} title={range === 'all' ? 'No usage yet' : 'No usage in this period'} action={action}>Every call to a model is counted here with its tokens and its price, by agent, user and model.</EmptyState>;
 }
