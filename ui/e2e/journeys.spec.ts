@@ -19,8 +19,8 @@ const SCRIPTED: [string, string][] = [
   ['People say alert the team on Slack. Not when they say summarize a channel.', 'Step 4 of 5'],
 ];
 
-async function createSkill(page: Page, baton: Baton, turns: [string, string][]) {
-  const chat = await new Chat(page).open(baton.url);
+async function createSkill(page: Page, baton: Baton, turns: [string, string][], by: 'mouse' | 'keyboard') {
+  const chat = await new Chat(page, by).open(baton.url);
   await chat.say(WISH);
   await expect(chat.times(CONNECTING), 'J2.3').toBeVisible();
   await expect(page.getByRole('banner').getByText('Skill Creation Assistant').first(), 'C-19: who has the thread').toBeVisible();
@@ -42,8 +42,8 @@ async function createSkill(page: Page, baton: Baton, turns: [string, string][]) 
 test.describe('without a model', () => {
   test('J1: a question is answered from the documents, by mouse', async ({ page, start }) => {
     const baton = await start();
-    const chat = await new Chat(page).open(baton.url);
-    await chat.saySlowly(QUESTION);
+    const chat = await new Chat(page, 'mouse').open(baton.url);
+    await chat.say(QUESTION);
     const answer = await chat.answer('Assistant', 'requests_per_minute');
     await expect(answer.locator('pre code'), 'J1.5').toContainText('[limits]');
     await expect(answer.getByRole('button', { name: 'Copy code' }).first()).toBeVisible();
@@ -53,13 +53,13 @@ test.describe('without a model', () => {
     await expect(page.getByRole('link', { name: new RegExp(QUESTION.slice(0, 20)) }).first(), 'and stands in the list').toBeVisible();
   });
 
-  test('J2: a skill is created with a handoff, by keyboard', async ({ page, start }) => {
-    await createSkill(page, await start(), OFFLINE);
+  test('J2: a skill is created with a handoff, by mouse', async ({ page, start }) => {
+    await createSkill(page, await start(), OFFLINE, 'mouse');
   });
 
-  test('J4: leaving by the button keeps the draft, and the draft can be continued', async ({ page, start }) => {
+  test('J4: leaving by the button keeps the draft, and the draft can be continued, by mouse', async ({ page, start }) => {
     const baton = await start();
-    const chat = await new Chat(page).open(baton.url);
+    const chat = await new Chat(page, 'mouse').open(baton.url);
     await chat.say(WISH);
     await chat.answer('Skill Creation Assistant', 'step by step');
     await chat.say('Read the report.');
@@ -101,7 +101,7 @@ test.describe('without a model', () => {
 });
 
 test.describe('with a scripted model', () => {
-  test('J1: the answer streams, with the status and who contributed', async ({ page, startScripted }) => {
+  test('J1: the answer streams and names who contributed, by keyboard', async ({ page, startScripted }) => {
     const { baton } = await startScripted();
     const chat = await new Chat(page).open(baton.url);
     await chat.say(QUESTION);
@@ -112,10 +112,10 @@ test.describe('with a scripted model', () => {
 
   test('J2: a skill is created with a handoff, by keyboard', async ({ page, startScripted }) => {
     const { baton } = await startScripted();
-    await createSkill(page, baton, SCRIPTED);
+    await createSkill(page, baton, SCRIPTED, 'keyboard');
   });
 
-  test('J4: leaving works while the holder hangs', async ({ page, startScripted }) => {
+  test('J4: leaving works while the holder hangs, by keyboard', async ({ page, startScripted }) => {
     const { baton, provider } = await startScripted();
     const chat = await new Chat(page).open(baton.url);
     await chat.say(WISH);

@@ -6,7 +6,7 @@ export class Chat {
   readonly exit: Locator;
   readonly log: Locator;
 
-  constructor(readonly page: Page) {
+  constructor(readonly page: Page, private readonly by: 'mouse' | 'keyboard' = 'keyboard') {
     this.message = page.getByRole('textbox', { name: 'Message', exact: true });
     this.exit = page.getByRole('button', { name: 'Back to main assistant' });
     this.log = page.getByRole('main');
@@ -18,17 +18,12 @@ export class Chat {
     return this;
   }
 
-  /** Types and sends by the keyboard. */
+  /** Writes and sends a message. */
   async say(text: string): Promise<void> {
+    if (this.by === 'mouse') await this.message.click();
     await this.message.fill(text);
-    await this.message.press('Enter');
-  }
-
-  /** Types and sends by the mouse. */
-  async saySlowly(text: string): Promise<void> {
-    await this.message.click();
-    await this.message.fill(text);
-    await this.page.getByRole('button', { name: 'Send message' }).click();
+    if (this.by === 'mouse') await this.page.getByRole('button', { name: 'Send message' }).click();
+    else await this.message.press('Enter');
   }
 
   answers(agent: string): Locator {
