@@ -21,7 +21,11 @@ export function Dialog({ title, onClose, children, actions, kind = 'dialog', hid
   const id = useId();
   useEffect(() => {
     const dialog = ref.current;
-    if (dialog && !dialog.open) dialog.showModal();
+    if (dialog && !dialog.open) {
+      dialog.showModal();
+      // A question starts at its first answer, which cancels, and not at the button that closes it.
+      if (!dialog.querySelector('[autofocus]')) dialog.querySelector<HTMLElement>('[data-actions] button')?.focus();
+    }
     return () => dialog?.close();
   }, []);
   // The event comes late: a dialog that was closed and shown again in between, as by React's strict mode, is not closed.
@@ -36,7 +40,7 @@ export function Dialog({ title, onClose, children, actions, kind = 'dialog', hid
           <IconButton icon={X} label="Close" size="small" onClick={onClose} />
         </header>
         {children}
-        {actions && <footer className={styles.actions}>{actions}</footer>}
+        {actions && <footer className={styles.actions} data-actions>{actions}</footer>}
       </div>
     </dialog>
   );

@@ -1,11 +1,14 @@
-import { memo } from 'react';
+import { memo, useMemo } from 'react';
 import ReactMarkdown, { defaultUrlTransform, type Components } from 'react-markdown';
 import rehypeSanitize, { defaultSchema } from 'rehype-sanitize';
 import remarkGfm from 'remark-gfm';
+import { isArtifact } from '@/api/useBlobUrl';
 import { ArtifactImage } from './ArtifactImage';
 import { chunksOf } from './chunks';
 import { FencedCode } from './CodeBlock';
+import { isTooComplex } from './complexity';
 import styles from './Markdown.module.css';
+import { PlainOnError, PlainText } from './PlainText';
 
 const SCHEMA = { ...defaultSchema, protocols: { ...defaultSchema.protocols, src: ['data'] } };
 const PLUGINS = [remarkGfm];
@@ -22,7 +25,7 @@ const COMPONENTS: Components = {
 
 /** Pictures come from this server or from the text itself; those of other servers would tell them who is reading. */
 function Picture({ src, alt }: { src: string; alt: string }) {
-  if (src.startsWith('/api/v1/artifacts/')) return <ArtifactImage uri={src} alt={alt} />;
+  if (isArtifact(src)) return <ArtifactImage uri={src} alt={alt} />;
   if (src.startsWith('data:image/')) return <img src={src} alt={alt} className={styles.image} />;
   return <span className="faint">[{alt || 'image'}: not loaded, because it is on another server]</span>;
 }
@@ -36,11 +39,12 @@ const Chunk = memo(function Chunk({ text }: { text: string }) {
   return <ReactMarkdown remarkPlugins={PLUGINS} rehypePlugins={SANITIZE} components={COMPONENTS} urlTransform={urlOf}>{text}</ReactMarkdown>;
 });
 
-/** Text from people and models. HTML in it is shown as text. */
+/** Text from people and models. HTML in it is shown as text, and so is what would take the page too long to format. */
 export const Markdown = memo(function Markdown({ text, isStreaming = false }: { text: string; isStreaming?: boolean }) {
+  const isPlain = useMemo(() => isTooComplex(text), [text]);
   return (
     <div className={styles.markdown} dir="auto" data-streaming={isStreaming || undefined}>
-      {chunksOf(text).map((chunk, at) => <Chunk key={at} text={chunk} />)}
+      {isPlain ? <PlainText text={text} /> : <PlainOnError text={text}>{chunksOf(text).map((chunk, at) => <Chunk key={at} text={chunk} />)}</PlainOnError>}
     </div>
   );
 });

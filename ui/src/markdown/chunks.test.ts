@@ -24,4 +24,16 @@ describe('chunksOf', () => {
     const text = 'See [docs].\n\nMore.\n\n[docs]: /docs';
     expect(chunksOf(text)).toEqual([text]);
   });
+
+  it('makes few chunks of a text with many short paragraphs', () => {
+    const text = 'a\n\n'.repeat(50_000);
+    expect(chunksOf(text).length).toBeLessThan(300);
+    expect(chunksOf(text).join('\n')).toBe(text);
+  });
+
+  it('takes linear time to look for definitions', () => {
+    const began = performance.now();
+    chunksOf('[\n'.repeat(50_000));
+    expect(performance.now() - began).toBeLessThan(1000);
+  });
 });

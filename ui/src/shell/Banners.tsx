@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { TriangleAlert, WifiOff } from 'lucide-react';
-import { Link } from 'wouter';
+import { Link, useLocation } from 'wouter';
 import { Problem, sentence } from '@/api/problem';
 import { queries } from '@/api/queries';
 import { useMay } from '@/api/useMay';
@@ -23,13 +23,16 @@ export function ConnectionBanner() {
 /** A faulty agent file does not stop the server; it does mean that a change is not active. */
 export function RosterBanner() {
   const may = useMay();
+  const [location] = useLocation();
   const { data } = useQuery({ ...queries.roster(), enabled: may('agent:read') });
-  if (data?.status !== 'last_good') return null;
+  // The list of agents shows the errors themselves.
+  if (data?.status !== 'last_good' || location === '/agents') return null;
+  const errors = data.diagnostics.filter(({ severity }) => severity === 'error').length;
   return (
     <div role="status" className={cx(styles.banner, styles.warning)}>
       <TriangleAlert size={15} aria-hidden className={styles.icon} />
-      <span className={styles.text}>An agent file has an error; the last good version is active.</span>
-      <Link href="/agents" className={styles.link}>Show the error</Link>
+      <span className={styles.text}>{errors === 1 ? 'An agent file has an error' : 'Agent files have errors'}; the last good version is active.</span>
+      <Link href="/agents" className={styles.link}>{errors === 1 ? 'Show the error' : 'Show the errors'}</Link>
     </div>
   );
 }

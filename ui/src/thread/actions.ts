@@ -34,11 +34,6 @@ export function partOf({ artifact_id, name, media_type }: Artifact): Part {
   return media_type.startsWith('image/') ? { type: 'image', media_type, uri } : { type: 'file', name, uri, media_type };
 }
 
-/** `stop` lets the agents finish with what they have; `abort` ends them at once. */
-export function cancelRun(runId: string, mode: 'stop' | 'abort' = 'abort') {
-  return data(api.POST('/api/v1/runs/{run_id}/cancel', { params: { path: { run_id: runId } }, body: { mode } }));
-}
-
 export function exitHandoff(threadId: string) {
   return data(api.DELETE('/api/v1/threads/{thread_id}/handoff', { params: { path: { thread_id: threadId } } }));
 }
@@ -53,14 +48,6 @@ export function discardHandoff(threadId: string, handoffId: string) {
 
 export function rate(messageId: string, rating: 1 | -1) {
   return api.POST('/api/v1/messages/{message_id}/feedback', { params: { path: { message_id: messageId } }, body: { rating } });
-}
-
-export function renameThread(threadId: string, title: string) {
-  return data(api.PATCH('/api/v1/threads/{thread_id}', { params: { path: { thread_id: threadId } }, body: { title } }));
-}
-
-export function deleteThread(threadId: string) {
-  return api.DELETE('/api/v1/threads/{thread_id}', { params: { path: { thread_id: threadId } } });
 }
 
 /** Stores a file in the thread, so that a message can name it. `XMLHttpRequest`, because `fetch` does not tell how far an upload is. */

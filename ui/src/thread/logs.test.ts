@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { AguiEvent, HandoffValue } from '@/api/events';
+import { isOver } from '@/run/status';
 import { reduce } from './reducer';
-import { emptyThread, isOver, type Item, type SubAgent, type ThreadState } from './state';
+import { emptyThread, type Item, type SubAgent, type ThreadState } from './state';
 
 /**
  * Event logs as the server sends them, written by the Rust test `page` of the crate `baton-agui`: runs of the engine's snapshots, threads with

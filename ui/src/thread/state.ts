@@ -1,5 +1,6 @@
 import type { ActiveAgent, ApprovalValue, HandoffPhase, Progress, SourceRef } from '@/api/events';
 import type { Schemas } from '@/api/client';
+import type { RunStatus } from '@/api/types';
 
 /** A conversation as the page shows it: what the reducer makes of the history and of the events after it. */
 export interface ThreadState {
@@ -64,8 +65,6 @@ export interface HandoffState {
   name: string;
 }
 
-export type RunStatus = Schemas['StatusView'];
-
 export interface RunState {
   id: string;
   agent: string;
@@ -106,7 +105,3 @@ export interface SubAgent {
 export interface ToolCall { id: string; name: string; arguments: string; result?: string | undefined }
 
 export const emptyThread: ThreadState = { items: [], runs: {}, hasOlder: false };
-
-export function isOver(status: RunStatus): boolean {
-  return status !== 'queued' && status !== 'running' && status !== 'waiting';
-}

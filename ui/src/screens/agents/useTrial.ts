@@ -1,10 +1,11 @@
 import { createParser } from 'eventsource-parser';
 import { useEffect, useRef, useState } from 'react';
-import { api, request } from '@/api/client';
+import { request } from '@/api/client';
 import type { AguiEvent } from '@/api/events';
 import { sentence } from '@/api/problem';
 import { batched } from '@/lib/batch';
 import { newThreadId } from '@/lib/ids';
+import { cancelRun } from '@/run/queries';
 import { applyEvent, newTrial, type Trial } from './trial';
 
 /** Sends a message to one agent in a new thread and follows the answer. Leaving the page does not cancel the run; `stop` does. */
@@ -31,9 +32,9 @@ export function useTrial(agent: string) {
     }
   };
 
-  const stop = () => trial?.runId && api.POST('/api/v1/runs/{run_id}/cancel', { params: { path: { run_id: trial.runId } }, body: { mode: 'abort' } }).catch((error: unknown) => setTrial((old) => old && { ...old, error: sentence(error) }));
+  const stop = () => trial?.runId && cancelRun(trial.runId, 'abort').catch((error: unknown) => setTrial((old) => old && { ...old, error: sentence(error) }));
 
-  return { trial, send, stop, reset: () => setTrial(undefined) };
+  return { trial, send, stop };
 }
 
 async function stream(threadId: string, body: object, signal: AbortSignal, onEvent: (event: AguiEvent) => void): Promise<void> {

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import { useAgents } from '@/api/useAgents';
-import { isOver, type ThreadState } from '@/thread/state';
+import { isOver } from '@/run/status';
+import type { ThreadState } from '@/thread/state';
 
 /** Tells screen readers of handoffs, steps and finished answers; never of every word. */
 export function Announcer({ state, agent }: { state: ThreadState; agent: string | undefined }) {

@@ -1,7 +1,7 @@
 import { Download, FileText } from 'lucide-react';
 import { useState } from 'react';
 import { sentence } from '@/api/problem';
-import { downloadFrom } from '@/api/useBlobUrl';
+import { downloadFrom, isArtifact } from '@/api/useBlobUrl';
 import { IconButton } from '@/design';
 import { bytes } from '@/lib/format';
 import { ArtifactImage } from '@/markdown/ArtifactImage';
@@ -35,7 +35,7 @@ export function FileCard({ uri, name, detail, size }: { uri: string; name: strin
         <div className="truncate" title={name} dir="auto">{name}</div>
         {problem ? <div className={styles.problem} role="alert">{problem}</div> : facts && <div className={styles.facts}>{facts}</div>}
       </div>
-      {uri.startsWith('/api/v1/artifacts/') && <IconButton icon={Download} label={`Download ${name}`} size="small" onClick={() => void save()} />}
+      {isArtifact(uri) && <IconButton icon={Download} label={`Download ${name}`} size="small" onClick={() => void save()} />}
     </div>
   );
 }

@@ -3,29 +3,26 @@ import { Link } from 'wouter';
 import { sentence } from '@/api/problem';
 import type { Session } from '@/api/types';
 import { useAgents } from '@/api/useAgents';
-import { AgentBadge, Badge, ErrorNote, Skeleton, type Tone } from '@/design';
+import { AgentBadge, ErrorNote, Skeleton } from '@/design';
 import { compact, cost, duration } from '@/lib/format';
-import { isOver, type ThreadState } from '@/thread/state';
+import { runQuery } from '@/run/queries';
+import { RunStatus } from '@/run/RunStatus';
+import type { ThreadState } from '@/thread/state';
 import { useChat } from './context';
 import styles from './Inspector.module.css';
-import { chatQueries } from './queries';
-
-const TONES: Record<Session['status'], Tone> = { queued: 'neutral', running: 'info', waiting: 'warning', completed: 'success', failed: 'danger', cancelled: 'neutral', interrupted: 'warning' };
 
 /** The latest run: who worked in it, for how long, and what it cost. */
 export function RunTab({ state }: { state: ThreadState }) {
   const { mayTrace } = useChat();
   const runId = state.activeRun ?? state.items.findLast(({ runId }) => runId !== undefined)?.runId;
-  const live = runId === undefined ? undefined : state.runs[runId];
-  const isRunning = live !== undefined && !isOver(live.status);
-  const { data, error, isPending } = useQuery({ ...chatQueries.run(runId ?? ''), enabled: runId !== undefined, refetchInterval: isRunning ? 2000 : false });
+  const { data, error, isPending } = useQuery({ ...runQuery(runId ?? ''), enabled: runId !== undefined });
   if (runId === undefined) return <p className="faint">Send a message, and this shows who works on the answer.</p>;
   if (isPending) return <Skeleton rows={4} height={24} />;
   if (error) return <ErrorNote>{sentence(error)}</ErrorNote>;
   return (
     <div className={styles.section}>
       <div className={styles.runHead}>
-        <Badge tone={TONES[data.status]}>{data.status}</Badge>
+        <RunStatus status={data.status} />
         <span className="tabular faint">{compact(data.usage.input_tokens + data.usage.output_tokens)} tokens · {cost(data.usage)}</span>
       </div>
       <ul role="list" className={styles.tree}>{data.sessions.map((session) => <Node key={session.session_id} session={session} depth={0} />)}</ul>
@@ -42,7 +39,7 @@ function Node({ session, depth }: { session: Session; depth: number }) {
       <div className={styles.node} style={{ paddingInlineStart: depth * 16 }}>
         <AgentBadge {...face(session.agent)} />
         <span className={styles.numbers}>
-          {session.status !== 'completed' && <Badge tone={TONES[session.status]}>{session.status}</Badge>}
+          {session.status !== 'completed' && <RunStatus status={session.status} />}
           <span>{duration(end - Date.parse(session.started_at))}</span>
           <span className={styles.cost}>{cost(session.own)}</span>
         </span>

@@ -4,9 +4,9 @@ import { memo, useId, useState } from 'react';
 import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, cx, ErrorNote, Skeleton, StatusDot } from '@/design';
+import { runQuery } from '@/run/queries';
 import type { RunState } from '@/thread/state';
 import { liveRows, storedRows, summaryOf } from './agentRows';
-import { chatQueries } from './queries';
 import { SubAgentRow } from './SubAgentRow';
 import styles from './SubAgents.module.css';
 
@@ -36,7 +36,7 @@ export const SubAgents = memo(function SubAgents({ run }: { run: RunState }) {
 
 /** Of a run that this tab did not follow, the agents are read when somebody wants to see them. */
 function StoredRows({ runId }: { runId: string }) {
-  const { data, error, isPending } = useQuery(chatQueries.run(runId));
+  const { data, error, isPending } = useQuery(runQuery(runId));
   if (isPending) return <Skeleton rows={2} height={20} />;
   if (error) return <ErrorNote>{sentence(error)}</ErrorNote>;
   return storedRows(data.sessions).map((row) => <SubAgentRow key={row.id} row={row} />);

@@ -1,5 +1,6 @@
 import { isWaiting } from '@/thread/items';
-import { isOver, type DividerItem, type Item, type MessageItem, type RunState, type ThreadState } from '@/thread/state';
+import { isOver } from '@/run/status';
+import type { DividerItem, Item, MessageItem, RunState, ThreadState } from '@/thread/state';
 
 /** One row of the conversation. */
 export type Entry =

@@ -2,7 +2,6 @@ import { queryOptions } from '@tanstack/react-query';
 import { api, data } from '@/api/client';
 
 export const chatQueries = {
-  run: (runId: string) => queryOptions({ queryKey: ['runs', runId], queryFn: () => data(api.GET('/api/v1/runs/{run_id}', { params: { path: { run_id: runId } } })) }),
   artifacts: (threadId: string) => queryOptions({
     queryKey: ['threads', threadId, 'artifacts'],
     queryFn: () => data(api.GET('/api/v1/threads/{thread_id}/artifacts', { params: { path: { thread_id: threadId } } })),

@@ -1,7 +1,8 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useMemo, useRef } from 'react';
 import { useLocation } from 'wouter';
-import { cancelRun, rate, send } from '@/thread/actions';
+import { cancelRun } from '@/run/queries';
+import { rate, send } from '@/thread/actions';
 import type { ThreadHandle } from '@/thread/useThread';
 import { useMay } from '@/api/useMay';
 import type { Chat } from './context';
@@ -45,10 +46,10 @@ export function useChatActions({ threadId, isNew, handle, fill, onSent }: Option
       }
     },
     async cancel(runId) {
-      await cancelRun(runId);
+      await cancelRun(runId, 'abort');
     },
     async remove(runId) {
-      await cancelRun(runId);
+      await cancelRun(runId, 'abort');
       // The stream says so only when its turn comes.
       dispatch({ type: 'removed', runId });
     },

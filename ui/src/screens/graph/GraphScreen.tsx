@@ -12,7 +12,7 @@ import { around, modelOf } from './model';
 import { NodePanel } from './NodePanel';
 import { overlayOf } from './overlay';
 import { graphQuery, type Graph } from './queries';
-import { RunNote } from './RunNote';
+import { RunSummary } from './RunSummary';
 import { useGraphState } from './useGraphState';
 import { useRunPath } from './useRunPath';
 
@@ -48,7 +48,7 @@ function Loaded({ graph }: { graph: Graph }) {
         </div>
       </header>
       <GraphFilters state={state} model={whole} shown={model} />
-      {runId && <div className={styles.pad}><RunNote run={run} error={error} steps={visits.length} onClose={() => set({ run: undefined })} /></div>}
+      {runId && <div className={styles.pad}><RunSummary run={run} error={error} steps={visits.length} onClose={() => set({ run: undefined })} /></div>}
       <div className={styles.body} data-view={view}>
         {view === 'list' ? <GraphList model={model} kinds={kinds} search={search} overlay={overlay} /> : (
           <>

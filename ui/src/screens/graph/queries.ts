@@ -9,6 +9,3 @@ export const graphQuery = () => queryOptions({ queryKey: ['graph'], queryFn: () 
 
 export const latestRunsQuery = () =>
   queryOptions({ queryKey: ['runs', 'latest'], queryFn: () => data(api.GET('/api/v1/runs', { params: { query: { limit: 20 } } })).then((page) => page.data), refetchInterval: 15_000 });
-
-export const runQuery = (run_id: string) =>
-  queryOptions({ queryKey: ['runs', 'detail', run_id], queryFn: () => data(api.GET('/api/v1/runs/{run_id}', { params: { path: { run_id } } })) });

@@ -3,16 +3,16 @@ import { useEffect, useMemo, useState } from 'react';
 import type { AguiEvent } from '@/api/events';
 import { follow } from '@/api/stream';
 import { batched } from '@/lib/batch';
-import { isOver } from '@/thread/state';
+import { runQuery } from '@/run/queries';
+import { isOver } from '@/run/status';
 import { applyEvent, merged, visitsOf, type Visit } from './path';
-import { runQuery } from './queries';
 
 const NONE: Visit[] = [];
 
 /** The path of a run, followed live until it ends. */
 export function useRunPath(runId: string | undefined) {
   const client = useQueryClient();
-  const { data: run, error } = useQuery({ ...runQuery(runId ?? ''), enabled: Boolean(runId) });
+  const { data: run, error } = useQuery({ ...runQuery(runId ?? ''), enabled: Boolean(runId), refetchInterval: false });
   const [live, setLive] = useState<{ runId: string; visits: Visit[] }>();
   const isRunning = run !== undefined && !isOver(run.status);
   useEffect(() => {

@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { api, data } from '@/api/client';
 import type { Run } from '@/api/types';
-import { isOver } from '@/thread/state';
+import { isOver } from '@/run/status';
 import { sinceDate, type Filters } from './list/filters';
 
 const PAGE = 50;
@@ -29,13 +29,6 @@ export const runQueries = {
       getNextPageParam: (page) => page.next_cursor ?? undefined,
       // Later pages stay as they are: they are old, and a refresh would load all of them.
       refetchInterval: ({ state }) => (state.data?.pages.length === 1 && hasActive(state.data.pages[0]?.data ?? []) ? LIST_INTERVAL : false),
-    }),
-
-  run: (runId: string) =>
-    queryOptions({
-      queryKey: ['run', runId],
-      queryFn: () => data(api.GET('/api/v1/runs/{run_id}', { params: { path: { run_id: runId } } })),
-      refetchInterval: ({ state }) => (state.data && !isOver(state.data.status) ? RUN_INTERVAL : false),
     }),
 
   /** `over` is part of the key: what was recorded last is read once more when the run has ended. */
@@ -75,8 +68,4 @@ export const runQueries = {
 
 export function hasActive(runs: Run[]): boolean {
   return runs.some((run) => !isOver(run.status));
-}
-
-export function cancelRun(runId: string, mode: 'stop' | 'abort') {
-  return data(api.POST('/api/v1/runs/{run_id}/cancel', { params: { path: { run_id: runId } }, body: { mode } }));
 }

@@ -1,8 +1,8 @@
 import { MessageCircleOff } from 'lucide-react';
 import type { RunDetail } from '@/api/types';
 import { Card, CopyButton, EmptyState } from '@/design';
-import { isOver } from '@/thread/state';
-import { Agent } from '../Who';
+import { isOver } from '@/run/status';
+import { Agent } from '../Agent';
 import styles from './AnswerTab.module.css';
 import { Results } from './Results';
 import { Text } from './Text';

@@ -1,7 +1,7 @@
 import { CircleCheck, CircleX } from 'lucide-react';
 import type { Schemas } from '@/api/client';
 import { duration } from '@/lib/format';
-import { Agent } from '../Who';
+import { Agent } from '../Agent';
 import styles from './AnswerTab.module.css';
 import { Text } from './Text';
 

@@ -6,9 +6,9 @@ import { queries } from '@/api/queries';
 import type { RunDetail } from '@/api/types';
 import { useMay } from '@/api/useMay';
 import { Button, Dialog, ErrorNote } from '@/design';
-import { isOver } from '@/thread/state';
+import { cancelRun, runQuery } from '@/run/queries';
+import { isOver } from '@/run/status';
 import { CopyTextButton } from '../CopyTextButton';
-import { cancelRun, runQueries } from '../queries';
 import { isOwn } from '../times';
 import { curlOf } from './curl';
 
@@ -30,7 +30,7 @@ function CancelButtons({ run }: { run: RunDetail }) {
   const client = useQueryClient();
   const cancel = useMutation({
     mutationFn: (mode: 'stop' | 'abort') => cancelRun(run.run_id, mode),
-    onSuccess: () => { setAsking(false); return client.invalidateQueries({ queryKey: runQueries.run(run.run_id).queryKey }); },
+    onSuccess: () => { setAsking(false); return client.invalidateQueries({ queryKey: runQuery(run.run_id).queryKey }); },
   });
   const isStopping = run.cancel !== undefined || cancel.isSuccess;
   return (

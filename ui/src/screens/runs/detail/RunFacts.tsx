@@ -5,9 +5,9 @@ import { Card, ErrorNote, Notice, Time } from '@/design';
 import { cost, count, duration } from '@/lib/format';
 import { runErrorText } from '@/lib/runError';
 import { useNow } from '@/lib/useNow';
-import { isOver } from '@/thread/state';
+import { isOver } from '@/run/status';
 import { elapsed, tokens } from '../times';
-import { Agent } from '../Who';
+import { Agent } from '../Agent';
 import styles from './RunFacts.module.css';
 
 /** What the run came to, at a glance. */

@@ -3,7 +3,7 @@ import { Problem, sentence } from '@/api/problem';
 import { queries } from '@/api/queries';
 import type { RunDetail, Steps } from '@/api/types';
 import { useMay } from '@/api/useMay';
-import { isOver } from '@/thread/state';
+import { isOver } from '@/run/status';
 import { runQueries } from '../queries';
 
 export type StepsState = { state: 'loading' } | { state: 'denied'; reason: string } | { state: 'failed'; reason: string; retry: () => void } | { state: 'ready'; steps: Steps };

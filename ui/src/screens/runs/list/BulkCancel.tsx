@@ -3,7 +3,7 @@ import { X } from 'lucide-react';
 import { useState } from 'react';
 import { sentence } from '@/api/problem';
 import { Button, Dialog, ErrorNote, IconButton } from '@/design';
-import { cancelRun } from '../queries';
+import { cancelRun } from '@/run/queries';
 import styles from './RunsTable.module.css';
 
 /** Cancels the selected runs, after asking once. */

@@ -2,7 +2,7 @@ import { Search } from 'lucide-react';
 import { useState, type FormEvent } from 'react';
 import { useAgents } from '@/api/useAgents';
 import { Button, FilterChips, SelectField, TextField } from '@/design';
-import { statusWord } from '../Status';
+import { statusWord } from '@/run/RunStatus';
 import styles from './FilterBar.module.css';
 import { chips, NO_FILTERS, PERIODS, STATUSES, type Filters, type Period } from './filters';
 

@@ -6,7 +6,7 @@ import { useMay } from '@/api/useMay';
 import { Table } from '@/design';
 import { useMedia } from '@/lib/useMedia';
 import { useNow } from '@/lib/useNow';
-import { isOver } from '@/thread/state';
+import { isOver } from '@/run/status';
 import { hasActive } from '../queries';
 import { isOwn } from '../times';
 import { BulkCancel } from './BulkCancel';

@@ -3,10 +3,10 @@ import { Link } from 'wouter';
 import type { Run } from '@/api/types';
 import { IconButton, Time, type Column } from '@/design';
 import { compact, cost, count, duration } from '@/lib/format';
-import { isOver } from '@/thread/state';
-import { Status } from '../Status';
+import { isOver } from '@/run/status';
+import { RunStatus } from '@/run/RunStatus';
 import { elapsed, shortId, tokens } from '../times';
-import { Who } from '../Who';
+import { RunAgents } from '../RunAgents';
 import styles from './RunsTable.module.css';
 
 interface ColumnContext {
@@ -27,8 +27,8 @@ export function runColumns(context: ColumnContext): Column<Run>[] {
   const { now, withUser, titleOf, onThread } = context;
   const columns: (Column<Run> | false)[] = [
     context.withSelection && { key: 'select', title: 'Select', cell: (run) => <Select run={run} {...context} /> },
-    { key: 'status', title: 'Status', cell: (run) => <><Link href={`/runs/${run.run_id}`} className={styles.status}><Status status={run.status} /></Link>{!context.withErrors && <RunError run={run} />}</> },
-    { key: 'agent', title: 'Agent', cell: (run) => <div className={styles.agent}><Who agent={run.agent} answeredBy={run.answered_by} /></div> },
+    { key: 'status', title: 'Status', cell: (run) => <><Link href={`/runs/${run.run_id}`} className={styles.status}><RunStatus status={run.status} /></Link>{!context.withErrors && <RunError run={run} />}</> },
+    { key: 'agent', title: 'Agent', cell: (run) => <div className={styles.agent}><RunAgents agent={run.agent} answeredBy={run.answered_by} /></div> },
     {
       key: 'thread', title: 'Conversation', wide: true,
       cell: (run) => (

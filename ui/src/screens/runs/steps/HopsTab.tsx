@@ -3,7 +3,7 @@ import type { Hop } from '@/api/types';
 import { Badge, EmptyState, Table, Time, type Column } from '@/design';
 import { duration } from '@/lib/format';
 import type { StepsState } from '../detail/useSteps';
-import { Agent } from '../Who';
+import { Agent } from '../Agent';
 import styles from './HopsTab.module.css';
 import { StepsGate } from './StepsGate';
 

@@ -1,6 +1,6 @@
 import type { RunDetail, Step, Steps } from '@/api/types';
 import { Badge, CopyButton, Time } from '@/design';
-import { Agent } from '../Who';
+import { Agent } from '../Agent';
 import { CallsTable } from './CallsTable';
 import { pretty, stepTitle, textOf, toolOf } from './decode';
 import styles from './StepDetail.module.css';

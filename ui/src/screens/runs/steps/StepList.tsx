@@ -3,7 +3,7 @@ import { useMemo } from 'react';
 import type { Call, Step } from '@/api/types';
 import { cx } from '@/design';
 import { duration } from '@/lib/format';
-import { Agent } from '../Who';
+import { Agent } from '../Agent';
 import type { StepGroup } from './conversation';
 import { stepTitle, toolOf } from './decode';
 import styles from './StepsTab.module.css';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Step } from '@/api/types';
 import { flatten } from '../tree/flatten';
-import { call, session } from '../testing';
+import { call, session } from '../fixtures';
 import { comparePaths, conversationBefore, groupSteps } from './conversation';
 import { pretty, replyOf, stepTitle, textOf, toolOf } from './decode';
 

@@ -2,9 +2,9 @@ import { memo, type CSSProperties } from 'react';
 import { useAgents } from '@/api/useAgents';
 import { cx, hueOf } from '@/design';
 import { duration } from '@/lib/format';
-import { Status } from '../Status';
+import { RunStatus } from '@/run/RunStatus';
 import { elapsed } from '../times';
-import { Agent } from '../Who';
+import { Agent } from '../Agent';
 import { describe } from './describe';
 import { percent, type Domain } from './scale';
 import type { Segment, TimelineRow } from './segments';
@@ -24,7 +24,7 @@ export const TimelineRowView = memo(function TimelineRowView({ row, domain, now,
   return (
     <div className={cx(styles.row, isSelected && styles.selected)} data-row data-hue={hue} style={{ height: 2 * PADDING + row.lanes * LANE }}>
       <div className={styles.label} style={{ '--depth': Math.min(depth, 5) } as CSSProperties}>
-        <span className={styles.state}><Status status={session.status} iconOnly /></span>
+        <span className={styles.state}><RunStatus status={session.status} iconOnly /></span>
         <Agent id={session.agent} />
         <span className={styles.took}>{took}</span>
       </div>

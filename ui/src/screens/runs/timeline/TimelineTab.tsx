@@ -3,7 +3,7 @@ import type { RunDetail, Steps } from '@/api/types';
 import { Button, EmptyState, ErrorNote, Notice } from '@/design';
 import { useNow } from '@/lib/useNow';
 import { Hourglass } from 'lucide-react';
-import { isOver } from '@/thread/state';
+import { isOver } from '@/run/status';
 import type { StepsState } from '../detail/useSteps';
 import type { TreeNode } from '../tree/flatten';
 import { domainOf } from './scale';

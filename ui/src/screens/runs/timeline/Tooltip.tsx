@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef } from 'react';
 import { cost, count, duration } from '@/lib/format';
-import { Status } from '../Status';
+import { RunStatus } from '@/run/RunStatus';
 import { elapsed, tokens } from '../times';
 import { kindWord } from './describe';
 import type { TimelineRow, Segment } from './segments';
@@ -47,7 +47,7 @@ function SessionDetails({ row: { node: { session }, end } }: { row: TimelineRow 
     ['With sub-agents', session.sessions.length > 0 && `${count(tokens(session.subtree))} tokens, ${cost(session.subtree)}`],
     ['Error', session.error?.message],
   ];
-  return <Details title={session.agent} subtitle={<Status status={session.status} />} rows={rows} note={session.why} />;
+  return <Details title={session.agent} subtitle={<RunStatus status={session.status} />} rows={rows} note={session.why} />;
 }
 
 function Details({ title, subtitle, rows, note }: { title: string; subtitle: React.ReactNode; rows: [string, string | false | undefined][]; note?: string | undefined }) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { at } from '../testing';
+import { at } from '../fixtures';
 import { domainOf, MAX_ZOOM, percent, tickLabel, ticks, tickZoom, zoomAt, zoomTo } from './scale';
 
 describe('domainOf', () => {

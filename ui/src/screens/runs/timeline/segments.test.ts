@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { flatten } from '../tree/flatten';
-import { at, call, session } from '../testing';
+import { at, call, session } from '../fixtures';
 import { attemptsOf, timelineRows } from './segments';
 
 const shape = (row: ReturnType<typeof timelineRows>[number] | undefined) => row?.segments.map(({ kind, start, end, lane }) => [kind, start, end, lane]);

@@ -1,7 +1,7 @@
 import { useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import type { Session } from '@/api/types';
 import { useNow } from '@/lib/useNow';
-import { isOver } from '@/thread/state';
+import { isOver } from '@/run/status';
 import { flatten, treeKey } from './flatten';
 import styles from './OperationTree.module.css';
 import { TreeItem } from './TreeItem';

@@ -1,8 +1,8 @@
 import { ChevronDown, ChevronRight } from 'lucide-react';
 import { cost, compact, duration } from '@/lib/format';
-import { Status } from '../Status';
+import { RunStatus } from '@/run/RunStatus';
 import { elapsed, tokens } from '../times';
-import { Agent } from '../Who';
+import { Agent } from '../Agent';
 import type { TreeNode } from './flatten';
 import styles from './OperationTree.module.css';
 
@@ -47,7 +47,7 @@ export function TreeItem({ node, now, isOpen, isSelected, isCurrent, onSelect, o
         <div className={styles.first}>
           <Agent id={session.agent} />
           <span className={styles.time}>{took}</span>
-          <Status status={session.status} iconOnly />
+          <RunStatus status={session.status} iconOnly />
         </div>
         <Spent node={node} />
       </div>

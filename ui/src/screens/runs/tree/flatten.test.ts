@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { session } from '../testing';
+import { session } from '../fixtures';
 import { flatten, treeKey } from './flatten';
 
 const tree = [session('a', 0, 9, { sessions: [session('b', 1, 4, { sessions: [session('c', 2, 3)] }), session('d', 1, 5)] })];

@@ -1,9 +1,9 @@
 import { Ban, CircleCheck, CircleDashed, CirclePause, CircleX, LoaderCircle, Unplug, type LucideIcon } from 'lucide-react';
-import type { RunStatus } from '@/api/types';
+import type { RunStatus as Status } from '@/api/types';
 import { cx } from '@/design';
-import styles from './Status.module.css';
+import styles from './RunStatus.module.css';
 
-const SHOWN: Record<RunStatus, { icon: LucideIcon; word: string }> = {
+const STATUSES: Record<Status, { icon: LucideIcon; word: string }> = {
   queued: { icon: CircleDashed, word: 'Queued' },
   running: { icon: LoaderCircle, word: 'Running' },
   waiting: { icon: CirclePause, word: 'Waiting' },
@@ -13,13 +13,13 @@ const SHOWN: Record<RunStatus, { icon: LucideIcon; word: string }> = {
   interrupted: { icon: Unplug, word: 'Interrupted' },
 };
 
-export function statusWord(status: RunStatus): string {
-  return SHOWN[status].word;
+export function statusWord(status: Status): string {
+  return STATUSES[status].word;
 }
 
-/** A run's status as an icon and a word; each status has its own shape. */
-export function Status({ status, iconOnly }: { status: RunStatus; iconOnly?: boolean }) {
-  const { icon: Icon, word } = SHOWN[status];
+/** The status of a run or session as an icon and a word; each status has its own shape. */
+export function RunStatus({ status, iconOnly }: { status: Status; iconOnly?: boolean }) {
+  const { icon: Icon, word } = STATUSES[status];
   return (
     <span className={cx(styles.status, styles[status])} title={iconOnly ? word : undefined}>
       <Icon size={15} aria-hidden className={styles.icon} />

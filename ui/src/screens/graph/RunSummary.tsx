@@ -1,22 +1,21 @@
 import { Link } from 'wouter';
 import { sentence } from '@/api/problem';
 import type { RunDetail } from '@/api/types';
-import { Badge, Button, ErrorNote, type Tone } from '@/design';
+import { Button, ErrorNote } from '@/design';
 import { duration } from '@/lib/format';
+import { RunStatus } from '@/run/RunStatus';
 import { Elapsed } from './Elapsed';
 import styles from './Graph.module.css';
 
-const TONES: Record<RunDetail['status'], Tone> = { queued: 'neutral', running: 'accent', waiting: 'info', completed: 'success', failed: 'danger', cancelled: 'neutral', interrupted: 'warning' };
-
 /** One line about the run whose path is shown. */
-export function RunNote({ run, error, steps, onClose }: { run: RunDetail | undefined; error: Error | null; steps: number; onClose: () => void }) {
+export function RunSummary({ run, error, steps, onClose }: { run: RunDetail | undefined; error: Error | null; steps: number; onClose: () => void }) {
   const hide = <Button size="small" kind="ghost" onClick={onClose}>Hide the path</Button>;
   if (error) return <ErrorNote title="The run could not be loaded." action={hide}>{sentence(error)}</ErrorNote>;
   if (!run) return <p className="soft" role="status">Loading the run…</p>;
   const start = Date.parse(run.started_at ?? run.created_at);
   return (
     <div className={styles.runNote}>
-      <Badge tone={TONES[run.status]}>{run.status}</Badge>
+      <RunStatus status={run.status} />
       <span>{steps === 1 ? '1 step' : `${steps} steps`}, {run.finished_at ? duration(Date.parse(run.finished_at) - start) : <Elapsed since={start} />}</span>
       {run.error && <span className={styles.runError}>{run.error.message}</span>}
       <Link href={`/runs/${run.run_id}`}>Open the run</Link>
