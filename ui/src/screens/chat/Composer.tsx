@@ -42,14 +42,14 @@ export function Composer({ composer, activeRun, onStop, recipient }: Props) {
         />
         <div className={styles.bar}>
           <IconButton icon={Paperclip} label="Attach files" onClick={() => input.current?.click()} />
-          <IconButton icon={AtSign} label="Ask a certain agent" onMouseDown={(event) => event.preventDefault()} onClick={picker.toggle} />
+          <IconButton icon={AtSign} label="Choose an agent" onMouseDown={(event) => event.preventDefault()} onClick={picker.toggle} />
           <input ref={input} type="file" multiple hidden aria-label="Files" onChange={(event) => { uploads.add([...(event.target.files ?? [])]); event.target.value = ''; }} />
           <span className={styles.space} />
           {activeRun && <IconButton icon={Square} label="Stop (Esc)" className={styles.stop} onClick={onStop} />}
           <IconButton icon={ArrowUp} label={isUploading ? 'Send message when the files are uploaded' : activeRun ? 'Send message: it waits for the current answer' : 'Send message'} className={styles.send} disabled={!composer.canSend} onClick={composer.submit} />
         </div>
       </div>
-      <p className={styles.hint} id={`${threadId}-hint`}><kbd>Enter</kbd> to send · <kbd>Shift</kbd>+<kbd>Enter</kbd> for a new line · <kbd>@</kbd> to ask a certain agent</p>
+      <p className={styles.hint} id={`${threadId}-hint`}><kbd>Enter</kbd> to send · <kbd>Shift</kbd>+<kbd>Enter</kbd> for a new line · <kbd>@</kbd> to choose an agent</p>
     </div>
   );
 }
