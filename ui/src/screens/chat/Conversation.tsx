@@ -20,6 +20,7 @@ import { useComposer } from './useComposer';
 import { useFollow } from './useFollow';
 import { useInspected } from './useInspected';
 import { useShortcuts } from './useShortcuts';
+import { useThreadListRefresh } from './useThreadListRefresh';
 import { WelcomeBack } from './WelcomeBack';
 
 /** One conversation with all that belongs to it. */
@@ -28,6 +29,7 @@ export function Conversation({ threadId, isNew }: { threadId: string; isNew: boo
   const { face } = useAgents();
   const handle = useThread(threadId, may('trace:read') ? 'trace' : 'person', isNew);
   const { state, thread, load } = handle;
+  useThreadListRefresh(state);
   const isListed = load === 'ready' && (state.items.length > 0 || state.activeRun !== undefined);
   const follow = useFollow(!isListed);
   const chat = useChatActions({ threadId, isNew, handle, fill: (text, agent) => composer.fill(text, agent), onSent: follow.toEnd });
