@@ -97,6 +97,13 @@ test.describe('without a model', () => {
     await expect(page.getByText('No model is configured').first()).toBeVisible();
     await page.getByRole('button', { name: /sends Slack alerts/ }).click();
     await expect(new Chat(page).times(CONNECTING)).toBeVisible();
+    await page.goto(baton.url);
+    await page.getByRole('button', { name: /documentation and the web/ }).click();
+    await new Chat(page).answer('Assistant', /./);
+    const group = page.getByRole('button', { name: /2 agents/ }).first();
+    await expect(group, 'J3.3: parallel delegation').toBeVisible();
+    if ((await group.getAttribute('aria-expanded')) === 'false') await group.click();
+    for (const name of ['Knowledge', 'Research']) await expect(page.getByRole('main').getByText(name, { exact: true }).first()).toBeVisible();
   });
 });
 

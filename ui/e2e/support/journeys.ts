@@ -2,6 +2,8 @@ import type { Ask, Says } from './provider';
 
 export const QUESTION = 'How do I configure rate limiting for my agent?';
 export const WISH = 'I want to create a skill that sends Slack alerts';
+/** The bundled assistant asks two agents at once for this. */
+export const COMPARE = 'Compare what the documentation and the web say about rate limiting';
 export const CONNECTING = 'Connecting you with Skill Creation Assistant...';
 export const READY = 'Your skill is ready! Returning you to the main assistant.';
 export const ACTIVE = "Great, your 'Slack Alert' skill is now active.";
