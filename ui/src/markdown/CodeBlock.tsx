@@ -1,5 +1,5 @@
 import type { ExtraProps } from 'react-markdown';
-import { CopyButton } from '@/design';
+import { CopyButton, cx } from '@/design';
 import styles from './CodeBlock.module.css';
 
 type HastNode = NonNullable<ExtraProps['node']>;
@@ -10,8 +10,8 @@ export function FencedCode({ node }: { node?: HastNode | undefined }) {
   return <CodeBlock text={textOf(code ?? node).replace(/\n$/, '')} language={languageOf(code)} />;
 }
 
-/** Code with its language and a button that copies it. */
-export function CodeBlock({ text, language }: { text: string; language?: string | undefined }) {
+/** Code with its language and a button that copies it. One that `wraps` hides nothing behind its edge. */
+export function CodeBlock({ text, language, wraps = false }: { text: string; language?: string | undefined; wraps?: boolean }) {
   return (
     <figure className={styles.block}>
       <figcaption className={styles.bar}>
@@ -20,7 +20,7 @@ export function CodeBlock({ text, language }: { text: string; language?: string 
       </figcaption>
       {/* Long lines scroll inside; keyboards have to reach them. */}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <pre className={styles.code} tabIndex={0} dir="ltr"><code>{text}</code></pre>
+      <pre className={cx(styles.code, wraps && styles.wrapped)} tabIndex={0} dir="ltr"><code>{text}</code></pre>
     </figure>
   );
 }

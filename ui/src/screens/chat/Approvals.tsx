@@ -7,6 +7,7 @@ import { sentence } from '@/api/problem';
 import { useMay } from '@/api/useMay';
 import { Badge, Button, ErrorNote } from '@/design';
 import { absolute } from '@/lib/format';
+import { visible } from '@/lib/visible';
 import { CodeBlock } from '@/markdown/CodeBlock';
 import type { RunState } from '@/thread/state';
 import { chatQueries } from './queries';
@@ -33,7 +34,7 @@ function ApprovalCard({ approval }: { approval: ApprovalValue }) {
         <Badge tone={approval.risk === 'high' ? 'danger' : 'warning'}>{approval.risk} risk</Badge>
         <span className="faint">expires {absolute(new Date(approval.expires_at))}</span>
       </div>
-      <CodeBlock text={JSON.stringify(approval.arguments, null, 2)} language="arguments" />
+      <CodeBlock text={visible(JSON.stringify(approval.arguments, null, 2) ?? '')} language="arguments" wraps />
       {decide.error && <ErrorNote>{sentence(decide.error)}</ErrorNote>}
       {decide.isSuccess ? <p>Decided: {decide.variables === 'approve' ? 'approved' : 'denied'}.</p> : may('approval:decide') ? (
         <div className={styles.approvalActions}>

@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { Button } from '@/design';
+import { visible } from '@/lib/visible';
 import styles from './Inbox.module.css';
 import { rowsOf } from './rowsOf';
 
@@ -16,8 +17,8 @@ export function Arguments({ value }: { value: unknown }) {
     <div className={styles.arguments}>
       <div className={size > FOLD && !isWhole ? styles.folded : undefined}>
         {rows
-          ? <dl className={styles.rows}>{rows.map(([name, text]) => <div key={name}><dt>{name}</dt><dd dir="auto">{text}</dd></div>)}</dl>
-          : <pre className={styles.json}>{JSON.stringify(value, null, 2)}</pre>}
+          ? <dl className={styles.rows}>{rows.map(([name, text]) => <div key={name}><dt>{visible(name)}</dt><dd dir="auto">{visible(text)}</dd></div>)}</dl>
+          : <pre className={styles.json}>{visible(JSON.stringify(value, null, 2))}</pre>}
       </div>
       {size > FOLD && <Button kind="ghost" size="small" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>{isWhole ? 'Show less' : 'Show all arguments'}</Button>}
     </div>
