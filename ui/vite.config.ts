@@ -7,8 +7,10 @@ import { defineConfig } from 'vitest/config';
 const server = process.env.BATON_URL ?? 'http://127.0.0.1:8420';
 const proxied = ['/api', '/v1', '/version', '/readyz', '/livez', '/openapi.json', '/docs'];
 
-/** The server refuses writes from pages of another origin, and in development the page is one. */
-const sameOrigin: ProxyOptions['configure'] = (proxy) => proxy.on('proxyReq', (request) => request.removeHeader('origin'));
+/** The server refuses requests of pages of another origin. In development the page is one, but other sites still have to be refused. */
+const sameOrigin: ProxyOptions['configure'] = (proxy) => proxy.on('proxyReq', (request, { headers }) => {
+  if (headers.origin === `http://${headers.host}`) request.removeHeader('origin');
+});
 
 export default defineConfig({
   plugins: [react()],
