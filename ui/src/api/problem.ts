@@ -1,3 +1,5 @@
+import { capitalize } from '@/lib/format';
+
 /** An answer that is an error, as RFC 9457 describes it. */
 export class Problem extends Error {
   constructor(
@@ -27,12 +29,12 @@ export class Problem extends Error {
 
 /** One sentence for people, whatever was thrown. */
 export function sentence(error: unknown): string {
-  if (error instanceof Problem) return capitalize(error.message);
+  if (error instanceof Problem) return asSentence(error.message);
   if (error instanceof TypeError) return 'The server cannot be reached.';
-  return error instanceof Error ? capitalize(error.message) : 'Something went wrong.';
+  return error instanceof Error ? asSentence(error.message) : 'Something went wrong.';
 }
 
-function capitalize(text: string): string {
-  const first = text.charAt(0).toUpperCase() + text.slice(1);
+function asSentence(text: string): string {
+  const first = capitalize(text);
   return /[.!?…]$/.test(first) ? first : `${first}.`;
 }

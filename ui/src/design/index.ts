@@ -4,6 +4,7 @@ export { Button, IconButton, LinkButton } from './Button';
 export { CopyButton } from './CopyButton';
 export { cx } from './cx';
 export { Dialog } from './Dialog';
+export { Elapsed } from './Elapsed';
 export { EmptyState, ErrorNote, Notice, ProgressBar, Skeleton } from './Feedback';
 export { firstCharacter } from './firstCharacter';
 export { FilterChips, type FilterChip } from './FilterChips';

@@ -2,6 +2,7 @@ import { useEffect } from 'react';
 import { useLocation } from 'wouter';
 import type { Me } from '@/api/types';
 import { useAgents } from '@/api/useAgents';
+import { shortId } from '@/lib/format';
 import { SCREENS } from './screens';
 import { useOwnThreads } from './useOwnThreads';
 
@@ -18,7 +19,7 @@ export function useDocumentTitle(me: Me | undefined): void {
     if (!screen) return 'Page not found';
     if (!id) return screen;
     if (section === 'agents') return `${face(id).name} · Agents`;
-    if (section === 'runs') return `Run ${id.slice(0, 8)}`;
+    if (section === 'runs') return `Run ${shortId(id)}`;
     return `${id} · ${screen}`;
   };
   const text = `${title()} · Baton`;

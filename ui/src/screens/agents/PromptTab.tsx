@@ -4,6 +4,7 @@ import type { Schemas } from '@/api/client';
 import { Problem, sentence } from '@/api/problem';
 import type { AgentDetail } from '@/api/types';
 import { Button, ErrorNote, Notice, Skeleton } from '@/design';
+import { plural } from '@/lib/format';
 import styles from './Agent.module.css';
 import { CodeSection, JsonSection } from './CodeSection';
 import { PromptForm } from './PromptForm';
@@ -40,7 +41,7 @@ function Asked({ asked }: { asked: Schemas['AskedView'] }) {
     <>
       <CodeSection title="Message" text={asked.message} wrap />
       <section className={styles.tools}>
-        <h3>{asked.tools.length === 0 ? 'No tools' : `${asked.tools.length} ${asked.tools.length === 1 ? 'tool' : 'tools'}`}</h3>
+        <h3>{asked.tools.length === 0 ? 'No tools' : plural(asked.tools.length, 'tool')}</h3>
         {asked.tools.map((tool) => (
           <details key={tool.name} className={styles.tool}>
             <summary><code>{tool.name}</code><span className={styles.summaryText}>{tool.description}</span></summary>

@@ -1,7 +1,7 @@
 import { CircleCheck, TriangleAlert } from 'lucide-react';
 import { sentence } from '@/api/problem';
 import { Button, ErrorNote, Skeleton, Time } from '@/design';
-import { count } from '@/lib/format';
+import { plural } from '@/lib/format';
 import { DiagnosticList } from './DiagnosticList';
 import styles from './Roster.module.css';
 import { useRoster } from './useRoster';
@@ -11,7 +11,7 @@ export function RosterStatus() {
   const { data: roster, error, refetch } = useRoster();
   if (error && !roster) return <ErrorNote title="The state of the agent files is unknown." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>;
   if (!roster) return <Skeleton rows={1} height={20} />;
-  const agents = `${count(roster.agents)} ${roster.agents === 1 ? 'agent' : 'agents'}`;
+  const agents = plural(roster.agents, 'agent');
   if (roster.status === 'last_good') {
     return (
       <section className={styles.rejected} aria-labelledby="rejected-files">
@@ -34,7 +34,7 @@ export function RosterStatus() {
       </p>
       {roster.diagnostics.length > 0 && (
         <details className={styles.findings}>
-          <summary>{roster.diagnostics.length === 1 ? '1 finding' : `${count(roster.diagnostics.length)} findings`} in the agent files</summary>
+          <summary>{plural(roster.diagnostics.length, 'finding')} in the agent files</summary>
           <DiagnosticList diagnostics={roster.diagnostics} />
         </details>
       )}

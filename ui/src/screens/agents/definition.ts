@@ -1,5 +1,5 @@
 import type { AgentDetail } from '@/api/types';
-import { count } from '@/lib/format';
+import { capitalize, count } from '@/lib/format';
 
 export interface WorkflowState {
   name: string;
@@ -42,11 +42,7 @@ const NAMES: Record<string, string> = { max_cost_usd: 'Max cost (USD)', min_succ
 
 /** `gathering_requirements` as "Gathering requirements". */
 export function words(key: string): string {
-  return sentenceCase(key.replace(/[_-]+/g, ' ').trim());
-}
-
-export function sentenceCase(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return capitalize(key.replace(/[_-]+/g, ' ').trim());
 }
 
 /** A value of a definition in one line: lists with commas, flags as yes and no. */
@@ -66,7 +62,7 @@ export function facts(map: Record<string, unknown> | undefined): [string, string
 function fact(value: unknown): string {
   if (typeof value === 'number') return count(value);
   const isWord = typeof value === 'boolean' || (Array.isArray(value) && value.length === 0);
-  return isWord ? sentenceCase(inline(value)) : inline(value);
+  return isWord ? capitalize(inline(value)) : inline(value);
 }
 
 /** The names of a list as they are written, or "None". */

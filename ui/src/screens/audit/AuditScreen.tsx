@@ -3,7 +3,7 @@ import { Download, ScrollText, ShieldCheck } from 'lucide-react';
 import { useMemo } from 'react';
 import { api, data } from '@/api/client';
 import { Button, EmptyState, Page, Skeleton } from '@/design';
-import { count } from '@/lib/format';
+import { plural } from '@/lib/format';
 import { LoadError } from '@/lib/LoadError';
 import { useSearchState } from '@/lib/useSearchState';
 import styles from './Audit.module.css';
@@ -45,7 +45,7 @@ export default function AuditScreen() {
             : <AuditTable entries={entries} onFilter={(name, value) => change({ [name]: value })} />}
           {entries.length > 0 && (
             <footer className={styles.footer}>
-              <span className="faint tabular">{count(entries.length)} {entries.length === 1 ? 'entry' : 'entries'}, the oldest first</span>
+              <span className="faint tabular">{plural(entries.length, 'entry', 'entries')}, the oldest first</span>
               {trail.hasNextPage && <Button busy={trail.isFetchingNextPage} onClick={() => void trail.fetchNextPage()}>Load more</Button>}
             </footer>
           )}

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, Badge, IconButton, Table, Time, type Column } from '@/design';
+import { capitalize, shortId } from '@/lib/format';
 import { toneOf, type Entry, type FilterName } from './data';
 import { EntryDetails } from './EntryDetails';
 import styles from './Audit.module.css';
@@ -54,7 +55,7 @@ const ICONS = { success: CircleCheck, danger: CircleX, warning: Ban, neutral: Ci
 export function Decision({ decision }: { decision: string }) {
   const tone = toneOf(decision);
   const Icon = ICONS[tone];
-  return <Badge tone={tone}><Icon size={12} aria-hidden />{decision.charAt(0).toUpperCase() + decision.slice(1).replaceAll('_', ' ')}</Badge>;
+  return <Badge tone={tone}><Icon size={12} aria-hidden />{capitalize(decision).replaceAll('_', ' ')}</Badge>;
 }
 
 /** What it was about. Ids are short here and whole in the tooltip. */
@@ -62,13 +63,8 @@ function Subject({ entry: { thread_id, run_id } }: { entry: Entry }) {
   if (!thread_id && !run_id) return <span className="faint">–</span>;
   return (
     <span className={styles.subject}>
-      {thread_id && <Link href={`/threads/${thread_id}`} title={thread_id}>Thread <code>{short(thread_id)}</code></Link>}
-      {run_id && <Link href={`/runs/${run_id}`} title={run_id}>Run <code>{short(run_id)}</code></Link>}
+      {thread_id && <Link href={`/threads/${thread_id}`} title={thread_id}>Thread <code>{shortId(thread_id)}</code></Link>}
+      {run_id && <Link href={`/runs/${run_id}`} title={run_id}>Run <code>{shortId(run_id)}</code></Link>}
     </span>
   );
-}
-
-/** The end of an id: ids of one moment begin alike. */
-function short(id: string): string {
-  return `…${id.slice(-6)}`;
 }

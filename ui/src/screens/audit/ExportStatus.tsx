@@ -1,6 +1,6 @@
 import { sentence } from '@/api/problem';
 import { Button, ErrorNote, Notice } from '@/design';
-import { count } from '@/lib/format';
+import { count, plural } from '@/lib/format';
 import { MOST_ROWS } from './exportAll';
 import type { ExportState } from './useExport';
 
@@ -14,6 +14,6 @@ export function ExportStatus({ state, onDismiss }: { state: ExportState; onDismi
     case 'done':
       return state.isCut
         ? <Notice tone="warning" action={button('Dismiss')}>The file holds the first {count(MOST_ROWS)} entries, and there are more. Narrow the filters or choose a shorter time.</Notice>
-        : <Notice tone="success" action={button('Dismiss')}>Saved {count(state.rows)} {state.rows === 1 ? 'entry' : 'entries'}.</Notice>;
+        : <Notice tone="success" action={button('Dismiss')}>Saved {plural(state.rows, 'entry', 'entries')}.</Notice>;
   }
 }

@@ -1,7 +1,7 @@
 import { ShieldCheck } from 'lucide-react';
 import { sentence } from '@/api/problem';
 import { Button, CopyButton, ErrorNote, Notice } from '@/design';
-import { count } from '@/lib/format';
+import { count, plural } from '@/lib/format';
 import type { Verdict } from './data';
 import styles from './Audit.module.css';
 
@@ -17,7 +17,7 @@ export function Integrity({ verdict, error, onDismiss }: IntegrityProps) {
     <Notice tone="success" action={dismiss}>
       <span className={styles.verdict}>
         <ShieldCheck size={16} aria-hidden />
-        <span><strong>The audit trail is intact.</strong> {count(verdict.entries)} {verdict.entries === 1 ? 'entry' : 'entries'} checked.</span>
+        <span><strong>The audit trail is intact.</strong> {plural(verdict.entries, 'entry', 'entries')} checked.</span>
         {verdict.head && <span className={styles.head}>Head <code title={verdict.head}>{verdict.head.slice(0, 12)}…</code><CopyButton text={verdict.head} label="Copy the head hash, to compare it later" /></span>}
       </span>
     </Notice>

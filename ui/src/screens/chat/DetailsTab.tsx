@@ -1,7 +1,7 @@
 import { Link } from 'wouter';
 import type { ThreadContext } from '@/api/types';
 import { CopyButton, Time } from '@/design';
-import { compact, count, dollars } from '@/lib/format';
+import { compact, count, dollars, plural } from '@/lib/format';
 import type { ThreadState } from '@/thread/state';
 import { useChat } from './context';
 import styles from './Inspector.module.css';
@@ -18,9 +18,9 @@ export function DetailsTab({ threadId, thread, state }: { threadId: string; thre
       {first !== undefined && <><dt>Started</dt><dd><Time at={first} /></dd></>}
       <dt>Messages shown</dt>
       <dd className="tabular">{count(state.items.filter(({ kind }) => kind === 'message').length)}</dd>
-      <dt>Cost of the {total.runs} {total.runs === 1 ? 'run' : 'runs'} shown</dt>
+      <dt>Cost of the {plural(total.runs, 'run')} shown</dt>
       <dd className="tabular">{total.isKnown ? dollars(total.usd) : total.usd > 0 ? `≥ ${dollars(total.usd)}` : 'unknown'} · {compact(total.tokens)} tokens</dd>
-      {mayTrace && <><dt>Runs</dt><dd><Link href={`/runs?thread_id=${threadId}`}>All runs of this conversation</Link></dd></>}
+      {mayTrace && <><dt>Runs</dt><dd><Link href={`/runs?thread=${threadId}`}>All runs of this conversation</Link></dd></>}
     </dl>
   );
 }

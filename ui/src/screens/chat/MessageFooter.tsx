@@ -6,7 +6,7 @@ import { sentence } from '@/api/problem';
 import { queries } from '@/api/queries';
 import { useAgents } from '@/api/useAgents';
 import { CopyButton, IconButton } from '@/design';
-import { compact, cost, duration } from '@/lib/format';
+import { compact, cost, duration, tokens } from '@/lib/format';
 import type { MessageItem, RunState } from '@/thread/state';
 import { useChat } from './context';
 import styles from './Message.module.css';
@@ -32,7 +32,7 @@ function Facts({ run, agent }: { run: RunState; agent: string | undefined }) {
   const model = agents.find((one) => one.id === agent)?.model[0] ?? system.data?.default_model;
   const facts = [
     run.finishedAt && duration(run.finishedAt - run.startedAt),
-    run.usage && `${compact(run.usage.input_tokens + run.usage.output_tokens)} tokens`,
+    run.usage && `${compact(tokens(run.usage))} tokens`,
     run.usage && (run.usage.cost_known || Number(run.usage.cost_usd) > 0 ? cost(run.usage) : 'cost unknown'),
     model,
   ].filter(Boolean);

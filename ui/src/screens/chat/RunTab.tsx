@@ -4,7 +4,7 @@ import { sentence } from '@/api/problem';
 import type { Session } from '@/api/types';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, ErrorNote, Skeleton } from '@/design';
-import { compact, cost, duration } from '@/lib/format';
+import { compact, cost, duration, tokens } from '@/lib/format';
 import { runQuery } from '@/run/queries';
 import { RunStatus } from '@/run/RunStatus';
 import type { ThreadState } from '@/thread/state';
@@ -23,7 +23,7 @@ export function RunTab({ state }: { state: ThreadState }) {
     <div className={styles.section}>
       <div className={styles.runHead}>
         <RunStatus status={data.status} />
-        <span className="tabular faint">{compact(data.usage.input_tokens + data.usage.output_tokens)} tokens · {cost(data.usage)}</span>
+        <span className="tabular faint">{compact(tokens(data.usage))} tokens · {cost(data.usage)}</span>
       </div>
       <ul role="list" className={styles.tree}>{data.sessions.map((session) => <Node key={session.session_id} session={session} depth={0} />)}</ul>
       {mayTrace && <Link href={`/runs/${runId}`}>Open the run</Link>}

@@ -1,9 +1,7 @@
 import { Ban, Check, LoaderCircle, X } from 'lucide-react';
 import { useState } from 'react';
 import { useAgents } from '@/api/useAgents';
-import { AgentBadge } from '@/design';
-import { duration } from '@/lib/format';
-import { useNow } from '@/lib/useNow';
+import { AgentBadge, Elapsed } from '@/design';
 import { CodeBlock } from '@/markdown/CodeBlock';
 import { Markdown } from '@/markdown/Markdown';
 import type { ToolCall } from '@/thread/state';
@@ -29,7 +27,7 @@ export function SubAgentRow({ row }: { row: AgentRow }) {
       <AgentBadge {...known} name={row.name ?? known.name} />
       <span className={styles.task} title={row.task} dir="auto">{row.task}</span>
       <span className={styles.state} data-status={row.status}><Icon size={14} aria-hidden className={row.status === 'running' ? styles.spin : undefined} />{word}</span>
-      <span className={styles.duration}><Elapsed from={row.startedAt} to={row.finishedAt} /></span>
+      <span className={styles.duration}><Elapsed since={row.startedAt} until={row.finishedAt} /></span>
     </>
   );
   return (
@@ -44,11 +42,6 @@ export function SubAgentRow({ row }: { row: AgentRow }) {
       )}
     </div>
   );
-}
-
-function Elapsed({ from, to }: { from: number; to: number | undefined }) {
-  const now = useNow(to === undefined ? 1000 : 0);
-  return duration(Math.max(0, (to ?? now) - from));
 }
 
 function Tool({ call }: { call: ToolCall }) {

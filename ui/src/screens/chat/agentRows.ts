@@ -1,4 +1,5 @@
 import type { Session } from '@/api/types';
+import { plural } from '@/lib/format';
 import type { RunState, SubAgent, ToolCall } from '@/thread/state';
 
 /** One agent that worked behind an answer. */
@@ -50,10 +51,9 @@ function rowOfSession(one: Session, depth: number): AgentRow {
 
 /** "3 agents working, 2 done", or "2 agents contributed, 1 failed"; nobody is counted twice. */
 export function summaryOf(statuses: AgentRow['status'][]): string {
-  const agents = (count: number) => `${count} ${count === 1 ? 'agent' : 'agents'}`;
   const number = (status: AgentRow['status']) => statuses.filter((one) => one === status).length;
   const [running, done, failed, cancelled] = [number('running'), number('done'), number('failed'), number('cancelled')];
   const also = [failed > 0 && `${failed} failed`, cancelled > 0 && `${cancelled} stopped`];
-  const parts = running > 0 ? [`${agents(running)} working`, done > 0 && `${done} done`, ...also] : [`${agents(done)} contributed`, ...also];
+  const parts = running > 0 ? [`${plural(running, 'agent')} working`, done > 0 && `${done} done`, ...also] : [`${plural(done, 'agent')} contributed`, ...also];
   return parts.filter(Boolean).join(', ');
 }

@@ -1,3 +1,4 @@
+import { tokens } from '@/lib/format';
 import type { RunState } from '@/thread/state';
 
 /** What several runs took together. One unknown price makes the sum a lower bound. */
@@ -6,7 +7,7 @@ export function totalOf(runs: RunState[]): { runs: number; usd: number; tokens: 
   return {
     runs: runs.length,
     usd: usages.reduce((sum, { cost_usd }) => sum + Number(cost_usd), 0),
-    tokens: usages.reduce((sum, { input_tokens, output_tokens }) => sum + input_tokens + output_tokens, 0),
+    tokens: usages.reduce((sum, usage) => sum + tokens(usage), 0),
     isKnown: usages.every(({ cost_known }) => cost_known),
   };
 }

@@ -1,13 +1,12 @@
 import { Handle, Position, type NodeProps } from '@xyflow/react';
 import { CircleAlert, CircleX, LoaderCircle } from 'lucide-react';
 import { memo } from 'react';
-import { cx, hueOf } from '@/design';
+import { cx, Elapsed, hueOf } from '@/design';
 import { duration } from '@/lib/format';
 import type { AgentFlowNode } from './flow';
 import { stepsText, type Mark } from './overlay';
 import { rolesOf } from './roles';
 import styles from './Node.module.css';
-import { Elapsed } from './Elapsed';
 
 /** An agent as a card. The card is a button; the canvas opens the panel when it is pressed. */
 export const AgentNode = memo(function AgentNode({ data: { node, face, answers, direction, isSelected, isFaded, mark } }: NodeProps<AgentFlowNode>) {

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { sentence } from '@/api/problem';
 import { Button, ErrorNote } from '@/design';
+import { plural } from '@/lib/format';
 import { FirstAgent } from '../agents/FirstAgent';
 import { useRoster } from '../agents/useRoster';
 import styles from './Graph.module.css';
@@ -44,7 +45,7 @@ function Loaded({ graph }: { graph: Graph }) {
       <header className={styles.header}>
         <div>
           <h1>Graph</h1>
-          <p className="soft">{model.nodes.length} {model.nodes.length === 1 ? 'agent' : 'agents'}, {model.edges.length} {model.edges.length === 1 ? 'relation' : 'relations'}{problems > 0 && <>, <span className={styles.runError}>{problems} with problems</span></>}</p>
+          <p className="soft">{plural(model.nodes.length, 'agent')}, {plural(model.edges.length, 'relation')}{problems > 0 && <>, <span className={styles.runError}>{problems} with problems</span></>}</p>
         </div>
       </header>
       <GraphFilters state={state} model={whole} shown={model} />

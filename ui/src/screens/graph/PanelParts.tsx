@@ -1,7 +1,6 @@
 import type { Schemas } from '@/api/client';
 import { useAgents } from '@/api/useAgents';
-import { duration } from '@/lib/format';
-import { Elapsed } from './Elapsed';
+import { Elapsed } from '@/design';
 import styles from './Panel.module.css';
 import type { Visit } from './path';
 
@@ -23,7 +22,7 @@ export function Visits({ visits }: { visits: { visit: Visit; step: number }[] })
     <ul className={styles.visits}>
       {visits.map(({ visit, step }) => (
         <li key={visit.path} data-failed={visit.status === 'failed' || undefined}>
-          <p><strong>Step {step}</strong> <span className="soft">{visit.status}, {visit.finishedAt === undefined ? <Elapsed since={visit.startedAt} /> : duration(visit.finishedAt - visit.startedAt)}</span></p>
+          <p><strong>Step {step}</strong> <span className="soft">{visit.status}, <Elapsed since={visit.startedAt} until={visit.finishedAt} /></span></p>
           {visit.why && <p className={styles.why} dir="auto">{visit.why}</p>}
           {visit.error && <p className={styles.error}>{visit.error}</p>}
         </li>

@@ -1,10 +1,9 @@
 import { Link } from 'wouter';
 import { sentence } from '@/api/problem';
 import type { RunDetail } from '@/api/types';
-import { Button, ErrorNote } from '@/design';
-import { duration } from '@/lib/format';
+import { Button, Elapsed, ErrorNote } from '@/design';
+import { plural } from '@/lib/format';
 import { RunStatus } from '@/run/RunStatus';
-import { Elapsed } from './Elapsed';
 import styles from './Graph.module.css';
 
 /** One line about the run whose path is shown. */
@@ -16,7 +15,7 @@ export function RunSummary({ run, error, steps, onClose }: { run: RunDetail | un
   return (
     <div className={styles.runNote}>
       <RunStatus status={run.status} />
-      <span>{steps === 1 ? '1 step' : `${steps} steps`}, {run.finished_at ? duration(Date.parse(run.finished_at) - start) : <Elapsed since={start} />}</span>
+      <span>{plural(steps, 'step')}, <Elapsed since={start} until={run.finished_at ? Date.parse(run.finished_at) : undefined} /></span>
       {run.error && <span className={styles.runError}>{run.error.message}</span>}
       <Link href={`/runs/${run.run_id}`}>Open the run</Link>
       {hide}

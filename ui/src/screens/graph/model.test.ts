@@ -14,7 +14,7 @@ describe('graph model', () => {
     expect(model.byId.get('a')?.findings).toHaveLength(1);
   });
 
-  it('finds circles of fixed edges, not of transfers', () => {
+  it('finds cycles of fixed edges, not of transfers', () => {
     const agents = [node('a'), node('b'), node('c')];
     const model = modelOf(graph(agents, [edge('a', 'b', 'handoff'), edge('b', 'a', 'advise'), edge('a', 'c', 'transfer'), edge('c', 'a', 'transfer')]));
     expect(model.edges.map((each) => Boolean(each.problem))).toEqual([true, true, false, false]);

@@ -1,3 +1,4 @@
+import { capitalize, plural } from '@/lib/format';
 import type { EdgeKind } from './kinds';
 import type { Graph, GraphEdge, GraphNode } from './queries';
 
@@ -20,13 +21,13 @@ export interface Model { nodes: Node[]; edges: Edge[]; byId: Map<string, Node> }
 /** The graph with missing targets as nodes and the problems that can be seen in it. */
 export function modelOf(graph: Graph): Model {
   const known = new Set(graph.agents.map((agent) => agent.id));
-  const circles = cycleEdges(graph);
+  const cycles = cycleEdges(graph);
   const lanes = new Map<string, number>();
   const edges = graph.edges.map((edge, at): Edge => {
     const pair = `${edge.from}|${edge.to}`;
     const lane = lanes.get(pair) ?? 0;
     lanes.set(pair, lane + 1);
-    const found = !known.has(edge.to) ? `No agent is called “${edge.to}”` : circles.has(edge) ? 'Part of a circle that never ends' : undefined;
+    const found = !known.has(edge.to) ? `No agent is called “${edge.to}”` : cycles.has(edge) ? 'Part of a cycle that never ends' : undefined;
     return { ...edge, id: `${pair}|${edge.kind}|${at}`, problem: edge.problem ? plain(edge.problem) : found, lane };
   });
   const reached = reachable(graph);
@@ -45,7 +46,7 @@ function findings(agent: GraphNode, edges: Edge[], reached: Set<string> | undefi
 /** The server's message as a sentence, without Markdown. */
 function plain(message: string): string {
   const text = message.replace(/`([^`]+)`/g, '“$1”');
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return capitalize(text);
 }
 
 function missingNode(id: string): Node {
@@ -95,6 +96,6 @@ export function matches(node: Node, search: string): boolean {
 export function ownership(node: Node, name: (id: string) => string): string {
   if (node.terminal || node.answers.length === 0) return 'Answers itself';
   const [named, rest] = [node.answers.slice(0, 3).map(name), node.answers.length - 3];
-  const others = node.other_answers ? ['others'] : rest > 0 ? [rest === 1 ? '1 other' : `${rest} others`] : [];
+  const others = node.other_answers ? ['others'] : rest > 0 ? [plural(rest, 'other')] : [];
   return `Answered by ${[...named, ...others].join(' or ')}`;
 }

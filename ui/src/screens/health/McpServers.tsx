@@ -1,6 +1,6 @@
 import type { Schemas } from '@/api/client';
 import { Badge, Card, type Tone } from '@/design';
-import { count } from '@/lib/format';
+import { plural } from '@/lib/format';
 import styles from './HealthScreen.module.css';
 
 type McpServer = Schemas['McpServerView'];
@@ -23,7 +23,7 @@ export function McpServers({ servers }: { servers: McpServer[] }) {
             <li key={server.name} className={styles.item}>
               <span className={styles.name}>{server.name}</span>
               <span className={styles.side}>
-                {server.tools !== undefined && <span className="tabular">{count(server.tools)} {server.tools === 1 ? 'tool' : 'tools'}</span>}
+                {server.tools !== undefined && <span className="tabular">{plural(server.tools, 'tool')}</span>}
                 <code>{server.transport}</code>
                 <Badge tone={state.tone} title={state.title}>{state.label}</Badge>
               </span>

@@ -16,19 +16,13 @@ export function ServerCard({ system }: { system: System }) {
     <Card className={styles.server}>
       <Facts rows={[
         ['Version', system.version],
-        ['Uptime', <span key="uptime" className="tabular" title={`Since ${absolute(started)}`}>{days(uptime)}</span>],
+        ['Uptime', <span key="uptime" className="tabular" title={`Since ${absolute(started)}`}>{duration(uptime)}</span>],
         ['Store', <>{STORES[system.store.kind] ?? system.store.kind} <Badge tone={system.store.status === 'ok' ? 'success' : 'danger'}>{system.store.status === 'ok' ? 'OK' : 'Unavailable'}</Badge></>],
         ['Agents', <Link key="agents" href="/agents">{count(system.agents)}</Link>],
         ['Active runs', <Link key="runs" href="/runs?status=running">{count(system.active_runs)}</Link>],
       ]} />
     </Card>
   );
-}
-
-/** Hours are hard to read beyond two days. */
-function days(milliseconds: number): string {
-  const hours = Math.floor(milliseconds / 3_600_000);
-  return hours < 48 ? duration(milliseconds) : `${Math.floor(hours / 24)} days ${hours % 24} h`;
 }
 
 export function RosterCard({ roster, error }: { roster: Roster | undefined; error: Error | null }) {

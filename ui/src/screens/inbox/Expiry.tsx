@@ -13,12 +13,7 @@ export function Expiry({ at }: { at: string }) {
   return (
     <time dateTime={at} title={absolute(end)} className={cx(styles.expiry, 'tabular', left < URGENT && styles.urgent)}>
       <Clock size={13} aria-hidden />
-      {left > 0 ? `Expires in ${remaining(left)}` : 'Expired'}
+      {left > 0 ? `Expires in ${duration(Math.ceil(left / 1000) * 1000)}` : 'Expired'}
     </time>
   );
-}
-
-function remaining(milliseconds: number): string {
-  const hours = Math.floor(milliseconds / 3_600_000);
-  return hours < 48 ? duration(milliseconds < 10_000 ? Math.ceil(milliseconds / 1000) * 1000 : milliseconds) : `${Math.floor(hours / 24)} days`;
 }

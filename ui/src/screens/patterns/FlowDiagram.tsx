@@ -1,7 +1,7 @@
 import { useMemo, useState, type KeyboardEvent } from 'react';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, cx } from '@/design';
-import { count } from '@/lib/format';
+import { count, plural } from '@/lib/format';
 import { useWidth } from '@/lib/useWidth';
 import { gradeOf, KINDS, percent } from './data';
 import { layout, type Link, type PlacedLink, type PlacedNode } from './flow';
@@ -58,7 +58,7 @@ function FlowLink({ link, from, to, isDimmed, isPinned, onHover, onPin }: FlowLi
   const path = `M ${from} ${link.y1} C ${middle} ${link.y1}, ${middle} ${link.y2}, ${to} ${link.y2}`;
   const text = to - from < 160 ? percent(link.rate) : `${count(link.count)} · ${percent(link.rate)}`;
   // The name begins with what is written, so that it can be said to a voice control.
-  const label = `${text}, ${KINDS[link.kind].label} from ${face(link.from).name} to ${face(link.to).name}: ${count(link.count)} ${link.count === 1 ? 'time' : 'times'}, ${percent(link.rate)} ended well`;
+  const label = `${text}, ${KINDS[link.kind].label} from ${face(link.from).name} to ${face(link.to).name}: ${plural(link.count, 'time')}, ${percent(link.rate)} ended well`;
   const pill = 14 + 6.5 * text.length;
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' && event.key !== ' ') return;

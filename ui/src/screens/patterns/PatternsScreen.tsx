@@ -3,7 +3,7 @@ import { Waypoints } from 'lucide-react';
 import { useMemo } from 'react';
 import { useAgents } from '@/api/useAgents';
 import { Button, Card, EmptyState, FilterChips, Page, SelectField, Skeleton, type FilterChip } from '@/design';
-import { count } from '@/lib/format';
+import { plural } from '@/lib/format';
 import { LoadError } from '@/lib/LoadError';
 import { useSearchState } from '@/lib/useSearchState';
 import { agentsIn, filtered, KINDS, nextSort, patternsQuery, percent, sorted, sortOf, type Kind, type Pattern } from './data';
@@ -68,7 +68,7 @@ function Summary({ patterns, paths }: { patterns: Pattern[]; paths: number }) {
   const all = patterns.reduce((sum, one) => sum + one.count, 0);
   const successes = patterns.reduce((sum, one) => sum + one.successes, 0);
   if (all === 0) return null;
-  return <p className={styles.summary}>{count(all)} {all === 1 ? 'handoff' : 'handoffs'} on {count(paths)} {paths === 1 ? 'path' : 'paths'}, {percent(successes / all)} successful</p>;
+  return <p className={styles.summary}>{plural(all, 'handoff')} on {plural(paths, 'path')}, {percent(successes / all)} successful</p>;
 }
 
 function Nothing() {

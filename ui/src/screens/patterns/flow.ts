@@ -1,3 +1,4 @@
+import { groupBy } from '@/lib/groupBy';
 import type { Kind, Pattern } from './data';
 
 /** Every pass of one kind between two agents, whatever the question was. */
@@ -107,10 +108,4 @@ function ends(all: Link[], nodes: PlacedNode[], agentOf: Pick, otherEnd: (link: 
     }
   }
   return places;
-}
-
-function groupBy<T>(values: T[], keyOf: (value: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const value of values) groups.set(keyOf(value), [...(groups.get(keyOf(value)) ?? []), value]);
-  return groups;
 }

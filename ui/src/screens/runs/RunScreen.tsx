@@ -2,12 +2,12 @@ import { useQuery } from '@tanstack/react-query';
 import { SearchX } from 'lucide-react';
 import { Problem, sentence } from '@/api/problem';
 import { Button, EmptyState, ErrorNote, LinkButton, Page, Skeleton } from '@/design';
+import { shortId } from '@/lib/format';
 import { runQuery } from '@/run/queries';
 import { RunStatus } from '@/run/RunStatus';
 import { RunActions } from './detail/RunActions';
 import { RunBody } from './detail/RunBody';
 import { RunFacts } from './detail/RunFacts';
-import { shortId } from './times';
 
 export default function RunScreen({ runId }: { runId: string }) {
   const { data: run, error, refetch } = useQuery(runQuery(runId));
@@ -15,7 +15,7 @@ export default function RunScreen({ runId }: { runId: string }) {
   return (
     <Page wide title={<>Run <span className="mono" title={runId}>{shortId(runId)}</span></>} lead={run && <RunStatus status={run.status} />} actions={run && <RunActions run={run} />}>
       {error && <ErrorNote action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>}
-      {!run && !error && <Skeleton rows={10} height={24} />}
+      {!run && !error && <><Skeleton rows={1} height={104} /><Skeleton rows={6} height={36} /></>}
       {run && <RunFacts run={run} />}
       {run && <RunBody run={run} />}
     </Page>

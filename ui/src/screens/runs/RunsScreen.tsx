@@ -5,7 +5,7 @@ import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
 import { useMay } from '@/api/useMay';
 import { Button, EmptyState, ErrorNote, Page, Skeleton } from '@/design';
-import { count } from '@/lib/format';
+import { count, plural, shortId } from '@/lib/format';
 import { StartLink } from '@/shell/StartLink';
 import { CopyTextButton } from './CopyTextButton';
 import { FilterBar } from './list/FilterBar';
@@ -14,7 +14,6 @@ import { RunsTable } from './list/RunsTable';
 import tableStyles from './list/RunsTable.module.css';
 import { useFilters } from './list/useFilters';
 import { runQueries } from './queries';
-import { shortId } from './times';
 
 export default function RunsScreen() {
   const [filters, change] = useFilters();
@@ -30,7 +29,7 @@ export default function RunsScreen() {
   const clear = () => change(NO_FILTERS);
 
   const more = runs.hasNextPage && <Button size="small" busy={runs.isFetchingNextPage} onClick={() => void runs.fetchNextPage()}>Load more</Button>;
-  const summary = shown.length === loaded.length ? `${count(loaded.length)} ${loaded.length === 1 ? 'run' : 'runs'}` : `${count(shown.length)} of ${count(loaded.length)} loaded runs`;
+  const summary = shown.length === loaded.length ? plural(loaded.length, 'run') : `${count(shown.length)} of ${count(loaded.length)} loaded runs`;
   return (
     <Page
       wide

@@ -1,6 +1,6 @@
 import { FileText } from 'lucide-react';
 import type { Schemas } from '@/api/client';
-import { bytes } from '@/lib/format';
+import { bytes, capitalize } from '@/lib/format';
 import { metadataOf, triggersOf, type SkillFile, type Value } from './frontmatter';
 import { Origin, Validity } from './Origin';
 import styles from './skills.module.css';
@@ -34,7 +34,7 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
 
 /** `allowed-tools` is read as “Allowed tools”. */
 function label(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1).replace(/[-_]/g, ' ');
+  return capitalize(name).replace(/[-_]/g, ' ');
 }
 
 function shown(value: Value): string {

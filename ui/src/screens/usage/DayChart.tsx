@@ -1,6 +1,6 @@
 import { useId, useState } from 'react';
 import { cx } from '@/design';
-import { compact, count, dollars } from '@/lib/format';
+import { compact, count, dollars, tokens } from '@/lib/format';
 import { useWidth } from '@/lib/useWidth';
 import { amountOf, type Measure } from './data';
 import { ticks, unitOf, type Bucket } from './days';
@@ -65,7 +65,7 @@ export function DayChart({ buckets, measure }: { buckets: Bucket[]; measure: Mea
       {shown && hovered !== undefined && (
         <div className={styles.tooltip} aria-hidden style={{ insetInlineStart: `clamp(0px, ${left + slot * (hovered + 0.5) - 104}px, calc(100% - 208px))` }}>
           <strong>{shown.title}</strong>
-          <span>{amountOf(shown.line.usage, 'cost').label} · {count(shown.line.usage.input_tokens + shown.line.usage.output_tokens)} tokens</span>
+          <span>{amountOf(shown.line.usage, 'cost').label} · {count(tokens(shown.line.usage))} tokens</span>
           <span>{count(shown.line.model_calls)} model calls, {count(shown.line.tool_calls)} tool calls</span>
         </div>
       )}

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { api, data, type Schemas } from '@/api/client';
 import type { Usage } from '@/api/types';
-import { compact, cost } from '@/lib/format';
+import { compact, cost, tokens } from '@/lib/format';
 
 export type Line = Schemas['UsageLineView'];
 export type By = 'day' | 'agent' | 'user' | 'model';
@@ -64,8 +64,8 @@ export interface Amount { value: number; label: string; isPartial: boolean }
 
 export function amountOf(usage: Usage, measure: Measure): Amount {
   if (measure === 'cost') return { value: Number(usage.cost_usd), label: cost(usage), isPartial: !usage.cost_known };
-  const tokens = usage.input_tokens + usage.output_tokens;
-  return { value: tokens, label: compact(tokens), isPartial: false };
+  const value = tokens(usage);
+  return { value, label: compact(value), isPartial: false };
 }
 
 /** Money if there is any to show, tokens where everything is free or no price is known. */

@@ -2,11 +2,11 @@ import { MessageSquare } from 'lucide-react';
 import { Link } from 'wouter';
 import type { RunDetail } from '@/api/types';
 import { Card, ErrorNote, Notice, Time } from '@/design';
-import { cost, count, duration } from '@/lib/format';
+import { cost, count, duration, tokens } from '@/lib/format';
 import { runErrorText } from '@/lib/runError';
 import { useNow } from '@/lib/useNow';
 import { isOver } from '@/run/status';
-import { elapsed, tokens } from '../times';
+import { elapsed } from '../times';
 import { Agent } from '../Agent';
 import styles from './RunFacts.module.css';
 

@@ -3,6 +3,7 @@ import { X } from 'lucide-react';
 import { useState } from 'react';
 import { sentence } from '@/api/problem';
 import { Button, Dialog, ErrorNote, IconButton } from '@/design';
+import { plural } from '@/lib/format';
 import { cancelRun } from '@/run/queries';
 import styles from './RunsTable.module.css';
 
@@ -19,7 +20,7 @@ export function BulkCancel({ ids, onDone }: { ids: string[]; onDone: () => void 
     onSuccess: () => { setAsking(undefined); onDone(); },
     onSettled: () => client.invalidateQueries({ queryKey: ['runs'] }),
   });
-  const runs = ids.length === 1 ? '1 run' : `${ids.length} runs`;
+  const runs = plural(ids.length, 'run');
   return (
     <div className={styles.bulk} role="region" aria-label="Selected runs">
       <span className="tabular">{runs} selected</span>

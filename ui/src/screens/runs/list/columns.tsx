@@ -2,10 +2,10 @@ import { ListFilter } from 'lucide-react';
 import { Link } from 'wouter';
 import type { Run } from '@/api/types';
 import { IconButton, Time, type Column } from '@/design';
-import { compact, cost, count, duration } from '@/lib/format';
+import { compact, cost, count, duration, shortId, tokens } from '@/lib/format';
 import { isOver } from '@/run/status';
 import { RunStatus } from '@/run/RunStatus';
-import { elapsed, shortId, tokens } from '../times';
+import { elapsed } from '../times';
 import { RunAgents } from '../RunAgents';
 import styles from './RunsTable.module.css';
 

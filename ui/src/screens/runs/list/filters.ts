@@ -1,4 +1,5 @@
 import type { RunStatus, Run } from '@/api/types';
+import { capitalize } from '@/lib/format';
 
 export const STATUSES: RunStatus[] = ['queued', 'running', 'waiting', 'completed', 'failed', 'cancelled', 'interrupted'];
 export const PERIODS = { hour: 'Last hour', day: 'Last 24 hours', week: 'Last 7 days' } as const;
@@ -59,7 +60,7 @@ export interface Chip { key: keyof Filters; label: string; value: string }
 export function chips(filters: Filters, agentName: (id: string) => string, threadTitle: (id: string) => string): Chip[] {
   const { status, agent, user, thread, since, errors } = filters;
   const found: (Chip | false | '' | undefined)[] = [
-    status && { key: 'status', label: 'Status', value: status.charAt(0).toUpperCase() + status.slice(1) },
+    status && { key: 'status', label: 'Status', value: capitalize(status) },
     agent && { key: 'agent', label: 'Agent', value: agentName(agent) },
     user && { key: 'user', label: 'User', value: user },
     thread && { key: 'thread', label: 'Conversation', value: threadTitle(thread) },

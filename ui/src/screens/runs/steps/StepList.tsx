@@ -3,6 +3,7 @@ import { useMemo } from 'react';
 import type { Call, Step } from '@/api/types';
 import { cx } from '@/design';
 import { duration } from '@/lib/format';
+import { groupBy } from '@/lib/groupBy';
 import { Agent } from '../Agent';
 import type { StepGroup } from './conversation';
 import { stepTitle, toolOf } from './decode';
@@ -13,11 +14,7 @@ const ICONS: Record<Step['kind'], LucideIcon> = { session: Target, turn: Bot, to
 interface StepListProps { groups: StepGroup[]; calls: Call[]; selected: string; onSelect: (path: string) => void }
 
 export function StepList({ groups, calls, selected, onSelect }: StepListProps) {
-  const byPath = useMemo(() => {
-    const found = new Map<string, Call[]>();
-    for (const call of calls) found.set(call.path, [...(found.get(call.path) ?? []), call]);
-    return found;
-  }, [calls]);
+  const byPath = useMemo(() => groupBy(calls, (call) => call.path), [calls]);
   return (
     <nav aria-label="Steps" className={styles.list}>
       {groups.map(({ node, steps }) => (

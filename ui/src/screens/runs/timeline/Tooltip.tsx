@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from 'react';
-import { cost, count, duration } from '@/lib/format';
+import { cost, count, duration, tokens } from '@/lib/format';
 import { RunStatus } from '@/run/RunStatus';
-import { elapsed, tokens } from '../times';
+import { elapsed } from '../times';
 import { kindWord } from './describe';
 import type { TimelineRow, Segment } from './segments';
 import styles from './Tooltip.module.css';

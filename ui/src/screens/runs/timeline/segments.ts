@@ -1,4 +1,5 @@
 import type { Call, Session, Step } from '@/api/types';
+import { groupBy } from '@/lib/groupBy';
 import type { TreeNode } from '../tree/flatten';
 
 export type SegmentKind = 'model' | 'tool' | 'delegation' | 'wait';
@@ -109,16 +110,6 @@ function waits(session: Session, segments: Segment[], shortest: number): Segment
   if (end !== undefined && end > covered) gap(covered, end);
   else if (end === undefined && isWaiting && Number.isFinite(covered)) gap(covered, undefined);
   return found;
-}
-
-function groupBy<T>(values: T[], key: (value: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const value of values) {
-    const group = groups.get(key(value));
-    if (group) group.push(value);
-    else groups.set(key(value), [value]);
-  }
-  return groups;
 }
 
 /** Before the first session the run waited for a worker. */

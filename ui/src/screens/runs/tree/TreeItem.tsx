@@ -1,7 +1,7 @@
 import { ChevronDown, ChevronRight } from 'lucide-react';
-import { cost, compact, duration } from '@/lib/format';
+import { compact, cost, duration, tokens } from '@/lib/format';
 import { RunStatus } from '@/run/RunStatus';
-import { elapsed, tokens } from '../times';
+import { elapsed } from '../times';
 import { Agent } from '../Agent';
 import type { TreeNode } from './flatten';
 import styles from './OperationTree.module.css';
