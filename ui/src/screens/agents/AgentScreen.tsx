@@ -24,7 +24,7 @@ export default function AgentScreen({ agentId }: { agentId: string }) {
   }
   return (
     <Page title={agentId}>
-      {error ? <ErrorNote title="The agent could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote> : <Skeleton rows={8} height={20} />}
+      {error ? <ErrorNote title="The agent could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote> : <><Skeleton rows={1} /><Skeleton rows={3} height={128} /></>}
     </Page>
   );
 }

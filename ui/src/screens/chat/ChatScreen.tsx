@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { queries } from '@/api/queries';
 import { newThreadId } from '@/lib/ids';
 import { Conversation } from './Conversation';
-import { LoadingThread } from './ThreadStates';
+import { LoadingScreen } from './ThreadStates';
 
 /**
  * A conversation: a new one without `threadId`. The id of a new one is made here, so its address can change to `/threads/{id}` after the
@@ -20,6 +20,6 @@ export function ChatScreen({ threadId }: { threadId?: string }) {
   const id = threadId ?? fresh;
   // Until the permissions are known it is unknown what can be shown; the frame says so if they cannot be read.
   const me = useQuery(queries.me());
-  if (!me.data) return <LoadingThread />;
+  if (!me.data) return <LoadingScreen isNew={threadId === undefined} />;
   return <Conversation key={id} threadId={id} isNew={threadId === undefined} />;
 }

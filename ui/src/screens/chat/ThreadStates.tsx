@@ -15,6 +15,17 @@ export function LoadingThread() {
   );
 }
 
+/** Before anything is known: the places of the header, the messages and the composer. */
+export function LoadingScreen({ isNew }: { isNew: boolean }) {
+  return (
+    <div className={styles.place}>
+      <div className={styles.headerPlace} />
+      {isNew ? <div className={styles.loading} role="status" aria-label="Loading" /> : <LoadingThread />}
+      <div className={styles.composerPlace} />
+    </div>
+  );
+}
+
 /** An unknown id and the id of a foreign thread look the same. */
 export function MissingThread() {
   return (

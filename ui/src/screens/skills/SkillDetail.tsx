@@ -28,7 +28,7 @@ export function SkillDetail({ name }: { name: string }) {
       actions={skill && <><Origin origin={skill.origin} /><Button icon={Download} onClick={save}>Download SKILL.md</Button></>}
     >
       {error && <LoadError what="the skill" error={error} onRetry={() => void refetch()} />}
-      {!skill && !error && <Skeleton rows={8} height={24} />}
+      {!skill && !error && <><Skeleton rows={1} /><Skeleton rows={3} height={128} /></>}
       {skill && <SkillBody skill={skill} />}
     </Page>
   );
