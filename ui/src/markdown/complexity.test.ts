@@ -11,6 +11,7 @@ const HOSTILE: Record<string, string> = {
   emphasis: '*_'.repeat(5000),
   'nested emphasis': `${'*'.repeat(5000)}a${'*'.repeat(5000)}`,
   brackets: '[a'.repeat(5000),
+  addresses: 'a@'.repeat(5000),
   'emphasis in many paragraphs': `${'*_'.repeat(1000)}\n\n`.repeat(20),
   'a very long line': 'a'.repeat(300_000),
   'very many lines': '- a\n'.repeat(10_000),

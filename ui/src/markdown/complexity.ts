@@ -5,7 +5,7 @@ const MAX_LINES = 5_000;
 const MAX_DEPTH = 64;
 /** Columns of the widest row times the rows of a table: rows are filled up with empty cells. */
 const MAX_CELLS = 20_000;
-/** Marks of emphasis, links and code are matched within their paragraph, each with each: the sum of squares over all paragraphs. */
+/** Marks of emphasis, links, addresses and code are matched within their paragraph, each with each: the sum of squares over all paragraphs. */
 const MAX_PAIRS = 9_000_000;
 
 const FENCE = /^(`{3,}(?=[^`]*$)|~{3,})/;
@@ -80,7 +80,7 @@ function countIn(line: string): { marks: number; columns: number } {
   let columns = 0;
   for (const char of line) {
     if (char === '|') columns += 1;
-    else if ('*_~[]`<'.includes(char)) marks += 1;
+    else if ('*_~[]`<@'.includes(char)) marks += 1;
   }
   return { marks, columns };
 }
