@@ -1,7 +1,7 @@
 import { useCallback } from 'react';
 import { useSearchParams } from 'wouter';
 
-/** Filters in the address: reads parameters, and changes some of them. An empty value removes its parameter. */
+/** The parameters of the URL and a function that changes some of them. An empty value removes its parameter. The history gets no entry. */
 export function useSearchState(): [URLSearchParams, (changes: Record<string, string | undefined>) => void] {
   const [params, setParams] = useSearchParams();
   const change = useCallback((changes: Record<string, string | undefined>) => {

@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Bot } from 'lucide-react';
-import { Problem, sentence } from '@/api/problem';
+import { Problem } from '@/api/problem';
 import type { AgentDetail } from '@/api/types';
 import { useMay } from '@/api/useMay';
-import { Button, EmptyState, ErrorNote, LinkButton, Page, Skeleton, Tabs, type Tab } from '@/design';
+import { EmptyState, LinkButton, Page, Skeleton, Tabs, type Tab } from '@/design';
 import { useSearchState } from '@/lib/useSearchState';
+import { LoadError } from '@/shell/LoadError';
 import { AgentActions, AgentTitle } from './AgentHeader';
 import { DefinitionTab } from './DefinitionTab';
 import { DiagnosticsTab } from './DiagnosticsTab';
@@ -24,7 +25,7 @@ export default function AgentScreen({ agentId }: { agentId: string }) {
   }
   return (
     <Page title={agentId}>
-      {error ? <ErrorNote title="The agent could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote> : <><Skeleton rows={1} /><Skeleton rows={3} height={128} /></>}
+      {error ? <LoadError what="the agent" error={error} onRetry={() => void refetch()} /> : <><Skeleton rows={1} /><Skeleton rows={3} height={128} /></>}
     </Page>
   );
 }

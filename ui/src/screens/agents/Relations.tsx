@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
-import { AgentBadge, Button, Card, ErrorNote, Skeleton } from '@/design';
+import { AgentBadge, Card, Skeleton } from '@/design';
+import { LoadError } from '@/shell/LoadError';
 import { KIND_IDS, KINDS } from '../graph/kinds';
 import { graphQuery, type GraphEdge } from '../graph/queries';
 import styles from './Agent.module.css';
@@ -10,7 +10,7 @@ import styles from './Agent.module.css';
 /** Whom it can involve and who can involve it. */
 export function Relations({ id }: { id: string }) {
   const { data: graph, error, refetch } = useQuery(graphQuery());
-  if (error && !graph) return <ErrorNote title="The related agents could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>;
+  if (error && !graph) return <LoadError what="the related agents" error={error} onRetry={() => void refetch()} />;
   return (
     <>
       <Card><h2 className={styles.heading}>Works with</h2>{graph ? <RelationList edges={graph.edges.filter((edge) => edge.from === id)} side="to" empty="It works alone: it calls, consults and hands off to no other agent." /> : <Skeleton rows={2} />}</Card>

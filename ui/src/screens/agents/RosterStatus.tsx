@@ -1,7 +1,7 @@
 import { CircleCheck, TriangleAlert } from 'lucide-react';
-import { sentence } from '@/api/problem';
-import { Button, ErrorNote, Skeleton, Time } from '@/design';
+import { Skeleton, Time } from '@/design';
 import { plural } from '@/lib/format';
+import { LoadError } from '@/shell/LoadError';
 import { DiagnosticList } from './DiagnosticList';
 import styles from './Roster.module.css';
 import { useRoster } from './useRoster';
@@ -9,7 +9,7 @@ import { useRoster } from './useRoster';
 /** Whether the agents on disk are the ones that run, and if not, why. */
 export function RosterStatus() {
   const { data: roster, error, refetch } = useRoster();
-  if (error && !roster) return <ErrorNote title="The state of the agent files is unknown." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>;
+  if (error && !roster) return <LoadError what="the state of the agent files" error={error} onRetry={() => void refetch()} />;
   if (!roster) return <Skeleton rows={1} height={20} />;
   const agents = plural(roster.agents, 'agent');
   if (roster.status === 'last_good') {

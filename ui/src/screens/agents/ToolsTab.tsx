@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Wrench } from 'lucide-react';
 import type { Schemas } from '@/api/client';
-import { sentence } from '@/api/problem';
 import type { AgentDetail } from '@/api/types';
-import { Badge, Button, Card, cx, EmptyState, ErrorNote, Facts, Skeleton, Table } from '@/design';
+import { Badge, Card, cx, EmptyState, Facts, Skeleton, Table } from '@/design';
+import { LoadError } from '@/shell/LoadError';
 import styles from './Agent.module.css';
 import { definitionOf, names, type Definition } from './definition';
 import { promptQuery } from './queries';
@@ -17,7 +17,7 @@ export function ToolsTab({ agent }: { agent: AgentDetail }) {
     <div className={styles.column}>
       <h2>Offered to the model</h2>
       {agent.kind === 'remote' ? <p className="soft">This agent runs on another server, which decides about its tools.</p>
-        : error ? <ErrorNote title="The tools could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>
+        : error ? <LoadError what="the tools" error={error} onRetry={() => void refetch()} />
         : prompt ? <Offered tools={prompt.tools} definition={definition} /> : <Skeleton rows={4} height={32} />}
       <Card><h2 className={styles.heading}>Rules of the file</h2><Facts rows={rules(definition)} /></Card>
     </div>

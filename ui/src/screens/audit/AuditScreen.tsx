@@ -4,7 +4,7 @@ import { useMemo } from 'react';
 import { api, data } from '@/api/client';
 import { Button, EmptyState, Page, Skeleton } from '@/design';
 import { plural } from '@/lib/format';
-import { LoadError } from '@/lib/LoadError';
+import { LoadError } from '@/shell/LoadError';
 import { useSearchState } from '@/lib/useSearchState';
 import styles from './Audit.module.css';
 import { AuditFilters } from './AuditFilters';

@@ -1,7 +1,7 @@
 import { MessageCircleOff } from 'lucide-react';
-import { sentence } from '@/api/problem';
-import { Button, EmptyState, ErrorNote, Skeleton } from '@/design';
+import { EmptyState, Skeleton } from '@/design';
 import { StartLink } from '@/shell/StartLink';
+import { LoadError } from '@/shell/LoadError';
 import styles from './Conversation.module.css';
 
 export function LoadingThread() {
@@ -40,7 +40,7 @@ export function MissingThread() {
 export function UnreadableThread({ problem, onRetry }: { problem: unknown; onRetry: () => void }) {
   return (
     <div className={styles.state}>
-      <ErrorNote title="The conversation could not be loaded." action={<Button size="small" onClick={onRetry}>Retry</Button>}>{sentence(problem)}</ErrorNote>
+      <LoadError what="the conversation" error={problem} onRetry={onRetry} />
     </div>
   );
 }

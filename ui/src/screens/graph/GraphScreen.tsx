@@ -1,8 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { sentence } from '@/api/problem';
-import { Button, ErrorNote } from '@/design';
 import { plural } from '@/lib/format';
+import { LoadError } from '@/shell/LoadError';
 import { FirstAgent } from '../agents/FirstAgent';
 import { useRoster } from '../agents/useRoster';
 import styles from './Graph.module.css';
@@ -25,7 +24,7 @@ export default function GraphScreen() {
     <div className={styles.screen}>
       <header className={styles.header}><h1>Graph</h1></header>
       {graph ? <FirstAgent />
-        : error ? <div className={styles.pad}><ErrorNote title="The graph could not be loaded." action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote></div>
+        : error ? <div className={styles.pad}><LoadError what="the graph" error={error} onRetry={() => void refetch()} /></div>
         : <div className={styles.placeholder} role="status" aria-label="Loading the graph" />}
     </div>
   );

@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { History } from 'lucide-react';
 import { Link } from 'wouter';
-import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
-import { AgentBadge, Badge, Button, EmptyState, ErrorNote, Skeleton, Table, Time, type Column, type Tone } from '@/design';
+import { AgentBadge, Badge, EmptyState, Skeleton, Table, Time, type Column, type Tone } from '@/design';
+import { LoadError } from '@/shell/LoadError';
 import { agentOf } from './agentOf';
 import { Links, RISKS } from './ApprovalCard';
 import styles from './Inbox.module.css';
@@ -27,7 +27,7 @@ export function Decided() {
     { key: 'at', title: 'When', cell: (row) => <Time at={endOf(row)} /> },
     { key: 'links', title: 'Open', wide: true, cell: (row) => <Links approval={row} /> },
   ];
-  if (error) return <ErrorNote action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>;
+  if (error) return <LoadError what="the decisions" error={error} onRetry={() => void refetch()} />;
   if (isPending) return <Skeleton rows={5} height={40} />;
   if (data.length === 0) return <EmptyState icon={History} title="No decisions yet">Approved, denied and expired calls are listed here with who decided and why.</EmptyState>;
   return <Table label="Decided approvals" columns={columns} rows={data} rowKey={(row) => row.approval_id} />;

@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Inbox } from 'lucide-react';
 import { useRef, useState } from 'react';
-import { sentence } from '@/api/problem';
 import { useMay } from '@/api/useMay';
-import { Button, EmptyState, ErrorNote, Notice, Skeleton } from '@/design';
+import { EmptyState, Notice, Skeleton } from '@/design';
+import { LoadError } from '@/shell/LoadError';
 import { ApprovalCard } from './ApprovalCard';
 import styles from './Inbox.module.css';
 import { inboxQueries, type Approval, type Decision } from './queries';
@@ -21,7 +21,7 @@ export function Pending() {
   return (
     <div ref={list} tabIndex={-1} className={styles.cards}>
       <p className="visually-hidden" aria-live="polite">{news}</p>
-      {error && <ErrorNote action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>}
+      {error && <LoadError what="the approvals" error={error} onRetry={() => void refetch()} />}
       {isPending && <Skeleton rows={3} height={148} />}
       {data && data.length > 0 && !may('approval:decide') && <Notice>You can read these. Deciding needs the permission <code>approval:decide</code>.</Notice>}
       {data?.map((approval) => <ApprovalCard key={approval.approval_id} approval={approval} onDecided={(decision) => decided(approval, decision)} />)}

@@ -4,7 +4,7 @@ import { useMemo } from 'react';
 import { useAgents } from '@/api/useAgents';
 import { Button, Card, EmptyState, FilterChips, Page, SelectField, Skeleton, type FilterChip } from '@/design';
 import { plural } from '@/lib/format';
-import { LoadError } from '@/lib/LoadError';
+import { LoadError } from '@/shell/LoadError';
 import { useSearchState } from '@/lib/useSearchState';
 import { agentsIn, filtered, KINDS, nextSort, patternsQuery, percent, sorted, sortOf, type Kind, type Pattern } from './data';
 import { links } from './flow';

@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { SearchX } from 'lucide-react';
-import { Problem, sentence } from '@/api/problem';
-import { Button, EmptyState, ErrorNote, LinkButton, Page, Skeleton } from '@/design';
+import { Problem } from '@/api/problem';
+import { EmptyState, LinkButton, Page, Skeleton } from '@/design';
 import { shortId } from '@/lib/format';
 import { runQuery } from '@/run/queries';
 import { RunStatus } from '@/run/RunStatus';
+import { LoadError } from '@/shell/LoadError';
 import { RunActions } from './detail/RunActions';
 import { RunBody } from './detail/RunBody';
 import { RunFacts } from './detail/RunFacts';
@@ -14,7 +15,7 @@ export default function RunScreen({ runId }: { runId: string }) {
   if (!run && error instanceof Problem && (error.status === 404 || error.status === 400)) return <UnknownRun runId={runId} />;
   return (
     <Page wide title={<>Run <span className="mono" title={runId}>{shortId(runId)}</span></>} lead={run && <RunStatus status={run.status} />} actions={run && <RunActions run={run} />}>
-      {error && <ErrorNote action={<Button size="small" onClick={() => void refetch()}>Retry</Button>}>{sentence(error)}</ErrorNote>}
+      {error && <LoadError what="the run" error={error} onRetry={() => void refetch()} />}
       {!run && !error && <><Skeleton rows={1} height={104} /><Skeleton rows={6} height={36} /></>}
       {run && <RunFacts run={run} />}
       {run && <RunBody run={run} />}

@@ -1,12 +1,12 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Activity, Link2, RefreshCw, SearchX } from 'lucide-react';
 import { useCallback } from 'react';
-import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
 import { useMay } from '@/api/useMay';
-import { Button, EmptyState, ErrorNote, Page, Skeleton } from '@/design';
+import { Button, EmptyState, Page, Skeleton } from '@/design';
 import { count, plural, shortId } from '@/lib/format';
 import { StartLink } from '@/shell/StartLink';
+import { LoadError } from '@/shell/LoadError';
 import { CopyTextButton } from './CopyTextButton';
 import { FilterBar } from './list/FilterBar';
 import { matches, NO_FILTERS } from './list/filters';
@@ -43,7 +43,7 @@ export default function RunsScreen() {
       }
     >
       <FilterBar filters={filters} change={change} mayFilterUsers={may('trace:read')} titleOf={titleOf} />
-      {runs.isError && <ErrorNote action={<Button size="small" onClick={() => void runs.refetch()}>Retry</Button>}>{sentence(runs.error)}</ErrorNote>}
+      {runs.isError && <LoadError what="the runs" error={runs.error} onRetry={() => void runs.refetch()} />}
       {runs.isPending && <Skeleton rows={8} height={32} />}
       {shown.length > 0 && (
         <RunsTable runs={shown} titleOf={titleOf} onThread={(thread) => change({ thread })} footer={<div className={tableStyles.more}><span className="tabular">{summary}</span>{more}</div>} />

@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { Download, SearchX } from 'lucide-react';
 import { useMemo } from 'react';
-import { useSearchParams } from 'wouter';
 import type { Schemas } from '@/api/client';
 import { Problem } from '@/api/problem';
 import { Button, CopyButton, EmptyState, LinkButton, Notice, Page, Skeleton, Tabs } from '@/design';
 import { download } from '@/lib/download';
-import { LoadError } from '@/lib/LoadError';
+import { useSearchState } from '@/lib/useSearchState';
+import { LoadError } from '@/shell/LoadError';
 import { Markdown } from '@/markdown/Markdown';
 import { parseSkill } from './frontmatter';
 import { Origin } from './Origin';
@@ -35,7 +35,7 @@ export function SkillDetail({ name }: { name: string }) {
 }
 
 function SkillBody({ skill }: { skill: Schemas['SkillDetail'] }) {
-  const [params, setParams] = useSearchParams();
+  const [params, change] = useSearchState();
   const file = useMemo(() => parseSkill(skill.text), [skill.text]);
   const problems = useMemo(() => fileProblems(skill.name, file), [skill.name, file]);
   const tabs = [
@@ -46,7 +46,7 @@ function SkillBody({ skill }: { skill: Schemas['SkillDetail'] }) {
     <div className={styles.detail}>
       <div className={styles.main}>
         {problems.length > 0 && <Notice tone="warning"><strong>This skill does not follow the Agent Skills rules.</strong><ul className={styles.problems}>{problems.map((problem) => <li key={problem}>{problem}</li>)}</ul></Notice>}
-        <Tabs label="The skill's file" tabs={tabs} active={params.get('view') ?? 'rendered'} onChange={(view) => setParams(view === 'raw' ? { view } : {}, { replace: true })} />
+        <Tabs label="The skill's file" tabs={tabs} active={params.get('view') ?? 'rendered'} onChange={(view) => change({ view: view === 'rendered' ? undefined : view })} />
       </div>
       <SkillFacts skill={skill} file={file} problems={problems} />
     </div>

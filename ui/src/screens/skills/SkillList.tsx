@@ -5,7 +5,7 @@ import { Link } from 'wouter';
 import type { Schemas } from '@/api/client';
 import { useMay } from '@/api/useMay';
 import { Button, EmptyState, Page, Skeleton, Table, TextField, type Column } from '@/design';
-import { LoadError } from '@/lib/LoadError';
+import { LoadError } from '@/shell/LoadError';
 import { CreateButton } from './Create';
 import { Origin, Validity } from './Origin';
 import { skillQueries } from './queries';

@@ -4,7 +4,7 @@ import { useMemo, useRef } from 'react';
 import { Link } from 'wouter';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, Button, Card, EmptyState, FilterChips, Page, Segmented } from '@/design';
-import { LoadError } from '@/lib/LoadError';
+import { LoadError } from '@/shell/LoadError';
 import { useSearchState } from '@/lib/useSearchState';
 import { StartLink } from '@/shell/StartLink';
 import { Breakdown } from './Breakdown';

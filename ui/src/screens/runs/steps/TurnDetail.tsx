@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { sentence } from '@/api/problem';
 import type { RunDetail, Step, Steps } from '@/api/types';
-import { Button, ErrorNote, Skeleton } from '@/design';
+import { Button, Skeleton } from '@/design';
+import { LoadError } from '@/shell/LoadError';
 import { runQueries } from '../queries';
 import { Block } from './Block';
 import { conversationBefore, type Said } from './conversation';
@@ -58,7 +58,7 @@ function SystemPrompt({ agent, threadId }: { agent: string; threadId: string }) 
       <p className={styles.hint}>The prompt is not stored with the run. If the agent's file changed since, this one differs.</p>
       {!isOpen && <div><Button size="small" onClick={() => setOpen(true)}>Show prompt</Button></div>}
       {isOpen && prompt.isPending && <Skeleton rows={4} />}
-      {prompt.isError && <ErrorNote action={<Button size="small" onClick={() => void prompt.refetch()}>Retry</Button>}>{sentence(prompt.error)}</ErrorNote>}
+      {prompt.isError && <LoadError what="the prompt" error={prompt.error} onRetry={() => void prompt.refetch()} />}
       {prompt.data && <Block title={`Tools: ${prompt.data.tools.map((tool) => tool.name).join(', ') || 'none'}`} text={prompt.data.system} />}
     </section>
   );
