@@ -1,7 +1,7 @@
 /** The design system. Screens use these parts and the tokens, and nothing else that has colours. */
 export { AgentBadge, Badge, StatusDot, type Tone } from './Badge';
 export { Button, IconButton, LinkButton } from './Button';
-export { CopyButton } from './CopyButton';
+export { CopyButton, CopyTextButton } from './CopyButton';
 export { cx } from './cx';
 export { Dialog } from './Dialog';
 export { Elapsed } from './Elapsed';

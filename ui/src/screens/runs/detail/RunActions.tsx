@@ -5,10 +5,9 @@ import { sentence } from '@/api/problem';
 import { queries } from '@/api/queries';
 import type { RunDetail } from '@/api/types';
 import { useMay } from '@/api/useMay';
-import { Button, Dialog, ErrorNote } from '@/design';
+import { Button, CopyTextButton, Dialog, ErrorNote } from '@/design';
 import { cancelRun, runQuery } from '@/run/queries';
 import { isOver } from '@/run/status';
-import { CopyTextButton } from '../CopyTextButton';
 import { isOwn } from '../times';
 import { curlOf } from './curl';
 
