@@ -59,6 +59,6 @@ function Elapsed({ run, now }: { run: Run; now: number }) {
 }
 
 function RunError({ run }: { run: Run }) {
-  if (run.error) return <span className={styles.error} title={run.error.message}>{run.error.message}</span>;
+  if (run.error && run.status !== 'cancelled') return <span className={styles.error} title={run.error.message}>{run.error.message}</span>;
   return run.limit ? <span className={styles.limit} title={`It ended early because of the limit ${run.limit}.`}>limit: {run.limit}</span> : null;
 }
