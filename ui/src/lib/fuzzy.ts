@@ -28,16 +28,6 @@ export function fuzzyMatch(query: string, text: string): FuzzyMatch | undefined 
   return best;
 }
 
-/** The items whose text matches, the best first; those that match equally well keep their order. */
-export function fuzzyFilter<T>(items: T[], query: string, textOf: (item: T) => string): T[] {
-  if (query.trim() === '') return items;
-  const scored = items.map((item, index) => ({ item, index, match: fuzzyMatch(query, textOf(item)) }));
-  return scored
-    .flatMap(({ item, index, match }) => (match ? [{ item, index, score: match.score }] : []))
-    .sort((left, right) => right.score - left.score || left.index - right.index)
-    .map(({ item }) => item);
-}
-
 function matchFrom(wanted: string[], haystack: string, start: number): number[] | undefined {
   const positions = [start];
   for (const char of wanted.slice(1)) {

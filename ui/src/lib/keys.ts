@@ -1,5 +1,5 @@
 /** Shortcuts as the keyboard of this machine names them. */
-export const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
+const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 
 /** `shortcut('K')` is "⌘K" on a Mac and "Ctrl K" elsewhere. */
 export function shortcut(key: string, shift = false): string {

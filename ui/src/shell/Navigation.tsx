@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { BookOpen } from 'lucide-react';
 import { Link, useLocation } from 'wouter';
+import { pendingApprovalCount } from '@/api/approvals';
 import { useMay } from '@/api/useMay';
 import { cx, Skeleton } from '@/design';
-import { pendingApprovals } from './approvals';
 import styles from './Navigation.module.css';
 import { isOpen, SCREENS, type ScreenEntry } from './screens';
 
@@ -12,7 +12,7 @@ export function Navigation({ isLoading }: { isLoading: boolean }) {
   const may = useMay();
   const [location] = useLocation();
   const entries = SCREENS.filter((entry) => may(entry.permission));
-  const { data: waiting } = useQuery({ ...pendingApprovals(), enabled: may('thread:read') });
+  const { data: waiting } = useQuery({ ...pendingApprovalCount(), enabled: may('thread:read') });
   if (isLoading) return <div className={styles.loading}><Skeleton rows={5} height={16} /></div>;
   return (
     <nav className={styles.navigation} aria-label="Screens">

@@ -3,12 +3,12 @@ import { useMemo } from 'react';
 import { api, data } from '@/api/client';
 import type { Thread } from '@/api/types';
 
-export interface ThreadFilter { q: string; userId?: string | undefined }
+interface ThreadFilter { q: string; userId?: string | undefined }
 
 const PAGE = 40;
 
 /** The thread list. Others invalidate `['threads']` when a thread changes; beyond that it is read every 5 s while the tab is visible. */
-export function threadsQuery({ q, userId }: ThreadFilter) {
+function threadsQuery({ q, userId }: ThreadFilter) {
   return infiniteQueryOptions({
     queryKey: ['threads', q, userId ?? 'all'],
     queryFn: ({ pageParam }) => {
@@ -37,7 +37,7 @@ export function useRenameThread(threadId: string) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (title: string) => data(api.PATCH('/api/v1/threads/{thread_id}', { params: { path: { thread_id: threadId } }, body: { title } })),
-    onSuccess: () => Promise.all([client.invalidateQueries({ queryKey: ['threads'] }), client.invalidateQueries({ queryKey: ['thread', threadId] })]),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['threads'] }),
   });
 }
 

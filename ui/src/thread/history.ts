@@ -2,7 +2,6 @@ import type { HandoffNotice, Message, Run, ThreadContext } from '@/api/types';
 import { mergeDividers, mergeMessage } from './items';
 import type { DividerItem, HandoffState, Item, MessageItem, Part, RunState, ThreadState } from './state';
 
-
 /** A page of the conversation as it is stored. */
 export interface History {
   messages: Message[];
@@ -28,7 +27,7 @@ function applyThread(state: ThreadState, thread: ThreadContext, handoffs: Handof
 }
 
 /** Runs as they are stored. What the events said of a run is newer. */
-export function applyRuns(state: ThreadState, runs: Run[]): ThreadState {
+function applyRuns(state: ThreadState, runs: Run[]): ThreadState {
   const known = { ...state.runs };
   for (const run of runs) {
     const old = known[run.run_id];
@@ -46,7 +45,7 @@ function runOf(run: Run): RunState {
   };
 }
 
-export function itemOf(message: Message): MessageItem {
+function itemOf(message: Message): MessageItem {
   const text = message.parts.map(textOf).filter(Boolean).join('\n');
   const attachments = message.parts.filter((part) => part.type === 'image' || part.type === 'file');
   const role = message.role === 'user' ? 'user' : 'assistant';

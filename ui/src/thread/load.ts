@@ -5,7 +5,7 @@ import type { History } from './history';
 
 const PAGE = 50;
 
-export interface LoadedThread {
+interface LoadedThread {
   thread: ThreadContext;
   history: History;
   /** Where the list of runs goes on. */

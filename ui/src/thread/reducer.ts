@@ -1,6 +1,6 @@
 import type { ActiveAgent, AguiEvent, ApprovalValue, HandoffValue, Progress, SnapshotMessage, UsageValue } from '@/api/events';
 import { applyHandoff } from './handoff';
-import { applyHistory, applyRuns, type History } from './history';
+import { applyHistory, type History } from './history';
 import { addOfRun, changeItem, mergeMessage, removeItem } from './items';
 import { addApproval, addSubAgent, applyUsage, changeRun, changeSubAgent, changeText, changeTool, endRun, startRun } from './runs';
 import { emptyThread, type MessageItem, type RunState, type ThreadState } from './state';
@@ -8,7 +8,6 @@ import { emptyThread, type MessageItem, type RunState, type ThreadState } from '
 export type Action =
   | { type: 'events'; events: AguiEvent[] }
   | { type: 'history'; history: History }
-  | { type: 'runs'; runs: Parameters<typeof applyRuns>[1] }
   | { type: 'sending'; message: MessageItem }
   | { type: 'accepted'; localId: string; messageId: string; runId: string; agent: string }
   | { type: 'refused'; localId: string; problem: string }
@@ -22,7 +21,6 @@ export function reduce(state: ThreadState, action: Action): ThreadState {
   switch (action.type) {
     case 'events': return action.events.reduce(applyEvent, state);
     case 'history': return applyHistory(state, action.history);
-    case 'runs': return applyRuns(state, action.runs);
     case 'sending': return { ...state, items: [...state.items.filter((item) => item.id !== action.message.id), action.message] };
     case 'accepted': return accept(state, action);
     case 'refused': return changeItem(state, action.localId, (item) => ({ ...item, status: 'failed', problem: action.problem }));

@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { ShieldQuestion } from 'lucide-react';
 import { Link } from 'wouter';
-import { api } from '@/api/client';
+import { decideApproval, pendingApprovals, type Decision } from '@/api/approvals';
 import type { ApprovalValue } from '@/api/events';
 import { sentence } from '@/api/problem';
 import { useMay } from '@/api/useMay';
@@ -10,12 +10,11 @@ import { absolute } from '@/lib/format';
 import { visible } from '@/lib/visible';
 import { CodeBlock } from '@/markdown/CodeBlock';
 import type { RunState } from '@/thread/state';
-import { chatQueries } from './queries';
 import styles from './RunNote.module.css';
 
 /** Decisions that a run waits for. Of a run that this tab did not follow they are read from the server. */
 export function Approvals({ run }: { run: RunState }) {
-  const { data } = useQuery({ ...chatQueries.approvals(), enabled: run.approvals.length === 0 });
+  const { data } = useQuery({ ...pendingApprovals(), enabled: run.approvals.length === 0 });
   const approvals: ApprovalValue[] = run.approvals.length > 0 ? run.approvals : (data?.data ?? []).filter(({ run_id }) => run_id === run.id);
   if (approvals.length === 0) return <p className={styles.progress}>Waiting for a decision. <Link href="/inbox">Open the inbox</Link></p>;
   return approvals.map((approval) => <ApprovalCard key={approval.approval_id} approval={approval} />);
@@ -24,7 +23,7 @@ export function Approvals({ run }: { run: RunState }) {
 function ApprovalCard({ approval }: { approval: ApprovalValue }) {
   const may = useMay();
   const decide = useMutation({
-    mutationFn: (decision: 'approve' | 'deny') => api.POST('/api/v1/approvals/{approval_id}', { params: { path: { approval_id: approval.approval_id } }, body: { decision } }),
+    mutationFn: (decision: Decision) => decideApproval(approval.approval_id, decision),
   });
   return (
     <section className={styles.approval} aria-label={`Approval of ${approval.tool}`}>
@@ -41,7 +40,7 @@ function ApprovalCard({ approval }: { approval: ApprovalValue }) {
           <Button kind="primary" size="small" busy={decide.isPending} onClick={() => decide.mutate('approve')}>Approve</Button>
           <Button size="small" disabled={decide.isPending} onClick={() => decide.mutate('deny')}>Deny</Button>
         </div>
-      ) : <p className="soft">Somebody with the permission approval:decide has to decide.</p>}
+      ) : <p className="soft">The decision needs the permission <code>approval:decide</code>.</p>}
     </section>
   );
 }

@@ -6,5 +6,4 @@ export const chatQueries = {
     queryKey: ['threads', threadId, 'artifacts'],
     queryFn: () => data(api.GET('/api/v1/threads/{thread_id}/artifacts', { params: { path: { thread_id: threadId } } })),
   }),
-  approvals: () => queryOptions({ queryKey: ['approvals', 'pending'], queryFn: () => data(api.GET('/api/v1/approvals', { params: { query: { status: 'pending' } } })) }),
 };

@@ -59,7 +59,7 @@ function reachable(graph: Graph): Set<string> | undefined {
   return walk(graph.edges, [graph.main, ...graph.agents.filter((agent) => agent.holds_threads).map((agent) => agent.id)]);
 }
 
-export function walk(edges: GraphEdge[], from: string[]): Set<string> {
+function walk(edges: GraphEdge[], from: string[]): Set<string> {
   const next = new Map<string, string[]>();
   for (const edge of edges) next.set(edge.from, [...(next.get(edge.from) ?? []), edge.to]);
   const reached = new Set<string>();

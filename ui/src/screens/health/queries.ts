@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { api, data } from '@/api/client';
 import { queries } from '@/api/queries';
 
-export const REFRESH = 10_000;
+const REFRESH = 10_000;
 
 export const healthQueries = {
   system: () => queryOptions({ ...queries.system(), refetchInterval: REFRESH }),

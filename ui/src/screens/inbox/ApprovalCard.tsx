@@ -1,6 +1,7 @@
 import { Check, MessageSquare, ListTree, X } from 'lucide-react';
 import { useId, useState } from 'react';
 import { Link } from 'wouter';
+import type { Approval, Decision } from '@/api/approvals';
 import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
 import { useMay } from '@/api/useMay';
@@ -9,7 +10,7 @@ import { agentOf } from './agentOf';
 import { Arguments } from './Arguments';
 import { Expiry } from './Expiry';
 import styles from './Inbox.module.css';
-import { useDecide, type Approval, type Decision } from './queries';
+import { useDecide } from './queries';
 
 export const RISKS: Record<Approval['risk'], { tone: Tone; label: string }> = {
   low: { tone: 'neutral', label: 'Low risk' },

@@ -1,13 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
 import { History } from 'lucide-react';
 import { Link } from 'wouter';
+import type { Approval } from '@/api/approvals';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, Badge, EmptyState, Skeleton, Table, Time, type Column, type Tone } from '@/design';
 import { LoadError } from '@/shell/LoadError';
 import { agentOf } from './agentOf';
 import { Links, RISKS } from './ApprovalCard';
 import styles from './Inbox.module.css';
-import { endOf, inboxQueries, type Approval } from './queries';
+import { endOf, inboxQueries } from './queries';
 
 const STATUSES: Record<Approval['status'], { tone: Tone; label: string }> = {
   pending: { tone: 'info', label: 'Waiting' },

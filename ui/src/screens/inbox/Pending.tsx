@@ -1,12 +1,13 @@
 import { useQuery } from '@tanstack/react-query';
 import { Inbox } from 'lucide-react';
 import { useRef, useState } from 'react';
+import type { Approval, Decision } from '@/api/approvals';
 import { useMay } from '@/api/useMay';
 import { EmptyState, Notice, Skeleton } from '@/design';
 import { LoadError } from '@/shell/LoadError';
 import { ApprovalCard } from './ApprovalCard';
 import styles from './Inbox.module.css';
-import { inboxQueries, type Approval, type Decision } from './queries';
+import { inboxQueries } from './queries';
 
 export function Pending() {
   const may = useMay();

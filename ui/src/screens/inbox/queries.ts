@@ -1,8 +1,6 @@
 import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
-import { api, data, type Schemas } from '@/api/client';
-
-export type Approval = Schemas['ApprovalView'];
-export type Decision = Schemas['Decision'];
+import { decideApproval, type Approval, type Decision } from '@/api/approvals';
+import { api, data } from '@/api/client';
 
 const PAGE = 200;
 /** The API lists the oldest first, so the newest are on the last page: all are read, up to this many pages. */
@@ -42,8 +40,7 @@ export function endOf(approval: Approval): number {
 export function useDecide(approvalId: string, onDecided: (decision: Decision) => void) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ decision, reason }: { decision: Decision; reason: string }) =>
-      data(api.POST('/api/v1/approvals/{approval_id}', { params: { path: { approval_id: approvalId } }, body: { decision, ...(reason && { reason }) } })),
+    mutationFn: ({ decision, reason }: { decision: Decision; reason: string }) => decideApproval(approvalId, decision, reason),
     // After a refusal the card stays with the reason; the next reading of the list takes it away.
     onSuccess: (_, { decision }) => {
       onDecided(decision);

@@ -74,7 +74,7 @@ function requested(path: string, steps: Step[]): string | undefined {
 }
 
 /** The number at the end of a path: 2 for `…/turn:2`. */
-export function numberOf(path: string): string {
+function numberOf(path: string): string {
   return /:(\d+)$/.exec(path)?.[1] ?? '';
 }
 
