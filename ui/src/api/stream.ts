@@ -20,10 +20,13 @@ const FIRST_DELAY = 500;
 const MAX_DELAY = 10_000;
 /** The server sends a comment every 15 s; after this long the connection is taken for dead. */
 const SILENCE = 40_000;
+/** Browsers open six connections to a server, over all tabs together. A tab that is not looked at gives its own back after this long. */
+const HIDDEN = 10_000;
 
 /**
  * Follows a stream of events until it is closed. A cut connection is opened again after the last number, with back-off; nothing is lost
- * or repeated, because the server sends everything after that number. Returns the function that closes it.
+ * or repeated, because the server sends everything after that number. A hidden tab catches up when it is shown again. Returns the
+ * function that closes it.
  */
 export function follow(options: StreamOptions): () => void {
   const closed = new AbortController();
@@ -51,6 +54,10 @@ async function loop(options: StreamOptions, closed: AbortSignal): Promise<void> 
         return options.onProblem?.(error);
       }
     }
+    if (document.hidden) {
+      await shown(closed);
+      continue;
+    }
     status('waiting');
     await pause(delay * (0.75 + Math.random() / 2), closed);
     delay = Math.min(MAX_DELAY, delay * 2);
@@ -76,6 +83,7 @@ async function connect(options: StreamOptions, after: number, closed: AbortSigna
   });
   const decoder = new TextDecoder();
   const reader = response.body.getReader();
+  const stopWatching = whenHidden(() => cut.abort());
   let timer = setTimeout(() => cut.abort(), SILENCE);
   try {
     for (;;) {
@@ -87,7 +95,38 @@ async function connect(options: StreamOptions, after: number, closed: AbortSigna
     }
   } finally {
     clearTimeout(timer);
+    stopWatching();
   }
+}
+
+/** Calls back once the tab has been hidden for a while. Returns the function that stops that. */
+function whenHidden(leave: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const change = () => {
+    clearTimeout(timer);
+    timer = document.hidden ? setTimeout(leave, HIDDEN) : undefined;
+  };
+  change();
+  document.addEventListener('visibilitychange', change);
+  return () => {
+    clearTimeout(timer);
+    document.removeEventListener('visibilitychange', change);
+  };
+}
+
+/** Waits until the tab is shown, but not once it is closed. */
+function shown(closed: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      if (document.hidden && !closed.aborted) return;
+      document.removeEventListener('visibilitychange', done);
+      closed.removeEventListener('abort', done);
+      resolve();
+    };
+    document.addEventListener('visibilitychange', done);
+    closed.addEventListener('abort', done);
+    done();
+  });
 }
 
 /** Waits, but not once it is closed; coming back online ends the wait early. */
@@ -96,6 +135,7 @@ function pause(milliseconds: number, closed: AbortSignal): Promise<void> {
     const done = () => {
       clearTimeout(timer);
       removeEventListener('online', done);
+      closed.removeEventListener('abort', done);
       resolve();
     };
     const timer = setTimeout(done, milliseconds);
