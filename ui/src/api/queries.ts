@@ -13,7 +13,7 @@ export const queryClient = new QueryClient({
   },
 });
 
-/** What several screens read. A query that one screen alone needs stands in that screen's folder. */
+/** Queries of several screens. Those of one screen are in its folder, those of runs in `run/`. */
 export const queries = {
   me: () => queryOptions({ queryKey: ['me'], queryFn: () => data(api.GET('/api/v1/me')), staleTime: 60_000 }),
   system: () => queryOptions({ queryKey: ['system'], queryFn: () => data(api.GET('/api/v1/system')), staleTime: 15_000 }),

@@ -33,7 +33,7 @@ export function Notice({ tone = 'info', children, action }: { tone?: 'info' | 'w
   return <div className={cx(styles.notice, styles[tone])}><div className={styles.errorText}>{children}</div>{action}</div>;
 }
 
-/** A bar that is higher than a line of text stands for a row or a card, which are as wide as the page. */
+/** Higher bars take the place of rows and cards, which are as wide as the page; lower ones that of text. */
 const LINE = 28;
 
 /** Grey bars that hold the place of what is loading. */

@@ -1,5 +1,5 @@
-/** A UUID version 4. `crypto.randomUUID` exists on https and localhost only; this works everywhere. */
-export function newThreadId(): string {
+/** A UUID version 4, as the API wants for new threads. `crypto.randomUUID` exists on https and localhost only. */
+export function newId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6]! & 0x0f) | 0x40;
   bytes[8] = (bytes[8]! & 0x3f) | 0x80;

@@ -1,6 +1,6 @@
 /** A fence opens or closes a code block; its kind and length have to match. */
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-/** A line that can belong to the block before it although a blank line stands between them. */
+/** A line that can belong to the block before it although a blank line separates them. */
 const CONTINUES = /^(\s|[-*+](\s|$)|\d{1,9}[.)](\s|$)|[>|<])/;
 /** Definitions are used from anywhere in the text, so a text with one stays whole. */
 const DEFINITION = /^ {0,3}\[[^\]\n]{1,999}\]:/m;

@@ -6,7 +6,7 @@ import styles from './Account.module.css';
 import { ThemeSwitch } from './ThemeSwitch';
 
 /** Signs out: the page is emptied at once and loaded anew, so that nothing of the last user stays in memory. */
-export function leave(): void {
+export function signOutAndReload(): void {
   signOut();
   location.assign('/');
 }
@@ -21,7 +21,7 @@ export function Account({ me }: { me: Me | undefined }) {
         <span className={`${styles.tenant} truncate`} dir="auto">{me?.tenant_id ?? '\u00a0'}</span>
       </div>
       <ThemeSwitch />
-      {me?.auth === 'required' && <IconButton icon={LogOut} label="Sign out" size="small" onClick={leave} />}
+      {me?.auth === 'required' && <IconButton icon={LogOut} label="Sign out" size="small" onClick={signOutAndReload} />}
     </div>
   );
 }

@@ -6,7 +6,7 @@ import { useAgents } from '@/api/useAgents';
 import { useMay } from '@/api/useMay';
 import { shortcut } from '@/lib/keys';
 import { useDebounced } from '@/lib/useDebounced';
-import { leave } from './Account';
+import { signOutAndReload } from './Account';
 import type { Command } from './commands';
 import { SCREENS } from './screens';
 import { setTheme } from './theme';
@@ -46,7 +46,7 @@ function useActions(me: Me | undefined): Command[] {
     ...SCREENS.filter((screen) => may(screen.permission)).map(({ path, title, icon }) => ({ id: path, group: 'Go to', title, icon, run: () => navigate(path) })),
     ...THEMES.map(({ theme, label, icon }) => ({ id: `theme/${theme}`, group: 'Settings', title: `Use ${label.toLowerCase()}`, keywords: 'switch appearance mode', icon, run: () => setTheme(theme) })),
     { id: 'docs', group: 'Settings', title: 'Open API docs', keywords: 'help reference openapi', icon: BookOpen, run: () => void open('/docs', '_blank', 'noreferrer') },
-    ...(me?.auth === 'required' ? [{ id: 'leave', group: 'Settings', title: 'Sign out', keywords: 'log out', icon: LogOut, run: leave }] : []),
+    ...(me?.auth === 'required' ? [{ id: 'sign-out', group: 'Settings', title: 'Sign out', keywords: 'log out', icon: LogOut, run: signOutAndReload }] : []),
   ];
 }
 

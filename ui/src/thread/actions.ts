@@ -2,7 +2,7 @@ import { api, data, request } from '@/api/client';
 import { Problem, sentence } from '@/api/problem';
 import { authorization } from '@/api/session';
 import type { Artifact } from '@/api/types';
-import { newThreadId } from '@/lib/ids';
+import { newId } from '@/lib/ids';
 import type { Action } from './reducer';
 import type { Part } from './state';
 
@@ -10,7 +10,7 @@ export interface Outgoing { text: string; attachments?: Part[] | undefined; agen
 interface Send extends Outgoing { threadId: string; dispatch: (action: Action) => void }
 
 /** Shows the message at once, sends it, and marks it as sent or failed. True when the server has accepted it. */
-export async function send({ threadId, text, attachments = [], agent, localId = `local:${newThreadId()}`, dispatch }: Send): Promise<boolean> {
+export async function send({ threadId, text, attachments = [], agent, localId = `local:${newId()}`, dispatch }: Send): Promise<boolean> {
   dispatch({ type: 'sending', message: { kind: 'message', id: localId, key: localId, role: 'user', agent, text, attachments, at: Date.now(), status: 'sending' } });
   const content = attachments.length > 0 ? [...(text ? [{ type: 'text', text }] : []), ...attachments] : text;
   try {

@@ -14,7 +14,7 @@ export function removeItem(state: ThreadState, id: string): ThreadState {
 }
 
 /**
- * Adds what a run said or did: after everything of the same run, so that an answer stands before messages that wait behind it.
+ * Adds what a run said or did: after everything of the same run, so that an answer comes before messages that are queued behind it.
  * A run without any item yet comes last.
  */
 export function addOfRun(state: ThreadState, item: Item): ThreadState {
@@ -66,7 +66,7 @@ function placeOf(items: Item[], message: MessageItem): number {
   return unstored >= 0 && message.number !== undefined ? unstored : items.length;
 }
 
-/** Adds the dividers of old handoffs by their time, unless the events have brought them. */
+/** Adds the dividers of old handoffs by their time, unless the events have added them. */
 export function mergeDividers(items: Item[], dividers: DividerItem[]): Item[] {
   const oldest = items[0]?.at ?? 0;
   let merged = items;

@@ -16,7 +16,7 @@ const named = <T>(pattern: RegExp) => Object.entries(files).flatMap(([path, cont
 const LOGS = named<AguiEvent[]>(/fixtures\/(.+\.(?:person|trace))\.json$/);
 const RESUMED = named<Resumed>(/fixtures\/(.+)\.resumed\.json$/);
 
-/** What a client hears that comes back; see `resume.rs`. */
+/** What the server sends to a client that reconnects; see `resume.rs`. */
 interface Resumed {
   questions: { id: string; runId: string; text: string }[];
   ids: number[];
@@ -86,7 +86,7 @@ describe.each(RESUMED)('%s, cut and resumed', (name, resumed) => {
     }
   });
 
-  it('shows the same messages to somebody who comes in the middle', () => {
+  it('shows the same messages to a client that joins in the middle', () => {
     const complete = whole.items.filter((item) => item.kind === 'message' && (item.role === 'user' || finished.has(item.id)));
     for (const { heard: count, first, rest } of resumed.live.filter((one) => one.first.length > 0)) {
       const state = withQuestions(rest ?? events.slice(count), resumed, play(first));

@@ -54,7 +54,7 @@ describe('messages', () => {
     const again = reduce(failed, sending('local:1', 'Hi'));
     expect(again.items).toHaveLength(1);
     expect(message(again, 'local:1').status).toBe('sending');
-    expect(reduce(again, { type: 'forget', id: 'local:1' }).items).toEqual([]);
+    expect(reduce(again, { type: 'discarded', id: 'local:1' }).items).toEqual([]);
   });
 
   it('drops a text that was cut and comes again', () => {
@@ -82,7 +82,7 @@ describe('runs', () => {
     expect(state.activeRun).toBe('r1');
   });
 
-  it('marks a run that is taken out of the queue, and goes on with the one that works', () => {
+  it('marks a run that is taken out of the queue, and continues with the active one', () => {
     const state = play([sending('local:1', 'One'), accepted('local:1', 'm1', 'r1'), events(started('r1')), sending('local:2', 'Two'), accepted('local:2', 'm2', 'r2'), { type: 'removed', runId: 'r2' }]);
     expect(state.runs.r2).toMatchObject({ status: 'cancelled', isRemoved: true });
     const later = reduce(state, events(started('r2'), { type: 'RUN_FINISHED', threadId: 't', runId: 'r2', outcome: { type: 'cancelled' }, metadata: origin('r2') }));
@@ -116,7 +116,7 @@ describe('handoffs', () => {
     expect(dividers(state)).toEqual(['start: One', 'end: Left', 'start: Again']);
   });
 
-  it('does not repeat the divider that the history has brought', () => {
+  it('does not repeat a divider of the history', () => {
     const notice = { handoff_id: 'h', from: 'assistant', to: 'creator', display_name: 'Creator', state: 'pending' as const, reason: '', started_at: '2026-01-01T00:00:01Z', message: 'Connecting…' };
     const state = play([{ type: 'history', history: { messages: [stored('m1', 1, 'r1', 'user', 'Hi')], handoffs: [notice] } }, events(handoff('r1', 'active'))]);
     expect(dividers(state)).toEqual(['start: Connecting…']);

@@ -12,7 +12,7 @@ export type Action =
   | { type: 'accepted'; localId: string; messageId: string; runId: string; agent: string }
   | { type: 'refused'; localId: string; problem: string }
   | { type: 'removed'; runId: string }
-  | { type: 'forget'; id: string }
+  | { type: 'discarded'; id: string }
   | { type: 'rated'; messageId: string; rating: number }
   | { type: 'reset' };
 
@@ -25,13 +25,13 @@ export function reduce(state: ThreadState, action: Action): ThreadState {
     case 'accepted': return accept(state, action);
     case 'refused': return changeItem(state, action.localId, (item) => ({ ...item, status: 'failed', problem: action.problem }));
     case 'removed': return changeRun(state, action.runId, (run) => ({ ...run, status: 'cancelled', isRemoved: true }));
-    case 'forget': return removeItem(state, action.id);
+    case 'discarded': return removeItem(state, action.id);
     case 'rated': return changeItem(state, action.messageId, (item) => ({ ...item, rating: action.rating }));
     case 'reset': return emptyThread;
   }
 }
 
-/** The message has its id and its run. The stream may have brought the beginning of the run, or the message itself, before. */
+/** The message has its id and its run. The beginning of the run, or the message itself, may have come by the stream before. */
 function accept(state: ThreadState, { localId, messageId, runId, agent }: Extract<Action, { type: 'accepted' }>): ThreadState {
   const local = state.items.find((item) => item.id === localId);
   if (local?.kind !== 'message') return state;
@@ -102,7 +102,7 @@ function applySubAgent(run: RunState, event: AguiEvent, agent: string, at: numbe
   }
 }
 
-/** A message that a joining client is told of. What is known is kept as it is. */
+/** A message of the snapshot that a stream begins with. Known messages are kept as they are. */
 function applySnapshot(state: ThreadState, message: SnapshotMessage): ThreadState {
   const { run_id: runId, agent } = message.metadata?.baton ?? {};
   // How far a handoff has come is known from the thread and from the events since; the snapshot may name a step of one that is over.

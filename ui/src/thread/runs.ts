@@ -6,7 +6,7 @@ export function changeRun(state: ThreadState, runId: string | undefined, change:
   return run ? { ...state, runs: { ...state.runs, [run.id]: change(run) } } : state;
 }
 
-/** Begins a run, or goes on with one that is known: a client that comes back hears of its beginning again. */
+/** Begins a run, or continues one that is known: after a reconnect the stream repeats its beginning. */
 export function startRun(state: ThreadState, id: string, agent: string, at: number): ThreadState {
   const known = state.runs[id];
   const fresh: RunState = { id, agent, status: 'running', startedAt: at, subAgents: [], sources: [], approvals: [] };
@@ -35,7 +35,7 @@ export function addSubAgent(run: RunState, one: SubAgent): RunState {
   return run.subAgents.some((other) => other.id === one.id) ? run : { ...run, subAgents: [...run.subAgents, one] };
 }
 
-/** A decision that is wanted. One that is known comes again after a reconnect. */
+/** Adds an approval, or replaces it: after a reconnect the stream repeats those that are open. */
 export function addApproval(run: RunState, approval: ApprovalValue): RunState {
   return { ...run, approvals: [...run.approvals.filter(({ approval_id }) => approval_id !== approval.approval_id), approval] };
 }

@@ -96,7 +96,7 @@ export interface SubAgent {
   startedAt: number;
   finishedAt?: number | undefined;
   text: string;
-  /** What `text` is made of, message by message: one that comes again after a reconnect replaces itself. */
+  /** The messages that `text` consists of. One that is repeated after a reconnect replaces the old one. */
   texts?: { id: string; text: string }[] | undefined;
   tools: ToolCall[];
   error?: string | undefined;

@@ -4,7 +4,7 @@ import { request } from '@/api/client';
 import type { AguiEvent } from '@/api/events';
 import { sentence } from '@/api/problem';
 import { batched } from '@/lib/batch';
-import { newThreadId } from '@/lib/ids';
+import { newId } from '@/lib/ids';
 import { cancelRun } from '@/run/queries';
 import { applyEvent, newTrial, type Trial } from './trial';
 
@@ -18,7 +18,7 @@ export function useTrial(agent: string) {
     closing.current?.abort();
     const controller = new AbortController();
     closing.current = controller;
-    const threadId = newThreadId();
+    const threadId = newId();
     setTrial(newTrial(threadId, question));
     const update = (change: (trial: Trial) => Trial) => setTrial((old) => (old?.threadId === threadId ? change(old) : old));
     const events = batched<AguiEvent>((list) => update((old) => list.reduce(applyEvent, old)));

@@ -1,7 +1,8 @@
 import { expect, test, vi } from 'vitest';
 import { Problem } from '@/api/problem';
+import { toJsonl } from '@/lib/jsonl';
 import { periodOf, queryOf, sinceOf, toneOf, type Entry } from './data';
-import { jsonl, MOST_ROWS, readAll, table } from './exportAll';
+import { MOST_ROWS, readAll, toCsv } from './exportAll';
 
 const NOW = Date.parse('2026-11-16T17:14:31Z');
 const entry = (number: number): Entry => ({ number, at: '2026-11-16T17:14:11Z', tenant_id: 'default', actor: 'ada', action: 'run.start', decision: 'allowed', hash: 'abc', detail: { agent: 'assistant' } });
@@ -47,6 +48,6 @@ test('an export waits when there are too many requests', async () => {
 });
 
 test('files hold one entry per line', () => {
-  expect(jsonl([entry(1), entry(2)]).trimEnd().split('\n').map((line) => JSON.parse(line).number)).toEqual([1, 2]);
-  expect(table([entry(1)]).split('\r\n')[1]).toBe('1,2026-11-16T17:14:11Z,default,ada,,run.start,allowed,,,,"{""agent"":""assistant""}",abc');
+  expect(toJsonl([entry(1), entry(2)]).trimEnd().split('\n').map((line) => JSON.parse(line).number)).toEqual([1, 2]);
+  expect(toCsv([entry(1)]).split('\r\n')[1]).toBe('1,2026-11-16T17:14:11Z,default,ada,,run.start,allowed,,,,"{""agent"":""assistant""}",abc');
 });

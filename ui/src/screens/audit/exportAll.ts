@@ -14,7 +14,7 @@ export async function readAll({ filter, signal, onProgress, load = page, wait = 
   const entries: Entry[] = [];
   let cursor: string | undefined;
   do {
-    const next = await patiently(() => load(filter, cursor, PAGE, signal), signal, wait);
+    const next = await withRetries(() => load(filter, cursor, PAGE, signal), signal, wait);
     entries.push(...next.data.slice(0, MOST_ROWS - entries.length));
     onProgress(entries.length);
     cursor = next.next_cursor ?? undefined;
@@ -22,8 +22,8 @@ export async function readAll({ filter, signal, onProgress, load = page, wait = 
   return { entries, isCut: cursor !== undefined };
 }
 
-/** A long export may run into the limit of requests; it waits and goes on. */
-async function patiently<T>(call: () => Promise<T>, signal: AbortSignal, wait: (milliseconds: number) => Promise<void>): Promise<T> {
+/** A long export may exceed the rate limit (429): waits and tries again, up to five times. */
+async function withRetries<T>(call: () => Promise<T>, signal: AbortSignal, wait: (milliseconds: number) => Promise<void>): Promise<T> {
   for (let retries = 0; ; retries += 1) {
     signal.throwIfAborted();
     try {
@@ -39,13 +39,10 @@ function pause(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
-export function jsonl(entries: Entry[]): string {
-  return entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-}
-
 const COLUMNS = ['number', 'at', 'tenant_id', 'actor', 'on_behalf_of', 'action', 'decision', 'thread_id', 'run_id', 'trace_id', 'detail', 'hash'] as const;
 
-export function table(entries: Entry[]): string {
+/** The entries as CSV. */
+export function toCsv(entries: Entry[]): string {
   const cell = (value: unknown) => (value === undefined || value === null ? undefined : typeof value === 'object' ? JSON.stringify(value) : (value as string | number));
   return csv([...COLUMNS], entries.map((entry) => COLUMNS.map((name) => cell(entry[name]))));
 }

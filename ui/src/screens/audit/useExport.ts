@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from 'react';
 import { download, today } from '@/lib/download';
+import { toJsonl } from '@/lib/jsonl';
 import type { Filter } from './data';
-import { jsonl, readAll, table } from './exportAll';
+import { readAll, toCsv } from './exportAll';
 
 export type Format = 'jsonl' | 'csv';
 export type ExportState = { phase: 'running'; rows: number } | { phase: 'done'; rows: number; isCut: boolean } | { phase: 'failed'; error: unknown } | undefined;
@@ -20,7 +21,7 @@ export function useExport(filter: Filter): { state: ExportState; start: (format:
     try {
       const { entries, isCut } = await readAll({ filter, signal: abort.signal, onProgress: (rows) => show({ phase: 'running', rows }) });
       if (abort.signal.aborted) return;
-      const text = format === 'csv' ? table(entries) : jsonl(entries);
+      const text = format === 'csv' ? toCsv(entries) : toJsonl(entries);
       download(`baton-audit-${today()}.${format}`, format === 'csv' ? 'text/csv' : 'application/jsonl', [text]);
       show({ phase: 'done', rows: entries.length, isCut });
     } catch (error) {

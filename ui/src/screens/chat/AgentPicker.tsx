@@ -1,6 +1,6 @@
 import { AgentBadge } from '@/design';
 import styles from './Composer.module.css';
-import type { Picker } from './usePicker';
+import type { Picker } from './useAgentPicker';
 
 /** The agents that can be asked by name, as a list that the composer's keys move in. */
 export function AgentPicker({ picker }: { picker: Picker }) {

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { queries } from '@/api/queries';
-import { newThreadId } from '@/lib/ids';
+import { newId } from '@/lib/ids';
 import { Conversation } from './Conversation';
 import { LoadingScreen } from './ThreadStates';
 
@@ -10,12 +10,12 @@ import { LoadingScreen } from './ThreadStates';
  * first message while the same component stays.
  */
 export function ChatScreen({ threadId }: { threadId?: string }) {
-  const [fresh, setFresh] = useState(newThreadId);
+  const [fresh, setFresh] = useState(newId);
   const [shown, setShown] = useState(threadId);
   if (shown !== threadId) {
     setShown(threadId);
     // Leaving for another thread: what was new before is stored now, and the next new one gets its own id.
-    if (threadId !== fresh) setFresh(newThreadId());
+    if (threadId !== fresh) setFresh(newId());
   }
   const id = threadId ?? fresh;
   // Until the permissions are known it is unknown what can be shown; the frame says so if they cannot be read.

@@ -6,7 +6,7 @@ import { useThread } from '@/thread/useThread';
 import { Announcer } from './Announcer';
 import { Composer } from './Composer';
 import composerStyles from './Composer.module.css';
-import { ConnectionBanner } from './ConnectionBanner';
+import { ReconnectingBanner } from './ReconnectingBanner';
 import { ChatContext } from './context';
 import styles from './Conversation.module.css';
 import { FirstRun } from './FirstRun';
@@ -15,13 +15,14 @@ import { Header } from './Header';
 import { Inspector } from './Inspector';
 import { LoadingThread, MissingThread, UnreadableThread } from './ThreadStates';
 import { MessageList } from './MessageList';
+import { ResumableHandoffs } from './ResumableHandoffs';
 import { useChatActions } from './useChatActions';
 import { useComposer } from './useComposer';
-import { useFollow } from './useFollow';
-import { useInspected } from './useInspected';
-import { useShortcuts } from './useShortcuts';
+import { usePrefill } from './usePrefill';
+import { useStickToBottom } from './useStickToBottom';
+import { useInspector } from './useInspector';
+import { useChatShortcuts } from './useChatShortcuts';
 import { useThreadListRefresh } from './useThreadListRefresh';
-import { WelcomeBack } from './WelcomeBack';
 
 /** One conversation with all that belongs to it. */
 export function Conversation({ threadId, isNew }: { threadId: string; isNew: boolean }) {
@@ -31,12 +32,13 @@ export function Conversation({ threadId, isNew }: { threadId: string; isNew: boo
   const { state, thread, load } = handle;
   useThreadListRefresh(state);
   const isListed = load === 'ready' && (state.items.length > 0 || state.activeRun !== undefined);
-  const follow = useFollow(!isListed);
-  const chat = useChatActions({ threadId, isNew, handle, fill: (text, agent) => composer.fill(text, agent), onSent: follow.toEnd });
+  const scroll = useStickToBottom(!isListed);
+  const chat = useChatActions({ threadId, isNew, handle, fill: (text, agent) => composer.fill(text, agent), onSent: scroll.toEnd });
   const composer = useComposer(threadId, isNew, chat.send);
-  const [isInspected, setIsInspected] = useInspected();
+  usePrefill(isNew, composer);
+  const [isInspected, setIsInspected] = useInspector();
   const [problem, setProblem] = useState<string>();
-  const stop = useShortcuts({ area: composer.area, activeRun: state.activeRun, cancel: chat.cancel, onProblem: setProblem });
+  const stop = useChatShortcuts({ area: composer.area, activeRun: state.activeRun, cancel: chat.cancel, onProblem: setProblem });
 
   if (load === 'missing') return <MissingThread />;
   if (load === 'failed') return <UnreadableThread problem={handle.problem} onRetry={handle.reload} />;
@@ -48,13 +50,13 @@ export function Conversation({ threadId, isNew }: { threadId: string; isNew: boo
       <div className={styles.screen}>
         <div className={styles.main}>
           <Header threadId={threadId} state={state} agent={agent} title={title} isInspected={isInspected} onInspect={() => setIsInspected(!isInspected)} />
-          <ConnectionBanner status={handle.connection} />
+          <ReconnectingBanner status={handle.connection} />
           <Announcer state={state} agent={agent} />
           {load === 'loading' ? <LoadingThread /> : (
-            <MessageList handle={handle} follow={follow}>
+            <MessageList handle={handle} scroll={scroll}>
               {!isListed && <FirstRun />}
               <HandoffButtons state={state} />
-              {!state.handoff && thread && <WelcomeBack threadId={threadId} handoffs={thread.resumable_handoffs} />}
+              {!state.handoff && thread && <ResumableHandoffs threadId={threadId} handoffs={thread.resumable_handoffs} />}
             </MessageList>
           )}
           {problem && <p role="alert" className={styles.problem}>{problem}</p>}

@@ -8,11 +8,11 @@ import { FilesTab } from './FilesTab';
 import styles from './Inspector.module.css';
 import { RunTab } from './RunTab';
 import { useRemembered } from './storage';
-import { NARROW } from './useInspected';
+import { NARROW } from './useInspector';
 
 interface Props { threadId: string; thread: ThreadContext | undefined; state: ThreadState; onClose: () => void }
 
-/** What stands behind the conversation: a panel, or a sheet where there is no room for one. */
+/** Details of the conversation: a panel, or a sheet where there is no room for one. */
 export function Inspector({ onClose, ...rest }: Props) {
   const isNarrow = useMedia(NARROW);
   if (isNarrow) return <Dialog kind="sheet" title="Details" onClose={onClose}><InspectorTabs {...rest} /></Dialog>;

@@ -9,23 +9,23 @@ import { entriesOf, type Entry } from './entries';
 import styles from './MessageList.module.css';
 import { RunNote } from './RunNote';
 import { SubAgents } from './SubAgents';
-import type { Follow } from './useFollow';
+import type { StickToBottom } from './useStickToBottom';
 import { UserMessage } from './UserMessage';
-import { useOlder } from './useOlder';
+import { useOlderMessages } from './useOlderMessages';
 
 /** The conversation. It follows its end unless the reader has scrolled up. */
-export function MessageList({ handle, follow, children }: { handle: ThreadHandle; follow: Follow; children?: ReactNode }) {
+export function MessageList({ handle, scroll, children }: { handle: ThreadHandle; scroll: StickToBottom; children?: ReactNode }) {
   const { state, loadOlder } = handle;
   const { items, runs, activeRun, handoff } = state;
   const entries = useMemo(() => entriesOf({ items, runs, activeRun, handoff, hasOlder: false }), [items, runs, activeRun, handoff]);
   const blocks = useMemo(() => blocksOf(entries), [entries]);
-  const older = useOlder({ scroller: follow.scroller, firstKey: entries[0]?.key, hasOlder: state.hasOlder, load: loadOlder });
+  const older = useOlderMessages({ scroller: scroll.scroller, firstKey: entries[0]?.key, hasOlder: state.hasOlder, load: loadOlder });
   return (
     <div className={styles.frame}>
       {/* A scrolling region has to be reachable by keyboard. */}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <div ref={follow.scroller} className={styles.scroller} role="region" aria-label="Conversation" tabIndex={0}>
-        <div ref={follow.content} className={styles.column}>
+      <div ref={scroll.scroller} className={styles.scroller} role="region" aria-label="Conversation" tabIndex={0}>
+        <div ref={scroll.content} className={styles.column}>
           {state.hasOlder && (
             <div ref={older.button} className={styles.older}>
               {older.problem && <ErrorNote>{older.problem}</ErrorNote>}
@@ -36,7 +36,7 @@ export function MessageList({ handle, follow, children }: { handle: ThreadHandle
           {children}
         </div>
       </div>
-      {!follow.isAtEnd && <Button size="small" icon={ArrowDown} className={styles.jump} onClick={follow.toEnd}>Jump to latest</Button>}
+      {!scroll.isAtEnd && <Button size="small" icon={ArrowDown} className={styles.jump} onClick={scroll.toEnd}>Jump to latest</Button>}
     </div>
   );
 }

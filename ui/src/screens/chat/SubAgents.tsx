@@ -10,7 +10,7 @@ import { liveRows, storedRows, summaryOf } from './agentRows';
 import { SubAgentRow } from './SubAgentRow';
 import styles from './SubAgents.module.css';
 
-/** Everybody who worked behind one answer, as one line that opens. */
+/** The sub-agents of one answer, as one line that opens. */
 export const SubAgents = memo(function SubAgents({ run }: { run: RunState }) {
   const [isOpen, setIsOpen] = useState(false);
   const id = useId();
@@ -34,7 +34,7 @@ export const SubAgents = memo(function SubAgents({ run }: { run: RunState }) {
   );
 });
 
-/** Of a run that this tab did not follow, the agents are read when somebody wants to see them. */
+/** The sub-agents of a run that this tab did not follow. They are loaded when the line is opened. */
 function StoredRows({ runId }: { runId: string }) {
   const { data, error, isPending } = useQuery(runQuery(runId));
   if (isPending) return <Skeleton rows={2} height={20} />;

@@ -53,13 +53,13 @@ function Queued({ runId }: { runId: string | undefined }) {
 }
 
 function FailedNote({ item }: { item: MessageItem }) {
-  const { send, forget } = useChat();
+  const { send, discard } = useChat();
   const again = () => void send({ text: item.text, attachments: item.attachments, agent: item.agent, localId: item.id });
   return (
     <div className={styles.failed} role="alert">
       <span>Not sent. {item.problem}</span>
       <Button kind="ghost" size="small" icon={RotateCw} onClick={again}>Retry</Button>
-      <Button kind="ghost" size="small" onClick={() => forget(item.id)}>Discard</Button>
+      <Button kind="ghost" size="small" onClick={() => discard(item.id)}>Discard</Button>
     </div>
   );
 }

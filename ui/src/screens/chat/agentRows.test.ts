@@ -3,7 +3,7 @@ import type { Session } from '@/api/types';
 import type { RunState, SubAgent } from '@/thread/state';
 import { liveRows, storedRows, summaryOf } from './agentRows';
 import { totalOf } from './total';
-import { matching, mentionAt } from './usePicker';
+import { matching, mentionAt } from './useAgentPicker';
 
 const one = (id: string, parent?: string): SubAgent => ({ id, parent, agent: id, name: id, status: 'done', startedAt: 0, text: '', tools: [] });
 const runOf = (change: Partial<RunState>): RunState => ({ id: 'r', agent: 'assistant', status: 'completed', startedAt: 0, subAgents: [], sources: [], approvals: [], ...change });

@@ -33,7 +33,7 @@ function rowOf({ id, agent, name, task, status, startedAt, finishedAt, text, too
 
 const STATUS: Record<Session['status'], AgentRow['status']> = { queued: 'running', running: 'running', waiting: 'running', completed: 'done', failed: 'failed', cancelled: 'cancelled', interrupted: 'cancelled' };
 
-/** The same from a stored run. The first level is whoever answered; those who took the conversation over are not helpers. */
+/** The same from a stored run. Left out are the agents that answered: the first level, and those that took over by a transfer. */
 export function storedRows(sessions: Session[]): AgentRow[] {
   const below = (children: Session[], depth: number): AgentRow[] =>
     children.flatMap((one) => (isTransfer(one) ? below(one.sessions, depth) : [rowOfSession(one, depth), ...below(one.sessions, depth + 1)]));
@@ -49,7 +49,7 @@ function rowOfSession(one: Session, depth: number): AgentRow {
   return { id: one.session_id, depth, agent: one.agent, task: one.why, status: STATUS[one.status], startedAt: Date.parse(one.started_at), finishedAt, text: '', tools: [], error: one.error?.message };
 }
 
-/** "3 agents working, 2 done", or "2 agents contributed, 1 failed"; nobody is counted twice. */
+/** "3 agents working, 2 done", or "2 agents contributed, 1 failed". Each agent is counted once. */
 export function summaryOf(statuses: AgentRow['status'][]): string {
   const number = (status: AgentRow['status']) => statuses.filter((one) => one === status).length;
   const [running, done, failed, cancelled] = [number('running'), number('done'), number('failed'), number('cancelled')];

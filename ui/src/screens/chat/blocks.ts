@@ -23,7 +23,7 @@ export function blocksOf(entries: Entry[]): Block[] {
   return blocks;
 }
 
-/** Whether two blocks show the same. Entries are made anew each time; what they hold is not. */
+/** Whether two blocks show the same. Entries are new objects each time; the items and runs in them are not. */
 export function isSameBlock(one: Block, other: Block): boolean {
   return one.entries.length === other.entries.length && one.entries.every((entry, at) => isSameEntry(entry, other.entries[at]));
 }

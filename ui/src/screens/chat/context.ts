@@ -9,7 +9,7 @@ export interface Chat {
   send: (message: Outgoing) => Promise<boolean>;
   /** Puts text into the composer. */
   fill: (text: string, agent?: string) => void;
-  forget: (id: string) => void;
+  discard: (id: string) => void;
   rate: (messageId: string, rating: 1 | -1, before: number | undefined) => Promise<void>;
   cancel: (runId: string) => Promise<void>;
   /** Takes a message out of the queue. */

@@ -9,7 +9,7 @@ export type Entry =
   | { kind: 'agents'; key: string; run: RunState }
   | { kind: 'state'; key: string; run: RunState; agent: string; question?: MessageItem | undefined };
 
-/** The conversation as rows: helpers of a run stand before its answer, what is happening or went wrong stands after it. */
+/** The conversation as rows: sub-agents of a run come before its answer; its progress or error comes after it. */
 export function entriesOf(state: ThreadState): Entry[] {
   const places = placesOf(state.items);
   const entries = state.items.flatMap((item, at) => {

@@ -25,7 +25,7 @@ export function useChatActions({ threadId, isNew, handle, fill, onSent }: Option
     mayTrace,
     lastEventAt,
     fill: (text, agent) => latest.current.fill(text, agent),
-    forget: (id) => dispatch({ type: 'forget', id }),
+    discard: (id) => dispatch({ type: 'discarded', id }),
     async send(message) {
       latest.current.onSent();
       const isAccepted = await send({ ...message, threadId, dispatch });

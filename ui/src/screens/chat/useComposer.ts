@@ -2,7 +2,7 @@ import { useEffect, useRef, useState, type KeyboardEvent, type RefObject } from 
 import { partOf } from '@/thread/actions';
 import type { Chat } from './context';
 import { drafts } from './storage';
-import { mentionAt, usePicker, type Picker } from './usePicker';
+import { mentionAt, useAgentPicker, type Picker } from './useAgentPicker';
 import { useUploads, type Uploads } from './useUploads';
 
 export interface ComposerState {
@@ -34,7 +34,7 @@ export function useComposer(threadId: string, isNew: boolean, send: Chat['send']
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, []);
 
-  const picker = usePicker({
+  const picker = useAgentPicker({
     query,
     onChoose: (chosen) => {
       const caret = area.current?.selectionStart ?? text.length;

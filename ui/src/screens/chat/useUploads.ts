@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState, type DragEvent } from 'react';
 import { sentence } from '@/api/problem';
 import type { Artifact } from '@/api/types';
-import { newThreadId } from '@/lib/ids';
+import { newId } from '@/lib/ids';
 import { upload } from '@/thread/actions';
 
 export interface Upload { id: string; file: File; status: 'uploading' | 'done' | 'failed'; progress: number; artifact?: Artifact; problem?: string }
@@ -36,7 +36,7 @@ export function useUploads(threadId: string): Uploads {
     );
   };
   const add = (files: File[]) => {
-    const added = files.map((file): Upload => ({ id: newThreadId(), file, status: 'uploading', progress: 0 }));
+    const added = files.map((file): Upload => ({ id: newId(), file, status: 'uploading', progress: 0 }));
     setItems((all) => [...all, ...added]);
     added.forEach(begin);
   };

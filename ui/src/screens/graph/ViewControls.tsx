@@ -37,7 +37,7 @@ export function ViewControls({ points, focus, main, selected, direction, isStill
     if (!focused && at && zoom < READABLE) void setCenter(at.x + NODE_WIDTH * (direction === 'LR' ? 1.5 : 0.5), at.y + NODE_HEIGHT * (direction === 'LR' ? 0.5 : 2), { zoom: 0.75 });
   }, [points, focused, main, direction, width, height, duration, show, setCenter]);
 
-  // The panel takes room from the drawing: a chosen agent that is out of sight is brought back.
+  // The panel takes room from the drawing: a selected agent that would be hidden is scrolled into view.
   useEffect(() => {
     const at = selected ? points.get(selected) : undefined;
     if (!at || width === 0) return;

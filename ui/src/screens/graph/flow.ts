@@ -18,16 +18,16 @@ export function baseEdges(model: Model, { routes }: Layout, kinds: ReadonlySet<s
   return model.edges.filter((edge) => kinds.has(edge.kind)).map((edge) => ({ id: edge.id, type: 'relation', source: edge.from, target: edge.to, data: { edge, lane: edge.lane, route: routes.get(edge.to), isNear: false, isFaded: false } }));
 }
 
-const nodeShadows = new WeakMap<AgentFlowNode, AgentFlowNode>();
-const edgeShadows = new WeakMap<AgentFlowEdge, AgentFlowEdge>();
+const fadedNodes = new WeakMap<AgentFlowNode, AgentFlowNode>();
+const fadedEdges = new WeakMap<AgentFlowEdge, AgentFlowEdge>();
 
 /** The faded form of a node or edge, always the same object, so that it is drawn again only when it changes. */
-function faded<Part extends AgentFlowNode | AgentFlowEdge>(part: Part, shadows: WeakMap<Part, Part>): Part {
-  const known = shadows.get(part);
+function faded<Part extends AgentFlowNode | AgentFlowEdge>(part: Part, cache: WeakMap<Part, Part>): Part {
+  const known = cache.get(part);
   if (known) return known;
-  const shadow = { ...part, data: { ...part.data, isFaded: true } };
-  shadows.set(part, shadow);
-  return shadow;
+  const copy = { ...part, data: { ...part.data, isFaded: true } };
+  cache.set(part, copy);
+  return copy;
 }
 
 interface Emphasis { selected?: string | undefined; found?: ReadonlySet<string> | undefined; overlay?: Overlay | undefined }
@@ -38,7 +38,7 @@ export function withNodeState(nodes: AgentFlowNode[], { selected, found, overlay
     const isSelected = node.id === selected;
     const isFaded = (found !== undefined && !found.has(node.id)) || (overlay !== undefined && !mark);
     if (mark || isSelected) return { ...node, data: { ...node.data, mark, isSelected, isFaded } };
-    return isFaded ? faded(node, nodeShadows) : node;
+    return isFaded ? faded(node, fadedNodes) : node;
   });
 }
 
@@ -48,7 +48,7 @@ export function withEdgeState(edges: AgentFlowEdge[], { selected, found, overlay
     const isNear = edge.source === selected || edge.target === selected;
     const isFaded = (found !== undefined && !(found.has(edge.source) && found.has(edge.target))) || (overlay !== undefined && !mark);
     if (mark || isNear) return { ...edge, zIndex: mark ? 1 : 0, data: { lane: 0, ...edge.data, mark, isNear, isFaded } };
-    return isFaded ? faded(edge, edgeShadows) : edge;
+    return isFaded ? faded(edge, fadedEdges) : edge;
   });
   const extra = (overlay?.extra ?? []).filter(({ from, to }) => known.has(from) && known.has(to));
   return [...marked, ...extra.map(({ from, to, mark }): AgentFlowEdge => ({ id: `extra|${from}|${to}`, type: 'relation', source: from, target: to, zIndex: 1, data: { lane: 0, mark, isNear: false, isFaded: false } }))];

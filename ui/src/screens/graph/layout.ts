@@ -9,12 +9,12 @@ const GRID_FROM = 7;
 
 export type Direction = 'LR' | 'TB';
 export interface Point { x: number; y: number }
-/** How an edge reaches a node inside a grid: into the gap beside its row or column, and along it. Behind other nodes it would seem to start there. */
+/** How an edge reaches a node inside a grid: into the gap beside its row or column, and along it. Drawn straight, it would pass behind other nodes and seem to start there. */
 export interface Route { entry: number; lane: number }
 export interface Layout { points: Map<string, Point>; routes: Map<string, Route> }
 interface Block { id: string; members: string[]; columns: number }
 
-/** Where every node stands: its top left corner. Computed once per graph. */
+/** The top left corner of every node. Computed once per graph. */
 export function layout({ nodes, edges }: Model, direction: Direction): Layout {
   const ids = nodes.map((node) => node.id);
   const linked = new Set(edges.flatMap((edge) => (edge.from === edge.to ? [] : [edge.from, edge.to])));

@@ -8,7 +8,7 @@ export interface Verdict { level: Level; title: string; issues: Issue[] }
 
 export interface HealthFacts { system?: System | undefined; roster?: Roster | undefined; readinessError?: Error | null | undefined }
 
-/** The one answer to "does it work?", and what stands against it. */
+/** Whether the system works, and the issues if it does not. */
 export function verdictOf({ system, roster, readinessError }: HealthFacts): Verdict {
   const issues: Issue[] = [];
   if (readinessError) issues.push({ level: 'failed', text: `The server is not ready: ${sentence(readinessError)}` });

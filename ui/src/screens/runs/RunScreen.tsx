@@ -23,7 +23,7 @@ export default function RunScreen({ runId }: { runId: string }) {
   );
 }
 
-/** Runs of other people are not told apart from runs that do not exist. */
+/** The server does not distinguish runs of other users from runs that do not exist. */
 function UnknownRun({ runId }: { runId: string }) {
   return (
     <Page title="Run not found">

@@ -1,4 +1,4 @@
-/** What stands between the `---` lines of a SKILL.md, as far as people want to see it. */
+/** A value between the `---` lines of a SKILL.md, as far as the page shows it. */
 export type Value = string | string[] | Record<string, string>;
 export interface SkillFile { fields: Record<string, Value>; body: string; hasFrontmatter: boolean }
 

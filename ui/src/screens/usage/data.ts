@@ -59,7 +59,7 @@ export function total(lines: Line[], key = ''): Line {
   };
 }
 
-/** What a bar shows: how long it is, what stands beside it, and whether a part without a price has to be hatched. */
+/** What a bar shows: its length, the text beside it, and whether a part without a price has to be hatched. */
 export interface Amount { value: number; label: string; isPartial: boolean }
 
 export function amountOf(usage: Usage, measure: Measure): Amount {

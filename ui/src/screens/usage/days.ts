@@ -7,7 +7,7 @@ const DAY_LABEL = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'sho
 const DAY_TITLE = new Intl.DateTimeFormat('en-GB', { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric', ...UTC });
 const MONTH_LABEL = new Intl.DateTimeFormat('en-GB', { month: 'short', year: '2-digit', ...UTC });
 
-/** More bars than this cannot be told apart. */
+/** More bars than this would be too narrow. */
 const MOST_BARS = 62;
 
 /** Days without use are bars of zero, not gaps; long spans are added up by week, then by month. */
@@ -48,7 +48,7 @@ function monthStart(at: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
 }
 
-/** What one bar stands for. */
+/** The time that one bar covers. */
 export function unitOf(buckets: Bucket[]): 'day' | 'week' | 'month' {
   const [first, second] = buckets;
   const days = first && second ? (Number(second.key) - Number(first.key)) / DAY : 1;

@@ -7,7 +7,7 @@ import styles from './AnswerTab.module.css';
 import { Results } from './Results';
 import { Text } from './Text';
 
-/** What the person was told, and who contributed to it. */
+/** The answer of the run, and the agents that contributed to it. */
 export function AnswerTab({ run }: { run: RunDetail }) {
   const contributors = [...new Set(run.sources.map((source) => source.agent))];
   return (

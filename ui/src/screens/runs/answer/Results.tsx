@@ -5,7 +5,7 @@ import { Agent } from '../Agent';
 import styles from './AnswerTab.module.css';
 import { Text } from './Text';
 
-/** What each sub-agent brought, folded. */
+/** The result of each sub-agent, folded. */
 export function Results({ results }: { results: Schemas['SubAgentResult'][] }) {
   return results.map((result, at) => (
     <details key={at} className={styles.result}>

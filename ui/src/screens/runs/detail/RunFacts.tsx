@@ -10,7 +10,7 @@ import { elapsed } from '../times';
 import { Agent } from '../Agent';
 import styles from './RunFacts.module.css';
 
-/** What the run came to, at a glance. */
+/** Agent, times, tokens and cost of the run, and its error. */
 export function RunFacts({ run }: { run: RunDetail }) {
   const now = useNow(isOver(run.status) ? 0 : 1_000);
   const took = elapsed(run, now);

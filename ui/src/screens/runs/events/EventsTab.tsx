@@ -4,9 +4,10 @@ import { useMay } from '@/api/useMay';
 import { Button, EmptyState, ErrorNote, SelectField, Skeleton, TextField } from '@/design';
 import { count } from '@/lib/format';
 import { download } from '@/lib/download';
+import { toJsonl } from '@/lib/jsonl';
 import { EventRow } from './EventRow';
 import styles from './EventsTab.module.css';
-import { countTypes, filterEntries, TAIL, toJsonl } from './log';
+import { countTypes, filterEntries, TAIL } from './log';
 import { useRunEvents } from './useRunEvents';
 
 const STATUS = { connecting: 'Connecting…', open: 'Live', waiting: 'Reconnecting…', closed: 'Complete' };
@@ -30,7 +31,7 @@ export function EventsTab({ runId }: { runId: string }) {
         </SelectField>
         <TextField label="Search events" hideLabel type="search" placeholder="Search events" className={styles.search} value={text} onChange={(event) => setText(event.target.value)} />
         <span className={styles.status}>{STATUS[status]}</span>
-        <Button icon={Download} disabled={entries.length === 0} onClick={() => download(`run-${runId}.jsonl`, 'application/x-ndjson', [toJsonl(found)])}>JSONL</Button>
+        <Button icon={Download} disabled={entries.length === 0} onClick={() => download(`run-${runId}.jsonl`, 'application/x-ndjson', [toJsonl(found.map(({ event }) => event))])}>JSONL</Button>
       </div>
       {!withTrace && <p className={styles.hint}>These are the events for the person. The work of sub-agents needs the permission <code>trace:read</code>.</p>}
       {problem && <ErrorNote>{problem}</ErrorNote>}

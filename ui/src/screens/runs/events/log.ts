@@ -3,7 +3,7 @@ import type { AguiEvent } from '@/api/events';
 /** One event as it came, with its place in the log. */
 export interface Entry { number: number; event: AguiEvent }
 
-/** How many are shown before somebody asks for all. */
+/** How many of the last events are shown until all are asked for. */
 export const TAIL = 500;
 
 export function typeOf(event: AguiEvent): string {
@@ -26,11 +26,7 @@ export function filterEntries(entries: Entry[], type: string, text: string): Ent
 /** A line that says what the event is about. */
 export function summary(event: AguiEvent): string {
   const fields = event as unknown as Record<string, unknown>;
-  const told = ['delta', 'message', 'name', 'toolCallName', 'content', 'description', 'value', 'snapshot', 'outcome'].map((name) => fields[name]).find((value) => value !== undefined);
-  const text = typeof told === 'string' ? told : told === undefined ? '' : JSON.stringify(told);
+  const field = ['delta', 'message', 'name', 'toolCallName', 'content', 'description', 'value', 'snapshot', 'outcome'].map((name) => fields[name]).find((value) => value !== undefined);
+  const text = typeof field === 'string' ? field : field === undefined ? '' : JSON.stringify(field);
   return text.length > 160 ? `${text.slice(0, 160)}…` : text;
-}
-
-export function toJsonl(entries: Entry[]): string {
-  return entries.map(({ event }) => `${JSON.stringify(event)}\n`).join('');
 }

@@ -6,7 +6,7 @@ const LONG = 4_000;
 
 interface BlockProps { title: ReactNode; text: string; isCode?: boolean; isFailed?: boolean; empty?: string }
 
-/** A titled text with a copy button. Very long ones are cut until somebody asks for all of it. */
+/** A titled text with a copy button. Texts of more than 4,000 characters are cut until all is asked for. */
 export function Block({ title, text, isCode, isFailed, empty }: BlockProps) {
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole || text.length <= LONG ? text : text.slice(0, LONG);

@@ -5,7 +5,7 @@ import { Button, Skeleton } from '@/design';
 import { LoadError } from '@/shell/LoadError';
 import { runQueries } from '../queries';
 import { Block } from './Block';
-import { conversationBefore, type Said } from './conversation';
+import { conversationBefore, type ConversationEntry } from './conversation';
 import { replyOf, textOf, type ToolRequest } from './decode';
 import styles from './StepDetail.module.css';
 
@@ -21,7 +21,7 @@ export function TurnDetail({ run, step, steps }: { run: RunDetail; step: Step; s
       <section className={styles.section} aria-label="Conversation">
         <h3>Conversation</h3>
         {isRoot && <p className={styles.hint}>Earlier messages of the conversation are sent too and not repeated here.</p>}
-        {said.map((one, at) => <SaidBlock key={`${one.path}${at}`} said={one} />)}
+        {said.map((one, at) => <EntryBlock key={`${one.path}${at}`} said={one} />)}
         {said.length === 0 && <p className="faint">Nothing was said before this turn.</p>}
       </section>
       <section className={styles.section} aria-label="Reply">
@@ -34,7 +34,7 @@ export function TurnDetail({ run, step, steps }: { run: RunDetail; step: Step; s
   );
 }
 
-function SaidBlock({ said }: { said: Said }) {
+function EntryBlock({ said }: { said: ConversationEntry }) {
   const titles = { task: 'Task', agent: 'Agent', tool: `Result of ${said.name}` };
   return (
     <>

@@ -2,19 +2,19 @@ import type { Call, Step } from '@/api/types';
 import type { TreeNode } from '../tree/flatten';
 import { replyOf, textOf, toolOf, type ToolRequest } from './decode';
 
-export interface Said { role: 'task' | 'agent' | 'tool'; path: string; text: string; name?: string; calls?: ToolRequest[]; failed?: boolean }
+export interface ConversationEntry { role: 'task' | 'agent' | 'tool'; path: string; text: string; name?: string; calls?: ToolRequest[]; failed?: boolean }
 
 /** Paths in the order of what happened: `turn:2` before `turn:10`, a turn before its tools. */
 export function comparePaths(one: string, other: string): number {
   return one.localeCompare(other, 'en', { numeric: true });
 }
 
-/** What the model had read in this session when the turn began. `task` stands in where the session's step has none. */
-export function conversationBefore(step: Step, steps: Step[], calls: Call[], task = ''): Said[] {
+/** What the model had read in this session when the turn began. `task` is used if the session's step has none. */
+export function conversationBefore(step: Step, steps: Step[], calls: Call[], task = ''): ConversationEntry[] {
   const session = steps.filter((other) => other.session_id === step.session_id).sort((one, other) => comparePaths(one.path, other.path));
   const opening = session.find((other) => other.kind === 'session');
   const text = textOf(opening?.input) || task;
-  const said: Said[] = text ? [{ role: 'task', path: opening?.path ?? step.path, text }] : [];
+  const said: ConversationEntry[] = text ? [{ role: 'task', path: opening?.path ?? step.path, text }] : [];
   for (const other of session) {
     if (comparePaths(other.path, step.path) >= 0) break;
     const { path } = other;

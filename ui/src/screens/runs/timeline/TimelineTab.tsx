@@ -22,7 +22,7 @@ export function TimelineTab({ run, nodes, steps, selected, onStep }: TimelineTab
   const known = steps.state === 'ready' ? steps.steps : NONE;
   const isDetailed = steps.state === 'ready';
   const rows = useMemo(() => {
-    // Without the calls nobody knows what is a wait.
+    // Without the calls every gap would be shown as a wait.
     const shortest = isDetailed ? Math.max(5, (end - start) / 100) : Infinity;
     return withQueue(timelineRows(nodes, known.calls, known.steps, shortest), run.created_at, Math.max(5, (end - start) / 100));
   }, [nodes, known, isDetailed, start, end, run.created_at]);

@@ -4,7 +4,7 @@ import { sentence } from '@/api/problem';
 interface Options { scroller: RefObject<HTMLDivElement | null>; firstKey: string | undefined; hasOlder: boolean; load: (onLoaded: () => void) => Promise<void> }
 
 /** Loads earlier messages when their button comes into view, and keeps what is being read where it is. */
-export function useOlder({ scroller, firstKey, hasOlder, load }: Options) {
+export function useOlderMessages({ scroller, firstKey, hasOlder, load }: Options) {
   const [isLoading, setIsLoading] = useState(false);
   const [problem, setProblem] = useState<string>();
   const button = useRef<HTMLDivElement>(null);

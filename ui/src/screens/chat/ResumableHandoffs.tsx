@@ -10,7 +10,7 @@ import styles from './Conversation.module.css';
 import { useChat } from './context';
 
 /** Work with a specialist that was left and can be taken up again. */
-export function WelcomeBack({ threadId, handoffs }: { threadId: string; handoffs: ResumableHandoff[] }) {
+export function ResumableHandoffs({ threadId, handoffs }: { threadId: string; handoffs: ResumableHandoff[] }) {
   const { mayWrite } = useChat();
   const [done, setDone] = useState<string[]>([]);
   if (!mayWrite) return null;

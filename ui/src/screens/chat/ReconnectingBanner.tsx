@@ -3,15 +3,15 @@ import { useEffect, useState } from 'react';
 import type { StreamStatus } from '@/api/stream';
 import styles from './Conversation.module.css';
 
-const PATIENCE = 5000;
+const SHOWN_AFTER = 5000;
 
 /** Says so when the stream has been down for five seconds. */
-export function ConnectionBanner({ status }: { status: StreamStatus }) {
+export function ReconnectingBanner({ status }: { status: StreamStatus }) {
   const isDown = status === 'connecting' || status === 'waiting';
   const [isShown, setIsShown] = useState(false);
   useEffect(() => {
     if (!isDown) return setIsShown(false);
-    const timer = setTimeout(() => setIsShown(true), PATIENCE);
+    const timer = setTimeout(() => setIsShown(true), SHOWN_AFTER);
     return () => clearTimeout(timer);
   }, [isDown]);
   if (!isShown) return null;

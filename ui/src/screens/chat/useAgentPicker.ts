@@ -15,7 +15,7 @@ export interface Picker {
 }
 
 /** The list of agents that opens at `@`. */
-export function usePicker({ query, onChoose, onClose, onToggle }: { query: string | undefined; onChoose: (agent: string) => void; onClose: () => void; onToggle: () => void }): Picker {
+export function useAgentPicker({ query, onChoose, onClose, onToggle }: { query: string | undefined; onChoose: (agent: string) => void; onClose: () => void; onToggle: () => void }): Picker {
   const id = useId();
   const { agents } = useAgents();
   const [at, setAt] = useState(0);

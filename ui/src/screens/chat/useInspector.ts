@@ -6,7 +6,7 @@ import { useRemembered } from './storage';
 export const NARROW = '(max-width: 899.98px)';
 
 /** Whether the inspector is open. As a panel it is remembered; as a sheet it covers the conversation and never opens by itself. */
-export function useInspected(): [boolean, (isOpen: boolean) => void] {
+export function useInspector(): [boolean, (isOpen: boolean) => void] {
   const isNarrow = useMedia(NARROW);
   const [panel, setPanel] = useRemembered('baton.inspector', 'closed');
   const [isSheetOpen, setIsSheetOpen] = useState(false);

@@ -4,7 +4,7 @@ import { Problem, sentence } from '@/api/problem';
 interface Options { area: RefObject<HTMLTextAreaElement | null>; activeRun: string | undefined; cancel: (runId: string) => Promise<void>; onProblem: (problem: string | undefined) => void }
 
 /** `/` focuses the composer, Esc stops the answer. Returns what the stop button does. */
-export function useShortcuts({ area, activeRun, cancel, onProblem }: Options): () => void {
+export function useChatShortcuts({ area, activeRun, cancel, onProblem }: Options): () => void {
   const stop = useCallback(() => {
     if (activeRun === undefined) return;
     onProblem(undefined);

@@ -3,15 +3,15 @@ import { useCallback, useLayoutEffect, useRef, useState, type RefObject } from '
 /** Nearer to the end than this counts as being at the end. */
 const NEAR = 64;
 
-export interface Follow {
+export interface StickToBottom {
   scroller: RefObject<HTMLDivElement | null>;
   content: RefObject<HTMLDivElement | null>;
   isAtEnd: boolean;
   toEnd: () => void;
 }
 
-/** Keeps the end in view while it grows, unless the reader has scrolled up. Nothing is followed while the list is empty. */
-export function useFollow(isEmpty: boolean): Follow {
+/** Keeps the end of a growing list in view until the reader scrolls up. Does nothing while the list is empty. */
+export function useStickToBottom(isEmpty: boolean): StickToBottom {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
