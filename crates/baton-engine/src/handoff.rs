@@ -5,7 +5,7 @@
 //! - [`lease`]: the lease by which it has it, and how that changes.
 //! - [`way`]: who takes a run of the thread, then. [`saying`]: short messages whose meaning needs no model.
 //! - [`holding`]: the holder's run. [`returning`]: how it gives the thread back. [`telling`]: what is said when it is back.
-//! - [`outside`]: what people and programs do to a handoff from outside of a run. [`discard`]: its saved state is given up.
+//! - [`outside`]: what people and programs do to a handoff from outside of a run. [`discard`]: deletes its saved state.
 //! - [`wording`], [`notices`]: what the person hears, and how it is said once.
 
 mod discard;

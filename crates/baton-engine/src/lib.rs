@@ -13,7 +13,7 @@
 //! - [`run`](mod@run): the walk: an agent and, recursively, whoever it involves. [`stage`]: one agent's part in it as it is written
 //!   down. [`patterns`] says how agents involve each other, each in a small file over the same walk. [`bounds`] keeps it finite, [`policy`] is what the operator allows, [`outcome`] what it comes to,
 //!   [`children`] ends those that are late, [`spent`] knows what time they had taken before a crash, [`results`](mod@results) what
-//!   each brought. [`who`]: whose part it was, [`recorded`]: what its steps say, for those who look at it later.
+//!   each brought. [`who`]: whose part it was, [`recorded`]: what its steps recorded.
 //! - [`session`]: one agent's loop of turns and tools. [`planning`] varies how it goes about its task.
 //! - [`turn`]: one model call, with retries and fallbacks. [`calls`]: the tools a turn asked for, [`given`]: those
 //!   that the engine itself gives.

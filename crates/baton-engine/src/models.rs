@@ -67,7 +67,7 @@ impl Models {
         }
     }
 
-    /// The model of agents that name none, as `provider/model`. One that leads nowhere is shown as it is configured.
+    /// The model of agents that name none, as `provider/model`. If it cannot be resolved, the name as it is configured.
     pub fn default_model(&self) -> String {
         let found = self.resolve(&self.default);
         found.map_or_else(

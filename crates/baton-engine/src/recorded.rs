@@ -1,4 +1,4 @@
-//! What the steps of a run recorded, decoded for those who look at the run later.
+//! Decodes what the steps of a run recorded, for transcripts and the API.
 
 use baton_core::chat::{Reply, ToolCall, ToolResult};
 use baton_core::message::{Image, Part};
@@ -19,7 +19,7 @@ pub enum Recorded {
     Text(String),
     /// The end of a round, or a note.
     Data(Value),
-    /// It was begun and never finished, or what it recorded cannot be read.
+    /// It was started and not finished, or what it recorded cannot be decoded.
     Unfinished,
 }
 
@@ -59,7 +59,7 @@ pub fn call_of<'a>(path: &str, reply_at: impl FnOnce(&str) -> Option<&'a Reply>)
     reply_at(turn)?.calls.get(number.checked_sub(1)?)
 }
 
-/// All parts as text; those that are none are named.
+/// All parts as text. Images and files are written as `[image: …]` and `[file: …]`.
 pub fn words(parts: &[Part]) -> String {
     let words = parts.iter().map(|part| match part {
         Part::Text { text } => text.clone(),

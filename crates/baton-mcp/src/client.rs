@@ -166,7 +166,7 @@ impl Client {
         &self.server
     }
 
-    /// For a status page: waits for nothing. One that is just starting is still idle.
+    /// For a status page. Does not wait: a server that is starting is reported as idle.
     pub fn state(&self) -> ServerState {
         let alive = self.live().as_ref().filter(|connection| connection.is_alive()).map(Arc::clone);
         if let Some(connection) = alive {

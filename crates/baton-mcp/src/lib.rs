@@ -4,7 +4,7 @@
 //!
 //! 1. [`config`] reads `.mcp.json`; [`variables`] fills `${VAR}` in when a server is started, not before.
 //! 2. [`servers`] is the handle that everybody else uses: it has one `client` for every tenant and server.
-//!    [`status`] says how they stand.
+//!    [`status`] reports their state.
 //! 3. A client starts its server when it is first used and again when it has died, with back-off. What is running
 //!    is a `connection`: a `process` that talks through its `stdout`, or a session over `http`.
 //! 4. [`tool`] is what a model calls; `content` turns the answer into text.

@@ -1,4 +1,4 @@
-//! How the servers of a tenant stand, for a status page. Nothing is started for it.
+//! The state of a tenant's servers, for a status page. Reading it starts no server.
 
 use baton_core::TenantId;
 use baton_core::agent::McpServer;
@@ -21,13 +21,13 @@ pub enum Transport {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerState {
-    /// Not started yet, or stopped because nobody used it.
+    /// Not started yet, or stopped after it was not used.
     Idle,
     Running {
         /// How many it offers, once they were listed.
         tools: Option<usize>,
     },
-    /// The last start failed. It is tried again when somebody needs it.
+    /// The last start failed. The next use tries again.
     Failed { reason: String },
 }
 
@@ -59,7 +59,7 @@ impl Servers {
     }
 }
 
-/// Which of several servers of one name is told about.
+/// Of several servers with the same name, the state with the highest rank is reported.
 fn rank(state: &ServerState) -> u8 {
     match state {
         ServerState::Idle => 0,

@@ -1,4 +1,4 @@
-//! The agents in use, and how the newest files stand.
+//! The agents in use, and whether the newest files are valid.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use baton_agents::problem::Severity;
 use baton_agents::{Problem, Rejected, Roster};
 use jiff::Timestamp;
 
-/// What the last reading of the agent files came to. Cheap to clone.
+/// The result of the last reading of the agent files. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RosterState {
     /// The agents in use: the newest that were valid.

@@ -3,7 +3,7 @@
 
 use baton_core::TenantId;
 
-/// How the system stands for a tenant. Called for each request, so it must not block.
+/// The state of the system for a tenant. Called for each request, so it must not block.
 pub type Inspect = Box<dyn Fn(&TenantId) -> SystemFacts + Send + Sync>;
 
 /// No secret is among them.

@@ -639,7 +639,7 @@ export interface paths {
          * Send a message
          * @description The thread begins with its first message. With `Accept: text/event-stream`, which is the default, the answer is the run's events
          *     (AG-UI); with `application/json` it comes when the run has ended. With `Prefer: respond-async` it is 202 as soon as the message is
-         *     kept. The run goes on whether or not anybody listens.
+         *     kept. The run continues if the client disconnects.
          */
         post: operations["send_message"];
         delete?: never;
@@ -841,7 +841,7 @@ export interface components {
             message_id: string;
             /** Format: uuid */
             run_id: string;
-            /** @description Where the run stands now. */
+            /** @description The status of the run now. */
             status: components["schemas"]["StatusView"];
             /** Format: uuid */
             thread_id: string;
@@ -1599,7 +1599,7 @@ export interface components {
                 tenant_id: string;
                 /** Format: uuid */
                 thread_id: string;
-                /** @description The beginning of what was said first, or the name of the file that it began with, until somebody renames it. */
+                /** @description The beginning of what was said first, or the name of the file that it began with, until it is renamed. */
                 title: string;
                 /**
                  * Format: int64
@@ -2152,7 +2152,7 @@ export interface components {
             tenant_id: string;
             /** Format: uuid */
             thread_id: string;
-            /** @description The beginning of what was said first, or the name of the file that it began with, until somebody renames it. */
+            /** @description The beginning of what was said first, or the name of the file that it began with, until it is renamed. */
             title: string;
             /**
              * Format: int64

@@ -88,7 +88,7 @@ pub struct Idempotency {
 pub struct Accepted {
     /// The first run with this idempotency key, which may be an older one.
     pub run_id: RunId,
-    /// The message that began that run, as it is kept.
+    /// The stored message that started the run.
     pub message_id: MessageId,
     pub is_new: bool,
     /// The run that has to end first.

@@ -13,7 +13,7 @@ use crate::store::{Page, PageRequest, Pending};
 pub struct Thread {
     pub thread_id: ThreadId,
     pub user_id: UserId,
-    /// The beginning of its first message, until somebody renames it.
+    /// The beginning of its first message, until it is renamed.
     pub title: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

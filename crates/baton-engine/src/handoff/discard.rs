@@ -1,4 +1,4 @@
-//! What an ended handoff has saved is given up, so that nobody is asked to continue it.
+//! Discards the saved state of an ended handoff, so that it is no longer offered to be resumed.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Engine {
         thread: ThreadId,
         handoff: HandoffId,
     ) -> Result<HandoffSession, Failure> {
-        // One whose time is over ends here.
+        // Ends the handoff if it has expired.
         self.open_handoff(tenant, thread).await?;
         let store = self.parts.store.tenant(tenant);
         let kept = store.handoff(handoff).await?;

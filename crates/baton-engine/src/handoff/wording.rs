@@ -16,7 +16,7 @@ pub(crate) fn connecting(target: &Agent) -> String {
     format!("Connecting you with {}...", target.display_name)
 }
 
-/// The same for a handoff that is read later. An agent that is gone is called by its id.
+/// The same for a stored handoff. An agent that no longer exists is named by its id.
 pub fn connected(agents: &Agents, handoff: &HandoffSession) -> String {
     format!("Connecting you with {}...", name(agents.get(&handoff.target_agent_id), handoff))
 }

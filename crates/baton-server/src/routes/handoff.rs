@@ -2,7 +2,7 @@
 //!
 //! - [`start`]: somebody is asked to take it.
 //! - [`deed`]: whatever becomes of a wish is on record.
-//! - [`history`]: those that a thread has had.
+//! - [`history`]: all handoffs of a thread.
 
 mod deed;
 mod history;

@@ -41,7 +41,7 @@ pub fn routes() -> OpenApiRouter<App> {
 ///
 /// The thread begins with its first message. With `Accept: text/event-stream`, which is the default, the answer is the run's events
 /// (AG-UI); with `application/json` it comes when the run has ended. With `Prefer: respond-async` it is 202 as soon as the message is
-/// kept. The run goes on whether or not anybody listens.
+/// kept. The run continues if the client disconnects.
 #[utoipa::path(post, path = "/api/v1/threads/{thread_id}/messages", tag = "threads", operation_id = "send_message",
     params(("thread_id" = String, Path, format = Uuid, description = "A UUID version 4, chosen by the caller"),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 24 hours: the same run"),

@@ -1,4 +1,4 @@
-//! How the agent files stand.
+//! The state of the agent files.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,6 +1,6 @@
 //! Which paths are the page's, which are files of it, and which are neither.
 
-/// Longer paths are nobody's. Routes of the page are a word and an id.
+/// Longer paths are neither: routes of the page are a word and an id.
 const MAX_BYTES: usize = 1024;
 const ASSETS: &str = "/assets/";
 /// First segments of protocols, also where this server has no such route (yet). Their clients expect a problem, not HTML.

@@ -16,6 +16,6 @@ pub struct AcceptedView {
     /// The message that was sent, as the history shows it.
     #[schema(value_type = Uuid)]
     pub message_id: MessageId,
-    /// Where the run stands now.
+    /// The status of the run now.
     pub status: StatusView,
 }

@@ -25,7 +25,7 @@ pub struct MeView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthView {
-    /// Everybody on this machine is the local administrator.
+    /// Every request from this machine is the local administrator's.
     Open,
     Required,
 }

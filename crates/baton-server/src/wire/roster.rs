@@ -1,4 +1,4 @@
-//! How the agent files stand, as the API shows it.
+//! The state of the agent files, as the API shows it.
 
 use std::path::Path;
 

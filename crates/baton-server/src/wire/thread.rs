@@ -55,7 +55,7 @@ pub struct ThreadView {
     pub tenant_id: TenantId,
     #[schema(value_type = String)]
     pub user_id: UserId,
-    /// The beginning of what was said first, or the name of the file that it began with, until somebody renames it.
+    /// The beginning of what was said first, or the name of the file that it began with, until it is renamed.
     pub title: String,
     #[schema(schema_with = moment)]
     pub created_at: Timestamp,

@@ -1,4 +1,4 @@
-//! How the agent files stand.
+//! The state of the agent files.
 
 use std::sync::Arc;
 

@@ -46,7 +46,7 @@ pub struct Site {
     pub http: reqwest::Client,
     end: Option<oneshot::Sender<()>>,
     served: Option<JoinHandle<Drained>>,
-    /// What the files of its agents come to.
+    /// The state of its agent files.
     pub rosters: watch::Sender<RosterState>,
 }
 

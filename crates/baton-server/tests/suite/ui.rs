@@ -12,7 +12,7 @@ use crate::wire::exchange;
 const HTML: &[u8] = b"<!doctype html><title>Baton</title>";
 const SCRIPT: &[u8] = b"console.log('the page')";
 
-/// The encodings are told apart by their bytes; nobody decodes them here.
+/// Each encoding has its own bytes. They are compared, not decoded.
 static FILES: &[File] = &[
     File {
         path: "/index.html",

@@ -29,8 +29,8 @@ const OF_USER: &str = concat!(
     LIMIT $4"
 );
 
-/// Finds the text itself, also where it has characters that mean something to `LIKE`. Both sides are made lower case by the
-/// database, so a text is always found as it was written.
+/// A `LIKE` pattern for titles that contain the text; wildcards in it are escaped. The database makes both sides lower case, so a
+/// text is always found as it was written.
 pub(super) fn pattern(text: &str) -> String {
     let escaped = text.replace('!', "!!").replace('%', "!%").replace('_', "!_");
     format!("%{escaped}%")

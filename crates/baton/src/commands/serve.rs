@@ -144,7 +144,7 @@ async fn serve(project: &Project, address: SocketAddr, team: &Team, args: &Args)
     let bound = Server::bind(app, address);
     let server = bound.map_err(|error| Exit::Invalid.because(error))?;
     greeting::print(server.address, ui, project.config.auth.mode);
-    // Dropped with this function; the browser itself goes on.
+    // Aborted at the end of this function; the browser itself keeps running.
     let mut background = JoinSet::new();
     if args.open {
         background.spawn(browser::open(greeting::url(server.address)));

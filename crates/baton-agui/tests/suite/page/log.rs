@@ -302,7 +302,7 @@ fn quoted(text: &str) -> Option<String> {
     serde_json::from_str(text).ok()
 }
 
-/// Who is at work at a path: the last agent that was involved there.
+/// The agent of a path: the last one that was involved there.
 fn agent_at(path: &str) -> AgentName {
     const EDGES: [&str; 8] =
         ["advisor", "call", "delegate", "handoff", "member", "route", "transfer", "chain"];

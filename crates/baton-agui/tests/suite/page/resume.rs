@@ -1,7 +1,7 @@
 //! What a client hears that loses its connection and comes back, wherever that happens.
 //!
 //! - `ids`: the number of each event of the whole log; a client comes back with the one it heard last.
-//! - `kept`: the log as somebody hears it who was not there when the texts grew.
+//! - `kept`: the log for a client that was not connected while the texts grew.
 //! - `late`: by that number, what comes first when the run is over by then; what follows is the part of `kept` behind it.
 //! - `live`: after how many events of the whole log, what comes first when the connection is back at once; what follows is the rest of the
 //!   log, unless thoughts are framed differently: then it is `rest`.

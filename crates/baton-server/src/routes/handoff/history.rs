@@ -1,4 +1,4 @@
-//! The handoffs that a thread has had, and giving up what one of them saved.
+//! The handoffs of a thread, and discarding the saved state of one.
 
 use axum::Json;
 use axum::extract::State;
@@ -29,7 +29,7 @@ pub(super) async fn list_handoffs(
     InThread(thread_id): InThread,
 ) -> Answer<Json<Listed<PastHandoff>>> {
     if visible(&app, &caller, thread_id).await?.handoff.is_some() {
-        // One whose time is over ends here.
+        // Ends the handoff if it has expired.
         app.engine.open_handoff(&caller.tenant, thread_id).await?;
     }
     let handoffs = app.data(&caller).handoffs(thread_id).await?;

@@ -54,7 +54,7 @@ pub(super) async fn list_messages(
     Ok(Json(Listed { data: found.into_iter().map(view).collect(), next_cursor }))
 }
 
-/// What the caller thinks of the messages of a page, with one query.
+/// The caller's ratings of the messages of a page, with one query.
 async fn ratings(
     app: &App,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! A thread gets another title.
+//! Renaming a thread.
 
 use axum::Json;
 use axum::extract::State;
@@ -36,7 +36,7 @@ pub(super) async fn rename_thread(
     }
     let data = app.data(&caller);
     let renamed = data.rename_thread(thread_id, Some(&thread.user_id), title.as_str()).await?;
-    // The trail never holds what was said, and a title may be that.
+    // The audit trail never holds message text, and a title may be a part of one.
     let deed =
         Deed { action: "thread.rename", thread_id: Some(thread_id), decision: "allowed", ..Deed::default() };
     trail::record(&app, &caller, Some(&trace), deed).await?;

@@ -1,4 +1,4 @@
-//! The handoffs of a thread, and giving up what one of them saved.
+//! The handoffs of a thread, and discarding the saved state of one.
 
 use http::Method;
 use serde_json::json;

@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 use crate::report;
 
-/// Commands to try in order, separated by colons; `%s` stands for the address, which is appended otherwise.
+/// Commands to try in order, separated by colons; `%s` is replaced by the address; without it the address is appended.
 const VARIABLE: &str = "BROWSER";
 const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
 

@@ -16,7 +16,7 @@ pub fn print(address: SocketAddr, ui: Option<Site>, mode: AuthMode) {
     report::tell(&text(&url(address), ui, mode));
 }
 
-/// The address for a browser on this machine: `0.0.0.0` and `::` stand for all addresses, and are none themselves.
+/// The address for a browser on this machine: `0.0.0.0` and `::` mean all addresses and cannot be opened.
 pub fn url(mut address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {

@@ -46,7 +46,7 @@ fn add(said: &mut Vec<Said>, step: Step) {
         Recorded::Unfinished => None,
         Recorded::Reply(reply) => Some(ChatMessage::Assistant(reply)),
         Recorded::Returned(result) => Some(ChatMessage::Tool(result)),
-        // Mostly it shows what the last turn said unseen.
+        // Usually the text of the last turn, which is listed already.
         Recorded::Text(text) if said.iter().any(|said| said.is_words(&text)) => return,
         Recorded::Text(text) => Some(ChatMessage::Assistant(Reply { text, ..Reply::default() })),
     };
