@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { TriangleAlert, WifiOff } from 'lucide-react';
+import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { Problem, sentence } from '@/api/problem';
 import { queries } from '@/api/queries';
@@ -7,14 +8,19 @@ import { useMay } from '@/api/useMay';
 import { Button, cx } from '@/design';
 import styles from './Banners.module.css';
 
-/** Without an answer to who is signed in, no screen can show anything: says why, and asks again. */
+/** A server that does not answer makes every screen stale or empty: says so, and asks again. */
 export function ConnectionBanner() {
-  const { error, refetch, isFetching } = useQuery({ ...queries.me(), refetchInterval: ({ state }) => (state.error ? 5_000 : false) });
-  if (!error || (error instanceof Problem && error.status === 401)) return null;
+  const { data, error: latest, isSuccess, refetch, isFetching } = useQuery({ ...queries.me(), refetchInterval: ({ state }) => (state.error ? 5_000 : 15_000) });
+  // While it is asked again there is no error; the banner stays until there is an answer.
+  const [error, setError] = useState(latest);
+  if (latest ? latest !== error : isSuccess && error) setError(latest);
+  const [location] = useLocation();
+  // A conversation that is shown says itself that it reconnects.
+  if (!error || (error instanceof Problem && error.status === 401) || (data && location.startsWith('/threads/'))) return null;
   return (
     <div role="alert" className={cx(styles.banner, styles.danger)}>
       <WifiOff size={15} aria-hidden className={styles.icon} />
-      <span className={styles.text}>{sentence(error)} Trying again every few seconds.</span>
+      <span className={styles.text}>{sentence(error)} {data && 'What is shown may be out of date. '}Trying again every few seconds.</span>
       <Button size="small" busy={isFetching} onClick={() => void refetch()}>Retry now</Button>
     </div>
   );
