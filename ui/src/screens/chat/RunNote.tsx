@@ -32,5 +32,5 @@ function Reason({ run: { error }, status }: { run: RunState; status: keyof typeo
   const message = sentence(new Error(error?.message ?? REASONS[status]));
   const text = error && runErrorText(error.code);
   if (!text) return message;
-  return <>{text}<details className={styles.cause}><summary>Show details</summary><code>{message}</code></details></>;
+  return <>{text}<details className={styles.cause}><summary>Cause</summary><code>{message}</code></details></>;
 }
