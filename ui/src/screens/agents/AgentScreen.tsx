@@ -3,6 +3,7 @@ import { Bot } from 'lucide-react';
 import { Problem } from '@/api/problem';
 import type { AgentDetail } from '@/api/types';
 import { useMay } from '@/api/useMay';
+import { useRoster } from '@/api/useRoster';
 import { EmptyState, LinkButton, Page, Skeleton, Tabs, type Tab } from '@/design';
 import { useSearchState } from '@/lib/useSearchState';
 import { LoadError } from '@/shell/LoadError';
@@ -14,7 +15,6 @@ import { PromptTab } from './PromptTab';
 import { agentQuery } from './queries';
 import { ToolsTab } from './ToolsTab';
 import { TryTab } from './TryTab';
-import { useRoster } from './useRoster';
 
 export default function AgentScreen({ agentId }: { agentId: string }) {
   useRoster();

@@ -1,10 +1,10 @@
 import { CircleCheck, TriangleAlert } from 'lucide-react';
+import { useRoster } from '@/api/useRoster';
 import { Skeleton, Time } from '@/design';
 import { plural } from '@/lib/format';
 import { LoadError } from '@/shell/LoadError';
 import { DiagnosticList } from './DiagnosticList';
 import styles from './Roster.module.css';
-import { useRoster } from './useRoster';
 
 /** Whether the agents on disk are the ones that run, and if not, why. */
 export function RosterStatus() {

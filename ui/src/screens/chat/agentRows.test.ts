@@ -2,8 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { Session } from '@/api/types';
 import type { RunState, SubAgent } from '@/thread/state';
 import { liveRows, storedRows, summaryOf } from './agentRows';
-import { totalOf } from './total';
-import { matching, mentionAt } from './useAgentPicker';
 
 const one = (id: string, parent?: string): SubAgent => ({ id, parent, agent: id, name: id, status: 'done', startedAt: 0, text: '', tools: [] });
 const runOf = (change: Partial<RunState>): RunState => ({ id: 'r', agent: 'assistant', status: 'completed', startedAt: 0, subAgents: [], sources: [], approvals: [], ...change });
@@ -26,26 +24,5 @@ describe('rows of sub-agents', () => {
     expect(summaryOf(['running', 'running', 'running', 'done', 'done'])).toBe('3 agents working, 2 done');
     expect(summaryOf(['done'])).toBe('1 agent contributed');
     expect(summaryOf(['done', 'done', 'failed'])).toBe('2 agents contributed, 1 failed');
-  });
-});
-
-describe('the sum of runs', () => {
-  it('is a lower bound when a price is unknown', () => {
-    const usage = (cost_usd: string, cost_known: boolean) => ({ input_tokens: 10, output_tokens: 5, cost_known, cost_usd });
-    expect(totalOf([runOf({ usage: usage('0.5', true) }), runOf({ usage: usage('0', false) }), runOf({})])).toEqual({ runs: 3, usd: 0.5, tokens: 30, isKnown: false });
-  });
-});
-
-describe('mentions', () => {
-  it('finds the word after an @ before the caret', () => {
-    expect(mentionAt('ask @kno', 8)).toBe('kno');
-    expect(mentionAt('@', 1)).toBe('');
-    expect(mentionAt('me@example.com', 14)).toBeUndefined();
-    expect(mentionAt('@kno later', 10)).toBeUndefined();
-  });
-
-  it('lists visible agents, those that begin with the word first', () => {
-    const agent = (id: string, hidden = false) => ({ id, display_name: id, badge: { color: 'blue', hidden } }) as Parameters<typeof matching>[0][number];
-    expect(matching([agent('my-research'), agent('research'), agent('research-old', true), agent('other')], 're').map(({ id }) => id)).toEqual(['research', 'my-research']);
   });
 });

@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
+import { useRoster } from '@/api/useRoster';
 import { plural } from '@/lib/format';
 import { LoadError } from '@/shell/LoadError';
 import { FirstAgent } from '../agents/FirstAgent';
-import { useRoster } from '../agents/useRoster';
 import styles from './Graph.module.css';
 import { GraphCanvas } from './GraphCanvas';
 import { GraphFilters } from './GraphFilters';

@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
-import { queries } from '@/api/queries';
+import { queries } from './queries';
 
 /** The state of the agent files, polled. When a new version is loaded, everything that was read from the old one is read again. */
 export function useRoster() {
