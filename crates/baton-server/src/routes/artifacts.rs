@@ -137,7 +137,9 @@ fn gone(error: StoreError) -> Problem {
 
 fn describe(headers: &mut HeaderMap, artifact: &Artifact, tag: &str) {
     let text = |text: &str| HeaderValue::from_str(text).ok();
-    let kind = text(&artifact.media_type).unwrap_or(HeaderValue::from_static(artifact::ANY));
+    let kind =
+        if artifact::is_loaded_by_pages(&artifact.media_type) { "text/plain" } else { &artifact.media_type };
+    let kind = text(kind).unwrap_or(HeaderValue::from_static(artifact::ANY));
     headers.insert(CONTENT_TYPE, kind);
     let disposition = format!("attachment; filename*=UTF-8''{}", encoded(&artifact.name));
     let disposition = text(&disposition).unwrap_or(HeaderValue::from_static("attachment"));

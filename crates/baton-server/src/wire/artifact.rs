@@ -106,6 +106,15 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
+/// Scripts and style sheets, which a page of this server could load as its own. Sent as plain text, no browser runs them.
+pub fn is_loaded_by_pages(media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence.contains("javascript")
+        || essence.contains("ecmascript")
+        || essence.contains("jscript")
+        || essence == "text/css"
+}
+
 /// `type/subtype`, with parameters or without. Whether it is true is not looked into: nobody opens the file here.
 pub fn is_media_type(text: &str) -> bool {
     let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));

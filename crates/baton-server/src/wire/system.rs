@@ -25,8 +25,10 @@ pub struct SystemView {
     pub mcp_servers: Vec<McpServerView>,
     /// How many there are.
     pub agents: usize,
-    /// Runs that this process works on, of all tenants.
-    pub active_runs: usize,
+    /// Runs that this process works on, of all tenants; with `metrics:read` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub active_runs: Option<usize>,
     #[schema(schema_with = moment)]
     pub started_at: Timestamp,
 }
@@ -123,7 +125,7 @@ impl SystemView {
             providers: facts.providers.into_iter().map(|one| ProviderView::of(one, details)).collect(),
             mcp_servers: facts.mcp_servers.into_iter().map(|one| McpServerView::of(one, details)).collect(),
             agents: vitals.agents,
-            active_runs: vitals.active_runs,
+            active_runs: details.then_some(vitals.active_runs),
             started_at: vitals.started_at,
         }
     }

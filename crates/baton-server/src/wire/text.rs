@@ -50,11 +50,24 @@ impl TryFrom<String> for ShortText {
         if chars == 0 || chars > Self::MAX_CHARS {
             return Err(format!("1 to {} characters besides spaces, and this has {chars}", Self::MAX_CHARS));
         }
-        if trimmed.chars().any(char::is_control) {
+        if trimmed.chars().any(|c| c.is_control() || redirects(c)) {
             return Err("no line breaks and no other control characters".to_owned());
+        }
+        if trimmed.chars().all(|c| c.is_whitespace() || is_zero_width(c)) {
+            return Err("at least one character that can be seen".to_owned());
         }
         Ok(Self(trimmed.to_owned()))
     }
+}
+
+/// Line separators, and marks that change the direction of the text around them.
+fn redirects(c: char) -> bool {
+    matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Joiners and direction marks, which are part of many scripts and emoji but cannot be seen alone.
+fn is_zero_width(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2065}')
 }
 
 #[cfg(test)]
@@ -66,7 +79,8 @@ mod tests {
         let read = |text: &str| ShortText::try_from(text.to_owned()).map(|text| text.as_str().to_owned());
         assert_eq!(read("  Trip to Rome\n").as_deref(), Ok("Trip to Rome"));
         assert!(read(&"ä".repeat(200)).is_ok());
-        for bad in ["", " \t ", "a\nb", "a\u{0}b", "a\u{7f}b", &"ä".repeat(201)] {
+        assert!(read("👩\u{200d}💻 at home").is_ok(), "joiners are part of emoji");
+        for bad in ["", " \t ", "a\nb", "a\u{0}b", "a\u{7f}b", "a\u{202e}b", "\u{200b}", &"ä".repeat(201)] {
             assert!(read(bad).is_err(), "{bad:?}");
         }
     }

@@ -34,7 +34,7 @@ static FILES: &[File] = &[
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; \
     connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-    require-trusted-types-for 'script'";
+    require-trusted-types-for 'script'; trusted-types 'none'";
 const NOT_FOUND: (u16, &str) = (404, "application/problem+json");
 
 async fn start(ui: Option<Ui>) -> Site {

@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { Schemas } from '@/api/client';
 import { sentence } from '@/api/problem';
@@ -19,7 +20,7 @@ export function ServerCard({ system }: { system: System }) {
         ['Uptime', <span key="uptime" className="tabular" title={`Since ${absolute(started)}`}>{duration(uptime)}</span>],
         ['Store', <>{STORES[system.store.kind] ?? system.store.kind} <Badge tone={system.store.status === 'ok' ? 'success' : 'danger'}>{system.store.status === 'ok' ? 'OK' : 'Unavailable'}</Badge></>],
         ['Agents', <Link key="agents" href="/agents">{count(system.agents)}</Link>],
-        ['Active runs', <Link key="runs" href="/runs?status=running">{count(system.active_runs)}</Link>],
+        ...(system.active_runs === undefined ? [] : [['Active runs', <Link key="runs" href="/runs?status=running">{count(system.active_runs)}</Link>] satisfies [string, ReactNode]]),
       ]} />
     </Card>
   );

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use baton_agents::problem::Severity;
 use baton_agents::source::Location;
 use baton_agents::{Problem, Rule};
+use baton_core::{Mask, sanitize};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -55,19 +56,24 @@ pub struct PlaceView {
 impl DiagnosticView {
     pub fn of(problem: &Problem, root: &Path) -> Self {
         let related = problem.related.iter().map(|related| RelatedView {
-            message: related.message.clone(),
+            message: masked(&without(root, &related.message)),
             place: PlaceView::of(&related.location, root),
         });
         Self {
             severity: problem.severity,
             rule: problem.rule,
-            message: without(root, &problem.message),
-            help: problem.help.clone(),
+            message: masked(&without(root, &problem.message)),
+            help: masked(&without(root, &problem.help)),
             place: PlaceView::of(&problem.location, root),
             excerpt: excerpt(&problem.location),
             related: related.collect(),
         }
     }
+}
+
+/// Messages quote names from files, and a name can be an address with a password.
+fn masked(text: &str) -> String {
+    sanitize(text, Mask::SecretsOnly).into_owned()
 }
 
 impl PlaceView {

@@ -1,5 +1,7 @@
 //! The lines of a file around a finding.
 
+use std::collections::HashSet;
+
 use baton_agents::source::Location;
 use baton_core::{Mask, sanitize};
 use serde::Serialize;
@@ -9,6 +11,8 @@ use utoipa::ToSchema;
 const AROUND: usize = 2;
 /// Of one that spans many lines, only the first are shown.
 const MOST_LINES: usize = 20;
+/// Lines before and after the excerpt that are read to find secrets of several lines.
+const SURROUNDINGS: usize = 100;
 /// In characters.
 const LONGEST_LINE: usize = 200;
 
@@ -31,15 +35,27 @@ pub fn excerpt(location: &Location) -> Vec<LineView> {
     let first = location.start().line.saturating_sub(AROUND).max(1);
     let last = location.end().line.saturating_add(AROUND);
     let lines = text[location.source.line_start(first)..].lines();
+    let nearby = nearby(location, first, last);
     (first..=last)
         .zip(lines)
         .take(MOST_LINES)
-        .map(|(line, text)| LineView { line, text: shown(text) })
+        .map(|(line, text)| LineView { line, text: shown(text, &nearby) })
         .collect()
 }
 
-fn shown(line: &str) -> String {
+/// The lines that stay when the surroundings are masked as a whole: a private key spans many lines, and only its first one looks like a
+/// secret by itself.
+fn nearby(location: &Location, first: usize, last: usize) -> HashSet<String> {
+    let from = location.source.line_start(first.saturating_sub(SURROUNDINGS).max(1));
+    let most = last - first + 2 * SURROUNDINGS;
+    let around: Vec<&str> = location.source.text[from..].lines().take(most).collect();
+    sanitize(&around.join("\n"), Mask::SecretsOnly).lines().map(str::to_owned).collect()
+}
+
+fn shown(line: &str, nearby: &HashSet<String>) -> String {
     let masked = sanitize(line, Mask::SecretsOnly);
+    let is_part_of_secret = masked == line && !nearby.contains(line);
+    let masked = if is_part_of_secret { "[masked]".into() } else { masked };
     masked.chars().take(LONGEST_LINE).map(|c| if c.is_control() && c != '\t' { '·' } else { c }).collect()
 }
 
@@ -56,6 +72,15 @@ mod tests {
 
     fn lines(numbers: std::ops::RangeInclusive<usize>) -> Vec<(usize, String)> {
         numbers.map(|number| (number, format!("l{number}"))).collect()
+    }
+
+    #[test]
+    fn a_secret_of_several_lines_is_masked_as_a_whole() {
+        let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE KEY-----";
+        let text = format!("a\n{key}\nb\n");
+        let shown = at(&text, text.len() - 2, text.len() - 1);
+        assert!(shown.iter().all(|(_, line)| !line.contains("BKcw") && !line.contains("MIIE")), "{shown:?}");
+        assert_eq!(shown.last(), Some(&(6, "b".to_owned())));
     }
 
     #[test]
