@@ -30,7 +30,7 @@ pub mod thread;
 pub mod usage;
 pub mod work;
 
-pub use approval::{Approval, ApprovalStatus, Approvals};
+pub use approval::{Approval, ApprovalFilter, ApprovalQuery, ApprovalStatus, Approvals};
 pub use artifact::{Artifact, Artifacts};
 pub use audit::{Audit, AuditEntry, AuditQuery, Audited, Verdict};
 pub use cache::Cache;
@@ -40,7 +40,7 @@ pub use handoff::{
     WorkflowState,
 };
 pub use key::{ApiKey, Keys};
-pub use page::{Page, PageRequest};
+pub use page::{Order, Page, PageRequest};
 pub use pattern::{Hop, HopKind, Pattern, Patterns};
 pub use run::{Accepted, Cancel, End, NewRun, OnBusy, RunQuery, RunRecord, RunStatus, Runs, SessionRecord};
 pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};

@@ -1,11 +1,13 @@
 //! Decisions that wait for a person.
 
-use baton_core::store::{Approval, ApprovalStatus, Approvals, Page, PageRequest, Pending, micros};
+use baton_core::store::{
+    Approval, ApprovalFilter, ApprovalQuery, ApprovalStatus, Approvals, Page, PageRequest, Pending, micros,
+};
 use baton_core::{StoreError, UserId};
 use uuid::Uuid;
 
 use crate::job::About;
-use crate::page::{self, Place};
+use crate::page::{self, Ordered, Place};
 use crate::tenant::{Tenant, refused};
 use crate::tx::Tx;
 use crate::value::{Row, Value, params};
@@ -20,19 +22,13 @@ impl Approvals for Tenant {
         self.read(approval, |tx, approval| Box::pin(one(tx, *approval)))
     }
 
-    fn approvals(
-        &self,
-        status: Option<ApprovalStatus>,
-        user: Option<&UserId>,
-        page: PageRequest,
-    ) -> Pending<'_, Page<Approval>> {
-        let after = match Place::from_oldest(&page) {
-            Ok(after) => after,
-            Err(error) => return refused(error),
-        };
-        self.read((status, user.cloned(), page, after), |tx, (status, user, page, after)| {
-            Box::pin(list(tx, *status, user.as_ref(), page, after))
-        })
+    fn approvals(&self, query: ApprovalQuery, page: PageRequest) -> Pending<'_, Page<Approval>> {
+        match Place::in_order(&page, query.order) {
+            Ok(after) => self.read((query, page, after), |tx, (query, page, after)| {
+                Box::pin(list(tx, query, page, after))
+            }),
+            Err(error) => refused(error),
+        }
     }
 
     fn decide(
@@ -77,29 +73,41 @@ const ONE: &str = approvals!("approval_id = $3");
 
 const OF_PATH: &str = approvals!("run_id = $3 AND path = $4");
 
-const ALL: &str = approvals!(
-    "(created_at, approval_id) > ($3, $4) AND (CAST($5 AS TEXT) IS NULL OR ",
-    status!(),
-    " = $5)
-    ORDER BY created_at, approval_id
-    LIMIT $6"
-);
+macro_rules! list {
+    ($($which:tt)+) => {
+        Ordered {
+            asc: approvals!(
+                $($which)+,
+                " AND (created_at, approval_id) > ($3, $4) ORDER BY created_at, approval_id LIMIT $6"
+            ),
+            desc: approvals!(
+                $($which)+,
+                " AND (created_at, approval_id) < ($3, $4) ORDER BY created_at DESC, approval_id DESC LIMIT $6"
+            ),
+        }
+    };
+}
 
-const OF_USER: &str = approvals!(
-    "(created_at, approval_id) > ($3, $4) AND (CAST($5 AS TEXT) IS NULL OR ",
-    status!(),
-    " = $5) AND user_id = $7
-    ORDER BY created_at, approval_id
-    LIMIT $6"
-);
+/// `$5` is a status, `decided` for every one but `pending`, or null for all.
+macro_rules! has_status {
+    () => {
+        concat!(
+            "(CAST($5 AS TEXT) IS NULL OR CASE WHEN $5 = 'decided' THEN ",
+            status!(),
+            " <> 'pending' ELSE ",
+            status!(),
+            " = $5 END)"
+        )
+    };
+}
+
+const ALL: Ordered = list!(has_status!());
+
+const OF_USER: Ordered = list!("user_id = $7 AND ", has_status!());
 
 /// There are never many of these, however many there were.
-const PENDING: &str = approvals!(
-    "status = 'pending' AND expires_at > $2 AND (created_at, approval_id) > ($3, $4)
-        AND (CAST($5 AS TEXT) IS NULL OR user_id = $5)
-    ORDER BY created_at, approval_id
-    LIMIT $6"
-);
+const PENDING: Ordered =
+    list!("status = 'pending' AND expires_at > $2 AND (CAST($5 AS TEXT) IS NULL OR user_id = $5)");
 
 /// Holds the run, so that it is not deleted before it has its approval.
 const HOLD: &str = "
@@ -135,19 +143,24 @@ async fn one(tx: &Tx<'_>, approval: Uuid) -> Result<Approval, StoreError> {
 
 async fn list(
     tx: &Tx<'_>,
-    status: Option<ApprovalStatus>,
-    user: Option<&UserId>,
+    query: &ApprovalQuery,
     page: &PageRequest,
     after: &Place,
 ) -> Result<Page<Approval>, StoreError> {
     let (now, at, id, limit) = (tx.now(), after.at, after.id.as_str(), page::with_next(page));
-    let rows = match (status, user) {
-        (Some(ApprovalStatus::Pending), user) => tx.query(PENDING, params![now, at, id, user, limit]).await?,
-        (status, Some(user)) => tx.query(OF_USER, params![now, at, id, status, limit, user]).await?,
-        (status, None) => tx.query(ALL, params![now, at, id, status, limit]).await?,
+    let order = query.order;
+    let rows = match (query.status, query.user_id.as_ref()) {
+        (Some(ApprovalFilter::Pending), user) => {
+            tx.query(PENDING.sql(order), params![now, at, id, user, limit]).await?
+        }
+        (status, Some(user)) => {
+            tx.query(OF_USER.sql(order), params![now, at, id, status, limit, user]).await?
+        }
+        (status, None) => tx.query(ALL.sql(order), params![now, at, id, status, limit]).await?,
     };
     let found = rows.iter().map(read).collect::<Result<Vec<Approval>, _>>()?;
-    Ok(page::cut(found, page.size(), |last| Place::cursor(micros(last.created_at), last.approval_id)))
+    let cursor = |last: &Approval| Place::cursor(micros(last.created_at), last.approval_id);
+    Ok(page::cut(found, page.size(), |last| page::ordered(order, cursor(last))))
 }
 
 const DECIDE: &str = "
@@ -188,12 +201,14 @@ mod tests {
 
     #[test]
     fn a_list_reads_no_more_than_it_has_to() {
-        for (sql, index) in [
+        for (list, index) in [
             (ALL, "approvals_by_time (tenant=? AND (created_at,approval_id)>(?,?))"),
             (OF_USER, "approvals_of_user (tenant=? AND user_id=? AND (created_at,approval_id)>(?,?))"),
             (PENDING, "approvals_pending (tenant=? AND (created_at,approval_id)>(?,?))"),
         ] {
-            assert_eq!(plan(sql), [format!("SEARCH approvals USING INDEX {index}")]);
+            assert_eq!(plan(list.asc), [format!("SEARCH approvals USING INDEX {index}")]);
+            let backwards = index.replace('>', "<");
+            assert_eq!(plan(list.desc), [format!("SEARCH approvals USING INDEX {backwards}")]);
         }
     }
 }

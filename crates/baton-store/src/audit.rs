@@ -3,13 +3,13 @@
 mod chain;
 mod verify;
 
-use baton_core::store::{Audit, AuditEntry, AuditQuery, Audited, Page, PageRequest, Pending, Verdict};
+use baton_core::store::{Audit, AuditEntry, AuditQuery, Audited, Order, Page, PageRequest, Pending, Verdict};
 use baton_core::{RunId, StoreError, ThreadId};
 use jiff::Timestamp;
 use serde_json::Value as Json;
 
 use crate::job::About;
-use crate::page;
+use crate::page::{self, Ordered};
 use crate::tenant::{Tenant, refused};
 use crate::tx::Tx;
 use crate::value::{Row, params};
@@ -23,10 +23,9 @@ impl Audit for Tenant {
     }
 
     fn audit(&self, query: AuditQuery, page: PageRequest) -> Pending<'_, Page<Audited>> {
-        match page::number(&page) {
-            Ok(after) => self.read((query, page, after), |tx, (query, page, after)| {
-                Box::pin(list(tx, query, page, *after))
-            }),
+        match page::number(&page, query.order) {
+            Ok(last) => self
+                .read((query, page, last), |tx, (query, page, last)| Box::pin(list(tx, query, page, *last))),
             Err(error) => refused(error),
         }
     }
@@ -56,56 +55,107 @@ pub(crate) fn about(entry: AuditEntry, thread: ThreadId, run: Option<RunId>) -> 
 }
 
 /// One text per question, so that the database sees which index answers it.
-macro_rules! entries {
-    ($which:literal) => {
+macro_rules! all {
+    ($direction:literal) => {
         concat!(
             "SELECT number, at, entry, hash
             FROM audit
-            WHERE tenant = $1 AND number > $2",
-            $which,
+            WHERE tenant = $1 AND number > $2 AND number < $3
+            ORDER BY number",
+            $direction,
             "
-            ORDER BY number
-            LIMIT $3"
+            LIMIT $4"
         )
     };
 }
 
-const ALL: &str = entries!("");
+/// Entries with `$5` in a column. Both bounds name the column, so that SQLite goes along its index: by `number > $2 AND number < $3`
+/// it would go along the primary key, and read the entries of all others too.
+macro_rules! with {
+    ($column:literal, $which:literal) => {
+        Ordered { asc: with!($column, "", $which), desc: with!($column, " DESC", $which) }
+    };
+    ($column:literal, $direction:literal, $which:literal) => {
+        concat!(
+            "SELECT number, at, entry, hash
+            FROM audit
+            WHERE tenant = $1 AND (",
+            $column,
+            ", number) > ($5, $2) AND (",
+            $column,
+            ", number) < ($5, $3)",
+            $which,
+            "
+            ORDER BY ",
+            $column,
+            $direction,
+            ", number",
+            $direction,
+            "
+            LIMIT $4"
+        )
+    };
+}
 
-const OF_THREAD: &str = entries!(
-    " AND thread_id = $4 AND (CAST($5 AS TEXT) IS NULL OR actor = $5)
-        AND (CAST($6 AS TEXT) IS NULL OR action = $6)"
+const ALL: Ordered = Ordered { asc: all!(""), desc: all!(" DESC") };
+
+const OF_THREAD: Ordered = with!(
+    "thread_id",
+    " AND (CAST($6 AS TEXT) IS NULL OR actor = $6) AND (CAST($7 AS TEXT) IS NULL OR action = $7)"
 );
 
-const OF_ACTOR: &str = entries!(" AND actor = $4 AND (CAST($5 AS TEXT) IS NULL OR action = $5)");
+const OF_ACTOR: Ordered = with!("actor", " AND (CAST($6 AS TEXT) IS NULL OR action = $6)");
 
-const OF_ACTION: &str = entries!(" AND action = $4");
+const OF_ACTION: Ordered = with!("action", "");
 
 async fn list(
     tx: &Tx<'_>,
     query: &AuditQuery,
     page: &PageRequest,
-    after: u64,
+    last: Option<u64>,
 ) -> Result<Page<Audited>, StoreError> {
-    let after = after.max(before(tx, query.since).await?);
-    let (actor, action, limit) = (query.actor.as_deref(), query.action.as_deref(), page::with_next(page));
+    let (after, before) = range(tx, query, last).await?;
+    let (order, limit) = (query.order, page::with_next(page));
+    let (actor, action) = (query.actor.as_deref(), query.action.as_deref());
     let rows = match (query.thread_id, actor, action) {
-        (Some(thread), ..) => tx.query(OF_THREAD, params![after, limit, thread, actor, action]).await?,
-        (None, Some(actor), _) => tx.query(OF_ACTOR, params![after, limit, actor, action]).await?,
-        (None, None, Some(action)) => tx.query(OF_ACTION, params![after, limit, action]).await?,
-        (None, None, None) => tx.query(ALL, params![after, limit]).await?,
+        (Some(thread), ..) => {
+            tx.query(OF_THREAD.sql(order), params![after, before, limit, thread, actor, action]).await?
+        }
+        (None, Some(actor), _) => {
+            tx.query(OF_ACTOR.sql(order), params![after, before, limit, actor, action]).await?
+        }
+        (None, None, Some(action)) => {
+            tx.query(OF_ACTION.sql(order), params![after, before, limit, action]).await?
+        }
+        (None, None, None) => tx.query(ALL.sql(order), params![after, before, limit]).await?,
     };
     let entries = rows.iter().map(read).collect::<Result<Vec<Audited>, _>>()?;
-    Ok(page::cut(entries, page.size(), |last| last.number.to_string()))
+    Ok(page::cut(entries, page.size(), |last| page::ordered(order, last.number.to_string())))
 }
 
-const SINCE: &str = "SELECT number FROM audit WHERE tenant = $1 AND at >= $2 ORDER BY at, number LIMIT 1";
+/// The numbers between which a page lies, both excluded. `last` is that of the last entry of the page before.
+async fn range(tx: &Tx<'_>, query: &AuditQuery, last: Option<u64>) -> Result<(u64, u64), StoreError> {
+    let after = match query.since {
+        Some(since) => first_at(tx, since).await?.saturating_sub(1),
+        None => 0,
+    };
+    let before = match query.until {
+        Some(until) => first_at(tx, until).await?,
+        None => u64::MAX,
+    };
+    Ok(match (last, query.order) {
+        (Some(last), Order::Asc) => (after.max(last), before),
+        (Some(last), Order::Desc) => (after, before.min(last)),
+        (None, _) => (after, before),
+    })
+}
 
-/// How many entries there were before a moment. Times do not go back, see [`write`].
-async fn before(tx: &Tx<'_>, since: Option<Timestamp>) -> Result<u64, StoreError> {
-    let Some(since) = since else { return Ok(0) };
-    let first = tx.first(SINCE, params![since]).await?;
-    first.map_or(Ok(u64::MAX), |row| Ok(row.count(0)?.saturating_sub(1)))
+const FIRST_AT: &str = "SELECT number FROM audit WHERE tenant = $1 AND at >= $2 ORDER BY at, number LIMIT 1";
+
+/// The number of the first entry at a moment or later, or more than any number if there is none. Times do not go back, see
+/// [`write`], so every entry from there on is as late.
+async fn first_at(tx: &Tx<'_>, moment: Timestamp) -> Result<u64, StoreError> {
+    tx.first(FIRST_AT, params![moment]).await?.map_or(Ok(u64::MAX), |row| row.count(0))
 }
 
 fn read(row: &Row) -> Result<Audited, StoreError> {
@@ -157,14 +207,19 @@ mod tests {
 
     #[test]
     fn a_list_reads_no_more_than_its_page() {
-        for (sql, index) in [
-            (ALL, "sqlite_autoindex_audit_1 (tenant=? AND number>?)"),
-            (OF_THREAD, "audit_of_thread (tenant=? AND thread_id=? AND number>?)"),
-            (OF_ACTOR, "audit_of_actor (tenant=? AND actor=? AND number>?)"),
-            (OF_ACTION, "audit_of_action (tenant=? AND action=? AND number>?)"),
+        for (list, index) in [
+            (ALL, "sqlite_autoindex_audit_1 (tenant=? AND number>? AND number<?)"),
+            (
+                OF_THREAD,
+                "audit_of_thread (tenant=? AND (thread_id,number)>(?,?) AND (thread_id,number)<(?,?))",
+            ),
+            (OF_ACTOR, "audit_of_actor (tenant=? AND (actor,number)>(?,?) AND (actor,number)<(?,?))"),
+            (OF_ACTION, "audit_of_action (tenant=? AND (action,number)>(?,?) AND (action,number)<(?,?))"),
         ] {
-            assert_eq!(plan(sql), [format!("SEARCH audit USING INDEX {index}")]);
+            for order in [Order::Asc, Order::Desc] {
+                assert_eq!(plan(list.sql(order)), [format!("SEARCH audit USING INDEX {index}")], "{order}");
+            }
         }
-        assert_eq!(plan(SINCE), ["SEARCH audit USING COVERING INDEX audit_by_time (tenant=? AND at>?)"]);
+        assert_eq!(plan(FIRST_AT), ["SEARCH audit USING COVERING INDEX audit_by_time (tenant=? AND at>?)"]);
     }
 }

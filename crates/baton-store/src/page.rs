@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use baton_core::StoreError;
-use baton_core::store::{Page, PageRequest};
+use baton_core::store::{Order, Page, PageRequest};
 
 /// The row after which a piece begins, in a list that is sorted by time and id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +22,13 @@ impl Place {
         page.cursor.as_deref().map_or(Ok(Self::NEWEST), Self::parse)
     }
 
-    pub(crate) fn from_oldest(page: &PageRequest) -> Result<Self, StoreError> {
-        page.cursor.as_deref().map_or(Ok(Self::OLDEST), Self::parse)
+    /// For lists that are read in either order.
+    pub(crate) fn in_order(page: &PageRequest, order: Order) -> Result<Self, StoreError> {
+        let first = match order {
+            Order::Asc => Self::OLDEST,
+            Order::Desc => Self::NEWEST,
+        };
+        cursor_in(page, order)?.map_or(Ok(first), Self::parse)
     }
 
     fn parse(cursor: &str) -> Result<Self, StoreError> {
@@ -41,9 +46,46 @@ impl Place {
     }
 }
 
-/// The number after which a piece begins, in a list that is numbered.
-pub(crate) fn number(page: &PageRequest) -> Result<u64, StoreError> {
-    page.cursor.as_deref().map_or(Ok(0), |cursor| cursor.parse().map_err(|_| StoreError::InvalidCursor))
+/// The number after which a piece begins, in a list that is numbered and read in either order.
+pub(crate) fn number(page: &PageRequest, order: Order) -> Result<Option<u64>, StoreError> {
+    let number = |cursor: &str| cursor.parse().map_err(|_| StoreError::InvalidCursor);
+    cursor_in(page, order)?.map(number).transpose()
+}
+
+/// What cursors of descending lists begin with. Those of ascending lists begin with a number, so neither can be used for the other.
+const DESCENDING: &str = "desc.";
+
+/// The cursor of a list that is read in either order.
+pub(crate) fn ordered(order: Order, cursor: String) -> String {
+    match order {
+        Order::Asc => cursor,
+        Order::Desc => format!("{DESCENDING}{cursor}"),
+    }
+}
+
+/// What was given to [`ordered`].
+fn cursor_in(page: &PageRequest, order: Order) -> Result<Option<&str>, StoreError> {
+    match (page.cursor.as_deref(), order) {
+        (Some(cursor), Order::Desc) => {
+            cursor.strip_prefix(DESCENDING).map(Some).ok_or(StoreError::InvalidCursor)
+        }
+        (cursor, _) => Ok(cursor),
+    }
+}
+
+/// A statement in both orders.
+pub(crate) struct Ordered {
+    pub(crate) asc: &'static str,
+    pub(crate) desc: &'static str,
+}
+
+impl Ordered {
+    pub(crate) fn sql(&self, order: Order) -> &'static str {
+        match order {
+            Order::Asc => self.asc,
+            Order::Desc => self.desc,
+        }
+    }
 }
 
 /// How many rows to ask for: one more than wanted tells whether there are more.
@@ -73,7 +115,21 @@ mod tests {
         for bad in ["", "17", "x.0a", "17.' OR 1", "17.\u{0}", "99999999999999999999.0a"] {
             assert_eq!(after(bad), Err(StoreError::InvalidCursor), "{bad}");
         }
-        assert!(number(&PageRequest { limit: 1, cursor: Some("-1".to_owned()) }).is_err());
+        assert!(number(&PageRequest { limit: 1, cursor: Some("-1".to_owned()) }, Order::Asc).is_err());
+    }
+
+    #[test]
+    fn a_cursor_of_one_order_is_invalid_in_the_other() {
+        let place = Place { at: 17, id: "0a-1".to_owned() };
+        for (order, other) in [(Order::Asc, Order::Desc), (Order::Desc, Order::Asc)] {
+            let at = |cursor| PageRequest { limit: 1, cursor: Some(ordered(order, cursor)) };
+            let (by_time, by_number) = (at(Place::cursor(17, "0a-1")), at("17".to_owned()));
+            assert_eq!(Place::in_order(&by_time, order), Ok(place.clone()));
+            assert_eq!(Place::in_order(&by_time, other), Err(StoreError::InvalidCursor));
+            assert_eq!(number(&by_number, order), Ok(Some(17)));
+            assert_eq!(number(&by_number, other), Err(StoreError::InvalidCursor));
+        }
+        assert_eq!(number(&PageRequest::default(), Order::Desc), Ok(None));
     }
 
     #[test]

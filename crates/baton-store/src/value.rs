@@ -5,7 +5,8 @@ use std::str::FromStr;
 use baton_core::choice::Choice;
 use baton_core::ledger::CallOutcome;
 use baton_core::store::{
-    ApprovalStatus, Cancel, HandoffState, HopKind, Rating, RunStatus, StepKind, StepState, micros,
+    ApprovalFilter, ApprovalStatus, Cancel, HandoffState, HopKind, Rating, RunStatus, StepKind, StepState,
+    micros,
 };
 use baton_core::tool::Risk;
 use baton_core::{
@@ -111,6 +112,7 @@ shown!(
     StepState,
     HandoffState,
     ApprovalStatus,
+    ApprovalFilter,
     HopKind,
     Rating,
     CallOutcome,

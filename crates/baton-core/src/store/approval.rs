@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::choices;
 use crate::id::{RunId, ThreadId, UserId};
-use crate::store::{Page, PageRequest, Pending};
+use crate::store::{Order, Page, PageRequest, Pending};
 use crate::tool::Risk;
 
 choices! {
@@ -17,6 +17,28 @@ choices! {
         Denied = "denied",
         Expired = "expired",
     }
+}
+
+choices! {
+    /// Which approvals a list has.
+    pub enum ApprovalFilter {
+        Pending = "pending",
+        Approved = "approved",
+        Denied = "denied",
+        Expired = "expired",
+        /// Approved, denied or expired: every status but `pending`.
+        Decided = "decided",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ApprovalQuery {
+    /// Without it, all.
+    pub status: Option<ApprovalFilter>,
+    /// Only those of this user's threads.
+    pub user_id: Option<UserId>,
+    /// By the time at which the call was asked for.
+    pub order: Order,
 }
 
 /// A call that waits for a person's yes.
@@ -44,13 +66,8 @@ pub trait Approvals: Send + Sync {
 
     fn approval(&self, approval: Uuid) -> Pending<'_, Approval>;
 
-    /// The oldest first; with a user, only those of that user's threads.
-    fn approvals(
-        &self,
-        status: Option<ApprovalStatus>,
-        user: Option<&UserId>,
-        page: PageRequest,
-    ) -> Pending<'_, Page<Approval>>;
+    /// In the order of the query.
+    fn approvals(&self, query: ApprovalQuery, page: PageRequest) -> Pending<'_, Page<Approval>>;
 
     /// Decides one that is pending and not expired; anything else is a conflict.
     fn decide(

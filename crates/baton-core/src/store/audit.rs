@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{RunId, ThreadId};
-use crate::store::{Page, PageRequest, Pending};
+use crate::store::{Order, Page, PageRequest, Pending};
 
 /// Something that somebody did. Never holds what was said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,11 @@ pub struct AuditQuery {
     pub thread_id: Option<ThreadId>,
     pub actor: Option<String>,
     pub action: Option<String>,
+    /// Only entries of this time or later,
     pub since: Option<Timestamp>,
+    /// and before this one.
+    pub until: Option<Timestamp>,
+    pub order: Order,
 }
 
 /// What reading the whole chain found.
@@ -63,7 +67,7 @@ pub enum Verdict {
 pub trait Audit: Send + Sync {
     fn record(&self, entry: AuditEntry) -> Pending<'_, ()>;
 
-    /// The oldest first.
+    /// In the order of the query. The cost depends on the page and not on the length of the trail.
     fn audit(&self, query: AuditQuery, page: PageRequest) -> Pending<'_, Page<Audited>>;
 
     fn verify_audit(&self) -> Pending<'_, Verdict>;

@@ -1,10 +1,24 @@
 //! Lists in pieces.
 
+use crate::choices;
+
+choices! {
+    /// The direction of a list that is sorted by time.
+    #[derive(Default)]
+    pub enum Order {
+        /// The oldest first.
+        #[default]
+        Asc = "asc",
+        /// The newest first.
+        Desc = "desc",
+    }
+}
+
 /// Which piece of a list is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest {
     pub limit: u32,
-    /// As the page before gave it; means nothing to anybody else.
+    /// As the page before gave it; valid for the same list in the same order only.
     pub cursor: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use baton_core::event::Event;
 use baton_core::ledger::LedgerRow;
-use baton_core::store::approval::{Approval, ApprovalStatus, Approvals};
+use baton_core::store::approval::{Approval, ApprovalQuery, ApprovalStatus, Approvals};
 use baton_core::store::artifact::{Artifact, Artifacts};
 use baton_core::store::audit::{Audit, AuditEntry, AuditQuery, Audited, Verdict};
 use baton_core::store::cache::Cache;
@@ -124,13 +124,8 @@ impl Approvals for MortalTenant {
     fn approval(&self, approval: Uuid) -> Pending<'_, Approval> {
         self.life.read(self.inner.approval(approval))
     }
-    fn approvals(
-        &self,
-        status: Option<ApprovalStatus>,
-        user: Option<&UserId>,
-        page: PageRequest,
-    ) -> Pending<'_, Page<Approval>> {
-        self.life.read(self.inner.approvals(status, user, page))
+    fn approvals(&self, query: ApprovalQuery, page: PageRequest) -> Pending<'_, Page<Approval>> {
+        self.life.read(self.inner.approvals(query, page))
     }
     fn decide(
         &self,

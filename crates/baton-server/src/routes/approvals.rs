@@ -25,8 +25,8 @@ pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_approvals)).routes(routes!(decide_approval))
 }
 
-/// Calls that wait, or waited, for a person's yes, the oldest first: those of the caller's own threads, and all of the tenant for
-/// those who may read traces.
+/// Calls that wait, or waited, for a person's yes, the oldest first unless `order` says otherwise: those of the caller's own threads,
+/// and all of the tenant for those who may read traces.
 #[utoipa::path(get, path = "/api/v1/approvals", tag = "approvals", params(ApprovalParams),
     responses((status = 200, body = Listed<ApprovalView>)),
     extensions(("x-permission" = json!("thread:read"))))]
@@ -35,8 +35,8 @@ async fn list_approvals(
     caller: Caller,
     Params(params): Params<ApprovalParams>,
 ) -> Answer<Json<Listed<ApprovalView>>> {
-    let page = page::request(params.limit, params.cursor);
-    let found = app.data(&caller).approvals(params.status, caller.scope(), page).await?;
+    let query = params.query(caller.scope());
+    let found = app.data(&caller).approvals(query, page::request(params.limit, params.cursor)).await?;
     Ok(Json(Listed::of(found, ApprovalView::from)))
 }
 

@@ -17,7 +17,7 @@ pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_audit)).routes(routes!(verify_audit))
 }
 
-/// The audit trail of the tenant, the oldest entry first.
+/// The audit trail of the tenant, the oldest entry first unless `order` says otherwise.
 #[utoipa::path(get, path = "/api/v1/audit", tag = "insight", params(AuditParams),
     responses((status = 200, body = Listed<AuditView>)),
     extensions(("x-permission" = json!("audit:read"))))]

@@ -1,6 +1,6 @@
 //! Decisions that wait for a person.
 
-use baton_core::store::{Approval, ApprovalStatus};
+use baton_core::store::{Approval, ApprovalFilter, ApprovalQuery, ApprovalStatus, Order};
 use baton_core::tool::Risk;
 use baton_core::{RunId, ThreadId, UserId};
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::page::Limit;
-use super::schema::{moment, words};
+use super::schema::{moment, order, words};
 use super::text::Remark;
 use crate::strict::Checked;
 
@@ -19,14 +19,23 @@ use crate::strict::Checked;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalParams {
-    /// Only those; without it, all.
-    #[param(schema_with = words::<ApprovalStatus>)]
-    pub status: Option<ApprovalStatus>,
+    /// Only those; without it, all. `decided` is every status but `pending`.
+    #[param(schema_with = words::<ApprovalFilter>)]
+    pub status: Option<ApprovalFilter>,
+    /// By `created_at`. `asc`: the oldest first. `desc`: the newest first. A cursor is valid in its own order only.
+    #[param(schema_with = order)]
+    pub order: Option<Order>,
     /// How many at most.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     pub limit: Option<Limit>,
     /// `next_cursor` of the page before.
     pub cursor: Option<String>,
+}
+
+impl ApprovalParams {
+    pub fn query(&self, user: Option<&UserId>) -> ApprovalQuery {
+        ApprovalQuery { status: self.status, user_id: user.cloned(), order: self.order.unwrap_or_default() }
+    }
 }
 
 /// A call that waits, or waited, for a person's yes.

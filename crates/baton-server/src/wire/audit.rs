@@ -1,6 +1,6 @@
 //! Who did what.
 
-use baton_core::store::{AuditEntry, AuditQuery, Audited};
+use baton_core::store::{AuditEntry, AuditQuery, Audited, Order};
 use baton_core::{RunId, TenantId, ThreadId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::page::Limit;
-use super::schema::moment;
+use super::schema::{moment, order};
 
 /// Which entries are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -22,9 +22,15 @@ pub struct AuditParams {
     pub actor: Option<String>,
     /// Only this action, such as `thread.delete`.
     pub action: Option<String>,
-    /// Only since then.
+    /// Only entries of this moment or later,
     #[param(schema_with = moment)]
     pub since: Option<Timestamp>,
+    /// and before this one.
+    #[param(schema_with = moment)]
+    pub until: Option<Timestamp>,
+    /// `asc`: the oldest first. `desc`: the newest first. A cursor is valid in its own order only.
+    #[param(schema_with = order)]
+    pub order: Option<Order>,
     /// How many at most.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     pub limit: Option<Limit>,
@@ -39,6 +45,8 @@ impl AuditParams {
             actor: self.actor.clone(),
             action: self.action.clone(),
             since: self.since,
+            until: self.until,
+            order: self.order.unwrap_or_default(),
         }
     }
 }

@@ -121,6 +121,39 @@ async fn asked(site: &Site, ann: &Visitor<'_>, until: Timestamp) -> String {
     acme(site).ask(approval).await.unwrap().approval_id.to_string()
 }
 
+fn values<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
+    list["data"].as_array().unwrap().iter().map(|one| one[field].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn approvals_are_listed_decided_and_newest_first() {
+    let site = site(4).await;
+    let ann = site.visitor("ann", "user").await;
+    let soon = Timestamp::now() + SignedDuration::from_hours(1);
+    let denied = asked(&site, &ann, soon).await;
+    let expired = asked(&site, &ann, Timestamp::now() - SignedDuration::from_secs(1)).await;
+    let (pending, approved) = (asked(&site, &ann, soon).await, asked(&site, &ann, soon).await);
+    for (id, decision) in [(&denied, "deny"), (&approved, "approve")] {
+        let decided = ann.post(&format!("/api/v1/approvals/{id}"), &json!({ "decision": decision })).await;
+        assert_eq!(decided.status(), 200);
+    }
+    let list = async |query: &str| ann.see(APPROVALS, &format!("{APPROVALS}?{query}")).await.1;
+    assert_eq!(values(&list("").await, "approval_id"), [denied.as_str(), &expired, &pending, &approved]);
+    let decided = list("status=decided").await;
+    assert_eq!(values(&decided, "approval_id"), [denied.as_str(), &expired, &approved]);
+    assert_eq!(values(&decided, "status"), ["denied", "expired", "approved"]);
+    let newest = list("status=decided&order=desc&limit=2").await;
+    assert_eq!(values(&newest, "approval_id"), [approved.as_str(), &expired]);
+    let cursor = newest["next_cursor"].as_str().unwrap();
+    let rest = list(&format!("status=decided&order=desc&limit=2&cursor={cursor}")).await;
+    assert_eq!((values(&rest, "approval_id"), &rest["next_cursor"]), (vec![denied.as_str()], &Value::Null));
+    assert_eq!(values(&list("status=pending&order=desc").await, "approval_id"), [pending.as_str()]);
+    for bad in [format!("cursor={cursor}"), "order=newest".to_owned(), "status=open".to_owned()] {
+        assert_eq!(ann.see(APPROVALS, &format!("{APPROVALS}?{bad}")).await.0, 400, "{bad}");
+    }
+    site.end().await;
+}
+
 /// F21
 #[tokio::test]
 async fn a_waiting_call_is_decided_once_by_its_person_or_an_operator() {
@@ -166,6 +199,45 @@ async fn a_waiting_call_is_decided_once_by_its_person_or_an_operator() {
         .map(|one| (one["actor"].as_str(), one["decision"].as_str()))
         .collect();
     assert_eq!(decisions, [(Some("ann"), Some("approved")), (Some("olga"), Some("denied"))]);
+    site.end().await;
+}
+
+#[tokio::test]
+async fn the_trail_is_read_newest_first_and_until_a_moment() {
+    let site = site(3).await;
+    let (ann, operator) = (site.visitor("ann", "user").await, site.visitor("olga", "operator").await);
+    for _ in 0..3 {
+        ann.say(&ThreadId::random().to_string(), "Hello").await;
+    }
+    let list = async |query: &str| operator.see(AUDIT, &format!("{AUDIT}?{query}")).await.1;
+    let oldest = list("limit=200").await;
+    assert_eq!(list("limit=200&order=asc").await, oldest, "as it is without an order");
+    let mut entries = oldest["data"].as_array().unwrap().clone();
+    let until = entries.last().unwrap()["at"].as_str().unwrap().to_owned();
+    entries.reverse();
+    let (mut backwards, mut query) = (Vec::new(), "limit=2&order=desc".to_owned());
+    loop {
+        let page = list(&query).await;
+        backwards.extend(page["data"].as_array().unwrap().clone());
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        query = format!("limit=2&order=desc&cursor={cursor}");
+    }
+    assert_eq!(backwards, entries);
+    let before: Vec<Value> = entries.into_iter().filter(|one| one["at"] != until.as_str()).collect();
+    assert!(!before.is_empty());
+    assert_eq!(list(&format!("limit=200&order=desc&until={until}")).await["data"], json!(before));
+    assert_eq!(list("until=1999-01-01T00:00:00Z").await["data"], json!([]));
+    for (order, other) in [("asc", "desc"), ("desc", "asc")] {
+        let page = list(&format!("limit=1&order={order}")).await;
+        let cursor = page["next_cursor"].as_str().unwrap();
+        let (status, problem) = operator.see(AUDIT, &format!("{AUDIT}?order={other}&cursor={cursor}")).await;
+        let (code, detail) = (&problem["code"], problem["detail"].as_str().unwrap());
+        assert_eq!((status, code), (400, &json!("invalid_request")), "{order} in {other}");
+        assert!(detail.contains("cursor"), "{detail}");
+    }
+    for bad in ["order=newest", "order=", "until=now"] {
+        assert_eq!(operator.see(AUDIT, &format!("{AUDIT}?{bad}")).await.0, 400, "{bad}");
+    }
     site.end().await;
 }
 

@@ -1,7 +1,7 @@
 //! The trail. That it shows what was changed behind the store's back is tried where its tables can be reached.
 
-use baton_core::store::{AuditEntry, AuditQuery, Audited, Cancel, Verdict};
-use baton_core::{Store, TenantStore, ThreadId};
+use baton_core::store::{AuditEntry, AuditQuery, Audited, Cancel, Order, PageRequest, Verdict};
+use baton_core::{Store, StoreError, TenantStore, ThreadId};
 use futures_util::future::join_all;
 use serde_json::json;
 
@@ -74,6 +74,67 @@ pub async fn a7_entries_are_found_by_what_they_are_about(store: &dyn Store) {
     let mut request = page(1);
     request.cursor = Some("x".to_owned());
     assert!(tenant.audit(any(), request).await.is_err());
+}
+
+pub async fn the_trail_is_listed_in_either_order(store: &dyn Store) {
+    let (tenant, thread) = (tenant(store), ThreadId::random());
+    for number in 1..=20 {
+        let (actor, action) = if number % 2 == 0 { ("ada", "run.start") } else { ("bob", "tool.call") };
+        let thread_id = (number % 3 == 0).then_some(thread);
+        tenant.record(AuditEntry { thread_id, ..entry(actor, action, "allowed") }).await.unwrap();
+        a_moment().await;
+    }
+    let trail = all(&*tenant, AuditQuery::default()).await;
+    assert_eq!(trail.len(), 20);
+    let (since, until) = (Some(trail[2].at), Some(trail[17].at));
+    let (ada, start) = (Some("ada".to_owned()), Some("run.start".to_owned()));
+    for (thread_id, actor, action) in [
+        (None, None, None),
+        (Some(thread), None, None),
+        (Some(thread), ada.clone(), start.clone()),
+        (None, ada.clone(), None),
+        (None, ada, start.clone()),
+        (None, None, start),
+    ] {
+        let fits = |one: &&Audited| {
+            let entry = &one.entry;
+            thread_id.is_none_or(|id| entry.thread_id == Some(id))
+                && actor.as_ref().is_none_or(|actor| entry.actor == *actor)
+                && action.as_ref().is_none_or(|action| entry.action == *action)
+        };
+        for (since, until, within) in [(None, None, 0..20), (since, until, 2..17), (None, until, 0..17)] {
+            let mut expected: Vec<Audited> = trail[within].iter().filter(fits).cloned().collect();
+            let (actor, action) = (actor.clone(), action.clone());
+            let query = AuditQuery { thread_id, actor, action, since, until, order: Order::Asc };
+            assert_eq!(all(&*tenant, query.clone()).await, expected, "{query:?}");
+            expected.reverse();
+            let query = AuditQuery { order: Order::Desc, ..query };
+            assert_eq!(all(&*tenant, query.clone()).await, expected, "{query:?}");
+        }
+    }
+    for (since, until) in [(None, Some(trail[0].at)), (until, since), (Some(in_seconds(60)), None)] {
+        let order = Order::Desc;
+        assert_eq!(all(&*tenant, AuditQuery { since, until, order, ..AuditQuery::default() }).await, []);
+    }
+}
+
+/// Entries that are written while the trail is read backwards come before its first page.
+pub async fn a_cursor_of_the_trail_stays_right_in_its_own_order_only(store: &dyn Store) {
+    let tenant = tenant(store);
+    let record = async || tenant.record(entry("ada", "run.start", "allowed")).await.unwrap();
+    for _ in 0..3 {
+        record().await;
+    }
+    let query = |order| AuditQuery { order, ..AuditQuery::default() };
+    for (order, other) in [(Order::Asc, Order::Desc), (Order::Desc, Order::Asc)] {
+        let first = tenant.audit(query(order), page(1)).await.unwrap();
+        record().await;
+        let request = PageRequest { cursor: first.next_cursor, ..page(1) };
+        let second = tenant.audit(query(order), request.clone()).await.unwrap();
+        let number = first.data[0].number;
+        assert_eq!(second.data[0].number, if order == Order::Asc { number + 1 } else { number - 1 });
+        assert_eq!(tenant.audit(query(other), request).await, Err(StoreError::InvalidCursor));
+    }
 }
 
 /// And never what was said.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use baton_core::store::{
-    Append, ApprovalStatus, AuditQuery, Cancel, Claim, HandoffNotes, HandoffSession, HandoffState,
-    MessageQuery, RunQuery, UsageBy, UsageQuery,
+    Append, ApprovalQuery, ApprovalStatus, AuditQuery, Cancel, Claim, HandoffNotes, HandoffSession,
+    HandoffState, MessageQuery, RunQuery, UsageBy, UsageQuery,
 };
 use baton_core::{HandoffId, RunId, SessionId, Store, StoreError, TenantStore, ThreadId};
 use serde_json::Value;
@@ -129,7 +129,7 @@ pub async fn a17_lists_hold_nothing_of_another_tenant(store: &dyn Store) {
     let of_thread = RunQuery { thread_id: Some(foreign.thread), ..RunQuery::default() };
     assert_eq!(mine.runs(of_thread, page(10)).await.unwrap().data, []);
     assert_eq!(mine.sessions(None, page(10)).await.unwrap().data, []);
-    assert_eq!(mine.approvals(None, None, page(10)).await.unwrap().data, []);
+    assert_eq!(mine.approvals(ApprovalQuery::default(), page(10)).await.unwrap().data, []);
     assert_eq!(mine.audit(AuditQuery::default(), page(10)).await.unwrap().data, []);
     assert_eq!(mine.patterns().await.unwrap(), []);
     for by in [UsageBy::Agent, UsageBy::User, UsageBy::Model, UsageBy::Day] {

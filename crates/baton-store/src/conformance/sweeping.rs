@@ -1,6 +1,8 @@
 //! What has outlived its time.
 
-use baton_core::store::{Approval, ApprovalStatus, HandoffSession, HandoffState, NewRun, Retention, Swept};
+use baton_core::store::{
+    Approval, ApprovalFilter, ApprovalQuery, HandoffSession, HandoffState, NewRun, Retention, Swept,
+};
 use baton_core::{Store, ThreadId};
 use jiff::SignedDuration;
 use serde_json::json;
@@ -51,8 +53,8 @@ pub async fn what_has_outlived_its_time_goes(store: &dyn Store) {
     assert_eq!(mine.sweep(KEEP).await, Ok(swept));
     assert_eq!(mine.sweep(KEEP).await, Ok(Swept::default()), "once");
     assert_eq!(theirs.sweep(KEEP).await, Ok(swept), "nobody else's");
-    let expired =
-        mine.approvals(Some(ApprovalStatus::Expired), None, super::fixture::page(10)).await.unwrap();
+    let expired = ApprovalQuery { status: Some(ApprovalFilter::Expired), ..ApprovalQuery::default() };
+    let expired = mine.approvals(expired, super::fixture::page(10)).await.unwrap();
     assert_eq!(expired.data.len(), 1, "whoever asked can still see that nobody decided");
     assert_eq!(mine.cached("new").await, Ok(Some(json!(1))));
     assert_eq!(mine.threads(None, super::fixture::page(10)).await.unwrap().data.len(), 2);

@@ -70,6 +70,7 @@ async fn list(archive: &Archive, args: &Args) -> anyhow::Result<Exit> {
         actor: args.actor.clone(),
         action: args.action.clone(),
         since: args.since,
+        ..AuditQuery::default()
     };
     let page = archive.tenant.audit(query, args.paging.request()).await?;
     archive.list(page, args.json, "entries", table)
