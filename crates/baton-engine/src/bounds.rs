@@ -9,7 +9,7 @@ use baton_core::agent::{Agent, Limits};
 use baton_core::message::Visibility;
 use baton_core::store::{HopKind, Step, StepKind, StepState};
 use baton_core::tool::ToolError;
-use baton_core::{AgentName, SessionId};
+use baton_core::{AgentName, SessionId, choices};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -18,38 +18,26 @@ use crate::failure::Failure;
 use crate::policy::fingerprint;
 use crate::scope::{RunState, Scope};
 
-/// How one agent involves another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Edge {
-    /// `call_agent`.
-    Call,
-    /// `delegate`.
-    Delegate,
-    Advisor,
-    /// A member of a team, in one of its rounds.
-    Member,
-    /// `handoff:` in the file.
-    Chain,
-    Route,
-    Transfer,
-    /// A thread comes back to whoever gave it away.
-    Return,
+choices! {
+    /// How one agent involves another. The word stands before the agent's name in paths: `…/call:research`.
+    pub(crate) enum Edge {
+        /// `call_agent`.
+        Call = "call",
+        /// `delegate`.
+        Delegate = "delegate",
+        Advisor = "advisor",
+        /// A member of a team, in one of its rounds.
+        Member = "member",
+        /// `handoff:` in the file.
+        Chain = "handoff",
+        Route = "route",
+        Transfer = "transfer",
+        /// A thread comes back to whoever gave it away.
+        Return = "return",
+    }
 }
 
 impl Edge {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Delegate => "delegate",
-            Self::Advisor => "advisor",
-            Self::Member => "member",
-            Self::Chain => "handoff",
-            Self::Route => "route",
-            Self::Transfer => "transfer",
-            Self::Return => "return",
-        }
-    }
-
     /// As the trail calls it.
     pub(crate) fn action(self) -> &'static str {
         match self {

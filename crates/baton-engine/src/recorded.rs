@@ -1,10 +1,13 @@
-//! Decodes what the steps of a run recorded, for transcripts and the API.
+//! What the steps of a run recorded, decoded for those who look at the run later.
 
 use baton_core::chat::{Reply, ToolCall, ToolResult};
+use baton_core::choice::Choice as _;
 use baton_core::message::{Image, Part};
 use baton_core::store::{Step, StepKind, StepState};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::bounds::Edge;
 
 /// What one step recorded.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +22,7 @@ pub enum Recorded {
     Text(String),
     /// The end of a round, or a note.
     Data(Value),
-    /// It was started and not finished, or what it recorded cannot be decoded.
+    /// It was begun and never finished, or what it recorded cannot be read.
     Unfinished,
 }
 
@@ -59,7 +62,18 @@ pub fn call_of<'a>(path: &str, reply_at: impl FnOnce(&str) -> Option<&'a Reply>)
     reply_at(turn)?.calls.get(number.checked_sub(1)?)
 }
 
-/// All parts as text. Images and files are written as `[image: …]` and `[file: …]`.
+/// The agent at work at a path: the last one that was involved on the way there, or the one that the run began with.
+pub fn agent_of(path: &str) -> &str {
+    let involved =
+        |segment: &'_ str| segment.split_once(':').is_some_and(|(word, _)| Edge::parse(word).is_some());
+    let segment = path.rsplit('/').find(|segment| involved(segment));
+    match segment.and_then(|segment| segment.split_once(':')) {
+        Some((_, agent)) => agent,
+        None => path.split('/').next().unwrap_or(path),
+    }
+}
+
+/// All parts as text; those that are none are named.
 pub fn words(parts: &[Part]) -> String {
     let words = parts.iter().map(|part| match part {
         Part::Text { text } => text.clone(),
@@ -114,6 +128,31 @@ mod tests {
             ["a/turn:1/tool:3", "a/turn:1/tool:0", "a/turn:2/tool:1", "a/turn:1", "a", "a/turn:1/tool:x"]
         {
             assert_eq!(call_of(path, at), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_agent_of_a_path_is_the_last_that_was_involved() {
+        for (path, agent) in [
+            ("assistant", "assistant"),
+            ("assistant/turn:1/tool:1", "assistant"),
+            ("assistant/turn:1/tool:1/call:research/turn:2/tool:1", "research"),
+            ("assistant/turn:1/tool:1/call:research/turn:2/tool:1/delegate:legal/turn:1/tool:3", "legal"),
+            ("assistant/handoff:editor/turn:1/tool:1", "editor"),
+            ("assistant/turn:1/tool:1/transfer:clerk/advisor:legal/turn:1/tool:1", "legal"),
+            ("lead/round:2/member:writer/turn:1/tool:1", "writer"),
+            ("lead/round:2/coordinator/turn:1/tool:1", "lead"),
+            ("maker/turn:1/tool:1/walk/entry:1", "maker"),
+            ("turn", "turn"),
+        ] {
+            assert_eq!(agent_of(path), agent, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_way_to_involve_an_agent_names_it_in_the_path() {
+        for (word, _) in Edge::ALL {
+            assert_eq!(agent_of(&format!("assistant/{word}:research/turn:1")), "research");
         }
     }
 }

@@ -3,6 +3,7 @@
 use baton_core::store::{Approval, ApprovalFilter, ApprovalQuery, ApprovalStatus, Order};
 use baton_core::tool::Risk;
 use baton_core::{RunId, ThreadId, UserId};
+use baton_engine::recorded::agent_of;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub struct ApprovalView {
     pub run_id: RunId,
     /// Where in the run the call stands, such as `assistant/turn:1/tool:1`.
     pub path: String,
+    /// The agent that wants to make the call.
+    pub agent: String,
     pub tool: String,
     /// As the tool would get them.
     pub arguments: Value,
@@ -76,6 +79,7 @@ impl From<Approval> for ApprovalView {
             approval_id: approval.approval_id,
             thread_id: approval.thread_id,
             run_id: approval.run_id,
+            agent: agent_of(&approval.path).to_owned(),
             path: approval.path,
             tool: approval.tool,
             arguments: approval.arguments,

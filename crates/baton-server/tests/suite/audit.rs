@@ -101,13 +101,17 @@ async fn an_opinion_that_is_none_is_refused_with_its_place() {
 
 /// A call of Ann's run that waits for a yes until then.
 async fn asked(site: &Site, ann: &Visitor<'_>, until: Timestamp) -> String {
+    asked_at(site, ann, until, "assistant/turn:1/tool:1").await
+}
+
+async fn asked_at(site: &Site, ann: &Visitor<'_>, until: Timestamp, path: &str) -> String {
     let thread = ThreadId::random();
     let answer = ann.say(&thread.to_string(), "Hello").await;
     let approval = Approval {
         approval_id: Uuid::now_v7(),
         thread_id: thread,
         run_id: RunId::parse(answer["run_id"].as_str().unwrap()).unwrap(),
-        path: "assistant/turn:1/tool:1".to_owned(),
+        path: path.to_owned(),
         tool: "shell".to_owned(),
         arguments: json!({ "command": "make" }),
         risk: Risk::High,
@@ -151,6 +155,27 @@ async fn approvals_are_listed_decided_and_newest_first() {
     for bad in [format!("cursor={cursor}"), "order=newest".to_owned(), "status=open".to_owned()] {
         assert_eq!(ann.see(APPROVALS, &format!("{APPROVALS}?{bad}")).await.0, 400, "{bad}");
     }
+    site.end().await;
+}
+
+#[tokio::test]
+async fn an_approval_names_the_agent_that_wants_to_make_the_call() {
+    let site = site(3).await;
+    let ann = site.visitor("ann", "user").await;
+    let soon = Timestamp::now() + SignedDuration::from_hours(1);
+    let paths = [
+        ("assistant/turn:1/tool:1", "assistant"),
+        ("assistant/turn:1/tool:1/call:research/turn:2/tool:1", "research"),
+        ("assistant/round:1/member:writer/turn:1/tool:2", "writer"),
+    ];
+    for (path, agent) in paths {
+        let id = asked_at(&site, &ann, soon, path).await;
+        let yes = json!({ "decision": "approve" });
+        let decided = body(ann.post(&format!("/api/v1/approvals/{id}"), &yes).await, "post", DECIDE).await;
+        assert_eq!((&decided["path"], &decided["agent"]), (&json!(path), &json!(agent)));
+    }
+    let (_, list) = ann.see(APPROVALS, APPROVALS).await;
+    assert_eq!(values(&list, "agent"), paths.map(|(_, agent)| agent));
     site.end().await;
 }
 
