@@ -110,6 +110,7 @@ macro_rules! each_property {
             handoffs::c_8_c_12_one_handoff_at_a_time,
             handoffs::c_12_of_many_that_begin_at_once_one_is_opened,
             handoffs::c_10_an_open_handoff_is_found_by_its_thread,
+            handoffs::c_35_open_handoffs_of_many_threads_are_read_at_once,
             handoffs::c_8_a_handoff_can_begin_active,
             handoffs::c_8_an_agent_takes_only_so_many,
             handoffs::c_21_those_whose_time_is_over_are_found,

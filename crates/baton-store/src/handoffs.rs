@@ -26,6 +26,12 @@ impl Handoffs for Tenant {
         self.read(thread, |tx, thread| Box::pin(open_of(tx, *thread)))
     }
 
+    fn open_handoffs_of(&self, threads: &[ThreadId]) -> Pending<'_, Vec<HandoffSession>> {
+        // Each id has 36 characters, see `OPEN_OF_MANY`.
+        let threads: String = threads.iter().map(ToString::to_string).collect();
+        self.read(threads, |tx, threads| Box::pin(open_of_many(tx, threads)))
+    }
+
     fn handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
         self.read(thread, |tx, thread| Box::pin(of_thread(tx, *thread)))
     }
@@ -61,6 +67,21 @@ macro_rules! handoffs {
 const ONE: &str = handoffs!("h.handoff_id = $2");
 
 const OPEN: &str = handoffs!("h.thread_id = $2 AND h.state IN ('pending', 'active', 'returning')");
+
+/// Of the threads whose ids are one after the other in `$2`: neither database has a list of values that the other understands.
+const OPEN_OF_MANY: &str = handoffs!(
+    "h.handoff_id IN (
+        SELECT t.handoff_id FROM threads AS t
+        WHERE t.tenant = $1 AND t.thread_id IN (
+            WITH RECURSIVE listed (id, rest) AS (
+                SELECT substr(CAST($2 AS TEXT), 1, 36), substr(CAST($2 AS TEXT), 37)
+                UNION ALL
+                SELECT substr(rest, 1, 36), substr(rest, 37) FROM listed WHERE rest <> ''
+            )
+            SELECT id FROM listed
+        )
+    )"
+);
 
 const OF_THREAD: &str = handoffs!("h.thread_id = $2 ORDER BY h.started_at, h.handoff_id");
 
@@ -159,6 +180,10 @@ async fn open_of(tx: &Tx<'_>, thread: ThreadId) -> Result<Option<HandoffSession>
     tx.first(OPEN, params![thread]).await?.as_ref().map(read).transpose()
 }
 
+async fn open_of_many(tx: &Tx<'_>, threads: &str) -> Result<Vec<HandoffSession>, StoreError> {
+    tx.query(OPEN_OF_MANY, params![threads]).await?.iter().map(read).collect()
+}
+
 async fn of_thread(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<HandoffSession>, StoreError> {
     threads::must_exist(tx, thread).await?;
     tx.query(OF_THREAD, params![thread]).await?.iter().map(read).collect()
@@ -201,4 +226,21 @@ fn read(row: &Row) -> Result<HandoffSession, StoreError> {
         notes: row.json(16)?,
         workflow: row.optional(17, workflow)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::history::tests::plan;
+
+    #[test]
+    fn open_handoffs_of_many_threads_are_found_by_their_keys() {
+        let plan = plan(OPEN_OF_MANY);
+        let reads: Vec<&String> = plan.iter().filter(|part| !part.ends_with("SCAN listed")).collect();
+        let by_key =
+            |part: &&&String| part.starts_with("SEARCH ") && part.contains(" INDEX sqlite_autoindex_");
+        assert_eq!(reads.iter().filter(by_key).count(), 3, "handoffs, threads and workflows: {plan:#?}");
+        let is_scan = |part: &&String| part.starts_with("SCAN ") && *part != "SCAN CONSTANT ROW";
+        assert!(!reads.iter().any(is_scan), "{plan:#?}");
+    }
 }

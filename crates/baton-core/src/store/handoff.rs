@@ -177,6 +177,9 @@ pub trait Handoffs: Send + Sync {
     /// The one that is open on a thread.
     fn open_handoff_of(&self, thread: ThreadId) -> Pending<'_, Option<HandoffSession>>;
 
+    /// Those that are open on any of these threads, in no order. Threads that do not exist are left out.
+    fn open_handoffs_of(&self, threads: &[ThreadId]) -> Pending<'_, Vec<HandoffSession>>;
+
     /// All of a thread, open or not, the oldest first.
     fn handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>>;
 

@@ -201,6 +201,9 @@ impl Handoffs for MortalTenant {
     fn open_handoff_of(&self, thread: ThreadId) -> Pending<'_, Option<HandoffSession>> {
         self.life.read(self.inner.open_handoff_of(thread))
     }
+    fn open_handoffs_of(&self, threads: &[ThreadId]) -> Pending<'_, Vec<HandoffSession>> {
+        self.life.read(self.inner.open_handoffs_of(threads))
+    }
     fn handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>> {
         self.life.read(self.inner.handoffs(thread))
     }

@@ -3,9 +3,11 @@
 mod history;
 mod rename;
 
+use std::collections::HashMap;
+
 use axum::Json;
 use axum::extract::State;
-use baton_core::store::{Cancel, Thread};
+use baton_core::store::{Cancel, HandoffSession, Page, Thread};
 use baton_core::{AgentName, StoreError, ThreadId, UserId};
 use http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
@@ -29,7 +31,8 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(history::list_messages))
 }
 
-/// The caller's threads, those that were used last first. With `trace:read`, those of the whole tenant.
+/// The caller's threads, those that were used last first. With `trace:read`, those of the whole tenant. `progress` says how far the
+/// agent of an open handoff has come.
 #[utoipa::path(get, path = "/api/v1/threads", tag = "threads", params(ThreadParams),
     responses((status = 200, body = Listed<ThreadView>)),
     extensions(("x-permission" = json!("thread:read"))))]
@@ -46,8 +49,27 @@ async fn list_threads(
         Some(text) => data.find_threads(user.as_ref(), text.as_str(), page).await?,
         None => data.threads(user.as_ref(), page).await?,
     };
-    let main = main(&app);
-    Ok(Json(Listed::of(found, |thread| ThreadView::of(&caller.tenant, thread, main.as_ref()))))
+    let open = open_handoffs(&app, &caller, &found).await?;
+    let (main, agents) = (main(&app), app.agents());
+    Ok(Json(Listed::of(found, |thread| {
+        let open = open.get(&thread.thread_id);
+        ThreadView::of(&caller.tenant, thread, main.as_ref()).with_handoff(open, &agents)
+    })))
+}
+
+/// The open handoffs of a page of threads: one query for all of them, and none if there is no handoff on the page.
+async fn open_handoffs(
+    app: &App,
+    caller: &Caller,
+    page: &Page<Thread>,
+) -> Answer<HashMap<ThreadId, HandoffSession>> {
+    let with_handoff = page.data.iter().filter(|thread| thread.handoff.is_some());
+    let threads: Vec<ThreadId> = with_handoff.map(|thread| thread.thread_id).collect();
+    if threads.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let open = app.data(caller).open_handoffs_of(&threads).await?;
+    Ok(open.into_iter().map(|handoff| (handoff.thread_id, handoff)).collect())
 }
 
 /// A thread as it stands.
@@ -64,13 +86,18 @@ async fn show_thread(
 ) -> Answer<Json<ThreadContext>> {
     let data = app.data(&caller);
     let thread = data.thread(thread_id, caller.scope()).await?;
-    let open = match thread.handoff {
-        Some(_) => app.engine.open_handoff(&caller.tenant, thread_id).await?,
-        None => None,
-    };
+    let open = open_handoff(&app, &caller, &thread).await?;
     let resumable = data.resumable_handoffs(thread_id).await?;
     let view = ThreadView::of(&caller.tenant, thread, main(&app).as_ref());
     Ok(Json(ThreadContext::of(view, open.as_ref(), resumable, &app.agents())))
+}
+
+/// The open handoff of a thread. One whose time is over is ended first.
+async fn open_handoff(app: &App, caller: &Caller, thread: &Thread) -> Answer<Option<HandoffSession>> {
+    Ok(match thread.handoff {
+        Some(_) => app.engine.open_handoff(&caller.tenant, thread.thread_id).await?,
+        None => None,
+    })
 }
 
 /// Deletes a thread with all it owns: messages, events, runs, artifacts, handoffs. A run that is at work in it is ended first. Other

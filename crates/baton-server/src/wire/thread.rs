@@ -67,6 +67,10 @@ pub struct ThreadView {
     pub current_active_agent: Option<AgentName>,
     /// Whether somebody has the thread by a handoff, or is about to.
     pub is_handoff_active: bool,
+    /// How far that agent has come, if its work has steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub progress: Option<ProgressView>,
     /// All messages there are, also those that only those see who may read traces: it is the `number` of the last one.
     pub total_messages: u64,
     /// The number of the last event: `events?after=` goes on from here.
@@ -88,10 +92,6 @@ pub struct ThreadContext {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     pub handoff_target_agent: Option<AgentName>,
-    /// How far that agent has come, if its work has steps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub progress: Option<ProgressView>,
     /// Handoffs that ended before they were done and can be taken up again, the newest first.
     pub resumable_handoffs: Vec<ResumableView>,
 }
@@ -145,11 +145,19 @@ impl ThreadView {
             updated_at: thread.updated_at,
             current_active_agent: thread.holder.or_else(|| main.cloned()),
             is_handoff_active: thread.handoff.is_some(),
+            progress: None,
             total_messages: thread.total_messages,
             last_seq: thread.last_seq,
             active_run_id: thread.active_run,
             queued: thread.queued,
         }
+    }
+
+    /// `open` was read after the thread, so it counts: the thread's handoff may have ended in between.
+    #[must_use]
+    pub fn with_handoff(self, open: Option<&HandoffSession>, agents: &Agents) -> Self {
+        let progress = open.and_then(|handoff| ProgressView::of(handoff, agents));
+        Self { is_handoff_active: open.is_some(), progress, ..self }
     }
 }
 
@@ -160,12 +168,9 @@ impl ThreadContext {
         resumable: Vec<HandoffSession>,
         agents: &Agents,
     ) -> Self {
-        // What was read last is what counts: it may have ended in between.
-        let thread = ThreadView { is_handoff_active: open.is_some(), ..thread };
         Self {
-            thread,
+            thread: thread.with_handoff(open, agents),
             handoff_target_agent: open.map(|handoff| handoff.target_agent_id.clone()),
-            progress: open.and_then(|handoff| ProgressView::of(handoff, agents)),
             resumable_handoffs: ResumableView::all(resumable, agents),
         }
     }

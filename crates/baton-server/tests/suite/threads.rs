@@ -3,14 +3,17 @@
 mod respond_async;
 mod titles;
 
-use baton_core::store::{HandoffNotes, HandoffState, NewHandoff, RunStatus, WorkflowState};
-use baton_core::{AgentName, HandoffId, Permission, TenantId, ThreadId, UserId};
+use std::sync::Arc;
+
+use baton_core::store::{HandoffNotes, HandoffSession, HandoffState, NewHandoff, RunStatus, WorkflowState};
+use baton_core::{AgentName, HandoffId, Permission, TenantId, TenantStore, ThreadId, UserId};
 use baton_engine::Heard;
 use baton_models::scripted::{Scripted, Turn};
 use http::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::described::body;
 use crate::person::{Person, new_thread};
 use crate::site::{LONG, Plan, Site};
 
@@ -255,19 +258,12 @@ async fn what_agents_say_to_each_other_is_for_those_who_read_traces() {
 const WORKFLOW: &str = "---\ndescription: Creates skills.\ndisplay_name: Skill Maker\naccepts_handoff: true\nworkflow:\n  states:\n    - name: ask_name\n      \
                         collect: [{key: name, ask: What is it called?}]\n    - name: write_it\n    - name: check\n---\nYou make skills.\n";
 
-/// A10, C-7: who has the thread, how far they are, and what can be taken up again.
-#[tokio::test]
-async fn a_handoff_shows_in_the_thread_while_it_lasts_and_can_be_resumed_after() {
-    let plan = Plan::new(&counting()).agent("assistant", crate::site::ASSISTANT).agent("maker", WORKFLOW);
-    let site = plan.required().start().await;
-    let ada = site.person("acme", "ada", &["user"]).await;
-    let thread = new_thread();
-    ada.ask(&thread, "Hello").await;
-    let store = site.app.store().tenant(&TenantId::parse("acme").unwrap());
+/// The maker has a thread of Ada's by a handoff.
+async fn hand_over(site: &Site, thread: &str) -> HandoffSession {
     let name = |text| AgentName::parse(text).unwrap();
     let new = NewHandoff {
         handoff_id: HandoffId::from_uuid(Uuid::now_v7()),
-        thread_id: ThreadId::parse(&thread).unwrap(),
+        thread_id: ThreadId::parse(thread).unwrap(),
         user_id: UserId::parse("ada").unwrap(),
         source_agent_id: name("assistant"),
         target_agent_id: name("maker"),
@@ -278,10 +274,80 @@ async fn a_handoff_shows_in_the_thread_while_it_lasts_and_can_be_resumed_after()
         max_open: None,
         activation: None,
     };
-    let mut handoff = store.open_handoff(new).await.unwrap();
-    handoff.state = HandoffState::Active;
-    handoff.workflow = Some(WorkflowState { state: "write_it".to_owned(), data: json!({}) });
-    let mut handoff = store.update_handoff(handoff).await.unwrap();
+    let handoff = acme(site).open_handoff(new).await.unwrap();
+    change(site, HandoffSession { state: HandoffState::Active, ..handoff }).await
+}
+
+async fn change(site: &Site, changed: HandoffSession) -> HandoffSession {
+    acme(site).update_handoff(changed).await.unwrap()
+}
+
+fn acme(site: &Site) -> Arc<dyn TenantStore> {
+    site.app.store().tenant(&TenantId::parse("acme").unwrap())
+}
+
+fn at(state: &str) -> WorkflowState {
+    WorkflowState { state: state.to_owned(), data: json!({}) }
+}
+
+/// C-35: the list says how far each open handoff has come.
+#[tokio::test]
+async fn threads_in_lists_show_the_progress_of_their_handoffs() {
+    let plan = Plan::new(&counting()).agent("assistant", crate::site::ASSISTANT).agent("maker", WORKFLOW);
+    let site = plan.required().start().await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    let [first, without_steps, ended, never, checked] = std::array::from_fn(|_| new_thread());
+    for thread in [&first, &without_steps, &ended, &never, &checked] {
+        ada.ask(thread, "Hello").await;
+    }
+    for (thread, workflow) in [
+        (&first, Some(at("ask_name"))),
+        (&without_steps, None),
+        (&ended, Some(at("write_it"))),
+        (&checked, Some(at("check"))),
+    ] {
+        let handoff = hand_over(&site, thread).await;
+        let handoff = change(&site, HandoffSession { workflow, ..handoff }).await;
+        if thread == &ended {
+            change(&site, HandoffSession { state: HandoffState::Cancelled, ..handoff }).await;
+        }
+    }
+    let progress = |state: &str, label: &str, step: u64| {
+        Some(json!({ "state": state, "label": label, "step": step, "total": 3 }))
+    };
+    let expected = [
+        (&first, true, progress("ask_name", "Ask name", 1)),
+        (&without_steps, true, None),
+        (&ended, false, None),
+        (&never, false, None),
+        (&checked, true, progress("check", "Check", 3)),
+    ];
+    for path in ["/api/v1/threads", "/api/v1/threads?q=hello"] {
+        let list = ada.see(path).await;
+        for (id, is_active, progress) in &expected {
+            let found = list["data"].as_array().unwrap().iter().find(|one| one["thread_id"] == id.as_str());
+            let thread = found.expect("a thread of the list");
+            assert_eq!(thread["is_handoff_active"], *is_active, "{thread}");
+            assert_eq!(thread.get("progress"), progress.as_ref(), "{thread}");
+        }
+    }
+    let path = format!("/api/v1/threads/{checked}");
+    let request = ada.request(Method::PATCH, &path).json(&json!({ "title": "Skills" }));
+    let renamed = body(request.send().await.unwrap(), "patch", "/api/v1/threads/{thread_id}").await;
+    assert_eq!(renamed.get("progress"), progress("check", "Check", 3).as_ref());
+    site.end().await;
+}
+
+/// A10, C-7: who has the thread, how far they are, and what can be taken up again.
+#[tokio::test]
+async fn a_handoff_shows_in_the_thread_while_it_lasts_and_can_be_resumed_after() {
+    let plan = Plan::new(&counting()).agent("assistant", crate::site::ASSISTANT).agent("maker", WORKFLOW);
+    let site = plan.required().start().await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    let thread = new_thread();
+    ada.ask(&thread, "Hello").await;
+    let handoff = hand_over(&site, &thread).await;
+    let handoff = change(&site, HandoffSession { workflow: Some(at("write_it")), ..handoff }).await;
     let path = format!("/api/v1/threads/{thread}");
     let context = ada.see(&path).await;
     assert_eq!(
@@ -292,8 +358,7 @@ async fn a_handoff_shows_in_the_thread_while_it_lasts_and_can_be_resumed_after()
     let progress = json!({ "state": "write_it", "label": "Write it", "step": 2, "total": 3 });
     assert_eq!(context["progress"], progress);
     assert_eq!(ada.see("/api/v1/threads").await["data"][0]["is_handoff_active"], true);
-    handoff.state = HandoffState::Cancelled;
-    let handoff = store.update_handoff(handoff).await.unwrap();
+    let handoff = change(&site, HandoffSession { state: HandoffState::Cancelled, ..handoff }).await;
     let context = ada.see(&path).await;
     assert_eq!((&context["is_handoff_active"], context.get("progress")), (&json!(false), None));
     assert_eq!(context["current_active_agent"], "assistant");
@@ -399,8 +464,7 @@ async fn messages_show_the_rating_of_the_caller_alone() {
     let ratings = |list: &Value| -> Vec<Value> {
         list["data"].as_array().unwrap().iter().map(|one| one["rating"].clone()).collect()
     };
-    let seen =
-        crate::described::body(ada.get(&path).await, "get", "/api/v1/threads/{thread_id}/messages").await;
+    let seen = body(ada.get(&path).await, "get", "/api/v1/threads/{thread_id}/messages").await;
     let none = Value::Null;
     assert_eq!(ratings(&seen), [&none, &json!(1), &none, &none, &none, &json!(-1)].map(Value::clone));
     assert!(seen["data"][0].get("rating").is_none(), "absent, not null");

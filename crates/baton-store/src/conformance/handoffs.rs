@@ -218,6 +218,33 @@ pub async fn c_16_what_was_left_can_be_resumed(store: &dyn Store) {
 }
 
 /// In one write, so that nobody who dies leaves it half done.
+pub async fn c_35_open_handoffs_of_many_threads_are_read_at_once(store: &dyn Store) {
+    let (tenant, other) = (tenant(store), tenant(store));
+    let mut threads = Vec::new();
+    for _ in 0..4 {
+        threads.push(thread_in(&*tenant).await);
+    }
+    let workflow = Some(WorkflowState { state: "collect".to_owned(), data: json!({"name": "ä"}) });
+    let activation = Some(Activation { workflow, expires_at: Some(in_seconds(60)) });
+    let active = tenant.open_handoff(NewHandoff { activation, ..new(threads[0]) }).await.unwrap();
+    let pending = tenant.open_handoff(new(threads[1])).await.unwrap();
+    let ended = tenant.open_handoff(new(threads[2])).await.unwrap();
+    to(&*tenant, &ended, HandoffState::Cancelled).await.unwrap();
+    let of = async |threads: &[ThreadId]| {
+        let mut found = tenant.open_handoffs_of(threads).await.unwrap();
+        found.sort_by_key(|handoff| handoff.handoff_id != active.handoff_id);
+        found
+    };
+    let unknown = [&threads[..], &[ThreadId::random()]].concat();
+    assert_eq!(of(&unknown).await, [active.clone(), pending.clone()], "with their workflows");
+    assert_eq!(of(&threads[1..2]).await, [pending]);
+    assert_eq!(of(&threads[2..]).await, []);
+    assert_eq!(of(&[]).await, []);
+    let page: Vec<ThreadId> = (0..199).map(|_| ThreadId::random()).chain([threads[0]]).collect();
+    assert_eq!(of(&page).await, [active], "as many as a page may have");
+    assert_eq!(other.open_handoffs_of(&threads).await, Ok(vec![]));
+}
+
 pub async fn c_8_a_handoff_can_begin_active(store: &dyn Store) {
     let tenant = tenant(store);
     let thread = thread_in(&*tenant).await;

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 
-use super::{main, visible};
+use super::{main, open_handoff, visible};
 use crate::app::App;
 use crate::identity::Caller;
 use crate::identity::roles::EVERYTHING;
@@ -40,5 +40,7 @@ pub(super) async fn rename_thread(
     let deed =
         Deed { action: "thread.rename", thread_id: Some(thread_id), decision: "allowed", ..Deed::default() };
     trail::record(&app, &caller, Some(&trace), deed).await?;
-    Ok(Json(ThreadView::of(&caller.tenant, renamed, main(&app).as_ref())))
+    let open = open_handoff(&app, &caller, &renamed).await?;
+    let view = ThreadView::of(&caller.tenant, renamed, main(&app).as_ref());
+    Ok(Json(view.with_handoff(open.as_ref(), &app.agents())))
 }
