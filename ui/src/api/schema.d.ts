@@ -65,7 +65,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Calls that wait, or waited, for a person's yes, the oldest first: those of the caller's own threads, and all of the tenant for those who may read traces */
+        /** Calls that wait, or waited, for a person's yes, the oldest first unless `order` says otherwise: those of the caller's own threads, and all of the tenant for those who may read traces */
         get: operations["list_approvals"];
         put?: never;
         post?: never;
@@ -139,7 +139,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The audit trail of the tenant, the oldest entry first */
+        /** The audit trail of the tenant, the oldest entry first unless `order` says otherwise */
         get: operations["list_audit"];
         put?: never;
         post?: never;
@@ -423,7 +423,7 @@ export interface paths {
         };
         /**
          * The caller's threads, those that were used last first
-         * @description With `trace:read`, those of the whole tenant.
+         * @description With `trace:read`, those of the whole tenant. `progress` says how far the agent of an open handoff has come.
          */
         get: operations["list_threads"];
         put?: never;
@@ -900,6 +900,8 @@ export interface components {
         };
         /** @description A call that waits, or waited, for a person's yes. */
         ApprovalView: {
+            /** @description The agent that wants to make the call. */
+            agent: string;
             /** Format: uuid */
             approval_id: string;
             /** @description As the tool would get them. */
@@ -1390,6 +1392,8 @@ export interface components {
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_ApprovalView: {
             data: {
+                /** @description The agent that wants to make the call. */
+                agent: string;
                 /** Format: uuid */
                 approval_id: string;
                 /** @description As the tool would get them. */
@@ -1591,6 +1595,8 @@ export interface components {
                  * @description The number of the last event: `events?after=` goes on from here.
                  */
                 last_seq: number;
+                /** @description How far that agent has come, if its work has steps. */
+                progress?: components["schemas"]["ProgressView"];
                 /**
                  * Format: int64
                  * @description Runs that wait for their turn.
@@ -2121,8 +2127,6 @@ export interface components {
         ThreadContext: components["schemas"]["ThreadView"] & {
             /** @description Who has the thread by a handoff, or is about to. */
             handoff_target_agent?: string;
-            /** @description How far that agent has come, if its work has steps. */
-            progress?: components["schemas"]["ProgressView"];
             /** @description Handoffs that ended before they were done and can be taken up again, the newest first. */
             resumable_handoffs: components["schemas"]["ResumableView"][];
         };
@@ -2144,6 +2148,8 @@ export interface components {
              * @description The number of the last event: `events?after=` goes on from here.
              */
             last_seq: number;
+            /** @description How far that agent has come, if its work has steps. */
+            progress?: components["schemas"]["ProgressView"];
             /**
              * Format: int64
              * @description Runs that wait for their turn.
@@ -2517,7 +2523,8 @@ export interface operations {
     list_approvals: {
         parameters: {
             query?: {
-                status?: "pending" | "approved" | "denied" | "expired";
+                status?: "pending" | "approved" | "denied" | "expired" | "decided";
+                order?: "asc" | "desc";
                 /** @description How many at most. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
@@ -2723,6 +2730,8 @@ export interface operations {
                 /** @description Only this action, such as `thread.delete`. */
                 action?: string;
                 since?: string;
+                until?: string;
+                order?: "asc" | "desc";
                 /** @description How many at most. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
