@@ -1,4 +1,4 @@
-//! What the steps of a run recorded, decoded for those who look at the run later.
+//! Decodes what the steps of a run recorded, for transcripts and the API.
 
 use baton_core::chat::{Reply, ToolCall, ToolResult};
 use baton_core::choice::Choice as _;
@@ -62,7 +62,7 @@ pub fn call_of<'a>(path: &str, reply_at: impl FnOnce(&str) -> Option<&'a Reply>)
     reply_at(turn)?.calls.get(number.checked_sub(1)?)
 }
 
-/// The agent at work at a path: the last one that was involved on the way there, or the one that the run began with.
+/// The agent that works at a path: the last one that was involved on the way there, or the one that the run began with.
 pub fn agent_of(path: &str) -> &str {
     let involved =
         |segment: &'_ str| segment.split_once(':').is_some_and(|(word, _)| Edge::parse(word).is_some());

@@ -1,6 +1,7 @@
 //! One connection to the file.
 
 use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -107,10 +108,15 @@ impl SqliteConnection {
     }
 }
 
-/// Conversations are nobody else's business. SQLite gives its other files the same permissions.
+/// Creates the file so that only its owner can read it; SQLite gives its other files the same permissions. A file that exists is not
+/// opened: closing it again would drop the locks of every other connection of this process (POSIX), and another process could then
+/// remove the write-ahead log that is in use.
 fn create_private(path: &Path) -> Result<(), StoreError> {
-    let created = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
-    created.map(drop).map_err(|error| StoreError::Failed(format!("cannot open {}: {error}", path.display())))
+    match OpenOptions::new().create_new(true).append(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(StoreError::Failed(format!("cannot open {}: {error}", path.display()))),
+    }
 }
 
 /// Says which file it was.

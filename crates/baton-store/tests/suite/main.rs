@@ -6,6 +6,7 @@ mod conformance;
 mod faults;
 mod groups;
 mod isolation;
+mod locks;
 mod lost_answers;
 mod restart;
 mod rows;
