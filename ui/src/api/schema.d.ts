@@ -2107,8 +2107,8 @@ export interface components {
         SynthesisWord: "concat" | "llm" | "none";
         /** @description What the server works with, and whether it works. */
         SystemView: {
-            /** @description Runs that this process works on, of all tenants. */
-            active_runs: number;
+            /** @description Runs that this process works on, of all tenants; with `metrics:read` only. */
+            active_runs?: number;
             /** @description How many there are. */
             agents: number;
             /** @description As `provider/model`; of agents that name no model. */

@@ -35,7 +35,7 @@ export function ThreadRow({ thread, me, showUser, isActive, tabIndex, onFocus }:
             <span role="img" aria-label={status} className={cx(styles.dot, holder && styles.held, thread.active_run_id && styles.running)} />
             <span className={styles.text}>
               <span className={cx(styles.title, 'truncate')} dir="auto">{title}</span>
-              {holder && <span className={cx(styles.second, 'truncate')} dir="auto">{holder.name}</span>}
+              {holder && <span className={cx(styles.second, 'truncate')} dir="auto">{[holder.name, thread.progress && `Step ${thread.progress.step} of ${thread.progress.total}`].filter(Boolean).join(' · ')}</span>}
               {showUser && <span className={cx(styles.second, 'truncate')} dir="auto">{thread.user_id}</span>}
             </span>
           </Link>

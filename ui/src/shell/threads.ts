@@ -37,7 +37,11 @@ export function useRenameThread(threadId: string) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (title: string) => data(api.PATCH('/api/v1/threads/{thread_id}', { params: { path: { thread_id: threadId } }, body: { title } })),
-    onSuccess: () => client.invalidateQueries({ queryKey: ['threads'] }),
+    onSuccess: ({ title }) => {
+      // For the header of the conversation, which has read its thread before.
+      client.setQueryData(['renamed', threadId], title);
+      return client.invalidateQueries({ queryKey: ['threads'] });
+    },
   });
 }
 

@@ -45,7 +45,7 @@ export default function AuditScreen() {
             : <AuditTable entries={entries} onFilter={(name, value) => change({ [name]: value })} />}
           {entries.length > 0 && (
             <footer className={styles.footer}>
-              <span className="faint tabular">{plural(entries.length, 'entry', 'entries')}, the oldest first</span>
+              <span className="faint tabular">{plural(entries.length, 'entry', 'entries')}, the newest first</span>
               {trail.hasNextPage && <Button busy={trail.isFetchingNextPage} onClick={() => void trail.fetchNextPage()}>Load more</Button>}
             </footer>
           )}

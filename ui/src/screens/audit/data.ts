@@ -52,7 +52,7 @@ export function queryOf(filter: Filter): Filter {
 }
 
 export async function page(filter: Filter, cursor: string | undefined, limit: number, signal?: AbortSignal) {
-  const query = { ...queryOf(filter), limit, ...(cursor ? { cursor } : {}) };
+  const query = { ...queryOf(filter), order: 'desc' as const, limit, ...(cursor ? { cursor } : {}) };
   return data(api.GET('/api/v1/audit', { params: { query }, ...(signal ? { signal } : {}) }));
 }
 

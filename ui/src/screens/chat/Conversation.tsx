@@ -1,3 +1,4 @@
+import { skipToken, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useAgents } from '@/api/useAgents';
 import { useMay } from '@/api/useMay';
@@ -31,6 +32,7 @@ export function Conversation({ threadId, isNew }: { threadId: string; isNew: boo
   const handle = useThread(threadId, may('trace:read') ? 'trace' : 'person', isNew);
   const { state, thread, load } = handle;
   useThreadListRefresh(state);
+  const { data: renamed } = useQuery<string>({ queryKey: ['renamed', threadId], queryFn: skipToken });
   const isListed = load === 'ready' && (state.items.length > 0 || state.activeRun !== undefined);
   const scroll = useStickToBottom(!isListed);
   const chat = useChatActions({ threadId, isNew, handle, fill: (text, agent) => composer.fill(text, agent), onSent: scroll.toEnd });
@@ -43,7 +45,7 @@ export function Conversation({ threadId, isNew }: { threadId: string; isNew: boo
   if (load === 'missing') return <MissingThread />;
   if (load === 'failed') return <UnreadableThread problem={handle.problem} onRetry={handle.reload} />;
   const agent = state.activeAgent?.id ?? thread?.current_active_agent;
-  const title = thread?.title || firstWords(state.items) || (isNew ? 'New conversation' : load === 'loading' ? 'Loading…' : 'Untitled conversation');
+  const title = renamed || thread?.title || firstWords(state.items) || (isNew ? 'New conversation' : load === 'loading' ? 'Loading…' : 'Untitled conversation');
   const recipient = state.handoff?.name ?? (agent === undefined ? undefined : face(agent).name);
   return (
     <ChatContext value={chat}>

@@ -3,19 +3,19 @@ import { decideApproval, type Approval, type Decision } from '@/api/approvals';
 import { api, data } from '@/api/client';
 
 const PAGE = 200;
-/** The API lists the oldest first, so the newest are on the last page: all are read, up to this many pages. */
-const MAX_PAGES = 10;
+/** More than these are not shown. */
+const MAX_PAGES = 2;
 
 export const inboxQueries = {
   pending: () => queryOptions({ queryKey: ['approvals', 'inbox', 'pending'], queryFn: async () => byExpiry(await all('pending')), refetchInterval: 5_000 }),
-  decided: () => queryOptions({ queryKey: ['approvals', 'inbox', 'decided'], queryFn: async () => newestFirst((await all()).filter((approval) => approval.status !== 'pending')) }),
+  decided: () => queryOptions({ queryKey: ['approvals', 'inbox', 'decided'], queryFn: async () => newestFirst(await all('decided')) }),
 };
 
-async function all(status?: Approval['status']): Promise<Approval[]> {
+async function all(status: 'pending' | 'decided'): Promise<Approval[]> {
   const approvals: Approval[] = [];
   let cursor: string | null | undefined;
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const query = { limit: PAGE, ...(status && { status }), ...(cursor && { cursor }) };
+    const query = { limit: PAGE, status, order: 'desc' as const, ...(cursor && { cursor }) };
     const answer = await data(api.GET('/api/v1/approvals', { params: { query } }));
     approvals.push(...answer.data);
     cursor = answer.next_cursor;
