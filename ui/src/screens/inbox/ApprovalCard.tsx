@@ -6,7 +6,6 @@ import { sentence } from '@/api/problem';
 import { useAgents } from '@/api/useAgents';
 import { useMay } from '@/api/useMay';
 import { AgentBadge, Badge, Button, ErrorNote, TextField, Time, type Tone } from '@/design';
-import { agentOf } from './agentOf';
 import { Arguments } from './Arguments';
 import { Expiry } from './Expiry';
 import styles from './Inbox.module.css';
@@ -26,7 +25,7 @@ export function ApprovalCard({ approval, onDecided }: { approval: Approval; onDe
   return (
     <article className={styles.card} aria-labelledby={id}>
       <header className={styles.header}>
-        <h2 id={id} className={styles.title}><AgentBadge {...face(agentOf(approval.path))} /><span className="soft">wants to use</span><code>{approval.tool}</code></h2>
+        <h2 id={id} className={styles.title}><AgentBadge {...face(approval.agent)} /><span className="soft">wants to use</span><code>{approval.tool}</code></h2>
         <Badge tone={risk.tone}>{risk.label}</Badge>
       </header>
       <Arguments value={approval.arguments} />

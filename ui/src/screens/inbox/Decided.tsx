@@ -5,7 +5,6 @@ import type { Approval } from '@/api/approvals';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, Badge, EmptyState, Skeleton, Table, Time, type Column, type Tone } from '@/design';
 import { LoadError } from '@/shell/LoadError';
-import { agentOf } from './agentOf';
 import { Links, RISKS } from './ApprovalCard';
 import styles from './Inbox.module.css';
 import { endOf, inboxQueries } from './queries';
@@ -21,7 +20,7 @@ export function Decided() {
   const { face } = useAgents();
   const { data, error, isPending, refetch } = useQuery(inboxQueries.decided());
   const columns: Column<Approval>[] = [
-    { key: 'tool', title: 'Call', cell: (row) => <div className={styles.call}><Link href={`/runs/${row.run_id}`}><code>{row.tool}</code></Link><AgentBadge {...face(agentOf(row.path))} /></div> },
+    { key: 'tool', title: 'Call', cell: (row) => <div className={styles.call}><Link href={`/runs/${row.run_id}`}><code>{row.tool}</code></Link><AgentBadge {...face(row.agent)} /></div> },
     { key: 'status', title: 'Decision', cell: (row) => <Badge tone={STATUSES[row.status].tone}>{STATUSES[row.status].label}</Badge> },
     { key: 'risk', title: 'Risk', wide: true, cell: (row) => RISKS[row.risk].label },
     { key: 'by', title: 'By', wide: true, cell: (row) => <div className={styles.by}><span dir="auto">{row.decided_by ?? '–'}</span>{row.reason && <span className="faint" dir="auto">{row.reason}</span>}</div> },
