@@ -58,9 +58,10 @@ logged() {
 }
 
 is_installed() { cmp -s ui/package-lock.json "$installed"; }
+# Not `npm ci`: that refuses a lock file without the builds for every other system, which not every registry has.
 install() {
-    say "installing what the web page needs (npm ci)"
-    logged npm --prefix ui ci --no-audit --no-fund --ignore-scripts --loglevel=error
+    say "installing what the web page needs (npm install)"
+    logged npm --prefix ui install --no-save --no-audit --no-fund --ignore-scripts --loglevel=error
     cp ui/package-lock.json "$installed"
 }
 
