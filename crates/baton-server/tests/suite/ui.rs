@@ -291,7 +291,7 @@ async fn page_that_was_not_built_is_explained() {
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     assert!(!policy.contains("script-src") && !policy.contains("unsafe"), "{policy}");
     let html = page.text().await.unwrap();
-    for expected in ["make run", "npm --prefix ui ci", "npm --prefix ui run build", "href=\"/docs\""] {
+    for expected in ["make run", "npm --prefix ui install", "npm --prefix ui run build", "href=\"/docs\""] {
         assert!(html.contains(expected), "{expected}");
     }
     assert!(!html.contains("<script") && !html.contains("style="));
