@@ -123,16 +123,18 @@ async fn nothing_that_is_sent_can_be_run_from_here() {
     let site = site().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let thread = new_thread();
-    for (name, kind) in [
-        ("a.html", "text/html"),
-        ("a.svg", "image/svg+xml"),
-        ("a.xml", "application/xml"),
-        ("a.js", "text/javascript"),
+    for (name, kind, sent) in [
+        ("a.html", "text/html", "text/html"),
+        ("a.svg", "image/svg+xml", "image/svg+xml"),
+        ("a.xml", "application/xml", "application/xml"),
+        ("a.js", "text/javascript", "text/plain"),
+        ("a.mjs", "application/JavaScript; charset=utf-8", "text/plain"),
+        ("a.css", "text/css", "text/plain"),
     ] {
         let artifact = ada.upload(&thread, name, kind, b"<script>alert(1)</script>").await;
         let found = ada.get(artifact["uri"].as_str().unwrap()).await;
         let header = |name: &str| found.headers()[name].to_str().unwrap().to_owned();
-        assert_eq!(header("content-type"), kind);
+        assert_eq!(header("content-type"), sent, "{name}");
         assert!(header("content-disposition").starts_with("attachment; "));
         assert_eq!(
             (header("x-content-type-options"), header("content-security-policy")),
