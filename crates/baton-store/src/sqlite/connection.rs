@@ -112,10 +112,15 @@ impl SqliteConnection {
 /// opened: closing it again would drop the locks of every other connection of this process (POSIX), and another process could then
 /// remove the write-ahead log that is in use.
 fn create_private(path: &Path) -> Result<(), StoreError> {
+    let failed =
+        |why: &dyn std::fmt::Display| StoreError::Failed(format!("cannot open {}: {why}", path.display()));
     match OpenOptions::new().create_new(true).append(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => {
+            Err(failed(&"it is a folder"))
+        }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(StoreError::Failed(format!("cannot open {}: {error}", path.display()))),
+        Err(error) => Err(failed(&error)),
     }
 }
 
