@@ -32,7 +32,7 @@ choices! {
         Chain = "handoff",
         Route = "route",
         Transfer = "transfer",
-        /// A thread comes back to whoever gave it away.
+        /// A thread returns to the agent that gave it away.
         Return = "return",
     }
 }

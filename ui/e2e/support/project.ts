@@ -40,7 +40,7 @@ export class Project {
   }
 }
 
-/** Without the settings and keys of whoever runs the tests. */
+/** The environment without Baton settings and provider keys. */
 export function environment(): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !/^BATON_|_API_KEY$|_PROXY$/i.test(name));
   return Object.fromEntries(own);

@@ -161,6 +161,6 @@ pub async fn a_user_sees_the_approvals_of_that_users_threads(store: &dyn Store) 
     assert!(of(None, "eve").await.is_empty());
     assert_eq!(of(Some(ApprovalFilter::Pending), "bob").await, [ids[0], ids[2]]);
     assert_eq!(of(Some(ApprovalFilter::Pending), "ada").await, [owned.id]);
-    assert_eq!(of(Some(ApprovalFilter::Approved), "bob").await, [ids[1]], "whoever decided");
+    assert_eq!(of(Some(ApprovalFilter::Approved), "bob").await, [ids[1]], "regardless of who decided");
     assert!(of(Some(ApprovalFilter::Approved), "ada").await.is_empty());
 }

@@ -68,7 +68,7 @@ mod tests {
         let named = provider(&config, "my-server".to_owned(), false);
         assert!(named.is_configured);
         assert_eq!(named.key_variable.as_deref(), Some("MY_SERVER_API_KEY"));
-        assert!(!provider(&config, "nobody-has-this".to_owned(), false).is_configured);
+        assert!(!provider(&config, "unknown-provider".to_owned(), false).is_configured);
         let local = provider(&config, OLLAMA.to_owned(), true);
         assert!(local.is_configured && local.key_variable.is_none());
     }
