@@ -40,6 +40,12 @@ impl Ledger {
         std::mem::take(&mut self.lock().unsaved)
     }
 
+    /// Whether the call of this row has a row already. A call is known by its path and the microsecond in which it began.
+    pub(crate) fn holds(&self, row: &LedgerRow) -> bool {
+        let call = |row: &LedgerRow| row.started_at.as_microsecond();
+        self.lock().all.iter().any(|known| known.path == row.path && call(known) == call(row))
+    }
+
     pub fn rows(&self) -> Vec<LedgerRow> {
         self.lock().all.clone()
     }

@@ -65,10 +65,12 @@ pub(crate) fn settle_interrupted(run: &RunState) -> Record {
     open.sort_by_key(|(step, _)| step.at);
     for (step, CallUnderWay { message_id, visibility, row }) in open {
         let row = run.before.lasted(row);
+        // The task of the call was dropped while its run still wrote, so the row is there and the step is not.
+        let is_paid = run.ledger.holds(&row);
         let (agent, path) = (row.agent.clone(), step.path.as_str().into());
         let kind = EventKind::TurnRestarted { message_id };
         record.events.push(NewEvent { at: Timestamp::now(), agent, path, visibility, kind });
-        record.rows.push(row);
+        record.rows.extend((!is_paid).then_some(row));
         record.steps.push(Step { data: Value::Null, ..step.clone() });
     }
     run.ledger.count(&record.rows);

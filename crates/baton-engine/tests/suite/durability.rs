@@ -10,7 +10,9 @@ use baton_core::chat::ChatMessage;
 use baton_core::event::EventKind;
 use baton_core::ledger::CallOutcome;
 use baton_core::message::Role;
-use baton_core::store::{Cancel, MessageQuery, OnBusy, Owner, PageRequest, RunQuery, RunStatus};
+use baton_core::store::{
+    Append, Cancel, Claim, MessageQuery, OnBusy, Owner, PageRequest, RunQuery, RunStatus,
+};
 use baton_core::tool::{Effect, ToolError};
 use baton_core::{Event, Part, StoreError, ThreadId, UserId};
 use baton_engine::{Engine, Failure, Identity, LeaseTimes, Limit, Parts, RunRequest};
@@ -250,6 +252,38 @@ fn a_run_whose_agent_is_gone_ends_as_interrupted() {
     assert_eq!(cut, 1, "the call that was cut is paid for");
     assert_eq!(after.count(|kind| matches!(kind, EventKind::TurnRestarted { .. })), 1);
     assert_eq!(after.messages.len(), 1, "what the person said is still there");
+}
+
+/// The task of a call was dropped and its row written, then the process died before the step was settled.
+#[test]
+fn a_call_whose_row_was_written_is_not_billed_again() {
+    let first = Scripted::default().script("a", [Turn::default().say("I").hang()]);
+    let (engine, request, _) =
+        die(Setup::new(&first), |event| matches!(event.kind, EventKind::TextDelta { .. }));
+    runtime().block_on(write_row_of_open_call(&engine, &request));
+    let second = Scripted::default().script("a", [Turn::text("Done.")]);
+    let after = go_on(Setup::new(&second), &engine);
+    after.is_sound();
+    assert_eq!(after.run.status, RunStatus::Completed);
+    assert_eq!(after.rows.len(), 2, "the cut call and the one in its place: {:#?}", after.rows);
+}
+
+async fn write_row_of_open_call(engine: &Engine, request: &RunRequest) {
+    let store = engine.parts.store.tenant(&request.caller.tenant);
+    let run_id = store.runs(RunQuery::default(), PageRequest::default()).await.unwrap().data[0].run_id;
+    let steps = store.steps(run_id).await.unwrap();
+    let row = steps.iter().find_map(|step| step.call_under_way()).unwrap().row;
+    let owner = engine.parts.identity.owner.clone();
+    let claim = Claim { thread_id: request.caller.thread_id, run_id, owner, epoch: 1 };
+    for number in 1..10 {
+        let append = Append { number, rows: vec![row.clone()], ..Append::default() };
+        let written = store.append(&claim, Arc::new(append)).await;
+        let rows = store.ledger(run_id).await.unwrap();
+        if written.is_ok() && !rows.is_empty() {
+            return;
+        }
+    }
+    panic!("the row was not written");
 }
 
 #[test]
