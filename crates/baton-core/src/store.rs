@@ -45,7 +45,9 @@ pub use pattern::{Hop, HopKind, Pattern, Patterns};
 pub use run::{Accepted, Cancel, End, NewRun, OnBusy, RunQuery, RunRecord, RunStatus, Runs, SessionRecord};
 pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};
 pub use usage::{UsageBy, UsageLine, UsageQuery, Usages};
-pub use work::{Append, Beat, Claim, Claimed, NewEvent, Owner, Step, StepKind, StepState, Work};
+pub use work::{
+    Append, Beat, Claim, Claimed, HandoffChange, NewEvent, Owner, Step, StepKind, StepState, Work,
+};
 
 /// What a call of the store comes to, later.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -161,6 +163,9 @@ pub enum StoreError {
     /// What should be changed is not as the caller believes; read it again.
     #[error("{0} was changed by someone else in the meantime")]
     Conflict(&'static str),
+    /// The handoff has another version than the change was made on, or cannot go from its state to the new one.
+    #[error("the handoff was changed by someone else in the meantime")]
+    HandoffChanged,
     #[error("the idempotency key was used before with another request")]
     IdempotencyConflict,
     /// The caller's mistake, not the store's.
@@ -196,7 +201,7 @@ impl StoreError {
             Self::TooManyRuns(_) => "too_many_runs",
             Self::HandoffActive(_) => "handoff_active",
             Self::TooManyHandoffs(_) => "handoff_rejected",
-            Self::Conflict(_) => "conflict",
+            Self::Conflict(_) | Self::HandoffChanged => "conflict",
             Self::IdempotencyConflict => "idempotency_conflict",
             Self::InvalidCursor => "invalid_request",
             Self::Fenced => "superseded",

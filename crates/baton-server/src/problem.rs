@@ -194,7 +194,7 @@ impl From<StoreError> for Problem {
             }
             StoreError::HandoffActive(_) => Code::HandoffActive,
             StoreError::TooManyHandoffs(_) => Code::HandoffRejected,
-            StoreError::Conflict(_) | StoreError::Fenced => Code::Conflict,
+            StoreError::Conflict(_) | StoreError::HandoffChanged | StoreError::Fenced => Code::Conflict,
             StoreError::IdempotencyConflict => Code::IdempotencyConflict,
             StoreError::InvalidCursor => Code::InvalidRequest,
             StoreError::Unavailable(_) | StoreError::Full(_) => {

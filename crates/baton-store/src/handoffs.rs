@@ -3,9 +3,10 @@
 mod update;
 
 use baton_core::store::{
-    Activation, HandoffSession, HandoffState, Handoffs, NewHandoff, Pending, WorkflowState,
+    Activation, HandoffChange, HandoffSession, HandoffState, Handoffs, NewHandoff, Pending, WorkflowState,
 };
-use baton_core::{HandoffId, StoreError, ThreadId};
+use baton_core::{AgentName, HandoffId, StoreError, ThreadId};
+use jiff::Timestamp;
 
 use crate::job::About;
 use crate::tenant::Tenant;
@@ -107,55 +108,98 @@ const EXPIRED: &str = handoffs!(
 const INSERT: &str = "
     INSERT INTO handoffs
         (tenant, handoff_id, thread_id, user_id, source, target, state, version, context_summary, reason, metadata,
-        started_at, updated_at, artifacts, notes)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, $11, $11, '[]', $12)
+        started_at, updated_at, completed_at, result_summary, artifacts, expires_at, notes)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, $11, $11, $12, $13, $14, $15, $16)
     ON CONFLICT DO NOTHING";
 
 async fn open(tx: &Tx<'_>, new: &NewHandoff) -> Result<HandoffSession, StoreError> {
     threads::must_exist(tx, new.thread_id).await?;
-    must_be_free(tx, new.thread_id).await?;
-    must_have_room(tx, new).await?;
-    let sql = "UPDATE threads SET handoff_id = $3, last_handoff = $3, updated_at = $4
-        WHERE tenant = $1 AND thread_id = $2";
-    if tx.execute(sql, params![new.thread_id, new.handoff_id, tx.now()]).await? == 0 {
-        return Err(StoreError::ThreadNotFound);
+    insert(tx, &session(new, tx.now()), new.max_open).await?;
+    one(tx, new.handoff_id).await
+}
+
+/// Writes what a run made of a handoff.
+pub(crate) async fn change(tx: &Tx<'_>, change: &HandoffChange) -> Result<(), StoreError> {
+    match change.session.version {
+        0 => insert(tx, &change.session, change.max_open).await,
+        _ => update::write(tx, &change.session).await,
     }
-    let (summary, reason) = (new.context_summary.as_str(), new.handoff_reason.as_str());
-    let (source, target) = (&new.source_agent_id, &new.target_agent_id);
-    let (state, metadata) = (HandoffState::Pending, Value::json(&new.metadata)?);
-    let notes = Value::json(&new.notes)?;
+}
+
+async fn insert(tx: &Tx<'_>, new: &HandoffSession, max_open: Option<u32>) -> Result<(), StoreError> {
+    must_be_free(tx, new.thread_id).await?;
+    must_have_room(tx, &new.target_agent_id, max_open).await?;
+    // The thread remembers it also when it has ended before it was written.
+    update::pass_thread(tx, new, if new.state.is_open() { new.state } else { HandoffState::Pending }).await?;
+    let has_ended = !new.state.is_open();
+    let completed_at = has_ended.then(|| tx.now());
     let params = params![
         new.handoff_id,
         new.thread_id,
         &new.user_id,
-        source,
-        target,
-        state,
-        summary,
-        reason,
-        metadata,
+        &new.source_agent_id,
+        &new.target_agent_id,
+        new.state,
+        new.context_summary.as_str(),
+        new.handoff_reason.as_str(),
+        Value::json(&new.metadata)?,
         tx.now(),
-        notes
+        completed_at,
+        new.result_summary.as_deref(),
+        Value::json(&new.artifacts_created)?,
+        new.expires_at.filter(|_| !has_ended),
+        Value::json(&new.notes)?
     ];
     if tx.execute(INSERT, params).await? == 0 {
         must_be_free(tx, new.thread_id).await?;
-        return Err(StoreError::Conflict("the handoff"));
+        return Err(StoreError::HandoffChanged);
     }
-    let pending = one(tx, new.handoff_id).await?;
-    let Some(Activation { workflow, expires_at }) = new.activation.clone() else { return Ok(pending) };
-    let active = HandoffSession { state: HandoffState::Active, workflow, expires_at, ..pending };
-    update::update(tx, &active).await
+    if has_ended {
+        update::pass_thread(tx, new, new.state).await?;
+    }
+    match new.workflow {
+        Some(_) => update::keep_workflow(tx, new).await,
+        None => Ok(()),
+    }
+}
+
+/// As it stands when it is written for the first time.
+fn session(new: &NewHandoff, now: Timestamp) -> HandoffSession {
+    let (state, activation) = match new.activation.clone() {
+        Some(activation) => (HandoffState::Active, activation),
+        None => (HandoffState::Pending, Activation { workflow: None, expires_at: None }),
+    };
+    HandoffSession {
+        handoff_id: new.handoff_id,
+        thread_id: new.thread_id,
+        user_id: new.user_id.clone(),
+        source_agent_id: new.source_agent_id.clone(),
+        target_agent_id: new.target_agent_id.clone(),
+        state,
+        context_summary: new.context_summary.clone(),
+        handoff_reason: new.handoff_reason.clone(),
+        started_at: now,
+        updated_at: now,
+        completed_at: None,
+        result_summary: None,
+        artifacts_created: Vec::new(),
+        metadata: new.metadata.clone(),
+        expires_at: activation.expires_at,
+        notes: new.notes.clone(),
+        workflow: activation.workflow,
+        version: 0,
+    }
 }
 
 /// Refuses when the target has its hands full. Two at once may both be let in: it is a measure against floods, not a seat count.
-async fn must_have_room(tx: &Tx<'_>, new: &NewHandoff) -> Result<(), StoreError> {
-    let Some(most) = new.max_open else { return Ok(()) };
+async fn must_have_room(tx: &Tx<'_>, target: &AgentName, max_open: Option<u32>) -> Result<(), StoreError> {
+    let Some(most) = max_open else { return Ok(()) };
     let sql = "SELECT COUNT(*) FROM (
         SELECT 1 FROM handoffs
         WHERE tenant = $1 AND target = $2 AND state IN ('pending', 'active', 'returning')
         LIMIT $3
     ) AS open";
-    let row = tx.first(sql, params![&new.target_agent_id, u64::from(most)]).await?;
+    let row = tx.first(sql, params![target, u64::from(most)]).await?;
     let open = row.map_or(Ok(0), |row| row.count(0))?;
     if open >= u64::from(most) { Err(StoreError::TooManyHandoffs(most)) } else { Ok(()) }
 }

@@ -39,7 +39,7 @@ const HOP: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
     ON CONFLICT (tenant, hop_id) DO NOTHING";
 
-async fn record(tx: &Tx<'_>, hop: &Hop) -> Result<(), StoreError> {
+pub(crate) async fn record(tx: &Tx<'_>, hop: &Hop) -> Result<(), StoreError> {
     threads::touch(tx, hop.thread_id).await?;
     let latency = hop.latency_ms.min(MOST_MS);
     let cost = hop.cost.nanos().clamp(-MOST_NANOS, MOST_NANOS);

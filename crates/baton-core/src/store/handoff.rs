@@ -74,7 +74,7 @@ pub struct HandoffSession {
     pub notes: HandoffNotes,
     /// Where the holder stands; gone once it has outlived its retention.
     pub workflow: Option<WorkflowState>,
-    /// Counts changes; a change names the one it was made on.
+    /// Counts changes; a change names the one it was made on. 0 while it is not stored.
     pub version: u64,
 }
 

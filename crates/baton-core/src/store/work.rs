@@ -18,6 +18,7 @@ use crate::message::{Message, Visibility};
 use crate::store::Pending;
 use crate::store::audit::AuditEntry;
 use crate::store::handoff::HandoffSession;
+use crate::store::pattern::Hop;
 use crate::store::run::{Cancel, End, RunRecord, RunStatus};
 
 /// A process that works on runs.
@@ -141,12 +142,26 @@ pub struct Append {
     pub rows: Vec<LedgerRow>,
     pub sessions: Vec<SessionChange>,
     pub audit: Vec<AuditEntry>,
+    /// Passes of the baton that have ended. One that is known already is not written again.
+    pub hops: Vec<Hop>,
+    /// At most one for each handoff.
+    pub handoffs: Vec<HandoffChange>,
     /// Whose run it is, where that was decided only when it began.
     pub agent: Option<AgentName>,
     /// The agent that answers next.
     pub holder: Option<AgentName>,
     /// The run ends or begins to wait, and the claim ends with it.
     pub end: Option<RunEnd>,
+}
+
+/// A handoff as a run leaves it, workflow included.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HandoffChange {
+    /// Its version is the one that the change was made on; 0 opens the handoff. With any other version than the stored one the
+    /// whole append is refused with [`super::StoreError::HandoffChanged`].
+    pub session: HandoffSession,
+    /// Where it opens: refused when the target has this many open in the tenant.
+    pub max_open: Option<u32>,
 }
 
 /// The last write of a run.

@@ -92,7 +92,7 @@ impl Engine {
         changed.notes.next = Some(next);
         match store.update_handoff(changed).await {
             Ok(_) => Ok(Started::Queued),
-            Err(StoreError::Conflict(_)) => Err(Failure::HandoffActive(sentence)),
+            Err(StoreError::HandoffChanged) => Err(Failure::HandoffActive(sentence)),
             Err(error) => Err(error.into()),
         }
     }

@@ -124,7 +124,7 @@ pub async fn c_6_states_follow_each_other_only_along_their_ways(store: &dyn Stor
         }
         for state in refused {
             let outcome = to(&*tenant, &handoff, *state).await;
-            assert_eq!(outcome, Err(StoreError::Conflict("the handoff")), "{} to {state}", handoff.state);
+            assert_eq!(outcome, Err(StoreError::HandoffChanged), "{} to {state}", handoff.state);
         }
         assert_eq!(tenant.handoff(handoff.handoff_id).await, Ok(handoff));
     }
@@ -148,7 +148,7 @@ pub async fn c_7_a_change_needs_the_version_it_was_made_on(store: &dyn Store) {
     let made: Vec<&HandoffSession> = changes.iter().filter_map(|change| change.as_ref().ok()).collect();
     let [made] = made[..] else { panic!("{} were made", made.len()) };
     assert_eq!(made.version, before.version + 1);
-    let refused = Err(StoreError::Conflict("the handoff"));
+    let refused = Err(StoreError::HandoffChanged);
     assert_eq!(changes.iter().filter(|change| **change == refused).count(), 7);
     assert_eq!(tenant.handoff(before.handoff_id).await.as_ref(), Ok(made));
     let elsewhere = HandoffSession { thread_id: ThreadId::random(), ..made.clone() };

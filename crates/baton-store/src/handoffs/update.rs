@@ -7,9 +7,15 @@ use super::{must_be_free, one};
 use crate::tx::Tx;
 use crate::value::{Value, params};
 
-const CHANGED: StoreError = StoreError::Conflict("the handoff");
+const CHANGED: StoreError = StoreError::HandoffChanged;
 
 pub(super) async fn update(tx: &Tx<'_>, changed: &HandoffSession) -> Result<HandoffSession, StoreError> {
+    write(tx, changed).await?;
+    one(tx, changed.handoff_id).await
+}
+
+/// The same, without reading what was written.
+pub(super) async fn write(tx: &Tx<'_>, changed: &HandoffSession) -> Result<(), StoreError> {
     let before = one(tx, changed.handoff_id).await?;
     if before.thread_id != changed.thread_id {
         return Err(StoreError::NotFound("handoff"));
@@ -27,8 +33,7 @@ pub(super) async fn update(tx: &Tx<'_>, changed: &HandoffSession) -> Result<Hand
         must_be_free(tx, before.thread_id).await?;
     }
     replace(tx, &before, changed).await?;
-    keep_workflow(tx, changed).await?;
-    one(tx, changed.handoff_id).await
+    if before.workflow == changed.workflow { Ok(()) } else { keep_workflow(tx, changed).await }
 }
 
 /// The states a handoff goes through. Back from an end leads only to `active`: the target has the thread again.
@@ -60,7 +65,11 @@ const PASS: &str = "
     WHERE tenant = $1 AND thread_id = $2";
 
 /// The holder of the thread follows its handoff. A later change of one that has ended moves nothing any more.
-async fn pass_thread(tx: &Tx<'_>, before: &HandoffSession, after: HandoffState) -> Result<(), StoreError> {
+pub(super) async fn pass_thread(
+    tx: &Tx<'_>,
+    before: &HandoffSession,
+    after: HandoffState,
+) -> Result<(), StoreError> {
     let (target, source) = (&before.target_agent_id, &before.source_agent_id);
     let params =
         params![before.thread_id, tx.now(), after, target, source, after.is_open(), before.handoff_id];
@@ -111,7 +120,7 @@ const KEEP_WORKFLOW: &str = "
     ON CONFLICT (tenant, handoff_id) DO UPDATE
     SET state = excluded.state, data = excluded.data, updated_at = excluded.updated_at";
 
-async fn keep_workflow(tx: &Tx<'_>, changed: &HandoffSession) -> Result<(), StoreError> {
+pub(super) async fn keep_workflow(tx: &Tx<'_>, changed: &HandoffSession) -> Result<(), StoreError> {
     let id = changed.handoff_id;
     let Some(workflow) = &changed.workflow else {
         let sql = "DELETE FROM workflow_states WHERE tenant = $1 AND handoff_id = $2";

@@ -8,6 +8,7 @@ use crate::runs::{ledger, sessions, steps};
 use crate::threads::history;
 use crate::tx::Tx;
 use crate::value::{Value, params};
+use crate::{handoffs, patterns};
 
 pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<u64, StoreError> {
     if append.end.as_ref().is_some_and(|end| !end.status.is_final() && end.status != RunStatus::Waiting) {
@@ -26,6 +27,12 @@ pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
         ledger::write(tx, run, after_steps, &append.rows),
         sessions::write(tx, (thread, run), &append.sessions),
     )?;
+    for change in &append.handoffs {
+        handoffs::change(tx, change).await?;
+    }
+    for hop in &append.hops {
+        patterns::record(tx, hop).await?;
+    }
     if let Some(agent) = &append.agent {
         let sql = "UPDATE runs SET agent = $3 WHERE tenant = $1 AND run_id = $2";
         tx.execute(sql, params![run, agent]).await?;

@@ -190,10 +190,7 @@ async fn c_12_one_server_opens_the_handoff_and_changes_do_not_get_lost() {
         assert_eq!(opened.iter().filter(|outcome| **outcome == refused).count(), 7, "{opened:?}");
         let mut changed = handoff.clone();
         changed.state = HandoffState::Completed;
-        assert_eq!(
-            servers[0].update_handoff(changed.clone()).await,
-            Err(StoreError::Conflict("the handoff"))
-        );
+        assert_eq!(servers[0].update_handoff(changed.clone()).await, Err(StoreError::HandoffChanged));
         changed.state = HandoffState::Cancelled;
         let outcomes = join_all(servers.iter().map(|server| server.update_handoff(changed.clone()))).await;
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
