@@ -11,7 +11,7 @@ use baton_core::event::EventKind;
 use baton_core::ledger::CallOutcome;
 use baton_core::message::Role;
 use baton_core::store::{
-    Append, Cancel, Claim, MessageQuery, OnBusy, Owner, PageRequest, RunQuery, RunStatus,
+    Append, Cancel, Claim, MessageQuery, OnBusy, Owner, PageRequest, RunQuery, RunStatus, Step,
 };
 use baton_core::tool::{Effect, ToolError};
 use baton_core::{Event, Part, StoreError, ThreadId, UserId};
@@ -272,7 +272,7 @@ async fn write_row_of_open_call(engine: &Engine, request: &RunRequest) {
     let store = engine.parts.store.tenant(&request.caller.tenant);
     let run_id = store.runs(RunQuery::default(), PageRequest::default()).await.unwrap().data[0].run_id;
     let steps = store.steps(run_id).await.unwrap();
-    let row = steps.iter().find_map(|step| step.call_under_way()).unwrap().row;
+    let row = steps.iter().find_map(Step::call_under_way).unwrap().row;
     let owner = engine.parts.identity.owner.clone();
     let claim = Claim { thread_id: request.caller.thread_id, run_id, owner, epoch: 1 };
     for number in 1..10 {
