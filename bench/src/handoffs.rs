@@ -24,8 +24,8 @@ pub fn run(goals: &mut Goals) {
     let store = format!("sqlite://{}", folder.path().join("bench.db").display());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let client = baton_models::client().expect("a client");
-        let engine = engine_of(&sources(), &provider.base_url, client.clone(), &store).await;
+        let client = reqwest::Client::new();
+        let engine = engine_of(&sources(), &provider.base_url, &store).await;
         let (mut bare, mut plain) = (Duration::MAX, Duration::MAX);
         let (mut held, mut taking) = (Duration::MAX, Duration::MAX);
         for _ in 0..ROUNDS {

@@ -38,8 +38,8 @@ pub fn run(goals: &mut Goals) {
     let provider = Provider::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let client = baton_models::client().expect("a client");
-        let engine = engine_of(&sources(), &provider.base_url, client.clone(), "sqlite::memory:").await;
+        let client = reqwest::Client::new();
+        let engine = engine_of(&sources(), &provider.base_url, "sqlite::memory:").await;
         let transfers: Vec<String> = (0..HOPS).map(hop).chain(["word".to_owned()]).collect();
         compare(goals, "5 transfers", "t0", &engine, &client, &provider, &transfers).await;
         let delegation = [fan_out(&names("d", 2)), "word".to_owned(), "word".to_owned(), "word".to_owned()];

@@ -53,9 +53,9 @@ pub fn run(goals: &mut Goals) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = format!("sqlite://{}", folder.path().join("bench.db").display());
     let (bare, reader, session, durable) = runtime.block_on(async {
-        let client = baton_models::client().expect("a client");
-        let in_memory = engine(&provider.base_url, client.clone(), "sqlite::memory:").await;
-        let on_disk = engine(&provider.base_url, client.clone(), &file).await;
+        let client = reqwest::Client::new();
+        let in_memory = engine(&provider.base_url, "sqlite::memory:").await;
+        let on_disk = engine(&provider.base_url, &file).await;
         let (mut bare, mut reader) = (Cost::WORST, Cost::WORST);
         let (mut session, mut durable) = (Cost::WORST, Cost::WORST);
         for _ in 0..ROUNDS {
@@ -109,7 +109,7 @@ async fn cancel() -> Duration {
         let _ = stream.read_to_end(&mut Vec::new());
         Instant::now()
     });
-    let engine = engine(&base_url, baton_models::client().expect("a client"), "sqlite::memory:").await;
+    let engine = engine(&base_url, "sqlite::memory:").await;
     let mut run = engine.start(request()).await.expect("a run");
     while let Some(event) = run.events.recv().await {
         if matches!(event.kind, EventKind::TextDelta { .. }) {
@@ -235,23 +235,18 @@ pub fn request_to(agent: &str) -> RunRequest {
     }
 }
 
-async fn engine(base_url: &str, client: reqwest::Client, store: &str) -> Arc<Engine> {
+async fn engine(base_url: &str, store: &str) -> Arc<Engine> {
     let source = Source::new("a.md", "---\ndescription: Helps.\nmodel: bench/m\n---\nYou help.\n");
-    engine_of(&[source], base_url, client, store).await
+    engine_of(&[source], base_url, store).await
 }
 
 /// An engine with these agents.
-pub async fn engine_of(
-    sources: &[Arc<Source>],
-    base_url: &str,
-    client: reqwest::Client,
-    store: &str,
-) -> Arc<Engine> {
+pub async fn engine_of(sources: &[Arc<Source>], base_url: &str, store: &str) -> Arc<Engine> {
     let draft = Draft::parse(sources, &Known::default(), Vec::new());
     let agents = draft.agents().map(|one| (one.agent.name.clone(), Arc::clone(&one.agent)));
     let agents: Arc<BTreeMap<_, _>> = Arc::new(agents.collect());
     let endpoint = Endpoint { provider: "bench".into(), base_url: Some(base_url.to_owned()), key: None };
-    let model = baton_models::connect(Wire::OpenAi, endpoint, client);
+    let model = baton_models::connect(Wire::OpenAi, endpoint, baton_models::Client::default());
     let store = baton_store::open(store, Path::new("")).await.expect("a store");
     Engine::new(Parts {
         models: Models::new(ModelName::Alias("bench".into())).with_provider(model),

@@ -1,5 +1,7 @@
 //! A session's conversation as a model sees it.
 
+use std::iter::Chain;
+use std::slice::Iter;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,55 @@ pub enum ChatMessage {
 impl ChatMessage {
     pub fn user(text: impl Into<String>) -> Self {
         Self::User { parts: vec![Part::text(text)] }
+    }
+}
+
+/// The messages of a model call in two parts: what was said before, which sessions share, and what the session added. A
+/// reply and the results of its calls are in the same part.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Messages<'a> {
+    before: &'a [ChatMessage],
+    own: &'a [ChatMessage],
+}
+
+impl<'a> Messages<'a> {
+    pub fn new(before: &'a [ChatMessage], own: &'a [ChatMessage]) -> Self {
+        Self { before, own }
+    }
+
+    pub fn parts(self) -> (&'a [ChatMessage], &'a [ChatMessage]) {
+        (self.before, self.own)
+    }
+
+    pub fn iter(self) -> Chain<Iter<'a, ChatMessage>, Iter<'a, ChatMessage>> {
+        self.before.iter().chain(self.own)
+    }
+
+    pub fn last(self) -> Option<&'a ChatMessage> {
+        self.own.last().or_else(|| self.before.last())
+    }
+
+    pub fn len(self) -> usize {
+        self.before.len() + self.own.len()
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<'a> From<&'a [ChatMessage]> for Messages<'a> {
+    fn from(own: &'a [ChatMessage]) -> Self {
+        Self { before: &[], own }
+    }
+}
+
+impl<'a> IntoIterator for Messages<'a> {
+    type Item = &'a ChatMessage;
+    type IntoIter = Chain<Iter<'a, ChatMessage>, Iter<'a, ChatMessage>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 

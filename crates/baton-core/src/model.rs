@@ -8,7 +8,7 @@ use futures_core::Stream;
 use serde_json::Value;
 
 use crate::agent::Sampling;
-use crate::chat::ChatMessage;
+use crate::chat::Messages;
 use crate::choices;
 use crate::id::{AgentName, ToolCallId};
 use crate::tool::ToolSpec;
@@ -46,7 +46,7 @@ pub struct ModelRequest<'a> {
     /// The second half of `provider/model`.
     pub model: &'a str,
     pub system: &'a str,
-    pub messages: &'a [ChatMessage],
+    pub messages: Messages<'a>,
     pub tools: &'a [&'a ToolSpec],
     pub tool_choice: ToolChoice<'a>,
     pub sampling: &'a Sampling,

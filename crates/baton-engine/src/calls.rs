@@ -94,7 +94,7 @@ pub(crate) async fn run_one(
     terms: Terms,
     has_consent: bool,
 ) -> Result<ToolResult, Failure> {
-    let conversation = &Conversation::new(Vec::new(), ChatMessage::user(""));
+    let conversation = &Conversation::new(Arc::default(), ChatMessage::user(""));
     let turn = Turn { scope, toolset, conversation, terms, beside: &[], has_consent };
     Ok(turn.one(0, call, None).await?.result)
 }
@@ -216,12 +216,8 @@ impl Turn<'_> {
     /// theirs is left half done or unpaid.
     async fn inside(self, scope: &Scope, given: &dyn Given, arguments: Value) -> Result<Executed, Failure> {
         let (scope, started) = (scope.timed(), Instant::now());
-        let site = Site {
-            scope: scope.clone(),
-            messages: self.conversation.messages(),
-            task: self.conversation.task(),
-            beside: self.beside,
-        };
+        let site =
+            Site { scope: scope.clone(), messages: self.conversation.after_task(), beside: self.beside };
         // Whoever gets the baton has the same deadline, and then closes by themselves.
         let passes = given.ends_with(&arguments).is_some();
         let mut work = given.call(arguments, site);

@@ -204,7 +204,7 @@ async fn answer(
         return Err(Failure::Cancelled);
     }
     let output_schema = request.overrides.output_schema.map(Arc::new);
-    let (history, parts) = (said.history().into(), said.parts.clone().into());
+    let (history, parts) = (said.history(), Arc::clone(&said.parts));
     let input = Input { history, parts, output_schema, ..Input::default() };
     scope.run.asked(&input, request.entry);
     match request.task {

@@ -1,6 +1,7 @@
 //! What was said before, as a session sees it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::chat::{ChatMessage, Reply};
@@ -19,33 +20,46 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// What was said in a thread up to a run's message, and the message.
 #[derive(Debug)]
 pub(crate) struct Said {
-    before: Vec<ThreadMessage>,
-    pub(crate) parts: Vec<Part>,
+    history: Arc<Vec<ChatMessage>>,
+    /// The number of each message of the history.
+    numbers: Vec<u64>,
+    pub(crate) parts: Arc<Vec<Part>>,
 }
 
 impl Said {
+    /// Some models want to hear a person first.
+    fn new(before: Vec<ThreadMessage>, parts: Vec<Part>) -> Self {
+        let is_answer = |said: &ThreadMessage| said.message.role == Role::Assistant;
+        let said = before.into_iter().skip_while(is_answer).map(|said| (said.number, as_said(said.message)));
+        let (numbers, history): (Vec<u64>, Vec<ChatMessage>) = said.unzip();
+        Self { history: history.into(), numbers, parts: parts.into() }
+    }
+
     /// All of it that a session begins with.
-    pub(crate) fn history(&self) -> Vec<ChatMessage> {
-        as_history(self.before.iter().map(|earlier| &earlier.message))
+    pub(crate) fn history(&self) -> Arc<Vec<ChatMessage>> {
+        Arc::clone(&self.history)
     }
 
     /// The last `recent` before the message with the number `since`, as far as they are its giver's to give.
     pub(crate) fn recent(&self, since: u64, recent: u32) -> Vec<ChatMessage> {
-        let before: Vec<&ThreadMessage> = self.before.iter().filter(|said| said.number < since).collect();
+        let before: Vec<&ChatMessage> = self.numbered(|number| number < since).collect();
         let skipped = before.len().saturating_sub(recent as usize);
-        as_history(before.into_iter().skip(skipped).map(|said| &said.message))
+        from_a_person(before.into_iter().skip(skipped))
     }
 
     /// From the message with the number `since` on.
     pub(crate) fn since(&self, since: u64) -> Vec<ChatMessage> {
-        as_history(self.before.iter().filter(|said| said.number >= since).map(|said| &said.message))
+        from_a_person(self.numbered(|number| number >= since))
+    }
+
+    fn numbered(&self, is_wanted: impl Fn(u64) -> bool) -> impl Iterator<Item = &ChatMessage> {
+        let numbered = self.numbers.iter().zip(self.history.iter());
+        numbered.filter(move |(number, _)| is_wanted(**number)).map(|(_, message)| message)
     }
 }
 
-/// Some models want to hear a person first.
-fn as_history<'a>(messages: impl Iterator<Item = &'a Message>) -> Vec<ChatMessage> {
-    let said = messages.cloned().map(as_said);
-    said.skip_while(|message| matches!(message, ChatMessage::Assistant(_))).collect()
+fn from_a_person<'a>(messages: impl Iterator<Item = &'a ChatMessage>) -> Vec<ChatMessage> {
+    messages.skip_while(|message| matches!(message, ChatMessage::Assistant(_))).cloned().collect()
 }
 
 /// The conversation before the run's message, and the message. Nobody may have said anything: then there is none.
@@ -66,10 +80,10 @@ pub(crate) async fn load(
     messages.retain(|message| message.message.run_id != record.run_id || message.number == own);
     let mut before = in_order(messages, own);
     if !is_said {
-        return Ok(Said { before, parts: Vec::new() });
+        return Ok(Said::new(before, Vec::new()));
     }
     match before.pop() {
-        Some(last) if last.number == own => Ok(Said { before, parts: last.message.parts }),
+        Some(last) if last.number == own => Ok(Said::new(before, last.message.parts)),
         _ => Err(StoreError::NotFound("the message of the run").into()),
     }
 }

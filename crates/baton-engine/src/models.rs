@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use baton_core::Model;
 use baton_core::agent::{Agent, ModelName};
+use baton_core::model::ModelFacts;
 
 use crate::failure::Failure;
 
@@ -24,6 +25,14 @@ pub struct Models {
 pub struct Candidate {
     pub provider: Arc<dyn Model>,
     pub model: String,
+    pub facts: ModelFacts,
+}
+
+impl Candidate {
+    fn new(provider: &Arc<dyn Model>, model: &str) -> Self {
+        let facts = provider.facts(model);
+        Self { provider: Arc::clone(provider), model: model.to_owned(), facts }
+    }
 }
 
 impl Models {
@@ -81,15 +90,12 @@ impl Models {
         for _ in 0..MAX_ALIASES {
             match name {
                 ModelName::Provider { provider, model } => {
-                    let provider = Arc::clone(self.providers.get(provider)?);
-                    return Some(Candidate { provider, model: model.clone() });
+                    return Some(Candidate::new(self.providers.get(provider)?, model));
                 }
                 // A provider with a single model, such as `offline`, is named without a slash.
                 ModelName::Alias(alias) => match (self.aliases.get(alias), self.providers.get(alias)) {
                     (Some(next), _) if next != name => name = next,
-                    (_, Some(provider)) => {
-                        return Some(Candidate { provider: Arc::clone(provider), model: alias.clone() });
-                    }
+                    (_, Some(provider)) => return Some(Candidate::new(provider, alias)),
                     _ if alias == "default" => name = &self.default,
                     _ => return None,
                 },

@@ -145,8 +145,8 @@ async fn involved(
     let mut scope = giver.try_enter(receiver, via.into())?;
     let (name, found) = (giver.name(), placeholder(giver.name(), "found out"));
     let reply = Reply { text: found, ..Reply::default() };
-    let messages = [ChatMessage::User { parts: asked.parts.to_vec() }, ChatMessage::Assistant(reply)];
-    let site = Site { scope: giver.clone(), messages: &messages, task: 0, beside: &[] };
+    let messages = [ChatMessage::Assistant(reply)];
+    let site = Site { scope: giver.clone(), messages: &messages, beside: &[] };
     let input = match via {
         Via::Call | Via::Delegate => Input::text(shared(&giver.agent, asked.words().trim())),
         Via::Advisor => advisors::question(giver, &asked),
@@ -156,7 +156,7 @@ async fn involved(
             Input { parts, ..Input::default() }
         }
         Via::Handoff => Chain::new(giver, &asked).told(&outcome(giver)),
-        Via::Route => router::told(&Site { messages: &messages[..1], ..site }, &asked).await?,
+        Via::Route => router::told(&Site { messages: &[], ..site }, &asked).await?,
         Via::Transfer => transfers::told(&site, &asked, placeholder(name, "gives as its reason")).await?,
     };
     Ok((scope, input))

@@ -154,11 +154,14 @@ const INSISTS: u32 = 2;
 pub(crate) struct Session<'a> {
     scope: &'a Scope,
     system: String,
+    /// Estimated tokens of the system prompt and the tools, which stay the same from turn to turn.
+    fixed_tokens: u64,
     toolset: Toolset,
     candidates: Vec<Candidate>,
     conversation: Conversation,
     budget: Budget,
-    output_schema: Option<Value>,
+    /// What the caller asked for. Without it that of the agent counts: see [`Session::schema`].
+    output_schema: Option<Arc<Value>>,
     shown: Shown,
     insist: Option<String>,
     insists_left: u32,
@@ -194,9 +197,8 @@ impl<'a> Session<'a> {
     async fn open(scope: &'a Scope, brief: Brief) -> Result<Self, Failure> {
         let budget = Budget::new(&scope.bounds, brief.max_turns);
         let candidates = scope.run.engine.parts.models.candidates(&scope.agent)?;
-        let price = |candidate: &Candidate| candidate.provider.facts(&candidate.model).price;
         if let Some(unpriced) =
-            candidates.iter().find(|one| scope.bounds.needs_prices && price(one).is_none())
+            candidates.iter().find(|one| scope.bounds.needs_prices && one.facts.price.is_none())
         {
             return Err(Failure::Unpriced(format!("{}/{}", unpriced.provider.provider(), unpriced.model)));
         }
@@ -210,15 +212,17 @@ impl<'a> Session<'a> {
         };
         let Input { history, parts, output_schema, .. } = brief.input;
         let task = ChatMessage::User { parts: Arc::unwrap_or_clone(parts) };
-        let output_schema = output_schema.map(Arc::unwrap_or_clone);
+        let system = prompt::render(scope, &skills)?;
+        let tools = toolset.specs().into_iter().map(estimate::tool).sum::<u64>();
         Ok(Self {
             scope,
-            system: prompt::render(scope, &skills)?,
+            fixed_tokens: estimate::text(&system) + tools,
+            system,
             candidates,
             toolset,
-            conversation: Conversation::new(Arc::unwrap_or_clone(history), task),
+            conversation: Conversation::new(history, task),
             budget,
-            output_schema: output_schema.or_else(|| scope.agent.output_schema.clone()),
+            output_schema,
             shown: brief.shown,
             insists_left: INSISTS,
             insist: brief.insist,
@@ -235,7 +239,11 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn has_schema(&self) -> bool {
-        self.output_schema.is_some()
+        self.schema().is_some()
+    }
+
+    fn schema(&self) -> Option<&Value> {
+        self.output_schema.as_deref().or(self.scope.agent.output_schema.as_ref())
     }
 
     /// Tells the model something that the person did not say.
@@ -371,17 +379,16 @@ impl<'a> Session<'a> {
         let place = self.place(self.budget.turns());
         let scope = if shown == Shown::Live { place } else { place.internal() };
         let specs = self.toolset.specs();
-        let fixed = estimate::text(&self.system) + specs.iter().map(|spec| estimate::tool(spec)).sum::<u64>();
-        let window =
-            self.candidates.first().and_then(|first| first.provider.facts(&first.model).context_window);
-        self.conversation.fit(&scope, window, fixed).await;
+        let window = self.candidates.first().and_then(|first| first.facts.context_window);
+        self.conversation.fit(&scope, window, self.fixed_tokens).await;
         for last_try in [false, true] {
             let ask = Ask {
                 system: &self.system,
                 messages: self.conversation.messages(),
                 tools: &specs,
                 tool_choice,
-                output_schema: self.output_schema.as_ref().filter(|_| form == Form::Answer),
+                output_schema: self.schema().filter(|_| form == Form::Answer),
+                input_estimate: self.fixed_tokens + self.conversation.tokens(),
                 deadline: self.budget.deadline(),
                 closing: self.budget.closing_at(),
             };
@@ -397,14 +404,19 @@ impl<'a> Session<'a> {
         unreachable!("the second try returns")
     }
 
+    /// The text as JSON of the schema, or what is wrong with it. `None`: there is no schema.
+    fn checked(&self, text: &str) -> Option<Result<Value, String>> {
+        self.schema().map(|schema| answer::check(schema, text))
+    }
+
     /// Makes an answer of the last words: checks it against the schema if there is one, with one turn to repair it.
     pub(crate) async fn conclude(&mut self, worked: Worked, shown: Shown) -> Result<Concluded, Break> {
         let (mut text, mut message_id) = (worked.text, worked.message_id);
         // What the model did not say has not been seen.
         let shown = if message_id.is_none() { Shown::Not } else { shown };
         let mut value = None;
-        if let Some(schema) = self.output_schema.clone() {
-            let checked = match answer::check(&schema, &text) {
+        if let Some(first) = self.checked(&text) {
+            let checked = match first {
                 Ok(checked) => checked,
                 Err(mistakes) => {
                     self.instruct(format!(
@@ -413,7 +425,8 @@ impl<'a> Session<'a> {
                     ));
                     let taken = self.turn(Shown::Not, ToolChoice::None, Form::Answer).await?;
                     message_id = taken.message_id;
-                    answer::check(&schema, &self.keep_words(taken.reply)).map_err(Failure::InvalidOutput)?
+                    let again = self.keep_words(taken.reply);
+                    self.checked(&again).expect("there is a schema").map_err(Failure::InvalidOutput)?
                 }
             };
             text = checked.to_string();

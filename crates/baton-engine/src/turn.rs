@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton_core::chat::{ChatMessage, Reasoning, Reply, ToolCall};
+use baton_core::chat::{Messages, Reasoning, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::model::{Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ToolChoice};
@@ -35,10 +35,12 @@ const MAX_REPLY_BYTES: usize = 8 * 1024 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) system: &'a str,
-    pub(crate) messages: &'a [ChatMessage],
+    pub(crate) messages: Messages<'a>,
     pub(crate) tools: &'a [&'a ToolSpec],
     pub(crate) tool_choice: ToolChoice<'a>,
     pub(crate) output_schema: Option<&'a Value>,
+    /// Tokens of all of it, estimated.
+    pub(crate) input_estimate: u64,
     pub(crate) deadline: Instant,
     /// The limit after which this is the last turn.
     pub(crate) closing: Option<Limit>,
@@ -249,9 +251,6 @@ struct Attempt<'a> {
 
 impl<'a> Attempt<'a> {
     fn new(scope: &'a Scope, candidate: &'a Candidate, ask: &Ask<'_>, call: &'a Spanned) -> Self {
-        let tools = ask.tools.iter().map(|spec| estimate::tool(spec)).sum::<u64>();
-        let messages = ask.messages.iter().map(estimate::message).sum::<u64>();
-        let input_estimate = estimate::text(ask.system) + tools + messages;
         Self {
             scope,
             candidate,
@@ -263,7 +262,7 @@ impl<'a> Attempt<'a> {
             reasoning_id: None,
             tokens: None,
             bytes: 0,
-            input_estimate,
+            input_estimate: ask.input_estimate,
             at: Timestamp::now(),
             started: Instant::now(),
             written: false,
@@ -406,7 +405,7 @@ impl<'a> Attempt<'a> {
             ..Tokens::default()
         };
         let tokens = self.tokens.unwrap_or(if consumed { estimate } else { Tokens::default() });
-        let cost = match self.candidate.provider.facts(&self.candidate.model).price {
+        let cost = match self.candidate.facts.price {
             Some(price) => Cost::Known(price.of(tokens)),
             None if tokens == Tokens::default() => Cost::default(),
             None => Cost::Unknown(baton_core::Usd::default()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_core::chat::ChatMessage;
+use baton_core::chat::{ChatMessage, Messages};
 use baton_core::event::EventKind;
 
 use crate::scope::Scope;
@@ -16,9 +16,12 @@ const KEPT_BYTES: usize = 2_000;
 
 /// Tokens, estimated by bytes: providers count differently, and a guess that is too high only compacts earlier.
 pub mod estimate {
+    use std::io;
+
     use baton_core::ToolSpec;
     use baton_core::chat::{ChatMessage, Reply};
     use baton_core::message::{ImageSource, Part};
+    use serde_json::Value;
 
     const BYTES_PER_TOKEN: u64 = 4;
     /// Roles and separators around each message.
@@ -30,7 +33,7 @@ pub mod estimate {
     }
 
     pub fn tool(spec: &ToolSpec) -> u64 {
-        OVERHEAD + text(&spec.description) + text(&spec.parameters.to_string())
+        OVERHEAD + text(&spec.description) + json(&spec.parameters)
     }
 
     pub fn reply(reply: &Reply) -> u64 {
@@ -55,7 +58,28 @@ pub mod estimate {
                 ImageSource::Base64(_) | ImageSource::Uri(_) => IMAGE,
             },
             Part::File { name, uri, .. } => text(name) + text(uri),
-            Part::Data { data } => text(&data.to_string()),
+            Part::Data { data } => json(data),
+        }
+    }
+
+    /// Of the text that the value would be, without writing it.
+    fn json(value: &Value) -> u64 {
+        let mut counter = Counter(0);
+        // Counting does not fail.
+        let _ = serde_json::to_writer(&mut counter, value);
+        counter.0.div_ceil(BYTES_PER_TOKEN)
+    }
+
+    struct Counter(u64);
+
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
         }
     }
 }
@@ -63,19 +87,19 @@ pub mod estimate {
 /// A session's messages and a running estimate of their size: adding one costs as much as that one.
 #[derive(Debug)]
 pub struct Conversation {
+    /// What was said in the thread before. Shared, never copied: what does not fit is passed over.
+    history: Arc<Vec<ChatMessage>>,
+    /// How many of the history are passed over.
+    passed_over: usize,
+    /// The message that the session is about, and what the session added.
     messages: Vec<ChatMessage>,
-    /// Where the message stands that the session is about; before it is what was said in the thread.
-    task: usize,
     tokens: u64,
 }
 
 impl Conversation {
-    pub fn new(history: Vec<ChatMessage>, task: ChatMessage) -> Self {
-        let at = history.len();
-        let mut messages = history;
-        messages.push(task);
-        let tokens = messages.iter().map(estimate::message).sum();
-        Self { messages, task: at, tokens }
+    pub fn new(history: Arc<Vec<ChatMessage>>, task: ChatMessage) -> Self {
+        let tokens = history.iter().chain([&task]).map(estimate::message).sum();
+        Self { history, passed_over: 0, messages: vec![task], tokens }
     }
 
     pub fn push(&mut self, message: ChatMessage) {
@@ -83,13 +107,18 @@ impl Conversation {
         self.messages.push(message);
     }
 
-    pub fn messages(&self) -> &[ChatMessage] {
-        &self.messages
+    pub fn messages(&self) -> Messages<'_> {
+        Messages::new(&self.history[self.passed_over..], &self.messages)
     }
 
-    /// Where the message stands that the session is about.
-    pub fn task(&self) -> usize {
-        self.task
+    /// What the session added to its task.
+    pub fn after_task(&self) -> &[ChatMessage] {
+        &self.messages[1..]
+    }
+
+    /// The estimate of all messages.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
     }
 
     /// Makes the conversation fit beside `fixed` tokens of system prompt and tools, and says in the trace what went.
@@ -131,7 +160,7 @@ impl Conversation {
     fn newest_exchange(&self) -> usize {
         let last_turn =
             self.messages.iter().rposition(|message| matches!(message, ChatMessage::Assistant(_)));
-        last_turn.unwrap_or(self.messages.len().saturating_sub(1)).max(self.task + 1)
+        last_turn.unwrap_or(self.messages.len() - 1).max(1)
     }
 
     /// Replaces old tool results by a line that says what stood there.
@@ -146,22 +175,23 @@ impl Conversation {
         compacted
     }
 
-    /// Drops what was said in the thread before, the oldest first. What is left begins with what a person said.
+    /// Passes over what was said in the thread before, the oldest first. What is left begins with what a person said.
     fn drop_history(&mut self, room: u64) -> usize {
-        let mut end = 0;
-        while end < self.task
-            && (self.tokens > room || (end > 0 && matches!(self.messages[end], ChatMessage::Assistant(_))))
-        {
-            self.tokens -= estimate::message(&self.messages[end]);
-            end += 1;
+        let before = self.passed_over;
+        while let Some(message) = self.history.get(self.passed_over) {
+            let is_answer = matches!(message, ChatMessage::Assistant(_));
+            if self.tokens <= room && !(is_answer && self.passed_over > before) {
+                break;
+            }
+            self.tokens -= estimate::message(message);
+            self.passed_over += 1;
         }
-        self.task -= end;
-        self.messages.drain(..end).count()
+        self.passed_over - before
     }
 
     /// Drops the oldest exchanges, but never the task. A call and its results go together.
     fn drop_oldest(&mut self, room: u64) -> usize {
-        let (first, last) = (self.task + 1, self.newest_exchange());
+        let (first, last) = (1, self.newest_exchange());
         let mut end = first;
         while end < last && (self.tokens > room || matches!(self.messages[end], ChatMessage::Tool(_))) {
             // Nothing was dropped yet, so a result here still has its call.
@@ -245,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_newest_results_stay_however_many_they_are() {
-        let mut conversation = Conversation::new(Vec::new(), ChatMessage::user("the task"));
+        let mut conversation = Conversation::new(Arc::default(), ChatMessage::user("the task"));
         exchange(&mut conversation, 2, 10_000);
         exchange(&mut conversation, 6, 10_000);
         let (compacted, dropped) =
@@ -260,9 +290,23 @@ mod tests {
     }
 
     #[test]
+    fn a_history_is_shared_and_passed_over_up_to_a_question() {
+        let said = |text: &str| ChatMessage::Assistant(Reply { text: text.into(), ..Reply::default() });
+        let history = Arc::new(vec![ChatMessage::user("1"), said("2"), ChatMessage::user("3"), said("4")]);
+        let mut conversation = Conversation::new(Arc::clone(&history), ChatMessage::user("5"));
+        assert!(std::ptr::eq(conversation.messages().parts().0, history.as_slice()), "not a copy");
+        let room = conversation.tokens - 1;
+        assert_eq!(conversation.drop_history(room), 2, "a question goes with its answer");
+        assert_eq!(conversation.messages().iter().next(), Some(&history[2]));
+        assert_eq!(conversation.drop_history(0), 2);
+        assert_eq!(conversation.messages().len(), 1, "the task stays");
+        assert_eq!(conversation.tokens, estimate::message(&ChatMessage::user("5")));
+    }
+
+    #[test]
     fn whatever_goes_calls_and_results_stay_together() {
         for room in (0..30_000).step_by(97) {
-            let mut conversation = Conversation::new(Vec::new(), ChatMessage::user("the task"));
+            let mut conversation = Conversation::new(Arc::default(), ChatMessage::user("the task"));
             for (calls, bytes) in [(1, 400), (3, 9_000), (0, 0), (5, 20_000), (2, 100)] {
                 exchange(&mut conversation, calls, bytes);
                 conversation.push(ChatMessage::user("go on"));

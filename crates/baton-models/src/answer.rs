@@ -5,13 +5,13 @@ use std::time::Duration;
 use async_stream::try_stream;
 use baton_core::model::{Finish, ReplyStream};
 use baton_core::{Chunk, TraceParent};
-use futures_core::Stream;
-use futures_util::StreamExt;
-use reqwest::Request;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 
+use crate::client::broken;
 use crate::fault::Fault;
 use crate::frames::{Frame, Frames, Framing};
-use crate::transport::{Connection, broken, request_id, traced};
+use crate::transport::{Call, Connection, request_id, traced};
 
 /// How long the end of a body is waited for once the reply is complete.
 const FAREWELL: Duration = Duration::from_millis(20);
@@ -38,22 +38,16 @@ impl<D: Decode> Reading<D> {
     }
 
     pub fn feed(&mut self, bytes: &[u8], ready: &mut Vec<Chunk>) -> Result<Option<Finish>, Fault> {
-        self.frames.push(bytes);
-        while self.frames.advance()? {
-            if let Some(finish) = self.decoder.frame(self.frames.frame(), ready)? {
-                return Ok(Some(finish));
-            }
-        }
-        Ok(None)
+        let Self { frames, decoder } = self;
+        frames.feed(bytes, |frame| decoder.frame(frame, ready))
     }
 
     pub fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, Fault> {
-        if self.frames.finish()?
-            && let Some(finish) = self.decoder.frame(self.frames.frame(), ready)?
-        {
-            return Ok(finish);
+        let Self { frames, decoder } = self;
+        match frames.finish(|frame| decoder.frame(frame, ready))? {
+            Some(finish) => Ok(finish),
+            None => decoder.end(ready),
         }
-        self.decoder.end(ready)
     }
 }
 
@@ -61,7 +55,7 @@ impl<D: Decode> Reading<D> {
 pub(crate) fn ask(
     connection: &Connection,
     trace: Option<&TraceParent>,
-    request: Result<Request, Fault>,
+    request: Result<Call, Fault>,
     framing: Framing,
     decoder: impl Decode,
 ) -> ReplyStream {
@@ -74,17 +68,21 @@ pub(crate) fn ask(
         };
         let response = opened.map_err(|fault| connection.report(fault))?;
         let request_id = request_id(response.headers());
-        let mut body = response.bytes_stream();
+        let mut body = response.into_body();
         let mut reading = Reading::new(framing, decoder);
         let mut ready = Vec::new();
         loop {
-            let outcome = match body.next().await {
-                Some(Ok(bytes)) => reading.feed(&bytes, &mut ready),
+            let outcome = match body.frame().await {
+                Some(Ok(frame)) => match frame.data_ref() {
+                    Some(bytes) => reading.feed(bytes, &mut ready),
+                    None => Ok(None),
+                },
                 Some(Err(error)) => Err(broken(&error)),
                 None => reading.end(&mut ready).map(Some),
             };
             // What was understood before something went wrong was said, and comes first.
-            for chunk in joined(&mut ready) {
+            ready.dedup_by(|next, chunk| join(chunk, next));
+            for chunk in ready.drain(..) {
                 yield chunk;
             }
             let finish = outcome.map_err(|fault| {
@@ -99,30 +97,26 @@ pub(crate) fn ask(
     })
 }
 
-/// What arrived together is handed on together. A reader that keeps up sees every delta by itself; one that falls
-/// behind gets fewer and larger ones, and catches up.
-fn joined(ready: &mut Vec<Chunk>) -> impl Iterator<Item = Chunk> {
-    let mut joined: Vec<Chunk> = Vec::with_capacity(ready.len().min(8));
-    for chunk in ready.drain(..) {
-        match (joined.last_mut(), &chunk) {
-            (Some(Chunk::Text(text)), Chunk::Text(more))
-            | (Some(Chunk::Reasoning(text)), Chunk::Reasoning(more)) => {
-                text.push_str(more);
-            }
-            (Some(Chunk::Arguments { index, delta }), Chunk::Arguments { index: same, delta: more })
-                if index == same =>
-            {
-                delta.push_str(more);
-            }
-            _ => joined.push(chunk),
+/// Appends `next` to `chunk` if it continues it. What arrived together is handed on together: a reader that keeps up sees
+/// every delta by itself; one that falls behind gets fewer and larger ones, and catches up.
+fn join(chunk: &mut Chunk, next: &Chunk) -> bool {
+    match (chunk, next) {
+        (Chunk::Text(text), Chunk::Text(more)) | (Chunk::Reasoning(text), Chunk::Reasoning(more)) => {
+            text.push_str(more);
         }
+        (Chunk::Arguments { index, delta }, Chunk::Arguments { index: same, delta: more })
+            if index == same =>
+        {
+            delta.push_str(more);
+        }
+        _ => return false,
     }
-    joined.into_iter()
+    true
 }
 
 /// Only a connection whose body was read to its end goes back to the pool. The end is mostly there already; a server
 /// that keeps the body open is not waited for.
-async fn leave(body: &mut (impl Stream<Item = reqwest::Result<bytes::Bytes>> + Unpin)) {
-    let rest = async { while let Some(Ok(_)) = body.next().await {} };
+async fn leave(body: &mut Incoming) {
+    let rest = async { while let Some(Ok(_)) = body.frame().await {} };
     let _ = tokio::time::timeout(FAREWELL, rest).await;
 }

@@ -7,16 +7,16 @@ mod thinking;
 
 use baton_core::model::{ModelFacts, ReplyStream};
 use baton_core::{Model, ModelRequest};
-use reqwest::header::HeaderValue;
-use reqwest::{Client, Request};
+use http::{HeaderValue, Uri};
 
 use crate::answer::ask;
+use crate::client::Client;
 use crate::fault::Fault;
 use crate::frames::Framing;
 use crate::prices;
 use crate::registry::Endpoint;
 use crate::tool_names::ToolNames;
-use crate::transport::Connection;
+use crate::transport::{Call, Connection, KeyHeader};
 
 pub(crate) use reply::Decoder;
 
@@ -25,17 +25,18 @@ const API_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 #[derive(Debug)]
 pub struct Anthropic {
     connection: Connection,
+    address: Result<Uri, Fault>,
 }
 
 impl Anthropic {
     pub fn new(endpoint: Endpoint, client: Client) -> Self {
-        Self { connection: Connection::new(endpoint, client) }
+        let connection = Connection::new(endpoint, client, KeyHeader::plain("x-api-key"));
+        Self { address: connection.address(&["v1", "messages"], None), connection }
     }
 
-    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Request, Fault> {
-        let url = self.connection.url(&["v1", "messages"])?;
+    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Call, Fault> {
         let body = request::body(request, names)?;
-        let mut request = self.connection.post(url, "x-api-key", "", body)?;
+        let mut request = self.connection.post(self.address.clone()?, body)?;
         request.headers_mut().insert("anthropic-version", API_VERSION);
         Ok(request)
     }
@@ -43,7 +44,7 @@ impl Anthropic {
 
 impl Model for Anthropic {
     fn provider(&self) -> &str {
-        &self.connection.provider
+        self.connection.provider()
     }
 
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
@@ -53,7 +54,7 @@ impl Model for Anthropic {
     }
 
     fn facts(&self, model: &str) -> ModelFacts {
-        prices::facts(&self.connection.provider, model)
+        prices::facts(self.connection.provider(), model)
     }
 }
 

@@ -30,101 +30,102 @@ pub(crate) struct Frame<'a> {
     pub data: &'a str,
 }
 
-/// Call [`push`](Self::push), then [`advance`](Self::advance) until it says no, looking at [`frame`](Self::frame) each time.
+/// Cuts what arrives into frames. A frame whose lines arrive together is borrowed from what arrived.
 #[derive(Debug)]
 pub(crate) struct Frames {
     framing: Framing,
     lines: Lines,
-    name: String,
-    data: String,
-    has_data: bool,
-    /// `name` and `data` were handed out and make room for the next frame.
-    is_spent: bool,
+    event: Event,
     /// A byte order mark may precede the very first line.
     at_start: bool,
 }
 
+/// The event whose lines are being read.
+#[derive(Debug, Default)]
+struct Event {
+    name: String,
+    data: String,
+    has_data: bool,
+}
+
 impl Frames {
     pub fn new(framing: Framing) -> Self {
-        Self {
-            framing,
-            lines: Lines::default(),
-            name: String::new(),
-            data: String::new(),
-            has_data: false,
-            is_spent: false,
-            at_start: true,
-        }
+        Self { framing, lines: Lines::default(), event: Event::default(), at_start: true }
     }
 
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.lines.push(bytes);
-    }
-
-    pub fn frame(&self) -> Frame<'_> {
-        Frame { name: &self.name, data: &self.data }
-    }
-
-    /// Moves to the next whole frame, if there is one.
-    pub fn advance(&mut self) -> Result<bool, Fault> {
-        self.clear_if_spent();
-        while let Some(line) = self.lines.next() {
-            self.check_size(line.len())?;
-            if self.take(&line)? {
-                return Ok(true);
+    /// Calls `each` for every frame that is whole now, until it returns something.
+    pub fn feed<T>(
+        &mut self,
+        mut bytes: &[u8],
+        mut each: impl FnMut(Frame<'_>) -> Result<Option<T>, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        let Self { framing, lines, event, at_start } = self;
+        while let Some(line) = lines.next(&mut bytes) {
+            check_size(event.data.len() + line.bytes.len())?;
+            let text = text(line.bytes, at_start)?;
+            if let Some(found) = event.take(*framing, text, line.before_empty, &mut each)? {
+                return Ok(Some(found));
             }
         }
-        self.check_size(0)?;
-        Ok(false)
+        check_size(event.data.len() + lines.pending())?;
+        Ok(None)
     }
 
-    /// Moves to the frame that the end of the body leaves, if there is one. Some servers forget the last empty line.
-    pub fn finish(&mut self) -> Result<bool, Fault> {
-        self.clear_if_spent();
+    /// Calls `each` for the frame that the end of the body leaves, if there is one. Some servers forget the last empty
+    /// line.
+    pub fn finish<T>(
+        &mut self,
+        mut each: impl FnMut(Frame<'_>) -> Result<Option<T>, Fault>,
+    ) -> Result<Option<T>, Fault> {
         let line = self.lines.rest();
-        if !line.is_empty() && self.take(&line)? {
-            return Ok(true);
-        }
-        Ok(self.dispatch())
+        let found = match text(&line, &mut self.at_start)? {
+            "" => None,
+            text => self.event.take(self.framing, text, true, &mut each)?,
+        };
+        if found.is_some() { Ok(found) } else { self.event.dispatch(&mut each) }
     }
+}
 
-    fn check_size(&self, line: usize) -> Result<(), Fault> {
-        if self.data.len() + self.lines.pending() + line > MAX_FRAME_BYTES {
-            return Err(Fault::malformed("a frame is larger than 8 MiB"));
-        }
-        Ok(())
+fn check_size(bytes: usize) -> Result<(), Fault> {
+    if bytes > MAX_FRAME_BYTES {
+        return Err(Fault::malformed("a frame is larger than 8 MiB"));
     }
+    Ok(())
+}
 
-    /// Reads one line. Lines are cut at ASCII bytes, so a character is never split here, only at the network.
-    fn take(&mut self, line: &[u8]) -> Result<bool, Fault> {
-        let mut line = str::from_utf8(line).map_err(|_| Fault::malformed("the answer is not UTF-8"))?;
-        if std::mem::take(&mut self.at_start) {
-            line = line.strip_prefix('\u{feff}').unwrap_or(line);
-        }
-        match self.framing {
-            Framing::Sse if line.is_empty() => Ok(self.dispatch()),
+/// Lines are cut at ASCII bytes, so a character is never split here, only at the network.
+fn text<'a>(line: &'a [u8], at_start: &mut bool) -> Result<&'a str, Fault> {
+    let line = str::from_utf8(line).map_err(|_| Fault::malformed("the answer is not UTF-8"))?;
+    Ok(if std::mem::take(at_start) { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line })
+}
+
+impl Event {
+    /// Reads one line. `is_last`: an empty line follows it, so that a frame of one line need not be kept.
+    fn take<T>(
+        &mut self,
+        framing: Framing,
+        line: &str,
+        is_last: bool,
+        each: &mut impl FnMut(Frame<'_>) -> Result<Option<T>, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        match framing {
+            Framing::Ndjson if line.trim().is_empty() => Ok(None),
+            Framing::Ndjson => self.hand_out(line, each),
+            Framing::Sse if line.is_empty() => self.dispatch(each),
             // No event has such a field: gateways answer some errors as bare JSON under the event-stream type.
-            Framing::Sse if line.starts_with('{') && !self.has_data => Ok(self.take_whole(line)),
-            Framing::Sse => {
-                self.take_field(line);
-                Ok(false)
-            }
-            Framing::Ndjson if line.trim().is_empty() => Ok(false),
-            Framing::Ndjson => Ok(self.take_whole(line)),
+            Framing::Sse if line.starts_with('{') && !self.has_data => self.hand_out(line, each),
+            Framing::Sse => match field(line) {
+                ("data", value) if is_last && !self.has_data => self.hand_out(value, each),
+                (name, value) => {
+                    self.take_field(name, value);
+                    Ok(None)
+                }
+            },
         }
     }
 
-    fn take_whole(&mut self, line: &str) -> bool {
-        self.data.push_str(line);
-        self.has_data = true;
-        self.dispatch()
-    }
-
-    fn take_field(&mut self, line: &str) {
-        // A comment has an empty field name and falls through.
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
+    fn take_field(&mut self, name: &str, value: &str) {
+        match name {
             "data" => {
                 if self.has_data {
                     self.data.push('\n');
@@ -137,22 +138,38 @@ impl Frames {
         }
     }
 
-    /// An empty line ends a frame; without data there was none.
-    fn dispatch(&mut self) -> bool {
-        self.is_spent = true;
-        if !self.has_data {
-            self.clear_if_spent();
-        }
-        self.has_data
+    /// A frame that was not kept.
+    fn hand_out<T>(
+        &mut self,
+        data: &str,
+        each: &mut impl FnMut(Frame<'_>) -> Result<Option<T>, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        let found = each(Frame { name: &self.name, data });
+        self.clear();
+        found
     }
 
-    fn clear_if_spent(&mut self) {
-        if std::mem::take(&mut self.is_spent) {
-            self.name.clear();
-            self.data.clear();
-            self.has_data = false;
-        }
+    /// An empty line ends a frame; without data there was none.
+    fn dispatch<T>(
+        &mut self,
+        each: &mut impl FnMut(Frame<'_>) -> Result<Option<T>, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        let found = if self.has_data { each(Frame { name: &self.name, data: &self.data }) } else { Ok(None) };
+        self.clear();
+        found
     }
+
+    fn clear(&mut self) {
+        self.name.clear();
+        self.data.clear();
+        self.has_data = false;
+    }
+}
+
+/// A comment has an empty name.
+fn field(line: &str) -> (&str, &str) {
+    let (name, value) = line.split_once(':').unwrap_or((line, ""));
+    (name, value.strip_prefix(' ').unwrap_or(value))
 }
 
 #[cfg(test)]
@@ -164,16 +181,14 @@ mod tests {
     fn frames(framing: Framing, pieces: &[&[u8]]) -> Result<Vec<(String, String)>, Fault> {
         let mut frames = Frames::new(framing);
         let mut found = Vec::new();
-        let keep = |frame: Frame<'_>| (frame.name.to_owned(), frame.data.to_owned());
+        let mut keep = |frame: Frame<'_>| {
+            found.push((frame.name.to_owned(), frame.data.to_owned()));
+            Ok(None::<()>)
+        };
         for piece in pieces {
-            frames.push(piece);
-            while frames.advance()? {
-                found.push(keep(frames.frame()));
-            }
+            frames.feed(piece, &mut keep)?;
         }
-        if frames.finish()? {
-            found.push(keep(frames.frame()));
-        }
+        frames.finish(&mut keep)?;
         Ok(found)
     }
 
@@ -215,6 +230,20 @@ mod tests {
         let line = [b"data: ".as_slice(), &vec![b'x'; 1024 * 1024], b"\n"].concat();
         let many: Vec<&[u8]> = vec![&line; 9];
         assert!(frames(Framing::Sse, &many).is_err(), "many lines of one frame");
+    }
+
+    #[test]
+    fn a_frame_that_arrives_whole_is_not_copied() {
+        let bytes = b"event: a\ndata: one\n\ndata: two\r\n\r\n";
+        let mut frames = Frames::new(Framing::Sse);
+        let mut count = 0;
+        let check = |frame: Frame<'_>| {
+            count += 1;
+            assert!(bytes.as_ptr_range().contains(&frame.data.as_ptr()), "{frame:?}");
+            Ok(None::<()>)
+        };
+        frames.feed(bytes, check).unwrap();
+        assert_eq!(count, 2);
     }
 
     proptest! {

@@ -6,15 +6,15 @@ mod schema;
 
 use baton_core::model::{ModelFacts, ReplyStream};
 use baton_core::{Model, ModelRequest};
-use reqwest::{Client, Request};
 
 use crate::answer::ask;
+use crate::client::Client;
 use crate::fault::Fault;
 use crate::frames::Framing;
 use crate::prices;
 use crate::registry::Endpoint;
 use crate::tool_names::ToolNames;
-use crate::transport::Connection;
+use crate::transport::{Call, Connection, KeyHeader};
 
 pub(crate) use reply::Decoder;
 
@@ -25,21 +25,20 @@ pub struct Gemini {
 
 impl Gemini {
     pub fn new(endpoint: Endpoint, client: Client) -> Self {
-        Self { connection: Connection::new(endpoint, client) }
+        Self { connection: Connection::new(endpoint, client, KeyHeader::plain("x-goog-api-key")) }
     }
 
-    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Request, Fault> {
+    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Call, Fault> {
         let method = format!("{}:streamGenerateContent", request.model.trim_start_matches("models/"));
-        let mut url = self.connection.url(&["v1beta", "models", &method])?;
-        url.query_pairs_mut().append_pair("alt", "sse");
+        let address = self.connection.address(&["v1beta", "models", &method], Some(("alt", "sse")))?;
         let body = request::body(request, names)?;
-        self.connection.post(url, "x-goog-api-key", "", body)
+        self.connection.post(address, body)
     }
 }
 
 impl Model for Gemini {
     fn provider(&self) -> &str {
-        &self.connection.provider
+        self.connection.provider()
     }
 
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
@@ -49,7 +48,7 @@ impl Model for Gemini {
     }
 
     fn facts(&self, model: &str) -> ModelFacts {
-        prices::facts(&self.connection.provider, model)
+        prices::facts(self.connection.provider(), model)
     }
 }
 

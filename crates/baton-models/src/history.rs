@@ -5,19 +5,31 @@
 
 use std::borrow::Cow;
 
-use baton_core::{ChatMessage, Part, Reply, ToolCall, ToolResult};
+use baton_core::chat::Messages;
+use baton_core::{ChatMessage, Part, Reply, ToolCall};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::tool_names::fnv1a;
 
 /// What a model reads where a result is missing.
 const NO_RESULT: &str = "no result: the call was not finished";
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Entry<'a> {
     User(&'a [Part]),
     Assistant(&'a Reply),
-    /// The results of the calls of the reply before, in the order of the calls; never empty.
-    Results(Vec<Answer<'a>>),
+    /// Of the reply before; never empty.
+    Results(Results<'a>),
+}
+
+/// The results of a reply's calls.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Results<'a> {
+    reply: &'a Reply,
+    /// What came before the next reply.
+    after: &'a [ChatMessage],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,53 +39,69 @@ pub(crate) struct Answer<'a> {
     pub failed: bool,
 }
 
-pub(crate) fn entries(messages: &[ChatMessage]) -> Vec<Entry<'_>> {
-    let mut entries = Vec::with_capacity(messages.len());
-    let mut rest = messages;
-    while let Some((first, mut after)) = rest.split_first() {
-        match first {
-            ChatMessage::User { parts } if parts.is_empty() => {}
-            ChatMessage::User { parts } => entries.push(Entry::User(parts)),
-            // Its call is not before it.
-            ChatMessage::Tool(_) => {}
-            ChatMessage::Assistant(reply) => {
-                let is_reply = |message: &ChatMessage| matches!(message, ChatMessage::Assistant(_));
-                let until = after.iter().position(is_reply).unwrap_or(after.len());
-                add_turn(reply, &after[..until], &mut entries);
-                after = &after[until..];
+/// Walks over a conversation. Results follow their reply, wherever they stood.
+pub(crate) fn entries(messages: Messages<'_>) -> Entries<'_> {
+    let (rest, later) = messages.parts();
+    Entries { rest, later, unanswered: None }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Entries<'a> {
+    /// Of the part of the conversation that is being walked over.
+    rest: &'a [ChatMessage],
+    later: &'a [ChatMessage],
+    /// The reply before, if it has calls.
+    unanswered: Option<&'a Reply>,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Entry<'a>;
+
+    fn next(&mut self) -> Option<Entry<'a>> {
+        if let Some(reply) = self.unanswered.take() {
+            let is_reply = |message: &ChatMessage| matches!(message, ChatMessage::Assistant(_));
+            let until = self.rest.iter().position(is_reply).unwrap_or(self.rest.len());
+            return Some(Entry::Results(Results { reply, after: &self.rest[..until] }));
+        }
+        loop {
+            let Some((first, rest)) = self.rest.split_first() else {
+                self.rest = std::mem::take(&mut self.later);
+                if self.rest.is_empty() {
+                    return None;
+                }
+                continue;
+            };
+            self.rest = rest;
+            match first {
+                ChatMessage::User { parts } if !parts.is_empty() => return Some(Entry::User(parts)),
+                ChatMessage::Assistant(reply) if !reply.text.is_empty() || !reply.calls.is_empty() => {
+                    self.unanswered = Some(reply).filter(|reply| !reply.calls.is_empty());
+                    return Some(Entry::Assistant(reply));
+                }
+                // A message without content, or a result whose call is not before it or has been answered.
+                _ => {}
             }
         }
-        rest = after;
     }
-    entries
 }
 
-/// A reply and what came before the next one: the results go first, wherever they stood.
-fn add_turn<'a>(reply: &'a Reply, after: &'a [ChatMessage], entries: &mut Vec<Entry<'a>>) {
-    if !reply.text.is_empty() || !reply.calls.is_empty() {
-        entries.push(Entry::Assistant(reply));
+impl<'a> Results<'a> {
+    /// In the order of the calls, one for each.
+    pub fn answers(self) -> impl Iterator<Item = Answer<'a>> {
+        self.reply.calls.iter().enumerate().map(move |(at, call)| self.answer(at, call))
     }
-    if !reply.calls.is_empty() {
-        let results = after.iter().filter_map(|message| match message {
-            ChatMessage::Tool(result) => Some(result),
+
+    /// Of calls with the same id the first gets the first result.
+    fn answer(self, at: usize, call: &'a ToolCall) -> Answer<'a> {
+        let earlier = self.reply.calls[..at].iter().filter(|other| other.id == call.id).count();
+        let mut results = self.after.iter().filter_map(|message| match message {
+            ChatMessage::Tool(result) if result.call_id == call.id => Some(result),
             _ => None,
         });
-        let mut results: Vec<&ToolResult> = results.collect();
-        entries.push(Entry::Results(reply.calls.iter().map(|call| answer(call, &mut results)).collect()));
-    }
-    entries.extend(after.iter().filter_map(|message| match message {
-        ChatMessage::User { parts } if !parts.is_empty() => Some(Entry::User(parts)),
-        _ => None,
-    }));
-}
-
-fn answer<'a>(call: &'a ToolCall, results: &mut Vec<&'a ToolResult>) -> Answer<'a> {
-    match results.iter().position(|result| result.call_id == call.id) {
-        Some(at) => {
-            let result = results.remove(at);
-            Answer { call, content: &result.content, failed: result.failed }
+        match results.nth(earlier) {
+            Some(result) => Answer { call, content: &result.content, failed: result.failed },
+            None => Answer { call, content: NO_RESULT, failed: true },
         }
-        None => Answer { call, content: NO_RESULT, failed: true },
     }
 }
 
@@ -102,26 +130,43 @@ impl IdRule {
 
 /// The arguments of a call as text, for providers that take text but read it: as written if it is an object.
 pub(crate) fn argument_text(call: &ToolCall) -> Cow<'_, str> {
-    let is_object = call.arguments.trim_start().starts_with('{');
-    match serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments) {
-        Ok(_) if is_object => call.arguments.as_str().into(),
-        _ => arguments(call).to_string().into(),
+    match object(&call.arguments) {
+        Some(_) => call.arguments.as_str().into(),
+        None => substitute(call).to_string().into(),
     }
 }
 
-/// The arguments of a call as an object, for providers that take no text. A text that is not an object is kept inside
-/// one, so that the model sees what it wrote.
-pub(crate) fn arguments(call: &ToolCall) -> serde_json::Value {
-    match serde_json::from_str(&call.arguments) {
-        Ok(object @ serde_json::Value::Object(_)) => object,
-        _ if call.arguments.trim().is_empty() => serde_json::json!({}),
-        _ => serde_json::json!({"invalid_arguments": call.arguments}),
+/// The arguments of a call as an object, for providers that take no text: as written if it is one.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Arguments<'a> {
+    Written(&'a RawValue),
+    Substitute(Value),
+}
+
+pub(crate) fn arguments(call: &ToolCall) -> Arguments<'_> {
+    match object(&call.arguments) {
+        Some(written) => Arguments::Written(written),
+        None => Arguments::Substitute(substitute(call)),
+    }
+}
+
+fn object(text: &str) -> Option<&RawValue> {
+    let is_object = text.trim_start().starts_with('{');
+    is_object.then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+/// A text that is not an object is kept inside one, so that the model sees what it wrote.
+fn substitute(call: &ToolCall) -> Value {
+    match call.arguments.trim() {
+        "" => json!({}),
+        _ => json!({"invalid_arguments": call.arguments}),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use baton_core::ToolCallId;
+    use baton_core::{ToolCallId, ToolResult};
 
     use super::*;
 
@@ -146,16 +191,17 @@ mod tests {
 
     /// One word an entry.
     fn shape(messages: &[ChatMessage]) -> Vec<String> {
-        let word = |entry: &Entry<'_>| match entry {
+        let word = |entry: Entry<'_>| match entry {
             Entry::User(_) => "user".to_owned(),
             Entry::Assistant(reply) => format!("assistant{}", reply.calls.len()),
-            Entry::Results(answers) => {
+            Entry::Results(results) => {
+                let answers = results.answers();
                 let answers: Vec<String> =
-                    answers.iter().map(|answer| format!("{}={}", answer.call.id, answer.content)).collect();
+                    answers.map(|answer| format!("{}={}", answer.call.id, answer.content)).collect();
                 answers.join(",")
             }
         };
-        entries(messages).iter().map(word).collect()
+        entries(messages.into()).map(word).collect()
     }
 
     #[test]
@@ -180,10 +226,40 @@ mod tests {
     }
 
     #[test]
+    fn both_parts_of_a_conversation_are_walked_over() {
+        let before = [ChatMessage::user("hi"), reply("hello", &[])];
+        let own = [ChatMessage::user("look"), reply("", &["a"]), result("a", "1")];
+        let kinds: Vec<&str> = entries(Messages::new(&before, &own))
+            .map(|entry| match entry {
+                Entry::User(_) => "user",
+                Entry::Assistant(_) => "assistant",
+                Entry::Results(_) => "results",
+            })
+            .collect();
+        assert_eq!(kinds, ["user", "assistant", "user", "assistant", "results"]);
+        assert_eq!(entries(Messages::new(&before, &[])).count(), 2);
+        assert_eq!(entries(Messages::default()).count(), 0);
+    }
+
+    #[test]
     fn the_same_id_in_two_turns() {
         let conversation =
             [reply("", &["call_0"]), result("call_0", "1"), reply("", &["call_0"]), result("call_0", "2")];
         assert_eq!(shape(&conversation), ["assistant1", "call_0=1", "assistant1", "call_0=2"]);
+    }
+
+    #[test]
+    fn arguments_are_passed_on_as_written_if_they_are_an_object() {
+        let spelt = |text: &str| {
+            let call = ToolCall { arguments: text.into(), ..call("a") };
+            let value = serde_json::to_string(&arguments(&call)).unwrap();
+            assert_eq!(value, argument_text(&call).trim(), "{text}");
+            value
+        };
+        assert_eq!(spelt(r#" {"b": 1,  "a": 2} "#), r#"{"b": 1,  "a": 2}"#);
+        assert_eq!(spelt(" "), "{}");
+        assert_eq!(spelt("[1]"), r#"{"invalid_arguments":"[1]"}"#);
+        assert_eq!(spelt("{oops"), r#"{"invalid_arguments":"{oops"}"#);
     }
 
     #[test]

@@ -5,20 +5,19 @@
 //! 1. [`registry`] knows which wire a provider speaks and where it lives; [`prices`] knows what its models cost.
 //! 2. An adapter ([`openai`], [`anthropic`], [`gemini`], [`ollama`]) spells the request: `history` makes the
 //!    conversation one that every provider accepts, `tool_names` spells the names of tools, `parts` and `schema` the rest.
-//! 3. [`transport`] sends it with the one pooled HTTP client and turns refusals into a `fault`.
-//! 4. `answer` reads the body: `lines` and `frames` cut it, the adapter's decoder turns frames into chunks, `calls`
-//!    keeps parallel tool calls apart.
+//! 3. `transport` sends it with the one pooled [`Client`] and turns refusals into a `fault`.
+//! 4. `answer` reads the body: `lines` and `frames` cut it, the adapter's decoder turns frames into chunks (`borrowed`),
+//!    `calls` keeps parallel tool calls apart.
 //!
 //! Whatever goes wrong becomes a [`baton_core::ModelError`] in one place, `Connection::report`, which also makes sure that
 //! no key is in it.
 //!
 //! ```
-//! use baton_models::{Endpoint, Wire, client, connect};
+//! use baton_models::{Client, Endpoint, Wire, connect};
 //!
 //! let endpoint = Endpoint { provider: "lmstudio".into(), base_url: Some("http://127.0.0.1:1234/v1".into()), key: None };
-//! let model = connect(Wire::of(&endpoint.provider), endpoint, client()?);
+//! let model = connect(Wire::of(&endpoint.provider), endpoint, Client::default());
 //! assert_eq!(model.provider(), "lmstudio");
-//! # Ok::<(), baton_models::ClientError>(())
 //! ```
 
 pub mod anthropic;
@@ -29,10 +28,11 @@ pub mod openai;
 pub mod prices;
 pub mod registry;
 pub mod scripted;
-pub mod transport;
 
 mod answer;
+mod borrowed;
 mod calls;
+mod client;
 mod fault;
 mod frames;
 mod function;
@@ -41,10 +41,12 @@ mod lines;
 mod parts;
 mod retry_after;
 mod schema;
+mod sequence;
 mod signature;
 #[cfg(test)]
 mod splits;
 mod tool_names;
+mod transport;
 
+pub use client::Client;
 pub use registry::{Endpoint, Wire, connect};
-pub use transport::{ClientError, client};

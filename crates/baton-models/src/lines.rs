@@ -1,52 +1,68 @@
 //! Cuts a stream of bytes into lines.
 
-use bytes::{Buf, BytesMut};
-
-/// Lines end with LF, CRLF or CR, as server-sent events allow. A line is never copied on its way out, and no byte is
-/// looked at twice, however small the pieces are in which it arrives.
+/// Lines end with LF, CRLF or CR, as server-sent events allow. A line that arrives in one piece is borrowed from that
+/// piece; only a line that is split between pieces is copied. No byte is looked at twice.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    buffer: BytesMut,
-    /// How many bytes of the buffer are known to hold no line end.
-    scanned: usize,
+    /// The beginning of a line whose end has not arrived. Holds no line end.
+    pending: Vec<u8>,
+    /// `pending` was handed out as a line and makes room for the next.
+    is_spent: bool,
     /// The last line ended with CR; an LF that follows belongs to it, even if it comes much later.
     after_cr: bool,
 }
 
-impl Lines {
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
-    }
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line<'a> {
+    /// Without its end.
+    pub bytes: &'a [u8],
+    /// The next line has arrived too, and is empty.
+    pub before_empty: bool,
+}
 
-    /// The next whole line, without its end.
-    pub fn next(&mut self) -> Option<BytesMut> {
-        if self.after_cr && !self.buffer.is_empty() {
-            self.after_cr = false;
-            if self.buffer[0] == b'\n' {
-                self.buffer.advance(1);
-            }
+impl Lines {
+    /// Takes the next whole line from the front of `bytes`. Keeps a line that is not whole.
+    pub fn next<'a, 'b: 'a>(&'a mut self, bytes: &mut &'b [u8]) -> Option<Line<'a>> {
+        if std::mem::take(&mut self.is_spent) {
+            self.pending.clear();
         }
-        let fresh = &self.buffer[self.scanned..];
-        let Some(found) = fresh.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
-            self.scanned = self.buffer.len();
+        self.skip_lf(bytes);
+        let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) else {
+            self.pending.extend_from_slice(bytes);
+            *bytes = &[];
             return None;
         };
-        let line = self.buffer.split_to(self.scanned + found);
-        self.after_cr = self.buffer[0] == b'\r';
-        self.buffer.advance(1);
-        self.scanned = 0;
-        Some(line)
+        let (line, rest) = bytes.split_at(end);
+        self.after_cr = rest[0] == b'\r';
+        *bytes = &rest[1..];
+        let next = if self.after_cr { bytes.strip_prefix(b"\n").unwrap_or(bytes) } else { bytes };
+        let before_empty = matches!(next.first(), Some(b'\n' | b'\r'));
+        if self.pending.is_empty() {
+            return Some(Line { bytes: line, before_empty });
+        }
+        self.pending.extend_from_slice(line);
+        self.is_spent = true;
+        Some(Line { bytes: &self.pending, before_empty })
     }
 
     /// What is left when no more bytes come: a last line without an end.
-    pub fn rest(&mut self) -> BytesMut {
-        self.scanned = 0;
-        self.buffer.split()
+    pub fn rest(&mut self) -> Vec<u8> {
+        if std::mem::take(&mut self.is_spent) {
+            self.pending.clear();
+        }
+        std::mem::take(&mut self.pending)
     }
 
     /// Bytes that wait for the end of their line.
     pub fn pending(&self) -> usize {
-        self.buffer.len()
+        if self.is_spent { 0 } else { self.pending.len() }
+    }
+
+    fn skip_lf(&mut self, bytes: &mut &[u8]) {
+        if self.after_cr && !bytes.is_empty() {
+            self.after_cr = false;
+            *bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+        }
     }
 }
 
@@ -58,12 +74,12 @@ mod tests {
         let mut lines = Lines::default();
         let mut found = Vec::new();
         for piece in pieces {
-            lines.push(piece);
-            while let Some(line) = lines.next() {
-                found.push(String::from_utf8(line.to_vec()).unwrap());
+            let mut piece = *piece;
+            while let Some(line) = lines.next(&mut piece) {
+                found.push(String::from_utf8(line.bytes.to_vec()).unwrap());
             }
         }
-        found.push(String::from_utf8(lines.rest().to_vec()).unwrap());
+        found.push(String::from_utf8(lines.rest()).unwrap());
         found
     }
 

@@ -6,37 +6,39 @@ mod request;
 use baton_core::model::{ModelFacts, ReplyStream};
 use baton_core::usage::Price;
 use baton_core::{Model, ModelRequest};
-use reqwest::{Client, Request};
+use http::Uri;
 
 use crate::answer::ask;
+use crate::client::Client;
 use crate::fault::Fault;
 use crate::frames::Framing;
 use crate::registry::Endpoint;
 use crate::tool_names::ToolNames;
-use crate::transport::Connection;
+use crate::transport::{Call, Connection, KeyHeader};
 
 pub(crate) use reply::Decoder;
 
 #[derive(Debug)]
 pub struct Ollama {
     connection: Connection,
+    address: Result<Uri, Fault>,
 }
 
 impl Ollama {
     pub fn new(endpoint: Endpoint, client: Client) -> Self {
-        Self { connection: Connection::new(endpoint, client) }
+        let connection = Connection::new(endpoint, client, KeyHeader::BEARER);
+        Self { address: connection.address(&["api", "chat"], None), connection }
     }
 
-    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Request, Fault> {
-        let url = self.connection.url(&["api", "chat"])?;
+    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Call, Fault> {
         let body = request::body(request, names)?;
-        self.connection.post(url, "authorization", "Bearer ", body)
+        self.connection.post(self.address.clone()?, body)
     }
 }
 
 impl Model for Ollama {
     fn provider(&self) -> &str {
-        &self.connection.provider
+        self.connection.provider()
     }
 
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {

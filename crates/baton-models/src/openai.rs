@@ -5,21 +5,23 @@ mod request;
 
 use baton_core::model::{ModelFacts, ReplyStream};
 use baton_core::{Model, ModelRequest};
-use reqwest::{Client, Request};
+use http::Uri;
 
 use crate::answer::ask;
+use crate::client::Client;
 use crate::fault::Fault;
 use crate::frames::Framing;
 use crate::prices;
 use crate::registry::Endpoint;
 use crate::tool_names::ToolNames;
-use crate::transport::Connection;
+use crate::transport::{Call, Connection, KeyHeader};
 
 pub(crate) use reply::Decoder;
 
 #[derive(Debug)]
 pub struct OpenAi {
     connection: Connection,
+    address: Result<Uri, Fault>,
     dialect: Dialect,
 }
 
@@ -55,28 +57,27 @@ impl Dialect {
 
 impl OpenAi {
     pub fn new(endpoint: Endpoint, client: Client) -> Self {
-        let connection = Connection::new(endpoint, client);
-        let dialect = Dialect::of(&connection.provider, connection.base());
-        Self { connection, dialect }
+        let dialect = Dialect::of(&endpoint.provider, endpoint.base().unwrap_or_default());
+        let key_header =
+            if dialect == Dialect::Azure { KeyHeader::plain("api-key") } else { KeyHeader::BEARER };
+        let connection = Connection::new(endpoint, client, key_header);
+        let path: &[&str] = if dialect == Dialect::Azure && !connection.base().contains("/openai/") {
+            &["openai", "v1", "chat", "completions"]
+        } else {
+            &["chat", "completions"]
+        };
+        Self { address: connection.address(path, None), connection, dialect }
     }
 
-    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Request, Fault> {
-        let url = if self.dialect == Dialect::Azure && !self.connection.base().contains("/openai/") {
-            self.connection.url(&["openai", "v1", "chat", "completions"])?
-        } else {
-            self.connection.url(&["chat", "completions"])?
-        };
+    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Call, Fault> {
         let body = request::body(request, names, self.dialect)?;
-        match self.dialect {
-            Dialect::Azure => self.connection.post(url, "api-key", "", body),
-            _ => self.connection.post(url, "authorization", "Bearer ", body),
-        }
+        self.connection.post(self.address.clone()?, body)
     }
 }
 
 impl Model for OpenAi {
     fn provider(&self) -> &str {
-        &self.connection.provider
+        self.connection.provider()
     }
 
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
@@ -86,7 +87,7 @@ impl Model for OpenAi {
     }
 
     fn facts(&self, model: &str) -> ModelFacts {
-        prices::facts(&self.connection.provider, model)
+        prices::facts(self.connection.provider(), model)
     }
 }
 

@@ -60,17 +60,26 @@ fn picture(image: &Image) -> Picture<'_> {
     }
 }
 
-/// All pieces as one text, if there is no picture among them.
-pub(crate) fn as_text<'a>(pieces: &[Piece<'a>]) -> Option<Cow<'a, str>> {
-    let texts: Option<Vec<&Cow<'a, str>>> = pieces
-        .iter()
-        .map(|piece| match piece {
+/// Whether there is a picture among the pieces.
+pub(crate) fn has_picture(parts: &[Part]) -> bool {
+    parts.iter().any(|part| matches!(part, Part::Image(_)))
+}
+
+/// All texts of a message, a line for each.
+pub(crate) struct Lines<'a>(pub &'a [Part]);
+
+impl fmt::Display for Lines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts = pieces(self.0).filter_map(|piece| match piece {
             Piece::Text(text) => Some(text),
             Piece::Picture(_) => None,
-        })
-        .collect();
-    match texts?[..] {
-        [text] => Some(text.clone()),
-        ref texts => Some(texts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("\n").into()),
+        });
+        for (at, text) in texts.enumerate() {
+            if at > 0 {
+                f.write_str("\n")?;
+            }
+            f.write_str(&text)?;
+        }
+        Ok(())
     }
 }

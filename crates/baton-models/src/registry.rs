@@ -6,6 +6,7 @@ use baton_core::Model;
 use secrecy::SecretString;
 
 use crate::anthropic::Anthropic;
+use crate::client::Client;
 use crate::gemini::Gemini;
 use crate::ollama::Ollama;
 use crate::openai::OpenAi;
@@ -18,6 +19,13 @@ pub struct Endpoint {
     /// Absent for a well-known provider.
     pub base_url: Option<String>,
     pub key: Option<SecretString>,
+}
+
+impl Endpoint {
+    /// The address as configured, or the provider's own.
+    pub(crate) fn base(&self) -> Option<&str> {
+        self.base_url.as_deref().or_else(|| default_base(&self.provider))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +51,7 @@ impl Wire {
 
 /// A provider that is ready to be called. Nothing is checked here: what is wrong with an endpoint is the error of the
 /// first call.
-pub fn connect(wire: Wire, endpoint: Endpoint, client: reqwest::Client) -> Arc<dyn Model> {
+pub fn connect(wire: Wire, endpoint: Endpoint, client: Client) -> Arc<dyn Model> {
     match wire {
         Wire::OpenAi => Arc::new(OpenAi::new(endpoint, client)),
         Wire::Anthropic => Arc::new(Anthropic::new(endpoint, client)),

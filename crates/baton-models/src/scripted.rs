@@ -227,7 +227,7 @@ impl Model for Scripted {
             agent: request.agent.to_string(),
             model: request.model.to_owned(),
             system: request.system.to_owned(),
-            messages: request.messages.to_vec(),
+            messages: request.messages.iter().cloned().collect(),
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
             output_schema: request.output_schema.is_some(),
             traceparent: request.trace.map(ToString::to_string),

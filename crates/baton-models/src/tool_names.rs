@@ -2,72 +2,74 @@
 //!
 //! Agents know tools as `mcp:github/create_issue`; providers accept `[a-zA-Z_][a-zA-Z0-9_-]{0,63}`.
 
-use std::collections::HashMap;
-
 use baton_core::{ChatMessage, ModelRequest};
 
 const MAX_BYTES: usize = 64;
 
 /// The spelling of every tool name in one request, both ways. The same tools are always spelt the same way, so that
-/// providers can reuse what they have cached.
+/// providers can reuse what they have cached. Most names need no other spelling, and only the others are kept.
 #[derive(Debug, Default)]
 pub(crate) struct ToolNames {
-    to_wire: HashMap<String, String>,
-    to_own: HashMap<String, String>,
+    respelt: Vec<Respelt>,
+}
+
+#[derive(Debug)]
+struct Respelt {
+    own: String,
+    wire: String,
 }
 
 impl ToolNames {
     /// Also spells the names in the conversation: it may hold calls of tools that are no longer offered.
     pub fn of(request: &ModelRequest<'_>) -> Self {
-        let offered = request.tools.iter().map(|tool| tool.name.as_str());
-        let called = request.messages.iter().filter_map(|message| match message {
-            ChatMessage::Assistant(reply) => Some(reply.calls.iter().map(|call| call.name.as_str())),
-            _ => None,
-        });
-        let all: Vec<&str> = offered.chain(called.flatten()).collect();
         let mut names = Self::default();
-        // A name that needs no other spelling keeps it, whatever the others would become.
-        for name in all.iter().filter(|name| is_accepted(name)) {
-            names.insert(name, (*name).to_owned());
-        }
-        for name in all {
-            if !names.to_wire.contains_key(name) {
-                let spelling = names.free_spelling(name);
-                names.insert(name, spelling);
+        for name in all(request).filter(|name| !is_accepted(name)) {
+            if !names.respelt.iter().any(|respelt| respelt.own == name) {
+                let wire = names.free_spelling(name, request);
+                names.respelt.push(Respelt { own: name.to_owned(), wire });
             }
         }
         names
     }
 
     pub fn wire<'a>(&'a self, own: &'a str) -> &'a str {
-        self.to_wire.get(own).map_or(own, String::as_str)
+        self.respelt.iter().find(|respelt| respelt.own == own).map_or(own, |respelt| &respelt.wire)
     }
 
-    /// A name that nobody offered is passed on as it is; whoever looks for the tool will say that there is none.
+    /// A name that was not offered is passed on as it is; the caller then finds no such tool.
     pub fn own<'a>(&'a self, wire: &'a str) -> &'a str {
-        self.to_own.get(wire).map_or(wire, String::as_str)
+        self.respelt.iter().find(|respelt| respelt.wire == wire).map_or(wire, |respelt| &respelt.own)
     }
 
-    fn insert(&mut self, own: &str, wire: String) {
-        self.to_own.insert(wire.clone(), own.to_owned());
-        self.to_wire.insert(own.to_owned(), wire);
-    }
-
-    fn free_spelling(&self, name: &str) -> String {
+    /// A name that needs no other spelling keeps it, whatever the others would become.
+    fn free_spelling(&self, name: &str, request: &ModelRequest<'_>) -> String {
+        let is_free = |spelling: &str| {
+            let is_taken = self.respelt.iter().any(|respelt| respelt.wire == spelling);
+            !is_taken && !all(request).any(|other| other == spelling)
+        };
         let plain = spell(name);
-        if plain.len() <= MAX_BYTES && !self.to_own.contains_key(&plain) {
+        if plain.len() <= MAX_BYTES && is_free(&plain) {
             return plain;
         }
         let stem = &plain[..plain.len().min(MAX_BYTES - 9)];
         let mut hash = fnv1a(name);
         loop {
             let spelling = format!("{stem}_{hash:08x}");
-            if !self.to_own.contains_key(&spelling) {
+            if is_free(&spelling) {
                 return spelling;
             }
             hash = hash.wrapping_add(1);
         }
     }
+}
+
+fn all<'a>(request: &ModelRequest<'a>) -> impl Iterator<Item = &'a str> {
+    let offered = request.tools.iter().map(|tool| tool.name.as_str());
+    let called = request.messages.iter().filter_map(|message| match message {
+        ChatMessage::Assistant(reply) => Some(reply.calls.iter().map(|call| call.name.as_str())),
+        _ => None,
+    });
+    offered.chain(called.flatten())
 }
 
 fn is_accepted(name: &str) -> bool {
@@ -102,6 +104,7 @@ pub(crate) fn fnv1a(text: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use baton_core::agent::Sampling;
+    use baton_core::chat::Messages;
     use baton_core::model::ToolChoice;
     use baton_core::tool::{Effect, Risk};
     use baton_core::{AgentName, HumanDuration, ToolSpec};
@@ -126,7 +129,7 @@ mod tests {
             agent: &AgentName::parse("a").unwrap(),
             model: "m",
             system: "",
-            messages: &[],
+            messages: Messages::default(),
             tools: &tools,
             tool_choice: ToolChoice::Auto,
             sampling: &Sampling::default(),

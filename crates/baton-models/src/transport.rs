@@ -1,84 +1,102 @@
-//! The one HTTP client, and what every provider's call has in common: an address, a key, a refusal.
+//! What every provider's call has in common: an address, a key, a refusal.
 
-use std::error::Error as _;
 use std::sync::Arc;
-use std::time::Duration;
 
 use baton_core::{ModelError, ModelErrorKind, TraceParent};
-use futures_util::StreamExt;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Request, Response, Url};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Response, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 
+use crate::client::Client;
 use crate::fault::{Fault, brief};
 use crate::frames::Framing;
 use crate::registry::{self, Endpoint};
 use crate::retry_after::retry_after;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// An error needs no more; what follows is not read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// The platform offers no way to check certificates.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot set up the HTTP client: {0}")]
-pub struct ClientError(#[from] reqwest::Error);
-
-/// The client that all providers share, so that connections are pooled. There is no overall time limit: an answer may
-/// take minutes, and whoever calls knows best when it has been silent for too long.
-pub fn client() -> Result<Client, ClientError> {
-    // Fails only when somebody has chosen a provider before, which is as good.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let client = Client::builder()
-        .user_agent(concat!("baton/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_keepalive(KEEP_ALIVE)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .http2_keep_alive_timeout(KEEP_ALIVE)
-        // A redirect would carry `x-api-key` and its like to another host; no provider redirects.
-        .redirect(reqwest::redirect::Policy::none())
-        // Compressing a stream of small deltas only delays them.
-        .gzip(false)
-        .build()?;
-    Ok(client)
-}
+pub(crate) type Call = Request<Full<Bytes>>;
 
 /// One provider as it can be called. Cheap to clone; its `Debug` shows no key.
 #[derive(Debug, Clone)]
-pub(crate) struct Connection {
-    pub provider: Arc<str>,
-    base: Option<Arc<str>>,
+pub(crate) struct Connection(Arc<Provider>);
+
+#[derive(Debug)]
+struct Provider {
+    name: String,
+    base: Option<String>,
     key: Option<SecretString>,
-    needs_key: bool,
+    /// The header that carries the key, made once. The error is that of the first call.
+    credential: Result<Option<(HeaderName, HeaderValue)>, Fault>,
     client: Client,
 }
 
+/// How a provider wants its key: as `header: {prefix}{key}`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyHeader {
+    pub header: &'static str,
+    pub prefix: &'static str,
+}
+
+impl KeyHeader {
+    pub const BEARER: Self = Self { header: "authorization", prefix: "Bearer " };
+
+    pub const fn plain(header: &'static str) -> Self {
+        Self { header, prefix: "" }
+    }
+
+    fn credential(self, key: &str) -> Result<(HeaderName, HeaderValue), Fault> {
+        let mut value = HeaderValue::try_from(format!("{}{key}", self.prefix))
+            .map_err(|_| Fault::new(ModelErrorKind::Auth, "its key holds characters that no key has"))?;
+        value.set_sensitive(true);
+        Ok((HeaderName::from_static(self.header), value))
+    }
+}
+
 impl Connection {
-    pub fn new(endpoint: Endpoint, client: Client) -> Self {
+    pub fn new(endpoint: Endpoint, client: Client, key_header: KeyHeader) -> Self {
         let default = registry::default_base(&endpoint.provider);
         let is_default = endpoint.base_url.as_deref().is_none_or(|base| Some(base) == default);
-        let base = endpoint.base_url.as_deref().or(default).map(Arc::from);
+        let base = endpoint.base().map(str::to_owned);
         let needs_key = is_default && base.as_deref().is_some_and(|base| !is_loopback(base));
         // A key that was read from a file often ends with a line break.
         let key = endpoint.key.map(|key| SecretString::from(key.expose_secret().trim()));
         let key = key.filter(|key| !key.expose_secret().is_empty());
-        Self { provider: endpoint.provider.into(), base, key, needs_key, client }
+        let credential = match &key {
+            Some(key) => key_header.credential(key.expose_secret()).map(Some),
+            None if needs_key => {
+                let variable = registry::key_variable(&endpoint.provider);
+                let message = format!("no key: set the environment variable {variable}");
+                Err(Fault::new(ModelErrorKind::Auth, message))
+            }
+            None => Ok(None),
+        };
+        Self(Arc::new(Provider { name: endpoint.provider, base, key, credential, client }))
+    }
+
+    pub fn provider(&self) -> &str {
+        &self.0.name
     }
 
     /// The address as configured, or the provider's own.
     pub fn base(&self) -> &str {
-        self.base.as_deref().unwrap_or_default()
+        self.0.base.as_deref().unwrap_or_default()
     }
 
-    /// The base address with a path below it; the query of the base stays.
-    pub fn url(&self, path: &[&str]) -> Result<Url, Fault> {
+    /// The base address with a path below it and a query beside its own.
+    pub fn address(&self, path: &[&str], query: Option<(&str, &str)>) -> Result<Uri, Fault> {
         let invalid = |message: String| Fault::new(ModelErrorKind::InvalidRequest, message);
-        let Some(base) = self.base.as_deref() else {
-            return Err(invalid(format!("`{}` has no known address; set its `base_url`", self.provider)));
+        let Some(base) = self.0.base.as_deref() else {
+            return Err(invalid(format!("`{}` has no known address; set its `base_url`", self.provider())));
         };
-        let mut url =
-            Url::parse(base).map_err(|error| invalid(format!("its `base_url` is not a URL: {error}")))?;
+        let not_a_url =
+            |error: &dyn std::fmt::Display| invalid(format!("its `base_url` is not a URL: {error}"));
+        let mut url = Url::parse(base).map_err(|error| not_a_url(&error))?;
         // Base addresses are often given with a part of the path.
         let has: Vec<String> = url.path_segments().into_iter().flatten().map(str::to_owned).collect();
         let has: Vec<&str> = has.iter().map(String::as_str).filter(|segment| !segment.is_empty()).collect();
@@ -87,57 +105,40 @@ impl Connection {
             Ok(mut segments) => segments.pop_if_empty().extend(&path[overlap..]),
             Err(()) => return Err(invalid("its `base_url` is not an http address".into())),
         };
-        Ok(url)
+        if let Some((name, value)) = query {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+        url.set_fragment(None);
+        Uri::try_from(url.as_str()).map_err(|error| not_a_url(&error))
     }
 
-    /// A request that carries the key as `header: {prefix}{key}`.
-    pub fn post(
-        &self,
-        url: Url,
-        header: &'static str,
-        prefix: &str,
-        body: Vec<u8>,
-    ) -> Result<Request, Fault> {
-        let mut request = Request::new(Method::POST, url);
+    /// A request that carries the key.
+    pub fn post(&self, address: Uri, body: Vec<u8>) -> Result<Call, Fault> {
+        let mut request = Request::post(address)
+            .body(Full::from(body))
+            .map_err(|error| Fault::new(ModelErrorKind::InvalidRequest, error.to_string()))?;
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(key) = self.key()? {
-            let mut value = HeaderValue::try_from(format!("{prefix}{key}"))
-                .map_err(|_| Fault::new(ModelErrorKind::Auth, "its key holds characters that no key has"))?;
-            value.set_sensitive(true);
-            headers.insert(HeaderName::from_static(header), value);
+        if let Some((name, value)) = self.0.credential.clone()? {
+            headers.insert(name, value);
         }
-        *request.body_mut() = Some(body.into());
         Ok(request)
     }
 
-    fn key(&self) -> Result<Option<&str>, Fault> {
-        match &self.key {
-            Some(key) => Ok(Some(key.expose_secret())),
-            None if self.needs_key => {
-                let variable = registry::key_variable(&self.provider);
-                Err(Fault::new(
-                    ModelErrorKind::Auth,
-                    format!("no key: set the environment variable {variable}"),
-                ))
-            }
-            None => Ok(None),
-        }
-    }
-
     /// Sends the request and returns an answer that can be read as frames.
-    pub async fn open(&self, mut request: Request, framing: Framing) -> Result<Response, Fault> {
+    pub async fn open(&self, mut request: Call, framing: Framing) -> Result<Response<Incoming>, Fault> {
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(framing.media_type()));
-        let response = self.client.execute(request).await.map_err(|error| broken(&error))?;
+        let response = self.0.client.send(request).await?;
         let status = response.status();
-        if status.is_success() && is_framed(&response, framing) {
+        let media_type = media_type(response.headers());
+        if status.is_success() && is_framed(media_type, framing) {
             return Ok(response);
         }
+        let media_type = media_type.to_ascii_lowercase();
         let request_id = request_id(response.headers());
         let retry_after = retry_after(response.headers());
-        let media_type = media_type(&response);
         let status = (!status.is_success()).then_some(status.as_u16());
-        let body = read_some(response).await;
+        let body = read_some(response.into_body()).await;
         let mut fault = Fault::from_body(status, &body);
         if fault.kind == ModelErrorKind::Malformed {
             let expected = framing.media_type();
@@ -150,16 +151,15 @@ impl Connection {
     /// The only way from a fault to an error, so that a key which the provider quotes goes no further.
     pub fn report(&self, fault: Fault) -> ModelError {
         let Fault { kind, mut message, status, request_id, retry_after } = fault;
-        if let Some(key) = &self.key {
+        if let Some(key) = &self.0.key {
             message = message.replace(key.expose_secret(), "[key]");
         }
-        let provider = self.provider.as_ref().to_owned();
-        ModelError { kind, provider, message, status, request_id, retry_after }
+        ModelError { kind, provider: self.provider().to_owned(), message, status, request_id, retry_after }
     }
 }
 
-/// The request as part of a trace: a gateway or a server of one's own continues it, and everybody else ignores it.
-pub(crate) fn traced(mut request: Request, trace: Option<&TraceParent>) -> Request {
+/// The request as part of a trace: a gateway or a server of one's own continues it, and others ignore it.
+pub(crate) fn traced(mut request: Call, trace: Option<&TraceParent>) -> Call {
     let Some(trace) = trace else { return request };
     let headers =
         [("traceparent", Some(trace.to_string())), ("tracestate", trace.state().map(str::to_owned))];
@@ -180,18 +180,6 @@ pub(crate) fn is_loopback(base: &str) -> bool {
     })
 }
 
-/// No connection, or it broke. The address is left out: it may hold credentials.
-pub(crate) fn broken(error: &reqwest::Error) -> Fault {
-    let kind = if error.is_timeout() { ModelErrorKind::Timeout } else { ModelErrorKind::Transport };
-    let mut message = String::from("the connection failed");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        message.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    Fault::new(kind, brief(&message))
-}
-
 /// What to quote to the provider's support.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     const NAMES: [&str; 4] = ["x-request-id", "request-id", "apim-request-id", "x-ms-request-id"];
@@ -199,25 +187,23 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     value.to_str().ok().map(|id| id.chars().take(200).collect())
 }
 
-fn media_type(response: &Response) -> String {
-    let header =
-        response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+fn media_type(headers: &HeaderMap) -> &str {
+    let header = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    header.split(';').next().unwrap_or_default().trim()
 }
 
 /// Proxies lose the header; what they pass on is still what was asked for. Ollama-like servers name their lines in
 /// several ways, and their errors are lines too.
-fn is_framed(response: &Response, framing: Framing) -> bool {
-    match media_type(response).as_str() {
-        "" | "text/event-stream" => true,
-        other => framing == Framing::Ndjson && other.contains("json"),
-    }
+fn is_framed(media_type: &str, framing: Framing) -> bool {
+    media_type.is_empty()
+        || media_type.eq_ignore_ascii_case("text/event-stream")
+        || (framing == Framing::Ndjson && media_type.to_ascii_lowercase().contains("json"))
 }
 
-async fn read_some(response: Response) -> String {
-    let mut body = response.bytes_stream();
+async fn read_some(mut body: Incoming) -> String {
     let mut bytes = Vec::new();
-    while let Some(Ok(piece)) = body.next().await {
+    while let Some(Ok(frame)) = body.frame().await {
+        let piece = frame.into_data().unwrap_or_default();
         let room = MAX_ERROR_BYTES - bytes.len();
         bytes.extend_from_slice(&piece[..piece.len().min(room)]);
         if bytes.len() == MAX_ERROR_BYTES {

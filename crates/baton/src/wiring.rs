@@ -170,7 +170,7 @@ fn models(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<Models> {
     if wanted.is_empty() {
         return Ok(models);
     }
-    let client = baton_models::client().context("cannot set up the HTTP client")?;
+    let client = baton_models::Client::default();
     for provider in wanted {
         let base_url = config.models.providers.get(&provider).and_then(|table| table.base_url.clone());
         let endpoint = Endpoint { key: key(&provider)?, base_url, provider };

@@ -82,8 +82,7 @@ pub(crate) fn work(site: &Site<'_>) -> String {
 
 /// The session from its task on, a paragraph for each message that has something to say.
 fn told(site: &Site<'_>, said: impl Fn(&Reply) -> String) -> String {
-    let session = site.messages.get(site.task + 1..).unwrap_or_default();
-    let lines = session.iter().filter_map(|message| match message {
+    let lines = site.messages.iter().filter_map(|message| match message {
         ChatMessage::Assistant(reply) => Some(said(reply)),
         ChatMessage::Tool(result) => Some(returned(result)),
         ChatMessage::User { .. } => None,

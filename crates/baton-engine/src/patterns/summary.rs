@@ -8,6 +8,7 @@ use super::handover::head;
 use crate::failure::Failure;
 use crate::scope::Scope;
 use crate::turn::{self, Ask};
+use crate::window::estimate;
 
 const TASK: &str = "You shorten texts. Keep facts, numbers, names, decisions and open questions; leave out everything else. \
                     Write plain sentences, nothing about the task.";
@@ -21,12 +22,14 @@ pub(crate) async fn summarize(scope: &Scope, text: &str, most: usize) -> Result<
     let fence = Fence::new();
     let block = fence.block("text", "## TEXT", text);
     let task = format!("{}\n\n{block}\n\nShorten the text to at most {most} characters.", fence.material());
+    let messages = [ChatMessage::user(task)];
     let ask = Ask {
         system: TASK,
-        messages: &[ChatMessage::user(task)],
+        messages: messages.as_slice().into(),
         tools: &[],
         tool_choice: ToolChoice::None,
         output_schema: None,
+        input_estimate: estimate::text(TASK) + estimate::message(&messages[0]),
         deadline: scope.bounds.deadline,
         closing: None,
     };

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use baton_core::chat::{ChatMessage, Reply};
+use baton_core::chat::{ChatMessage, Messages, Reply};
 use baton_core::message::Part;
 use baton_core::{Mask, sanitize};
 use serde_json::{Value, json};
@@ -37,9 +37,9 @@ pub(super) fn instructions(system: &str) -> String {
     json!([said(system)]).to_string()
 }
 
-pub(super) fn messages(messages: &[ChatMessage]) -> String {
-    let newest = &messages[messages.len().saturating_sub(MOST_MESSAGES)..];
-    newest.iter().map(message).collect::<Value>().to_string()
+pub(super) fn messages(messages: Messages<'_>) -> String {
+    let newest = messages.iter().skip(messages.len().saturating_sub(MOST_MESSAGES));
+    newest.map(message).collect::<Value>().to_string()
 }
 
 pub(super) fn reply(reply: &Reply) -> String {

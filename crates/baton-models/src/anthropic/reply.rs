@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{redacted_signer, signer};
 use crate::answer::Decode;
+use crate::borrowed::Text;
 use crate::calls::Calls;
 use crate::fault::Fault;
 use crate::frames::Frame;
@@ -24,32 +25,19 @@ pub(crate) struct Decoder {
     finish: Option<Finish>,
 }
 
+/// All fields of all events: serde keeps a copy of what it reads while it looks for the tag of an enum.
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
-    MessageStart {
-        message: Start,
-    },
-    ContentBlockStart {
-        index: u64,
-        content_block: Block,
-    },
-    ContentBlockDelta {
-        index: u64,
-        delta: Delta,
-    },
-    ContentBlockStop,
-    MessageDelta {
-        delta: Stop,
-        usage: Option<Usage>,
-    },
-    MessageStop,
-    Error {
-        error: Value,
-    },
-    /// `ping`, and whatever will be added.
-    #[serde(other)]
-    Other,
+struct Event<'a> {
+    #[serde(borrow)]
+    r#type: Text<'a>,
+    index: Option<u64>,
+    message: Option<Start>,
+    #[serde(borrow)]
+    content_block: Option<Block<'a>>,
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    usage: Option<Usage>,
+    error: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -58,42 +46,33 @@ struct Start {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
-    Text {
-        #[serde(default)]
-        text: String,
-    },
-    ToolUse {
-        id: String,
-        name: String,
-        input: Option<Value>,
-    },
-    RedactedThinking {
-        data: String,
-    },
-    #[serde(other)]
-    Other,
+struct Block<'a> {
+    #[serde(borrow)]
+    r#type: Text<'a>,
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    input: Option<Value>,
+    /// Of a thought that is encrypted.
+    #[serde(borrow)]
+    data: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type")]
-enum Delta {
-    #[serde(rename = "text_delta")]
-    Text { text: String },
-    #[serde(rename = "input_json_delta")]
-    InputJson { partial_json: String },
-    #[serde(rename = "thinking_delta")]
-    Thinking { thinking: String },
-    #[serde(rename = "signature_delta")]
-    Signature { signature: String },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Stop {
-    stop_reason: Option<String>,
+struct Delta<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    partial_json: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'a>>,
 }
 
 /// Counts so far. A later event repeats some of them and leaves others out.
@@ -143,34 +122,35 @@ impl Decoder {
         }
     }
 
-    fn begin(&mut self, index: u64, block: Block, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
-        match block {
-            Block::Text { text } => say(text, Chunk::Text, ready),
-            Block::ToolUse { id, name, input } => {
-                let index = self.calls.begin(Some(index), Some(&id), &name, None, ready)?;
+    fn begin(&mut self, index: u64, block: Block<'_>, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+        match block.r#type.as_ref() {
+            "text" => say(block.text, Chunk::Text, ready),
+            "tool_use" => {
+                let word = |text: &Option<Text<'_>>| text.as_ref().map(|text| text.0.to_string());
+                let (id, name) = (word(&block.id), word(&block.name).unwrap_or_default());
+                let index = self.calls.begin(Some(index), id.as_deref(), &name, None, ready)?;
                 // Mostly an empty object, which the deltas then fill.
-                let input = input.filter(|input| input.as_object().is_some_and(|fields| !fields.is_empty()));
+                let input =
+                    block.input.filter(|input| input.as_object().is_some_and(|fields| !fields.is_empty()));
                 self.calls.arguments(index, input.map(|input| input.to_string()).unwrap_or_default(), ready);
             }
-            Block::RedactedThinking { data } => {
-                ready.push(Chunk::ReasoningSignature(seal(&redacted_signer(&self.model), &data)));
+            "redacted_thinking" => {
+                let data = block.data.ok_or_else(|| Fault::malformed("an encrypted thought without data"))?;
+                ready.push(Chunk::ReasoningSignature(seal(&redacted_signer(&self.model), &data.0)));
             }
-            Block::Other => {}
+            _ => {}
         }
         Ok(())
     }
 
-    fn go_on(&mut self, index: u64, delta: Delta, ready: &mut Vec<Chunk>) {
-        match delta {
-            Delta::Text { text } => say(text, Chunk::Text, ready),
-            Delta::Thinking { thinking } => say(thinking, Chunk::Reasoning, ready),
-            Delta::Signature { signature } => self.signature.push_str(&signature),
-            Delta::InputJson { partial_json } => {
-                if let Some(index) = self.calls.find(Some(index)) {
-                    self.calls.arguments(index, partial_json, ready);
-                }
-            }
-            Delta::Other => {}
+    fn go_on(&mut self, index: u64, delta: Delta<'_>, ready: &mut Vec<Chunk>) {
+        say(delta.text, Chunk::Text, ready);
+        say(delta.thinking, Chunk::Reasoning, ready);
+        if let Some(signature) = delta.signature {
+            self.signature.push_str(&signature.0);
+        }
+        if let (Some(json), Some(index)) = (delta.partial_json, self.calls.find(Some(index))) {
+            self.calls.arguments(index, json.into_string(), ready);
         }
     }
 
@@ -194,26 +174,34 @@ impl Decode for Decoder {
         if frame.data.trim().is_empty() {
             return Ok(None);
         }
-        let event: Event = serde_json::from_str(frame.data).map_err(|_| {
+        let event: Event<'_> = serde_json::from_str(frame.data).map_err(|_| {
             // An error of a gateway has no `type`.
             let fault = Fault::from_body(None, frame.data);
             Fault { message: format!("an event cannot be read: {}", fault.message), ..fault }
         })?;
-        match event {
-            Event::MessageStart { message } => self.count(message.usage, ready),
-            Event::ContentBlockStart { index, content_block } => self.begin(index, content_block, ready)?,
-            Event::ContentBlockDelta { index, delta } => self.go_on(index, delta, ready),
-            Event::ContentBlockStop => self.stop_block(ready),
-            Event::MessageDelta { delta, usage } => {
-                self.finish = delta.stop_reason.as_deref().map(finish).or(self.finish);
-                self.count(usage, ready);
+        match event.r#type.as_ref() {
+            "message_start" => self.count(event.message.and_then(|message| message.usage), ready),
+            "content_block_start" => {
+                let (index, block) = indexed(event.index, event.content_block)?;
+                self.begin(index, block, ready)?;
             }
-            Event::MessageStop => {
+            "content_block_delta" => {
+                let (index, delta) = indexed(event.index, event.delta)?;
+                self.go_on(index, delta, ready);
+            }
+            "content_block_stop" => self.stop_block(ready),
+            "message_delta" => {
+                let reason = event.delta.and_then(|delta| delta.stop_reason);
+                self.finish = reason.map(|reason| finish(&reason.0)).or(self.finish);
+                self.count(event.usage, ready);
+            }
+            "message_stop" => {
                 self.finish.get_or_insert(Finish::Other);
                 return self.end(ready).map(Some);
             }
-            Event::Error { error } => return Err(Fault::from_error(&error)),
-            Event::Other => {}
+            "error" => return Err(Fault::from_error(&event.error.unwrap_or_default())),
+            // `ping`, and whatever will be added.
+            _ => {}
         }
         Ok(None)
     }
@@ -226,10 +214,13 @@ impl Decode for Decoder {
     }
 }
 
-fn say(text: String, chunk: fn(String) -> Chunk, ready: &mut Vec<Chunk>) {
-    if !text.is_empty() {
-        ready.push(chunk(text));
-    }
+fn indexed<T>(index: Option<u64>, part: Option<T>) -> Result<(u64, T), Fault> {
+    index.zip(part).ok_or_else(|| Fault::malformed("an event lacks its index or its content"))
+}
+
+/// The one place where the text of a delta is copied.
+fn say(text: Option<Text<'_>>, chunk: fn(String) -> Chunk, ready: &mut Vec<Chunk>) {
+    ready.extend(text.filter(|text| !text.0.is_empty()).map(|text| chunk(text.into_string())));
 }
 
 fn finish(reason: &str) -> Finish {

@@ -11,9 +11,10 @@ use super::abilities::Abilities;
 use super::thinking::Thinking;
 use super::{redacted_signer, signer};
 use crate::fault::Fault;
-use crate::history::{Answer, Entry, IdRule, arguments, entries};
+use crate::history::{Answer, Arguments, Entry, IdRule, arguments, entries};
 use crate::parts::{Picture, Piece, pieces};
 use crate::schema::{is_enforceable, with_instruction};
+use crate::sequence::written;
 use crate::signature;
 use crate::tool_names::ToolNames;
 
@@ -94,7 +95,7 @@ enum Block<'a> {
     ToolUse {
         id: Cow<'a, str>,
         name: &'a str,
-        input: Value,
+        input: Arguments<'a>,
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
@@ -136,7 +137,7 @@ pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<
         },
         thinking: thinking.setting,
     };
-    serde_json::to_vec(&body).map_err(|error| Fault::not_json(&error))
+    written(&body, request.system.len())
 }
 
 fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Tool<'a>> {
@@ -179,11 +180,12 @@ fn lacks_thoughts(messages: &[Message<'_>]) -> bool {
 /// Roles alternate: what follows in the same role is joined. Results stand first, because history puts them there.
 fn messages<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Message<'a>> {
     let mut messages: Vec<Message<'a>> = Vec::new();
+    let signers = (signer(request.model), redacted_signer(request.model));
     for entry in entries(request.messages) {
         let (role, content) = match entry {
             Entry::User(parts) => ("user", pieces(parts).map(block).collect()),
-            Entry::Assistant(reply) => ("assistant", assistant(reply, names, request.model)),
-            Entry::Results(answers) => ("user", answers.into_iter().map(result).collect::<Vec<_>>()),
+            Entry::Assistant(reply) => ("assistant", assistant(reply, names, &signers)),
+            Entry::Results(results) => ("user", results.answers().map(result).collect::<Vec<_>>()),
         };
         if content.is_empty() {
             continue;
@@ -210,13 +212,16 @@ fn block(piece: Piece<'_>) -> Block<'_> {
     }
 }
 
-fn assistant<'a>(reply: &'a Reply, names: &'a ToolNames, model: &str) -> Vec<Block<'a>> {
-    let (open, redacted) = (signer(model), redacted_signer(model));
+fn assistant<'a>(
+    reply: &'a Reply,
+    names: &'a ToolNames,
+    (legible, redacted): &(String, String),
+) -> Vec<Block<'a>> {
     let thoughts = reply.reasoning.iter().filter_map(|thought| {
         let sealed = thought.signature.as_deref();
-        let legible = signature::open(&open, sealed)
+        let thinking = signature::open(legible, sealed)
             .map(|signature| Block::Thinking { thinking: &thought.text, signature });
-        legible.or_else(|| signature::open(&redacted, sealed).map(|data| Block::RedactedThinking { data }))
+        thinking.or_else(|| signature::open(redacted, sealed).map(|data| Block::RedactedThinking { data }))
     });
     let mut blocks: Vec<Block<'a>> = thoughts.collect();
     if !reply.text.trim().is_empty() {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::signer;
 use crate::answer::Decode;
+use crate::borrowed::{Few, Text};
 use crate::calls::Calls;
 use crate::fault::Fault;
 use crate::frames::Frame;
@@ -23,39 +24,49 @@ pub(crate) struct Decoder {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Response {
-    candidates: Option<Vec<Candidate>>,
+struct Response<'a> {
+    #[serde(borrow)]
+    candidates: Option<Few<Candidate<'a>>>,
     usage_metadata: Option<Usage>,
-    prompt_feedback: Option<Feedback>,
+    #[serde(borrow)]
+    prompt_feedback: Option<Feedback<'a>>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate {
-    content: Option<Content>,
-    finish_reason: Option<String>,
+struct Candidate<'a> {
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Content {
-    parts: Option<Vec<Part>>,
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: Option<Few<Part<'a>>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part {
-    text: Option<String>,
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
     #[serde(default)]
     thought: bool,
-    thought_signature: Option<String>,
-    function_call: Option<FunctionCall>,
+    #[serde(borrow)]
+    thought_signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    function_call: Option<FunctionCall<'a>>,
 }
 
 #[derive(Deserialize)]
-struct FunctionCall {
-    id: Option<String>,
-    name: String,
+struct FunctionCall<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Text<'a>,
     args: Option<Value>,
 }
 
@@ -75,8 +86,9 @@ struct Usage {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Feedback {
-    block_reason: Option<String>,
+struct Feedback<'a> {
+    #[serde(borrow)]
+    block_reason: Option<Text<'a>>,
 }
 
 impl Decoder {
@@ -84,14 +96,15 @@ impl Decoder {
         Self { calls: Calls::new(names), signer: signer(model), finish: None }
     }
 
-    fn take_part(&mut self, part: Part, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
-        let signature = part.thought_signature.map(|signature| seal(&self.signer, &signature));
-        if let Some(text) = part.text.filter(|text| !text.is_empty()) {
+    fn take_part(&mut self, part: Part<'_>, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+        let signature = part.thought_signature.map(|signature| seal(&self.signer, &signature.0));
+        if let Some(text) = part.text.filter(|text| !text.0.is_empty()).map(Text::into_string) {
             ready.push(if part.thought { Chunk::Reasoning(text) } else { Chunk::Text(text) });
         }
         match part.function_call {
             Some(call) => {
-                let index = self.calls.begin(None, call.id.as_deref(), &call.name, signature, ready)?;
+                let id = call.id.as_ref().map(Text::as_ref);
+                let index = self.calls.begin(None, id, &call.name.0, signature, ready)?;
                 let args = call.args.filter(|args| !args.is_null());
                 self.calls.arguments(index, args.map(|args| args.to_string()).unwrap_or_default(), ready);
             }
@@ -106,7 +119,8 @@ impl Decode for Decoder {
         if frame.data.trim().is_empty() {
             return Ok(None);
         }
-        let response: Response = serde_json::from_str(frame.data).map_err(|error| Fault::not_json(&error))?;
+        let response: Response<'_> =
+            serde_json::from_str(frame.data).map_err(|error| Fault::not_json(&error))?;
         if let Some(error) = response.error {
             return Err(Fault::from_error(&error));
         }
@@ -115,13 +129,13 @@ impl Decode for Decoder {
                 self.take_part(part, ready)?;
             }
             if let Some(reason) = candidate.finish_reason {
-                self.finish = Some(finish(&reason)?);
+                self.finish = Some(finish(&reason.0)?);
             }
         }
         ready.extend(response.usage_metadata.map(|usage| Chunk::Tokens(tokens(&usage))));
         match response.prompt_feedback.and_then(|feedback| feedback.block_reason) {
             Some(reason) => {
-                let message = format!("the prompt was blocked: {reason}");
+                let message = format!("the prompt was blocked: {}", reason.0);
                 Err(Fault::new(ModelErrorKind::ContentFilter, message))
             }
             None => Ok(None),

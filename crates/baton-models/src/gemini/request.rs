@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use super::schema::cleaned;
 use super::signer;
 use crate::fault::Fault;
-use crate::history::{Answer, Entry, arguments, entries};
+use crate::history::{Answer, Arguments, Entry, arguments, entries};
 use crate::parts::{Picture, Piece, pieces};
 use crate::schema::with_instruction;
+use crate::sequence::written;
 use crate::signature;
 use crate::tool_names::ToolNames;
 
@@ -84,14 +85,21 @@ struct Linked<'a> {
 struct FunctionCall<'a> {
     id: &'a str,
     name: &'a str,
-    args: Value,
+    args: Arguments<'a>,
 }
 
 #[derive(Serialize)]
 struct FunctionResponse<'a> {
     id: &'a str,
     name: &'a str,
-    response: Value,
+    response: Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Response<'a> {
+    Output(&'a str),
+    Error(&'a str),
 }
 
 #[derive(Serialize)]
@@ -145,7 +153,7 @@ pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<
             response_json_schema: enforced,
         },
     };
-    serde_json::to_vec(&body).map_err(|error| Fault::not_json(&error))
+    written(&body, request.system.len())
 }
 
 /// 2 for `gemini-2.5-flash`; 0 for a name that does not say.
@@ -201,8 +209,8 @@ fn contents<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Content
         let (role, parts) = match entry {
             Entry::User(parts) => ("user", pieces(parts).map(part).collect()),
             Entry::Assistant(reply) => ("model", model(reply, names, request.model)),
-            Entry::Results(answers) => {
-                ("user", answers.into_iter().map(|answer| response(answer, names)).collect::<Vec<_>>())
+            Entry::Results(results) => {
+                ("user", results.answers().map(|answer| response(answer, names)).collect::<Vec<_>>())
             }
         };
         match contents.last_mut() {
@@ -257,12 +265,12 @@ fn model<'a>(reply: &'a Reply, names: &'a ToolNames, model: &str) -> Vec<Part<'a
 }
 
 fn response<'a>(answer: Answer<'a>, names: &'a ToolNames) -> Part<'a> {
-    let key = if answer.failed { "error" } else { "output" };
+    let response = if answer.failed { Response::Error } else { Response::Output };
     Part::Response {
         function_response: FunctionResponse {
             id: answer.call.id.as_str(),
             name: names.wire(&answer.call.name),
-            response: json!({key: answer.content}),
+            response: response(answer.content),
         },
     }
 }

@@ -44,11 +44,12 @@ impl<'a> Situation<'a> {
         let messages = request.messages;
         let is_task =
             |message: &ChatMessage| is_user(message) && Instruction::of(&text_of(message)).is_none();
-        let at = messages.iter().rposition(is_task).unwrap_or_default();
+        let tasks = messages.iter().enumerate().filter(|(_, message)| is_task(message));
+        let at = tasks.last().map_or(0, |(at, _)| at);
         let newest = messages.iter().rfind(|message| is_user(message)).map(text_of).unwrap_or_default();
-        let marked = messages.get(at).map(|task| blocks::parse(&text_of(task))).unwrap_or_default();
+        let marked = messages.iter().nth(at).map(|task| blocks::parse(&text_of(task))).unwrap_or_default();
         // Whoever takes part in a discussion was told the question when it began.
-        let asked = messages.iter().take(at + 1).rev().filter(|message| is_user(message)).find_map(question);
+        let asked = messages.iter().take(at + 1).filter_map(question).last();
         let (system, skills) = skills::parted(request.system);
         Self {
             request,
@@ -57,7 +58,7 @@ impl<'a> Situation<'a> {
             question: asked.unwrap_or_default(),
             material: marked.blocks.into_iter().filter(|block| block.what != "request").collect(),
             around: marked.around,
-            done: done(messages.get(at..).unwrap_or_default()),
+            done: done(messages.iter().skip(at)),
             instruction: Instruction::of(&newest),
             has_spoken: messages.iter().take(at).any(|message| matches!(message, ChatMessage::Assistant(_))),
         }
@@ -100,16 +101,16 @@ fn is_user(message: &ChatMessage) -> bool {
 }
 
 /// Calls with their results, in order.
-fn done(messages: &[ChatMessage]) -> Vec<Done<'_>> {
+fn done<'a>(messages: impl Iterator<Item = &'a ChatMessage> + Clone) -> Vec<Done<'a>> {
     let calls: Vec<&ToolCall> = messages
-        .iter()
+        .clone()
         .filter_map(|message| match message {
             ChatMessage::Assistant(reply) => Some(&reply.calls),
             _ => None,
         })
         .flatten()
         .collect();
-    let results = messages.iter().filter_map(|message| match message {
+    let results = messages.filter_map(|message| match message {
         ChatMessage::Tool(result) => Some(result),
         _ => None,
     });

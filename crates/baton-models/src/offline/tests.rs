@@ -85,7 +85,7 @@ impl Turn {
             agent: &AgentName::parse("a").unwrap(),
             model: "offline",
             system: &self.system,
-            messages: &self.messages,
+            messages: self.messages.as_slice().into(),
             tools: &tools,
             tool_choice: self.choice,
             sampling: &Sampling::default(),

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::answer::Decode;
+use crate::borrowed::{Few, Text};
 use crate::calls::Calls;
 use crate::fault::Fault;
 use crate::frames::Frame;
@@ -18,32 +19,40 @@ pub(crate) struct Decoder {
 }
 
 #[derive(Deserialize)]
-struct Line {
-    message: Option<Message>,
+struct Line<'a> {
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
     #[serde(default)]
     done: bool,
-    done_reason: Option<String>,
+    #[serde(borrow)]
+    done_reason: Option<Text<'a>>,
     prompt_eval_count: Option<u64>,
     eval_count: Option<u64>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Message {
-    content: Option<String>,
-    thinking: Option<String>,
-    tool_calls: Option<Vec<Call>>,
+struct Message<'a> {
+    #[serde(borrow)]
+    content: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    tool_calls: Option<Few<Call<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct Call {
-    id: Option<String>,
-    function: Function,
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    function: Function<'a>,
 }
 
 #[derive(Deserialize)]
-struct Function {
-    name: String,
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
     arguments: Option<Value>,
 }
 
@@ -52,13 +61,14 @@ impl Decoder {
         Self { calls: Calls::new(names) }
     }
 
-    fn take(&mut self, message: Message, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
-        let said = |text: Option<String>| text.filter(|text| !text.is_empty());
+    fn take(&mut self, message: Message<'_>, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+        let said = |text: Option<Text<'_>>| text.filter(|text| !text.0.is_empty()).map(Text::into_string);
         ready.extend(said(message.thinking).map(Chunk::Reasoning));
         ready.extend(said(message.content).map(Chunk::Text));
         // Calls arrive whole.
         for call in message.tool_calls.into_iter().flatten() {
-            let index = self.calls.begin(None, call.id.as_deref(), &call.function.name, None, ready)?;
+            let id = call.id.as_ref().map(Text::as_ref);
+            let index = self.calls.begin(None, id, &call.function.name.0, None, ready)?;
             let arguments = call.function.arguments.filter(|arguments| !arguments.is_null());
             self.calls.arguments(index, arguments.map(|value| value.to_string()).unwrap_or_default(), ready);
         }
@@ -68,7 +78,7 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, Fault> {
-        let line: Line = serde_json::from_str(frame.data).map_err(|error| Fault::not_json(&error))?;
+        let line: Line<'_> = serde_json::from_str(frame.data).map_err(|error| Fault::not_json(&error))?;
         if let Some(error) = line.error {
             return Err(Fault::from_error(&error));
         }
@@ -84,7 +94,7 @@ impl Decode for Decoder {
             output_tokens: line.eval_count.unwrap_or(0),
             ..Tokens::default()
         }));
-        Ok(Some(match line.done_reason.as_deref() {
+        Ok(Some(match line.done_reason.as_ref().map(Text::as_ref) {
             Some("length") => Finish::Length,
             _ if !self.calls.is_empty() => Finish::ToolCalls,
             Some("stop") | None => Finish::Stop,

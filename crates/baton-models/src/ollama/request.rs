@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::function::FunctionTool;
-use crate::history::{Answer, Entry, arguments, entries};
+use crate::history::{Answer, Arguments, Entry, arguments, entries};
 use crate::parts::{Picture, Piece, pieces};
 use crate::schema::with_instruction;
+use crate::sequence::written;
 use crate::tool_names::ToolNames;
 
 #[derive(Serialize)]
@@ -75,7 +76,7 @@ struct Call<'a> {
 #[derive(Serialize)]
 struct CalledFunction<'a> {
     name: &'a str,
-    arguments: Value,
+    arguments: Arguments<'a>,
 }
 
 pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, Fault> {
@@ -97,7 +98,7 @@ pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<
             num_predict: sampling.max_output_tokens,
         },
     };
-    serde_json::to_vec(&body).map_err(|error| Fault::not_json(&error))
+    written(&body, request.system.len())
 }
 
 /// There is no tool choice on this wire; what can be kept of one is which tools there are.
@@ -129,8 +130,8 @@ fn messages<'a>(request: &ModelRequest<'a>, system: Cow<'a, str>, names: &'a Too
         match entry {
             Entry::User(parts) => messages.push(user(parts)),
             Entry::Assistant(reply) => messages.push(assistant(reply, names)),
-            Entry::Results(answers) => {
-                messages.extend(answers.into_iter().map(|answer| result(answer, names)));
+            Entry::Results(results) => {
+                messages.extend(results.answers().map(|answer| result(answer, names)));
             }
         }
     }

@@ -1,12 +1,17 @@
 //! The frames of a streamed chat completion.
 
+use std::fmt;
+
 use baton_core::Chunk;
 use baton_core::model::Finish;
 use baton_core::usage::Tokens;
-use serde::Deserialize;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Error, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::answer::Decode;
+use crate::borrowed::{Few, Text};
 use crate::calls::Calls;
 use crate::fault::Fault;
 use crate::frames::Frame;
@@ -21,53 +26,93 @@ pub(crate) struct Decoder {
 
 /// Every field may be missing or null, and is, on one server or another.
 #[derive(Deserialize)]
-struct Completion {
-    choices: Option<Vec<Choice>>,
+struct Completion<'a> {
+    #[serde(borrow)]
+    choices: Option<Few<Choice<'a>>>,
     usage: Option<Usage>,
     error: Option<Value>,
     /// Only in an error that is not wrapped.
-    message: Option<Value>,
+    message: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    delta: Option<Delta>,
-    finish_reason: Option<String>,
+struct Choice<'a> {
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Delta {
-    content: Option<Content>,
-    refusal: Option<String>,
-    reasoning_content: Option<String>,
-    reasoning: Option<String>,
-    tool_calls: Option<Vec<CallDelta>>,
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    #[serde(borrow)]
+    refusal: Option<Text<'a>>,
+    #[serde(borrow)]
+    reasoning_content: Option<Text<'a>>,
+    #[serde(borrow)]
+    reasoning: Option<Text<'a>>,
+    #[serde(borrow)]
+    tool_calls: Option<Few<CallDelta<'a>>>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Pieces(Vec<Piece>),
+enum Content<'a> {
+    Text(Text<'a>),
+    Pieces(Vec<Piece<'a>>),
 }
 
 /// Mistral's reasoning models send pieces.
 #[derive(Deserialize)]
-struct Piece {
-    text: Option<String>,
-    thinking: Option<Vec<Piece>>,
+struct Piece<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Vec<Piece<'a>>>,
+}
+
+/// By hand, because serde keeps a copy of what it reads while it tries the variants of an untagged enum.
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a list of pieces")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Content<'de>, E> {
+        Ok(Content::Text(Text(text.into())))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Content<'de>, E> {
+        Ok(Content::Text(Text(text.to_owned().into())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, pieces: A) -> Result<Content<'de>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(pieces)).map(Content::Pieces)
+    }
 }
 
 #[derive(Deserialize)]
-struct CallDelta {
+struct CallDelta<'a> {
     index: Option<u64>,
-    id: Option<String>,
-    function: Option<FunctionDelta>,
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Deserialize)]
-struct FunctionDelta {
-    name: Option<String>,
+struct FunctionDelta<'a> {
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
     /// Text by the book; some servers send the object itself.
     arguments: Option<Value>,
 }
@@ -84,8 +129,10 @@ struct Usage {
 
 #[derive(Deserialize)]
 struct Details {
-    cached_tokens: Option<u64>,
-    reasoning_tokens: Option<u64>,
+    #[serde(rename = "cached_tokens")]
+    cached: Option<u64>,
+    #[serde(rename = "reasoning_tokens")]
+    reasoning: Option<u64>,
 }
 
 impl Decoder {
@@ -93,7 +140,7 @@ impl Decoder {
         Self { calls: Calls::new(names), finish: None }
     }
 
-    fn take_delta(&mut self, delta: Delta, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+    fn take_delta(&mut self, delta: Delta<'_>, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
         say(delta.reasoning_content.or(delta.reasoning), Chunk::Reasoning, ready);
         match delta.content {
             Some(Content::Text(text)) => say(Some(text), Chunk::Text, ready),
@@ -109,15 +156,15 @@ impl Decoder {
     }
 
     /// Only the first delta of a call has a name. Servers that number all their calls 0 are told apart by id.
-    fn take_call(&mut self, delta: CallDelta, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+    fn take_call(&mut self, delta: CallDelta<'_>, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
         let function = delta.function.unwrap_or(FunctionDelta { name: None, arguments: None });
-        let name = function.name.unwrap_or_default();
-        let id = delta.id.as_deref().filter(|id| !id.is_empty());
+        let name = function.name.as_ref().map_or("", Text::as_ref);
+        let id = delta.id.as_ref().map(Text::as_ref).filter(|id| !id.is_empty());
         let known = self.calls.find(delta.index);
         let is_another = |index| !name.is_empty() && id.is_some() && self.calls.id(index) != id;
         let index = match known {
             Some(index) if !is_another(index) => index,
-            _ => self.calls.begin(delta.index, id, &name, None, ready)?,
+            _ => self.calls.begin(delta.index, id, name, None, ready)?,
         };
         let arguments = match function.arguments {
             Some(Value::String(text)) => text,
@@ -145,7 +192,7 @@ impl Decode for Decoder {
             "[DONE]" => return self.end(ready).map(Some),
             _ => {}
         }
-        let completion: Completion = serde_json::from_str(frame.data).map_err(|e| Fault::not_json(&e))?;
+        let completion: Completion<'_> = serde_json::from_str(frame.data).map_err(|e| Fault::not_json(&e))?;
         if let Some(error) = completion.error {
             return Err(Fault::from_error(&error));
         }
@@ -156,8 +203,8 @@ impl Decode for Decoder {
             if let Some(delta) = choice.delta {
                 self.take_delta(delta, ready)?;
             }
-            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-                self.finish = Some(finish(&reason));
+            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.0.is_empty()) {
+                self.finish = Some(finish(&reason.0));
             }
         }
         ready.extend(completion.usage.map(|usage| Chunk::Tokens(tokens(&usage))));
@@ -170,11 +217,12 @@ impl Decode for Decoder {
     }
 }
 
-fn say(text: Option<String>, chunk: fn(String) -> Chunk, ready: &mut Vec<Chunk>) {
-    ready.extend(text.filter(|text| !text.is_empty()).map(chunk));
+/// The one place where the text of a delta is copied.
+fn say(text: Option<Text<'_>>, chunk: fn(String) -> Chunk, ready: &mut Vec<Chunk>) {
+    ready.extend(text.filter(|text| !text.0.is_empty()).map(|text| chunk(text.into_string())));
 }
 
-fn take_piece(piece: Piece, ready: &mut Vec<Chunk>) {
+fn take_piece(piece: Piece<'_>, ready: &mut Vec<Chunk>) {
     for thought in piece.thinking.into_iter().flatten() {
         say(thought.text, Chunk::Reasoning, ready);
     }
@@ -192,12 +240,30 @@ fn finish(reason: &str) -> Finish {
 }
 
 fn tokens(usage: &Usage) -> Tokens {
-    let cached = usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-    let reasoning = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
+    let cached = usage.prompt_tokens_details.as_ref().and_then(|details| details.cached);
+    let reasoning = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning);
     Tokens {
         input_tokens: usage.prompt_tokens.unwrap_or(0),
         output_tokens: usage.completion_tokens.unwrap_or(0),
         cached_tokens: cached.or(usage.prompt_cache_hit_tokens).unwrap_or(0),
         reasoning_tokens: reasoning.unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_delta_is_borrowed_until_it_is_a_chunk() {
+        let frame = r#"{"id":"x","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}"#;
+        let completion: Completion<'_> = serde_json::from_str(frame).unwrap();
+        let delta = completion.choices.into_iter().flatten().next().and_then(|choice| choice.delta);
+        assert!(matches!(
+            delta.and_then(|delta| delta.content),
+            Some(Content::Text(Text(Cow::Borrowed("Hello"))))
+        ));
     }
 }

@@ -3,31 +3,32 @@
 use std::borrow::Cow;
 
 use baton_core::agent::Effort;
-use baton_core::chat::Reasoning;
+use baton_core::chat::{Messages, Reasoning};
 use baton_core::model::ToolChoice;
-use baton_core::{ModelRequest, Part, Reply};
+use baton_core::{ModelRequest, Part, Reply, ToolCall};
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Dialect;
 use crate::fault::Fault;
 use crate::function::FunctionTool;
-use crate::history::{Answer, Entry, IdRule, argument_text, entries};
-use crate::parts::{Picture, Piece, as_text, pieces};
+use crate::history::{Answer, Entry, IdRule, Results, argument_text, entries};
+use crate::parts::{Lines, Picture, Piece, has_picture, pieces};
 use crate::schema::{is_enforceable, with_instruction};
+use crate::sequence::{Sequence, written};
 use crate::tool_names::ToolNames;
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct Body<'a, M, T> {
     model: &'a str,
-    messages: Vec<Message<'a>>,
+    messages: M,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<FunctionTool<'a>>,
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Value>,
+    tools: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,10 +44,27 @@ struct Body<'a> {
 }
 
 #[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Choice<'a> {
+    Word(&'static str),
+    Named { r#type: &'static str, function: Named<'a> },
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 enum Message<'a> {
     System {
-        content: Cow<'a, str>,
+        content: &'a str,
     },
     User {
         content: Content<'a>,
@@ -55,8 +73,8 @@ enum Message<'a> {
         content: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_content: Option<String>,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<Call<'a>>,
+        #[serde(skip_serializing_if = "Calls::is_empty")]
+        tool_calls: Calls<'a>,
     },
     Tool {
         tool_call_id: Cow<'a, str>,
@@ -65,11 +83,16 @@ enum Message<'a> {
 }
 
 /// Plain text wherever possible: many servers understand nothing else.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Pieces(Vec<ContentPiece<'a>>),
+struct Content<'a>(&'a [Part]);
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if has_picture(self.0) {
+            serializer.collect_seq(pieces(self.0).map(content_piece))
+        } else {
+            serializer.collect_str(&Lines(self.0))
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -87,6 +110,30 @@ struct ImageUrl<'a> {
 
 fn as_url<S: Serializer>(picture: &Picture<'_>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(picture)
+}
+
+/// The calls of a reply.
+#[derive(Clone, Copy)]
+struct Calls<'a> {
+    of_reply: &'a [ToolCall],
+    names: &'a ToolNames,
+    ids: IdRule,
+}
+
+impl Calls<'_> {
+    fn is_empty(&self) -> bool {
+        self.of_reply.is_empty()
+    }
+}
+
+impl Serialize for Calls<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.of_reply.iter().map(|call| Call {
+            id: self.ids.spell(call.id.as_str()),
+            r#type: "function",
+            function: CalledFunction { name: self.names.wire(&call.name), arguments: argument_text(call) },
+        }))
+    }
 }
 
 #[derive(Serialize)]
@@ -128,12 +175,15 @@ pub(super) fn body(
         Dialect::Mistral | Dialect::DeepSeek => false,
     };
     let samples = !(is_openai && thinks(request.model));
+    let system =
+        with_instruction(request.system, request.output_schema.filter(|_| !keeps_to_schemas(dialect)));
+    let tools = || request.tools.iter().map(|tool| FunctionTool::of(tool, names));
     let body = Body {
         model: request.model,
-        messages: messages(request, names, dialect),
+        messages: Sequence(|| messages(&system, request.messages, names, dialect)),
         stream: true,
-        stream_options: (dialect != Dialect::Mistral).then(|| json!({"include_usage": true})),
-        tools: request.tools.iter().map(|tool| FunctionTool::of(tool, names)).collect(),
+        stream_options: (dialect != Dialect::Mistral).then_some(StreamOptions { include_usage: true }),
+        tools: (!request.tools.is_empty()).then_some(Sequence(tools)),
         tool_choice: tool_choice(request, names),
         temperature: sampling.temperature.filter(|_| samples),
         top_p: sampling.top_p.filter(|_| samples),
@@ -150,7 +200,7 @@ pub(super) fn body(
             }
         }),
     };
-    serde_json::to_vec(&body).map_err(|error| Fault::not_json(&error))
+    written(&body, system.len())
 }
 
 fn keeps_to_schemas(dialect: Dialect) -> bool {
@@ -175,53 +225,47 @@ fn effort(effort: Effort, is_openai: bool) -> &'static str {
 }
 
 /// A choice without tools is refused.
-fn tool_choice(request: &ModelRequest<'_>, names: &ToolNames) -> Option<Value> {
-    if request.tools.is_empty() {
-        return None;
-    }
+fn tool_choice<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Option<Choice<'a>> {
     match request.tool_choice {
+        _ if request.tools.is_empty() => None,
         ToolChoice::Auto => None,
-        ToolChoice::None => Some(json!("none")),
-        ToolChoice::Required => Some(json!("required")),
-        ToolChoice::Named(name) => Some(json!({"type": "function", "function": {"name": names.wire(name)}})),
+        ToolChoice::None => Some(Choice::Word("none")),
+        ToolChoice::Required => Some(Choice::Word("required")),
+        ToolChoice::Named(name) => {
+            Some(Choice::Named { r#type: "function", function: Named { name: names.wire(name) } })
+        }
     }
 }
 
-fn messages<'a>(request: &ModelRequest<'a>, names: &'a ToolNames, dialect: Dialect) -> Vec<Message<'a>> {
+fn messages<'a>(
+    system: &'a str,
+    conversation: Messages<'a>,
+    names: &'a ToolNames,
+    dialect: Dialect,
+) -> impl Iterator<Item = Message<'a>> {
     let ids = if dialect == Dialect::Mistral { IdRule::NineAlphanumeric } else { IdRule::Plain };
-    let entries = entries(request.messages);
-    // Reasoning is wanted back only for the turn that is still going on.
-    let is_user = |entry: &Entry<'_>| matches!(entry, Entry::User(_));
-    let turn_begins = entries.iter().rposition(is_user).unwrap_or(0);
-    let mut messages = Vec::with_capacity(entries.len() + 1);
-    let system =
-        with_instruction(request.system, request.output_schema.filter(|_| !keeps_to_schemas(dialect)));
-    if !system.is_empty() {
-        messages.push(Message::System { content: system });
-    }
-    for (at, entry) in entries.into_iter().enumerate() {
-        match entry {
-            Entry::User(parts) => messages.extend(user(parts)),
-            Entry::Assistant(reply) => {
-                let echoes = dialect == Dialect::DeepSeek && at > turn_begins;
-                messages.push(assistant(reply, names, ids, echoes));
-            }
-            Entry::Results(answers) => messages.extend(answers.into_iter().map(|answer| result(answer, ids))),
-        }
-    }
-    messages
+    let echoes_after = if dialect == Dialect::DeepSeek { turn_begins(conversation) } else { usize::MAX };
+    let system = Some(system).filter(|system| !system.is_empty()).map(|content| Message::System { content });
+    let said = entries(conversation).enumerate().flat_map(move |(at, entry)| {
+        let (own, results) = match entry {
+            Entry::User(parts) => (user(parts), None),
+            Entry::Assistant(reply) => (Some(assistant(reply, names, ids, at > echoes_after)), None),
+            Entry::Results(results) => (None, Some(results)),
+        };
+        let results = results.into_iter().flat_map(Results::answers).map(move |answer| result(answer, ids));
+        own.into_iter().chain(results)
+    });
+    system.into_iter().chain(said)
+}
+
+/// Reasoning is wanted back only for the turn that is still going on.
+fn turn_begins(conversation: Messages<'_>) -> usize {
+    let is_user = |entry: &(usize, Entry<'_>)| matches!(entry.1, Entry::User(_));
+    entries(conversation).enumerate().filter(is_user).last().map_or(0, |(at, _)| at)
 }
 
 fn user(parts: &[Part]) -> Option<Message<'_>> {
-    let pieces: Vec<Piece<'_>> = pieces(parts).collect();
-    if pieces.is_empty() {
-        return None;
-    }
-    let content = match as_text(&pieces) {
-        Some(text) => Content::Text(text),
-        None => Content::Pieces(pieces.into_iter().map(content_piece).collect()),
-    };
-    Some(Message::User { content })
+    pieces(parts).next().is_some().then_some(Message::User { content: Content(parts) })
 }
 
 fn content_piece(piece: Piece<'_>) -> ContentPiece<'_> {
@@ -232,15 +276,10 @@ fn content_piece(piece: Piece<'_>) -> ContentPiece<'_> {
 }
 
 fn assistant<'a>(reply: &'a Reply, names: &'a ToolNames, ids: IdRule, echoes: bool) -> Message<'a> {
-    let call = |call: &'a baton_core::ToolCall| Call {
-        id: ids.spell(call.id.as_str()),
-        r#type: "function",
-        function: CalledFunction { name: names.wire(&call.name), arguments: argument_text(call) },
-    };
     Message::Assistant {
         content: Some(reply.text.as_str()).filter(|text| !text.is_empty()),
         reasoning_content: echoes.then(|| reasoning(&reply.reasoning)).filter(|text| !text.is_empty()),
-        tool_calls: reply.calls.iter().map(call).collect(),
+        tool_calls: Calls { of_reply: &reply.calls, names, ids },
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is sent.
 
-use baton_core::TraceParent;
 use baton_core::model::ToolChoice;
-use baton_models::{Wire, client, connect};
+use baton_core::TraceParent;
+use baton_models::{Client, Wire, connect};
 use serde_json::Value;
 
 use crate::server::{End, Play, Server};
@@ -139,7 +139,7 @@ async fn addresses() {
     ] {
         let server = Server::start([plays()]).await;
         let endpoint = endpoint("work", Some(&format!("{}{base}", server.url)));
-        let model = connect(Wire::OpenAi, endpoint, client().unwrap());
+        let model = connect(Wire::OpenAi, endpoint, Client::default());
         collect(Talk::hello().stream(&*model)).await;
         let head = server.seen().remove(0).head;
         assert!(head.starts_with(path), "{head}");
@@ -151,7 +151,7 @@ async fn addresses() {
     let model = connect(
         Wire::Anthropic,
         endpoint("anthropic", Some(&format!("{}/v1", server.url))),
-        client().unwrap(),
+        Client::default(),
     );
     collect(Talk::hello().stream(&*model)).await;
     assert!(server.seen()[0].head.starts_with("POST /v1/messages "));

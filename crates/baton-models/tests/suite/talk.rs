@@ -81,7 +81,7 @@ impl Talk {
             agent: &AgentName::parse("tester").unwrap(),
             model: self.model,
             system: self.system,
-            messages: &self.messages,
+            messages: self.messages.as_slice().into(),
             tools: &tools,
             tool_choice: self.tool_choice,
             sampling: &self.sampling,

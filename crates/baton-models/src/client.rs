@@ -1,0 +1,151 @@
+//! The one HTTP client that all providers share, so that connections are pooled.
+
+mod connector;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use baton_core::ModelErrorKind;
+use bytes::Bytes;
+use http::header::{PROXY_AUTHORIZATION, USER_AGENT};
+use http::uri::Scheme;
+use http::{HeaderValue, Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use crate::fault::{Fault, brief};
+use connector::Connector;
+
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const IDLE: Duration = Duration::from_secs(90);
+
+/// A pool of connections. Cheap to clone.
+///
+/// `hyper` without a layer between: a call needs no redirects, cookies, compression or overall time limit, and an open
+/// stream costs one connection task and its two buffers of 8 KiB.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: legacy::Client<Connector, Full<Bytes>>,
+    proxies: Arc<Matcher>,
+}
+
+/// Uses the machine's certificates and the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, …). There is no overall
+/// time limit: an answer may take minutes, and the caller decides how long it waits for the next chunk.
+impl Default for Client {
+    fn default() -> Self {
+        Self::new(Matcher::from_system())
+    }
+}
+
+impl Client {
+    fn new(proxies: Matcher) -> Self {
+        let proxies = Arc::new(proxies);
+        let connector = Connector::new(Arc::clone(&proxies), KEEP_ALIVE);
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .http2_keep_alive_timeout(KEEP_ALIVE)
+            .build(connector);
+        Self { http, proxies }
+    }
+
+    /// Returns when the head of the response has arrived.
+    pub(crate) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Fault> {
+        let agent = HeaderValue::from_static(concat!("baton/", env!("CARGO_PKG_VERSION")));
+        request.headers_mut().insert(USER_AGENT, agent);
+        if let Some(credential) = self.proxy_credential(&request) {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, credential);
+        }
+        self.http.request(request).await.map_err(|error| broken(&error))
+    }
+
+    /// A proxy reads the head of a plain request itself. Of a TLS connection it sees only the `CONNECT` before.
+    fn proxy_credential(&self, request: &Request<Full<Bytes>>) -> Option<HeaderValue> {
+        if request.uri().scheme() != Some(&Scheme::HTTP) {
+            return None;
+        }
+        self.proxies.intercept(request.uri())?.basic_auth().cloned()
+    }
+}
+
+/// No connection, or it broke. The address is left out: it may hold credentials.
+pub(crate) fn broken(error: &(dyn Error + 'static)) -> Fault {
+    let (mut kind, mut message) = (ModelErrorKind::Transport, String::from("the connection failed"));
+    let mut source = Some(error);
+    while let Some(cause) = source {
+        if connector::is_timeout(cause) {
+            kind = ModelErrorKind::Timeout;
+        }
+        message.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    Fault::new(kind, brief(&message))
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A proxy that answers the first request of one connection, and returns the head of that request.
+    async fn proxy(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let seen = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                assert_ne!(socket.read_buf(&mut head).await.unwrap(), 0);
+            }
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8(head).unwrap()
+        });
+        (address, seen)
+    }
+
+    fn through(address: &str) -> Client {
+        let matcher = Matcher::builder().all(format!("http://user:word@{address}")).no("direct.test").build();
+        Client::new(matcher)
+    }
+
+    fn get(uri: &str) -> Request<Full<Bytes>> {
+        Request::get(uri).body(Full::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn plain_requests_go_through_the_proxy_with_its_credential() {
+        let (address, seen) = proxy("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
+        let response = through(&address).send(get("http://model.test/v1")).await.unwrap();
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hi");
+        let head = seen.await.unwrap();
+        assert!(head.starts_with("GET http://model.test/v1 HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("proxy-authorization: Basic dXNlcjp3b3Jk\r\n"), "{head}");
+    }
+
+    #[tokio::test]
+    async fn tls_connections_are_tunnelled_through_the_proxy() {
+        let (address, seen) = proxy("HTTP/1.1 403 Forbidden\r\n\r\n").await;
+        let fault = through(&address).send(get("https://model.test/v1")).await.unwrap_err();
+        assert_eq!(fault.kind, ModelErrorKind::Transport);
+        let head = seen.await.unwrap();
+        assert!(head.starts_with("CONNECT model.test:443 HTTP/1.1\r\n"), "{head}");
+        assert!(head.to_lowercase().contains("proxy-authorization: basic"), "{head}");
+    }
+
+    #[tokio::test]
+    async fn excepted_hosts_are_reached_without_the_proxy() {
+        let (address, seen) = proxy("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        assert!(through(&address).send(get("http://direct.test:1/")).await.is_err(), "no such host");
+        assert!(!seen.is_finished(), "the proxy has seen nothing");
+        seen.abort();
+    }
+}
