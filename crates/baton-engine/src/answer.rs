@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
+use crate::compiled;
+
 /// The answer as JSON, or what is wrong with it, in words the model can act on.
 pub fn check(schema: &Value, text: &str) -> Result<Value, String> {
     let value: Value =
         serde_json::from_str(bare(text)).map_err(|error| format!("it is not JSON: {error}"))?;
-    let validator =
-        jsonschema::validator_for(schema).map_err(|error| format!("the schema is invalid: {error}"))?;
+    let validator = compiled::validator(schema).map_err(|error| format!("the schema is invalid: {error}"))?;
     let mistakes: Vec<String> = validator
         .iter_errors(&value)
         .take(8)

@@ -34,6 +34,7 @@ pub mod bounds;
 pub mod budget;
 pub mod calls;
 mod children;
+mod compiled;
 mod ending;
 pub mod engine;
 pub mod entry;

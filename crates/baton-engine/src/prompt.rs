@@ -4,9 +4,10 @@ use std::sync::LazyLock;
 
 use baton_core::agent::Agent;
 use jiff::Timestamp;
-use minijinja::{Environment, UndefinedBehavior};
+use minijinja::{Environment, Expression, UndefinedBehavior};
 use serde::Serialize;
 
+use crate::compiled::Compiled;
 use crate::failure::Failure;
 use crate::scope::Scope;
 use crate::skillset::Skillset;
@@ -15,13 +16,20 @@ use crate::workflow::situation;
 /// A template that loops longer than this is a mistake or an attack.
 const FUEL: u64 = 100_000;
 
+/// The name of the one template of an environment.
+const PROMPT: &str = "<string>";
+
+static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(environment);
+static PROMPTS: Compiled<Environment<'static>> = Compiled::new();
+static CONDITIONS: Compiled<Expression<'static, 'static>> = Compiled::new();
+
 /// Nothing is escaped: prompts are text, not HTML.
-static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
+fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_fuel(Some(FUEL));
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
     environment
-});
+}
 
 /// What templates see of an agent.
 #[derive(Debug, Serialize)]
@@ -53,7 +61,8 @@ struct Variables<'a> {
 
 /// Whether a condition holds for what its names stand for.
 pub(crate) fn holds(condition: &str, names: impl Serialize) -> Result<bool, minijinja::Error> {
-    let answer = TEMPLATES.compile_expression(condition)?.eval(minijinja::value::Serde(names))?;
+    let compile = || TEMPLATES.compile_expression_owned(condition.to_owned());
+    let answer = CONDITIONS.get(condition, compile)?.eval(minijinja::value::Serde(names))?;
     Ok(answer.is_true())
 }
 
@@ -84,8 +93,16 @@ fn template(scope: &Scope) -> Result<String, Failure> {
         now: Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         workflow: situation::variable(scope),
     };
-    TEMPLATES
-        .render_str(&agent.prompt, minijinja::value::Serde(variables))
+    rendered(&agent.prompt, variables)
         .map(|prompt| prompt + &section)
         .map_err(|error| Failure::Prompt { agent: agent.name.to_string(), message: error.to_string() })
+}
+
+fn rendered(source: &str, variables: impl Serialize) -> Result<String, minijinja::Error> {
+    let compiled = PROMPTS.get(source, || {
+        let mut environment = environment();
+        environment.add_template_owned(PROMPT, source.to_owned())?;
+        Ok::<_, minijinja::Error>(environment)
+    })?;
+    compiled.get_template(PROMPT)?.render(minijinja::value::Serde(variables))
 }

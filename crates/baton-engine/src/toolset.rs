@@ -8,9 +8,9 @@ use baton_core::chat::ToolCall;
 use baton_core::event::EventKind;
 use baton_core::tool::{Effect, Tool, ToolError, ToolSpec};
 use futures_util::future::join_all;
-use jsonschema::Validator;
 use serde_json::Value;
 
+use crate::compiled;
 use crate::given::Given;
 use crate::scope::Scope;
 use crate::skillset::Skillset;
@@ -66,11 +66,11 @@ impl Offered {
 
     /// The arguments of a call as JSON that satisfies the tool's schema.
     pub(crate) fn checked(&self, text: &str) -> Result<Value, ToolError> {
-        let prepared = match (self, serde_json::from_str(text)) {
-            (Self::Given(given), Ok(arguments)) => given.prepare(arguments)?.to_string(),
-            _ => text.to_owned(),
+        let arguments = match (self, parsed(text)?) {
+            (Self::Given(given), arguments) => given.prepare(arguments)?,
+            (Self::Tool(_), arguments) => arguments,
         };
-        checked_arguments(self.spec(), &prepared)
+        checked(self.spec(), arguments)
     }
 
     pub(crate) fn preview(&self, arguments: &Value) -> Option<String> {
@@ -190,11 +190,18 @@ fn servers(agent: &Agent) -> Vec<(String, McpServer)> {
 
 /// Arguments as JSON that satisfies the tool's schema. The error is for the model: it says what to correct.
 pub fn checked_arguments(spec: &ToolSpec, text: &str) -> Result<Value, ToolError> {
-    // A call without arguments often comes without text.
+    checked(spec, parsed(text)?)
+}
+
+/// A call without arguments often comes without text.
+fn parsed(text: &str) -> Result<Value, ToolError> {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    let arguments: Value = serde_json::from_str(text)
-        .map_err(|error| ToolError::InvalidArguments(format!("they are not JSON: {error}")))?;
-    let validator: Validator = jsonschema::validator_for(&spec.parameters)
+    serde_json::from_str(text)
+        .map_err(|error| ToolError::InvalidArguments(format!("they are not JSON: {error}")))
+}
+
+fn checked(spec: &ToolSpec, arguments: Value) -> Result<Value, ToolError> {
+    let validator = compiled::validator(&spec.parameters)
         .map_err(|error| ToolError::Execution(format!("the tool's own schema is invalid: {error}")))?;
     let mistakes: Vec<String> = validator
         .iter_errors(&arguments)
