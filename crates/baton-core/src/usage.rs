@@ -6,14 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::money::Usd;
 
-/// Tokens of one call or of a sum of calls. `cached_tokens` is part of `input_tokens` and
+/// Tokens of one call or of a sum of calls. `cached_tokens` and `cache_write_tokens` are parts of `input_tokens`, and
 /// `reasoning_tokens` is part of `output_tokens`, as most providers report them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tokens {
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// Read from the provider's prompt cache.
     pub cached_tokens: u64,
+    /// Written to the provider's prompt cache, where that has a price of its own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
     pub reasoning_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Tokens {
@@ -28,6 +37,7 @@ impl AddAssign for Tokens {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
     }
 }
@@ -89,21 +99,30 @@ impl AddAssign for Cost {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
     pub input: Usd,
+    /// Input that is read from the provider's prompt cache.
     pub cached_input: Usd,
+    /// Input that is written to it.
+    pub cache_write: Usd,
     pub output: Usd,
 }
 
 impl Price {
     /// Nothing to pay: models that run on one's own machine.
-    pub const FREE: Self =
-        Self { input: Usd::from_nanos(0), cached_input: Usd::from_nanos(0), output: Usd::from_nanos(0) };
+    pub const FREE: Self = Self::flat(Usd::from_nanos(0));
+
+    /// The same for every kind of token.
+    pub const fn flat(price: Usd) -> Self {
+        Self { input: price, cached_input: price, cache_write: price, output: price }
+    }
 
     /// What these tokens cost, rounded up to a billionth of a dollar.
     pub fn of(&self, tokens: Tokens) -> Usd {
         let cached = tokens.cached_tokens.min(tokens.input_tokens);
+        let written = tokens.cache_write_tokens.min(tokens.input_tokens - cached);
         let parts = [
-            (tokens.input_tokens - cached, self.input),
+            (tokens.input_tokens - cached - written, self.input),
             (cached, self.cached_input),
+            (written, self.cache_write),
             (tokens.output_tokens, self.output),
         ];
         let millionths: i128 =
@@ -128,10 +147,20 @@ mod tests {
     #[test]
     fn prices_are_exact() {
         let usd = |text: &str| text.parse::<Usd>().unwrap();
-        let price = Price { input: usd("0.25"), cached_input: usd("0.025"), output: usd("2") };
-        let tokens =
-            Tokens { input_tokens: 1_000, cached_tokens: 400, output_tokens: 10, reasoning_tokens: 5 };
+        let (input, cached_input) = (usd("0.25"), usd("0.025"));
+        let price = Price { input, cached_input, cache_write: usd("0.3125"), output: usd("2") };
+        let tokens = Tokens {
+            input_tokens: 1_000,
+            cached_tokens: 400,
+            output_tokens: 10,
+            reasoning_tokens: 5,
+            ..Tokens::default()
+        };
         assert_eq!(price.of(tokens), usd("0.00018"));
+        // 500 × 0.25 + 400 × 0.025 + 100 × 0.3125 + 10 × 2 millionths of a dollar.
+        assert_eq!(price.of(Tokens { cache_write_tokens: 100, ..tokens }), usd("0.00018625"));
+        let more_than_all = Tokens { cache_write_tokens: u64::MAX, ..tokens };
+        assert_eq!(price.of(more_than_all), usd("0.0002175"), "600 are written at most");
         assert_eq!(price.of(Tokens { input_tokens: u64::MAX, ..tokens }), Usd::from_nanos(i64::MAX));
         assert_eq!(Price::FREE.of(tokens), Usd::default());
     }

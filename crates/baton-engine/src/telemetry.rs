@@ -60,7 +60,8 @@ pub(crate) fn run(tenant: &TenantId, record: &RunRecord) -> Span {
         gen_ai.conversation.id = %record.thread_id, baton.run.id = %record.run_id, baton.tenant.id = %tenant,
         baton.run.attempt = record.attempts, baton.run.status = Empty,
         gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
-        gen_ai.usage.cache_read.input_tokens = Empty, gen_ai.usage.reasoning.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty, gen_ai.usage.cache_creation.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
         baton.cost.usd = Empty, baton.cost.unknown = Empty, "error.type" = Empty, otel.status_code = Empty,
     )
 }
@@ -89,7 +90,8 @@ pub(crate) fn agent(scope: &Scope, sent: Option<&Sent>) -> Span {
         baton.transfer.id = Empty, baton.transfer.kind = Empty, baton.transfer.by = Empty, baton.transfer.source = Empty,
         baton.transfer.target = Empty, baton.transfer.waits = Empty, baton.transfer.phase = Empty,
         gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
-        gen_ai.usage.cache_read.input_tokens = Empty, gen_ai.usage.reasoning.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty, gen_ai.usage.cache_creation.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
         baton.cost.usd = Empty, baton.cost.unknown = Empty, "error.type" = Empty, otel.status_code = Empty,
     );
     if span.is_disabled() {
@@ -171,7 +173,8 @@ pub(crate) fn chat(scope: &Scope, candidate: &Candidate, ask: &Ask<'_>) -> Spann
         gen_ai.conversation.id = %scope.run.caller.thread_id, baton.path = scope.path(),
         gen_ai.response.finish_reasons = Empty, gen_ai.response.time_to_first_chunk = Empty,
         gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
-        gen_ai.usage.cache_read.input_tokens = Empty, gen_ai.usage.reasoning.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty, gen_ai.usage.cache_creation.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
         baton.cost.usd = Empty, baton.cost.unknown = Empty, "error.type" = Empty, otel.status_code = Empty,
         gen_ai.system_instructions = Empty, gen_ai.input.messages = Empty, gen_ai.output.messages = Empty,
     );
@@ -262,6 +265,7 @@ fn spent(span: &Span, usage: Usage) {
     span.record("gen_ai.usage.input_tokens", tokens.input_tokens);
     span.record("gen_ai.usage.output_tokens", tokens.output_tokens);
     span.record("gen_ai.usage.cache_read.input_tokens", tokens.cached_tokens);
+    span.record("gen_ai.usage.cache_creation.input_tokens", tokens.cache_write_tokens);
     span.record("gen_ai.usage.reasoning.output_tokens", tokens.reasoning_tokens);
     span.record("baton.cost.usd", f64::from(usage.cost.known_part()));
     if matches!(usage.cost, Cost::Unknown(_)) {

@@ -69,14 +69,16 @@ pub fn facts(provider: &str, model: &str) -> ModelFacts {
     let fits = |row: &&Row| row.provider == provider && is_version(model, row.model);
     let best = ROWS.iter().filter(fits).max_by_key(|row| row.model.len());
     best.map_or_else(ModelFacts::default, |row| ModelFacts {
-        price: row.price.map(|price| price_of(&price)),
+        price: row.price.map(|price| price_of(row.provider, price)),
         context_window: Some(row.context_window),
     })
 }
 
-fn price_of([input, cached_input, output]: &[i64; 3]) -> Price {
+/// Anthropic asks 1.25 times the price of input for what it keeps for five minutes; the others ask nothing more.
+fn price_of(provider: &str, [input, cached_input, output]: [i64; 3]) -> Price {
     let usd = |thousandths: i64| Usd::from_nanos(thousandths * 1_000_000);
-    Price { input: usd(*input), cached_input: usd(*cached_input), output: usd(*output) }
+    let cache_write = if provider == "anthropic" { Usd::from_nanos(input * 1_250_000) } else { usd(input) };
+    Price { input: usd(input), cached_input: usd(cached_input), cache_write, output: usd(output) }
 }
 
 /// `gpt-5-mini-2025-08-07` is `gpt-5-mini`; `gpt-5-mini` is not `gpt-5`.
@@ -114,6 +116,18 @@ mod tests {
         assert_eq!(facts("openrouter", "gpt-5").price, None, "another seller has its own price");
         assert_eq!(facts("gemini", "gemini-2.5-pro").price, None);
         assert!(facts("gemini", "gemini-2.5-pro").context_window.is_some());
+    }
+
+    #[test]
+    fn writing_to_a_cache_has_a_price_of_its_own_only_where_it_costs_more() {
+        let price = |provider, model| facts(provider, model).price.unwrap();
+        let sonnet = price("anthropic", "claude-sonnet-4-5");
+        assert_eq!(sonnet.cache_write.to_string(), "$3.75");
+        assert_eq!(sonnet.cached_input.to_string(), "$0.30");
+        let gpt = price("openai", "gpt-5");
+        assert_eq!(gpt.cache_write, gpt.input);
+        let gemini = price("gemini", "gemini-2.5-flash");
+        assert_eq!((gemini.cache_write, gemini.cached_input.to_string()), (gemini.input, "$0.03".to_owned()));
     }
 
     #[test]

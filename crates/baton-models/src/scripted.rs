@@ -183,7 +183,7 @@ impl Scripted {
     /// Under another name, for tests with several providers. A dollar per million tokens either way.
     pub fn named(provider: &str) -> Self {
         let dollar = Usd::from_nanos(1_000_000_000);
-        let price = Price { input: dollar, cached_input: dollar, output: dollar };
+        let price = Price::flat(dollar);
         let facts = ModelFacts { price: Some(price), context_window: Some(128_000) };
         Self { provider: provider.to_owned(), state: Arc::default(), facts }
     }

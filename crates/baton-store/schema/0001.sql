@@ -150,6 +150,7 @@ CREATE TABLE ledger (
     input_tokens BIGINT NOT NULL,
     output_tokens BIGINT NOT NULL,
     cached_tokens BIGINT NOT NULL,
+    cache_write_tokens BIGINT NOT NULL,
     reasoning_tokens BIGINT NOT NULL,
     estimated BIGINT NOT NULL,
     cost_nanos BIGINT NOT NULL,

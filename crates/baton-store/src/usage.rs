@@ -42,6 +42,7 @@ macro_rules! sums {
                 CAST(sum(l.input_tokens / 1000000) AS BIGINT), CAST(sum(l.input_tokens % 1000000) AS BIGINT),
                 CAST(sum(l.output_tokens / 1000000) AS BIGINT), CAST(sum(l.output_tokens % 1000000) AS BIGINT),
                 CAST(sum(l.cached_tokens / 1000000) AS BIGINT), CAST(sum(l.cached_tokens % 1000000) AS BIGINT),
+                CAST(sum(l.cache_write_tokens / 1000000) AS BIGINT), CAST(sum(l.cache_write_tokens % 1000000) AS BIGINT),
                 CAST(sum(l.reasoning_tokens / 1000000) AS BIGINT), CAST(sum(l.reasoning_tokens % 1000000) AS BIGINT),
                 CAST(sum(l.cost_nanos / 1000000) AS BIGINT), CAST(sum(l.cost_nanos % 1000000) AS BIGINT),
                 min(l.cost_known), max(l.estimated)
@@ -114,12 +115,13 @@ fn read(by: UsageBy, row: &Row) -> Result<UsageLine, StoreError> {
         input_tokens: tokens(4)?,
         output_tokens: tokens(6)?,
         cached_tokens: tokens(8)?,
-        reasoning_tokens: tokens(10)?,
+        cache_write_tokens: tokens(10)?,
+        reasoning_tokens: tokens(12)?,
     };
-    let nanos = whole(row, 12)?.clamp(i64::MIN.into(), i64::MAX.into());
+    let nanos = whole(row, 14)?.clamp(i64::MIN.into(), i64::MAX.into());
     let usd = Usd::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
-    let cost = if row.int(14)? == 0 { Cost::Unknown(usd) } else { Cost::Known(usd) };
-    let usage = Usage { tokens, cost, estimated: row.int(15)? != 0 };
+    let cost = if row.int(16)? == 0 { Cost::Unknown(usd) } else { Cost::Known(usd) };
+    let usage = Usage { tokens, cost, estimated: row.int(17)? != 0 };
     Ok(UsageLine { key, runs: row.count(1)?, model_calls, tool_calls: calls - model_calls, usage })
 }
 

@@ -2193,7 +2193,12 @@ export interface components {
         UsageView: {
             /**
              * Format: int64
-             * @description Part of the input tokens.
+             * @description Part of the input tokens: written to the provider's prompt cache, where that has a price of its own.
+             */
+            cache_write_tokens: number;
+            /**
+             * Format: int64
+             * @description Part of the input tokens: read from the provider's prompt cache.
              */
             cached_tokens: number;
             cost_known: boolean;

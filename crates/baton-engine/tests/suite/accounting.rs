@@ -207,7 +207,7 @@ impl Model for Players {
 
     fn facts(&self, _model: &str) -> ModelFacts {
         let price = Usd::from_nanos(PRICE * 1_000_000);
-        let price = Price { input: price, cached_input: price, output: price };
+        let price = Price::flat(price);
         ModelFacts { price: Some(price), context_window: None }
     }
 }

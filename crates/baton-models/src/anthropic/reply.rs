@@ -105,6 +105,7 @@ impl Usage {
             input_tokens: fresh.saturating_add(written).saturating_add(cached),
             output_tokens: self.output.unwrap_or(0),
             cached_tokens: cached,
+            cache_write_tokens: written,
             reasoning_tokens: 0,
         }
     }

@@ -25,12 +25,12 @@ const BEGINNING: &str = "(the beginning of the conversation is left out)";
 struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    system: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[Placed<Block<'a>>; 1]>,
     messages: Vec<Message<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<Placed<Tool<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,8 +73,31 @@ struct Tool<'a> {
 #[derive(Serialize)]
 struct Message<'a> {
     role: &'static str,
-    content: Vec<Block<'a>>,
+    content: Vec<Placed<Block<'a>>>,
 }
+
+/// Something that may end a part of the request which the provider keeps.
+#[derive(Serialize)]
+struct Placed<T> {
+    #[serde(flatten)]
+    it: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+impl<T> From<T> for Placed<T> {
+    fn from(it: T) -> Self {
+        Self { it, cache_control: None }
+    }
+}
+
+#[derive(Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+/// Kept for five minutes, and five more with each use.
+const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -114,17 +137,20 @@ enum Source<'a> {
 
 pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, Fault> {
     let abilities = Abilities::of(request.model);
-    let messages = messages(request, names);
+    let mut messages = messages(request, names);
     let thinking =
         Thinking::plan(request, abilities, is_forced(request, abilities), lacks_thoughts(&messages));
     let samples = abilities.samples() && !thinking.is_on();
     let enforced =
         request.output_schema.filter(|schema| abilities.keeps_to_schemas() && is_enforceable(schema));
     let instructed = request.output_schema.filter(|_| enforced.is_none());
+    let system = with_instruction(request.system, instructed);
+    set_cache_points(&mut messages);
     let body = Body {
         model: request.model,
         max_tokens: thinking.max_tokens,
-        system: with_instruction(request.system, instructed),
+        system: (!system.is_empty())
+            .then(|| [Placed { it: Block::Text { text: system }, cache_control: Some(EPHEMERAL) }]),
         messages,
         stream: true,
         tools: tools(request, names),
@@ -140,13 +166,31 @@ pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<
     written(&body, request.system.len())
 }
 
-fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Tool<'a>> {
+fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Placed<Tool<'a>>> {
     let tool = |tool: &&'a baton_core::ToolSpec| Tool {
         name: names.wire(&tool.name),
         description: &tool.description,
         input_schema: &tool.parameters,
     };
-    request.tools.iter().map(tool).collect()
+    let mut tools: Vec<_> = request.tools.iter().map(|one| Placed::from(tool(one))).collect();
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = Some(EPHEMERAL);
+    }
+    tools
+}
+
+/// A request may have four cache points: one is on the tools, one on the system prompt, and two are here. The end of the
+/// conversation is kept for the next turn. The point before, at the end of the person's or the tools' message before, is
+/// where the last turn's ended: the provider looks back only 20 blocks for it, and one turn may add more.
+fn set_cache_points(messages: &mut [Message<'_>]) {
+    for message in messages.iter_mut().rev().step_by(2).take(2) {
+        let is_cacheable = |placed: &&mut Placed<Block<'_>>| {
+            !matches!(placed.it, Block::Thinking { .. } | Block::RedactedThinking { .. })
+        };
+        if let Some(last) = message.content.iter_mut().rev().find(is_cacheable) {
+            last.cache_control = Some(EPHEMERAL);
+        }
+    }
 }
 
 fn is_forced(request: &ModelRequest<'_>, abilities: Abilities) -> bool {
@@ -168,10 +212,12 @@ fn tool_choice(request: &ModelRequest<'_>, names: &ToolNames, abilities: Abiliti
 
 /// Thinking cannot begin in the middle of a turn: its first reply must have begun with a thought.
 fn lacks_thoughts(messages: &[Message<'_>]) -> bool {
-    let in_a_turn = |content: &[Block<'_>]| matches!(content.first(), Some(Block::ToolResult { .. }));
+    fn first<'a, 'b>(message: &'b Message<'a>) -> Option<&'b Block<'a>> {
+        message.content.first().map(|placed| &placed.it)
+    }
     match messages {
-        [.., before, last] if in_a_turn(&last.content) => {
-            !matches!(before.content.first(), Some(Block::Thinking { .. } | Block::RedactedThinking { .. }))
+        [.., before, last] if matches!(first(last), Some(Block::ToolResult { .. })) => {
+            !matches!(first(before), Some(Block::Thinking { .. } | Block::RedactedThinking { .. }))
         }
         _ => false,
     }
@@ -191,12 +237,12 @@ fn messages<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Message
             continue;
         }
         match messages.last_mut() {
-            Some(last) if last.role == role => last.content.extend(content),
-            _ => messages.push(Message { role, content }),
+            Some(last) if last.role == role => last.content.extend(content.into_iter().map(Placed::from)),
+            _ => messages.push(Message { role, content: content.into_iter().map(Placed::from).collect() }),
         }
     }
     if messages.first().is_some_and(|first| first.role == "assistant") {
-        let content = vec![Block::Text { text: BEGINNING.into() }];
+        let content = vec![Block::Text { text: BEGINNING.into() }.into()];
         messages.insert(0, Message { role: "user", content });
     }
     messages

@@ -173,6 +173,8 @@ fn tokens(usage: &Usage) -> Tokens {
         input_tokens: count(usage.prompt).saturating_add(count(usage.tool_use_prompt)),
         output_tokens: count(usage.candidates).saturating_add(count(usage.thoughts)),
         cached_tokens: count(usage.cached_content),
+        // Implicit caches are written without a price of their own.
+        cache_write_tokens: 0,
         reasoning_tokens: count(usage.thoughts),
     }
 }

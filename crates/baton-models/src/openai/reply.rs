@@ -131,6 +131,9 @@ struct Usage {
 struct Details {
     #[serde(rename = "cached_tokens")]
     cached: Option<u64>,
+    /// Only of gateways to models whose caches have a price for writing.
+    #[serde(rename = "cache_write_tokens")]
+    written: Option<u64>,
     #[serde(rename = "reasoning_tokens")]
     reasoning: Option<u64>,
 }
@@ -241,11 +244,13 @@ fn finish(reason: &str) -> Finish {
 
 fn tokens(usage: &Usage) -> Tokens {
     let cached = usage.prompt_tokens_details.as_ref().and_then(|details| details.cached);
+    let written = usage.prompt_tokens_details.as_ref().and_then(|details| details.written);
     let reasoning = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning);
     Tokens {
         input_tokens: usage.prompt_tokens.unwrap_or(0),
         output_tokens: usage.completion_tokens.unwrap_or(0),
         cached_tokens: cached.or(usage.prompt_cache_hit_tokens).unwrap_or(0),
+        cache_write_tokens: written.unwrap_or(0),
         reasoning_tokens: reasoning.unwrap_or(0),
     }
 }

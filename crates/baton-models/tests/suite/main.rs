@@ -72,8 +72,8 @@ fn log(items: &[Result<Chunk, ModelError>]) -> String {
         Ok(Chunk::Call { index, id, name, signature }) => format!("call {index} {id} {name} {signature:?}"),
         Ok(Chunk::Arguments { index, delta }) => format!("arguments {index} {delta:?}"),
         Ok(Chunk::Tokens(t)) => format!(
-            "tokens in {} out {} cached {} reasoning {}",
-            t.input_tokens, t.output_tokens, t.cached_tokens, t.reasoning_tokens
+            "tokens in {} out {} cached {} written {} reasoning {}",
+            t.input_tokens, t.output_tokens, t.cached_tokens, t.cache_write_tokens, t.reasoning_tokens
         ),
         Ok(Chunk::Done(finish)) => format!("done {finish}"),
         Err(error) => format!("error {error}"),

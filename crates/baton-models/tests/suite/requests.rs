@@ -1,7 +1,7 @@
 //! What is sent.
 
 use baton_core::model::ToolChoice;
-use baton_core::TraceParent;
+use baton_core::{ChatMessage, Reply, TraceParent};
 use baton_models::{Client, Wire, connect};
 use serde_json::Value;
 
@@ -71,6 +71,75 @@ async fn anthropic_adaptive() {
     let talk = Talk::full("claude-sonnet-5-5", "anthropic-redacted/claude-sonnet-5-5\nEmwK");
     let (_, body) = sent("anthropic", &talk).await;
     insta::assert_json_snapshot!(body);
+}
+
+/// Where a request to Anthropic has cache points.
+fn cache_points(body: &Value) -> Vec<String> {
+    fn walk(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                if let Some(point) = fields.get("cache_control") {
+                    assert_eq!(point, &serde_json::json!({"type": "ephemeral"}));
+                    found.push(path.to_owned());
+                }
+                fields.iter().for_each(|(key, value)| walk(value, &format!("{path}/{key}"), found));
+            }
+            Value::Array(items) => {
+                (0..).zip(items).for_each(|(at, item): (u32, _)| walk(item, &format!("{path}/{at}"), found));
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    walk(body, "", &mut found);
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn anthropic_keeps_tools_system_and_conversation() {
+    let mut talk = Talk { system: "Be brief.", model: "claude-sonnet-4-5", ..Talk::hello() };
+    let (_, body) = sent("anthropic", &talk).await;
+    assert_eq!(cache_points(&body), ["/messages/0/content/0", "/system/0", "/tools/1"]);
+    talk.messages.extend(Talk::full("claude-sonnet-4-5", "").messages.split_off(2));
+    talk.messages.push(ChatMessage::Assistant(Reply { text: "So.".into(), ..Reply::default() }));
+    talk.messages.push(ChatMessage::user("thanks"));
+    let (_, body) = sent("anthropic", &talk).await;
+    assert_eq!(
+        cache_points(&body),
+        ["/messages/2/content/2", "/messages/4/content/0", "/system/0", "/tools/1"],
+        "the newest message and the person's before it"
+    );
+    let (_, body) = sent("anthropic", &Talk { system: "", tools: Vec::new(), ..talk }).await;
+    assert_eq!(cache_points(&body), ["/messages/2/content/2", "/messages/4/content/0"]);
+}
+
+/// Providers reuse what they have computed for a prefix of a request that they have seen before.
+#[tokio::test]
+async fn the_next_turn_repeats_what_the_last_one_sent() {
+    let providers = [
+        ("openai", "llama-4", "messages"),
+        ("gemini", "gemini-2.5-flash", "contents"),
+        ("anthropic", "claude-sonnet-4-5", "messages"),
+    ];
+    for (name, model, list) in providers {
+        let mut talk = Talk::full(model, "");
+        // How hard a model thinks may change within a turn, and other settings with it.
+        talk.sampling.effort = None;
+        let (_, first) = sent(name, &talk).await;
+        talk.messages.push(ChatMessage::Assistant(Reply { text: "So.".into(), ..Reply::default() }));
+        talk.messages.push(ChatMessage::user("thanks"));
+        let (_, second) = sent(name, &talk).await;
+        // Cache points move along and are no part of what is kept.
+        let text =
+            |value: &Value| value.to_string().replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "");
+        let before = text(&first[list]);
+        let after = text(&second[list]);
+        assert!(after.starts_with(before.trim_end_matches(']')), "{name}: {before} {after}");
+        for (key, value) in first.as_object().unwrap().iter().filter(|(key, _)| *key != list) {
+            assert_eq!(text(value), text(&second[key]), "{name} {key}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -160,10 +229,7 @@ async fn addresses() {
 #[tokio::test]
 async fn a_conversation_that_lost_its_beginning() {
     let mut talk = Talk::hello();
-    talk.messages.insert(
-        0,
-        baton_core::ChatMessage::Assistant(baton_core::Reply { text: "Hi".into(), ..Default::default() }),
-    );
+    talk.messages.insert(0, ChatMessage::Assistant(Reply { text: "Hi".into(), ..Default::default() }));
     let (_, body) = sent("anthropic", &talk).await;
     assert_eq!(body["messages"][0]["role"], "user");
     let (_, body) = sent("gemini", &talk).await;

@@ -249,7 +249,7 @@ impl Families {
         to.register_with_unit("model_call_duration", help, Unit::Seconds, self.model_duration.clone());
         to.register(
             "tokens",
-            "Tokens; cached ones are also input, reasoning is also output",
+            "Tokens; cached ones and cache writes are also input, reasoning is also output",
             self.tokens.clone(),
         );
         let dollars = Unit::Other("usd".to_owned());
@@ -294,6 +294,7 @@ impl Families {
             ("input", tokens.input_tokens),
             ("output", tokens.output_tokens),
             ("cached_input", tokens.cached_tokens),
+            ("cache_write", tokens.cache_write_tokens),
             ("reasoning", tokens.reasoning_tokens),
         ];
         for (kind, count) in kinds.into_iter().filter(|(_, count)| *count > 0) {

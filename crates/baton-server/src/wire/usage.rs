@@ -15,8 +15,10 @@ use super::schema::{moment, words};
 pub struct UsageView {
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// Part of the input tokens.
+    /// Part of the input tokens: read from the provider's prompt cache.
     pub cached_tokens: u64,
+    /// Part of the input tokens: written to the provider's prompt cache, where that has a price of its own.
+    pub cache_write_tokens: u64,
     /// Part of the output tokens.
     pub reasoning_tokens: u64,
     /// Dollars, as an exact decimal: `0.0125`.
@@ -33,6 +35,7 @@ impl From<Usage> for UsageView {
             input_tokens: usage.tokens.input_tokens,
             output_tokens: usage.tokens.output_tokens,
             cached_tokens: usage.tokens.cached_tokens,
+            cache_write_tokens: usage.tokens.cache_write_tokens,
             reasoning_tokens: usage.tokens.reasoning_tokens,
             cost_usd: usage.cost.known_part().to_string().replace('$', ""),
             cost_known: matches!(usage.cost, Cost::Known(_)),

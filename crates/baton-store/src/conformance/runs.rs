@@ -93,7 +93,13 @@ pub async fn usage_is_the_sum_of_the_ledger(store: &dyn Store) {
     ];
     worker.append(Append { rows: rows.clone(), ..Append::default() }).await;
     let usage = worker.tenant.run(run).await.unwrap().usage;
-    let tokens = Tokens { input_tokens: 20, output_tokens: 10, cached_tokens: 4, reasoning_tokens: 2 };
+    let tokens = Tokens {
+        input_tokens: 20,
+        output_tokens: 10,
+        cached_tokens: 4,
+        cache_write_tokens: 6,
+        reasoning_tokens: 2,
+    };
     assert_eq!(usage, Usage { tokens, cost: Cost::Known(Usd::from_nanos(14)), estimated: false });
     let tool = LedgerRow {
         call: Called::Tool { tool: "web_search".to_owned() },

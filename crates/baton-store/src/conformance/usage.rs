@@ -84,7 +84,13 @@ pub async fn sums_are_made_by_agent_user_model_and_day(store: &dyn Store) {
     let agents = ask(UsageBy::Agent).await;
     let expected = [("assistant", 3, 3, 2, 45, known(114)), ("research", 1, 0, 1, 0, known(0))];
     assert_eq!(short(&agents), expected);
-    let tokens = Tokens { input_tokens: 30, output_tokens: 15, cached_tokens: 6, reasoning_tokens: 3 };
+    let tokens = Tokens {
+        input_tokens: 30,
+        output_tokens: 15,
+        cached_tokens: 6,
+        cache_write_tokens: 9,
+        reasoning_tokens: 3,
+    };
     assert_eq!(agents[0].usage, Usage { tokens, cost: known(114), estimated: false });
     let users = ask(UsageBy::User).await;
     assert_eq!(short(&users), [("bob", 1, 1, 1, 15, known(100)), ("ada", 2, 2, 2, 30, known(14))]);

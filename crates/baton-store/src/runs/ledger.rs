@@ -12,8 +12,8 @@ use crate::value::{Row, Value, params};
 const MOST: u64 = 1 << 50;
 
 const OF_RUN: &str = "SELECT session_id, agent, path, kind, provider, name,
-        input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost_nanos, cost_known, estimated,
-        started_at, latency_ms, outcome, error
+        input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_known,
+        estimated, started_at, latency_ms, outcome, error
     FROM ledger
     WHERE tenant = $1 AND run_id = $2
     ORDER BY started_at, number";
@@ -37,10 +37,10 @@ fn read(run: RunId, row: &Row) -> Result<LedgerRow, StoreError> {
         tokens: usage.tokens,
         estimated: usage.estimated,
         cost: usage.cost,
-        started_at: row.time(13)?,
-        latency_ms: row.count(14)?,
-        outcome: row.choice(15)?,
-        error: row.optional(16, Row::text)?.map(str::to_owned),
+        started_at: row.time(14)?,
+        latency_ms: row.count(15)?,
+        outcome: row.choice(16)?,
+        error: row.optional(17, Row::text)?.map(str::to_owned),
     })
 }
 
@@ -50,6 +50,7 @@ macro_rules! sums {
         "CAST(sum(l.input_tokens) AS BIGINT) AS input_tokens,
         CAST(sum(l.output_tokens) AS BIGINT) AS output_tokens,
         CAST(sum(l.cached_tokens) AS BIGINT) AS cached_tokens,
+        CAST(sum(l.cache_write_tokens) AS BIGINT) AS cache_write_tokens,
         CAST(sum(l.reasoning_tokens) AS BIGINT) AS reasoning_tokens,
         CAST(sum(l.cost_nanos) AS BIGINT) AS cost,
         min(l.cost_known) AS known,
@@ -65,7 +66,7 @@ pub(super) async fn total(tx: &Tx<'_>, run: RunId) -> Result<Usage, StoreError> 
     tx.first(TOTAL, params![run]).await?.map_or(Ok(Usage::default()), |row| sum(&row, 0))
 }
 
-/// Seven columns from `at` on: four kinds of tokens, the cost, whether it is known, whether something is estimated. All of
+/// Eight columns from `at` on: five kinds of tokens, the cost, whether it is known, whether something is estimated. All of
 /// them are null where there was nothing to add up.
 pub(super) fn sum(row: &Row, at: usize) -> Result<Usage, StoreError> {
     if row.is_null(at) {
@@ -75,19 +76,20 @@ pub(super) fn sum(row: &Row, at: usize) -> Result<Usage, StoreError> {
         input_tokens: row.count(at)?,
         output_tokens: row.count(at + 1)?,
         cached_tokens: row.count(at + 2)?,
-        reasoning_tokens: row.count(at + 3)?,
+        cache_write_tokens: row.count(at + 3)?,
+        reasoning_tokens: row.count(at + 4)?,
     };
-    let usd = Usd::from_nanos(row.int(at + 4)?);
-    let cost = if row.int(at + 5)? == 0 { Cost::Unknown(usd) } else { Cost::Known(usd) };
-    Ok(Usage { tokens, cost, estimated: row.int(at + 6)? != 0 })
+    let usd = Usd::from_nanos(row.int(at + 5)?);
+    let cost = if row.int(at + 6)? == 0 { Cost::Unknown(usd) } else { Cost::Known(usd) };
+    Ok(Usage { tokens, cost, estimated: row.int(at + 7)? != 0 })
 }
 
 const INSERT: &str = "
     INSERT INTO ledger
         (tenant, run_id, number, session_id, agent, path, kind, provider, name,
-        input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost_nanos, cost_known, estimated,
-        started_at, latency_ms, outcome, error)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
+        input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_known,
+        estimated, started_at, latency_ms, outcome, error)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)";
 
 /// Adds rows; the first one gets the number `first`.
 pub(crate) async fn write(tx: &Tx<'_>, run: RunId, first: u64, rows: &[LedgerRow]) -> Result<(), StoreError> {
@@ -101,12 +103,12 @@ fn values(run: RunId, number: u64, row: &LedgerRow) -> Vec<Value> {
     };
     let usd = row.cost.known_part().nanos().clamp(-(MOST.cast_signed()), MOST.cast_signed());
     let is_known = matches!(row.cost, Cost::Known(_));
-    let Tokens { input_tokens, output_tokens, cached_tokens, reasoning_tokens } = row.tokens;
+    let Tokens { input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens } =
+        row.tokens;
+    let tokens = [input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens];
     let mut values =
         params![run, number, &row.session_id, &row.agent, row.path.as_str(), kind, provider, name].to_vec();
-    values.extend(
-        [input_tokens, output_tokens, cached_tokens, reasoning_tokens].map(|n| Value::from(n.min(MOST))),
-    );
+    values.extend(tokens.map(|count| Value::from(count.min(MOST))));
     values.extend_from_slice(params![usd, is_known, row.estimated, row.started_at]);
     values.extend_from_slice(params![row.latency_ms, row.outcome, row.error.as_deref()]);
     values

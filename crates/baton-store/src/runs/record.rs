@@ -20,7 +20,8 @@ macro_rules! runs {
             ")
             SELECT r.run_id, r.thread_id, r.user_id, r.agent, r.status, r.created_at, r.started_at,
                 r.finished_at, r.attempts, r.message_number, r.request, r.result, r.cancel,
-                u.input_tokens, u.output_tokens, u.cached_tokens, u.reasoning_tokens, u.cost, u.known, u.estimated
+                u.input_tokens, u.output_tokens, u.cached_tokens, u.cache_write_tokens, u.reasoning_tokens, u.cost,
+                u.known, u.estimated
             FROM page JOIN runs AS r ON r.tenant = $1 AND r.run_id = page.run_id
             LEFT JOIN (
                 SELECT l.run_id,

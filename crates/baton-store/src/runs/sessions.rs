@@ -21,7 +21,8 @@ macro_rules! sessions {
             $page,
             ")
             SELECT s.session_id, s.run_id, s.thread_id, s.agent, s.path, s.status, s.started_at, s.finished_at,
-                u.input_tokens, u.output_tokens, u.cached_tokens, u.reasoning_tokens, u.cost, u.known, u.estimated,
+                u.input_tokens, u.output_tokens, u.cached_tokens, u.cache_write_tokens, u.reasoning_tokens, u.cost,
+                u.known, u.estimated,
                 page.created_at
             FROM page JOIN sessions AS s ON s.tenant = $1 AND s.run_id = page.run_id
             LEFT JOIN (
@@ -87,7 +88,7 @@ fn by_run(rows: &[Row]) -> Result<Vec<OfRun>, StoreError> {
     let mut runs: Vec<OfRun> = Vec::new();
     for row in rows {
         let session = read(row)?;
-        let (run_id, created_at) = (session.run_id, row.int(15)?);
+        let (run_id, created_at) = (session.run_id, row.int(16)?);
         match runs.last_mut() {
             Some(run) if run.run_id == run_id => run.sessions.push(session),
             _ => runs.push(OfRun { run_id, created_at, sessions: vec![session] }),

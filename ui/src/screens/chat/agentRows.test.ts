@@ -13,7 +13,7 @@ describe('rows of sub-agents', () => {
   });
 
   it('leaves out the one who answered and those who took over', () => {
-    const usage = { cached_tokens: 0, cost_known: true, cost_usd: '0', estimated: false, input_tokens: 0, output_tokens: 0, reasoning_tokens: 0 };
+    const usage = { cached_tokens: 0, cache_write_tokens: 0, cost_known: true, cost_usd: '0', estimated: false, input_tokens: 0, output_tokens: 0, reasoning_tokens: 0 };
     const session = (agent: string, path: string, sessions: Session[] = []): Session =>
       ({ agent, path, sessions, session_id: agent, calls: { failed: 0, models: 0, tools: 0 }, own: usage, subtree: usage, started_at: '2026-01-01T00:00:00Z', status: 'completed' });
     const tree = [session('assistant', 'assistant', [session('creator', 'assistant/turn:1/tool:1/transfer:creator'), session('research', 'assistant/turn:1/tool:2/delegate:research')])];

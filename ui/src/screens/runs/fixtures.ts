@@ -1,7 +1,7 @@
 import type { Call, Session, Usage } from '@/api/types';
 
 /** Test data: the least that a session and a call have. */
-export const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, reasoning_tokens: 0, cost_usd: '0.00', cost_known: true, estimated: false };
+export const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, cost_usd: '0.00', cost_known: true, estimated: false };
 
 export function at(milliseconds: number): string {
   return new Date(milliseconds).toISOString();

@@ -47,6 +47,7 @@ function LinesTable({ by, lines, name }: { by: By; lines: Line[]; name: (key: st
     { key: 'input', title: 'Tokens in', numeric: true, cell: ({ usage }) => <Tokens value={usage.input_tokens} isEstimated={usage.estimated} /> },
     { key: 'output', title: 'Tokens out', numeric: true, cell: ({ usage }) => <Tokens value={usage.output_tokens} isEstimated={usage.estimated} /> },
     { key: 'cached', title: 'Cached', numeric: true, wide: true, cell: ({ usage }) => count(usage.cached_tokens) },
+    { key: 'written', title: 'Cache writes', numeric: true, wide: true, cell: ({ usage }) => count(usage.cache_write_tokens) },
     { key: 'reasoning', title: 'Reasoning', numeric: true, wide: true, cell: ({ usage }) => count(usage.reasoning_tokens) },
     { key: 'models', title: 'Model calls', numeric: true, wide: true, cell: (line) => count(line.model_calls) },
     { key: 'tools', title: 'Tool calls', numeric: true, wide: true, cell: (line) => count(line.tool_calls) },

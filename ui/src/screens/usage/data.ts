@@ -51,6 +51,7 @@ export function total(lines: Line[], key = ''): Line {
       input_tokens: add((line) => line.usage.input_tokens),
       output_tokens: add((line) => line.usage.output_tokens),
       cached_tokens: add((line) => line.usage.cached_tokens),
+      cache_write_tokens: add((line) => line.usage.cache_write_tokens),
       reasoning_tokens: add((line) => line.usage.reasoning_tokens),
       cost_usd: String(add((line) => Number(line.usage.cost_usd))),
       cost_known: lines.every((line) => line.usage.cost_known),
@@ -73,10 +74,10 @@ export function defaultMeasure(sum: Line): Measure {
   return Number(sum.usage.cost_usd) === 0 ? 'tokens' : 'cost';
 }
 
-export const CSV_HEADER = ['runs', 'model_calls', 'tool_calls', 'input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens', 'cost_usd', 'cost_known', 'estimated'];
+export const CSV_HEADER = ['runs', 'model_calls', 'tool_calls', 'input_tokens', 'output_tokens', 'cached_tokens', 'cache_write_tokens', 'reasoning_tokens', 'cost_usd', 'cost_known', 'estimated'];
 
 /** The exact numbers of a line, in the order of `CSV_HEADER`. A price that is not known at all stays empty. */
 export function csvRow({ key, runs, model_calls, tool_calls, usage }: Line) {
   const price = !usage.cost_known && Number(usage.cost_usd) === 0 ? undefined : usage.cost_usd;
-  return [key, runs, model_calls, tool_calls, usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, price, usage.cost_known, usage.estimated];
+  return [key, runs, model_calls, tool_calls, usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cache_write_tokens, usage.reasoning_tokens, price, usage.cost_known, usage.estimated];
 }

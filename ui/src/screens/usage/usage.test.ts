@@ -5,7 +5,7 @@ import { buckets, ticks, unitOf } from './days';
 const NOW = Date.parse('2026-11-16T17:14:00Z');
 
 function line(key: string, cost_usd: string, cost_known = true, tokens = 100): Line {
-  return { key, runs: 1, model_calls: 2, tool_calls: 3, usage: { input_tokens: tokens, output_tokens: 10, cached_tokens: 0, reasoning_tokens: 0, cost_usd, cost_known, estimated: false } };
+  return { key, runs: 1, model_calls: 2, tool_calls: 3, usage: { input_tokens: tokens, output_tokens: 10, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, cost_usd, cost_known, estimated: false } };
 }
 
 test('ranges begin at whole hours and whole days', () => {
@@ -49,6 +49,6 @@ test('the axis begins at zero and covers the largest value', () => {
 });
 
 test('an unknown price is an empty cell', () => {
-  expect(csvRow(line('m', '0.00', false))[8]).toBeUndefined();
-  expect(csvRow(line('m', '0.25', false))[8]).toBe('0.25');
+  expect(csvRow(line('m', '0.00', false))[9]).toBeUndefined();
+  expect(csvRow(line('m', '0.25', false))[9]).toBe('0.25');
 });

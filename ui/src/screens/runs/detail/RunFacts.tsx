@@ -15,7 +15,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
   const now = useNow(isOver(run.status) ? 0 : 1_000);
   const took = elapsed(run, now);
   const { usage } = run;
-  const detail = [`${count(usage.input_tokens)} in`, `${count(usage.output_tokens)} out`, usage.cached_tokens > 0 && `${count(usage.cached_tokens)} cached`, usage.estimated && 'partly estimated'].filter(Boolean).join(' · ');
+  const detail = [`${count(usage.input_tokens)} in`, `${count(usage.output_tokens)} out`, usage.cached_tokens > 0 && `${count(usage.cached_tokens)} cached`, usage.cache_write_tokens > 0 && `${count(usage.cache_write_tokens)} written to cache`, usage.estimated && 'partly estimated'].filter(Boolean).join(' · ');
   return (
     <>
       <Card>

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Run } from '@/api/types';
 import { chips, matches, readFilters, sinceDate, writeFilters } from './filters';
 
-const usage = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, reasoning_tokens: 0, cost_usd: '0.00', cost_known: true, estimated: false };
+const usage = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0, cost_usd: '0.00', cost_known: true, estimated: false };
 const run = (more: Partial<Run> = {}): Run => ({ run_id: 'r1', thread_id: 't1', user_id: 'dora', agent: 'assistant', status: 'completed', created_at: '2026-01-01T00:00:00Z', usage, sources: [], ...more });
 
 describe('filters', () => {
