@@ -17,6 +17,16 @@ pub fn time_of(process: &str) -> Duration {
     Duration::from_nanos(spent.sum())
 }
 
+/// All that a process has spent, threads that have ended included. Counted in hundredths of a second, so measure for long.
+pub fn total_of(process: &str) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("/proc");
+    // The name of the program stands in parentheses and may hold anything.
+    let (_, fields) = stat.rsplit_once(')').expect("a name");
+    let ticks = |at: usize| fields.split_whitespace().nth(at).and_then(|field| field.parse::<u64>().ok());
+    let (user, system) = (ticks(11).expect("user time"), ticks(12).expect("system time"));
+    Duration::from_millis((user + system) * 10)
+}
+
 /// Bytes of memory that a process has now.
 pub fn memory_of(process: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("/proc");

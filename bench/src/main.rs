@@ -5,6 +5,7 @@
 
 mod agents;
 mod cpu;
+mod floor;
 mod handoffs;
 mod patterns;
 mod provider;
@@ -25,6 +26,7 @@ const BENCHES: &[Bench] = &[
     ("store", store::run),
     ("server", server::run),
     ("streams", server::streams::run),
+    ("floor", floor::run),
 ];
 
 /// What was promised, and whether it held.
@@ -43,6 +45,13 @@ impl Goals {
 }
 
 impl Goals {
+    /// `value` may be `limit`, but not more.
+    fn at_most(&mut self, what: &str, value: f64, limit: f64) {
+        let met = value <= limit;
+        self.missed += usize::from(!met);
+        println!("  goal: {what} {value:.3} ≤ {limit}  {}", if met { "met" } else { "MISSED" });
+    }
+
     /// `value` must reach `limit`.
     fn at_least(&mut self, what: &str, value: f64, limit: f64) {
         let met = value >= limit;
@@ -61,6 +70,7 @@ fn main() -> ExitCode {
         match mode.as_str() {
             "--proxy" => return server::proxy::serve(&rest[0]),
             "--baton" => return server::baton(rest),
+            "--floor" => return floor::serve(&rest[0], &rest[1]),
             _ => {}
         }
     }

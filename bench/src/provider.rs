@@ -12,12 +12,15 @@ use socket2::{Domain, Socket, Type};
 
 /// Tokens of one answer.
 pub const TOKENS: usize = 200;
+/// Tokens of a short answer.
+pub const FEW_TOKENS: usize = 20;
 /// Tokens of an answer that does not fit into the buffers between a server and whoever does not read.
 pub const MANY_TOKENS: usize = 2000;
 /// Connections that may wait to be accepted: thousands come at once, and one that is turned away comes back after a second.
 const BACKLOG: i32 = 4096;
 
 static SHORT: LazyLock<Vec<u8>> = LazyLock::new(|| answer(&["Done.".to_owned()], None));
+static FEW: LazyLock<Vec<u8>> = LazyLock::new(|| answer(&words(FEW_TOKENS), None));
 static LONG: LazyLock<Vec<u8>> = LazyLock::new(|| answer(&words(TOKENS), None));
 static VERY_LONG: LazyLock<Vec<u8>> = LazyLock::new(|| answer(&words(MANY_TOKENS), None));
 
@@ -78,7 +81,8 @@ fn listener() -> std::io::Result<TcpListener> {
 
 /// Answers every request on a connection. What it answers is the name of the model: `m` says 200 tokens, `call:NAME:JSON` calls
 /// that tool once and then says one word, `word` says one word, `slow` says it after 300 ms,
-/// `steady` says 200 tokens within two seconds, and `torrent` ten times as many.
+/// `steady` says 200 tokens within two seconds, and `torrent` ten times as many. `few` says 20 tokens, `ask:NAME:JSON` does so
+/// after it has called that tool once, and `paced` takes 20 ms for the first of them and 5 ms for each of the others.
 fn converse(mut stream: TcpStream) {
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
@@ -104,6 +108,8 @@ fn converse(mut stream: TcpStream) {
         let sent = match asked(&body) {
             Asked::Steady => steady(&mut stream, &LONG),
             Asked::Torrent => steady(&mut stream, &VERY_LONG),
+            Asked::Paced => paced(&mut stream, &FEW),
+            Asked::Few => stream.write_all(&FEW),
             Asked::Long => stream.write_all(&LONG),
             Asked::Short => stream.write_all(&SHORT),
             Asked::Slow => {
@@ -127,7 +133,22 @@ fn steady(stream: &mut TcpStream, answer: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Twenty milliseconds, then a frame every five.
+fn paced(stream: &mut TcpStream, answer: &[u8]) -> std::io::Result<()> {
+    std::thread::sleep(Duration::from_millis(15));
+    let mut rest = answer;
+    while !rest.is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+        let end = rest.windows(4).position(|window| window == b"\n\n\r\n").map_or(rest.len(), |at| at + 4);
+        stream.write_all(&rest[..end])?;
+        rest = &rest[end..];
+    }
+    Ok(())
+}
+
 enum Asked {
+    Few,
+    Paced,
     Steady,
     Torrent,
     Long,
@@ -141,8 +162,12 @@ fn asked(body: &[u8]) -> Asked {
     let has_result =
         body["messages"].as_array().is_some_and(|all| all.iter().any(|one| one["role"] == "tool"));
     let model = body["model"].as_str().unwrap_or_default();
-    match model.strip_prefix("call:").and_then(|call| call.split_once(':')) {
+    let call = model.strip_prefix("call:").or(model.strip_prefix("ask:"));
+    match call.and_then(|call| call.split_once(':')) {
         Some((tool, arguments)) if !has_result => Asked::Call(tool.to_owned(), arguments.to_owned()),
+        Some(_) if model.starts_with("ask:") => Asked::Few,
+        None if model == "few" => Asked::Few,
+        None if model == "paced" => Asked::Paced,
         None if model == "m" => Asked::Long,
         None if model == "slow" => Asked::Slow,
         None if model == "steady" => Asked::Steady,

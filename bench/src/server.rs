@@ -37,7 +37,7 @@ pub struct Served {
 }
 
 impl Served {
-    fn start(arguments: &[&str], dir: &Path) -> Self {
+    pub fn start(arguments: &[&str], dir: &Path) -> Self {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
             .args(arguments)

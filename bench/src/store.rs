@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use baton::core::event::EventKind;
 use baton::core::message::{Message, Role, Visibility};
-use baton::core::store::{Append, Claim, MessageQuery, NewEvent, NewRun, OnBusy, Owner};
+use baton::core::store::run::End;
+use baton::core::store::work::RunEnd;
+use baton::core::store::{Append, Claim, MessageQuery, NewEvent, NewRun, OnBusy, Owner, RunStatus};
 use baton::core::{AgentName, MessageId, Part, RunId, Store, TenantId, TenantStore, ThreadId, UserId};
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -140,12 +142,16 @@ async fn last_messages(tenant: &Arc<dyn TenantStore>) -> (f64, f64) {
     (short, long)
 }
 
-async fn thread_of(tenant: &Arc<dyn TenantStore>, messages: u64) -> ThreadId {
+/// A thread with so many messages, whose run has ended.
+pub async fn thread_of(tenant: &Arc<dyn TenantStore>, messages: u64) -> ThreadId {
     let claim = claimed(tenant).await;
     let size = messages.min(1_000);
-    for number in 1..=messages / size {
+    let appends = messages / size;
+    for number in 1..=appends {
         let messages = (0..size).map(|_| message(claim.run_id)).collect();
-        let append = Append { number, messages, ..Append::default() };
+        let end = RunEnd { status: RunStatus::Completed, end: End::default() };
+        let end = (number == appends).then_some(end);
+        let append = Append { number, messages, end, ..Append::default() };
         tenant.append(&claim, Arc::new(append)).await.expect("an append");
     }
     claim.thread_id
