@@ -73,28 +73,27 @@ impl Target {
         }
     }
 
-    /// Whether the stream holds the whole text once, in order, and its end.
-    fn is_right(&self, stream: &str, tokens: usize) -> bool {
+    /// What is wrong with a stream that should hold the whole text once, in order, and its end.
+    fn mistake(&self, stream: &str, tokens: usize) -> Option<String> {
         let events: Vec<Value> = events(stream).collect();
-        let text = |pointer: &str| -> String {
-            events.iter().filter_map(|event| event.pointer(pointer)?.as_str()).collect()
-        };
-        let expected = words(tokens).concat();
-        let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
-        match self.wire {
+        let pointer = if self.wire == Wire::Model { "/choices/0/delta/content" } else { "/delta" };
+        let is_text = |event: &&Value| self.wire != Wire::Baton || event["type"] == "TEXT_MESSAGE_CONTENT";
+        let said: String =
+            events.iter().filter(is_text).filter_map(|event| event.pointer(pointer)?.as_str()).collect();
+        let has_ended = match self.wire {
             Wire::Baton => {
-                let said: String = events
+                [("RUN_STARTED", 1), ("TEXT_MESSAGE_START", 1), ("TEXT_MESSAGE_END", 1), ("RUN_FINISHED", 1)]
                     .iter()
-                    .filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT")
-                    .filter_map(|event| event["delta"].as_str())
-                    .collect();
-                said == expected
-                    && (count("RUN_STARTED"), count("RUN_FINISHED")) == (1, 1)
-                    && (count("TEXT_MESSAGE_START"), count("TEXT_MESSAGE_END")) == (1, 1)
+                    .all(|(kind, count)| {
+                        events.iter().filter(|event| event["type"] == *kind).count() == *count
+                    })
             }
-            Wire::Floor => text("/delta") == expected && stream.ends_with("data: {\"done\":true}\n\n"),
-            Wire::Model => text("/choices/0/delta/content") == expected && stream.ends_with("[DONE]\n\n"),
-        }
+            Wire::Floor => stream.ends_with("data: {\"done\":true}\n\n"),
+            Wire::Model => stream.ends_with("[DONE]\n\n"),
+        };
+        let is_right = has_ended && said == words(tokens).concat();
+        let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+        (!is_right).then(|| format!("{:?} said {said:?} in {kinds:?}", self.wire))
     }
 }
 
@@ -102,55 +101,68 @@ impl Target {
 #[derive(Debug, Default)]
 pub struct Load {
     pub runs: usize,
-    pub wrong: usize,
+    /// What was wrong with each stream that was not as it should be.
+    pub wrong: Vec<String>,
     /// The median.
     pub first: Duration,
 }
 
 /// Clients that ask again and again for some time.
 pub async fn during(target: &Target, clients: usize, span: Duration, tokens: usize) -> Load {
+    let client = Client::new();
     let end = Instant::now() + span;
     let all = join_all((0..clients).map(|_| async {
-        let client = Client::new();
         let mut took = Vec::new();
         while Instant::now() < end || took.is_empty() {
             took.push(once(&client, target, tokens).await);
         }
         took
     }));
-    sum(all.await.into_iter().flatten().collect())
+    sum(all.await.into_iter().flatten())
 }
 
 /// One run of each client, all at once, over connections of their own.
 pub async fn at_once(target: &Target, clients: usize, tokens: usize) -> Load {
     let client = Client::builder().pool_max_idle_per_host(0).build().expect("a client");
-    sum(join_all((0..clients).map(|_| once(&client, target, tokens))).await)
+    sum(join_all((0..clients).map(|_| once(&client, target, tokens))).await.into_iter())
 }
 
-fn sum(took: Vec<Option<Duration>>) -> Load {
-    let runs = took.len();
-    let mut firsts: Vec<Duration> = took.into_iter().flatten().collect();
+fn sum(took: impl Iterator<Item = Result<Duration, String>>) -> Load {
+    let (mut firsts, mut wrong) = (Vec::new(), Vec::new());
+    for one in took {
+        match one {
+            Ok(first) => firsts.push(first),
+            Err(mistake) => wrong.push(mistake),
+        }
+    }
     firsts.sort_unstable();
     let first = firsts.get(firsts.len() / 2).copied().unwrap_or(Duration::MAX);
-    Load { runs, wrong: runs - firsts.len(), first }
+    Load { runs: firsts.len() + wrong.len(), wrong, first }
 }
 
-/// How long the first token took, if everything came.
-async fn once(client: &Client, target: &Target, tokens: usize) -> Option<Duration> {
-    tokio::time::timeout(PATIENCE, read(client, target, tokens)).await.ok().flatten()
+/// How long the first token took, or what is wrong with the stream.
+async fn once(client: &Client, target: &Target, tokens: usize) -> Result<Duration, String> {
+    let read = tokio::time::timeout(PATIENCE, read(client, target)).await;
+    let (first, stream) =
+        read.map_err(|_| format!("{:?} took too long", target.wire))?.map_err(|e| e.to_string())?;
+    match target.mistake(&stream, tokens) {
+        None => first.ok_or_else(|| "no first token".to_owned()),
+        Some(mistake) => Err(mistake),
+    }
 }
 
-async fn read(client: &Client, target: &Target, tokens: usize) -> Option<Duration> {
+/// The whole stream, and when its first token came.
+async fn read(client: &Client, target: &Target) -> reqwest::Result<(Option<Duration>, String)> {
     let begun = Instant::now();
-    let response = target.request(client).send().await.ok()?.error_for_status().ok()?;
+    let response = target.request(client).send().await?.error_for_status()?;
     let mut body = response.bytes_stream();
     let (mut stream, mut first) = (Vec::new(), None);
     while let Some(piece) = body.next().await {
-        let piece = piece.ok()?;
+        let piece = piece?;
         if first.is_none() && String::from_utf8_lossy(&piece).contains(target.mark()) {
             first = Some(begun.elapsed());
         }
         stream.extend_from_slice(&piece);
     }
-    first.filter(|_| std::str::from_utf8(&stream).is_ok_and(|text| target.is_right(text, tokens)))
+    Ok((first, String::from_utf8_lossy(&stream).into_owned()))
 }
