@@ -9,5 +9,5 @@ pub mod projection;
 pub mod wire;
 
 pub use faces::{Face, Faces};
-pub use projection::{Detail, Projection};
+pub use projection::{Detail, Piece, Projection};
 pub use wire::{AguiEvent, AguiMessage, Body};

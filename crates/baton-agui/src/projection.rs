@@ -2,6 +2,7 @@
 //!
 //! - `subagents`, `sessions`: who works behind the scenes, and whose work an event is.
 //! - `texts`: texts and thoughts that grow, several at once.
+//! - `pieces`: the pieces of open texts, which are most of what is sent.
 //! - `calls`: tools that are used.
 //! - `baton`: who speaks to the person, which is state.
 //! - `extras`: what AG-UI has no event for.
@@ -13,6 +14,7 @@ mod calls;
 mod extras;
 mod here;
 mod joining;
+mod pieces;
 mod sessions;
 mod subagents;
 mod texts;
@@ -30,6 +32,7 @@ use crate::wire::{AguiEvent, Body};
 use baton::{Baton, Hold};
 use calls::Calls;
 use here::Here;
+pub use pieces::Piece;
 use subagents::Subagents;
 use texts::{By, Form, Texts};
 use transcript::Transcript;

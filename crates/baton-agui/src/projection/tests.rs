@@ -1,4 +1,5 @@
 mod joining;
+mod pieces;
 mod state;
 
 use baton_core::ledger::AgentUsage;

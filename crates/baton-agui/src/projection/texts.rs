@@ -8,7 +8,8 @@ use baton_core::event::{EventKind, Growing};
 use baton_core::{MessageId, SessionId};
 
 use super::Out;
-use crate::wire::Body;
+use super::pieces::Template;
+use crate::wire::{AguiEvent, Body};
 pub(super) use text::{By, Form, Text};
 
 #[derive(Debug, Default)]
@@ -107,12 +108,29 @@ impl Texts {
     fn grow(&mut self, id: MessageId, form: Form, delta: &str, out: &mut Out) {
         let Some(text) = self.find(id, form).filter(|_| !delta.is_empty()) else { return };
         text.sent += delta.len();
-        let (message_id, delta) = (id.to_string(), delta.to_owned());
-        let body = match form {
-            Form::Said => Body::TextMessageContent { message_id, delta },
-            Form::Thought => Body::ReasoningMessageContent { message_id, delta },
-        };
-        out.push((text.owner.clone(), body));
+        out.push((text.owner.clone(), text.content(delta)));
+    }
+
+    /// Grows an open text by a piece that becomes one event and nothing else. `tell` makes that event of a body and its owner.
+    pub(super) fn piece(
+        &mut self,
+        id: MessageId,
+        form: Form,
+        delta: &str,
+        by: By<'_>,
+        tell: impl FnOnce(Body, Option<SessionId>) -> AguiEvent,
+    ) -> Option<&Template> {
+        let ends_a_thought = |text: &Text| text.form == Form::Thought && text.owner.as_ref() == by.owner;
+        if form == Form::Said && self.open.iter().any(ends_a_thought) {
+            return None;
+        }
+        let text = self.find(id, form).filter(|text| text.is_from(by.event))?;
+        if text.template.is_none() {
+            text.template = Template::of(tell(text.content(delta), text.owner.clone()));
+        }
+        text.template.as_ref()?;
+        text.sent += delta.len();
+        text.template.as_ref()
     }
 
     /// The end of a text, with whatever of it this listener did not see growing.

@@ -40,6 +40,23 @@ proptest! {
         }
     }
 
+    /// Pieces that are written directly are the bytes that their events would be.
+    #[test]
+    fn pieces_are_written_as_their_events(story in stories::story()) {
+        for detail in [Detail::Person, Detail::Trace] {
+            let (mut direct, mut usual) = (projection(detail), projection(detail));
+            for event in &story.events {
+                let (mut written, mut expected) = (Vec::new(), Vec::new());
+                let piece = direct.piece(event).map(|piece| piece.write_json(&mut written).unwrap());
+                if piece.is_none() {
+                    direct.project(event).iter().for_each(|event| serde_json::to_writer(&mut written, event).unwrap());
+                }
+                usual.project(event).iter().for_each(|event| serde_json::to_writer(&mut expected, event).unwrap());
+                prop_assert_eq!(String::from_utf8(written), String::from_utf8(expected));
+            }
+        }
+    }
+
     /// Whole texts arrive, each as the work of who wrote it, and those for the person as nobody's.
     #[test]
     fn texts_arrive_whole_and_belong_to_who_wrote_them(story in stories::story()) {

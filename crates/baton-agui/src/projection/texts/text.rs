@@ -6,6 +6,7 @@ use baton_core::event::Event;
 use baton_core::{AgentName, MessageId, SessionId};
 
 use crate::projection::Out;
+use crate::projection::pieces::Template;
 use crate::wire::Body;
 
 /// A text that is being written, and how much of it was sent.
@@ -20,6 +21,8 @@ pub(in crate::projection) struct Text {
     pub(in crate::projection) path: Arc<str>,
     /// Always between two characters, because pieces are whole.
     pub(super) sent: usize,
+    /// How its pieces are written, once there is one.
+    pub(super) template: Option<Template>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +42,7 @@ pub(in crate::projection) struct By<'a> {
 impl Text {
     pub(super) fn new(id: MessageId, form: Form, name: &str, by: By<'_>, sent: usize) -> Self {
         let (agent, path) = (by.event.agent.clone(), Arc::clone(&by.event.path));
-        Self { id, owner: by.owner.cloned(), form, name: name.to_owned(), agent, path, sent }
+        Self { id, owner: by.owner.cloned(), form, name: name.to_owned(), agent, path, sent, template: None }
     }
 
     /// How it begins, once or once more.
@@ -56,6 +59,20 @@ impl Text {
             ],
         };
         bodies.into_iter().map(|body| (self.owner.clone(), body)).collect()
+    }
+
+    /// What a piece of it becomes.
+    pub(super) fn content(&self, delta: &str) -> Body {
+        let (message_id, delta) = (self.id.to_string(), delta.to_owned());
+        match self.form {
+            Form::Said => Body::TextMessageContent { message_id, delta },
+            Form::Thought => Body::ReasoningMessageContent { message_id, delta },
+        }
+    }
+
+    /// Whether a piece says of itself what the others of the text do.
+    pub(super) fn is_from(&self, event: &Event) -> bool {
+        self.agent == event.agent && self.path == event.path
     }
 
     pub(super) fn ends(self) -> Out {
