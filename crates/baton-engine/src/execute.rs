@@ -82,7 +82,7 @@ async fn attend(
     let _under_way = engine.workers.under_way(record.run_id, ends);
     let hearers = Hearers {
         listener: listener.clone(),
-        voice: engine.parts.live.speak(store.tenant(), record.thread_id, record.run_id),
+        publisher: engine.parts.live.publisher(store.tenant(), record.thread_id, record.run_id),
         tenant: store.tenant().clone(),
         observer: engine.parts.observer.clone(),
     };

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::lease::Lease;
 use crate::ledger::Ledger;
 use crate::listener::Listener;
-use crate::live::Voice;
+use crate::live::Publisher;
 use crate::observer::Observer;
 
 /// Entries that may wait for the scribe.
@@ -71,7 +71,7 @@ pub(crate) struct Journal {
 #[derive(Debug)]
 pub(crate) struct Hearers {
     pub(crate) listener: Listener,
-    pub(crate) voice: Voice,
+    pub(crate) publisher: Publisher,
     pub(crate) tenant: TenantId,
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
@@ -83,7 +83,7 @@ impl Hearers {
             observer.happened(&self.tenant, &event);
         }
         let event = Arc::new(event);
-        self.voice.say(&event);
+        self.publisher.publish(&event);
         self.listener.tell(event).await;
     }
 }

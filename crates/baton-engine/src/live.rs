@@ -1,8 +1,8 @@
-//! Who hears of a thread while something happens in it.
+//! Live events of a thread: one publisher, any number of subscriptions.
 //!
-//! Whoever works on a run speaks into the thread's channel; anybody may join it, at any time, as often as they like. Nobody is waited
-//! for: a listener that is too slow learns that it missed something, and reads what was kept. The channel also knows the texts
-//! that are growing, so that whoever joins in the middle gets them from their beginning.
+//! The worker of a run publishes into the thread's channel: an event with a number after its commit, a piece of a growing text without
+//! one. A publisher never waits. A subscription whose queue is full is closed; its owner subscribes again and reads what it missed
+//! from the store. The channel holds the texts that are growing, so that a subscription that begins in the middle of one gets all of it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,41 +10,49 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use baton_core::event::{Event, Growing};
 use baton_core::{RunId, TenantId, ThreadId};
-use tokio::sync::broadcast;
+use tokio::sync::mpsc;
 
-/// Events that a listener may be behind. Text comes some hundred times a second.
-const BEHIND: usize = 128;
+/// Items that may wait for one subscriber. Text comes some hundred times a second.
+const QUEUE: usize = 128;
 
 type Key = (TenantId, ThreadId);
 
-/// The channels of all threads that somebody speaks in or listens to.
+/// The channels of all threads with a publisher or a subscription in this process.
 #[derive(Debug, Default)]
 pub struct Live {
     channels: Mutex<HashMap<Key, Weak<Channel>>>,
 }
 
-/// One thread's. Goes when nobody is left.
+/// One thread's channel. Dropped with its last publisher and subscription.
 #[derive(Debug)]
 struct Channel {
     key: Key,
     live: Weak<Live>,
-    now: Mutex<Now>,
-    sender: broadcast::Sender<Heard>,
+    state: Mutex<State>,
 }
 
-/// What can be heard.
+#[derive(Debug, Default)]
+struct State {
+    snapshot: ThreadSnapshot,
+    /// How many publishers there have been; the last one's number.
+    publishers: u64,
+    subscribers: Vec<mpsc::Sender<StreamItem>>,
+}
+
+/// What a subscription receives.
 #[derive(Debug, Clone)]
-pub enum Heard {
+pub enum StreamItem {
     Event(Arc<Event>),
-    /// Something was written by somebody who does not speak here: read what was kept.
-    Look,
+    /// The store has events that were not published here.
+    Changed,
 }
 
-/// How things stand in a thread: what is behind and what is open.
+/// The state of a thread's channel at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Now {
-    /// The number of the last kept event that was said here; `None` while nobody works on the thread in this process.
-    pub head: Option<u64>,
+pub struct ThreadSnapshot {
+    /// The number of the last event that was published; `None` while no run of the thread is worked on in this process.
+    pub published: Option<u64>,
+    /// The run that is being published.
     pub run: Option<RunId>,
     /// Texts and thoughts that are growing, in the order of their beginning.
     pub growing: Vec<Growing>,
@@ -55,31 +63,30 @@ impl Live {
         Arc::default()
     }
 
-    /// Listens to a thread from now on.
-    pub fn join(self: &Arc<Self>, tenant: &TenantId, thread: ThreadId) -> Ear {
+    /// Receives what is published in a thread from now on.
+    pub fn subscribe(self: &Arc<Self>, tenant: &TenantId, thread: ThreadId) -> Subscription {
         let channel = self.channel((tenant.clone(), thread));
-        let now = channel.now();
-        // Under the same lock as every word, so that nothing is missed and nothing heard twice.
-        let heard = channel.sender.subscribe();
-        let joined = now.clone();
-        drop(now);
-        Ear { channel, heard, joined: Some(joined) }
+        let (items, joined) = channel.subscribe();
+        Subscription { channel, items, joined }
     }
 
-    /// Tells whoever listens that something was written that nobody said.
-    pub fn look(&self, tenant: &TenantId, thread: ThreadId) {
+    /// Says that the store has events of a thread that nobody publishes.
+    pub fn changed(&self, tenant: &TenantId, thread: ThreadId) {
         let channel = self.lock().get(&(tenant.clone(), thread)).and_then(Weak::upgrade);
         if let Some(channel) = channel {
-            let _now = channel.now();
-            let _ = channel.sender.send(Heard::Look);
+            channel.state().send(&StreamItem::Changed);
         }
     }
 
-    /// Speaks for a run.
-    pub(crate) fn speak(self: &Arc<Self>, tenant: &TenantId, thread: ThreadId, run: RunId) -> Voice {
+    /// The publisher of a run.
+    pub fn publisher(self: &Arc<Self>, tenant: &TenantId, thread: ThreadId, run: RunId) -> Publisher {
         let channel = self.channel((tenant.clone(), thread));
-        channel.now().run = Some(run);
-        Voice { channel }
+        let mut state = channel.state();
+        state.publishers += 1;
+        state.snapshot.run = Some(run);
+        let number = state.publishers;
+        drop(state);
+        Publisher { channel, number }
     }
 
     fn channel(self: &Arc<Self>, key: Key) -> Arc<Channel> {
@@ -87,8 +94,8 @@ impl Live {
         if let Some(channel) = channels.get(&key).and_then(Weak::upgrade) {
             return channel;
         }
-        let (now, sender) = (Mutex::default(), broadcast::Sender::new(BEHIND));
-        let channel = Arc::new(Channel { key: key.clone(), live: Arc::downgrade(self), now, sender });
+        let live = Arc::downgrade(self);
+        let channel = Arc::new(Channel { key: key.clone(), live, state: Mutex::default() });
         channels.insert(key, Arc::downgrade(&channel));
         channel
     }
@@ -99,15 +106,25 @@ impl Live {
 }
 
 impl Channel {
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The snapshot and the queue begin under the lock that every publish takes: the queue holds exactly what follows the snapshot.
+    fn subscribe(&self) -> (mpsc::Receiver<StreamItem>, Joined) {
+        let (sender, items) = mpsc::channel(QUEUE);
+        let mut state = self.state();
+        state.subscribers.retain(|subscriber| !subscriber.is_closed());
+        state.subscribers.push(sender);
+        let quiet_since = state.snapshot.run.is_none().then_some(state.publishers);
+        (items, Joined { snapshot: Some(state.snapshot.clone()), quiet_since })
     }
 }
 
 impl Drop for Channel {
     fn drop(&mut self) {
         let Some(live) = self.live.upgrade() else { return };
-        // Somebody may have opened a new one in the meantime.
+        // A new channel of the thread may have taken its place.
         if let Entry::Occupied(entry) = live.lock().entry(self.key.clone())
             && entry.get().strong_count() == 0
         {
@@ -116,38 +133,49 @@ impl Drop for Channel {
     }
 }
 
-/// The end of a channel that a run speaks into.
+impl State {
+    /// A subscriber that is gone or whose queue is full is removed.
+    fn send(&mut self, item: &StreamItem) {
+        self.subscribers.retain(|subscriber| subscriber.try_send(item.clone()).is_ok());
+    }
+}
+
+/// The sending end of a thread's channel, for one run.
 #[derive(Debug)]
-pub(crate) struct Voice {
+pub struct Publisher {
     channel: Arc<Channel>,
+    number: u64,
 }
 
-impl Voice {
-    /// Says it to all that listen. What is kept has to be kept already.
-    pub(crate) fn say(&self, event: &Arc<Event>) {
-        let mut now = self.channel.now();
-        now.hear(event);
-        if self.channel.sender.receiver_count() > 0 {
-            let _ = self.channel.sender.send(Heard::Event(Arc::clone(event)));
+impl Publisher {
+    /// Sends an event to all subscriptions. One with a number of its own must be committed; any other carries the number after
+    /// which it belongs.
+    pub fn publish(&self, event: &Arc<Event>) {
+        let mut state = self.channel.state();
+        state.snapshot.follow(event);
+        if !state.subscribers.is_empty() {
+            state.send(&StreamItem::Event(Arc::clone(event)));
         }
     }
 }
 
-impl Drop for Voice {
-    /// Whoever goes on with a run that has not ended may be another process.
+impl Drop for Publisher {
+    /// Another process may go on with a run that has not ended.
     fn drop(&mut self) {
-        let mut now = self.channel.now();
-        let left = std::mem::take(&mut *now);
-        if left.run.is_some() {
-            let _ = self.channel.sender.send(Heard::Look);
+        let mut state = self.channel.state();
+        if state.publishers == self.number {
+            let left = std::mem::take(&mut state.snapshot);
+            if left.run.is_some() {
+                state.send(&StreamItem::Changed);
+            }
         }
     }
 }
 
-impl Now {
-    fn hear(&mut self, event: &Event) {
+impl ThreadSnapshot {
+    fn follow(&mut self, event: &Event) {
         if event.kind.is_kept() {
-            self.head = Some(event.seq);
+            self.published = Some(event.seq);
         }
         if event.kind.is_end() {
             self.run = None;
@@ -156,35 +184,45 @@ impl Now {
     }
 }
 
-/// The end of a channel that somebody listens at.
+/// The receiving end of a thread's channel.
 #[derive(Debug)]
-pub struct Ear {
+pub struct Subscription {
     channel: Arc<Channel>,
-    heard: broadcast::Receiver<Heard>,
-    joined: Option<Now>,
+    items: mpsc::Receiver<StreamItem>,
+    joined: Joined,
 }
 
-impl Ear {
-    /// How things stood when it was joined; once.
-    pub fn joined(&mut self) -> Now {
-        self.joined.take().unwrap_or_default()
+/// The channel when the subscription began.
+#[derive(Debug)]
+struct Joined {
+    snapshot: Option<ThreadSnapshot>,
+    /// How many publishers there had been, if none of them had a run then.
+    quiet_since: Option<u64>,
+}
+
+impl Subscription {
+    /// The channel's state when the subscription began. Empty when it was taken before.
+    pub fn snapshot(&mut self) -> ThreadSnapshot {
+        self.joined.snapshot.take().unwrap_or_default()
     }
 
-    /// The next that is said. `None` when something was missed: join again and read what was kept.
-    pub async fn hear(&mut self) -> Option<Heard> {
-        // Never closed: the channel is ours too.
-        self.heard.recv().await.ok()
+    /// The next item; `None` when the queue was full and items are lost: [`Subscription::rejoin`] and read the store. Cancel safe.
+    pub async fn recv(&mut self) -> Option<StreamItem> {
+        self.items.recv().await
     }
 
-    /// Whether a run of the thread is at work in this process.
-    pub fn is_spoken(&self) -> bool {
-        self.channel.now().run.is_some()
+    /// Whether a run of the thread is published in this process.
+    pub fn is_published(&self) -> bool {
+        self.channel.state().snapshot.run.is_some()
     }
 
-    /// The same channel from now on, when something was missed.
+    /// Whether no run was published when the subscription began, and none has been since.
+    pub fn is_silent(&self) -> bool {
+        self.joined.quiet_since == Some(self.channel.state().publishers)
+    }
+
+    /// Begins again from now on, with an empty queue.
     pub fn rejoin(&mut self) {
-        let now = self.channel.now();
-        self.heard = self.channel.sender.subscribe();
-        self.joined = Some(now.clone());
+        (self.items, self.joined) = self.channel.subscribe();
     }
 }

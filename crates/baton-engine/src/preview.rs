@@ -193,7 +193,7 @@ fn imagined(engine: &Arc<Engine>, caller: &Caller, agent: &AgentName) -> RunStat
     // On a stage without an audience.
     let hearers = Hearers {
         listener: Listener::nobody(),
-        voice: Live::new().speak(&caller.tenant, caller.thread_id, run_id),
+        publisher: Live::new().publisher(&caller.tenant, caller.thread_id, run_id),
         tenant: caller.tenant.clone(),
         observer: None,
     };

@@ -119,7 +119,7 @@ impl Engine {
         // One that was queued has ended here and now, and nobody has said so.
         if status.is_final() {
             let thread = store.run(run).await?.thread_id;
-            self.parts.live.look(tenant, thread);
+            self.parts.live.changed(tenant, thread);
         }
         Ok(status)
     }

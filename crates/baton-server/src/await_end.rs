@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use baton_core::store::{RunRecord, RunStatus};
 use baton_core::{RunId, StoreError, TenantId, TenantStore, ThreadId};
-use baton_engine::{Ear, Heard};
+use baton_engine::{StreamItem, Subscription};
 
 use crate::app::App;
 use crate::problem::{Answer, Code, Problem};
@@ -34,7 +34,7 @@ pub async fn await_end(app: &App, tenant: &TenantId, thread: ThreadId, run: RunI
 
 async fn rest(app: &App, tenant: &TenantId, thread: ThreadId, run: RunId) -> Answer<RunRecord> {
     // Joined before the record is read, so that no end falls between the two.
-    let mut ear = app.engine.parts.live.join(tenant, thread);
+    let mut subscription = app.engine.parts.live.subscribe(tenant, thread);
     let store = app.store().tenant(tenant);
     let mut pause = FIRST_LOOK;
     loop {
@@ -42,7 +42,7 @@ async fn rest(app: &App, tenant: &TenantId, thread: ThreadId, run: RunId) -> Ans
             return Ok(record);
         }
         // What was heard is not trusted, only a reason to look: the record is what counts.
-        match tokio::time::timeout(pause, news(&mut ear, run)).await {
+        match tokio::time::timeout(pause, news(&mut subscription, run)).await {
             Ok(()) => pause = FIRST_LOOK,
             Err(_) => pause = (pause * 2).min(LONGEST_PAUSE),
         }
@@ -65,13 +65,13 @@ async fn at_rest(store: &dyn TenantStore, run: RunId) -> Answer<Option<RunRecord
 }
 
 /// Returns when there may be something new about the run's end.
-async fn news(ear: &mut Ear, run: RunId) {
+async fn news(subscription: &mut Subscription, run: RunId) {
     loop {
-        match ear.hear().await {
-            Some(Heard::Event(event)) if event.run_id == run && event.kind.is_end() => return,
-            Some(Heard::Event(_)) => {}
-            Some(Heard::Look) => return,
-            None => return ear.rejoin(),
+        match subscription.recv().await {
+            Some(StreamItem::Event(event)) if event.run_id == run && event.kind.is_end() => return,
+            Some(StreamItem::Event(_)) => {}
+            Some(StreamItem::Changed) => return,
+            None => return subscription.rejoin(),
         }
     }
 }

@@ -126,7 +126,7 @@ async fn delete_thread(
     end_run(&app, &caller, &thread).await?;
     data.delete_thread(thread_id, Some(&thread.user_id)).await?;
     // Whoever listens to it finds that there is nothing left to hear.
-    app.engine.parts.live.look(&caller.tenant, thread_id);
+    app.engine.parts.live.changed(&caller.tenant, thread_id);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,23 +1,30 @@
-//! What happens in a thread or a run, from any number on: first what was kept, then what is said, without a gap and without
+//! The events of a thread or a run from any number on: first what is stored, then what is published, without a gap and without
 //! anything twice.
 //!
-//! Joining comes first and reading second. Whoever speaks has kept before they say, so everything up to the number that the channel
-//! knew when it was joined can be read, and everything after it will be heard. When something was missed, or somebody writes who
-//! does not speak here, it is the same again from where it stands.
+//! The subscription begins first and reading second. What is published is committed before, so everything up to the number that the
+//! channel had when the subscription began can be read, and everything after it is received. If the channel has no number, the store's
+//! last one is the bound, asked for after the subscription began; events between the two may be received as well and are dropped by
+//! their number, and so are the pieces of texts that they end ([`ahead`]). When items were lost, or when the store has events that
+//! are not published here, it is the same again from the current position.
+
+mod ahead;
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::event::{Event, Growing};
+use baton_core::store::Pending;
 use baton_core::{RunId, StoreError, TenantStore, ThreadId};
-use baton_engine::{Ear, Heard, Live};
+use baton_engine::{Live, StreamItem, Subscription};
 
 use crate::metrics::Metrics;
+use ahead::Ahead;
 
 /// Events that are read at once.
 const PAGE: u32 = 100;
-/// How often somebody looks who waits for a run that another process may be at.
+/// How often the store is asked about a run that another process may work on.
 const GLANCE: Duration = Duration::from_secs(1);
 /// The same for a thread in which nothing needs to happen.
 const SELDOM_GLANCE: Duration = Duration::from_secs(5);
@@ -25,7 +32,7 @@ const SELDOM_GLANCE: Duration = Duration::from_secs(5);
 /// What is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// All runs of the thread, for as long as anybody wants.
+    /// All runs of the thread, without an end.
     Thread,
     /// One run, to its end.
     Run(RunId),
@@ -38,32 +45,62 @@ pub enum Item {
     Growing(Box<Growing>),
 }
 
+/// What is read of the store.
+pub trait EventLog: Debug + Send + Sync {
+    /// The number of the thread's last event.
+    fn last_seq(&self, thread: ThreadId) -> Pending<'_, u64>;
+
+    /// Events with a number above `after`, in order.
+    fn page(&self, thread: ThreadId, of: Of, after: u64, limit: u32) -> Pending<'_, Vec<Event>>;
+}
+
+impl EventLog for Arc<dyn TenantStore> {
+    fn last_seq(&self, thread: ThreadId) -> Pending<'_, u64> {
+        Box::pin(async move { Ok(self.thread(thread, None).await?.last_seq) })
+    }
+
+    fn page(&self, thread: ThreadId, of: Of, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {
+        match of {
+            Of::Thread => self.events(thread, after, limit),
+            Of::Run(run) => self.run_events(run, after, limit),
+        }
+    }
+}
+
 #[derive(Debug)]
-pub struct Follow {
-    store: Arc<dyn TenantStore>,
+pub struct Follow<L = Arc<dyn TenantStore>> {
+    log: L,
     metrics: Option<Arc<Metrics>>,
-    ear: Ear,
+    subscription: Subscription,
     thread: ThreadId,
     of: Of,
-    /// The number of the last kept event that was passed on, or passed over.
+    /// The number of the last event that was passed on, or passed over.
     position: u64,
     ready: VecDeque<Item>,
+    ahead: Ahead,
     stage: Stage,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// What was kept is read, up to a number if one is known; then these texts are on their way.
-    Reading {
-        until: Option<u64>,
-        growing: Vec<Growing>,
-    },
-    Hearing,
+    Reading(Reading),
+    Receiving,
     Over,
 }
 
+/// Reading the store from the position on.
+#[derive(Debug)]
+struct Reading {
+    /// The last number to read; `None` until the store was asked for it.
+    until: Option<u64>,
+    /// The number up to which events were published when the subscription began. Later ones may be received too.
+    published: u64,
+    /// Texts that were growing then; they come after what is read.
+    growing: Vec<Growing>,
+}
+
 impl Follow {
-    /// From the first kept event after `position` on.
+    /// From the first event after `position` on.
     pub fn new(
         live: &Arc<Live>,
         store: Arc<dyn TenantStore>,
@@ -71,26 +108,33 @@ impl Follow {
         of: Of,
         position: u64,
     ) -> Self {
-        let ear = live.join(store.tenant(), thread);
-        let ready = VecDeque::new();
-        let mut follow =
-            Self { store, metrics: None, ear, thread, of, position, ready, stage: Stage::Hearing };
-        follow.read_again();
+        let subscription = live.subscribe(store.tenant(), thread);
+        Self::with_log(store, subscription, thread, of, position)
+    }
+}
+
+impl<L: EventLog> Follow<L> {
+    /// From the first event after `position` on, of any log of events.
+    pub fn with_log(log: L, subscription: Subscription, thread: ThreadId, of: Of, position: u64) -> Self {
+        let (ready, ahead) = (VecDeque::new(), Ahead::default());
+        let stage = Stage::Receiving;
+        let mut follow = Self { log, metrics: None, subscription, thread, of, position, ready, ahead, stage };
+        follow.read_from_here();
         follow
     }
 
-    /// The same, and it is counted when it falls behind.
+    /// Counts when it falls behind.
     #[must_use]
     pub fn counted(self, metrics: &Arc<Metrics>) -> Self {
         Self { metrics: Some(Arc::clone(metrics)), ..self }
     }
 
-    /// The number of the last kept event that was passed on.
+    /// The number of the last event that was passed on.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The next that happens; `None` after the end of a run. May be dropped while it waits, and called again.
+    /// The next item; `None` after the end of a run. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<Item>, StoreError> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -98,23 +142,33 @@ impl Follow {
                 return Ok(Some(item));
             }
             match self.stage {
-                Stage::Reading { .. } => self.read().await?,
-                Stage::Hearing => self.hear().await,
+                Stage::Reading(_) => self.read().await?,
+                Stage::Receiving => self.receive().await,
                 Stage::Over => return Ok(None),
             }
         }
     }
 
-    /// Goes on with reading, as if it had just come.
+    /// Reads again from the current position, as far as the store goes.
     pub fn rejoin(&mut self) {
-        self.ear.rejoin();
-        self.read_again();
+        self.catch_up();
+        if let Stage::Reading(reading) = &mut self.stage {
+            // The channel's number says nothing about what others have written.
+            reading.until = None;
+        }
     }
 
-    fn read_again(&mut self) {
-        let now = self.ear.joined();
-        let growing = now.growing.into_iter().filter(|text| self.concerns(&text.first)).collect();
-        self.stage = Stage::Reading { until: now.head, growing };
+    /// Reads again from the current position, as far as the channel goes.
+    fn catch_up(&mut self) {
+        self.subscription.rejoin();
+        self.read_from_here();
+    }
+
+    fn read_from_here(&mut self) {
+        let snapshot = self.subscription.snapshot();
+        let published = snapshot.published.unwrap_or(0);
+        self.stage =
+            Stage::Reading(Reading { until: snapshot.published, published, growing: snapshot.growing });
     }
 
     fn concerns(&self, event: &Event) -> bool {
@@ -136,54 +190,77 @@ impl Follow {
         }
     }
 
-    /// One page of what was kept.
+    /// One page of what is stored.
     async fn read(&mut self) -> Result<(), StoreError> {
-        let page = match self.of {
-            Of::Thread => self.store.events(self.thread, self.position, PAGE).await?,
-            Of::Run(run) => self.store.run_events(run, self.position, PAGE).await?,
+        let Stage::Reading(reading) = &mut self.stage else { return Ok(()) };
+        let until = match reading.until {
+            Some(until) => until,
+            None => *reading.until.insert(self.log.last_seq(self.thread).await?),
         };
-        let Stage::Reading { until, growing } = &mut self.stage else { return Ok(()) };
-        let until = until.unwrap_or(u64::MAX);
+        let page = match until > self.position {
+            true => self.log.page(self.thread, self.of, self.position, PAGE).await?,
+            false => Vec::new(),
+        };
         let is_last = page.len() < PAGE as usize || page.last().is_some_and(|event| event.seq >= until);
-        // What lies beyond will be heard, in its place among the pieces of texts.
         let wanted = page.into_iter().filter(|event| event.seq <= until);
-        self.ready.extend(wanted.map(|event| Item::Event(Arc::new(event))));
+        let wanted: Vec<_> = wanted.map(Arc::new).collect();
+        self.note_ahead(&wanted);
+        self.ready.extend(wanted.into_iter().map(Item::Event));
         if is_last {
-            self.ready.extend(std::mem::take(growing).into_iter().map(|text| Item::Growing(Box::new(text))));
-            self.stage = Stage::Hearing;
+            self.receive_from_here();
         }
         Ok(())
     }
 
-    async fn hear(&mut self) {
+    /// Remembers what may be received although it was read.
+    fn note_ahead(&mut self, read: &[Arc<Event>]) {
+        let Stage::Reading(Reading { published, .. }) = self.stage else { return };
+        if !self.subscription.is_silent() {
+            self.ahead.extend(read.iter().filter(|event| event.seq > published));
+        }
+    }
+
+    fn receive_from_here(&mut self) {
+        if let Stage::Reading(reading) = std::mem::replace(&mut self.stage, Stage::Receiving) {
+            let growing = reading.growing.into_iter();
+            let open = growing.filter(|text| self.concerns(&text.first) && !self.ahead.covers(&text.first));
+            let open: Vec<_> = open.map(|text| Item::Growing(Box::new(text))).collect();
+            self.ready.extend(open);
+        }
+    }
+
+    async fn receive(&mut self) {
         let pause = if self.of == Of::Thread { SELDOM_GLANCE } else { GLANCE };
-        let is_quiet = !self.ear.is_spoken();
-        let heard = tokio::select! {
-            heard = self.ear.hear() => heard,
-            // Nobody speaks here: perhaps another process is at it.
+        let is_quiet = !self.subscription.is_published();
+        let received = tokio::select! {
+            received = self.subscription.recv() => received,
+            // Another process may work on it.
             () = tokio::time::sleep(pause), if is_quiet => return self.rejoin(),
         };
-        match heard {
-            Some(Heard::Event(event)) if !self.concerns(&event) => {}
-            Some(Heard::Event(event)) if self.follows(&event) => self.ready.push_back(Item::Event(event)),
-            Some(_) => self.rejoin(),
+        match received {
+            Some(StreamItem::Event(event)) => self.take(event),
+            Some(StreamItem::Changed) => self.rejoin(),
             None => {
                 if let Some(metrics) = &self.metrics {
                     metrics.stream_behind();
                 }
-                self.rejoin();
+                self.catch_up();
             }
         }
     }
 
-    /// Whether nothing lies between this and what was passed on last.
-    fn follows(&self, event: &Event) -> bool {
-        if !event.kind.is_kept() {
-            return true;
+    fn take(&mut self, event: Arc<Event>) {
+        if event.kind.is_kept() {
+            self.ahead.published(event.seq);
+            if event.seq <= self.position || !self.concerns(&event) {
+                return;
+            }
+            if self.of == Of::Thread && event.seq != self.position + 1 {
+                return self.catch_up();
+            }
+        } else if !self.concerns(&event) || self.ahead.covers(&event) {
+            return;
         }
-        match self.of {
-            Of::Thread => event.seq == self.position + 1,
-            Of::Run(_) => event.seq > self.position,
-        }
+        self.ready.push_back(Item::Event(event));
     }
 }

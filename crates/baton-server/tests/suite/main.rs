@@ -17,6 +17,7 @@ mod handoffs;
 mod health;
 mod identity;
 mod isolation;
+mod joining;
 mod journey3;
 mod made_up;
 mod me;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use baton_core::store::{HandoffNotes, HandoffSession, HandoffState, NewHandoff, RunStatus, WorkflowState};
 use baton_core::{AgentName, HandoffId, Permission, TenantId, TenantStore, ThreadId, UserId};
-use baton_engine::Heard;
+use baton_engine::StreamItem;
 use baton_models::scripted::{Scripted, Turn};
 use http::Method;
 use serde_json::{Value, json};
@@ -399,7 +399,7 @@ async fn a_deleted_thread_is_gone_with_all_it_owned() {
     site.end().await;
 }
 
-/// What is at work in it ends, and whoever listens hears that there is something to look at.
+/// What is at work in it ends, and subscribers learn that there is something to read.
 #[tokio::test]
 async fn deleting_a_thread_ends_the_run_that_is_at_work_in_it() {
     let site = start(&Scripted::default().script("assistant", [Turn::text("").hang()])).await;
@@ -409,9 +409,9 @@ async fn deleting_a_thread_ends_the_run_that_is_at_work_in_it() {
     ada.until(&run, RunStatus::Running).await;
     ada.begin(&thread, "And then?").await;
     let (tenant, id) = (TenantId::parse("acme").unwrap(), ThreadId::parse(&thread).unwrap());
-    let mut ear = site.app.engine.parts.live.join(&tenant, id);
+    let mut subscription = site.app.engine.parts.live.subscribe(&tenant, id);
     assert_eq!(ada.delete(&format!("/api/v1/threads/{thread}")).await.status(), 204);
-    let look = async { while !matches!(ear.hear().await, Some(Heard::Look) | None) {} };
+    let look = async { while !matches!(subscription.recv().await, Some(StreamItem::Changed) | None) {} };
     tokio::time::timeout(LONG, look).await.expect("listeners are told");
     tokio::time::timeout(LONG, site.app.engine.idle()).await.expect("nobody works on it any more");
     assert_eq!(ada.refused(Method::GET, &format!("/api/v1/runs/{run}")).await["status"], 404);

@@ -1,0 +1,191 @@
+//! Subscribing at every point of a run: whatever is committed and published before, between and after the reads of a subscriber, no
+//! text is missing, none comes twice, and every message is opened once.
+//!
+//! [`script`] is what the worker does, one commit or publication after the other. [`log`] is a store that answers a read when the
+//! test lets it. The tests here drive a [`Follow`] by hand through all interleavings; those in [`wire`] come over HTTP.
+
+mod log;
+mod oracle;
+mod script;
+mod wire;
+
+use std::sync::Arc;
+
+use baton_agui::{AguiEvent, Detail, Faces};
+use baton_core::TenantId;
+use baton_core::event::Event;
+use baton_engine::{Live, Publisher};
+use baton_server::stream::follow::{Follow, Of};
+use baton_server::stream::view::View;
+use futures_util::FutureExt as _;
+use serde_json::Value;
+
+use log::GatedLog;
+use oracle::check;
+use script::{Act, Script};
+
+/// A worker that follows the script, and a subscriber, neither of which moves by itself.
+struct Stage {
+    live: Arc<Live>,
+    log: GatedLog,
+    acts: std::vec::IntoIter<Act>,
+    done: usize,
+    publisher: Option<Publisher>,
+}
+
+impl Stage {
+    fn new(script: &Script) -> Self {
+        let (live, log) = (Live::new(), GatedLog::default());
+        Self { live, log, acts: script.acts.clone().into_iter(), done: 0, publisher: None }
+    }
+
+    /// Lets the worker go on until it has done `count` acts.
+    fn advance(&mut self, count: usize) {
+        for act in self.acts.by_ref().take(count - self.done) {
+            match act {
+                Act::Claim(run) => {
+                    self.publisher = Some(self.live.publisher(&tenant(), script::thread(), run))
+                }
+                Act::Commit(events) => self.log.commit(events),
+                Act::Publish(event) => self.publisher.as_ref().expect("claimed").publish(&Arc::new(event)),
+                Act::Release => self.publisher = None,
+            }
+        }
+        self.done = count;
+    }
+}
+
+/// One that subscribes, and what it has been sent.
+struct Subscriber {
+    follow: Follow<GatedLog>,
+    view: View,
+    sent: Vec<Value>,
+    seqs: Vec<u64>,
+    is_over: bool,
+}
+
+impl Subscriber {
+    fn join(stage: &Stage, of: Of, after: u64, detail: Detail) -> Self {
+        let subscription = stage.live.subscribe(&tenant(), script::thread());
+        let follow = Follow::with_log(stage.log.clone(), subscription, script::thread(), of, after);
+        let view = View::new(script::thread(), detail, Arc::new(Faces::default()));
+        Self { follow, view, sent: Vec::new(), seqs: Vec::new(), is_over: false }
+    }
+
+    /// As a client that comes back: what it has seen is remembered, and told in short.
+    fn remember<'a>(&mut self, seen: impl Iterator<Item = &'a Event>) {
+        seen.for_each(|event| self.view.remember(event));
+        let preamble = self.view.preamble(Vec::new());
+        self.sent.extend(preamble.iter().map(json));
+    }
+
+    /// Takes everything that there is without waiting.
+    fn drain(&mut self) {
+        while !self.is_over {
+            let Some(next) = self.follow.next().now_or_never() else { return };
+            match next.expect("a log that works") {
+                Some(item) => {
+                    self.seqs.extend(script::seq_of(&item));
+                    let frames = self.view.show(&item, self.follow.position());
+                    self.sent.extend(frames.iter().map(|frame| json(&frame.event)));
+                }
+                None => self.is_over = true,
+            }
+        }
+    }
+}
+
+fn json(event: &AguiEvent) -> Value {
+    serde_json::to_value(event).unwrap()
+}
+
+fn tenant() -> TenantId {
+    TenantId::parse("acme").unwrap()
+}
+
+/// Subscribes when `join` acts are done, gets its first read answered after `first` of them, its second after `second`, all
+/// further ones at once.
+fn interleave(script: &Script, of: Of, after: u64, detail: Detail, points: [usize; 3]) -> Subscriber {
+    let [join, first, second] = points;
+    let mut stage = Stage::new(script);
+    stage.advance(join);
+    let mut subscriber = Subscriber::join(&stage, of, after, detail);
+    if after > 0 {
+        subscriber.remember(script.current_run(after).iter());
+    }
+    for point in [first, second] {
+        stage.advance(point);
+        stage.log.answer(1);
+        subscriber.drain();
+    }
+    stage.log.answer(1000);
+    for point in second..=script.acts.len() {
+        stage.advance(point);
+        subscriber.drain();
+    }
+    subscriber
+}
+
+/// All ways in which joining and two reads can fall between the acts.
+fn with_two_reads(script: &Script) -> impl Iterator<Item = [usize; 3]> + Clone {
+    let last = script.acts.len();
+    with_one_read(script, 0)
+        .flat_map(move |[join, first, _]| (first..=last).map(move |second| [join, first, second]))
+}
+
+/// All ways in which joining and reading can fall between the acts, from `earliest` on.
+fn with_one_read(script: &Script, earliest: usize) -> impl Iterator<Item = [usize; 3]> + Clone {
+    let last = script.acts.len();
+    (earliest..=last).flat_map(move |join| (join..=last).map(move |read| [join, read, read]))
+}
+
+fn check_all(script: &Script, of: Of, after: u64, points: impl Iterator<Item = [usize; 3]> + Clone) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let _context = runtime.enter();
+    for detail in [Detail::Person, Detail::Trace] {
+        for points in points.clone() {
+            let got = interleave(script, of, after, detail, points);
+            let context = format!("{of:?} after {after} as {detail:?}, joined and read at {points:?}");
+            let expected: Vec<u64> = script.seqs(of).filter(|seq| *seq > after).collect();
+            assert_eq!(got.seqs, expected, "{context}");
+            assert_eq!(got.is_over, of != Of::Thread, "{context}");
+            check(script, of, after, detail, &got.sent, &context);
+        }
+    }
+}
+
+#[test]
+fn run_stream_is_whole_wherever_it_joins() {
+    let script = Script::two_runs();
+    for run in script.runs() {
+        check_all(&script, Of::Run(run), 0, with_one_read(&script, 0));
+    }
+    let script = Script::one_run();
+    let run = script.runs().next().unwrap();
+    check_all(&script, Of::Run(run), 0, with_two_reads(&script));
+}
+
+#[test]
+fn thread_stream_is_whole_wherever_it_joins() {
+    let script = Script::two_runs();
+    check_all(&script, Of::Thread, 0, with_one_read(&script, 0));
+    let script = Script::one_run();
+    check_all(&script, Of::Thread, 0, with_two_reads(&script));
+}
+
+#[test]
+fn reconnected_stream_is_whole_wherever_it_joins() {
+    let script = Script::two_runs();
+    for after in script.seqs(Of::Thread) {
+        check_all(&script, Of::Thread, after, with_one_read(&script, script.committed(after)));
+    }
+}
+
+/// Text by agents side by side: what one of them commits does not end what the other says.
+#[test]
+fn stream_of_parallel_texts_is_whole_wherever_it_joins() {
+    let script = Script::parallel();
+    for of in [Of::Thread, Of::Run(script.runs().next().unwrap())] {
+        check_all(&script, of, 0, with_one_read(&script, 0));
+    }
+}
