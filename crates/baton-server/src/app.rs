@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_agui::Faces;
-use baton_core::{AgentName, Store, TenantStore};
+use baton_core::{AgentName, Store, TenantStore, ThreadId};
 use baton_engine::entry::Classification;
-use baton_engine::{Agents, Engine};
+use baton_engine::{Agents, Engine, Subscription};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -105,6 +105,11 @@ impl Inner {
     /// The only way for a handler to data: that of the caller's tenant.
     pub fn data(&self, caller: &Principal) -> Arc<dyn TenantStore> {
         self.store().tenant(&caller.tenant)
+    }
+
+    /// What is published in a thread of the caller's tenant from now on.
+    pub fn subscribe(&self, caller: &Principal, thread: ThreadId) -> Subscription {
+        self.engine.parts.live.subscribe(&caller.tenant, thread)
     }
 
     pub fn agents(&self) -> Arc<Agents> {

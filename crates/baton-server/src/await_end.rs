@@ -2,22 +2,28 @@
 
 use std::time::Duration;
 
-use baton_core::store::{RunRecord, RunStatus};
-use baton_core::{RunId, StoreError, TenantId, TenantStore, ThreadId};
+use baton_core::store::{Accepted, RunRecord, RunStatus};
+use baton_core::{RunId, StoreError, TenantId, TenantStore};
 use baton_engine::{StreamItem, Subscription};
 
 use crate::app::App;
 use crate::problem::{Answer, Code, Problem};
 
-/// Who works on the run in this process says so; what another one does is only seen by looking.
-const FIRST_LOOK: Duration = Duration::from_millis(250);
+/// Pauses between two looks at the record while the run is not worked on in this process.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The record of a run once it has ended, or waits for a person or a remote agent. Whoever stops waiting changes nothing: the run
-/// goes on.
-pub async fn await_end(app: &App, tenant: &TenantId, thread: ThreadId, run: RunId) -> Answer<RunRecord> {
-    let rests = rest(app, tenant, thread, run);
-    // The runs of a server that ends have so long; what is left of one then is somebody else's.
+/// The record of a run once it has ended, or waits for a person or a remote agent. The subscription began before the run was
+/// accepted. Dropping the future changes nothing: the run goes on.
+pub async fn await_end(
+    app: &App,
+    tenant: &TenantId,
+    accepted: &Accepted,
+    subscription: Subscription,
+) -> Answer<RunRecord> {
+    let store = app.store().tenant(tenant);
+    let rests = rest(&*store, accepted, subscription);
+    // The runs of a server that shuts down have so long; another process takes up what is left.
     let is_over = async {
         app.draining.cancelled().await;
         tokio::time::sleep(app.settings.drain).await;
@@ -27,24 +33,28 @@ pub async fn await_end(app: &App, tenant: &TenantId, thread: ThreadId, run: RunI
         record = rests => record,
         () = is_over => {
             let detail = "the server ends before the run does; the run goes on elsewhere, read it under its id";
-            Err(Problem::new(Code::Draining, detail).with("run_id", run.to_string()))
+            Err(Problem::new(Code::Draining, detail).with("run_id", accepted.run_id.to_string()))
         }
     }
 }
 
-async fn rest(app: &App, tenant: &TenantId, thread: ThreadId, run: RunId) -> Answer<RunRecord> {
-    // Joined before the record is read, so that no end falls between the two.
-    let mut subscription = app.engine.parts.live.subscribe(tenant, thread);
-    let store = app.store().tenant(tenant);
-    let mut pause = FIRST_LOOK;
+async fn rest(
+    store: &dyn TenantStore,
+    accepted: &Accepted,
+    mut subscription: Subscription,
+) -> Answer<RunRecord> {
+    let run = accepted.run_id;
+    let mut pause = FIRST_PAUSE;
+    // A new run has not ended.
+    let mut is_news = !accepted.is_new;
     loop {
-        if let Some(record) = at_rest(&*store, run).await? {
+        // What was received is only a reason to look: the record counts.
+        if is_news && let Some(record) = at_rest(store, run).await? {
             return Ok(record);
         }
-        // What was heard is not trusted, only a reason to look: the record is what counts.
         match tokio::time::timeout(pause, news(&mut subscription, run)).await {
-            Ok(()) => pause = FIRST_LOOK,
-            Err(_) => pause = (pause * 2).min(LONGEST_PAUSE),
+            Ok(()) => (is_news, pause) = (true, FIRST_PAUSE),
+            Err(_) => (is_news, pause) = (!subscription.is_published(), (pause * 2).min(LONGEST_PAUSE)),
         }
     }
 }

@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_agui::Detail;
 use baton_core::message::Part;
 use baton_core::store::OnBusy;
 use baton_core::{AgentName, HumanDuration};
@@ -17,8 +16,7 @@ use crate::form::Form;
 use crate::identity::Caller;
 use crate::named;
 use crate::problem::{Answer, Code, Problem};
-use crate::stream::follow::Of;
-use crate::stream::resume::{Place, join};
+use crate::stream::resume::join_accepted;
 use crate::stream::sse;
 use crate::strict::{InThread, Repeatable};
 use crate::trace::Trace;
@@ -81,14 +79,14 @@ async fn delegate(
         metadata: None,
     };
     let terms = Terms { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
+    let subscription = app.subscribe(&caller, thread_id);
     let accepted = app.engine.submit(request, terms).await?;
     match form {
         Form::Events => {
-            let place = Place { thread: thread_id, of: Of::Run(accepted.run_id), after: 0 };
-            Ok(sse::respond(&app, join(&app, &caller, place, Detail::Person).await?))
+            Ok(sse::respond(&app, join_accepted(&app, &caller, thread_id, &accepted, subscription).await?))
         }
         Form::Json => {
-            let record = await_end(&app, &caller.tenant, thread_id, accepted.run_id).await?;
+            let record = await_end(&app, &caller.tenant, &accepted, subscription).await?;
             let results = results(&*app.data(&caller), record.run_id).await?;
             Ok(Json(DelegationView::of(record, results)).into_response())
         }

@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_agui::Detail;
 use baton_core::store::{Accepted, MessageQuery, OnBusy, PageRequest, RunRecord, ThreadMessage};
 use baton_core::{Part, Role, TenantStore, ThreadId, TraceParent};
 use baton_engine::{Overrides, RunRequest, Task, Terms, results};
@@ -19,8 +18,7 @@ use crate::identity::{Caller, Principal};
 use crate::named;
 use crate::prefer::{self, RespondAsync};
 use crate::problem::{Answer, Code, Problem};
-use crate::stream::follow::Of;
-use crate::stream::resume::{Place, join};
+use crate::stream::resume::join_accepted;
 use crate::stream::sse;
 use crate::strict::{InThread, Repeatable};
 use crate::trace::Trace;
@@ -68,17 +66,17 @@ async fn send(
     Repeatable { body, idempotency }: Repeatable<SendMessage>,
 ) -> Answer<Response> {
     let terms = Terms { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
+    let subscription = app.subscribe(&caller, thread);
     let accepted = submit(&app, &caller, &trace, thread, body, terms).await?;
     if is_async {
         return at_once(&app, &caller, thread, accepted).await;
     }
     match form {
         Form::Events => {
-            let place = Place { thread, of: Of::Run(accepted.run_id), after: 0 };
-            Ok(sse::respond(&app, join(&app, &caller, place, Detail::Person).await?))
+            Ok(sse::respond(&app, join_accepted(&app, &caller, thread, &accepted, subscription).await?))
         }
         Form::Json => {
-            let record = await_end(&app, &caller.tenant, thread, accepted.run_id).await?;
+            let record = await_end(&app, &caller.tenant, &accepted, subscription).await?;
             Ok(Json(answered(&app, &caller, record).await?).into_response())
         }
     }

@@ -123,6 +123,15 @@ impl<L: EventLog> Follow<L> {
         follow
     }
 
+    /// A run that was accepted after the subscription began: every event of it is received, so nothing is read.
+    pub fn of_new_run(log: L, mut subscription: Subscription, thread: ThreadId, run: RunId) -> Self {
+        // The texts of another run.
+        drop(subscription.snapshot());
+        let (ready, ahead, of) = (VecDeque::new(), Ahead::default(), Of::Run(run));
+        let stage = Stage::Receiving;
+        Self { log, metrics: None, subscription, thread, of, position: 0, ready, ahead, stage }
+    }
+
     /// Counts when it falls behind.
     #[must_use]
     pub fn counted(self, metrics: &Arc<Metrics>) -> Self {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use baton_agui::{AguiMessage, Detail, Faces};
-use baton_core::store::{MessageQuery, PageRequest};
+use baton_core::store::{Accepted, MessageQuery, PageRequest};
 use baton_core::{RunId, TenantStore, ThreadId};
+use baton_engine::Subscription;
 
 use super::follow::{Follow, Of};
 use super::view::{Frame, View};
@@ -48,6 +49,23 @@ pub async fn join(app: &App, caller: &Caller, place: Place, detail: Detail) -> A
     let follow =
         Follow::new(&app.engine.parts.live, Arc::clone(&store), thread, of, after).counted(&app.metrics);
     Ok(Joined { follow, view, first, caller: caller.clone() })
+}
+
+/// Joins a run that was just accepted. The subscription began before that: a new run is followed without reading anything.
+pub async fn join_accepted(
+    app: &App,
+    caller: &Caller,
+    thread: ThreadId,
+    accepted: &Accepted,
+    subscription: Subscription,
+) -> Answer<Joined> {
+    let run = accepted.run_id;
+    if !accepted.is_new {
+        return join(app, caller, Place { thread, of: Of::Run(run), after: 0 }, Detail::Person).await;
+    }
+    let follow = Follow::of_new_run(app.data(caller), subscription, thread, run).counted(&app.metrics);
+    let view = View::new(thread, Detail::Person, app.faces());
+    Ok(Joined { follow, view, first: Vec::new(), caller: caller.clone() })
 }
 
 /// The run that the last event belongs to, unless it ended with it.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use baton_core::message::Part;
 use baton_core::model::ModelErrorKind;
-use baton_core::store::{AuditQuery, OnBusy, PageRequest, RunQuery};
-use baton_core::{Permission, Rights, RunId, TenantId, ThreadId, UserId};
+use baton_core::store::{Accepted, AuditQuery, OnBusy, PageRequest, RunQuery};
+use baton_core::{MessageId, Permission, Rights, RunId, TenantId, ThreadId, UserId};
 use baton_engine::{Caller, Overrides, RunRequest, Task, Terms};
 use baton_models::scripted::{Scripted, Turn};
 use baton_server::await_end::await_end;
@@ -232,8 +232,15 @@ async fn a_run_outlives_whoever_waits_for_it() {
         () = begun => {}
     }
     let run = runs().await[0].run_id;
-    let record =
-        tokio::time::timeout(LONG, await_end(&site.app, &tenant, thread, run)).await.unwrap().unwrap();
+    let accepted = Accepted {
+        run_id: run,
+        message_id: MessageId::from_uuid(run.as_uuid()),
+        is_new: false,
+        behind: None,
+    };
+    let subscription = site.app.engine.parts.live.subscribe(&tenant, thread);
+    let end = await_end(&site.app, &tenant, &accepted, subscription);
+    let record = tokio::time::timeout(LONG, end).await.unwrap().unwrap();
     assert_eq!(record.status.word(), "completed");
     site.end().await;
 }
@@ -268,8 +275,9 @@ async fn the_end_of_a_run_elsewhere_is_noticed() {
     let elsewhere = plan(&model).store(store).start().await;
     let request = someone("local", THREAD);
     let caller = request.caller.clone();
-    let run = elsewhere.app.engine.submit(request, Terms::default()).await.unwrap().run_id;
-    let end = await_end(&here.app, &caller.tenant, caller.thread_id, run);
+    let subscription = here.app.engine.parts.live.subscribe(&caller.tenant, caller.thread_id);
+    let accepted = elsewhere.app.engine.submit(request, Terms::default()).await.unwrap();
+    let end = await_end(&here.app, &caller.tenant, &accepted, subscription);
     let record = tokio::time::timeout(LONG, end).await.unwrap().unwrap();
     assert_eq!(record.end.unwrap().answer.as_deref(), Some("Hi."));
 }

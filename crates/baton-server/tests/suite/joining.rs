@@ -9,16 +9,17 @@ mod oracle;
 mod script;
 mod wire;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use baton_agui::{AguiEvent, Detail, Faces};
-use baton_core::TenantId;
 use baton_core::event::Event;
+use baton_core::{RunId, TenantId};
 use baton_engine::{Live, Publisher};
 use baton_server::stream::follow::{Follow, Of};
 use baton_server::stream::view::View;
 use futures_util::FutureExt as _;
 use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
 
 use log::GatedLog;
 use oracle::check;
@@ -68,6 +69,17 @@ impl Subscriber {
     fn join(stage: &Stage, of: Of, after: u64, detail: Detail) -> Self {
         let subscription = stage.live.subscribe(&tenant(), script::thread());
         let follow = Follow::with_log(stage.log.clone(), subscription, script::thread(), of, after);
+        Self::new(follow, detail)
+    }
+
+    /// As the sender of a message, who subscribes before the run is accepted.
+    fn join_new_run(stage: &Stage, run: RunId, detail: Detail) -> Self {
+        let subscription = stage.live.subscribe(&tenant(), script::thread());
+        let follow = Follow::of_new_run(stage.log.clone(), subscription, script::thread(), run);
+        Self::new(follow, detail)
+    }
+
+    fn new(follow: Follow<GatedLog>, detail: Detail) -> Self {
         let view = View::new(script::thread(), detail, Arc::new(Faces::default()));
         Self { follow, view, sent: Vec::new(), seqs: Vec::new(), is_over: false }
     }
@@ -81,6 +93,9 @@ impl Subscriber {
 
     /// Takes everything that there is without waiting.
     fn drain(&mut self) {
+        static RUNTIME: LazyLock<Runtime> =
+            LazyLock::new(|| Builder::new_current_thread().enable_time().build().unwrap());
+        let _context = RUNTIME.enter();
         while !self.is_over {
             let Some(next) = self.follow.next().now_or_never() else { return };
             match next.expect("a log that works") {
@@ -140,8 +155,6 @@ fn with_one_read(script: &Script, earliest: usize) -> impl Iterator<Item = [usiz
 }
 
 fn check_all(script: &Script, of: Of, after: u64, points: impl Iterator<Item = [usize; 3]> + Clone) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let _context = runtime.enter();
     for detail in [Detail::Person, Detail::Trace] {
         for points in points.clone() {
             let got = interleave(script, of, after, detail, points);
@@ -188,4 +201,46 @@ fn stream_of_parallel_texts_is_whole_wherever_it_joins() {
     for of in [Of::Thread, Of::Run(script.runs().next().unwrap())] {
         check_all(&script, of, 0, with_one_read(&script, 0));
     }
+}
+
+/// Also when its thread is busy with another run.
+#[test]
+fn new_run_is_followed_without_reading() {
+    let script = Script::two_runs();
+    for (run, accepted) in script.runs().zip(script.claims()) {
+        for join in 0..=accepted {
+            let mut stage = Stage::new(&script);
+            stage.advance(join);
+            let mut sender = Subscriber::join_new_run(&stage, run, Detail::Person);
+            for point in join..=script.acts.len() {
+                stage.advance(point);
+                sender.drain();
+            }
+            let context = format!("{run}, subscribed at {join}");
+            assert!(sender.is_over, "{context}");
+            assert_eq!(sender.seqs, script.seqs(Of::Run(run)).collect::<Vec<_>>(), "{context}");
+            check(&script, Of::Run(run), 0, Detail::Person, &sender.sent, &context);
+        }
+    }
+}
+
+/// Nothing was lost that is not in the store: a run that another process works on is read.
+#[test]
+fn new_run_of_another_process_is_read() {
+    let script = Script::one_run();
+    let run = script.runs().next().unwrap();
+    let stage = Stage::new(&script);
+    let mut sender = Subscriber::join_new_run(&stage, run, Detail::Person);
+    for act in &script.acts {
+        if let Act::Commit(events) = act {
+            stage.log.commit(events.clone());
+        }
+    }
+    stage.log.answer(10);
+    sender.drain();
+    assert_eq!(sender.seqs, [0; 0], "nothing was published");
+    stage.live.changed(&tenant(), script::thread());
+    sender.drain();
+    assert!(sender.is_over);
+    check(&script, Of::Run(run), 0, Detail::Person, &sender.sent, "read");
 }

@@ -158,6 +158,12 @@ impl Script {
         })
     }
 
+    /// How many acts are done when each run is claimed.
+    pub fn claims(&self) -> impl Iterator<Item = usize> {
+        let acts = self.acts.iter().enumerate();
+        acts.filter(|(_, act)| matches!(act, Act::Claim(_))).map(|(at, _)| at)
+    }
+
     /// How many acts are done when the event with this number is published: nobody can come back with it earlier.
     pub fn committed(&self, seq: u64) -> usize {
         let is_it =
