@@ -1,6 +1,7 @@
 //! How agents look to people.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_core::{Agent, AgentName};
 
@@ -25,11 +26,16 @@ impl Face {
 
 /// All of them. Made once for each roster and shared by all streams.
 #[derive(Debug, Default)]
-pub struct Faces(BTreeMap<AgentName, Face>);
+pub struct Faces {
+    faces: BTreeMap<AgentName, Face>,
+    id: u64,
+}
 
 impl FromIterator<(AgentName, Face)> for Faces {
     fn from_iter<I: IntoIterator<Item = (AgentName, Face)>>(faces: I) -> Self {
-        Self(faces.into_iter().collect())
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { faces: faces.into_iter().collect(), id }
     }
 }
 
@@ -38,8 +44,13 @@ impl Faces {
         agents.into_iter().map(|agent| (agent.name.clone(), Face::of(agent))).collect()
     }
 
+    /// Different for different faces, within a process. 0 where there are none.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     pub fn get(&self, agent: &AgentName) -> Option<&Face> {
-        self.0.get(agent)
+        self.faces.get(agent)
     }
 
     /// An agent without a name for people is called by its id.

@@ -4,6 +4,8 @@
 //! one. A publisher never waits. A subscription whose queue is full is closed; its owner subscribes again and reads what it missed
 //! from the store. The channel holds the texts that are growing, so that a subscription that begins in the middle of one gets all of it.
 
+mod published;
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use baton_core::event::{Event, Growing};
 use baton_core::{RunId, TenantId, ThreadId};
 use tokio::sync::mpsc;
+
+pub use published::{Encodings, Published};
 
 /// Items that may wait for one subscriber. Text comes some hundred times a second.
 const QUEUE: usize = 128;
@@ -42,7 +46,7 @@ struct State {
 /// What a subscription receives.
 #[derive(Debug, Clone)]
 pub enum StreamItem {
-    Event(Arc<Event>),
+    Event(Published),
     /// The store has events that were not published here.
     Changed,
 }
@@ -153,8 +157,11 @@ impl Publisher {
     pub fn publish(&self, event: &Arc<Event>) {
         let mut state = self.channel.state();
         state.snapshot.follow(event);
-        if !state.subscribers.is_empty() {
-            state.send(&StreamItem::Event(Arc::clone(event)));
+        let event = Arc::clone(event);
+        match state.subscribers.len() {
+            0 => {}
+            1 => state.send(&StreamItem::Event(Published::alone(event))),
+            _ => state.send(&StreamItem::Event(Published::shared(event))),
         }
     }
 }

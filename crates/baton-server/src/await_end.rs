@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use baton_core::store::{Accepted, RunRecord, RunStatus};
 use baton_core::{RunId, StoreError, TenantId, TenantStore};
-use baton_engine::{StreamItem, Subscription};
+use baton_engine::{Published, StreamItem, Subscription};
 
 use crate::app::App;
 use crate::problem::{Answer, Code, Problem};
@@ -78,7 +78,11 @@ async fn at_rest(store: &dyn TenantStore, run: RunId) -> Answer<Option<RunRecord
 async fn news(subscription: &mut Subscription, run: RunId) {
     loop {
         match subscription.recv().await {
-            Some(StreamItem::Event(event)) if event.run_id == run && event.kind.is_end() => return,
+            Some(StreamItem::Event(Published { event, .. }))
+                if event.run_id == run && event.kind.is_end() =>
+            {
+                return;
+            }
             Some(StreamItem::Event(_)) => {}
             Some(StreamItem::Changed) => return,
             None => return subscription.rejoin(),

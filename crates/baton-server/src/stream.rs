@@ -1,85 +1,85 @@
-//! What happens in a thread, as it happens.
+//! The events of a thread, as they happen.
 //!
-//! - [`follow`]: events from any number on, kept or just said.
-//! - [`view`]: the same as AG-UI, for one listener with their rights, each with the number to come back with.
+//! - [`follow`]: events from any number on, stored or published.
+//! - [`view`]: the same as AG-UI, for one listener with their rights, each with the number to come back with. [`frames`]: its bytes.
 //! - [`resume`]: what a client needs first that comes back in the middle of a run.
 //! - [`sse`] and [`websocket`]: two ways to send it.
 //!
-//! Nobody who listens keeps a run from going on, and nobody who leaves ends one.
+//! A listener never delays a run, and one that leaves does not end it.
 
 pub mod follow;
+pub mod frames;
 pub mod resume;
 pub mod sse;
 pub mod view;
 pub mod websocket;
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::Stream;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::app::App;
 use resume::Joined;
-use view::Frame;
 
-/// How long a store is waited for that does not answer.
+/// Until a store that does not answer is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is sent to a listener.
 #[derive(Debug)]
-pub enum Sent {
-    /// What one thing that happened became; never empty.
-    Frames(Vec<Frame>),
+pub enum Outgoing {
+    /// The frames of one item; never empty.
+    Frames(Bytes),
     /// Nothing happened for a while.
-    Beat,
+    Heartbeat,
     /// The server is about to end: come back.
     Reconnect,
     /// The credential that the stream was opened with is not valid any more.
     Expired,
 }
 
-/// Everything for one listener, in order, until the run ends, what is followed is gone, the listener may not listen any more, or the
-/// server is about to end.
-pub fn listen(app: App, joined: Joined) -> Pin<Box<dyn Stream<Item = Sent> + Send>> {
+/// Everything for one listener, in order, until the run ends, what is followed is gone, the credential expires, or the server is about
+/// to end. The timer and the wait for the end are made once for the stream, not for each event.
+pub fn listen(app: App, joined: Joined) -> Pin<Box<dyn Stream<Item = Outgoing> + Send>> {
     let Joined { mut follow, mut view, first, caller } = joined;
     let beat = app.settings.heartbeat;
     Box::pin(async_stream::stream! {
         if !first.is_empty() {
-            yield Sent::Frames(first);
+            yield Outgoing::Frames(first);
         }
-        let mut next_beat = Instant::now() + beat;
-        // A stream on which a lot happens never beats.
-        let mut next_check = next_beat;
+        let mut sent_at = Instant::now();
+        let mut timer = pin!(sleep_until(sent_at + beat));
+        let mut closing = pin!(app.closing.cancelled());
         loop {
-            if Instant::now() >= next_check {
+            // Looked at here as well: a stream on which a lot happens never waits for the timer.
+            if Instant::now() >= timer.deadline() {
                 if !app.identity.is_still(&caller).await {
-                    yield Sent::Expired;
+                    yield Outgoing::Expired;
                     return;
                 }
-                next_check = Instant::now() + beat;
-            }
-            let happened = tokio::select! {
-                biased;
-                happened = follow.next() => happened,
-                () = tokio::time::sleep_until(next_beat.min(next_check)) => {
-                    if Instant::now() >= next_beat {
-                        next_beat = Instant::now() + beat;
-                        yield Sent::Beat;
-                    }
-                    continue;
+                if sent_at + beat <= Instant::now() {
+                    yield Outgoing::Heartbeat;
+                    sent_at = Instant::now();
                 }
-                () = app.closing.cancelled() => {
-                    yield Sent::Reconnect;
+                timer.as_mut().reset(sent_at + beat);
+            }
+            let next = tokio::select! {
+                biased;
+                next = follow.next() => next,
+                () = timer.as_mut() => continue,
+                () = closing.as_mut() => {
+                    yield Outgoing::Reconnect;
                     return;
                 }
             };
-            match happened {
+            match next {
                 Ok(Some(item)) => {
                     let frames = view.show(&item, follow.position());
                     if !frames.is_empty() {
-                        next_beat = Instant::now() + beat;
-                        yield Sent::Frames(frames);
+                        sent_at = Instant::now();
+                        yield Outgoing::Frames(frames);
                     }
                 }
                 Ok(None) => return,
@@ -90,7 +90,7 @@ pub fn listen(app: App, joined: Joined) -> Pin<Box<dyn Stream<Item = Sent> + Sen
                 Err(error) => {
                     let frames = view.break_off(&error, follow.position());
                     if !frames.is_empty() {
-                        yield Sent::Frames(frames);
+                        yield Outgoing::Frames(frames);
                     }
                     return;
                 }

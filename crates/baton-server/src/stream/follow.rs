@@ -14,10 +14,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::event::{Event, Growing};
+use baton_core::event::{Event, EventKind, Growing};
 use baton_core::store::Pending;
 use baton_core::{RunId, StoreError, TenantStore, ThreadId};
-use baton_engine::{Live, StreamItem, Subscription};
+use baton_engine::{Live, Published, StreamItem, Subscription};
 
 use crate::metrics::Metrics;
 use ahead::Ahead;
@@ -40,7 +40,7 @@ pub enum Of {
 
 #[derive(Debug)]
 pub enum Item {
-    Event(Arc<Event>),
+    Event(Published),
     /// A text of which pieces were missed, with all of it so far.
     Growing(Box<Growing>),
 }
@@ -78,6 +78,8 @@ pub struct Follow<L = Arc<dyn TenantStore>> {
     position: u64,
     ready: VecDeque<Item>,
     ahead: Ahead,
+    /// A run of which every event was received, and none read: what it is encoded as is the same for all who have.
+    received_from_start: Option<RunId>,
     stage: Stage,
 }
 
@@ -116,9 +118,7 @@ impl Follow {
 impl<L: EventLog> Follow<L> {
     /// From the first event after `position` on, of any log of events.
     pub fn with_log(log: L, subscription: Subscription, thread: ThreadId, of: Of, position: u64) -> Self {
-        let (ready, ahead) = (VecDeque::new(), Ahead::default());
-        let stage = Stage::Receiving;
-        let mut follow = Self { log, metrics: None, subscription, thread, of, position, ready, ahead, stage };
+        let mut follow = Self::receiving(log, subscription, thread, of, position);
         follow.read_from_here();
         follow
     }
@@ -127,9 +127,22 @@ impl<L: EventLog> Follow<L> {
     pub fn of_new_run(log: L, mut subscription: Subscription, thread: ThreadId, run: RunId) -> Self {
         // The texts of another run.
         drop(subscription.snapshot());
-        let (ready, ahead, of) = (VecDeque::new(), Ahead::default(), Of::Run(run));
-        let stage = Stage::Receiving;
-        Self { log, metrics: None, subscription, thread, of, position: 0, ready, ahead, stage }
+        Self::receiving(log, subscription, thread, Of::Run(run), 0)
+    }
+
+    fn receiving(log: L, subscription: Subscription, thread: ThreadId, of: Of, position: u64) -> Self {
+        Self {
+            log,
+            metrics: None,
+            subscription,
+            thread,
+            of,
+            position,
+            ready: VecDeque::new(),
+            ahead: Ahead::default(),
+            received_from_start: None,
+            stage: Stage::Receiving,
+        }
     }
 
     /// Counts when it falls behind.
@@ -174,6 +187,7 @@ impl<L: EventLog> Follow<L> {
     }
 
     fn read_from_here(&mut self) {
+        self.received_from_start = None;
         let snapshot = self.subscription.snapshot();
         let published = snapshot.published.unwrap_or(0);
         self.stage =
@@ -188,7 +202,7 @@ impl<L: EventLog> Follow<L> {
     }
 
     fn pass(&mut self, item: &Item) {
-        if let Item::Event(event) = item
+        if let Item::Event(Published { event, .. }) = item
             && event.kind.is_kept()
         {
             self.position = event.seq;
@@ -214,7 +228,7 @@ impl<L: EventLog> Follow<L> {
         let wanted = page.into_iter().filter(|event| event.seq <= until);
         let wanted: Vec<_> = wanted.map(Arc::new).collect();
         self.note_ahead(&wanted);
-        self.ready.extend(wanted.into_iter().map(Item::Event));
+        self.ready.extend(wanted.into_iter().map(|event| Item::Event(Published::alone(event))));
         if is_last {
             self.receive_from_here();
         }
@@ -247,7 +261,7 @@ impl<L: EventLog> Follow<L> {
             () = tokio::time::sleep(pause), if is_quiet => return self.rejoin(),
         };
         match received {
-            Some(StreamItem::Event(event)) => self.take(event),
+            Some(StreamItem::Event(published)) => self.take(published),
             Some(StreamItem::Changed) => self.rejoin(),
             None => {
                 if let Some(metrics) = &self.metrics {
@@ -258,18 +272,24 @@ impl<L: EventLog> Follow<L> {
         }
     }
 
-    fn take(&mut self, event: Arc<Event>) {
+    fn take(&mut self, published: Published) {
+        let event = &published.event;
         if event.kind.is_kept() {
             self.ahead.published(event.seq);
-            if event.seq <= self.position || !self.concerns(&event) {
+            if event.seq <= self.position || !self.concerns(event) {
                 return;
             }
             if self.of == Of::Thread && event.seq != self.position + 1 {
                 return self.catch_up();
             }
-        } else if !self.concerns(&event) || self.ahead.covers(&event) {
+        } else if !self.concerns(event) || self.ahead.covers(event) {
             return;
         }
-        self.ready.push_back(Item::Event(event));
+        if matches!(event.kind, EventKind::RunStarted { .. }) {
+            self.received_from_start = Some(event.run_id);
+        }
+        let is_shared = self.received_from_start == Some(event.run_id);
+        let published = if is_shared { published } else { Published::alone(published.event) };
+        self.ready.push_back(Item::Event(published));
     }
 }

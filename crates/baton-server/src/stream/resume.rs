@@ -6,9 +6,10 @@ use baton_agui::{AguiMessage, Detail, Faces};
 use baton_core::store::{Accepted, MessageQuery, PageRequest};
 use baton_core::{RunId, TenantStore, ThreadId};
 use baton_engine::Subscription;
+use bytes::Bytes;
 
 use super::follow::{Follow, Of};
-use super::view::{Frame, View};
+use super::view::View;
 use crate::app::App;
 use crate::identity::Caller;
 use crate::problem::{Answer, Code, Problem};
@@ -31,7 +32,7 @@ pub struct Joined {
     pub follow: Follow,
     pub view: View,
     /// Sent before anything else.
-    pub first: Vec<Frame>,
+    pub first: Bytes,
     /// Who listens, for as long as they may.
     pub caller: Caller,
 }
@@ -41,7 +42,7 @@ pub async fn join(app: &App, caller: &Caller, place: Place, detail: Detail) -> A
     let store = app.data(caller);
     let Place { thread, of, after } = place;
     let mut view = View::new(thread, detail, app.faces());
-    let mut first = Vec::new();
+    let mut first = Bytes::new();
     if let Some(run) = under_way(&*store, place).await? {
         first = preamble(&*store, &mut view, run, place).await?;
     }
@@ -65,7 +66,7 @@ pub async fn join_accepted(
     }
     let follow = Follow::of_new_run(app.data(caller), subscription, thread, run).counted(&app.metrics);
     let view = View::new(thread, Detail::Person, app.faces());
-    Ok(Joined { follow, view, first: Vec::new(), caller: caller.clone() })
+    Ok(Joined { follow, view, first: Bytes::new(), caller: caller.clone() })
 }
 
 /// The run that the last event belongs to, unless it ended with it.
@@ -90,7 +91,7 @@ async fn under_way(store: &dyn TenantStore, place: Place) -> Answer<Option<RunId
 }
 
 /// Brings a fresh client to where the run was.
-async fn preamble(store: &dyn TenantStore, view: &mut View, run: RunId, place: Place) -> Answer<Vec<Frame>> {
+async fn preamble(store: &dyn TenantStore, view: &mut View, run: RunId, place: Place) -> Answer<Bytes> {
     let mut read = 0;
     'all: loop {
         let page = store.run_events(run, read, PAGE).await?;
@@ -107,7 +108,7 @@ async fn preamble(store: &dyn TenantStore, view: &mut View, run: RunId, place: P
         }
     }
     let history = history(store, run, place.thread, view.detail(), view.faces()).await?;
-    Ok(view.preamble(history).into_iter().map(|event| Frame { id: place.after, event }).collect())
+    Ok(view.preamble(history, place.after))
 }
 
 /// What was said in the thread before the run, and the message that it is about. Of a long thread only the last part: as much as a

@@ -9,14 +9,13 @@ use futures_util::{Stream, StreamExt as _};
 use http::{HeaderValue, header};
 
 use super::resume::Joined;
-use super::view::Frame;
-use super::{Sent, listen};
+use super::{Outgoing, listen};
 use crate::app::App;
 use crate::metrics::StreamKind;
 
 /// How long a client waits before it comes back; sooner when it was asked to.
 const HELLO: &str = "retry: 3000\n\n";
-const BEAT: &str = ": still here\n\n";
+const HEARTBEAT: &str = ": still here\n\n";
 const PARTING: Duration = Duration::from_millis(100);
 const RECONNECT: &str = "retry: 500\n: the server is about to end, come back\n\n";
 const EXPIRED: &str = ": the credential is not valid any more\n\n";
@@ -42,13 +41,13 @@ pub fn respond(app: &App, joined: Joined) -> Response {
     response
 }
 
-fn chunks(sent: impl Stream<Item = Sent>) -> impl Stream<Item = Result<Bytes, Cut>> {
+fn chunks(sent: impl Stream<Item = Outgoing>) -> impl Stream<Item = Result<Bytes, Cut>> {
     sent.flat_map(|sent| {
         let (chunk, is_cut) = match sent {
-            Sent::Frames(frames) => (render(&frames), false),
-            Sent::Beat => (Bytes::from_static(BEAT.as_bytes()), false),
-            Sent::Reconnect => (Bytes::from_static(RECONNECT.as_bytes()), true),
-            Sent::Expired => (Bytes::from_static(EXPIRED.as_bytes()), true),
+            Outgoing::Frames(frames) => (frames, false),
+            Outgoing::Heartbeat => (Bytes::from_static(HEARTBEAT.as_bytes()), false),
+            Outgoing::Reconnect => (Bytes::from_static(RECONNECT.as_bytes()), true),
+            Outgoing::Expired => (Bytes::from_static(EXPIRED.as_bytes()), true),
         };
         let cut = futures_util::stream::iter(is_cut.then_some(())).then(|()| async {
             // The word before has to be on its way before the connection is cut.
@@ -57,16 +56,4 @@ fn chunks(sent: impl Stream<Item = Sent>) -> impl Stream<Item = Result<Bytes, Cu
         });
         futures_util::stream::iter([Ok(chunk)]).chain(cut)
     })
-}
-
-/// What belongs together is sent together.
-fn render(frames: &[Frame]) -> Bytes {
-    let mut text = Vec::with_capacity(frames.len() * 256);
-    for Frame { id, event } in frames {
-        text.extend_from_slice(format!("id: {id}\ndata: ").as_bytes());
-        // Its types have only string keys and finite numbers.
-        serde_json::to_writer(&mut text, event).expect("an event is JSON");
-        text.extend_from_slice(b"\n\n");
-    }
-    text.into()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use baton_core::ThreadId;
 use baton_core::store::Cancel;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::resume::Joined;
-use super::{Sent, listen};
+use super::{Outgoing, frames, listen};
 use crate::app::App;
 use crate::identity::Caller;
 use crate::metrics::StreamKind;
@@ -165,23 +165,23 @@ async fn next_text(back: &mut SplitStream<WebSocket>) -> Option<String> {
     }
 }
 
-async fn say(out: &mut SplitSink<WebSocket, Message>, sent: Sent) -> bool {
-    match sent {
-        Sent::Frames(frames) => {
-            for frame in frames {
-                let text = serde_json::to_string(&frame.event).expect("an event is JSON");
-                if !send(out, Message::text(text)).await {
+async fn say(out: &mut SplitSink<WebSocket, Message>, outgoing: Outgoing) -> bool {
+    match outgoing {
+        Outgoing::Frames(sent) => {
+            for event in frames::events(&sent) {
+                let text = Utf8Bytes::try_from(event).expect("JSON is UTF-8");
+                if !send(out, Message::Text(text)).await {
                     return false;
                 }
             }
             true
         }
-        Sent::Beat => send(out, Message::Ping(bytes::Bytes::new())).await,
-        Sent::Reconnect => {
+        Outgoing::Heartbeat => send(out, Message::Ping(bytes::Bytes::new())).await,
+        Outgoing::Reconnect => {
             close(out, close_code::RESTART, "the server is about to end, come back").await;
             false
         }
-        Sent::Expired => {
+        Outgoing::Expired => {
             close(out, close_code::POLICY, EXPIRED).await;
             false
         }

@@ -11,12 +11,14 @@ mod wire;
 
 use std::sync::{Arc, LazyLock};
 
-use baton_agui::{AguiEvent, Detail, Faces};
+use baton_agui::{Detail, Faces};
 use baton_core::event::Event;
 use baton_core::{RunId, TenantId};
 use baton_engine::{Live, Publisher};
 use baton_server::stream::follow::{Follow, Of};
+use baton_server::stream::frames;
 use baton_server::stream::view::View;
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
@@ -61,6 +63,8 @@ struct Subscriber {
     follow: Follow<GatedLog>,
     view: View,
     sent: Vec<Value>,
+    /// What was sent for each item.
+    chunks: Vec<Bytes>,
     seqs: Vec<u64>,
     is_over: bool,
 }
@@ -81,14 +85,14 @@ impl Subscriber {
 
     fn new(follow: Follow<GatedLog>, detail: Detail) -> Self {
         let view = View::new(script::thread(), detail, Arc::new(Faces::default()));
-        Self { follow, view, sent: Vec::new(), seqs: Vec::new(), is_over: false }
+        Self { follow, view, sent: Vec::new(), chunks: Vec::new(), seqs: Vec::new(), is_over: false }
     }
 
     /// As a client that comes back: what it has seen is remembered, and told in short.
     fn remember<'a>(&mut self, seen: impl Iterator<Item = &'a Event>) {
         seen.for_each(|event| self.view.remember(event));
-        let preamble = self.view.preamble(Vec::new());
-        self.sent.extend(preamble.iter().map(json));
+        let preamble = self.view.preamble(Vec::new(), self.follow.position());
+        self.sent.extend(json(&preamble));
     }
 
     /// Takes everything that there is without waiting.
@@ -102,7 +106,8 @@ impl Subscriber {
                 Some(item) => {
                     self.seqs.extend(script::seq_of(&item));
                     let frames = self.view.show(&item, self.follow.position());
-                    self.sent.extend(frames.iter().map(|frame| json(&frame.event)));
+                    self.sent.extend(json(&frames));
+                    self.chunks.push(frames);
                 }
                 None => self.is_over = true,
             }
@@ -110,8 +115,8 @@ impl Subscriber {
     }
 }
 
-fn json(event: &AguiEvent) -> Value {
-    serde_json::to_value(event).unwrap()
+fn json(frames: &Bytes) -> impl Iterator<Item = Value> {
+    frames::events(frames).map(|event| serde_json::from_slice(&event).unwrap())
 }
 
 fn tenant() -> TenantId {
@@ -243,4 +248,34 @@ fn new_run_of_another_process_is_read() {
     sender.drain();
     assert!(sender.is_over);
     check(&script, Of::Run(run), 0, Detail::Person, &sender.sent, "read");
+}
+
+/// What those who were there from the beginning of a run are sent is encoded once for each level of detail. Those who came later
+/// are sent the same text, encoded for them.
+#[test]
+fn subscribers_share_what_is_encoded() {
+    let script = Script::parallel();
+    for detail in [Detail::Person, Detail::Trace] {
+        let alone = interleave(&script, Of::Thread, 0, detail, [0, 0, 0]);
+        let mut stage = Stage::new(&script);
+        stage.log.answer(1000);
+        let mut subscribers = [(); 3].map(|()| Subscriber::join(&stage, Of::Thread, 0, detail));
+        let mut late = None;
+        for point in 0..=script.acts.len() {
+            stage.advance(point);
+            subscribers.iter_mut().for_each(Subscriber::drain);
+            let late = late.get_or_insert_with(|| Subscriber::join(&stage, Of::Thread, 0, detail));
+            if point > script.acts.len() / 2 {
+                late.drain();
+            }
+        }
+        let [first, others @ ..] = &subscribers;
+        for other in others {
+            assert_eq!(other.chunks, alone.chunks);
+            for (one, same) in first.chunks.iter().zip(&other.chunks).filter(|(one, _)| !one.is_empty()) {
+                assert_eq!(one.as_ptr(), same.as_ptr(), "encoded twice: {one:?}");
+            }
+        }
+        check(&script, Of::Thread, 0, detail, &late.expect("joined").sent, "late");
+    }
 }

@@ -35,7 +35,7 @@ pub fn message(number: u32) -> MessageId {
 /// The number of an event that has one.
 pub fn seq_of(item: &Item) -> Option<u64> {
     match item {
-        Item::Event(event) if event.kind.is_kept() => Some(event.seq),
+        Item::Event(published) if published.event.kind.is_kept() => Some(published.event.seq),
         _ => None,
     }
 }

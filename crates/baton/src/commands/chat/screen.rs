@@ -87,7 +87,7 @@ impl Screen {
             let Ok(place) = self.queue.reserve().await else { return Ok(Passed::Gone) };
             let Some(item) = follow.next().await? else { return Ok(Passed::Other) };
             let passed = match &item {
-                Item::Event(event) => Passed::Event(Arc::clone(event)),
+                Item::Event(published) => Passed::Event(Arc::clone(&published.event)),
                 Item::Growing(_) => Passed::Other,
             };
             place.send(Show::Item(item));

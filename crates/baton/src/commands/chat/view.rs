@@ -65,7 +65,7 @@ impl View {
 
     pub(super) fn show(&mut self, item: &Item) -> std::io::Result<()> {
         match item {
-            Item::Event(event) => self.event(event),
+            Item::Event(published) => self.event(&published.event),
             Item::Growing(text) => self.text_so_far(text),
         }
     }

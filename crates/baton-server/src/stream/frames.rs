@@ -1,0 +1,65 @@
+//! Frames: events as they are sent, encoded once.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use std::io::Write as _;
+
+use baton_agui::{AguiEvent, Piece};
+
+/// Room for a few pieces of text. While the reader keeps up, the same memory is used for all of them.
+const BUFFER: usize = 1024;
+const DATA: &[u8] = b"\ndata: ";
+const END: &[u8] = b"\n\n";
+
+/// Encodes events as server-sent events: `id: <number>`, `data: <JSON>`, an empty line.
+#[derive(Debug, Default)]
+pub struct Frames {
+    buffer: BytesMut,
+}
+
+impl Frames {
+    /// All events of one item, which are sent together. The last one has the number `last`, those before it `before`.
+    pub fn encode(&mut self, events: &[AguiEvent], before: u64, last: u64) -> Bytes {
+        for (at, event) in events.iter().enumerate() {
+            let id = if at + 1 == events.len() { last } else { before };
+            self.frame(id, |out| Ok(serde_json::to_writer(out, event)?));
+        }
+        self.buffer.split().freeze()
+    }
+
+    /// One piece of a text.
+    pub fn encode_piece(&mut self, piece: &Piece<'_>, id: u64) -> Bytes {
+        self.frame(id, |mut out| piece.write_json(&mut out));
+        self.buffer.split().freeze()
+    }
+
+    fn frame(
+        &mut self,
+        id: u64,
+        data: impl FnOnce(&mut bytes::buf::Writer<&mut BytesMut>) -> std::io::Result<()>,
+    ) {
+        if self.buffer.capacity() < BUFFER / 2 {
+            self.buffer.reserve(BUFFER);
+        }
+        let mut out = (&mut self.buffer).writer();
+        // Memory does not fail, and the types have only string keys and finite numbers.
+        write!(out, "id: {id}\ndata: ").and_then(|()| data(&mut out)).expect("an event is JSON");
+        self.buffer.extend_from_slice(END);
+    }
+
+    /// Gives back the memory, when nothing is expected to be sent soon.
+    pub fn rest(&mut self) {
+        self.buffer = BytesMut::new();
+    }
+}
+
+/// The JSON of each frame, without copying it.
+pub fn events(frames: &Bytes) -> impl Iterator<Item = Bytes> {
+    let mut rest = frames.clone();
+    std::iter::from_fn(move || {
+        // JSON has no line breaks of its own.
+        let end = rest.windows(END.len()).position(|at| at == END)?;
+        let frame = rest.split_to(end + END.len());
+        let start = frame.windows(DATA.len()).position(|at| at == DATA)? + DATA.len();
+        Some(frame.slice(start..end))
+    })
+}
