@@ -82,7 +82,7 @@ pub use engine::{
 pub use failure::Failure;
 pub use handoff::{HandoffRequest, Leaving, OnConflict, ReturnStatus, Returned, Started};
 pub use lease::LeaseTimes;
-pub use live::{Encodings, Live, Published, Publisher, StreamItem, Subscription, ThreadSnapshot};
+pub use live::{Encodings, Interest, Live, Published, Publisher, StreamItem, Subscription, ThreadSnapshot};
 pub use models::Models;
 pub use observer::Observer;
 pub use outcome::Outcome;

@@ -40,7 +40,26 @@ struct State {
     snapshot: ThreadSnapshot,
     /// How many publishers there have been; the last one's number.
     publishers: u64,
-    subscribers: Vec<mpsc::Sender<StreamItem>>,
+    /// Every subscriber has, or will receive, all events up to this number; `None` while that is not known.
+    seen: Option<u64>,
+    subscribers: Vec<Subscriber>,
+}
+
+#[derive(Debug)]
+struct Subscriber {
+    items: mpsc::Sender<StreamItem>,
+    interest: Interest,
+}
+
+/// What a subscription is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// All events of the thread, for an unlimited time.
+    Thread,
+    /// All events, while a run is waited for.
+    Run,
+    /// The ends of runs only.
+    Ends,
 }
 
 /// What a subscription receives.
@@ -68,10 +87,35 @@ impl Live {
     }
 
     /// Receives what is published in a thread from now on.
-    pub fn subscribe(self: &Arc<Self>, tenant: &TenantId, thread: ThreadId) -> Subscription {
+    pub fn subscribe(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        thread: ThreadId,
+        interest: Interest,
+    ) -> Subscription {
         let channel = self.channel((tenant.clone(), thread));
-        let (items, joined) = channel.subscribe();
-        Subscription { channel, items, joined }
+        let (items, joined) = channel.subscribe(interest);
+        Subscription { channel, interest, items, joined }
+    }
+
+    /// Threads with subscriptions that no run of this process publishes in: other processes may. Without `is_all`, only those in
+    /// which a run is waited for.
+    pub fn unpublished(&self, is_all: bool) -> Vec<(TenantId, ThreadId)> {
+        let channels: Vec<_> = self.lock().values().filter_map(Weak::upgrade).collect();
+        let those = channels.iter().filter(|channel| channel.state().is_unpublished(is_all));
+        those.map(|channel| channel.key.clone()).collect()
+    }
+
+    /// Says what the store's last number of a thread is; `None` if it has no such thread. Subscribers learn of it if it is new.
+    pub fn stored(&self, tenant: &TenantId, thread: ThreadId, last_seq: Option<u64>) {
+        let channel = self.lock().get(&(tenant.clone(), thread)).and_then(Weak::upgrade);
+        let Some(channel) = channel else { return };
+        let mut state = channel.state();
+        let is_news = last_seq.is_none() || state.seen != last_seq;
+        if state.snapshot.run.is_none() && is_news {
+            state.seen = last_seq;
+            state.send(&StreamItem::Changed);
+        }
     }
 
     /// Says that the store has events of a thread that nobody publishes.
@@ -115,11 +159,11 @@ impl Channel {
     }
 
     /// The snapshot and the queue begin under the lock that every publish takes: the queue holds exactly what follows the snapshot.
-    fn subscribe(&self) -> (mpsc::Receiver<StreamItem>, Joined) {
+    fn subscribe(&self, interest: Interest) -> (mpsc::Receiver<StreamItem>, Joined) {
         let (sender, items) = mpsc::channel(QUEUE);
         let mut state = self.state();
-        state.subscribers.retain(|subscriber| !subscriber.is_closed());
-        state.subscribers.push(sender);
+        state.subscribers.retain(|subscriber| !subscriber.items.is_closed());
+        state.subscribers.push(Subscriber { items: sender, interest });
         let quiet_since = state.snapshot.run.is_none().then_some(state.publishers);
         (items, Joined { snapshot: Some(state.snapshot.clone()), quiet_since })
     }
@@ -140,7 +184,22 @@ impl Drop for Channel {
 impl State {
     /// A subscriber that is gone or whose queue is full is removed.
     fn send(&mut self, item: &StreamItem) {
-        self.subscribers.retain(|subscriber| subscriber.try_send(item.clone()).is_ok());
+        self.subscribers
+            .retain(|subscriber| !subscriber.wants(item) || subscriber.items.try_send(item.clone()).is_ok());
+    }
+
+    fn is_unpublished(&self, is_all: bool) -> bool {
+        let mut open = self.subscribers.iter().filter(|subscriber| !subscriber.items.is_closed());
+        self.snapshot.run.is_none() && open.any(|one| is_all || one.interest != Interest::Thread)
+    }
+}
+
+impl Subscriber {
+    fn wants(&self, item: &StreamItem) -> bool {
+        match item {
+            StreamItem::Event(published) => self.interest != Interest::Ends || published.event.kind.is_end(),
+            StreamItem::Changed => true,
+        }
     }
 }
 
@@ -157,6 +216,7 @@ impl Publisher {
     pub fn publish(&self, event: &Arc<Event>) {
         let mut state = self.channel.state();
         state.snapshot.follow(event);
+        state.seen = state.seen.max(state.snapshot.published);
         let event = Arc::clone(event);
         match state.subscribers.len() {
             0 => {}
@@ -195,6 +255,7 @@ impl ThreadSnapshot {
 #[derive(Debug)]
 pub struct Subscription {
     channel: Arc<Channel>,
+    interest: Interest,
     items: mpsc::Receiver<StreamItem>,
     joined: Joined,
 }
@@ -230,6 +291,6 @@ impl Subscription {
 
     /// Begins again from now on, with an empty queue.
     pub fn rejoin(&mut self) {
-        (self.items, self.joined) = self.channel.subscribe();
+        (self.items, self.joined) = self.channel.subscribe(self.interest);
     }
 }

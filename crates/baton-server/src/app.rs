@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use baton_agui::Faces;
 use baton_core::{AgentName, Store, TenantStore, ThreadId};
 use baton_engine::entry::Classification;
-use baton_engine::{Agents, Engine, Subscription};
+use baton_engine::{Agents, Engine, Interest, Subscription};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -108,8 +108,8 @@ impl Inner {
     }
 
     /// What is published in a thread of the caller's tenant from now on.
-    pub fn subscribe(&self, caller: &Principal, thread: ThreadId) -> Subscription {
-        self.engine.parts.live.subscribe(&caller.tenant, thread)
+    pub fn subscribe(&self, caller: &Principal, thread: ThreadId, interest: Interest) -> Subscription {
+        self.engine.parts.live.subscribe(&caller.tenant, thread, interest)
     }
 
     pub fn agents(&self) -> Arc<Agents> {

@@ -1,6 +1,7 @@
 //! How a caller wants to hear of a run: as it happens, or when it has ended.
 
 use axum::extract::FromRequestParts;
+use baton_engine::Interest;
 use http::request::Parts;
 use http::{HeaderMap, header};
 
@@ -19,6 +20,14 @@ pub enum Form {
 }
 
 impl Form {
+    /// What has to be received of a run to answer so.
+    pub fn interest(self) -> Interest {
+        match self {
+            Self::Events => Interest::Run,
+            Self::Json => Interest::Ends,
+        }
+    }
+
     /// The one that is preferred. Between equals, and for whoever takes anything, it is the events.
     pub fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         let ranges: Vec<(&str, f32)> = headers

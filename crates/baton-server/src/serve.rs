@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::identity::Mode;
+use crate::stream::glance;
 use connections::Connections;
 
 /// How often runs are looked for whose process is gone.
@@ -75,8 +77,13 @@ impl Server {
         let connections = Arc::new(Connections::new(&app));
         own.spawn(Arc::clone(&connections).accept(listener));
         let _ends = (app.draining.clone().drop_guard(), connections.ends_with());
+        let watching = CancellationToken::new();
+        let watched = watching.clone().run_until_cancelled_owned(glance::watch(app.clone()));
+        own.spawn(watched);
+        let watching = watching.drop_guard();
         end.await;
         let drained = drain(&app, &connections).await;
+        drop(watching);
         own.close();
         own.wait().await;
         drained

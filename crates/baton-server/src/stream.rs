@@ -1,6 +1,6 @@
 //! The events of a thread, as they happen.
 //!
-//! - [`follow`]: events from any number on, stored or published.
+//! - [`follow`]: events from any number on, stored or published. [`glance`]: what other processes have stored.
 //! - [`view`]: the same as AG-UI, for one listener with their rights, each with the number to come back with. [`frames`]: its bytes.
 //! - [`resume`]: what a client needs first that comes back in the middle of a run.
 //! - [`sse`] and [`websocket`]: two ways to send it.
@@ -9,6 +9,7 @@
 
 pub mod follow;
 pub mod frames;
+pub mod glance;
 pub mod resume;
 pub mod sse;
 pub mod view;

@@ -1,7 +1,9 @@
-//! Conversations: one, a list of them, and their end. What was said in them is in [`history`]; [`find`] looks for titles.
+//! Conversations: one, a list of them, and their end. What was said in them is in [`history`]; [`find`] looks for titles; [`last_seqs`]
+//! asks about many threads at once.
 
 mod find;
 pub(crate) mod history;
+mod last_seqs;
 
 use baton_core::store::{MessageQuery, Page, PageRequest, Pending, Thread, ThreadMessage, Threads, micros};
 use baton_core::{Event, StoreError, ThreadId, UserId};
@@ -62,6 +64,10 @@ impl Threads for Tenant {
 
     fn messages(&self, thread: ThreadId, query: MessageQuery) -> Pending<'_, Vec<ThreadMessage>> {
         self.read((thread, query), |tx, (thread, query)| Box::pin(history::messages(tx, *thread, *query)))
+    }
+
+    fn last_seqs(&self, threads: &[ThreadId]) -> Pending<'_, Vec<(ThreadId, u64)>> {
+        self.read(last_seqs::joined(threads), |tx, threads| Box::pin(last_seqs::read(tx, threads)))
     }
 
     fn events(&self, thread: ThreadId, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {

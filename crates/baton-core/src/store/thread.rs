@@ -89,6 +89,9 @@ pub trait Threads: Send + Sync {
     /// Costs the same in a long thread as in a short one.
     fn messages(&self, thread: ThreadId, query: MessageQuery) -> Pending<'_, Vec<ThreadMessage>>;
 
+    /// The numbers of the last events of many threads. Threads that do not exist are left out.
+    fn last_seqs(&self, threads: &[ThreadId]) -> Pending<'_, Vec<(ThreadId, u64)>>;
+
     /// Events with a number above `after`, in order.
     fn events(&self, thread: ThreadId, after: u64, limit: u32) -> Pending<'_, Vec<Event>>;
 }

@@ -299,6 +299,9 @@ impl Threads for MortalTenant {
     fn messages(&self, thread: ThreadId, query: MessageQuery) -> Pending<'_, Vec<ThreadMessage>> {
         self.life.read(self.inner.messages(thread, query))
     }
+    fn last_seqs(&self, threads: &[ThreadId]) -> Pending<'_, Vec<(ThreadId, u64)>> {
+        self.life.read(self.inner.last_seqs(threads))
+    }
     fn events(&self, thread: ThreadId, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {
         self.life.read(self.inner.events(thread, after, limit))
     }

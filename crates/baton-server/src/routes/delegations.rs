@@ -79,7 +79,7 @@ async fn delegate(
         metadata: None,
     };
     let terms = Terms { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
-    let subscription = app.subscribe(&caller, thread_id);
+    let subscription = app.subscribe(&caller, thread_id, form.interest());
     let accepted = app.engine.submit(request, terms).await?;
     match form {
         Form::Events => {

@@ -66,7 +66,7 @@ async fn send(
     Repeatable { body, idempotency }: Repeatable<SendMessage>,
 ) -> Answer<Response> {
     let terms = Terms { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
-    let subscription = app.subscribe(&caller, thread);
+    let subscription = app.subscribe(&caller, thread, form.interest());
     let accepted = submit(&app, &caller, &trace, thread, body, terms).await?;
     if is_async {
         return at_once(&app, &caller, thread, accepted).await;

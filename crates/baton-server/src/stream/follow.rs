@@ -17,18 +17,15 @@ use std::time::Duration;
 use baton_core::event::{Event, EventKind, Growing};
 use baton_core::store::Pending;
 use baton_core::{RunId, StoreError, TenantStore, ThreadId};
-use baton_engine::{Live, Published, StreamItem, Subscription};
+use baton_engine::{Interest, Live, Published, StreamItem, Subscription};
+
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::metrics::Metrics;
 use ahead::Ahead;
 
 /// Events that are read at once.
 const PAGE: u32 = 100;
-/// How often the store is asked about a run that another process may work on.
-const GLANCE: Duration = Duration::from_secs(1);
-/// The same for a thread in which nothing needs to happen.
-const SELDOM_GLANCE: Duration = Duration::from_secs(5);
-
 /// What is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
@@ -81,6 +78,7 @@ pub struct Follow<L = Arc<dyn TenantStore>> {
     /// A run of which every event was received, and none read: what it is encoded as is the same for all who have.
     received_from_start: Option<RunId>,
     stage: Stage,
+    glances: Option<Interval>,
 }
 
 #[derive(Debug)]
@@ -110,7 +108,8 @@ impl Follow {
         of: Of,
         position: u64,
     ) -> Self {
-        let subscription = live.subscribe(store.tenant(), thread);
+        let interest = if of == Of::Thread { Interest::Thread } else { Interest::Run };
+        let subscription = live.subscribe(store.tenant(), thread, interest);
         Self::with_log(store, subscription, thread, of, position)
     }
 }
@@ -142,7 +141,16 @@ impl<L: EventLog> Follow<L> {
             ahead: Ahead::default(),
             received_from_start: None,
             stage: Stage::Receiving,
+            glances: None,
         }
+    }
+
+    /// Looks into the store now and then, for a process in which [`super::glance`] does not.
+    #[must_use]
+    pub fn glancing(self, every: Duration) -> Self {
+        let mut glances = tokio::time::interval_at(Instant::now() + every, every);
+        glances.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { glances: Some(glances), ..self }
     }
 
     /// Counts when it falls behind.
@@ -253,12 +261,17 @@ impl<L: EventLog> Follow<L> {
     }
 
     async fn receive(&mut self) {
-        let pause = if self.of == Of::Thread { SELDOM_GLANCE } else { GLANCE };
-        let is_quiet = !self.subscription.is_published();
-        let received = tokio::select! {
-            received = self.subscription.recv() => received,
-            // Another process may work on it.
-            () = tokio::time::sleep(pause), if is_quiet => return self.rejoin(),
+        let received = match &mut self.glances {
+            None => self.subscription.recv().await,
+            Some(glances) => tokio::select! {
+                received = self.subscription.recv() => received,
+                _ = glances.tick() => {
+                    if self.subscription.is_published() {
+                        return;
+                    }
+                    Some(StreamItem::Changed)
+                }
+            },
         };
         match received {
             Some(StreamItem::Event(published)) => self.take(published),

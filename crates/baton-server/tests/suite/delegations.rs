@@ -6,7 +6,7 @@ use baton_core::message::Part;
 use baton_core::model::ModelErrorKind;
 use baton_core::store::{Accepted, AuditQuery, OnBusy, PageRequest, RunQuery};
 use baton_core::{MessageId, Permission, Rights, RunId, TenantId, ThreadId, UserId};
-use baton_engine::{Caller, Overrides, RunRequest, Task, Terms};
+use baton_engine::{Caller, Interest, Overrides, RunRequest, Task, Terms};
 use baton_models::scripted::{Scripted, Turn};
 use baton_server::await_end::await_end;
 use serde_json::{Value, json};
@@ -238,7 +238,7 @@ async fn a_run_outlives_whoever_waits_for_it() {
         is_new: false,
         behind: None,
     };
-    let subscription = site.app.engine.parts.live.subscribe(&tenant, thread);
+    let subscription = site.app.engine.parts.live.subscribe(&tenant, thread, Interest::Ends);
     let end = await_end(&site.app, &tenant, &accepted, subscription);
     let record = tokio::time::timeout(LONG, end).await.unwrap().unwrap();
     assert_eq!(record.status.word(), "completed");
@@ -275,7 +275,7 @@ async fn the_end_of_a_run_elsewhere_is_noticed() {
     let elsewhere = plan(&model).store(store).start().await;
     let request = someone("local", THREAD);
     let caller = request.caller.clone();
-    let subscription = here.app.engine.parts.live.subscribe(&caller.tenant, caller.thread_id);
+    let subscription = here.app.engine.parts.live.subscribe(&caller.tenant, caller.thread_id, Interest::Ends);
     let accepted = elsewhere.app.engine.submit(request, Terms::default()).await.unwrap();
     let end = await_end(&here.app, &caller.tenant, &accepted, subscription);
     let record = tokio::time::timeout(LONG, end).await.unwrap().unwrap();

@@ -9,19 +9,18 @@ mod oracle;
 mod script;
 mod wire;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use baton_agui::{Detail, Faces};
 use baton_core::event::Event;
 use baton_core::{RunId, TenantId};
-use baton_engine::{Live, Publisher};
+use baton_engine::{Interest, Live, Publisher};
 use baton_server::stream::follow::{Follow, Of};
 use baton_server::stream::frames;
 use baton_server::stream::view::View;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use serde_json::Value;
-use tokio::runtime::{Builder, Runtime};
 
 use log::GatedLog;
 use oracle::check;
@@ -71,14 +70,14 @@ struct Subscriber {
 
 impl Subscriber {
     fn join(stage: &Stage, of: Of, after: u64, detail: Detail) -> Self {
-        let subscription = stage.live.subscribe(&tenant(), script::thread());
+        let subscription = stage.live.subscribe(&tenant(), script::thread(), Interest::Thread);
         let follow = Follow::with_log(stage.log.clone(), subscription, script::thread(), of, after);
         Self::new(follow, detail)
     }
 
     /// As the sender of a message, who subscribes before the run is accepted.
     fn join_new_run(stage: &Stage, run: RunId, detail: Detail) -> Self {
-        let subscription = stage.live.subscribe(&tenant(), script::thread());
+        let subscription = stage.live.subscribe(&tenant(), script::thread(), Interest::Run);
         let follow = Follow::of_new_run(stage.log.clone(), subscription, script::thread(), run);
         Self::new(follow, detail)
     }
@@ -97,9 +96,6 @@ impl Subscriber {
 
     /// Takes everything that there is without waiting.
     fn drain(&mut self) {
-        static RUNTIME: LazyLock<Runtime> =
-            LazyLock::new(|| Builder::new_current_thread().enable_time().build().unwrap());
-        let _context = RUNTIME.enter();
         while !self.is_over {
             let Some(next) = self.follow.next().now_or_never() else { return };
             match next.expect("a log that works") {

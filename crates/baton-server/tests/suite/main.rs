@@ -11,6 +11,7 @@ mod delegations;
 mod described;
 mod doors;
 mod drain;
+mod elsewhere;
 mod fuzz;
 mod guards;
 mod handoffs;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use baton_core::store::{HandoffNotes, HandoffSession, HandoffState, NewHandoff, RunStatus, WorkflowState};
 use baton_core::{AgentName, HandoffId, Permission, TenantId, TenantStore, ThreadId, UserId};
-use baton_engine::StreamItem;
+use baton_engine::{Interest, StreamItem};
 use baton_models::scripted::{Scripted, Turn};
 use http::Method;
 use serde_json::{Value, json};
@@ -409,7 +409,7 @@ async fn deleting_a_thread_ends_the_run_that_is_at_work_in_it() {
     ada.until(&run, RunStatus::Running).await;
     ada.begin(&thread, "And then?").await;
     let (tenant, id) = (TenantId::parse("acme").unwrap(), ThreadId::parse(&thread).unwrap());
-    let mut subscription = site.app.engine.parts.live.subscribe(&tenant, id);
+    let mut subscription = site.app.engine.parts.live.subscribe(&tenant, id, Interest::Thread);
     assert_eq!(ada.delete(&format!("/api/v1/threads/{thread}")).await.status(), 204);
     let look = async { while !matches!(subscription.recv().await, Some(StreamItem::Changed) | None) {} };
     tokio::time::timeout(LONG, look).await.expect("listeners are told");

@@ -18,6 +18,8 @@ use crate::commands::signals::{Asked, Signals};
 use crate::entry::Entry;
 use crate::exit::Exit;
 
+/// How often the store is asked for events of other processes.
+const GLANCE: Duration = Duration::from_secs(5);
 /// How long an event that was kept may take to be heard; then it is read.
 const LAG: Duration = Duration::from_millis(200);
 /// How long the end of a run that has ended is looked for. One that could not be kept is not there.
@@ -195,7 +197,7 @@ impl Chat {
 
     pub(super) fn follow(&self) -> Follow {
         let (live, store) = (&self.engine.parts.live, Arc::clone(&self.store));
-        Follow::new(live, store, self.thread, Of::Thread, self.position)
+        Follow::new(live, store, self.thread, Of::Thread, self.position).glancing(GLANCE)
     }
 
     /// Shows what happens until nothing goes on in the thread.
