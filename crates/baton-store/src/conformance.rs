@@ -50,6 +50,7 @@ macro_rules! each_property {
         $each! {
             threads::a1_a2_a_thread_begins_with_its_first_message,
             threads::a10_a_thread_shows_where_it_stands,
+            threads::last_numbers_of_many_threads_are_read_at_once,
             threads::a11_only_its_user_finds_a_thread,
             threads::those_that_were_used_last_come_first,
             threads::a_title_is_one_line,

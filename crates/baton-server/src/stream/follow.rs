@@ -228,9 +228,10 @@ impl<L: EventLog> Follow<L> {
             Some(until) => until,
             None => *reading.until.insert(self.log.last_seq(self.thread).await?),
         };
-        let page = match until > self.position {
-            true => self.log.page(self.thread, self.of, self.position, PAGE).await?,
-            false => Vec::new(),
+        let page = if until > self.position {
+            self.log.page(self.thread, self.of, self.position, PAGE).await?
+        } else {
+            Vec::new()
         };
         let is_last = page.len() < PAGE as usize || page.last().is_some_and(|event| event.seq >= until);
         let wanted = page.into_iter().filter(|event| event.seq <= until);

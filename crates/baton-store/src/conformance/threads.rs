@@ -51,6 +51,17 @@ pub async fn a10_a_thread_shows_where_it_stands(store: &dyn Store) {
     assert!(after.updated_at > before.updated_at);
 }
 
+pub async fn last_numbers_of_many_threads_are_read_at_once(store: &dyn Store) {
+    let mut worker = Worker::start(store).await;
+    let (tenant, silent) = (Arc::clone(&worker.tenant), ThreadId::random());
+    tenant.accept(new_run(silent, "Hello")).await.unwrap();
+    worker.append(Append { events: vec![happened("one"), happened("two")], ..Append::default() }).await;
+    let mut last = tenant.last_seqs(&[worker.thread, ThreadId::random(), silent]).await.unwrap();
+    last.sort_by_key(|(_, seq)| *seq);
+    assert_eq!(last, [(silent, 0), (worker.thread, 2)], "a thread that does not exist has none");
+    assert_eq!(tenant.last_seqs(&[]).await.unwrap(), []);
+}
+
 pub async fn a11_only_its_user_finds_a_thread(store: &dyn Store) {
     let (tenant, id) = (tenant(store), ThreadId::random());
     tenant.accept(new_run(id, "Hello")).await.unwrap();

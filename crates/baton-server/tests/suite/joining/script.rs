@@ -12,7 +12,7 @@ use serde_json::json;
 pub enum Act {
     Claim(RunId),
     Commit(Vec<Event>),
-    Publish(Event),
+    Publish(Arc<Event>),
     Release,
 }
 
@@ -92,13 +92,13 @@ impl Script {
             events.push(self.event(kind));
         }
         self.acts.push(Act::Commit(events.clone()));
-        self.acts.extend(events.into_iter().map(Act::Publish));
+        self.acts.extend(events.into_iter().map(Arc::new).map(Act::Publish));
         self
     }
 
     fn passing(mut self, kind: EventKind) -> Self {
         let event = self.event(kind);
-        self.acts.push(Act::Publish(event));
+        self.acts.push(Act::Publish(Arc::new(event)));
         self
     }
 

@@ -64,7 +64,7 @@ impl Hand {
             }
             Act::Publish(event) if is_published => {
                 let (thread_id, run_id) = (claim.thread_id, claim.run_id);
-                let event = Event { thread_id, run_id, ..event.clone() };
+                let event = Event { thread_id, run_id, ..Event::clone(event) };
                 self.publisher.as_ref().expect("claimed").publish(&Arc::new(event));
             }
             Act::Release if is_published => self.publisher = None,
@@ -176,7 +176,7 @@ async fn interleave(site: &Site, script: &Script, mut hand: Hand, by: By, [join,
     for act in &script.acts[read..] {
         hand.act(site, act, true).await;
     }
-    let after = if by == By::Reconnect { 1 } else { 0 };
+    let after = u64::from(by == By::Reconnect);
     let context = format!("by {by:?}, joined at {join}, read at {read}");
     let sent = client.all().await;
     assert_eq!(sent.iter().filter(|event| event["type"] == "RUN_STARTED").count(), 1, "{context}");
