@@ -152,6 +152,10 @@ impl ThreadId {
     pub fn random() -> Self {
         Self(Uuid::new_v4())
     }
+
+    pub fn as_uuid(self) -> Uuid {
+        self.0
+    }
 }
 uuid_id_traits!(ThreadId);
 

@@ -32,7 +32,7 @@ pub mod work;
 
 pub use approval::{Approval, ApprovalFilter, ApprovalQuery, ApprovalStatus, Approvals};
 pub use artifact::{Artifact, Artifacts};
-pub use audit::{Audit, AuditEntry, AuditQuery, Audited, Verdict};
+pub use audit::{Audit, AuditEntry, AuditQuery, Audited, Seal, Verdict};
 pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{
@@ -72,10 +72,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Whose key this is, by its hash. Revoked keys are not found.
     fn key(&self, hash: &str) -> Pending<'_, Option<(TenantId, ApiKey)>>;
 
+    /// Seals the audit trail of every tenant that has entries since its last seal, and returns how many seals were written.
+    /// Meant to be called about once a second; costs nothing when this process has written nothing since. The first call also
+    /// finds entries that another process left unsealed when it died.
+    fn seal_audit(&self) -> Pending<'_, u64>;
+
     /// How busy it is.
     fn load(&self) -> Load;
 
-    /// Writes what still waits and closes. Later calls fail with [`StoreError::Unavailable`].
+    /// Seals the audit trail, writes what still waits and closes. Later calls fail with [`StoreError::Unavailable`].
     fn close(&self) -> Pending<'_, ()>;
 }
 

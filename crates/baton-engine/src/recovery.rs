@@ -75,6 +75,9 @@ impl Engine {
             if let Err(error) = self.take_up().await {
                 tracing::warn!(%error, "cannot look for runs to take up");
             }
+            if let Err(error) = self.parts.store.seal_audit().await {
+                tracing::warn!(%error, "cannot seal the audit trail");
+            }
             if Instant::now() >= next_sweep {
                 next_sweep = Instant::now() + BETWEEN_SWEEPS;
                 self.end_expired_everywhere().await;

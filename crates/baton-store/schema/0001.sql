@@ -5,11 +5,7 @@ CREATE TABLE tenants (
     tenant TEXT NOT NULL PRIMARY KEY,
     created_at BIGINT NOT NULL,
     -- Runs that are queued, running or waiting.
-    open_runs BIGINT NOT NULL DEFAULT 0,
-    -- The end of the audit chain: how many entries there are, the hash of the last and its time.
-    audit_entries BIGINT NOT NULL DEFAULT 0,
-    audit_head TEXT NOT NULL DEFAULT '',
-    audit_at BIGINT NOT NULL DEFAULT 0
+    open_runs BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE TABLE threads (
@@ -298,22 +294,48 @@ CREATE TABLE patterns (
     PRIMARY KEY (tenant, kind, source, target, query_class)
 );
 
--- Not owned by threads: deleting a conversation does not delete who deleted it.
+-- Not owned by threads: deleting a conversation does not delete who deleted it. A tenant has 16 hash chains, and a thread is always
+-- in the same one.
 CREATE TABLE audit (
     tenant TEXT NOT NULL,
+    chain BIGINT NOT NULL,
     number BIGINT NOT NULL,
     at BIGINT NOT NULL,
     actor TEXT NOT NULL,
     action TEXT NOT NULL,
     thread_id TEXT,
+    -- The rest of the entry.
     entry TEXT NOT NULL,
-    hash TEXT NOT NULL,
+    hash BYTEA NOT NULL,
+    PRIMARY KEY (tenant, chain, number)
+);
+CREATE INDEX audit_by_time ON audit (tenant, at, chain, number);
+CREATE INDEX audit_of_thread ON audit (tenant, thread_id, at, chain, number);
+CREATE INDEX audit_of_actor ON audit (tenant, actor, at, chain, number);
+-- Every run has one entry of each of these three, so a page of them is found by time without passing many others.
+CREATE INDEX audit_of_action ON audit (tenant, action, at, chain, number)
+    WHERE action NOT IN ('message.send', 'run.start', 'run.end');
+
+-- The end of each chain: how many entries it has, the hash of the last and its time. Chain 16 is that of the seals: how many entries
+-- are sealed, the hash of the last seal and its time. The only index is the primary key, so that updates are HOT.
+CREATE TABLE audit_chains (
+    tenant TEXT NOT NULL,
+    chain BIGINT NOT NULL,
+    entries BIGINT NOT NULL,
+    head BYTEA NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, chain)
+);
+
+CREATE TABLE audit_seals (
+    tenant TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    -- Entries of each chain, 16 numbers in LEB128.
+    counts BYTEA NOT NULL,
+    hash BYTEA NOT NULL,
     PRIMARY KEY (tenant, number)
 );
-CREATE INDEX audit_by_time ON audit (tenant, at, number);
-CREATE INDEX audit_of_thread ON audit (tenant, thread_id, number);
-CREATE INDEX audit_of_actor ON audit (tenant, actor, number);
-CREATE INDEX audit_of_action ON audit (tenant, action, number);
 
 CREATE TABLE api_keys (
     tenant TEXT NOT NULL,

@@ -47,6 +47,11 @@ END $$;
 
 -- Nobody changes or removes what is in the trail.
 REVOKE UPDATE, DELETE ON audit FROM baton_app;
+REVOKE UPDATE, DELETE ON audit_seals FROM baton_app;
+REVOKE DELETE ON audit_chains FROM baton_app;
+
+-- Updated by almost every transaction: new versions of a row find room on its own page.
+ALTER TABLE audit_chains SET (fillfactor = 50);
 
 -- The few questions that concern all tenants. They run as the owner of the tables, and answer nothing else.
 CREATE OR REPLACE FUNCTION system_tenants() RETURNS SETOF TEXT
@@ -88,6 +93,13 @@ CREATE OR REPLACE FUNCTION system_key(hashed TEXT) RETURNS TABLE (
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT k.tenant, k.key_id, k.user_id, k.roles, k.prefix, k.created_at, k.revoked_at FROM api_keys k
     WHERE k.hash = $1 AND k.revoked_at IS NULL
+$$;
+
+-- Tenants whose audit trail has entries after its last seal. Chain 16 says how many are sealed.
+CREATE OR REPLACE FUNCTION system_unsealed() RETURNS SETOF TEXT
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
+    SELECT c.tenant FROM audit_chains c GROUP BY c.tenant
+    HAVING sum(CASE WHEN c.chain < 16 THEN c.entries ELSE -c.entries END) <> 0
 $$;
 
 DO $$

@@ -1,9 +1,9 @@
 //! The end of a transaction: what its jobs have left to it.
 //!
-//! How many runs a tenant has open and where its audit trail ends are in one row, and everyone who writes for the tenant waits
-//! for whoever changes it. So it is changed once, right before the commit, for all jobs of the transaction together. The same goes
-//! for the sums over ways between agents: in whatever order jobs add to them, they are written in one order, so no two transactions
-//! wait for each other.
+//! How many runs a tenant has open is in one row, and everyone who writes for the tenant waits for whoever changes it. So it is
+//! changed once, right before the commit, for all jobs of the transaction together. The same goes for the ends of audit chains and for
+//! the sums over ways between agents: in whatever order jobs add to them, they are locked in one order, so no two transactions wait
+//! for each other.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -53,8 +53,8 @@ impl Closing {
 }
 
 const CLOSE: &str = "
-    UPDATE tenants SET open_runs = open_runs + $2, audit_entries = audit_entries + $3 WHERE tenant = $1
-    RETURNING open_runs, audit_entries, audit_head, audit_at";
+    UPDATE tenants SET open_runs = open_runs + $2 WHERE tenant = $1
+    RETURNING open_runs";
 
 /// Called once, right before the commit. What another server has opened meanwhile is known only here: then the transaction
 /// cannot be kept, and its jobs are done again one by one.
@@ -62,15 +62,18 @@ pub(crate) async fn close(tx: &Tx<'_>) -> Result<(), StoreError> {
     let closing = std::mem::take(&mut *tx.closing.lock().unwrap_or_else(PoisonError::into_inner));
     let Closing { audit: entries, runs, most, ways } = closing;
     patterns::add(tx, ways).await?;
-    if entries.is_empty() && runs == 0 {
-        return Ok(());
+    if runs != 0 {
+        count_runs(tx, runs, most).await?;
     }
+    audit::write(tx, &entries).await
+}
+
+async fn count_runs(tx: &Tx<'_>, runs: i64, most: Option<u32>) -> Result<(), StoreError> {
     audit::know_tenant(tx).await?;
-    let end = tx.first(CLOSE, params![runs, entries.len() as u64]).await?;
-    let end = end.ok_or_else(|| StoreError::Failed("the tenant is gone".to_owned()))?;
-    let open = end.int(0)?;
+    let end = tx.first(CLOSE, params![runs]).await?;
+    let open = end.ok_or_else(|| StoreError::Failed("the tenant is gone".to_owned()))?.int(0)?;
     match most {
         Some(most) if open > i64::from(most) => Err(StoreError::TooManyRuns(most)),
-        _ => audit::write(tx, &entries, &end).await,
+        _ => Ok(()),
     }
 }

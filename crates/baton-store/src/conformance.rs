@@ -140,6 +140,7 @@ macro_rules! each_property {
             keys::a_key_is_found_by_its_hash_until_it_is_revoked,
             results::a_result_is_found_while_its_time_lasts,
             audit::every_entry_is_chained,
+            audit::a_seal_covers_what_was_written,
             audit::a7_entries_are_found_by_what_they_are_about,
             audit::the_trail_is_listed_in_either_order,
             audit::a_cursor_of_the_trail_stays_right_in_its_own_order_only,

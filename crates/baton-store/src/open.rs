@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use baton_core::StoreError;
 
+use crate::audit::seal::Unsealed;
 use crate::postgres::Postgres;
 use crate::sqlite::{File, Sqlite};
 use crate::tenant::Driver;
@@ -13,6 +14,7 @@ use crate::tenant::Driver;
 #[derive(Debug, Clone)]
 pub struct Database {
     pub(crate) driver: Arc<Driver>,
+    pub(crate) unsealed: Arc<Unsealed>,
 }
 
 /// Opens `sqlite://file`, `sqlite::memory:` or `postgres://user@host/database`. Relative files start at `base`.
@@ -25,7 +27,7 @@ pub async fn open(url: &str, base: &Path) -> Result<Database, StoreError> {
         Address::File(file) => Driver::Sqlite(Sqlite::open(Some(file)).await?),
         Address::Postgres(url) => Driver::Postgres(Postgres::open(&url).await?),
     };
-    Ok(Database { driver: Arc::new(driver) })
+    Ok(Database { driver: Arc::new(driver), unsealed: Arc::default() })
 }
 
 /// The files that such a store consists of, here or later: what else has access to the folder must leave them alone.

@@ -78,6 +78,19 @@ impl Postgres {
         Ok(())
     }
 
+    /// A transaction of its own, beside the lanes: nothing that waits in them waits for it.
+    pub(crate) async fn write_apart(&self, tenant: &str, job: Box<dyn Job>) -> Result<(), StoreError> {
+        let (transaction, now) = PgTransaction::begin(&self.readers, Mode::Write, tenant).await?;
+        let closing = Mutex::default();
+        let outcome = batch::guarded(&*job, &transaction.tx(tenant, now, &closing)).await;
+        let outcome = match transaction.verdict(outcome) {
+            Ok(()) => transaction.commit().await,
+            Err(fault) => Err(fault),
+        };
+        job.answer(outcome.map_err(StoreError::from));
+        Ok(())
+    }
+
     /// A question that concerns all tenants. Only functions that belong to the owner of the tables can answer it.
     pub(crate) async fn system(&self, sql: &'static str, params: &[Value]) -> Result<Vec<Row>, StoreError> {
         let client = pool::client(&self.readers).await?;

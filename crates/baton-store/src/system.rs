@@ -44,6 +44,12 @@ const RELEASE: Question = Question {
     postgres: "SELECT system_release($1)",
 };
 
+const UNSEALED: Question = Question {
+    sqlite: "SELECT tenant FROM audit_chains GROUP BY tenant
+        HAVING sum(CASE WHEN chain < 16 THEN entries ELSE -entries END) <> 0",
+    postgres: "SELECT * FROM system_unsealed()",
+};
+
 const KEY: Question = Question {
     sqlite: "SELECT tenant, key_id, user_id, roles, prefix, created_at, revoked_at FROM api_keys
         WHERE hash = $2 AND revoked_at IS NULL",
@@ -91,6 +97,17 @@ impl Driver {
                 rows.first().map_or(Ok(0), |row| row.count(0))
             }
         }
+    }
+
+    /// Tenants whose audit trail has entries after its last seal.
+    pub(crate) async fn unsealed(&self) -> Result<Vec<TenantId>, StoreError> {
+        let rows = match self {
+            Self::Sqlite(sqlite) => {
+                sqlite.ask(|connection| connection.query(UNSEALED.sqlite, "", &[])).await?
+            }
+            Self::Postgres(postgres) => postgres.system(UNSEALED.postgres, &[]).await?,
+        };
+        rows.iter().map(|row| row.parse(0)).collect()
     }
 
     pub(crate) async fn key(&self, hash: String) -> Result<Option<(TenantId, ApiKey)>, StoreError> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use baton_core::store::{ApiKey, Load, Owner, Pending};
 use baton_core::{Store, StoreError, TenantId, TenantStore, ThreadId};
 
-use crate::job::{About, Run, job};
+use crate::audit::seal::{self, Unsealed};
+use crate::job::{About, Run, job, writing_job};
 use crate::open::Database;
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
@@ -21,6 +22,7 @@ pub(crate) enum Driver {
 #[derive(Debug)]
 pub(crate) struct Tenant {
     driver: Arc<Driver>,
+    unsealed: Arc<Unsealed>,
     pub(crate) tenant: TenantId,
 }
 
@@ -31,8 +33,8 @@ impl Tenant {
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let (job, answer) = job(input, run);
         let (driver, tenant) = (Arc::clone(&self.driver), Arc::from(self.tenant.as_str()));
+        let (job, answer) = writing_job(input, run, &self.unsealed, &tenant);
         Box::pin(async move {
             match &*driver {
                 Driver::Sqlite(sqlite) => sqlite.write(tenant, job).await?,
@@ -71,7 +73,8 @@ pub(crate) fn closed() -> StoreError {
 
 impl Store for Database {
     fn tenant(&self, tenant: &TenantId) -> Arc<dyn TenantStore> {
-        Arc::new(Tenant { driver: Arc::clone(&self.driver), tenant: tenant.clone() })
+        let (driver, unsealed) = (Arc::clone(&self.driver), Arc::clone(&self.unsealed));
+        Arc::new(Tenant { driver, unsealed, tenant: tenant.clone() })
     }
 
     fn tenants(&self) -> Pending<'_, Vec<TenantId>> {
@@ -94,6 +97,10 @@ impl Store for Database {
         Box::pin(self.driver.key(hash.to_owned()))
     }
 
+    fn seal_audit(&self) -> Pending<'_, u64> {
+        Box::pin(seal::seal_all(self))
+    }
+
     fn load(&self) -> Load {
         match &*self.driver {
             Driver::Sqlite(sqlite) => sqlite.load(),
@@ -103,6 +110,7 @@ impl Store for Database {
 
     fn close(&self) -> Pending<'_, ()> {
         Box::pin(async {
+            seal::before_close(self).await;
             match &*self.driver {
                 Driver::Sqlite(sqlite) => sqlite.close().await,
                 Driver::Postgres(postgres) => postgres.close().await,

@@ -85,6 +85,14 @@ pub async fn store(project: &Project) -> anyhow::Result<Database> {
     opened.context("cannot open the store").map_err(|error| Exit::Invalid.because(error))
 }
 
+/// How long a command waits at its end for a store that does not answer.
+const SEAL: Duration = Duration::from_secs(1);
+
+/// Seals the audit trail at the end of a command. What stays unsealed is sealed by the next one.
+pub async fn seal(store: &dyn Store) {
+    let _ = tokio::time::timeout(SEAL, store.seal_audit()).await;
+}
+
 fn parts(
     project: &Project,
     agents: Arc<Agents>,

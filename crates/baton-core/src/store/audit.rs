@@ -1,4 +1,4 @@
-//! Who did what: append-only, per tenant, each entry bound to the one before by a hash.
+//! Who did what: append-only, per tenant. Entries form several hash chains, and seals bind the chains together.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,12 @@ use crate::store::{Order, Page, PageRequest, Pending};
 /// Something that somebody did. Never holds what was said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditEntry {
-    /// A user, an agent, or `system`.
+    /// A user, an agent, or `system`. Stored without NUL characters.
     pub actor: String,
     /// On whose behalf, when that is somebody else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<String>,
-    /// `thread.delete`, `run.start`, `agent.delegate`, …
+    /// `thread.delete`, `run.start`, `agent.delegate`, … Stored without NUL characters.
     pub action: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<ThreadId>,
@@ -29,15 +29,17 @@ pub struct AuditEntry {
     pub detail: Value,
 }
 
-/// An entry in its place in the chain.
+/// An entry in its place in the trail. `chain` and `number` together identify it within its tenant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Audited {
-    /// From 1, without gaps.
+    /// 0 to 15. All entries of a thread are in the same chain; those without a thread are in chain 0.
+    pub chain: u8,
+    /// Within the chain: from 1, without gaps.
     pub number: u64,
     pub at: Timestamp,
     #[serde(flatten)]
     pub entry: AuditEntry,
-    /// SHA-256 over the hash before, the number, the time and the entry.
+    /// SHA-256 over the hash before it in the chain, the number, the time and the entry, as 64 hexadecimal digits.
     pub hash: String,
 }
 
@@ -53,21 +55,47 @@ pub struct AuditQuery {
     pub order: Order,
 }
 
-/// What reading the whole chain found.
+/// The ends of all chains of a tenant at one moment, bound to the seal before by its hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Seal {
+    /// From 1, without gaps.
+    pub number: u64,
+    pub at: Timestamp,
+    /// How many entries it covers, in all chains together.
+    pub entries: u64,
+    /// SHA-256 over the hash of the seal before, the number, the time and the Merkle root of all chains, in hexadecimal.
+    pub hash: String,
+}
+
+/// Result of reading the whole trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// All entries are there and as they were written. The hash of the last one can be kept elsewhere and compared later.
-    Intact { entries: u64, head: String },
-    /// The first place where the chain does not hold.
-    Broken { number: u64, reason: String },
+    /// All entries and seals are there and as they were written.
+    Intact {
+        entries: u64,
+        /// Merkle root over the ends of all chains. Empty if there are no entries.
+        head: String,
+        /// The newest seal. Kept elsewhere, it shows later that nothing it covers was changed or removed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seal: Option<Seal>,
+    },
+    /// The first place that is not as it was written.
+    Broken {
+        /// The chain of the entry; `None` if `number` is that of a seal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chain: Option<u8>,
+        number: u64,
+        reason: String,
+    },
 }
 
 /// What can be done with the trail. There is no change and no deletion.
 pub trait Audit: Send + Sync {
     fn record(&self, entry: AuditEntry) -> Pending<'_, ()>;
 
-    /// In the order of the query. The cost depends on the page and not on the length of the trail.
+    /// In the order of the query: by time, then chain, then number. The cost depends on the page and not on the length of the
+    /// trail.
     fn audit(&self, query: AuditQuery, page: PageRequest) -> Pending<'_, Page<Audited>>;
 
     fn verify_audit(&self) -> Pending<'_, Verdict>;

@@ -92,6 +92,10 @@ impl Store for Mortal {
         self.inner.key(hash)
     }
 
+    fn seal_audit(&self) -> Pending<'_, u64> {
+        self.life.read(self.inner.seal_audit())
+    }
+
     fn load(&self) -> Load {
         self.inner.load()
     }

@@ -31,7 +31,7 @@ async fn list_audit(
     Ok(Json(Listed::of(found, |entry| AuditView::of(&caller.tenant, entry))))
 }
 
-/// Reads the whole trail and says whether every entry is there and as it was written.
+/// Reads the whole trail and says whether every entry and seal is there and as it was written.
 #[utoipa::path(get, path = "/api/v1/audit/verify", tag = "insight",
     responses((status = 200, body = VerdictBody)),
     extensions(("x-permission" = json!("audit:read"))))]

@@ -51,10 +51,13 @@ impl AuditParams {
     }
 }
 
-/// An entry of the audit trail, in its place in the chain.
+/// An entry of the audit trail. `chain` and `number` together identify it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AuditView {
-    /// From 1, without gaps.
+    /// All entries of a thread are in the same chain; those without a thread are in chain 0.
+    #[schema(maximum = 15)]
+    pub chain: u8,
+    /// Within the chain: from 1, without gaps.
     #[schema(minimum = 1)]
     pub number: u64,
     #[schema(schema_with = moment)]
@@ -85,15 +88,16 @@ pub struct AuditView {
     #[serde(skip_serializing_if = "Value::is_null")]
     #[schema(required = false, nullable = false)]
     pub detail: Value,
-    /// SHA-256 over the hash before, the number, the time and the entry.
+    /// SHA-256 over the hash before it in the chain, the number, the time and the entry.
     pub hash: String,
 }
 
 impl AuditView {
     pub fn of(tenant: &TenantId, audited: Audited) -> Self {
-        let Audited { number, at, entry, hash } = audited;
+        let Audited { chain, number, at, entry, hash } = audited;
         let AuditEntry { actor, on_behalf_of, action, thread_id, run_id, decision, trace_id, detail } = entry;
         Self {
+            chain,
             number,
             at,
             tenant_id: tenant.clone(),
@@ -110,12 +114,38 @@ impl AuditView {
     }
 }
 
-/// What reading the whole trail found, as [`baton_core::store::Verdict`] is written.
+/// Result of reading the whole trail, as [`baton_core::store::Verdict`] is written.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum VerdictBody {
-    /// Every entry is there and as it was written. The hash of the last one can be kept elsewhere and compared later.
-    Intact { entries: u64, head: String },
-    /// The first place where the chain does not hold.
-    Broken { number: u64, reason: String },
+    /// All entries and seals are there and as they were written.
+    Intact {
+        entries: u64,
+        /// Merkle root over the ends of all chains. Empty if there are no entries.
+        head: String,
+        /// The newest seal; absent until the first one. Kept elsewhere, it shows later that nothing it covers was changed.
+        #[schema(nullable = false)]
+        seal: Option<SealBody>,
+    },
+    /// The first place that is not as it was written.
+    Broken {
+        /// The chain of the entry; absent if `number` is that of a seal.
+        #[schema(nullable = false)]
+        chain: Option<u8>,
+        number: u64,
+        reason: String,
+    },
+}
+
+/// A seal: the ends of all chains at one moment, bound to the seal before.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SealBody {
+    #[schema(minimum = 1)]
+    pub number: u64,
+    #[schema(schema_with = moment)]
+    pub at: Timestamp,
+    /// How many entries it covers, in all chains together.
+    pub entries: u64,
+    /// SHA-256 over the hash of the seal before, the number, the time and the Merkle root of all chains.
+    pub hash: String,
 }

@@ -1,67 +1,164 @@
-//! What binds an entry to the one before.
+//! Which chain an entry belongs to, and the hashes that bind entries and seals.
+//!
+//! Every hash is SHA-256 over a byte that says what is hashed, followed by parts of a fixed length or with their length in front, so
+//! that no two inputs have the same bytes.
 
-use baton_core::StoreError;
-use baton_core::store::{AuditEntry, micros};
-use jiff::Timestamp;
-use serde_json::Value as Json;
+use baton_core::{StoreError, ThreadId};
 use sha2::{Digest as _, Sha256};
 
-/// The hash of an entry in its place. Each part ends with a line break, which none of them contains: no two chains have the
-/// same bytes.
-pub(super) fn link(before: &str, number: u64, at: Timestamp, entry: &str) -> String {
-    let bytes = format!("{before}\n{number}\n{}\n{entry}\n", micros(at));
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+use crate::value::{Row, Value};
+
+/// Chains of a tenant.
+pub(crate) const CHAINS: u8 = 16;
+
+pub(super) type Hash = [u8; 32];
+
+/// The chain of a thread's entries. It never changes: FNV-1a over the bytes of the id, of which the upper four bits count.
+pub(crate) fn chain_of(thread: Option<ThreadId>) -> u8 {
+    let Some(thread) = thread else { return 0 };
+    let id = thread.as_uuid();
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    (id.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step) >> 60) as u8
 }
 
-/// An entry as JSON without spaces, the keys of every object sorted: the same in every program that checks the chain.
-pub(super) fn canonical(entry: &AuditEntry) -> Result<String, StoreError> {
-    let fault = |error| StoreError::Failed(format!("an audit entry cannot be written as JSON: {error}"));
-    let value = serde_json::to_value(entry).map_err(fault)?;
-    serde_json::to_string(&sorted(value)).map_err(fault)
+/// An entry as it is stored.
+pub(super) struct Stored<'a> {
+    pub(super) number: i64,
+    pub(super) at: i64,
+    pub(super) actor: &'a str,
+    pub(super) action: &'a str,
+    pub(super) thread: Option<ThreadId>,
+    pub(super) entry: &'a str,
 }
 
-fn sorted(value: Json) -> Json {
-    match value {
-        Json::Object(fields) => {
-            let mut fields: Vec<(String, Json)> = fields.into_iter().collect();
-            fields.sort_by(|a, b| a.0.cmp(&b.0));
-            fields.into_iter().map(|(key, value)| (key, sorted(value))).collect()
-        }
-        Json::Array(items) => items.into_iter().map(sorted).collect(),
-        other => other,
+/// A seal as it is stored, with the Merkle root that it covers.
+pub(super) struct Sealed<'a> {
+    pub(super) number: i64,
+    pub(super) at: i64,
+    pub(super) counts: &'a [u8],
+    pub(super) root: Hash,
+}
+
+/// The hash before the first entry of a chain. It names the tenant and the chain: a chain fits nowhere else.
+pub(super) fn start(tenant: &str, chain: u8) -> Hash {
+    digest(b's', &[&[chain], tenant.as_bytes()])
+}
+
+/// The hash of an entry in its place.
+pub(super) fn link(before: &Hash, entry: &Stored<'_>) -> Hash {
+    let (number, at) = (entry.number.to_be_bytes(), entry.at.to_be_bytes());
+    let [actor, action] = [entry.actor, entry.action].map(|text| (text.len() as u64).to_be_bytes());
+    let thread = entry.thread.map(|thread| *thread.as_uuid().as_bytes());
+    let thread = thread.as_ref().map_or(&[][..], |id| id.as_slice());
+    let has_thread = [u8::from(entry.thread.is_some())];
+    let parts: [&[u8]; 10] = [
+        before,
+        &number,
+        &at,
+        &has_thread,
+        thread,
+        &actor,
+        entry.actor.as_bytes(),
+        &action,
+        entry.action.as_bytes(),
+        entry.entry.as_bytes(),
+    ];
+    digest(b'e', &parts)
+}
+
+/// The Merkle root over the ends of all chains, in their order.
+pub(super) fn root(ends: impl Iterator<Item = (u8, u64, Hash)>) -> Hash {
+    let leaf = |(chain, entries, head): (u8, u64, Hash)| {
+        let parts: [&[u8]; 3] = [&[chain], &entries.to_be_bytes(), &head];
+        digest(b'l', &parts)
+    };
+    let mut level: Vec<Hash> = ends.map(leaf).collect();
+    while level.len() > 1 {
+        level = level.chunks(2).map(|pair| digest(b'n', &[&pair.concat()])).collect();
     }
+    level.first().copied().unwrap_or_default()
+}
+
+/// The hash of a seal in its place.
+pub(super) fn seal(before: &Hash, seal: &Sealed<'_>) -> Hash {
+    let (number, at) = (seal.number.to_be_bytes(), seal.at.to_be_bytes());
+    digest(b'r', &[before, &number, &at, &seal.root, seal.counts])
+}
+
+fn digest(kind: u8, parts: &[&[u8]]) -> Hash {
+    let mut hash = Sha256::new_with_prefix([kind]);
+    for part in parts {
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+pub(super) fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A hash in a column of a row.
+pub(super) fn hash_at(row: &Row, at: usize) -> Result<Hash, StoreError> {
+    let wrong = |_| StoreError::Corrupt("a hash of the audit trail does not have 32 bytes".to_owned());
+    Hash::try_from(row.blob(at)?).map_err(wrong)
+}
+
+pub(super) fn value(hash: &Hash) -> Value {
+    Value::Blob(hash.to_vec())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::collections::BTreeSet;
 
     use super::*;
-    use crate::audit::entry;
 
     #[test]
-    fn the_order_of_keys_does_not_matter() {
-        let with =
-            |detail| canonical(&AuditEntry { detail, ..entry("ada", "run.start", "allowed") }).unwrap();
-        let text = with(json!({"b": [{"y": 1, "x": "a\nb"}], "a": 2}));
-        assert_eq!(text, with(json!({"a": 2, "b": [{"x": "a\nb", "y": 1}]})));
-        assert!(text.starts_with(r#"{"action":"run.start","actor":"ada""#), "{text}");
-        assert!(!text.contains('\n'), "a line break is escaped, so parts cannot run into each other");
+    fn threads_are_spread_over_all_chains() {
+        let mut counts = [0; CHAINS as usize];
+        for number in 0..16_000_u128 {
+            let id = uuid::Builder::from_random_bytes((number * 0x9E37_79B9_7F4A_7C15).to_be_bytes());
+            let thread = ThreadId::parse(&id.into_uuid().to_string()).unwrap();
+            counts[usize::from(chain_of(Some(thread)))] += 1;
+        }
+        assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
+    }
+
+    /// A different function would put the entries of stored threads into other chains.
+    #[test]
+    fn the_chain_of_a_thread_never_changes() {
+        let chain = |id| chain_of(Some(ThreadId::parse(id).unwrap()));
+        assert_eq!(chain("550e8400-e29b-41d4-a716-446655440000"), 4);
+        assert_eq!(chain("550e8400-e29b-41d4-a716-446655440001"), 4);
+        assert_eq!(chain_of(None), 0);
     }
 
     #[test]
-    fn every_part_counts() {
-        let at = Timestamp::from_microsecond(1).unwrap();
-        let later = Timestamp::from_microsecond(2).unwrap();
-        let hashes = [
-            link("", 1, at, "{}"),
-            link("a", 1, at, "{}"),
-            link("", 2, at, "{}"),
-            link("", 1, later, "{}"),
-            link("", 1, at, "[]"),
+    fn every_part_of_an_entry_changes_its_hash() {
+        let thread = Some(ThreadId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap());
+        let first = || Stored { number: 1, at: 1, actor: "ab", action: "c", thread: None, entry: "{}" };
+        let entries = [
+            first(),
+            Stored { number: 2, ..first() },
+            Stored { at: 2, ..first() },
+            Stored { actor: "a", action: "bc", ..first() },
+            Stored { action: "d", ..first() },
+            Stored { thread, ..first() },
+            Stored { entry: "[]", ..first() },
         ];
-        let different: std::collections::BTreeSet<&String> = hashes.iter().collect();
-        assert_eq!(different.len(), hashes.len());
-        assert_eq!(hashes[0].len(), 64);
+        let mut hashes: BTreeSet<Hash> = entries.iter().map(|entry| link(&start("acme", 1), entry)).collect();
+        hashes.insert(link(&start("acme", 2), &first()));
+        hashes.insert(link(&start("rival", 1), &first()));
+        assert_eq!(hashes.len(), entries.len() + 2);
+    }
+
+    #[test]
+    fn every_chain_changes_the_root() {
+        let ends = |changed: u8| {
+            let end = |chain| (chain, 7 + u64::from(chain == changed), start("acme", chain));
+            root((0..CHAINS).map(end))
+        };
+        let roots: BTreeSet<Hash> = (0..=CHAINS).map(ends).collect();
+        assert_eq!(roots.len(), usize::from(CHAINS) + 1);
     }
 }

@@ -1,84 +1,225 @@
-//! Whether the chain still holds.
+//! Whether the trail is as it was written.
+//!
+//! Seals are read in order. For each of them the chains are walked as far as it covers them, so every entry is read once and hashed
+//! once, and the hashes of all chains at that moment have to give the hash of the seal. What comes after the last seal is compared with
+//! the stored ends of the chains. At most [`PIECE`] rows of each chain are in memory.
+
+use std::collections::VecDeque;
 
 use baton_core::StoreError;
-use baton_core::store::{AuditEntry, Verdict};
+use baton_core::store::{Seal, Verdict};
 
-use super::chain;
+use super::chain::{self, CHAINS, Hash, Sealed};
+use super::ends::{End, SEALS};
+use super::{seal, stored};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, params};
 
-/// Entries in memory at a time.
-const PIECE: u64 = 500;
+/// Rows that are read at once.
+const PIECE: u32 = 500;
 
 const ENTRIES: &str = "SELECT number, at, actor, action, thread_id, entry, hash
     FROM audit
-    WHERE tenant = $1 AND number > $2 AND number <= $3
-    ORDER BY number";
+    WHERE tenant = $1 AND chain = $2 AND number > $3
+    ORDER BY number
+    LIMIT $4";
 
-/// Both in one statement: between two, others may have added entries.
-const COUNTS: &str = "SELECT count(*),
-        coalesce((SELECT audit_entries FROM tenants WHERE tenant = $1), 0)
-    FROM audit
-    WHERE tenant = $1";
+const SEALED: &str = "SELECT number, at, counts, hash
+    FROM audit_seals
+    WHERE tenant = $1 AND number > $2
+    ORDER BY number
+    LIMIT $3";
 
-/// Where the walk along the chain stands.
-struct Walk {
-    number: u64,
-    head: String,
+const ENDS: &str = "SELECT chain, entries, head, at FROM audit_chains WHERE tenant = $1 ORDER BY chain";
+
+const STRAY: &str = "SELECT chain, number FROM audit WHERE tenant = $1 AND (chain < 0 OR chain > 15) LIMIT 1";
+
+/// Why the walk stopped.
+enum Stop {
+    Broken(Verdict),
+    Failed(StoreError),
 }
 
-/// Reads the chain from its beginning. What is added while it is read does not belong to it.
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+type Walked<T> = Result<T, Stop>;
+
+/// Reads the whole trail, within one transaction that sees one moment.
 pub(super) async fn verify(tx: &Tx<'_>) -> Result<Verdict, StoreError> {
-    let sql = "SELECT audit_entries, audit_head FROM tenants WHERE tenant = $1";
-    let (entries, head) = match tx.first(sql, &[]).await? {
-        Some(row) => (row.count(0)?, row.text(1)?.to_owned()),
-        None => (0, String::new()),
-    };
-    let mut walk = Walk { number: 0, head: String::new() };
-    while walk.number < entries {
-        let end = entries.min(walk.number + PIECE);
-        let rows = tx.query(ENTRIES, params![walk.number, end]).await?;
+    match walk(tx).await {
+        Ok(verdict) | Err(Stop::Broken(verdict)) => Ok(verdict),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+async fn walk(tx: &Tx<'_>) -> Walked<Verdict> {
+    let ends = ends(tx).await?;
+    let mut chains: Vec<Chain> = (0..CHAINS).map(|chain| Chain::new(tx, chain)).collect();
+    let newest = seals(tx, &mut chains, &ends[usize::from(SEALS)]).await?;
+    for (chain, end) in chains.iter_mut().zip(&ends) {
+        chain.finish(tx, end).await?;
+    }
+    if tx.first(STRAY, &[]).await?.is_some() {
+        return Err(broken(None, 0, "there are entries in a chain that does not exist"));
+    }
+    let entries = chains.iter().map(|chain| chain.end.entries).sum();
+    let head = if entries == 0 { String::new() } else { chain::hex(&root(&chains)) };
+    Ok(Verdict::Intact { entries, head, seal: newest })
+}
+
+/// The stored ends of all chains, that of the seals last. A tenant without any has an empty trail.
+async fn ends(tx: &Tx<'_>) -> Walked<Vec<End>> {
+    let rows = tx.query(ENDS, &[]).await?;
+    if rows.is_empty() {
+        let end = |chain| End { entries: 0, head: chain::start(tx.tenant, chain), at: 0 };
+        return Ok((0..=SEALS).map(end).collect());
+    }
+    let mut ends = Vec::with_capacity(rows.len());
+    for chain in 0..=SEALS {
+        let row = rows.get(usize::from(chain)).filter(|row| row.int(0) == Ok(chain.into()));
+        let end = row.and_then(|row| End::read(row, 1).ok());
+        let reason = "the end of the chain is missing or cannot be read";
+        ends.push(end.ok_or_else(|| broken_end(chain, 0, reason))?);
+    }
+    if rows.len() > ends.len() {
+        return Err(broken(None, 0, "there is the end of a chain that does not exist"));
+    }
+    Ok(ends)
+}
+
+/// Walks the chains from seal to seal. Returns the newest.
+async fn seals(tx: &Tx<'_>, chains: &mut [Chain], end: &End) -> Walked<Option<Seal>> {
+    let (mut last, mut newest) = (Chain::new(tx, SEALS).end, None);
+    let mut number = 0;
+    loop {
+        let after = if number == 0 { i64::MIN } else { number };
+        let rows = tx.query(SEALED, params![after, PIECE]).await?;
+        if rows.is_empty() {
+            break;
+        }
         for row in &rows {
-            if let Some(verdict) = step(&mut walk, row)? {
-                return Ok(verdict);
+            number += 1;
+            last = next_seal(tx, chains, &last, number, row).await?;
+            let shown = seal::shown(number.unsigned_abs(), last.at, last.entries, &last.head);
+            newest = Some(shown.map_err(|_| unreadable_seal(number))?);
+        }
+    }
+    if last != *end {
+        return Err(broken(None, number, "the newest seal is not the one that was kept with the chains"));
+    }
+    Ok(newest)
+}
+
+/// One seal further.
+async fn next_seal(tx: &Tx<'_>, chains: &mut [Chain], before: &End, number: i64, row: &Row) -> Walked<End> {
+    let (found, at, counts, hash) = seal::read(row).map_err(|_| unreadable_seal(number))?;
+    if found != number {
+        return Err(broken(None, number, "the seal is missing"));
+    }
+    let covered = seal::decode(counts).ok_or_else(|| unreadable_seal(number))?;
+    for (chain, entries) in chains.iter_mut().zip(covered) {
+        if entries < chain.end.entries {
+            return Err(broken(None, number, "the seal covers less than the one before"));
+        }
+        chain.advance(tx, entries).await?;
+    }
+    let sealed = Sealed { number, at, counts, root: root(chains) };
+    let head = chain::seal(&before.head, &sealed);
+    if head != hash {
+        return Err(broken(None, number, "the seal or what it covers is not as it was written"));
+    }
+    Ok(End { entries: covered.iter().sum(), head, at })
+}
+
+fn root(chains: &[Chain]) -> Hash {
+    chain::root(chains.iter().map(|chain| (chain.chain, chain.end.entries, chain.end.head)))
+}
+
+/// A walk along one chain.
+struct Chain {
+    chain: u8,
+    /// Where the walk is.
+    end: End,
+    /// Rows that were read ahead.
+    rows: VecDeque<Row>,
+}
+
+impl Chain {
+    fn new(tx: &Tx<'_>, chain: u8) -> Self {
+        let end = End { entries: 0, head: chain::start(tx.tenant, chain), at: 0 };
+        Self { chain, end, rows: VecDeque::new() }
+    }
+
+    /// Walks until so many entries were seen.
+    async fn advance(&mut self, tx: &Tx<'_>, entries: u64) -> Walked<()> {
+        while self.end.entries < entries {
+            let row = self.next(tx).await?;
+            self.step(row.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Walks to the stored end, after which there is nothing.
+    async fn finish(&mut self, tx: &Tx<'_>, end: &End) -> Walked<()> {
+        self.advance(tx, end.entries).await?;
+        if self.end != *end {
+            let reason = "the last entry is not the one that was kept as the end of the chain";
+            return Err(broken_end(self.chain, self.end.entries, reason));
+        }
+        match self.next(tx).await? {
+            Some(_) => {
+                let reason = "there are entries after the end of the chain";
+                Err(broken_end(self.chain, self.end.entries + 1, reason))
             }
-        }
-        if walk.number < end {
-            return Ok(broken(walk.number + 1, "the entry is missing"));
+            None => Ok(()),
         }
     }
-    if walk.head != head {
-        return Ok(broken(entries, "the end of the chain is not the one that was kept with the tenant"));
+
+    async fn next(&mut self, tx: &Tx<'_>) -> Walked<Option<Row>> {
+        if self.rows.is_empty() {
+            // Before the first entry there is no number too small to be seen.
+            let after = match self.end.entries {
+                0 => i64::MIN,
+                entries => i64::try_from(entries).unwrap_or(i64::MAX),
+            };
+            let chain = u32::from(self.chain);
+            self.rows = tx.query(ENTRIES, params![chain, after, PIECE]).await?.into();
+        }
+        Ok(self.rows.pop_front())
     }
-    let counts = tx.first(COUNTS, &[]).await?.ok_or_else(|| StoreError::Failed("no answer".to_owned()))?;
-    if counts.int(0)? != counts.int(1)? {
-        return Ok(broken(entries + 1, "there are entries that do not belong to the chain"));
+
+    fn step(&mut self, row: Option<&Row>) -> Walked<()> {
+        let (chain, number) = (self.chain, self.end.entries + 1);
+        let fault = |reason| broken_end(chain, number, reason);
+        let row = row.ok_or_else(|| fault("the entry is missing"))?;
+        if row.count(0) != Ok(number) {
+            return Err(fault("the entry is missing"));
+        }
+        let unreadable = |_| fault("the entry cannot be read");
+        let head = stored::hash(&self.end.head, row).map_err(unreadable)?;
+        if head != chain::hash_at(row, 6).map_err(unreadable)? {
+            return Err(fault("the entry, its time or its hash is not as it was written"));
+        }
+        self.end = End { entries: number, head, at: row.int(1).map_err(unreadable)? };
+        Ok(())
     }
-    Ok(Verdict::Intact { entries, head })
 }
 
-/// One entry further, or why not.
-fn step(walk: &mut Walk, row: &Row) -> Result<Option<Verdict>, StoreError> {
-    let number = walk.number + 1;
-    if row.count(0)? != number {
-        return Ok(Some(broken(number, "the entry is missing")));
-    }
-    let hash = chain::link(&walk.head, number, row.time(1)?, row.text(5)?);
-    if hash != row.text(6)? {
-        let reason = "the entry, its time or its hash is not as it was written";
-        return Ok(Some(broken(number, reason)));
-    }
-    let Ok(entry) = row.json::<AuditEntry>(5) else {
-        return Ok(Some(broken(number, "the entry cannot be read")));
-    };
-    let columns = [Value::from(entry.actor), Value::from(entry.action), Value::from(entry.thread_id)];
-    if row.0.get(2..5) != Some(&columns) {
-        return Ok(Some(broken(number, "the actor, action or thread beside the entry is not the one in it")));
-    }
-    *walk = Walk { number, head: hash };
-    Ok(None)
+fn unreadable_seal(number: i64) -> Stop {
+    broken(None, number, "the seal cannot be read")
 }
 
-fn broken(number: u64, reason: &str) -> Verdict {
-    Verdict::Broken { number, reason: reason.to_owned() }
+/// At an entry, or at the end of a chain. The seals are a chain of their own, without entries.
+fn broken_end(chain: u8, number: u64, reason: &str) -> Stop {
+    let chain = (chain != SEALS).then_some(chain);
+    Stop::Broken(Verdict::Broken { chain, number, reason: reason.to_owned() })
+}
+
+fn broken(chain: Option<u8>, number: i64, reason: &str) -> Stop {
+    let number = u64::try_from(number).unwrap_or_default();
+    Stop::Broken(Verdict::Broken { chain, number, reason: reason.to_owned() })
 }

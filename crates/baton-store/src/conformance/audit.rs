@@ -1,12 +1,14 @@
 //! The trail. That it shows what was changed behind the store's back is tried where its tables can be reached.
 
-use baton_core::store::{AuditEntry, AuditQuery, Audited, Cancel, Order, PageRequest, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+
+use baton_core::store::{AuditEntry, AuditQuery, Audited, Cancel, Order, PageRequest, Seal, Verdict};
 use baton_core::{Store, StoreError, TenantStore, ThreadId};
 use futures_util::future::join_all;
 use serde_json::json;
 
 use super::fixture::{a_moment, in_seconds, new_run, page, tenant, user};
-use crate::audit::entry;
+use crate::audit::{chain_of, entry};
 
 async fn all(tenant: &dyn TenantStore, query: AuditQuery) -> Vec<Audited> {
     let (mut request, mut found) = (page(7), Vec::new());
@@ -20,10 +22,21 @@ async fn all(tenant: &dyn TenantStore, query: AuditQuery) -> Vec<Audited> {
     }
 }
 
-/// Numbered without gaps, however many write at once.
+/// Entries and the newest seal, of a trail that is intact.
+async fn intact(tenant: &dyn TenantStore) -> (u64, Option<Seal>) {
+    match tenant.verify_audit().await.unwrap() {
+        Verdict::Intact { entries, head, seal } => {
+            assert_eq!(head.len(), if entries == 0 { 0 } else { 64 });
+            (entries, seal)
+        }
+        broken @ Verdict::Broken { .. } => panic!("{broken:?}"),
+    }
+}
+
+/// Numbered without gaps within each chain, however many write at once.
 pub async fn every_entry_is_chained(store: &dyn Store) {
     let tenant = tenant(store);
-    assert_eq!(tenant.verify_audit().await, Ok(Verdict::Intact { entries: 0, head: String::new() }));
+    assert_eq!(intact(&*tenant).await, (0, None));
     let wild = AuditEntry {
         on_behalf_of: Some("a\u{0}b".to_owned()),
         trace_id: Some("0af7".to_owned()),
@@ -31,17 +44,47 @@ pub async fn every_entry_is_chained(store: &dyn Store) {
         ..entry("act\u{0}or", "agent.delegate", "allowed")
     };
     tenant.record(wild.clone()).await.unwrap();
-    let entries = (0..40).map(|n| entry(&format!("agent-{n}"), "tool.call", "allowed"));
+    let threads: Vec<ThreadId> = (0..20).map(|_| ThreadId::random()).collect();
+    let entries = (0..40).map(|n| AuditEntry {
+        thread_id: threads.get(n / 2).copied(),
+        ..entry(&format!("agent-{n}"), "tool.call", "allowed")
+    });
     for recorded in join_all(entries.map(|entry| tenant.record(entry))).await {
         recorded.unwrap();
     }
     let trail = all(&*tenant, AuditQuery::default()).await;
-    let numbers: Vec<u64> = trail.iter().map(|entry| entry.number).collect();
-    assert_eq!(numbers, (1..=41).collect::<Vec<u64>>());
-    assert_eq!(trail[0].entry, wild);
-    assert!(trail.is_sorted_by(|a, b| a.at <= b.at && a.hash != b.hash));
-    let head = trail.last().unwrap().hash.clone();
-    assert_eq!(tenant.verify_audit().await, Ok(Verdict::Intact { entries: 41, head }));
+    assert_eq!(trail.len(), 41);
+    let mut last = BTreeMap::new();
+    for Audited { chain, number, entry, .. } in &trail {
+        assert_eq!(*chain, chain_of(entry.thread_id));
+        assert_eq!(last.insert(chain, number).map_or(0, |last| *last) + 1, *number);
+    }
+    assert!(last.len() > 4, "twenty threads are in more chains: {last:?}");
+    assert_eq!(trail[0].entry, AuditEntry { actor: "actor".to_owned(), ..wild }, "text has no NUL");
+    assert!(trail.is_sorted_by_key(|entry| (entry.at, entry.chain, entry.number)));
+    assert_eq!(trail.iter().map(|entry| &entry.hash).collect::<BTreeSet<_>>().len(), 41);
+    assert_eq!(intact(&*tenant).await, (41, None));
+}
+
+/// Every seal covers what was written before it, and a call without news writes none.
+pub async fn a_seal_covers_what_was_written(store: &dyn Store) {
+    let tenant = tenant(store);
+    let mut hashes = BTreeSet::new();
+    for round in 1..=5 {
+        let thread_id = Some(ThreadId::random());
+        tenant.record(AuditEntry { thread_id, ..entry("ada", "run.start", "allowed") }).await.unwrap();
+        tenant.record(entry("ada", "key.create", "allowed")).await.unwrap();
+        store.seal_audit().await.unwrap();
+        let (entries, seal) = intact(&*tenant).await;
+        let seal = seal.unwrap();
+        assert_eq!((entries, seal.number, seal.entries), (2 * round, round, 2 * round));
+        assert!(hashes.insert(seal.hash.clone()));
+        store.seal_audit().await.unwrap();
+        assert_eq!(intact(&*tenant).await.1, Some(seal), "nothing was written since");
+    }
+    tenant.record(entry("ada", "run.start", "allowed")).await.unwrap();
+    let (entries, seal) = intact(&*tenant).await;
+    assert_eq!((entries, seal.unwrap().entries), (11, 10), "one entry waits for the next seal");
 }
 
 pub async fn a7_entries_are_found_by_what_they_are_about(store: &dyn Store) {
@@ -55,11 +98,18 @@ pub async fn a7_entries_are_found_by_what_they_are_about(store: &dyn Store) {
         tenant.record(AuditEntry { thread_id: thread, ..entry(actor, action, "allowed") }).await.unwrap();
         a_moment().await;
     }
-    let numbers =
-        async |query| all(&*tenant, query).await.iter().map(|entry| entry.number).collect::<Vec<u64>>();
     let any = AuditQuery::default;
+    let trail = all(&*tenant, any()).await;
+    // Which of the four, from 1 on.
+    let numbers = async |query| {
+        let found = all(&*tenant, query).await;
+        let number = |one: &Audited| trail.iter().position(|entry| entry == one).unwrap() + 1;
+        found.iter().map(number).collect::<Vec<usize>>()
+    };
     let (ada, read) = (Some("ada".to_owned()), Some("thread.read".to_owned()));
-    assert_eq!(numbers(any()).await, [1, 2, 3, 4], "the oldest first");
+    let actors: Vec<&str> = trail.iter().map(|one| one.entry.actor.as_str()).collect();
+    assert_eq!(actors, ["ada", "bob", "ada", "ada"], "the oldest first");
+    assert_eq!(numbers(AuditQuery { action: Some("run.start".to_owned()), ..any() }).await, [1, 2]);
     assert_eq!(numbers(AuditQuery { thread_id: Some(thread), ..any() }).await, [1, 4]);
     assert_eq!(numbers(AuditQuery { actor: ada.clone(), ..any() }).await, [1, 3, 4]);
     assert_eq!(numbers(AuditQuery { action: read.clone(), ..any() }).await, [3, 4]);
@@ -67,8 +117,7 @@ pub async fn a7_entries_are_found_by_what_they_are_about(store: &dyn Store) {
     assert_eq!(numbers(all_of_it).await, [4]);
     assert_eq!(numbers(AuditQuery { since: Some(in_seconds(60)), ..any() }).await, [0; 0]);
     assert_eq!(numbers(AuditQuery { since: Some(in_seconds(-60)), ..any() }).await.len(), 4);
-    let third = all(&*tenant, any()).await[2].at;
-    let since = AuditQuery { since: Some(third), ..any() };
+    let since = AuditQuery { since: Some(trail[2].at), ..any() };
     assert_eq!(numbers(since.clone()).await, [3, 4], "at this time or later");
     assert_eq!(numbers(AuditQuery { actor: Some("bob".to_owned()), ..since }).await, [0; 0]);
     let mut request = page(1);
@@ -80,7 +129,11 @@ pub async fn the_trail_is_listed_in_either_order(store: &dyn Store) {
     let (tenant, thread) = (tenant(store), ThreadId::random());
     for number in 1..=20 {
         let (actor, action) = if number % 2 == 0 { ("ada", "run.start") } else { ("bob", "tool.call") };
-        let thread_id = (number % 3 == 0).then_some(thread);
+        let thread_id = match number % 3 {
+            0 => Some(thread),
+            1 => Some(ThreadId::random()),
+            _ => None,
+        };
         tenant.record(AuditEntry { thread_id, ..entry(actor, action, "allowed") }).await.unwrap();
         a_moment().await;
     }
@@ -88,6 +141,7 @@ pub async fn the_trail_is_listed_in_either_order(store: &dyn Store) {
     assert_eq!(trail.len(), 20);
     let (since, until) = (Some(trail[2].at), Some(trail[17].at));
     let (ada, start) = (Some("ada".to_owned()), Some("run.start".to_owned()));
+    let call = Some("tool.call".to_owned());
     for (thread_id, actor, action) in [
         (None, None, None),
         (Some(thread), None, None),
@@ -95,6 +149,7 @@ pub async fn the_trail_is_listed_in_either_order(store: &dyn Store) {
         (None, ada.clone(), None),
         (None, ada, start.clone()),
         (None, None, start),
+        (None, None, call),
     ] {
         let fits = |one: &&Audited| {
             let entry = &one.entry;
@@ -157,5 +212,5 @@ pub async fn a15_what_the_store_does_is_in_the_trail(store: &dyn Store) {
     assert_eq!(did, expected);
     assert_eq!(trail[0].entry.run_id, Some(run.run_id));
     assert!(!format!("{trail:?}").contains("secret"));
-    assert!(matches!(tenant.verify_audit().await, Ok(Verdict::Intact { entries: 3, .. })));
+    assert_eq!(intact(&*tenant).await.0, 3);
 }

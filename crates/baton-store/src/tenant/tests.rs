@@ -61,7 +61,8 @@ fn folder() -> &'static std::path::Path {
 }
 
 fn acme(store: &Database) -> Tenant {
-    Tenant { driver: Arc::clone(&store.driver), tenant: TenantId::parse("acme").unwrap() }
+    let (driver, unsealed) = (Arc::clone(&store.driver), Arc::clone(&store.unsealed));
+    Tenant { driver, unsealed, tenant: TenantId::parse("acme").unwrap() }
 }
 
 fn rival(store: &Database) -> Tenant {

@@ -1,7 +1,7 @@
 //! `baton audit`: who did what, and whether the record of it is whole.
 
 use baton_core::ThreadId;
-use baton_core::store::{AuditQuery, Audited, Verdict};
+use baton_core::store::{AuditQuery, Audited, Seal, Verdict};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::report::tell;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Read the whole chain and say whether every entry is there and as it was written
+    /// Read the whole trail and say whether every entry is there and as it was written
     #[arg(long, conflicts_with_all = ["thread", "actor", "action", "since", "limit", "cursor"])]
     verify: bool,
     /// Only about this thread, which may have been deleted: its whole id
@@ -52,16 +52,31 @@ async fn verify(archive: &Archive, json: bool) -> anyhow::Result<Exit> {
     match verdict {
         Verdict::Intact { .. } if json => {}
         Verdict::Intact { entries: 0, .. } => tell(NOTHING_KEPT),
-        Verdict::Intact { entries, head } => {
-            let entries = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
-            print(&format!("intact: {entries}, head {head}\n"))?;
+        Verdict::Intact { entries, head, seal } => {
+            print(&format!("intact: {}, head {head}\n", counted(entries)))?;
+            if let Some(Seal { number, at, entries, hash }) = seal {
+                print(&format!("seal {number} of {}: {}, hash {hash}\n", moment(at), counted(entries)))?;
+            }
         }
-        Verdict::Broken { number, reason } => {
-            tell(&format!("broken at entry {number}: {reason}"));
+        Verdict::Broken { chain: Some(chain), number, reason } => {
+            tell(&format!("broken at entry {}: {reason}", place(chain, number)));
+            return Ok(Exit::Failed);
+        }
+        Verdict::Broken { chain: None, number, reason } => {
+            tell(&format!("broken at seal {number}: {reason}"));
             return Ok(Exit::Failed);
         }
     }
     Ok(Exit::Ok)
+}
+
+fn counted(entries: u64) -> String {
+    if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") }
+}
+
+/// How an entry is named: its chain and its number in it.
+fn place(chain: u8, number: u64) -> String {
+    format!("{chain}.{number}")
 }
 
 async fn list(archive: &Archive, args: &Args) -> anyhow::Result<Exit> {
@@ -86,7 +101,7 @@ fn table(entries: &[Audited]) -> String {
         Column::Text("decision"),
         Column::Text("about"),
     ]);
-    for Audited { number, at, entry, .. } in entries {
+    for Audited { chain, number, at, entry, .. } in entries {
         let about = match (entry.run_id, entry.thread_id) {
             (Some(run), _) => format!("run {run}"),
             (None, Some(thread)) => format!("thread {thread}"),
@@ -98,7 +113,7 @@ fn table(entries: &[Audited]) -> String {
             None => about,
         };
         table.add([
-            number.to_string(),
+            place(*chain, *number),
             moment(*at),
             entry.actor.clone(),
             entry.on_behalf_of.clone().unwrap_or_else(|| "-".to_owned()),

@@ -66,9 +66,11 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
             wired = wiring::wire_chat(&cast.project, cast.agents.clone()) => wired?,
             exit = signals.any() => return Ok(exit),
         };
+        let store = Arc::clone(&engine.parts.store);
         let chat = Chat::new(engine, &cast.agents, cast.entry, signals, trace);
         let exit = converse(chat, args).await;
         let _ = tokio::time::timeout(LEAVE, servers.shutdown()).await;
+        wiring::seal(&*store).await;
         exit
     };
     let exit = runtime.block_on(chat.instrument(span));

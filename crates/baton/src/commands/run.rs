@@ -143,7 +143,11 @@ async fn converse(
     tokio::select! {
         // A run that is there can be cancelled as it should be.
         biased;
-        run = engine.start(request) => attend(run?, servers, screen, &mut signals).await,
+        run = engine.start(request) => {
+            let exit = attend(run?, servers, screen, &mut signals).await;
+            wiring::seal(&*engine.parts.store).await;
+            exit
+        }
         exit = signals.any() => {
             screen.clear().await;
             report::tell("the message may have been accepted: `baton runs list` shows its run then");

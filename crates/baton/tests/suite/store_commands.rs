@@ -244,7 +244,12 @@ fn h16_a_trail_that_was_tampered_with_is_found_out() {
     let ids = [(ids[0], "RUN-2"), (ids[1], "RUN-1"), (THREAD, "THREAD")];
     insta::assert_snapshot!("audit", redacted(&ok(dir.path(), &["audit"]), &ids));
     assert_eq!(json(dir.path(), &["audit", "--actor", "local"])["data"].as_array().unwrap().len(), 4);
-    assert_eq!(json(dir.path(), &["audit", "--verify"])["verdict"], "intact");
+    let verdict = json(dir.path(), &["audit", "--verify"]);
+    assert_eq!((&verdict["verdict"], &verdict["entries"]), (&json!("intact"), &json!(6)));
+    assert_eq!(verdict["seal"]["entries"], 6, "each command leaves nothing unsealed");
+    let said = ok(dir.path(), &["audit", "--verify"]);
+    let seal = format!("hash {}\n", verdict["seal"]["hash"].as_str().unwrap());
+    assert!(said.lines().count() == 2 && said.ends_with(&seal), "{said}");
 
     let database = database(dir.path());
     let broken = |sql: &str| {
@@ -255,12 +260,13 @@ fn h16_a_trail_that_was_tampered_with_is_found_out() {
     };
     let changed =
         broken("UPDATE audit SET entry = replace(entry, 'completed', 'cancelled') WHERE number = 3");
-    assert!(changed.starts_with("broken at entry 3: "), "{changed}");
+    assert!(changed.starts_with("broken at entry 4.3: "), "{changed}");
     let program = baton(dir.path(), &["audit", "--verify", "--json"]);
     assert_eq!(program.code, 1);
-    assert_eq!(serde_json::from_str::<Value>(&program.stdout).unwrap()["number"], 3);
+    let verdict = serde_json::from_str::<Value>(&program.stdout).unwrap();
+    assert_eq!((&verdict["chain"], &verdict["number"]), (&json!(4), &json!(3)));
     let missing = broken("DELETE FROM audit WHERE number = 1");
-    assert_eq!(missing, "broken at entry 1: the entry is missing\n");
+    assert_eq!(missing, "broken at entry 4.1: the entry is missing\n");
 }
 
 #[test]

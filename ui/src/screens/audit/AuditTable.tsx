@@ -4,28 +4,28 @@ import { Link } from 'wouter';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, Badge, IconButton, Table, Time, type Column } from '@/design';
 import { capitalize, shortId } from '@/lib/format';
-import { toneOf, type Entry, type FilterName } from './data';
+import { placeOf, toneOf, type Entry, type FilterName } from './data';
 import { EntryDetails } from './EntryDetails';
 import styles from './Audit.module.css';
 
 /** Who did what, on whose behalf, and how it was decided. */
 export function AuditTable({ entries, onFilter }: { entries: Entry[]; onFilter: (name: FilterName, value: string) => void }) {
-  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
-  const toggle = (number: number) => setOpen((old) => (old.has(number) ? new Set([...old].filter((one) => one !== number)) : new Set([...old, number])));
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const toggle = (place: string) => setOpen((old) => (old.has(place) ? new Set([...old].filter((one) => one !== place)) : new Set([...old, place])));
   const columns: Column<Entry>[] = [
-    { key: 'at', title: 'When', cell: (entry) => <When entry={entry} isOpen={open.has(entry.number)} onToggle={() => toggle(entry.number)} /> },
+    { key: 'at', title: 'When', cell: (entry) => <When entry={entry} isOpen={open.has(placeOf(entry))} onToggle={() => toggle(placeOf(entry))} /> },
     { key: 'actor', title: 'Actor', cell: (entry) => <Actor entry={entry} onFilter={onFilter} /> },
     { key: 'action', title: 'Action', wide: true, cell: (entry) => <Action entry={entry} onFilter={onFilter} /> },
     { key: 'decision', title: 'Decision', cell: (entry) => <Decision decision={entry.decision} /> },
     { key: 'subject', title: 'Subject', wide: true, cell: (entry) => <Subject entry={entry} /> },
   ];
-  return <Table label="Audit trail" columns={columns} rows={entries} rowKey={(entry) => String(entry.number)} expanded={(entry) => (open.has(entry.number) ? <EntryDetails entry={entry} onFilter={onFilter} /> : undefined)} />;
+  return <Table label="Audit trail" columns={columns} rows={entries} rowKey={placeOf} expanded={(entry) => (open.has(placeOf(entry)) ? <EntryDetails entry={entry} onFilter={onFilter} /> : undefined)} />;
 }
 
 function When({ entry, isOpen, onToggle }: { entry: Entry; isOpen: boolean; onToggle: () => void }) {
   return (
     <span className={styles.when}>
-      <IconButton size="small" icon={isOpen ? ChevronDown : ChevronRight} label={`Details of entry ${entry.number}`} aria-expanded={isOpen} onClick={onToggle} />
+      <IconButton size="small" icon={isOpen ? ChevronDown : ChevronRight} label={`Details of entry ${placeOf(entry)}`} aria-expanded={isOpen} onClick={onToggle} />
       <Time at={entry.at} />
     </span>
   );

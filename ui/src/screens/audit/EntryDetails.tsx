@@ -1,7 +1,7 @@
 import { Link } from 'wouter';
 import { Button, CopyButton } from '@/design';
 import { absolute } from '@/lib/format';
-import type { Entry, FilterName } from './data';
+import { placeOf, type Entry, type FilterName } from './data';
 import styles from './Audit.module.css';
 
 /** The whole entry: its ids, its place in the chain, and its details as JSON. */
@@ -11,7 +11,7 @@ export function EntryDetails({ entry, onFilter }: { entry: Entry; onFilter: (nam
   return (
     <div className={styles.details}>
       <dl className={styles.facts}>
-        <dt>Entry</dt><dd className="tabular">{entry.number}, {absolute(new Date(entry.at))} <span className="faint">({entry.at})</span></dd>
+        <dt>Entry</dt><dd className="tabular">{placeOf(entry)}, {absolute(new Date(entry.at))} <span className="faint">({entry.at})</span></dd>
         <dt>Tenant</dt><dd>{entry.tenant_id}</dd>
         {thread_id && <><dt>Thread</dt><dd><Link href={`/threads/${thread_id}`}><code>{thread_id}</code></Link> <Button kind="ghost" size="small" onClick={() => onFilter('thread_id', thread_id)}>Only this thread</Button></dd></>}
         {run_id && <><dt>Run</dt><dd><Link href={`/runs/${run_id}`}><code>{run_id}</code></Link></dd></>}

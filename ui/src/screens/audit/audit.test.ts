@@ -1,11 +1,11 @@
 import { expect, test, vi } from 'vitest';
 import { Problem } from '@/api/problem';
 import { toJsonl } from '@/lib/jsonl';
-import { periodOf, queryOf, sinceOf, toneOf, type Entry } from './data';
+import { periodOf, placeOf, queryOf, sinceOf, toneOf, type Entry } from './data';
 import { MOST_ROWS, readAll, toCsv } from './exportAll';
 
 const NOW = Date.parse('2026-11-16T17:14:31Z');
-const entry = (number: number): Entry => ({ number, at: '2026-11-16T17:14:11Z', tenant_id: 'default', actor: 'ada', action: 'run.start', decision: 'allowed', hash: 'abc', detail: { agent: 'assistant' } });
+const entry = (number: number): Entry => ({ chain: 3, number, at: '2026-11-16T17:14:11Z', tenant_id: 'default', actor: 'ada', action: 'run.start', decision: 'allowed', hash: 'abc', detail: { agent: 'assistant' } });
 const signal = () => new AbortController().signal;
 
 test('a period becomes a moment, a moment stays', () => {
@@ -14,6 +14,10 @@ test('a period becomes a moment, a moment stays', () => {
   expect(sinceOf('all', NOW)).toBeUndefined();
   expect(sinceOf('2026-01-02T03:04:05Z', NOW)).toBe('2026-01-02T03:04:05.000Z');
   expect([periodOf('nonsense'), periodOf('2026-01-02')]).toEqual(['24h', undefined]);
+});
+
+test('an entry is named by its chain and number', () => {
+  expect(placeOf(entry(7))).toBe('3.7');
 });
 
 test('empty filters are not sent', () => {
@@ -49,5 +53,5 @@ test('an export waits when there are too many requests', async () => {
 
 test('files hold one entry per line', () => {
   expect(toJsonl([entry(1), entry(2)]).trimEnd().split('\n').map((line) => JSON.parse(line).number)).toEqual([1, 2]);
-  expect(toCsv([entry(1)]).split('\r\n')[1]).toBe('1,2026-11-16T17:14:11Z,default,ada,,run.start,allowed,,,,"{""agent"":""assistant""}",abc');
+  expect(toCsv([entry(1)]).split('\r\n')[1]).toBe('3,1,2026-11-16T17:14:11Z,default,ada,,run.start,allowed,,,,"{""agent"":""assistant""}",abc');
 });

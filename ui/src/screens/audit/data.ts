@@ -64,6 +64,9 @@ export const auditQuery = (filter: Filter) =>
     getNextPageParam: (last) => last.next_cursor ?? undefined,
   });
 
+/** How an entry is named: its chain and its number in it. */
+export const placeOf = ({ chain, number }: { chain: number; number: number }) => `${chain}.${number}`;
+
 /** How a decision reads: good, bad, or neither. */
 export function toneOf(decision: string): Tone {
   if (['allowed', 'accepted', 'completed', 'approved', 'ok'].includes(decision)) return 'success';

@@ -39,7 +39,7 @@ function pause(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
-const COLUMNS = ['number', 'at', 'tenant_id', 'actor', 'on_behalf_of', 'action', 'decision', 'thread_id', 'run_id', 'trace_id', 'detail', 'hash'] as const;
+const COLUMNS = ['chain', 'number', 'at', 'tenant_id', 'actor', 'on_behalf_of', 'action', 'decision', 'thread_id', 'run_id', 'trace_id', 'detail', 'hash'] as const;
 
 /** The entries as CSV. */
 export function toCsv(entries: Entry[]): string {

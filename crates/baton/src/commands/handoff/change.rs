@@ -106,6 +106,7 @@ fn with_engine(
             exit = signals.any() => return Ok(exit),
         };
         servers.shutdown().await;
+        wiring::seal(&*engine.parts.store).await;
         exit
     });
     runtime.shutdown_timeout(LEAVE);

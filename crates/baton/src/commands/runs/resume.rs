@@ -73,6 +73,7 @@ async fn take_up(project: &Project, agents: Arc<Agents>, due: &Due) -> anyhow::R
         return Ok(exit);
     }
     servers.shutdown().await;
+    wiring::seal(&*engine.parts.store).await;
     report(&engine, due).await
 }
 

@@ -1,0 +1,200 @@
+//! Entries of all chains in one order: by time, then chain, then number.
+
+use baton_core::StoreError;
+use baton_core::store::{AuditQuery, Audited, Order, Page, PageRequest, micros};
+
+use super::chain::hex;
+use super::ends::chain_at;
+use super::stored;
+use crate::page::{self, Ordered};
+use crate::tx::Tx;
+use crate::value::{Row, Value, params};
+
+/// A place between entries. Within a chain times do not go back, so this order is also that of each chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Position {
+    at: i64,
+    chain: i64,
+    number: i64,
+}
+
+impl Position {
+    const FIRST: Self = Self::before(i64::MIN);
+    const LAST: Self = Self { at: i64::MAX, chain: i64::MAX, number: i64::MAX };
+
+    /// Before every entry of this time.
+    const fn before(at: i64) -> Self {
+        Self { at, chain: -1, number: 0 }
+    }
+
+    /// That of the last entry of the page before.
+    pub(super) fn parse(page: &PageRequest, order: Order) -> Result<Option<Self>, StoreError> {
+        let Some(cursor) = page::cursor_in(page, order)? else { return Ok(None) };
+        let numbers = cursor.split('.').map(str::parse).collect::<Result<Vec<i64>, _>>();
+        match numbers.as_deref() {
+            Ok(&[at, chain, number]) => Ok(Some(Self { at, chain, number })),
+            _ => Err(StoreError::InvalidCursor),
+        }
+    }
+
+    fn cursor(entry: &Audited) -> String {
+        format!("{}.{}.{}", micros(entry.at), entry.chain, entry.number)
+    }
+}
+
+/// One text per question, so that the database sees which index answers it.
+macro_rules! all {
+    ($which:literal) => {
+        Ordered { asc: all!("", $which), desc: all!(" DESC", $which) }
+    };
+    ($direction:literal, $which:literal) => {
+        concat!(
+            "SELECT chain, number, at, actor, action, thread_id, entry, hash
+            FROM audit
+            WHERE tenant = $1 AND (at, chain, number) > ($2, $3, $4) AND (at, chain, number) < ($5, $6, $7)",
+            $which,
+            "
+            ORDER BY at",
+            $direction,
+            ", chain",
+            $direction,
+            ", number",
+            $direction,
+            "
+            LIMIT $8"
+        )
+    };
+}
+
+/// Entries with `$9` in a column. Both bounds name the column, so that SQLite searches its index.
+macro_rules! with {
+    ($column:literal, $which:literal) => {
+        Ordered { asc: with!($column, "", $which), desc: with!($column, " DESC", $which) }
+    };
+    ($column:literal, $direction:literal, $which:literal) => {
+        concat!(
+            "SELECT chain, number, at, actor, action, thread_id, entry, hash
+            FROM audit
+            WHERE tenant = $1 AND (",
+            $column,
+            ", at, chain, number) > ($9, $2, $3, $4) AND (",
+            $column,
+            ", at, chain, number) < ($9, $5, $6, $7)",
+            $which,
+            "
+            ORDER BY ",
+            $column,
+            $direction,
+            ", at",
+            $direction,
+            ", chain",
+            $direction,
+            ", number",
+            $direction,
+            "
+            LIMIT $8"
+        )
+    };
+}
+
+const ALL: Ordered = all!("");
+
+const OF_THREAD: Ordered = with!(
+    "thread_id",
+    " AND (CAST($10 AS TEXT) IS NULL OR actor = $10) AND (CAST($11 AS TEXT) IS NULL OR action = $11)"
+);
+
+const OF_ACTOR: Ordered = with!("actor", " AND (CAST($10 AS TEXT) IS NULL OR action = $10)");
+
+/// The condition of the index `audit_of_action`.
+const OF_ACTION: Ordered = with!("action", " AND action NOT IN ('message.send', 'run.start', 'run.end')");
+
+const OF_FREQUENT_ACTION: Ordered = all!(" AND action = $9");
+
+/// Every run has one entry of each. They are not in the index `audit_of_action`.
+const FREQUENT: [&str; 3] = ["message.send", "run.start", "run.end"];
+
+pub(super) async fn list(
+    tx: &Tx<'_>,
+    query: &AuditQuery,
+    page: &PageRequest,
+    last: Option<Position>,
+) -> Result<Page<Audited>, StoreError> {
+    let (statement, mut filters) = statement(query);
+    let mut values = bounds(query, last).to_vec();
+    values.push(page::with_next(page).into());
+    values.append(&mut filters);
+    let rows = tx.query(statement.sql(query.order), &values).await?;
+    let entries = rows.iter().map(read).collect::<Result<Vec<Audited>, _>>()?;
+    Ok(page::cut(entries, page.size(), |last| page::ordered(query.order, Position::cursor(last))))
+}
+
+/// The statement for a query, and its values from `$9` on.
+fn statement(query: &AuditQuery) -> (&'static Ordered, Vec<Value>) {
+    let (actor, action) = (query.actor.as_deref(), query.action.as_deref());
+    match (query.thread_id, actor, action) {
+        (Some(thread), ..) => (&OF_THREAD, params![thread, actor, action].to_vec()),
+        (None, Some(actor), _) => (&OF_ACTOR, params![actor, action].to_vec()),
+        (None, None, Some(action)) if FREQUENT.contains(&action) => {
+            (&OF_FREQUENT_ACTION, params![action].to_vec())
+        }
+        (None, None, Some(action)) => (&OF_ACTION, params![action].to_vec()),
+        (None, None, None) => (&ALL, Vec::new()),
+    }
+}
+
+/// `$2` to `$7`: the positions between which a page lies, both excluded.
+fn bounds(query: &AuditQuery, last: Option<Position>) -> [Value; 6] {
+    let mut after = query.since.map_or(Position::FIRST, |since| Position::before(micros(since)));
+    let mut before = query.until.map_or(Position::LAST, |until| Position::before(micros(until)));
+    match (last, query.order) {
+        (Some(last), Order::Asc) => after = after.max(last),
+        (Some(last), Order::Desc) => before = before.min(last),
+        (None, _) => {}
+    }
+    [after.at, after.chain, after.number, before.at, before.chain, before.number].map(Value::from)
+}
+
+fn read(row: &Row) -> Result<Audited, StoreError> {
+    Ok(Audited {
+        chain: chain_at(row, 0)?,
+        number: row.count(1)?,
+        at: row.time(2)?,
+        entry: stored::read(row, 3)?,
+        hash: hex(row.blob(7)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::history::tests::plan;
+
+    #[test]
+    fn a_list_reads_no_more_than_its_page() {
+        let by_time = "audit_by_time (tenant=? AND (at,chain,number)>(?,?,?) AND (at,chain,number)<(?,?,?))";
+        let of = |column: &str| {
+            let bound = format!("({column},at,chain,number)");
+            format!("audit_of_{column} (tenant=? AND {bound}>(?,?,?,?) AND {bound}<(?,?,?,?))")
+                .replace("of_thread_id", "of_thread")
+        };
+        for (list, index) in [
+            (ALL, by_time.to_owned()),
+            (OF_FREQUENT_ACTION, by_time.to_owned()),
+            (OF_THREAD, of("thread_id")),
+            (OF_ACTOR, of("actor")),
+            (OF_ACTION, of("action")),
+        ] {
+            for order in [Order::Asc, Order::Desc] {
+                assert_eq!(plan(list.sql(order)), [format!("SEARCH audit USING INDEX {index}")], "{order}");
+            }
+        }
+    }
+
+    #[test]
+    fn frequent_actions_are_those_that_the_index_leaves_out() {
+        let condition = format!("action NOT IN ('{}')", FREQUENT.join("', '"));
+        assert!(include_str!("../../schema/0001.sql").contains(&condition));
+        assert!(OF_ACTION.asc.contains(&condition) && OF_ACTION.desc.contains(&condition));
+    }
+}
