@@ -156,7 +156,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Reads the whole trail and says whether every entry is there and as it was written */
+        /** Reads the whole trail and says whether every entry and seal is there and as it was written */
         get: operations["verify_audit"];
         put?: never;
         post?: never;
@@ -966,7 +966,7 @@ export interface components {
             message: string;
             tools: components["schemas"]["ToolView"][];
         };
-        /** @description An entry of the audit trail, in its place in the chain. */
+        /** @description An entry of the audit trail. `chain` and `number` together identify it. */
         AuditView: {
             /** @description `thread.delete`, `run.start`, `agent.delegate`, … */
             action: string;
@@ -974,15 +974,20 @@ export interface components {
             actor: string;
             /** Format: date-time */
             at: string;
+            /**
+             * Format: int32
+             * @description All entries of a thread are in the same chain; those without a thread are in chain 0.
+             */
+            chain: number;
             /** @description `allowed`, `denied`, or how it ended. */
             decision: string;
             /** @description What else there is to know. Never what was said. */
             detail?: unknown;
-            /** @description SHA-256 over the hash before, the number, the time and the entry. */
+            /** @description SHA-256 over the hash before it in the chain, the number, the time and the entry. */
             hash: string;
             /**
              * Format: int64
-             * @description From 1, without gaps.
+             * @description Within the chain: from 1, without gaps.
              */
             number: number;
             /** @description For whom, when that is somebody else. */
@@ -1455,15 +1460,20 @@ export interface components {
                 actor: string;
                 /** Format: date-time */
                 at: string;
+                /**
+                 * Format: int32
+                 * @description All entries of a thread are in the same chain; those without a thread are in chain 0.
+                 */
+                chain: number;
                 /** @description `allowed`, `denied`, or how it ended. */
                 decision: string;
                 /** @description What else there is to know. Never what was said. */
                 detail?: unknown;
-                /** @description SHA-256 over the hash before, the number, the time and the entry. */
+                /** @description SHA-256 over the hash before it in the chain, the number, the time and the entry. */
                 hash: string;
                 /**
                  * Format: int64
-                 * @description From 1, without gaps.
+                 * @description Within the chain: from 1, without gaps.
                  */
                 number: number;
                 /** @description For whom, when that is somebody else. */
@@ -1981,6 +1991,20 @@ export interface components {
             usage: components["schemas"]["UsageView"];
             user_id: string;
         };
+        /** @description A seal: the ends of all chains at one moment, bound to the seal before. */
+        SealBody: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * Format: int64
+             * @description How many entries it covers, in all chains together.
+             */
+            entries: number;
+            /** @description SHA-256 over the hash of the seal before, the number, the time and the Merkle root of all chains. */
+            hash: string;
+            /** Format: int64 */
+            number: number;
+        };
         SendMessage: {
             /** @description Who is to answer; otherwise whoever has the thread. */
             agent?: string;
@@ -2216,14 +2240,22 @@ export interface components {
              */
             reasoning_tokens: number;
         };
-        /** @description What reading the whole trail found, as [`baton_core::store::Verdict`] is written. */
+        /** @description Result of reading the whole trail, as [`baton_core::store::Verdict`] is written. */
         VerdictBody: {
             /** Format: int64 */
             entries: number;
+            /** @description Merkle root over the ends of all chains. Empty if there are no entries. */
             head: string;
+            /** @description The newest seal; absent until the first one. Kept elsewhere, it shows later that nothing it covers was changed. */
+            seal?: components["schemas"]["SealBody"];
             /** @enum {string} */
             verdict: "intact";
         } | {
+            /**
+             * Format: int32
+             * @description The chain of the entry; absent if `number` is that of a seal.
+             */
+            chain?: number;
             /** Format: int64 */
             number: number;
             reason: string;

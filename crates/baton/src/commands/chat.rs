@@ -18,6 +18,7 @@ mod talk;
 mod view;
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;

@@ -11,7 +11,7 @@ use super::{entry, intact, record_all};
 use crate::rows::Opened;
 
 const TABLES: [&str; 3] = ["audit", "audit_chains", "audit_seals"];
-const ROUNDS: u64 = 6;
+const ROUNDS: u64 = 4;
 const UNSEALED: u64 = 5;
 
 /// The trails of two tenants with several chains and seals, and an unsealed tail.
@@ -27,7 +27,7 @@ impl Trail {
         let tenants = ["acme", "rival"].map(|name| store.tenant(&TenantId::parse(name).unwrap()));
         for round in 0..ROUNDS {
             for tenant in &tenants {
-                record_all(tenant, (0..20).map(|n| entry(round, thread(round * 7 + n)))).await;
+                record_all(tenant, (0..15).map(|n| entry(round, thread(round * 7 + n)))).await;
             }
             store.seal_audit().await.unwrap();
         }
