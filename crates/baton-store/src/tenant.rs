@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_core::store::{ApiKey, Load, Owner, Pending};
 use baton_core::{Store, StoreError, TenantId, TenantStore, ThreadId};
 
-use crate::audit::seal::{self, Unsealed};
+use crate::audit::seal;
 use crate::job::{About, Run, job, writing_job};
 use crate::open::Database;
 use crate::postgres::Postgres;
@@ -21,8 +21,7 @@ pub(crate) enum Driver {
 /// The data of one tenant on either database. What can be done with it is in the files of the nouns.
 #[derive(Debug)]
 pub(crate) struct Tenant {
-    driver: Arc<Driver>,
-    unsealed: Arc<Unsealed>,
+    database: Database,
     pub(crate) tenant: TenantId,
 }
 
@@ -33,8 +32,8 @@ impl Tenant {
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let (driver, tenant) = (Arc::clone(&self.driver), Arc::from(self.tenant.as_str()));
-        let (job, answer) = writing_job(input, run, &self.unsealed, &tenant);
+        let (driver, tenant) = (Arc::clone(&self.database.driver), Arc::from(self.tenant.as_str()));
+        let (job, answer) = writing_job(input, run, &self.database.unsealed, &tenant);
         Box::pin(async move {
             match &*driver {
                 Driver::Sqlite(sqlite) => sqlite.write(tenant, job).await?,
@@ -51,7 +50,7 @@ impl Tenant {
         T: Send + 'static,
     {
         let (job, answer) = job(input, run);
-        let (driver, tenant) = (Arc::clone(&self.driver), Arc::from(self.tenant.as_str()));
+        let (driver, tenant) = (Arc::clone(&self.database.driver), Arc::from(self.tenant.as_str()));
         Box::pin(async move {
             match &*driver {
                 Driver::Sqlite(sqlite) => sqlite.read(tenant, job).await?,
@@ -73,8 +72,7 @@ pub(crate) fn closed() -> StoreError {
 
 impl Store for Database {
     fn tenant(&self, tenant: &TenantId) -> Arc<dyn TenantStore> {
-        let (driver, unsealed) = (Arc::clone(&self.driver), Arc::clone(&self.unsealed));
-        Arc::new(Tenant { driver, unsealed, tenant: tenant.clone() })
+        Arc::new(Tenant { database: self.clone(), tenant: tenant.clone() })
     }
 
     fn tenants(&self) -> Pending<'_, Vec<TenantId>> {

@@ -155,7 +155,7 @@ fn encode(counts: impl Iterator<Item = u64>) -> Vec<u8> {
             bytes.push((count & 0x7f) as u8 | 0x80);
             count >>= 7;
         }
-        bytes.push(count as u8);
+        bytes.push((count & 0x7f) as u8);
     }
     bytes
 }

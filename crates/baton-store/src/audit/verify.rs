@@ -58,7 +58,7 @@ pub(super) async fn verify(tx: &Tx<'_>) -> Result<Verdict, StoreError> {
 
 async fn walk(tx: &Tx<'_>) -> Walked<Verdict> {
     let ends = ends(tx).await?;
-    let mut chains: Vec<Chain> = (0..CHAINS).map(|chain| Chain::new(tx, chain)).collect();
+    let mut chains: Vec<Walk> = (0..CHAINS).map(|chain| Walk::new(tx, chain)).collect();
     let newest = seals(tx, &mut chains, &ends[usize::from(SEALS)]).await?;
     for (chain, end) in chains.iter_mut().zip(&ends) {
         chain.finish(tx, end).await?;
@@ -92,8 +92,8 @@ async fn ends(tx: &Tx<'_>) -> Walked<Vec<End>> {
 }
 
 /// Walks the chains from seal to seal. Returns the newest.
-async fn seals(tx: &Tx<'_>, chains: &mut [Chain], end: &End) -> Walked<Option<Seal>> {
-    let (mut last, mut newest) = (Chain::new(tx, SEALS).end, None);
+async fn seals(tx: &Tx<'_>, chains: &mut [Walk], end: &End) -> Walked<Option<Seal>> {
+    let (mut last, mut newest) = (Walk::new(tx, SEALS).end, None);
     let mut number = 0;
     loop {
         let after = if number == 0 { i64::MIN } else { number };
@@ -115,7 +115,7 @@ async fn seals(tx: &Tx<'_>, chains: &mut [Chain], end: &End) -> Walked<Option<Se
 }
 
 /// One seal further.
-async fn next_seal(tx: &Tx<'_>, chains: &mut [Chain], before: &End, number: i64, row: &Row) -> Walked<End> {
+async fn next_seal(tx: &Tx<'_>, chains: &mut [Walk], before: &End, number: i64, row: &Row) -> Walked<End> {
     let (found, at, counts, hash) = seal::read(row).map_err(|_| unreadable_seal(number))?;
     if found != number {
         return Err(broken(None, number, "the seal is missing"));
@@ -135,12 +135,12 @@ async fn next_seal(tx: &Tx<'_>, chains: &mut [Chain], before: &End, number: i64,
     Ok(End { entries: covered.iter().sum(), head, at })
 }
 
-fn root(chains: &[Chain]) -> Hash {
+fn root(chains: &[Walk]) -> Hash {
     chain::root(chains.iter().map(|chain| (chain.chain, chain.end.entries, chain.end.head)))
 }
 
 /// A walk along one chain.
-struct Chain {
+struct Walk {
     chain: u8,
     /// Where the walk is.
     end: End,
@@ -148,7 +148,7 @@ struct Chain {
     rows: VecDeque<Row>,
 }
 
-impl Chain {
+impl Walk {
     fn new(tx: &Tx<'_>, chain: u8) -> Self {
         let end = End { entries: 0, head: chain::start(tx.tenant, chain), at: 0 };
         Self { chain, end, rows: VecDeque::new() }

@@ -61,8 +61,7 @@ fn folder() -> &'static std::path::Path {
 }
 
 fn acme(store: &Database) -> Tenant {
-    let (driver, unsealed) = (Arc::clone(&store.driver), Arc::clone(&store.unsealed));
-    Tenant { driver, unsealed, tenant: TenantId::parse("acme").unwrap() }
+    Tenant { database: store.clone(), tenant: TenantId::parse("acme").unwrap() }
 }
 
 fn rival(store: &Database) -> Tenant {

@@ -79,7 +79,7 @@ impl Trail {
 /// One of twelve threads, or none.
 fn thread(n: u64) -> Option<ThreadId> {
     let id = Builder::from_random_bytes([(n % 13) as u8; 16]).into_uuid();
-    (n % 13 > 0).then(|| ThreadId::parse(&id.to_string()).unwrap())
+    (!n.is_multiple_of(13)).then(|| ThreadId::parse(&id.to_string()).unwrap())
 }
 
 /// SQL that both databases understand, and the tenants in whose trails it has to be found.
