@@ -95,7 +95,8 @@ pub trait Audit: Send + Sync {
     fn record(&self, entry: AuditEntry) -> Pending<'_, ()>;
 
     /// In the order of the query: by time, then chain, then number. The cost depends on the page and not on the length of the
-    /// trail.
+    /// trail, with two exceptions: a second filter is applied to the entries that the first one finds, and `message.send`,
+    /// `run.start` and `run.end` are picked from the entries of all actions.
     fn audit(&self, query: AuditQuery, page: PageRequest) -> Pending<'_, Page<Audited>>;
 
     fn verify_audit(&self) -> Pending<'_, Verdict>;

@@ -1,5 +1,8 @@
 //! Who did what: the audit trail of runs in which agents involve each other.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use baton_core::agent::{
     Advisor, Collaboration, Destination, Quorum, Router, RoutingMode, Strategy, Synthesis, Team,
     TerminationMode,
@@ -223,6 +226,25 @@ async fn a7_the_whole_flow_of_a_conversation_is_in_its_trail() {
         }
     }
     assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Intact { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watch_seals_the_trail() {
+    let model = Scripted::default().script("a", [Turn::text("Hello.")]);
+    let (parts, request) = Setup::new(&model).parts().await;
+    let engine = Engine::new(parts);
+    engine.start(request.clone()).await.unwrap().finish().await;
+    let tenant = engine.parts.store.tenant(&request.caller.tenant);
+    let watching = tokio::spawn(Arc::clone(&engine).keep_watch(Duration::from_secs(1)));
+    let sealed = loop {
+        match tenant.verify_audit().await.unwrap() {
+            Verdict::Intact { entries, seal: Some(seal), .. } => break (entries, seal.entries),
+            Verdict::Intact { seal: None, .. } => tokio::time::sleep(Duration::from_millis(100)).await,
+            broken @ Verdict::Broken { .. } => panic!("{broken:?}"),
+        }
+    };
+    watching.abort();
+    assert_eq!(sealed, (3, 3), "the message, and the start and the end of its run");
 }
 
 /// A7: a delegation that a caller asked for is rebuilt the same way.

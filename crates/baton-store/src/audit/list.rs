@@ -170,17 +170,27 @@ mod tests {
     use super::*;
     use crate::threads::history::tests::plan;
 
+    const BY_TIME: &str =
+        "audit_by_time (tenant=? AND (at,chain,number)>(?,?,?) AND (at,chain,number)<(?,?,?))";
+
+    /// Entries of other actions are read and left out; nothing is sorted.
+    #[test]
+    fn a_frequent_action_is_picked_from_the_entries_by_time() {
+        for order in [Order::Asc, Order::Desc] {
+            let plan = plan(OF_FREQUENT_ACTION.sql(order));
+            assert_eq!(plan, [format!("SEARCH audit USING INDEX {BY_TIME}")], "{order}");
+        }
+    }
+
     #[test]
     fn a_list_reads_no_more_than_its_page() {
-        let by_time = "audit_by_time (tenant=? AND (at,chain,number)>(?,?,?) AND (at,chain,number)<(?,?,?))";
         let of = |column: &str| {
             let bound = format!("({column},at,chain,number)");
             format!("audit_of_{column} (tenant=? AND {bound}>(?,?,?,?) AND {bound}<(?,?,?,?))")
                 .replace("of_thread_id", "of_thread")
         };
         for (list, index) in [
-            (ALL, by_time.to_owned()),
-            (OF_FREQUENT_ACTION, by_time.to_owned()),
+            (ALL, BY_TIME.to_owned()),
             (OF_THREAD, of("thread_id")),
             (OF_ACTOR, of("actor")),
             (OF_ACTION, of("action")),
