@@ -100,10 +100,11 @@ async fn claimed(tenant: &Arc<dyn TenantStore>) -> Claim {
         on_busy: OnBusy::Enqueue,
         idempotency: None,
         max_active: None,
+        unless_held: false,
     };
     tenant.accept(run).await.expect("accepted");
     let owner = Owner("bench".into());
-    let claimed = tenant.claim(thread_id, &owner, Duration::from_hours(1)).await.expect("a claim");
+    let claimed = tenant.claim(thread_id, &owner).await.expect("a claim");
     claimed.expect("a run").claim
 }
 

@@ -261,6 +261,7 @@ pub async fn engine_of(sources: &[Arc<Source>], base_url: &str, store: &str) -> 
         agents: tokio::sync::watch::Sender::new(agents).subscribe(),
         identity: baton::identity::identity(),
         lease: LeaseTimes::default(),
+        flush: Duration::from_millis(50),
         stays: Stays::UntilDone,
         retention: Retention { workflow_state: jiff::SignedDuration::from_hours(1) },
         // High enough for a hundred at once.

@@ -11,6 +11,7 @@ use std::future::Future;
 use std::ops::AddAssign;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -46,7 +47,8 @@ pub use run::{Accepted, Cancel, End, NewRun, OnBusy, RunQuery, RunRecord, RunSta
 pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};
 pub use usage::{UsageBy, UsageLine, UsageQuery, Usages};
 pub use work::{
-    Append, Beat, Claim, Claimed, HandoffChange, NewEvent, Owner, Step, StepKind, StepState, Work,
+    Append, Appended, Claim, Claimed, HandoffChange, NewEvent, Owner, RunStart, Started, Step, StepKind,
+    StepState, Work,
 };
 
 /// What a call of the store comes to, later.
@@ -60,13 +62,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Tenants that have written anything, for work that concerns all of them, such as sweeping.
     fn tenants(&self) -> Pending<'_, Vec<TenantId>>;
 
-    /// Threads of any tenant with a run that nobody works on: queued, or claimed by someone whose lease is over.
+    /// Renews the lease of a process, or begins it. All claims of the process last as long as this lease. Returns those of its
+    /// active runs that are to end, each time until they have.
+    fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, Vec<(TenantId, RunId, Cancel)>>;
+
+    /// Threads of any tenant with a run to take: queued in a thread without a claim, or claimed by an owner without a lease. If
+    /// there are more than `limit`, which of them are returned differs from call to call, so none is left out forever.
     fn due(&self, limit: u32) -> Pending<'_, Vec<(TenantId, ThreadId)>>;
 
-    /// Everyone who holds a claim.
+    /// Every process that has a lease or had one, except those that were released or have had none for a day.
     fn owners(&self) -> Pending<'_, Vec<Owner>>;
 
-    /// Ends the leases of someone who is known to be gone. Returns how many there were.
+    /// Ends the lease of a process that is known to be gone: its claims are orphaned at once. Returns how many there are.
     fn release(&self, owner: &Owner) -> Pending<'_, u64>;
 
     /// Whose key this is, by its hash. Revoked keys are not found.
@@ -93,6 +100,8 @@ pub struct Load {
     pub writes: u64,
     /// Writes that wait now.
     pub waiting: u64,
+    /// Statements that were sent to the database, those that read and those that begin and end transactions included.
+    pub statements: u64,
 }
 
 /// The data of one tenant.
@@ -195,6 +204,11 @@ impl StoreError {
     /// Whether the same call may succeed later without anybody changing it.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Full(_))
+    }
+
+    /// Whether a handoff is in the way of a change.
+    pub fn is_about_handoff(&self) -> bool {
+        matches!(self, Self::HandoffChanged | Self::HandoffActive(_) | Self::TooManyHandoffs(_))
     }
 
     /// Stable, for programs.

@@ -157,7 +157,7 @@ impl Turn<'_> {
         if let Some(returned) = scope.finished()? {
             return Ok(returned);
         }
-        let before = begin(&scope, call).await?;
+        let before = self.begin(&scope, call).await?;
         let span = telemetry::tool(&scope, call, self.toolset.find(&call.name).ok().map(Offered::spec));
         let scope = scope.within(&span);
         let mut row = Row {
@@ -191,6 +191,26 @@ impl Turn<'_> {
         let events = vec![scope.event_as(Visibility::Internal, event)];
         scope.finish(StepKind::Tool, &returned, events, Vec::new()).await?;
         Ok(returned)
+    }
+
+    /// Written down before the tool is touched: after a crash it is known that it may have had its effect. Only a tool that must not
+    /// be called twice waits for that.
+    async fn begin(self, scope: &Scope, call: &ToolCall) -> Result<Before, Failure> {
+        if scope.interrupted::<Value>()?.is_some() {
+            return Ok(Before::Perhaps);
+        }
+        let arguments =
+            serde_json::from_str(&call.arguments).unwrap_or_else(|_| call.arguments.clone().into());
+        let called = EventKind::ToolCalled { call_id: call.id.clone(), tool: call.name.clone(), arguments };
+        let events = vec![scope.event_as(Visibility::Internal, called)];
+        let data = json!({ "tool": call.name });
+        match self.toolset.find(&call.name) {
+            Ok(Offered::Tool(tool)) if tool.spec().effect == Effect::Writes => {
+                scope.begin(StepKind::Tool, &data, events).await?;
+            }
+            _ => scope.begin_soon(StepKind::Tool, &data, events, Vec::new()).await?,
+        }
+        Ok(Before::Never)
     }
 
     async fn execute(self, scope: &Scope, call: &ToolCall, before: Before) -> Result<Executed, Failure> {
@@ -314,18 +334,6 @@ enum Before {
     Never,
     /// The process ended while it ran; nobody knows how far it came.
     Perhaps,
-}
-
-/// Written down before the tool is touched: after a crash it is known that it may have had its effect.
-async fn begin(scope: &Scope, call: &ToolCall) -> Result<Before, Failure> {
-    if scope.interrupted::<Value>()?.is_some() {
-        return Ok(Before::Perhaps);
-    }
-    let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| call.arguments.clone().into());
-    let called = EventKind::ToolCalled { call_id: call.id.clone(), tool: call.name.clone(), arguments };
-    let events = vec![scope.event_as(Visibility::Internal, called)];
-    scope.begin(StepKind::Tool, &json!({ "tool": call.name }), events).await?;
-    Ok(Before::Never)
 }
 
 /// The error as the model reads it: what went wrong, and whether trying again can help.

@@ -96,7 +96,8 @@ fn session_step(record: &RunRecord, session_id: &SessionId, end: &End) -> Step {
     }
 }
 
-fn event(record: &RunRecord, visibility: Visibility, kind: EventKind) -> NewEvent {
+/// An event of the run's own session.
+pub(crate) fn event(record: &RunRecord, visibility: Visibility, kind: EventKind) -> NewEvent {
     let agent = record.agent.clone();
     let path = agent.as_str().into();
     NewEvent { at: Timestamp::now(), agent, path, visibility, kind }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::entry::Classification;
 use crate::failure::Failure;
-use crate::lease::LeaseTimes;
+use crate::lease::{LeaseTimes, ProcessLease};
 use crate::live::Live;
 use crate::models::Models;
 use crate::observer::Observer;
@@ -55,6 +55,8 @@ pub struct Parts {
     /// Who this process is among those that work on the same store.
     pub identity: Identity,
     pub lease: LeaseTimes,
+    /// How long what a run did may wait to be written where nobody waits for it. Zero: not at all.
+    pub flush: Duration,
     /// How long workers stay with a thread that a message came in for.
     pub stays: Stays,
     pub retention: Retention,
@@ -86,11 +88,12 @@ impl std::fmt::Debug for Identity {
 pub struct Engine {
     pub parts: Parts,
     pub(crate) workers: Workers,
+    pub(crate) lease: ProcessLease,
 }
 
 impl Engine {
     pub fn new(parts: Parts) -> Arc<Self> {
-        Arc::new(Self { parts, workers: Workers::default() })
+        Arc::new(Self { parts, workers: Workers::default(), lease: ProcessLease::default() })
     }
 
     pub(crate) fn agents(&self) -> Arc<Agents> {

@@ -10,17 +10,16 @@ use baton_core::TenantStore;
 use baton_core::agent::Agent;
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
-use baton_core::store::{Cancel, Claimed, RunRecord, RunStatus, StepKind, StepState};
+use baton_core::store::{Cancel, Claimed, RunRecord, RunStatus};
 use futures_util::FutureExt as _;
 use serde_json::Value;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::audit;
-use crate::ending::{ending, session_change};
+use crate::beginning::beginning;
+use crate::ending::ending;
 use crate::engine::{Engine, Finished, Request};
-use crate::entry::Classification;
 use crate::failure::Failure;
 use crate::handoff::holding;
 use crate::handoff::lease::Lease;
@@ -36,70 +35,149 @@ use crate::scope::{RunState, Scope};
 use crate::task::Task;
 use crate::telemetry;
 use crate::turn;
-use crate::workers::{Ends, Waiting};
+use crate::workers::{AcceptedHere, Assignment, Ends, Stays, Waiting};
 
 /// A run that was begun this often and never ended probably ends its processes.
 const MOST_ATTEMPTS: u32 = 10;
 
-/// Works on a claimed run until it ends or is taken away. `asked` is when the claim was asked for.
+/// Works on a claimed run until it ends or is taken away. Returns the thread's next run, if the last write has claimed it.
 pub(crate) async fn run(
     engine: &Arc<Engine>,
     store: &Arc<dyn TenantStore>,
-    claimed: Claimed,
-    asked: Instant,
-) {
-    let waiting = engine.workers.take(claimed.run.run_id);
+    assignment: Assignment,
+    stays: Stays,
+) -> Option<Claimed> {
+    let (record, claim) = (assignment.claimed.run.clone(), assignment.claimed.claim.clone());
+    let waiting = engine.workers.take(record.run_id);
     let listener = waiting.as_ref().map_or_else(Listener::nobody, |waiting| waiting.listener.clone());
-    let record = claimed.run.clone();
     let span = telemetry::run(store.tenant(), &record);
-    let attending = attend(engine, store, claimed, &listener, asked).instrument(span.clone());
-    let attending = AssertUnwindSafe(attending).catch_unwind();
-    // What breaks beside the walk leaves the run to whoever claims it next; that is limited, and those who wait hear of it.
-    let finished = attending.await.unwrap_or_else(|_| Finished::without_end(Failure::Superseded));
+    let execution = Execution { engine, store, listener: &listener, claims_next: stays == Stays::UntilDone };
+    let attending = execution.attend(assignment).instrument(span.clone());
+    // On the heap: it is large, and the worker lives longer than one run.
+    let attending = AssertUnwindSafe(Box::pin(attending)).catch_unwind();
+    // A panic outside of the recursion leaves the run to the next claim; the number of claims is limited.
+    let (finished, next) =
+        attending.await.unwrap_or_else(|_| (Finished::without_end(Failure::Superseded), None));
     telemetry::run_ended(&span, &finished);
     drop(span);
+    if next.is_none() && matches!(finished.failure, Some(Failure::Superseded | Failure::Store(_))) {
+        engine.lease.abandon(store, &claim);
+    }
     if let Some(waiting) = waiting {
         conclude(engine, store, &record, waiting, finished);
     }
+    next
 }
 
-/// The walk, the writing and the heartbeat, until one of them ends.
-async fn attend(
-    engine: &Arc<Engine>,
-    store: &Arc<dyn TenantStore>,
-    claimed: Claimed,
-    listener: &Listener,
-    asked: Instant,
-) -> Finished {
-    let (stop, cancel) = (CancellationToken::new(), listener.cancel().clone());
-    match claimed.run.cancel {
-        None => {}
-        Some(Cancel::Stop) => stop.cancel(),
-        Some(Cancel::Abort) => cancel.cancel(),
+/// A claimed run in this process.
+struct Execution<'a> {
+    engine: &'a Arc<Engine>,
+    store: &'a Arc<dyn TenantStore>,
+    listener: &'a Listener,
+    /// Whether the last write takes the thread's next run.
+    claims_next: bool,
+}
+
+impl Execution<'_> {
+    /// The recursion, its writer and the lease, until one of them ends.
+    async fn attend(&self, assignment: Assignment) -> (Finished, Option<Claimed>) {
+        let Assignment { claimed, accepted } = assignment;
+        let ends = Ends { stop: CancellationToken::new(), cancel: self.listener.cancel().clone() };
+        match claimed.run.cancel {
+            None => {}
+            Some(Cancel::Stop) => ends.stop.cancel(),
+            Some(Cancel::Abort) => ends.cancel.cancel(),
+        }
+        let record = claimed.run.clone();
+        let key = (self.store.tenant().clone(), record.thread_id);
+        let _under_way = self.engine.workers.under_way(key, record.run_id, ends.clone());
+        let (journal, mut scribe) = Journal::open(self.hearers(&record));
+        let lease = lease::Lease::of(self.engine, ends.cancel.clone());
+        let state = self.state(claimed, journal, ends);
+        let desk = Desk {
+            store: &**self.store,
+            claim: &state.claim,
+            ledger: &state.ledger,
+            lease: &lease,
+            flush: self.engine.parts.flush,
+            cancel: &state.cancel,
+        };
+        if let Some((append, appended)) = accepted.as_ref().and_then(|accepted| accepted.appended.as_ref()) {
+            scribe.begun(&state.claim, append, appended).await;
+        }
+        let failure = tokio::select! {
+            biased;
+            finished = self.work(&state, record, accepted) => Ok(finished),
+            failure = scribe.work(desk) => Err(failure),
+            failure = lease.lost() => Err(failure),
+        };
+        let finished = match failure {
+            Ok(finished) => finished,
+            Err(failure) => {
+                // No task of it is left when another process begins.
+                state.at_rest().await;
+                Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) }
+            }
+        };
+        (finished, scribe.next())
     }
-    let record = claimed.run.clone();
-    let ends = Ends { stop: stop.clone(), cancel: cancel.clone() };
-    let _under_way = engine.workers.under_way(record.run_id, ends);
-    let hearers = Hearers {
-        listener: listener.clone(),
-        publisher: engine.parts.live.publisher(store.tenant(), record.thread_id, record.run_id),
-        tenant: store.tenant().clone(),
-        observer: engine.parts.observer.clone(),
-    };
-    let (journal, mut scribe) = Journal::open(hearers);
-    let lease = lease::Lease::new(engine.parts.lease, asked, stop.clone(), cancel.clone());
-    let state = RunState::new(Arc::clone(engine), Arc::clone(store), claimed, journal, stop, cancel);
-    let state = Arc::new(state);
-    let desk = Desk { store: &**store, claim: &state.claim, ledger: &state.ledger, lease: &lease };
-    let failure = tokio::select! {
-        biased;
-        finished = work(&state, &record, listener) => return finished,
-        failure = scribe.work(desk) => failure,
-        failure = lease.hold(&**store, &state.claim) => failure,
-    };
-    // Nothing of it is at work any more when somebody else begins.
-    state.at_rest().await;
-    Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) }
+
+    fn hearers(&self, record: &RunRecord) -> Hearers {
+        let Engine { parts, .. } = &**self.engine;
+        Hearers {
+            listener: self.listener.clone(),
+            publisher: parts.live.publisher(self.store.tenant(), record.thread_id, record.run_id),
+            tenant: self.store.tenant().clone(),
+            observer: parts.observer.clone(),
+        }
+    }
+
+    fn state(&self, claimed: Claimed, journal: Journal, ends: Ends) -> Arc<RunState> {
+        let (engine, store) = (Arc::clone(self.engine), Arc::clone(self.store));
+        Arc::new(RunState::new(engine, store, claimed, journal, ends.stop, ends.cancel))
+    }
+
+    async fn work(
+        &self,
+        state: &Arc<RunState>,
+        mut record: RunRecord,
+        accepted: Option<Box<AcceptedHere>>,
+    ) -> Finished {
+        if record.attempts > 1 && self.listener.catch_up(&*state.store, record.run_id).await.is_err() {
+            // What others did before this claim comes first, or everything at the end.
+            self.listener.leave_behind();
+        }
+        let mut begun = Begun::default();
+        let walking = AssertUnwindSafe(Box::pin(walk(state, &mut record, &mut begun, accepted)));
+        let result = walking.catch_unwind().await;
+        let result = result.unwrap_or_else(|_| Err(Failure::Broken(record.agent.clone())));
+        state.at_rest().await;
+        let (status, outcome, failure) = match result {
+            Ok(outcome) => (RunStatus::Completed, outcome, None),
+            // What was taken away or cannot be written is not ours to end.
+            Err(failure @ (Failure::Superseded | Failure::Store(_))) => {
+                return Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) };
+            }
+            Err(failure @ Failure::Cancelled) => (RunStatus::Cancelled, None, Some(failure)),
+            Err(failure @ Failure::Interrupted(_)) => (RunStatus::Interrupted, None, Some(failure)),
+            Err(failure) => (RunStatus::Failed, None, Some(failure)),
+        };
+        // Under a handoff the thread goes where the handoff goes.
+        let keeps = begun.is_own() && Request::is_answered(&record.request);
+        let (outcome, why) = (outcome.as_ref(), failure.as_ref());
+        let end = ending(&record, keeps, status, &state.ledger, state.sources(), outcome, why);
+        let end = Record { claim_next: self.claims_next && !self.engine.workers.is_draining(), ..end };
+        let usage = state.ledger.spent("");
+        if let Err(failure) = state.journal.keep(end).await {
+            return Finished { usage, rows: state.ledger.rows(), ..Finished::without_end(failure) };
+        }
+        if let Some(ended) = state.ended_handoff.get() {
+            state.engine.start_next(&state.store, *ended).await;
+        }
+        let (answer, answered_by) =
+            outcome.map(|outcome| (outcome.answer.clone(), outcome.agent.clone())).unzip();
+        Finished { status, answer, answered_by, failure, usage, rows: state.ledger.rows() }
+    }
 }
 
 /// Sees to it that whoever waits hears the end: from here, or from whoever goes on with the run.
@@ -122,59 +200,44 @@ fn conclude(
     }
 }
 
-async fn work(state: &Arc<RunState>, record: &RunRecord, listener: &Listener) -> Finished {
-    if record.attempts > 1 && listener.catch_up(&*state.store, record.run_id).await.is_err() {
-        // What others did before this claim comes first, or everything at the end.
-        listener.leave_behind();
-    }
-    let (mut record, mut begun) = (record.clone(), Begun::default());
-    let result = AssertUnwindSafe(Box::pin(walk(state, &mut record, &mut begun))).catch_unwind().await;
-    let result = result.unwrap_or_else(|_| Err(Failure::Broken(record.agent.clone())));
-    state.at_rest().await;
-    let (status, outcome, failure) = match result {
-        Ok(outcome) => (RunStatus::Completed, outcome, None),
-        // What was taken away or cannot be written is not ours to end.
-        Err(failure @ (Failure::Superseded | Failure::Store(_))) => {
-            return Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) };
-        }
-        Err(failure @ Failure::Cancelled) => (RunStatus::Cancelled, None, Some(failure)),
-        Err(failure @ Failure::Interrupted(_)) => (RunStatus::Interrupted, None, Some(failure)),
-        Err(failure) => (RunStatus::Failed, None, Some(failure)),
-    };
-    let record = &record;
-    // Under a handoff the thread goes where the handoff goes.
-    let keeps = begun.is_own() && Request::is_answered(&record.request);
-    let end =
-        ending(record, keeps, status, &state.ledger, state.sources(), outcome.as_ref(), failure.as_ref());
-    let usage = state.ledger.spent("");
-    if let Err(failure) = state.journal.keep(end).await {
-        return Finished { usage, rows: state.ledger.rows(), ..Finished::without_end(failure) };
-    }
-    let (answer, answered_by) = outcome.map(|outcome| (outcome.answer, outcome.agent)).unzip();
-    Finished { status, answer, answered_by, failure, usage, rows: state.ledger.rows() }
-}
-
 async fn walk(
     state: &Arc<RunState>,
     record: &mut RunRecord,
     begun: &mut Begun,
+    accepted: Option<Box<AcceptedHere>>,
 ) -> Result<Option<Outcome>, Failure> {
-    // First of all, whether or not the run can go on: what was under way was paid for.
+    // First of all, whether or not the run can go on: calls that were cut are billed.
     let settled = turn::settle_interrupted(state);
     if !settled.steps.is_empty() {
         state.journal.keep(settled).await?;
     }
-    let request: Request = serde_json::from_value(record.request.clone())
-        .map_err(|error| Failure::Interrupted(format!("its request cannot be read: {error}")))?;
-    let said = history::load(&*state.store, record, request.task.is_said()).await?;
+    let (request, said, known) = match accepted.map(|accepted| *accepted) {
+        Some(AcceptedHere { request, recent, begun, .. }) => {
+            let said = history::said(recent, record, request.task.is_said())?;
+            (request, said, begun)
+        }
+        None => {
+            let request: Request = serde_json::from_value(record.request.clone())
+                .map_err(|error| Failure::Interrupted(format!("its request cannot be read: {error}")))?;
+            let said = history::load(&*state.store, record, request.task.is_said()).await?;
+            (request, said, None)
+        }
+    };
+    let is_announced = known.is_some();
     let lease;
-    (*begun, lease) = Begun::of(state, record, &request, &walking::words(&said.parts)).await?;
+    (*begun, lease) = match known {
+        Some(begun) => (begun, None),
+        None => Begun::of(state, record, &request, &walking::words(&said.parts)).await?,
+    };
     if let Some(agent) = &begun.agent {
         record.agent = agent.clone();
     }
     let agent = agent(state, record)?;
     let scope = Scope::root(Arc::clone(state), agent, &request.overrides);
-    answer(scope, record, request, begun, lease, said).await
+    if !is_announced {
+        announce(&scope, record, &request, begun).await?;
+    }
+    answer(scope, request, begun, lease, said).await
 }
 
 /// Who answers, unless nobody can.
@@ -193,13 +256,11 @@ fn agent(state: &RunState, record: &RunRecord) -> Result<Arc<Agent>, Failure> {
 /// The walk itself. There is no answer where only results were wanted.
 async fn answer(
     scope: Scope,
-    record: &RunRecord,
     request: Request,
     begun: &Begun,
     lease: Option<Lease>,
     said: Said,
 ) -> Result<Option<Outcome>, Failure> {
-    announce(&scope, record, &request, begun).await?;
     if scope.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
@@ -233,23 +294,6 @@ async fn announce(
         scope.run.journal.keep_soon(Record { events, audit, ..Record::default() }).await;
         return Ok(());
     }
-    let started = EventKind::SessionStarted { session_id: scope.session_id.clone(), parent: None, why: None };
-    let chosen = request.entry.as_ref().map(|Classification { domain, confidence, .. }| EventKind::Status {
-        text: format!("`{}` was chosen: about {domain}, confidence {confidence:.2}", scope.name()),
-    });
-    let mut events = vec![
-        scope.event(EventKind::RunStarted { is_held: begun.is_held() }),
-        scope.event_as(Visibility::Internal, started),
-    ];
-    events.extend(chosen.map(|chosen| scope.event_as(Visibility::Internal, chosen)));
-    let begun = Record {
-        steps: vec![scope.step(StepKind::Session, StepState::Started, begun)?],
-        agent: begun.agent.clone(),
-        events,
-        sessions: vec![session_change(scope.session_id.clone(), record, RunStatus::Running)],
-        audit: vec![audit::start(record, &request.task)],
-        ..Record::default()
-    };
-    scope.run.journal.keep_soon(begun).await;
+    scope.run.journal.keep_soon(beginning(record, request, begun)).await;
     Ok(())
 }

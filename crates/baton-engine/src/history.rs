@@ -76,6 +76,16 @@ pub(crate) async fn load(
         let query = MessageQuery { before: Some(own + 1), ..MessageQuery::last(RECENT) };
         messages.extend(read(query).await?);
     }
+    said(messages, record, is_said)
+}
+
+/// The same from messages that were read with the claim.
+pub(crate) fn said(
+    mut messages: Vec<ThreadMessage>,
+    record: &RunRecord,
+    is_said: bool,
+) -> Result<Said, Failure> {
+    let own = record.message_number;
     // What the run itself has said before a crash is not what it is about.
     messages.retain(|message| message.message.run_id != record.run_id || message.number == own);
     let mut before = in_order(messages, own);

@@ -2,7 +2,13 @@
 //!
 //! One future per run, the scribe, takes what its branches hand in, writes all that waits with one append, and only then passes
 //! the events on: nothing is announced that is not kept, and numbers rise for everyone who listens. Text that grows is not
-//! kept. It overtakes the scribe when nothing waits, because it comes hundreds of times a second.
+//! kept. It overtakes the scribe unless an event waits that comes before it, because it comes hundreds of times a second.
+//!
+//! There are two kinds of records. Somebody waits for one that is kept *now*; it is written at once, with everything before it.
+//! One that is kept *soon* is written with the next of those, or after some milliseconds ([`Desk::flush`]): it may be lost in a crash, and
+//! then happens again.
+
+mod batch;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,10 +18,11 @@ use baton_core::event::Event;
 use baton_core::ledger::LedgerRow;
 use baton_core::message::Message;
 use baton_core::store::work::{RunEnd, SessionChange};
-use baton_core::store::{Append, AuditEntry, Claim, NewEvent, Step};
+use baton_core::store::{Append, Appended, AuditEntry, Claim, Claimed, HandoffChange, Hop, NewEvent, Step};
 use baton_core::{AgentName, StoreError, TenantId, TenantStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
 use crate::lease::Lease;
@@ -23,6 +30,7 @@ use crate::ledger::Ledger;
 use crate::listener::Listener;
 use crate::live::Publisher;
 use crate::observer::Observer;
+use batch::{Batch, Line, Versions};
 
 /// Entries that may wait for the scribe.
 const QUEUE: usize = 256;
@@ -41,9 +49,43 @@ pub(crate) struct Record {
     pub(crate) rows: Vec<LedgerRow>,
     pub(crate) sessions: Vec<SessionChange>,
     pub(crate) audit: Vec<AuditEntry>,
+    pub(crate) hops: Vec<Hop>,
+    /// The whole record is refused if somebody else has changed one of them meanwhile.
+    pub(crate) handoffs: Vec<HandoffChange>,
     pub(crate) agent: Option<AgentName>,
     pub(crate) holder: Option<AgentName>,
     pub(crate) end: Option<RunEnd>,
+    /// With `end`: the same write claims the thread's next run.
+    pub(crate) claim_next: bool,
+    /// Nothing depends on its handoffs: if it is refused, it is left out and the run goes on.
+    pub(crate) is_note: bool,
+}
+
+impl Record {
+    /// As the first append of a claim.
+    pub(crate) fn first_append(self) -> Append {
+        let mut append = Append { number: 1, ..Append::default() };
+        self.add_to(&mut append, &Versions::default());
+        append
+    }
+
+    /// Both as one.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.steps.extend(other.steps);
+        self.events.extend(other.events);
+        self.messages.extend(other.messages);
+        self.rows.extend(other.rows);
+        self.sessions.extend(other.sessions);
+        self.audit.extend(other.audit);
+        self.hops.extend(other.hops);
+        self.handoffs.extend(other.handoffs);
+        self.agent = other.agent.or(self.agent);
+        self.holder = other.holder.or(self.holder);
+        self.end = other.end.or(self.end);
+        self.claim_next |= other.claim_next;
+        self.is_note &= other.is_note;
+        self
+    }
 }
 
 type Promise = oneshot::Sender<Result<(), Failure>>;
@@ -90,7 +132,7 @@ impl Hearers {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Entries that were handed in and not passed on.
+    /// Entries with something to announce that were handed in and not passed on.
     pending: AtomicUsize,
     last_seq: AtomicU64,
     /// Why nothing can be kept any more.
@@ -104,7 +146,7 @@ impl Journal {
         let (entries, waiting) = mpsc::channel(QUEUE);
         let shared = Arc::new(Shared::default());
         let journal = Self { entries, hearers: Arc::clone(&hearers), shared: Arc::clone(&shared) };
-        (journal, Scribe { waiting, hearers, shared, appended: 0 })
+        (journal, Scribe { waiting, hearers, shared, appended: 0, next: None, versions: Versions::default() })
     }
 
     /// The number of the last event that was passed on.
@@ -133,13 +175,33 @@ impl Journal {
         self.hand_in(Entry::Kept { record: Box::new(record), done: None }).await;
     }
 
+    /// Returns when everything that was handed in before is kept.
+    pub(crate) async fn flush(&self) -> Result<(), Failure> {
+        self.keep(Record::default()).await
+    }
+
     async fn hand_in(&self, entry: Entry) {
-        self.shared.pending.fetch_add(1, Ordering::AcqRel);
+        self.shared.pending.fetch_add(entry.announces().into(), Ordering::AcqRel);
         let _ = self.entries.send(entry).await;
     }
 
     fn failure(&self) -> Failure {
         self.shared.broken.get().cloned().unwrap_or(Failure::Cancelled)
+    }
+}
+
+impl Entry {
+    /// Whether listeners hear something of it.
+    fn announces(&self) -> bool {
+        match self {
+            Self::Passing(_) => true,
+            Self::Kept { record, .. } => !record.events.is_empty(),
+        }
+    }
+
+    /// Whether it cannot wait for others.
+    fn is_urgent(&self) -> bool {
+        matches!(self, Self::Passing(_) | Self::Kept { done: Some(_), .. })
     }
 }
 
@@ -150,6 +212,10 @@ pub(crate) struct Desk<'a> {
     pub(crate) claim: &'a Claim,
     pub(crate) ledger: &'a Ledger,
     pub(crate) lease: &'a Lease,
+    /// How long a record may wait that nobody waits for.
+    pub(crate) flush: Duration,
+    /// Ends the run.
+    pub(crate) cancel: &'a CancellationToken,
 }
 
 /// The writing end.
@@ -159,85 +225,116 @@ pub(crate) struct Scribe {
     hearers: Arc<Hearers>,
     shared: Arc<Shared>,
     appended: u64,
-}
-
-/// What is to be said after a write, in order.
-enum Line {
-    Passing(Box<Event>),
-    /// This many events of the append.
-    Kept(usize),
+    /// The run that the last append has claimed.
+    next: Option<Box<Claimed>>,
+    versions: Versions,
 }
 
 impl Scribe {
+    /// The run has begun with an append that was written when it was accepted.
+    pub(crate) async fn begun(&mut self, claim: &Claim, append: &Append, appended: &Appended) {
+        self.appended = append.number;
+        let events = (appended.first_seq..).zip(append.events.iter().cloned());
+        let events = events.map(|(seq, event)| numbered(claim, seq, event)).collect::<Vec<_>>();
+        self.tell(vec![Line::Kept(events.len())], events).await;
+    }
+
+    /// The thread's next run, if the end of this one has claimed it.
+    pub(crate) fn next(self) -> Option<Claimed> {
+        self.next.map(|next| *next)
+    }
+
     /// Writes until something cannot be kept, and says why.
     pub(crate) async fn work(&mut self, desk: Desk<'_>) -> Failure {
         let mut entries = Vec::new();
-        while self.waiting.recv_many(&mut entries, QUEUE).await > 0 {
-            let count = entries.len();
-            let (append, lines, promised) = self.gather(&desk, entries.drain(..));
-            let kept = match append {
-                Some(append) => self.keep(&desk, append).await,
-                None => Ok(Vec::new()),
-            };
-            let events = match kept {
-                Ok(events) => events,
-                Err(failure) => return self.break_off(failure, promised),
-            };
-            // The run goes on before anybody has heard: it has to wait for the store, not for listeners.
-            for done in promised {
-                let _ = done.send(Ok(()));
+        while !entries.is_empty() || self.waiting.recv_many(&mut entries, QUEUE).await > 0 {
+            self.gather(&mut entries, desk.flush).await;
+            let batch = Batch::take(&mut entries, self.appended + 1, &self.versions);
+            if let Err(failure) = self.write(&desk, batch).await {
+                return failure;
             }
-            self.tell(lines, events).await;
-            self.shared.pending.fetch_sub(count, Ordering::AcqRel);
         }
         Failure::Superseded
     }
 
+    /// Waits for something that cannot wait, but not for long.
+    async fn gather(&mut self, entries: &mut Vec<Entry>, flush: Duration) {
+        if flush.is_zero() || entries.iter().any(Entry::is_urgent) {
+            return;
+        }
+        let over = tokio::time::sleep(flush);
+        tokio::pin!(over);
+        loop {
+            let known = entries.len();
+            tokio::select! {
+                biased;
+                more = self.waiting.recv_many(entries, QUEUE) => {
+                    if more == 0 || entries[known..].iter().any(Entry::is_urgent) {
+                        return;
+                    }
+                }
+                () = &mut over => return,
+            }
+        }
+    }
+
+    /// Keeps a batch and says so. What was made on a handoff that somebody else has changed is left out.
+    async fn write(&mut self, desk: &Desk<'_>, mut batch: Batch) -> Result<(), Failure> {
+        let (announced, ends) = (batch.announces, batch.append.end.is_some());
+        batch.append.rows.extend(desk.ledger.take_unsaved());
+        let events = loop {
+            if batch.is_empty() {
+                break Vec::new();
+            }
+            let (failure, append) = match self.keep(desk, std::mem::take(&mut batch.append)).await {
+                Ok(events) => break events,
+                Err(refused) => refused,
+            };
+            batch.append = append;
+            let refused = match &failure {
+                Failure::Store(refusal) if refusal.is_about_handoff() => batch.refuse(refusal),
+                _ => None,
+            };
+            match refused {
+                Some(refused) if refused.is_handled => {}
+                // The handoff was changed from outside, and no part of the run waits for the outcome.
+                Some(_) => desk.cancel.cancel(),
+                None => return Err(self.break_off(failure, batch.promised())),
+            }
+        };
+        // A run waits for the store, not for listeners, until its end: this future is dropped with the run.
+        let (now, at_the_end) =
+            if ends { (Vec::new(), batch.promised()) } else { (batch.promised(), Vec::new()) };
+        fulfil(now, &Ok(()));
+        self.tell(batch.lines, events).await;
+        self.shared.pending.fetch_sub(announced, Ordering::AcqRel);
+        fulfil(at_the_end, &Ok(()));
+        Ok(())
+    }
+
     fn break_off(&self, failure: Failure, promised: Vec<Promise>) -> Failure {
         let _ = self.shared.broken.set(failure.clone());
-        for done in promised {
-            let _ = done.send(Err(failure.clone()));
-        }
+        fulfil(promised, &Err(failure.clone()));
         failure
     }
 
-    /// One append of all that is to be kept, with the ledger rows that wait; what is to be said then, and to whom it is promised.
-    fn gather(
-        &self,
-        desk: &Desk<'_>,
-        entries: impl Iterator<Item = Entry>,
-    ) -> (Option<Append>, Vec<Line>, Vec<Promise>) {
-        let mut append = Append { number: self.appended + 1, ..Append::default() };
-        let (mut lines, mut promised) = (Vec::new(), Vec::new());
-        let mut is_empty = true;
-        for entry in entries {
-            match entry {
-                Entry::Passing(event) => lines.push(Line::Passing(event)),
-                Entry::Kept { record, done } => {
-                    is_empty = false;
-                    lines.push(Line::Kept(record.events.len()));
-                    promised.extend(done);
-                    record.add_to(&mut append);
-                }
-            }
-        }
-        if is_empty {
-            return (None, lines, promised);
-        }
-        append.rows.extend(desk.ledger.take_unsaved());
-        (Some(append), lines, promised)
-    }
-
-    /// The events with their numbers, once they are kept.
-    async fn keep(&mut self, desk: &Desk<'_>, append: Append) -> Result<Vec<Event>, Failure> {
+    /// The events with their numbers, once they are kept; or why not, and what was not.
+    async fn keep(&mut self, desk: &Desk<'_>, append: Append) -> Result<Vec<Event>, (Failure, Append)> {
         let append = Arc::new(append);
-        let first = persist(desk, &append, self.hearers.observer.as_deref()).await?;
+        let kept = persist(desk, &append, self.hearers.observer.as_deref()).await;
+        let appended = match kept {
+            Ok(appended) => appended,
+            Err(failure) => return Err((failure, Arc::unwrap_or_clone(append))),
+        };
         self.appended += 1;
+        self.versions.written(&append.handoffs);
+        self.next = appended.next;
         if let Some(observer) = &self.hearers.observer {
             observer.paid(&self.hearers.tenant, &append.rows);
         }
         let events = Arc::unwrap_or_clone(append).events;
-        Ok((first..).zip(events).map(|(seq, event)| numbered(desk.claim, seq, event)).collect())
+        let numbers = appended.first_seq..;
+        Ok(numbers.zip(events).map(|(seq, event)| numbered(desk.claim, seq, event)).collect())
     }
 
     async fn tell(&self, lines: Vec<Line>, events: Vec<Event>) {
@@ -259,17 +356,9 @@ impl Scribe {
     }
 }
 
-impl Record {
-    fn add_to(self, append: &mut Append) {
-        append.steps.extend(self.steps);
-        append.events.extend(self.events);
-        append.messages.extend(self.messages);
-        append.rows.extend(self.rows);
-        append.sessions.extend(self.sessions);
-        append.audit.extend(self.audit);
-        append.agent = self.agent.or(append.agent.take());
-        append.holder = self.holder.or(append.holder.take());
-        append.end = self.end.or(append.end.take());
+fn fulfil(promised: Vec<Promise>, outcome: &Result<(), Failure>) {
+    for done in promised {
+        let _ = done.send(outcome.clone());
     }
 }
 
@@ -292,12 +381,12 @@ async fn persist(
     desk: &Desk<'_>,
     append: &Arc<Append>,
     observer: Option<&dyn Observer>,
-) -> Result<u64, Failure> {
+) -> Result<Appended, Failure> {
     let mut pause = FIRST_PAUSE;
     let mut ends = None;
     loop {
         let error = match desk.store.append(desk.claim, Arc::clone(append)).await {
-            Ok(first) => return Ok(first),
+            Ok(appended) => return Ok(appended),
             Err(StoreError::Fenced) => return Err(Failure::Superseded),
             Err(error) => error,
         };

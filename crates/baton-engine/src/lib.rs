@@ -5,7 +5,7 @@
 //! - [`engine`]: what is set up once, and how a run is started and listened to. [`task`]: what it is to do.
 //! - [`entry`]: who answers first when nobody was named.
 //! - [`workers`]: a message is accepted, its thread gets a worker. [`execute`]: one run from its claim to its
-//!   end, [`ending`]: what is written and said then.
+//!   end, [`beginning`] and [`ending`]: the first and the last record of it.
 //! - [`recovery`]: runs whose process is gone. [`lease`]: staying the one who works on a run.
 //! - [`journal`]: what a run writes down before anybody hears of it; [`listener`]: who waits for a run;
 //!   [`live`]: who hears of a thread; [`observer`]: who counts. [`steps`]: effects that happen once. [`audit`]: who did what.
@@ -30,6 +30,7 @@
 mod again;
 pub mod answer;
 mod audit;
+mod beginning;
 pub mod bounds;
 pub mod budget;
 pub mod calls;

@@ -59,13 +59,13 @@ impl Engine {
             if due.is_empty() {
                 return Ok(tried.len());
             }
-            join_all(due.into_iter().filter_map(|key| self.wake(key, Stays::UntilDone))).await;
+            join_all(due.into_iter().filter_map(|key| self.wake(key, Stays::UntilDone, None))).await;
         }
     }
 
     /// Sees to it that what is left to do in one thread is done, also where nobody waits for it.
     pub fn take_up_thread(self: &Arc<Self>, tenant: &TenantId, thread: ThreadId) {
-        drop(self.wake((tenant.clone(), thread), Stays::UntilDone));
+        drop(self.wake((tenant.clone(), thread), Stays::UntilDone, None));
     }
 
     /// Looks after everything that nobody waits for, again and again. Whoever starts this owns it: it never ends by itself.
@@ -102,7 +102,7 @@ impl Engine {
     async fn take_up(self: &Arc<Self>) -> Result<(), StoreError> {
         self.release_gone().await?;
         for key in self.parts.store.due(AT_ONCE).await? {
-            drop(self.wake(key, Stays::UntilDone));
+            drop(self.wake(key, Stays::UntilDone, None));
         }
         Ok(())
     }

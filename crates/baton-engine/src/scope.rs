@@ -10,7 +10,7 @@ use baton_core::event::{Event, EventKind, Source};
 use baton_core::message::{Part, Visibility};
 use baton_core::store::{Claim, Claimed, HandoffSession, Step, StepKind, StepState};
 use baton_core::tool::Room;
-use baton_core::{AgentName, CallContext, Rights, RunId, SessionId, TenantStore, TraceParent};
+use baton_core::{AgentName, CallContext, HandoffId, Rights, RunId, SessionId, TenantStore, TraceParent};
 use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -72,6 +72,8 @@ pub struct RunState {
     /// What the run was asked, and what was thought of it when its agent was chosen.
     asked: OnceLock<(Arc<Vec<Part>>, Option<Classification>)>,
     query_class: OnceLock<String>,
+    /// The handoff that it had to do with, if that has ended.
+    pub(crate) ended_handoff: OnceLock<HandoffId>,
 }
 
 impl RunState {
@@ -113,6 +115,7 @@ impl RunState {
             tasks: TaskTracker::new(),
             asked: OnceLock::new(),
             query_class: OnceLock::new(),
+            ended_handoff: OnceLock::new(),
         }
     }
 

@@ -115,9 +115,6 @@ async fn finish(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>)
     if let Some(agent) = source.clone() {
         scope.run.add_source(Source { agent, session_id: scope.session_id.clone() });
     }
-    if let Some(sent) = &input.sent {
-        hops::remember(scope, sent, result).await?;
-    }
     let why = input.sent.as_ref().map(|sent| sent.reason.to_string());
     let recorded = Recorded { why, input: input.parts.to_vec(), source, end };
     let record = Record {
@@ -126,9 +123,11 @@ async fn finish(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>)
         messages: said(scope, result).into_iter().collect(),
         sessions: vec![session_change(scope, status)],
         audit: ended(scope, input, result).into_iter().collect(),
+        hops: input.sent.as_ref().and_then(|sent| hops::hop(scope, sent, result)).into_iter().collect(),
         ..Record::default()
     };
-    scope.run.journal.keep(record).await
+    scope.run.journal.keep_soon(record).await;
+    Ok(())
 }
 
 /// That it ended, for the trail.

@@ -62,7 +62,8 @@ impl Scope {
         Ok(())
     }
 
-    /// It has happened; from now on it never happens again.
+    /// It has happened; once that is kept it never happens again. Nobody waits for it: what is lost in a crash is done again, or has
+    /// an unknown outcome if it may not be.
     pub(crate) async fn finish(
         &self,
         kind: StepKind,
@@ -72,7 +73,8 @@ impl Scope {
     ) -> Result<(), Failure> {
         let steps = vec![self.step(kind, StepState::Finished, outcome)?];
         self.run.ledger.count(&rows);
-        self.run.journal.keep(Record { steps, events, rows, ..Record::default() }).await
+        self.run.journal.keep_soon(Record { steps, events, rows, ..Record::default() }).await;
+        Ok(())
     }
 
     pub(crate) fn step(

@@ -1,24 +1,47 @@
--- Written for PostgreSQL; `migrate.rs` makes SQLite of it (INTEGER, BLOB, STRICT). Times are microseconds since 1970, JSON is text,
--- ids are text. Every table begins with its tenant, and row-level security (see postgres.sql) is switched on for each of them.
+-- Written for PostgreSQL; `migrate.rs` makes SQLite of it (INTEGER, BLOB, STRICT). Times are microseconds since 1970, JSON is text.
+-- Tables begin with their tenant, and row-level security (see postgres.sql) is switched on for each that has one.
+--
+-- `clustered` tables have no row ids in SQLite: rows lie in the order of their primary key, which is then stored once.
+--
+-- What a run writes has no foreign keys: its claim proves that the thread is there, and a thread is deleted with all it owns
+-- (`threads/delete.rs`).
 
 CREATE TABLE tenants (
     tenant TEXT NOT NULL PRIMARY KEY,
-    created_at BIGINT NOT NULL,
-    -- Runs that are queued, running or waiting.
-    open_runs BIGINT NOT NULL DEFAULT 0
+    created_at BIGINT NOT NULL
 );
 
+-- One row per process. A claim lasts as long as the lease of its owner. It belongs to no tenant.
+CREATE TABLE servers (
+    owner TEXT NOT NULL PRIMARY KEY,
+    started_at BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL
+) WITH (fillfactor = 50);
+
+-- What threads are listed by. `updated_at` changes when a message comes in and when a run ends.
 CREATE TABLE threads (
     tenant TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
+    thread_id UUID NOT NULL,
     user_id TEXT NOT NULL,
     title TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
+    PRIMARY KEY (tenant, thread_id)
+) /* clustered */;
+CREATE INDEX threads_by_use ON threads (tenant, updated_at, thread_id);
+CREATE INDEX threads_of_user ON threads (tenant, user_id, updated_at, thread_id);
+
+-- What every append of a thread changes. The primary key is its only index, so that PostgreSQL can update it in place (HOT).
+-- Its row is locked before that of `threads`, and before anything else of the thread is written.
+CREATE TABLE thread_work (
+    tenant TEXT NOT NULL,
+    thread_id UUID NOT NULL,
+    -- That of the thread.
+    user_id TEXT NOT NULL,
     holder TEXT,
-    handoff_id TEXT,
+    handoff_id UUID,
     -- The same, also once it has ended.
-    last_handoff TEXT,
+    last_handoff UUID,
     -- Counters, so that numbers have no gaps and nothing is ever counted by reading it all.
     messages BIGINT NOT NULL DEFAULT 0,
     last_seq BIGINT NOT NULL DEFAULT 0,
@@ -26,37 +49,31 @@ CREATE TABLE threads (
     queued BIGINT NOT NULL DEFAULT 0,
     -- Steps and ledger rows of all its runs, for their order.
     records BIGINT NOT NULL DEFAULT 0,
-    -- The claim: which run is worked on, by whom, until when, under which number.
-    active_run TEXT,
+    -- The claim: which run is worked on, by which process, under which number.
+    active_run UUID,
     owner TEXT,
     epoch BIGINT NOT NULL DEFAULT 0,
-    lease_until BIGINT,
     -- The last append of this claim, for which run, and the number of its first event: an append that is repeated is
-    -- recognised, also when the claim has ended with it.
+    -- recognised, also when the claim has ended with it. Where it has taken the next run, `appended` is 0 and `appended_run` is
+    -- the run before.
     appended BIGINT NOT NULL DEFAULT 0,
-    appended_run TEXT,
+    appended_run UUID,
     appended_seq BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, thread_id)
-);
-CREATE INDEX threads_by_use ON threads (tenant, updated_at, thread_id);
-CREATE INDEX threads_of_user ON threads (tenant, user_id, updated_at, thread_id);
--- Threads with work to do, whoever's they are.
-CREATE INDEX threads_at_work ON threads (lease_until) WHERE active_run IS NOT NULL;
-CREATE INDEX threads_waiting ON threads (updated_at) WHERE active_run IS NULL AND queued > 0;
+) WITH (fillfactor = 50) /* clustered */;
 
 CREATE TABLE messages (
     tenant TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
+    thread_id UUID NOT NULL,
     number BIGINT NOT NULL,
-    message_id TEXT NOT NULL,
-    run_id TEXT NOT NULL,
+    message_id UUID NOT NULL,
+    run_id UUID NOT NULL,
     role TEXT NOT NULL,
     agent TEXT,
     visibility TEXT NOT NULL,
     parts TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    PRIMARY KEY (tenant, thread_id, number),
-    FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
+    PRIMARY KEY (tenant, thread_id, number)
 );
 CREATE INDEX messages_by_id ON messages (tenant, message_id);
 -- What a person sees, without stepping over what happened behind the scenes.
@@ -64,8 +81,9 @@ CREATE INDEX messages_seen ON messages (tenant, thread_id, number) WHERE visibil
 
 CREATE TABLE runs (
     tenant TEXT NOT NULL,
-    run_id TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
+    run_id UUID NOT NULL,
+    thread_id UUID NOT NULL,
+    -- Its place among the runs of its thread.
     ordinal BIGINT NOT NULL,
     user_id TEXT NOT NULL,
     agent TEXT NOT NULL,
@@ -76,65 +94,74 @@ CREATE TABLE runs (
     started_at BIGINT,
     finished_at BIGINT,
     attempts BIGINT NOT NULL DEFAULT 0,
+    -- Its events have numbers from `first_seq`, once it has begun, to `last_seq`, once it has ended. Others may lie between.
+    first_seq BIGINT,
+    last_seq BIGINT,
     cancel TEXT,
     result TEXT,
-    PRIMARY KEY (tenant, run_id),
-    UNIQUE (tenant, thread_id, ordinal),
-    FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
-);
--- One for each question that lists are asked with; all of them give the newest first. SQLite takes the first of those that seem
--- equal to it, so the most exact come first.
-CREATE INDEX runs_of_thread ON runs (tenant, thread_id, created_at, run_id);
-CREATE INDEX runs_of_user ON runs (tenant, user_id, created_at, run_id);
-CREATE INDEX runs_of_agent ON runs (tenant, agent, created_at, run_id);
-CREATE INDEX runs_by_status ON runs (tenant, status, created_at, run_id);
-CREATE INDEX runs_by_time ON runs (tenant, created_at, run_id);
-CREATE INDEX runs_queued ON runs (tenant, thread_id, ordinal) WHERE status = 'queued';
+    text_of BIGINT,
+    PRIMARY KEY (tenant, run_id)
+) /* clustered */;
+-- One for each question that lists are asked with. Ids of runs rise with time, so all of them give the newest first.
+CREATE INDEX runs_of_thread ON runs (tenant, thread_id, run_id);
+CREATE INDEX runs_of_user ON runs (tenant, user_id, run_id);
+CREATE INDEX runs_of_agent ON runs (tenant, agent, run_id);
+-- The few that did not go well.
+CREATE INDEX runs_unsuccessful ON runs (tenant, status, run_id) WHERE status NOT IN ('queued', 'running', 'waiting', 'completed');
+-- Those that have not ended: how many a tenant has, which is the next of a thread, and which have no owner.
+CREATE INDEX runs_open ON runs (tenant, thread_id, ordinal) WHERE status IN ('queued', 'running', 'waiting');
+-- Those whose process has to be asked to end them.
+CREATE INDEX runs_to_cancel ON runs (tenant, run_id) WHERE status = 'running' AND cancel IS NOT NULL;
 
+-- The number, thread and run of an event are in its columns and not in its body. Times are nanoseconds. Where `text_of` is the number of
+-- a message, its text is left out of the JSON beside it, and so is the id of the run, here and below (`once.rs`).
 CREATE TABLE events (
     tenant TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
+    thread_id UUID NOT NULL,
     seq BIGINT NOT NULL,
-    run_id TEXT NOT NULL,
+    run_id UUID NOT NULL,
+    at BIGINT NOT NULL,
+    agent TEXT NOT NULL,
+    -- Null where it is the agent's name.
+    path TEXT,
+    visibility TEXT NOT NULL,
     body TEXT NOT NULL,
-    PRIMARY KEY (tenant, thread_id, seq),
-    FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
-);
-CREATE INDEX events_of_run ON events (tenant, run_id, seq);
+    text_of BIGINT,
+    PRIMARY KEY (tenant, thread_id, seq)
+) /* clustered */;
 
+-- A session's id begins with that of its run; `session_id` is what follows, here and in the tables below.
 CREATE TABLE steps (
     tenant TEXT NOT NULL,
-    run_id TEXT NOT NULL,
+    run_id UUID NOT NULL,
     path TEXT NOT NULL,
     session_id TEXT NOT NULL,
     kind TEXT NOT NULL,
     state TEXT NOT NULL,
     data TEXT NOT NULL,
+    text_of BIGINT,
     -- Their order is that of their beginning; times may be equal.
     number BIGINT NOT NULL,
     at BIGINT NOT NULL,
-    PRIMARY KEY (tenant, run_id, path),
-    FOREIGN KEY (tenant, run_id) REFERENCES runs (tenant, run_id) ON DELETE CASCADE
-);
+    PRIMARY KEY (tenant, run_id, path)
+) WITH (fillfactor = 70) /* clustered */;
 
 CREATE TABLE sessions (
     tenant TEXT NOT NULL,
+    run_id UUID NOT NULL,
     session_id TEXT NOT NULL,
-    run_id TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
+    thread_id UUID NOT NULL,
     agent TEXT NOT NULL,
     path TEXT NOT NULL,
     status TEXT NOT NULL,
     started_at BIGINT NOT NULL,
     finished_at BIGINT,
-    PRIMARY KEY (tenant, session_id),
-    FOREIGN KEY (tenant, run_id) REFERENCES runs (tenant, run_id) ON DELETE CASCADE
-);
-CREATE INDEX sessions_of_run ON sessions (tenant, run_id, session_id);
+    PRIMARY KEY (tenant, run_id, session_id)
+) WITH (fillfactor = 70) /* clustered */;
 
 CREATE TABLE ledger (
     tenant TEXT NOT NULL,
-    run_id TEXT NOT NULL,
+    run_id UUID NOT NULL,
     number BIGINT NOT NULL,
     session_id TEXT NOT NULL,
     agent TEXT NOT NULL,
@@ -155,16 +182,15 @@ CREATE TABLE ledger (
     latency_ms BIGINT NOT NULL,
     outcome TEXT NOT NULL,
     error TEXT,
-    PRIMARY KEY (tenant, run_id, number),
-    FOREIGN KEY (tenant, run_id) REFERENCES runs (tenant, run_id) ON DELETE CASCADE
-);
+    PRIMARY KEY (tenant, run_id, number)
+) /* clustered */;
 -- Sums over a stretch of time read that stretch and nothing else.
 CREATE INDEX ledger_by_time ON ledger (tenant, started_at);
 
 CREATE TABLE handoffs (
     tenant TEXT NOT NULL,
-    handoff_id TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
+    handoff_id UUID NOT NULL,
+    thread_id UUID NOT NULL,
     user_id TEXT NOT NULL,
     source TEXT NOT NULL,
     target TEXT NOT NULL,
@@ -180,6 +206,8 @@ CREATE TABLE handoffs (
     artifacts TEXT NOT NULL,
     expires_at BIGINT,
     notes TEXT NOT NULL,
+    -- A request that waits for its end.
+    next TEXT,
     PRIMARY KEY (tenant, handoff_id),
     FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
 );
@@ -191,7 +219,7 @@ CREATE INDEX handoffs_of_thread ON handoffs (tenant, thread_id, started_at);
 
 CREATE TABLE workflow_states (
     tenant TEXT NOT NULL,
-    handoff_id TEXT NOT NULL,
+    handoff_id UUID NOT NULL,
     state TEXT NOT NULL,
     data TEXT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -201,11 +229,11 @@ CREATE TABLE workflow_states (
 
 CREATE TABLE approvals (
     tenant TEXT NOT NULL,
-    approval_id TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
+    approval_id UUID NOT NULL,
+    thread_id UUID NOT NULL,
     -- That of the thread.
     user_id TEXT NOT NULL,
-    run_id TEXT NOT NULL,
+    run_id UUID NOT NULL,
     path TEXT NOT NULL,
     tool TEXT NOT NULL,
     arguments TEXT NOT NULL,
@@ -227,9 +255,9 @@ CREATE INDEX approvals_pending ON approvals (tenant, created_at, approval_id) WH
 
 CREATE TABLE artifacts (
     tenant TEXT NOT NULL,
-    artifact_id TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
-    run_id TEXT,
+    artifact_id UUID NOT NULL,
+    thread_id UUID NOT NULL,
+    run_id UUID,
     name TEXT NOT NULL,
     media_type TEXT NOT NULL,
     size BIGINT NOT NULL,
@@ -242,9 +270,9 @@ CREATE INDEX artifacts_of_thread ON artifacts (tenant, thread_id, created_at);
 
 CREATE TABLE hops (
     tenant TEXT NOT NULL,
-    hop_id TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
-    run_id TEXT NOT NULL,
+    hop_id UUID NOT NULL,
+    thread_id UUID NOT NULL,
+    run_id UUID NOT NULL,
     kind TEXT NOT NULL,
     source TEXT NOT NULL,
     target TEXT NOT NULL,
@@ -254,19 +282,18 @@ CREATE TABLE hops (
     latency_ms BIGINT NOT NULL,
     cost_nanos BIGINT NOT NULL,
     at BIGINT NOT NULL,
-    PRIMARY KEY (tenant, hop_id),
-    FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
+    PRIMARY KEY (tenant, hop_id)
 );
 CREATE INDEX hops_of_thread ON hops (tenant, thread_id, at);
 CREATE INDEX hops_of_run ON hops (tenant, run_id);
 
 CREATE TABLE feedback (
     tenant TEXT NOT NULL,
-    message_id TEXT NOT NULL,
+    message_id UUID NOT NULL,
     user_id TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
+    thread_id UUID NOT NULL,
     -- That of the message.
-    run_id TEXT NOT NULL,
+    run_id UUID NOT NULL,
     rating TEXT NOT NULL,
     comment TEXT,
     at BIGINT NOT NULL,
@@ -303,7 +330,7 @@ CREATE TABLE audit (
     at BIGINT NOT NULL,
     actor TEXT NOT NULL,
     action TEXT NOT NULL,
-    thread_id TEXT,
+    thread_id UUID,
     -- The rest of the entry.
     entry TEXT NOT NULL,
     hash BYTEA NOT NULL,
@@ -339,7 +366,7 @@ CREATE TABLE audit_seals (
 
 CREATE TABLE api_keys (
     tenant TEXT NOT NULL,
-    key_id TEXT NOT NULL,
+    key_id UUID NOT NULL,
     hash TEXT NOT NULL UNIQUE,
     user_id TEXT NOT NULL,
     roles TEXT NOT NULL,
@@ -354,7 +381,7 @@ CREATE TABLE idempotency (
     user_id TEXT NOT NULL,
     key TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
-    run_id TEXT NOT NULL,
+    run_id UUID NOT NULL,
     expires_at BIGINT NOT NULL,
     PRIMARY KEY (tenant, user_id, key),
     -- Written before its run: whoever has the key goes on, everyone else waits here and then sees whose it is.

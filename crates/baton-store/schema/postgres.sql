@@ -25,6 +25,8 @@ END $$;
 
 GRANT USAGE ON SCHEMA baton TO baton_app;
 GRANT SELECT ON baton_schema TO baton_app;
+-- Processes belong to no tenant.
+GRANT SELECT, INSERT, UPDATE, DELETE ON servers TO baton_app;
 
 -- Every table that has a tenant, also those of migrations to come: rows of another tenant cannot be seen, and not be written.
 DO $$
@@ -59,36 +61,39 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT tenant FROM tenants ORDER BY tenant
 $$;
 
--- Threads with a run that nobody works on, those that have waited longest first.
-CREATE OR REPLACE FUNCTION system_due(most BIGINT) RETURNS TABLE (tenant TEXT, thread_id TEXT)
+-- Active runs of a process that are to end.
+CREATE OR REPLACE FUNCTION system_cancelled(beating TEXT) RETURNS TABLE (tenant TEXT, run_id UUID, cancel TEXT)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
+    SELECT r.tenant, r.run_id, r.cancel FROM runs r
+    JOIN thread_work w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
+    WHERE r.status = 'running' AND r.cancel IS NOT NULL AND w.active_run = r.run_id AND w.owner = $1
+$$;
+
+-- Threads with a run to take, in no order.
+CREATE OR REPLACE FUNCTION system_due(most BIGINT) RETURNS TABLE (tenant TEXT, thread_id UUID)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT due.tenant, due.thread_id FROM (
-        (SELECT t.tenant, t.thread_id, t.updated_at AS since FROM threads t
-        WHERE t.active_run IS NULL AND t.queued > 0
-        ORDER BY t.updated_at LIMIT $1)
-        UNION ALL
-        (SELECT t.tenant, t.thread_id, coalesce(t.lease_until, 0) AS since FROM threads t
-        WHERE t.active_run IS NOT NULL AND (
-            t.lease_until IS NULL OR t.lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-        ORDER BY t.lease_until NULLS FIRST LIMIT $1)
-    ) AS due ORDER BY due.since LIMIT $1
+        SELECT DISTINCT r.tenant, r.thread_id FROM runs r
+        JOIN thread_work w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
+        WHERE r.status IN ('queued', 'running', 'waiting') AND CASE
+            WHEN w.active_run IS NULL THEN r.status = 'queued'
+            ELSE r.run_id = w.active_run AND NOT EXISTS (
+                SELECT 1 FROM servers s
+                WHERE s.owner = w.owner
+                    AND s.lease_until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+        END
+    ) AS due ORDER BY random() LIMIT $1
 $$;
 
-CREATE OR REPLACE FUNCTION system_owners() RETURNS SETOF TEXT
+CREATE OR REPLACE FUNCTION system_claims(holding TEXT) RETURNS BIGINT
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
-    SELECT DISTINCT t.owner FROM threads t WHERE t.active_run IS NOT NULL AND t.owner IS NOT NULL ORDER BY t.owner
-$$;
-
-CREATE OR REPLACE FUNCTION system_release(gone TEXT) RETURNS BIGINT
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
-    WITH released AS (
-        UPDATE threads t SET lease_until = 0 WHERE t.active_run IS NOT NULL AND t.owner = $1 RETURNING 1
-    )
-    SELECT count(*) FROM released
+    SELECT count(*) FROM runs r
+    JOIN thread_work w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
+    WHERE r.status IN ('queued', 'running', 'waiting') AND w.active_run = r.run_id AND w.owner = $1
 $$;
 
 CREATE OR REPLACE FUNCTION system_key(hashed TEXT) RETURNS TABLE (
-    tenant TEXT, key_id TEXT, user_id TEXT, roles TEXT, prefix TEXT, created_at BIGINT, revoked_at BIGINT
+    tenant TEXT, key_id UUID, user_id TEXT, roles TEXT, prefix TEXT, created_at BIGINT, revoked_at BIGINT
 )
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT k.tenant, k.key_id, k.user_id, k.roles, k.prefix, k.created_at, k.revoked_at FROM api_keys k

@@ -147,7 +147,7 @@ async fn list(
     page: &PageRequest,
     after: &Place,
 ) -> Result<Page<Approval>, StoreError> {
-    let (now, at, id, limit) = (tx.now(), after.at, after.id.as_str(), page::with_next(page));
+    let (now, at, id, limit) = (tx.now(), after.at, after.id, page::with_next(page));
     let order = query.order;
     let rows = match (query.status, query.user_id.as_ref()) {
         (Some(ApprovalFilter::Pending), user) => {

@@ -19,14 +19,13 @@ use baton_core::store::{
 };
 use baton_core::{RunId, StoreError, ThreadId};
 pub(crate) use chain::chain_of;
-use futures_util::future::try_join;
 use list::Position;
 use serde_json::Value as Json;
 
+use crate::insert::Changes;
 use crate::job::About;
 use crate::tenant::{Tenant, refused};
 use crate::tx::Tx;
-use crate::value::params;
 
 impl Audit for Tenant {
     fn record(&self, entry: AuditEntry) -> Pending<'_, ()> {
@@ -69,12 +68,6 @@ pub(crate) fn about(entry: AuditEntry, thread: ThreadId, run: Option<RunId>) -> 
     AuditEntry { thread_id: Some(thread), run_id: run, ..entry }
 }
 
-/// Remembers that there is such a tenant.
-pub(crate) async fn know_tenant(tx: &Tx<'_>) -> Result<(), StoreError> {
-    let sql = "INSERT INTO tenants (tenant, created_at) VALUES ($1, $2) ON CONFLICT (tenant) DO NOTHING";
-    tx.execute(sql, params![tx.now()]).await.map(drop)
-}
-
 /// Adds entries to their chains, in order. Called once, at the end of a transaction: chains stay locked until it commits.
 ///
 /// A transaction that waited here may have begun before the one that it waited for. Times in a chain do not go back for that.
@@ -94,6 +87,10 @@ pub(crate) async fn write(tx: &Tx<'_>, entries: &[AuditEntry]) -> Result<(), Sto
             rows.push(stored::add(*chain, end, entry)?);
         }
     }
-    let ends = ends.iter().map(|(chain, end)| end.values(*chain));
-    try_join(tx.execute_each(stored::INSERT, rows), tx.execute_each(ends::MOVE, ends)).await.map(drop)
+    let mut changes = Changes::default();
+    changes.insert(&stored::INSERT, rows);
+    for (chain, end) in &ends {
+        changes.execute(ends::MOVE, &end.values(*chain));
+    }
+    tx.write(changes).await
 }

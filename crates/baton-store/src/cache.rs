@@ -5,7 +5,7 @@ use baton_core::store::{Cache, Pending};
 use jiff::Timestamp;
 use serde_json::Value as Json;
 
-use crate::audit;
+use crate::closing::know_tenant;
 use crate::job::About;
 use crate::tenant::Tenant;
 use crate::tx::Tx;
@@ -34,6 +34,6 @@ const KEEP: &str = "
     ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at";
 
 async fn keep(tx: &Tx<'_>, key: &str, value: &Json, expires_at: Timestamp) -> Result<(), StoreError> {
-    audit::know_tenant(tx).await?;
+    know_tenant(tx).await?;
     tx.execute(KEEP, params![key, Value::json(value)?, expires_at]).await.map(drop)
 }

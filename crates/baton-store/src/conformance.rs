@@ -33,6 +33,7 @@ pub mod keys;
 pub mod limiting;
 pub mod results;
 pub mod runs;
+pub mod starting;
 pub mod sweeping;
 pub mod system;
 pub mod threads;
@@ -98,9 +99,16 @@ macro_rules! each_property {
             claiming::one_of_many_claimants_wins,
             claiming::runs_are_claimed_in_order_one_at_a_time,
             claiming::a_run_is_taken_over_with_all_it_did,
-            claiming::a_heartbeat_extends_the_lease_and_brings_the_wish_to_end,
+            claiming::a_beat_extends_the_lease_of_every_claim,
             claiming::whoever_lost_a_thread_cannot_write,
             claiming::a_waiting_run_is_not_claimed,
+            starting::a_run_begins_in_the_write_that_accepts_it,
+            starting::a_start_in_a_busy_thread_only_queues,
+            starting::a_start_after_a_handoff_writes_no_append,
+            starting::a_start_knows_what_was_said_before,
+            starting::a_repeated_start_begins_one_run,
+            starting::the_end_of_a_run_claims_the_next,
+            starting::an_abandoned_run_is_taken_over,
             appending::a_repeated_append_is_written_once,
             appending::the_last_append_can_be_repeated_too,
             appending::appends_come_in_order,

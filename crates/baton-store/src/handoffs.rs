@@ -7,6 +7,7 @@ use baton_core::store::{
 };
 use baton_core::{AgentName, HandoffId, StoreError, ThreadId};
 use jiff::Timestamp;
+use uuid::Uuid;
 
 use crate::job::About;
 use crate::tenant::Tenant;
@@ -28,8 +29,7 @@ impl Handoffs for Tenant {
     }
 
     fn open_handoffs_of(&self, threads: &[ThreadId]) -> Pending<'_, Vec<HandoffSession>> {
-        // Each id has 36 characters, see `OPEN_OF_MANY`.
-        let threads: String = threads.iter().map(ToString::to_string).collect();
+        let threads: Vec<Uuid> = threads.iter().map(|thread| thread.as_uuid()).collect();
         self.read(threads, |tx, threads| Box::pin(open_of_many(tx, threads)))
     }
 
@@ -49,6 +49,26 @@ impl Handoffs for Tenant {
         let about = About::Thread(changed.thread_id);
         self.write(about, changed, |tx, changed| Box::pin(update::update(tx, changed)))
     }
+
+    fn queue_handoff(&self, handoff: HandoffId, next: serde_json::Value) -> Pending<'_, bool> {
+        self.write(About::Tenant, (handoff, next), |tx, (handoff, next)| {
+            Box::pin(async {
+                let sql = "UPDATE handoffs SET next = $3
+                    WHERE tenant = $1 AND handoff_id = $2 AND next IS NULL
+                        AND state IN ('pending', 'active', 'returning')";
+                Ok(tx.execute(sql, params![*handoff, Value::json(next)?]).await? > 0)
+            })
+        })
+    }
+
+    fn unqueue_handoff(&self, handoff: HandoffId) -> Pending<'_, ()> {
+        self.write(About::Tenant, handoff, |tx, handoff| {
+            Box::pin(async {
+                let sql = "UPDATE handoffs SET next = NULL WHERE tenant = $1 AND handoff_id = $2";
+                tx.execute(sql, params![*handoff]).await.map(drop)
+            })
+        })
+    }
 }
 
 macro_rules! handoffs {
@@ -56,7 +76,7 @@ macro_rules! handoffs {
         concat!(
             "SELECT h.handoff_id, h.thread_id, h.user_id, h.source, h.target, h.state, h.context_summary, h.reason,
                 h.started_at, h.updated_at, h.completed_at, h.result_summary, h.artifacts, h.metadata, h.version,
-                h.expires_at, h.notes, w.state, w.data
+                h.expires_at, h.notes, h.next, w.state, w.data
             FROM handoffs AS h
             LEFT JOIN workflow_states AS w ON w.tenant = $1 AND w.handoff_id = h.handoff_id
             WHERE h.tenant = $1 AND ",
@@ -69,18 +89,24 @@ const ONE: &str = handoffs!("h.handoff_id = $2");
 
 const OPEN: &str = handoffs!("h.thread_id = $2 AND h.state IN ('pending', 'active', 'returning')");
 
-/// Of the threads whose ids are one after the other in `$2`: neither database has a list of values that the other understands.
+/// SQLite has no arrays: the ids are one after the other in `$2`, 16 bytes each.
 const OPEN_OF_MANY: &str = handoffs!(
     "h.handoff_id IN (
-        SELECT t.handoff_id FROM threads AS t
+        SELECT t.handoff_id FROM thread_work AS t
         WHERE t.tenant = $1 AND t.thread_id IN (
             WITH RECURSIVE listed (id, rest) AS (
-                SELECT substr(CAST($2 AS TEXT), 1, 36), substr(CAST($2 AS TEXT), 37)
+                SELECT substr($2, 1, 16), substr($2, 17)
                 UNION ALL
-                SELECT substr(rest, 1, 36), substr(rest, 37) FROM listed WHERE rest <> ''
+                SELECT substr(rest, 1, 16), substr(rest, 17) FROM listed WHERE length(rest) > 0
             )
             SELECT id FROM listed
         )
+    )"
+);
+
+const OPEN_OF_ARRAY: &str = handoffs!(
+    "h.handoff_id IN (
+        SELECT t.handoff_id FROM thread_work AS t WHERE t.tenant = $1 AND t.thread_id = ANY ($2)
     )"
 );
 
@@ -92,13 +118,13 @@ const RESUMABLE: &str = handoffs!(
 );
 
 const LAST: &str = handoffs!(
-    "h.handoff_id = (SELECT t.last_handoff FROM threads AS t WHERE t.tenant = $1 AND t.thread_id = $2)"
+    "h.handoff_id = (SELECT t.last_handoff FROM thread_work AS t WHERE t.tenant = $1 AND t.thread_id = $2)"
 );
 
 const EXPIRED: &str = handoffs!(
     "h.state = 'active' AND h.expires_at < $2
     AND EXISTS (
-        SELECT 1 FROM threads AS t
+        SELECT 1 FROM thread_work AS t
         WHERE t.tenant = $1 AND t.thread_id = h.thread_id AND t.active_run IS NULL AND t.queued = 0
     )
     ORDER BY h.expires_at
@@ -186,6 +212,7 @@ fn session(new: &NewHandoff, now: Timestamp) -> HandoffSession {
         metadata: new.metadata.clone(),
         expires_at: activation.expires_at,
         notes: new.notes.clone(),
+        next: None,
         workflow: activation.workflow,
         version: 0,
     }
@@ -224,8 +251,9 @@ async fn open_of(tx: &Tx<'_>, thread: ThreadId) -> Result<Option<HandoffSession>
     tx.first(OPEN, params![thread]).await?.as_ref().map(read).transpose()
 }
 
-async fn open_of_many(tx: &Tx<'_>, threads: &str) -> Result<Vec<HandoffSession>, StoreError> {
-    tx.query(OPEN_OF_MANY, params![threads]).await?.iter().map(read).collect()
+async fn open_of_many(tx: &Tx<'_>, threads: &[Uuid]) -> Result<Vec<HandoffSession>, StoreError> {
+    let sql = if tx.is_postgres() { OPEN_OF_ARRAY } else { OPEN_OF_MANY };
+    tx.query(sql, &[Value::Ids(threads.to_vec())]).await?.iter().map(read).collect()
 }
 
 async fn of_thread(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<HandoffSession>, StoreError> {
@@ -268,7 +296,8 @@ fn read(row: &Row) -> Result<HandoffSession, StoreError> {
         version: row.count(14)?,
         expires_at: row.optional(15, Row::time)?,
         notes: row.json(16)?,
-        workflow: row.optional(17, workflow)?,
+        next: row.optional(17, Row::json)?,
+        workflow: row.optional(18, workflow)?,
     })
 }
 
@@ -281,8 +310,10 @@ mod tests {
     fn open_handoffs_of_many_threads_are_found_by_their_keys() {
         let plan = plan(OPEN_OF_MANY);
         let reads: Vec<&String> = plan.iter().filter(|part| !part.ends_with("SCAN listed")).collect();
-        let by_key =
-            |part: &&&String| part.starts_with("SEARCH ") && part.contains(" INDEX sqlite_autoindex_");
+        let by_key = |part: &&&String| {
+            let is_key = part.contains(" INDEX sqlite_autoindex_") || part.contains(" PRIMARY KEY ");
+            part.starts_with("SEARCH ") && is_key
+        };
         assert_eq!(reads.iter().filter(by_key).count(), 3, "handoffs, threads and workflows: {plan:#?}");
         let is_scan = |part: &&String| part.starts_with("SCAN ") && *part != "SCAN CONSTANT ROW";
         assert!(!reads.iter().any(is_scan), "{plan:#?}");

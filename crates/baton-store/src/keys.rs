@@ -4,7 +4,7 @@ use baton_core::StoreError;
 use baton_core::store::{ApiKey, Keys, Pending};
 use uuid::Uuid;
 
-use crate::audit;
+use crate::closing::know_tenant;
 use crate::job::About;
 use crate::tenant::Tenant;
 use crate::tx::Tx;
@@ -36,7 +36,7 @@ async fn put(tx: &Tx<'_>, key: &ApiKey, hash: &str) -> Result<(), StoreError> {
     if tx.execute(PUT, params).await? == 0 {
         return Err(StoreError::Conflict("the API key"));
     }
-    audit::know_tenant(tx).await
+    know_tenant(tx).await
 }
 
 async fn list(tx: &Tx<'_>) -> Result<Vec<ApiKey>, StoreError> {

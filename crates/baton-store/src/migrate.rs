@@ -61,9 +61,16 @@ pub(crate) fn newer(version: i64) -> StoreError {
     ))
 }
 
-/// Migrations are written for PostgreSQL; SQLite wants other names for the same types.
+/// Migrations are written for PostgreSQL; SQLite wants other names for the same types, and has no fill factors.
 fn for_sqlite(migration: &str) -> String {
-    migration.replace("BIGINT", "INTEGER").replace("BYTEA", "BLOB").replace("\n);", "\n) STRICT;")
+    let types = [("BIGINT", "INTEGER"), ("BYTEA", "BLOB"), (" UUID", " BLOB")];
+    let options = [
+        (" WITH (fillfactor = 50)", ""),
+        (" WITH (fillfactor = 70)", ""),
+        ("\n) /* clustered */;", "\n) STRICT, WITHOUT ROWID;"),
+        ("\n);", "\n) STRICT;"),
+    ];
+    types.iter().chain(&options).fold(migration.to_owned(), |sql, (from, to)| sql.replace(from, to))
 }
 
 #[cfg(test)]

@@ -4,19 +4,20 @@ use std::fmt::Display;
 
 use baton_core::StoreError;
 use baton_core::store::{Order, Page, PageRequest};
+use uuid::Uuid;
 
 /// The row after which a piece begins, in a list that is sorted by time and id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) at: i64,
-    pub(crate) id: String,
+    pub(crate) id: Uuid,
 }
 
 impl Place {
     /// For lists with the newest first: before everything there is.
-    const NEWEST: Self = Self { at: i64::MAX, id: String::new() };
+    const NEWEST: Self = Self { at: i64::MAX, id: Uuid::max() };
     /// For lists with the oldest first.
-    const OLDEST: Self = Self { at: i64::MIN, id: String::new() };
+    const OLDEST: Self = Self { at: i64::MIN, id: Uuid::nil() };
 
     pub(crate) fn from_newest(page: &PageRequest) -> Result<Self, StoreError> {
         page.cursor.as_deref().map_or(Ok(Self::NEWEST), Self::parse)
@@ -32,12 +33,10 @@ impl Place {
     }
 
     fn parse(cursor: &str) -> Result<Self, StoreError> {
-        let parts = cursor.split_once('.').and_then(|(at, id)| Some((at.parse().ok()?, id)));
-        let is_id = |id: &str| id.len() <= 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-        match parts {
-            Some((at, id)) if is_id(id) => Ok(Self { at, id: id.to_owned() }),
-            _ => Err(StoreError::InvalidCursor),
-        }
+        let place = cursor
+            .split_once('.')
+            .and_then(|(at, id)| Some(Self { at: at.parse().ok()?, id: Uuid::try_parse(id).ok()? }));
+        place.ok_or(StoreError::InvalidCursor)
     }
 
     /// The cursor of whatever comes after a row.
@@ -104,22 +103,23 @@ mod tests {
     fn cursors_are_read_back_and_nothing_else_is() {
         let after =
             |cursor: &str| Place::from_newest(&PageRequest { limit: 1, cursor: Some(cursor.to_owned()) });
-        let place = Place { at: 17, id: "0a-1".to_owned() };
-        assert_eq!(after(&Place::cursor(17, "0a-1")), Ok(place));
-        for bad in ["", "17", "x.0a", "17.' OR 1", "17.\u{0}", "99999999999999999999.0a"] {
+        let id = Uuid::from_u128(1);
+        assert_eq!(after(&Place::cursor(17, id)), Ok(Place { at: 17, id }));
+        let (wrong_time, too_late) = (format!("x.{id}"), format!("99999999999999999999.{id}"));
+        for bad in ["", "17", "17.0a", "17.' OR 1", "17.\u{0}", &wrong_time, &too_late] {
             assert_eq!(after(bad), Err(StoreError::InvalidCursor), "{bad}");
         }
     }
 
     #[test]
     fn a_cursor_of_one_order_is_invalid_in_the_other() {
-        let place = Place { at: 17, id: "0a-1".to_owned() };
+        let place = Place { at: 17, id: Uuid::from_u128(1) };
         for (order, other) in [(Order::Asc, Order::Desc), (Order::Desc, Order::Asc)] {
             let at = |cursor| PageRequest { limit: 1, cursor: Some(ordered(order, cursor)) };
-            let by_time = at(Place::cursor(17, "0a-1"));
+            let by_time = at(Place::cursor(17, place.id));
             assert_eq!(Place::in_order(&by_time, order), Ok(place.clone()));
             assert_eq!(Place::in_order(&by_time, other), Err(StoreError::InvalidCursor));
-            assert_eq!(cursor_in(&by_time, order), Ok(Some("17.0a-1")));
+            assert_eq!(cursor_in(&by_time, order), Ok(Some(&*Place::cursor(17, place.id))));
         }
         assert_eq!(cursor_in(&PageRequest::default(), Order::Desc), Ok(None));
     }

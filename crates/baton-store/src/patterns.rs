@@ -20,7 +20,12 @@ const MOST_NANOS: i64 = 1 << 50;
 
 impl Patterns for Tenant {
     fn record_hop(&self, hop: Hop) -> Pending<'_, ()> {
-        self.write(About::Thread(hop.thread_id), hop, |tx, hop| Box::pin(record(tx, hop)))
+        self.write(About::Thread(hop.thread_id), hop, |tx, hop| {
+            Box::pin(async {
+                threads::hold(tx, hop.thread_id, None).await?;
+                record(tx, hop).await
+            })
+        })
     }
 
     fn hops(&self, thread: ThreadId) -> Pending<'_, Vec<Hop>> {
@@ -39,8 +44,8 @@ const HOP: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
     ON CONFLICT (tenant, hop_id) DO NOTHING";
 
+/// The thread is held by the transaction.
 pub(crate) async fn record(tx: &Tx<'_>, hop: &Hop) -> Result<(), StoreError> {
-    threads::touch(tx, hop.thread_id).await?;
     let latency = hop.latency_ms.min(MOST_MS);
     let cost = hop.cost.nanos().clamp(-MOST_NANOS, MOST_NANOS);
     let (reason, class) = (hop.reason.as_str(), hop.query_class.as_str());

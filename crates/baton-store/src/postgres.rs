@@ -27,7 +27,7 @@ pub(crate) use transaction::PgTransaction;
 use transaction::{Mode, rows};
 
 use crate::job::{About, Job};
-use crate::meter::Meter;
+use crate::meter::Shared;
 use crate::migrate;
 use crate::value::{Row, Value};
 
@@ -39,7 +39,7 @@ pub(crate) struct Postgres {
     lanes: Lanes,
     writers: Pool,
     readers: Pool,
-    meter: Arc<Meter>,
+    shared: Arc<Shared>,
 }
 
 impl Postgres {
@@ -52,9 +52,9 @@ impl Postgres {
         let writers = pool::build(&address, LANES * TENANTS, Session::AsApplication)?;
         let readers = pool::build(&address, READERS, Session::AsApplication)?;
         check_isolation(&pool::client(&readers).await?).await?;
-        let meter = Arc::<Meter>::default();
-        let lanes = Lanes::start(&Lane { pool: writers.clone(), meter: Arc::clone(&meter) });
-        Ok(Self { lanes, writers, readers, meter })
+        let shared = Arc::<Shared>::default();
+        let lanes = Lanes::start(&Lane { pool: writers.clone(), shared: Arc::clone(&shared) });
+        Ok(Self { lanes, writers, readers, shared })
     }
 
     pub(crate) async fn write(
@@ -63,7 +63,7 @@ impl Postgres {
         about: About,
         job: Box<dyn Job>,
     ) -> Result<(), StoreError> {
-        let waiting = self.meter.enter();
+        let waiting = self.shared.meter.enter();
         self.lanes.queue(Queued { tenant, about, job, waiting }).await
     }
 
@@ -72,7 +72,8 @@ impl Postgres {
     pub(crate) async fn read(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
         let (transaction, now) = PgTransaction::begin(&self.readers, Mode::Read, &tenant).await?;
         let closing = Mutex::default();
-        let tx = transaction.tx(&tenant, now, &closing);
+        let tx = transaction.tx(&tenant, now, &closing, &self.shared);
+        self.shared.meter.executed(3);
         let outcome = batch::guarded(&*job, &tx).await;
         job.answer(transaction.verdict(outcome).map_err(StoreError::from));
         Ok(())
@@ -82,7 +83,7 @@ impl Postgres {
     pub(crate) async fn write_apart(&self, tenant: &str, job: Box<dyn Job>) -> Result<(), StoreError> {
         let (transaction, now) = PgTransaction::begin(&self.readers, Mode::Write, tenant).await?;
         let closing = Mutex::default();
-        let outcome = batch::guarded(&*job, &transaction.tx(tenant, now, &closing)).await;
+        let outcome = batch::guarded(&*job, &transaction.tx(tenant, now, &closing, &self.shared)).await;
         let outcome = match transaction.verdict(outcome) {
             Ok(()) => transaction.commit().await,
             Err(fault) => Err(fault),
@@ -98,7 +99,7 @@ impl Postgres {
     }
 
     pub(crate) fn load(&self) -> Load {
-        self.meter.load()
+        self.shared.meter.load()
     }
 
     /// What was queued before is still written.

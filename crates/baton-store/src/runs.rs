@@ -5,13 +5,15 @@
 //! - [`record`]: a run as it is kept, one or many.
 //! - [`ledger`], [`steps`], [`sessions`]: what a run did.
 
-mod accept;
+pub(crate) mod accept;
 mod cancel;
 pub(crate) mod ledger;
 pub(crate) mod record;
-mod room;
+pub(crate) mod room;
 pub(crate) mod sessions;
 pub(crate) mod steps;
+
+pub(crate) use room::Room;
 
 use baton_core::store::{
     Accepted, Cancel, NewRun, Page, PageRequest, Pending, RunQuery, RunRecord, RunStatus, Runs,
@@ -22,6 +24,7 @@ use baton_core::{Event, LedgerRow, RunId, SessionId, StoreError, ThreadId};
 use crate::job::About;
 use crate::page::Place;
 use crate::tenant::{Tenant, refused};
+use crate::threads::events;
 use crate::tx::Tx;
 use crate::value::params;
 
@@ -48,7 +51,9 @@ impl Runs for Tenant {
     }
 
     fn run_events(&self, run: RunId, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {
-        self.read((run, after, limit), |tx, (run, after, limit)| Box::pin(events(tx, *run, *after, *limit)))
+        self.read((run, after, limit), |tx, (run, after, limit)| {
+            Box::pin(async { events::of_run(tx, *run, *after, *limit).await?.ok_or(NOT_FOUND) })
+        })
     }
 
     fn ledger(&self, run: RunId) -> Pending<'_, Vec<LedgerRow>> {
@@ -98,13 +103,3 @@ async fn must_exist(tx: &Tx<'_>, run: RunId) -> Result<(), StoreError> {
 }
 
 pub(crate) const NOT_FOUND: StoreError = StoreError::NotFound("run");
-
-async fn events(tx: &Tx<'_>, run: RunId, after: u64, limit: u32) -> Result<Vec<Event>, StoreError> {
-    must_exist(tx, run).await?;
-    let sql = "SELECT body FROM events
-        WHERE tenant = $1 AND run_id = $2 AND seq > $3
-        ORDER BY seq
-        LIMIT $4";
-    let rows = tx.query(sql, params![run, after, limit]).await?;
-    rows.iter().map(|row| row.json(0)).collect()
-}

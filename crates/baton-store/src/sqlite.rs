@@ -20,13 +20,13 @@ use readers::Readers;
 use writer::{Queued, Writer};
 
 use crate::job::Job;
-use crate::meter::Meter;
+use crate::meter::Shared;
 use crate::tenant::closed;
 
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     place: Place,
-    meter: Arc<Meter>,
+    shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
@@ -47,24 +47,25 @@ impl Sqlite {
             let connection = SqliteConnection::open(None)?;
             connection.migrate()?;
             let place = Place::InMemory(Mutex::new(Some(connection)));
-            return Ok(Self { place, meter: Arc::default() });
+            return Ok(Self { place, shared: Arc::default() });
         };
         let opened = tokio::task::spawn_blocking(move || {
             let connection = SqliteConnection::open(Some(&file))?;
             connection.migrate().map_err(|error| connection::at(&file.path, error))?;
-            let meter = Arc::<Meter>::default();
-            let writer = Writer::start(connection, Arc::clone(&meter))?;
-            Ok(Self { place: Place::OnDisk { writer, readers: Readers::new(file) }, meter })
+            let shared = Arc::<Shared>::default();
+            let writer = Writer::start(connection, Arc::clone(&shared))?;
+            let readers = Readers::new(file, Arc::clone(&shared));
+            Ok(Self { place: Place::OnDisk { writer, readers }, shared })
         });
         opened.await.unwrap_or_else(|_| Err(closed()))
     }
 
     pub(crate) async fn write(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
-        let queued = Queued { tenant, job, waiting: self.meter.enter() };
+        let queued = Queued { tenant, job, waiting: self.shared.meter.enter() };
         match &self.place {
             Place::OnDisk { writer, .. } => writer.queue(queued).await,
             Place::InMemory(connection) => within(connection, |connection| {
-                writer::commit_all(connection, &self.meter, vec![queued]);
+                writer::commit_all(connection, &self.shared, vec![queued]);
                 Ok(())
             }),
         }
@@ -100,7 +101,7 @@ impl Sqlite {
     }
 
     pub(crate) fn load(&self) -> Load {
-        self.meter.load()
+        self.shared.meter.load()
     }
 
     pub(crate) async fn close(&self) -> Result<(), StoreError> {

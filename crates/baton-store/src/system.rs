@@ -1,12 +1,16 @@
 //! The few questions that concern all tenants.
 
-use baton_core::store::{ApiKey, Owner};
-use baton_core::{StoreError, TenantId, ThreadId};
-use jiff::Timestamp;
+use std::time::Duration;
+
+use baton_core::store::{ApiKey, Cancel, Owner};
+use baton_core::{RunId, StoreError, TenantId, ThreadId};
+use jiff::{SignedDuration, Timestamp};
 
 use crate::keys;
+use crate::postgres::Postgres;
+use crate::sqlite::SqliteConnection;
 use crate::tenant::Driver;
-use crate::value::{Value, params};
+use crate::value::{Row, Value, params};
 
 /// A question in the words of both databases. SQLite's begins its values at `$2`, as every statement does; PostgreSQL's asks a
 /// function that belongs to the owner of the tables (see `schema/postgres.sql`).
@@ -22,26 +26,60 @@ const TENANTS: Question = Question {
 
 /// SQLite has no clock that counts microseconds, so the moment is a value; PostgreSQL takes its own.
 const DUE: Question = Question {
-    sqlite: "SELECT tenant, thread_id FROM (
-        SELECT * FROM (
-            SELECT tenant, thread_id, updated_at AS since FROM threads
-            WHERE active_run IS NULL AND queued > 0 ORDER BY updated_at LIMIT $2)
-        UNION ALL SELECT * FROM (
-            SELECT tenant, thread_id, coalesce(lease_until, 0) AS since FROM threads
-            WHERE active_run IS NOT NULL AND (lease_until IS NULL OR lease_until < $3)
-            ORDER BY lease_until LIMIT $2)
-        ) ORDER BY since LIMIT $2",
+    sqlite: "SELECT DISTINCT r.tenant, r.thread_id FROM runs AS r
+        JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
+        WHERE r.status IN ('queued', 'running', 'waiting') AND CASE
+            WHEN w.active_run IS NULL THEN r.status = 'queued'
+            ELSE r.run_id = w.active_run
+                AND NOT EXISTS (SELECT 1 FROM servers AS s WHERE s.owner = w.owner AND s.lease_until >= $3)
+        END
+        ORDER BY random() LIMIT $2",
     postgres: "SELECT * FROM system_due($1)",
 };
 
-const OWNERS: Question = Question {
-    sqlite: "SELECT DISTINCT owner FROM threads WHERE active_run IS NOT NULL AND owner IS NOT NULL ORDER BY owner",
-    postgres: "SELECT * FROM system_owners()",
+const OWNERS: &str = "SELECT owner FROM servers ORDER BY owner";
+
+/// Renews a lease that there is.
+const RENEW: Question = Question {
+    sqlite: "UPDATE servers SET lease_until = $3 WHERE owner = $2 RETURNING owner",
+    postgres:
+        "UPDATE servers SET lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $2
+        WHERE owner = $1 RETURNING owner",
+};
+
+/// Begins a lease.
+const REGISTER: Question = Question {
+    sqlite: "INSERT INTO servers (owner, started_at, lease_until) VALUES ($2, $4, $3)",
+    postgres: "INSERT INTO servers (owner, started_at, lease_until)
+        SELECT $1, clock.now, clock.now + $2
+        FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) AS clock
+        ON CONFLICT (owner) DO UPDATE SET lease_until = excluded.lease_until",
+};
+
+/// Forgets processes that have had no lease for a day.
+const FORGET: Question = Question {
+    sqlite: "DELETE FROM servers WHERE lease_until < $2",
+    postgres: "DELETE FROM servers
+        WHERE lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000",
+};
+
+const CANCELLED: Question = Question {
+    sqlite: "SELECT r.tenant, r.run_id, r.cancel FROM runs AS r
+        JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
+        WHERE r.status = 'running' AND r.cancel IS NOT NULL AND w.active_run = r.run_id AND w.owner = $2",
+    postgres: "SELECT * FROM system_cancelled($1)",
+};
+
+const CLAIMS: Question = Question {
+    sqlite: "SELECT count(*) FROM runs AS r
+        JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
+        WHERE r.status IN ('queued', 'running', 'waiting') AND w.active_run = r.run_id AND w.owner = $2",
+    postgres: "SELECT system_claims($1)",
 };
 
 const RELEASE: Question = Question {
-    sqlite: "UPDATE threads SET lease_until = 0 WHERE active_run IS NOT NULL AND owner = $2",
-    postgres: "SELECT system_release($1)",
+    sqlite: "DELETE FROM servers WHERE owner = $2",
+    postgres: "DELETE FROM servers WHERE owner = $1",
 };
 
 const UNSEALED: Question = Question {
@@ -80,23 +118,42 @@ impl Driver {
 
     pub(crate) async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
         let rows = match self {
-            Self::Sqlite(sqlite) => sqlite.ask(|connection| connection.query(OWNERS.sqlite, "", &[])).await?,
-            Self::Postgres(postgres) => postgres.system(OWNERS.postgres, &[]).await?,
+            Self::Sqlite(sqlite) => sqlite.ask(|connection| connection.query(OWNERS, "", &[])).await?,
+            Self::Postgres(postgres) => postgres.system(OWNERS, &[]).await?,
         };
         rows.iter().map(|row| Ok(Owner(row.text(0)?.into()))).collect()
     }
 
-    pub(crate) async fn release(&self, owner: Owner) -> Result<u64, StoreError> {
-        match self {
+    pub(crate) async fn beat(
+        &self,
+        owner: Owner,
+        lease: Duration,
+    ) -> Result<Vec<(TenantId, RunId, Cancel)>, StoreError> {
+        let cancelled = match self {
             Self::Sqlite(sqlite) => {
-                let values = [Value::from(&*owner.0)];
-                sqlite.change(move |connection| connection.execute(RELEASE.sqlite, "", &values)).await
+                sqlite.change(move |connection| beat_on_sqlite(connection, &owner, lease)).await?
+            }
+            Self::Postgres(postgres) => beat_on_postgres(postgres, &owner, lease).await?,
+        };
+        cancelled.iter().map(|row| Ok((row.parse(0)?, row.parse(1)?, row.choice(2)?))).collect()
+    }
+
+    pub(crate) async fn release(&self, owner: Owner) -> Result<u64, StoreError> {
+        let owner = [Value::from(&*owner.0)];
+        let claims = match self {
+            Self::Sqlite(sqlite) => {
+                let release = move |connection: &SqliteConnection| {
+                    let claims = connection.query(CLAIMS.sqlite, "", &owner)?;
+                    connection.execute(RELEASE.sqlite, "", &owner).map(|_| claims)
+                };
+                sqlite.change(release).await?
             }
             Self::Postgres(postgres) => {
-                let rows = postgres.system(RELEASE.postgres, params![&*owner.0]).await?;
-                rows.first().map_or(Ok(0), |row| row.count(0))
+                let claims = postgres.system(CLAIMS.postgres, &owner).await?;
+                postgres.system(RELEASE.postgres, &owner).await.map(|_| claims)?
             }
-        }
+        };
+        claims.first().map_or(Ok(0), |row| row.count(0))
     }
 
     /// Tenants whose audit trail has entries after its last seal.
@@ -119,5 +176,55 @@ impl Driver {
             Self::Postgres(postgres) => postgres.system(KEY.postgres, &values).await?,
         };
         rows.first().map(|row| Ok((row.parse(0)?, keys::read(row, 1)?))).transpose()
+    }
+}
+
+/// How long a process without a lease is remembered.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
+
+fn beat_on_sqlite(
+    connection: &SqliteConnection,
+    owner: &Owner,
+    lease: Duration,
+) -> Result<Vec<Row>, StoreError> {
+    let now = Timestamp::now();
+    let until = now.saturating_add(lease).unwrap_or(Timestamp::MAX);
+    let (owner, until) = (Value::from(&*owner.0), Value::from(until));
+    if connection.query(RENEW.sqlite, "", &[owner.clone(), until.clone()])?.is_empty() {
+        connection.execute(REGISTER.sqlite, "", &[owner.clone(), until, Value::from(now)])?;
+        let oldest = now.saturating_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
+        connection.execute(FORGET.sqlite, "", params![oldest])?;
+    }
+    connection.query(CANCELLED.sqlite, "", &[owner])
+}
+
+async fn beat_on_postgres(
+    postgres: &Postgres,
+    owner: &Owner,
+    lease: Duration,
+) -> Result<Vec<Row>, StoreError> {
+    let micros = u64::try_from(lease.as_micros()).unwrap_or(u64::MAX);
+    let lease = [Value::from(&*owner.0), Value::from(micros.min(1 << 60))];
+    if postgres.system(RENEW.postgres, &lease).await?.is_empty() {
+        postgres.system(REGISTER.postgres, &lease).await?;
+        postgres.system(FORGET.postgres, &[]).await?;
+    }
+    postgres.system(CANCELLED.postgres, &lease[..1]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::history::tests::plan;
+
+    #[test]
+    fn only_open_runs_are_looked_at() {
+        let due = plan(DUE.sqlite);
+        assert!(due[0].starts_with("SCAN r USING INDEX runs_open"), "{due:?}");
+        let cancelled = plan(CANCELLED.sqlite);
+        assert!(cancelled[0].starts_with("SCAN r USING INDEX runs_to_cancel"), "{cancelled:?}");
+        for plan in [due, cancelled] {
+            assert!(plan[1].starts_with("SEARCH w USING PRIMARY KEY"), "{plan:?}");
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! A store and its tenants: every call becomes a job for the database.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use baton_core::store::{ApiKey, Load, Owner, Pending};
-use baton_core::{Store, StoreError, TenantId, TenantStore, ThreadId};
+use baton_core::store::{ApiKey, Cancel, Load, Owner, Pending};
+use baton_core::{RunId, Store, StoreError, TenantId, TenantStore, ThreadId};
 
 use crate::audit::seal;
 use crate::job::{About, Run, job, writing_job};
@@ -77,6 +78,10 @@ impl Store for Database {
 
     fn tenants(&self) -> Pending<'_, Vec<TenantId>> {
         Box::pin(self.driver.tenants())
+    }
+
+    fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, Vec<(TenantId, RunId, Cancel)>> {
+        Box::pin(self.driver.beat(owner.clone(), lease))
     }
 
     fn due(&self, limit: u32) -> Pending<'_, Vec<(TenantId, ThreadId)>> {

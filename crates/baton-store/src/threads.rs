@@ -1,14 +1,17 @@
-//! Conversations: one, a list of them, and their end. What was said in them is in [`history`]; [`find`] looks for titles; [`last_seqs`]
-//! asks about many threads at once.
+//! Conversations: one, a list of them, and their end ([`delete`]). What was said in them is in [`history`], what happened in
+//! [`events`]; [`find`] looks for titles; [`last_seqs`] asks about many threads at once.
 
+mod delete;
+pub(crate) mod events;
 mod find;
 pub(crate) mod history;
 mod last_seqs;
 
 use baton_core::store::{MessageQuery, Page, PageRequest, Pending, Thread, ThreadMessage, Threads, micros};
 use baton_core::{Event, StoreError, ThreadId, UserId};
+use uuid::Uuid;
 
-use crate::audit;
+use crate::closing::know_tenant;
 use crate::job::About;
 use crate::page::{self, Place};
 use crate::tenant::{Tenant, refused};
@@ -58,7 +61,7 @@ impl Threads for Tenant {
 
     fn delete_thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, ()> {
         self.write(About::Thread(thread), (thread, user.cloned()), |tx, (thread, user)| {
-            Box::pin(delete(tx, *thread, user.as_ref()))
+            Box::pin(delete::delete(tx, *thread, user.as_ref()))
         })
     }
 
@@ -67,12 +70,13 @@ impl Threads for Tenant {
     }
 
     fn last_seqs(&self, threads: &[ThreadId]) -> Pending<'_, Vec<(ThreadId, u64)>> {
-        self.read(last_seqs::joined(threads), |tx, threads| Box::pin(last_seqs::read(tx, threads)))
+        let threads: Vec<Uuid> = threads.iter().map(|thread| thread.as_uuid()).collect();
+        self.read(threads, |tx, threads| Box::pin(last_seqs::read(tx, threads)))
     }
 
     fn events(&self, thread: ThreadId, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {
         self.read((thread, after, limit), |tx, (thread, after, limit)| {
-            Box::pin(history::events(tx, *thread, *after, *limit))
+            Box::pin(events::of_thread(tx, *thread, *after, *limit))
         })
     }
 }
@@ -80,8 +84,8 @@ impl Threads for Tenant {
 /// What [`read`] reads.
 macro_rules! columns {
     () => {
-        "thread_id, user_id, title, created_at, updated_at, holder, handoff_id, messages, last_seq,
-        active_run, queued"
+        "t.thread_id, t.user_id, t.title, t.created_at, t.updated_at, w.holder, w.handoff_id, w.messages, w.last_seq,
+            w.active_run, w.queued"
     };
 }
 
@@ -91,17 +95,17 @@ const ONE: &str = concat!(
     "SELECT ",
     columns!(),
     "
-    FROM threads
-    WHERE tenant = $1 AND thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR user_id = $3)"
+    FROM threads AS t JOIN thread_work AS w ON w.tenant = $1 AND w.thread_id = t.thread_id
+    WHERE t.tenant = $1 AND t.thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR t.user_id = $3)"
 );
 
 const ALL: &str = concat!(
     "SELECT ",
     columns!(),
     "
-    FROM threads
-    WHERE tenant = $1 AND (updated_at, thread_id) < ($2, $3)
-    ORDER BY updated_at DESC, thread_id DESC
+    FROM threads AS t JOIN thread_work AS w ON w.tenant = $1 AND w.thread_id = t.thread_id
+    WHERE t.tenant = $1 AND (t.updated_at, t.thread_id) < ($2, $3)
+    ORDER BY t.updated_at DESC, t.thread_id DESC
     LIMIT $4"
 );
 
@@ -109,18 +113,15 @@ const OF_USER: &str = concat!(
     "SELECT ",
     columns!(),
     "
-    FROM threads
-    WHERE tenant = $1 AND user_id = $5 AND (updated_at, thread_id) < ($2, $3)
-    ORDER BY updated_at DESC, thread_id DESC
+    FROM threads AS t JOIN thread_work AS w ON w.tenant = $1 AND w.thread_id = t.thread_id
+    WHERE t.tenant = $1 AND t.user_id = $5 AND (t.updated_at, t.thread_id) < ($2, $3)
+    ORDER BY t.updated_at DESC, t.thread_id DESC
     LIMIT $4"
 );
 
 const HOLD: &str = "
-    UPDATE threads SET updated_at = updated_at
+    UPDATE thread_work SET records = records
     WHERE tenant = $1 AND thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR user_id = $3)";
-
-const OPEN_RUNS: &str = "SELECT count(*) FROM runs
-    WHERE tenant = $1 AND thread_id = $2 AND status IN ('queued', 'running', 'waiting')";
 
 async fn one(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<Thread, StoreError> {
     let row = tx.first(ONE, params![thread, user]).await?.ok_or(StoreError::ThreadNotFound)?;
@@ -153,18 +154,23 @@ pub(crate) async fn hold(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -
 
 /// Marks a thread as used. Until the transaction ends, nobody else can change or delete it.
 pub(crate) async fn touch(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreError> {
-    let sql = "UPDATE threads SET updated_at = $3 WHERE tenant = $1 AND thread_id = $2";
-    match tx.execute(sql, params![thread, tx.now()]).await? {
-        0 => Err(StoreError::ThreadNotFound),
-        _ => Ok(()),
-    }
+    hold(tx, thread, None).await?;
+    tx.execute(USED, params![thread, tx.now()]).await.map(drop)
 }
 
-const BEGIN: &str = "
+/// The thread comes first in lists.
+pub(crate) const USED: &str = "UPDATE threads SET updated_at = $3 WHERE tenant = $1 AND thread_id = $2";
+
+/// Begins a thread, or marks it as used.
+pub(crate) const USE: &str = "
     INSERT INTO threads (tenant, thread_id, user_id, title, created_at, updated_at)
     VALUES ($1, $2, $3, $4, $5, $5)
-    ON CONFLICT (tenant, thread_id) DO UPDATE SET updated_at = excluded.updated_at
-    WHERE threads.user_id = excluded.user_id";
+    ON CONFLICT (tenant, thread_id) DO UPDATE SET updated_at = excluded.updated_at";
+
+const BEGIN: &str = "
+    INSERT INTO thread_work (tenant, thread_id, user_id) VALUES ($1, $2, $3)
+    ON CONFLICT (tenant, thread_id) DO UPDATE SET records = thread_work.records
+    WHERE thread_work.user_id = excluded.user_id";
 
 /// Begins a thread that is not there, and marks one that is as used. One of another user is not found.
 pub(crate) async fn begin(
@@ -173,10 +179,11 @@ pub(crate) async fn begin(
     user: &UserId,
     text: &str,
 ) -> Result<(), StoreError> {
-    if tx.execute(BEGIN, params![thread, user, title(text), tx.now()]).await? == 0 {
+    if tx.execute(BEGIN, params![thread, user]).await? == 0 {
         return Err(StoreError::ThreadNotFound);
     }
-    audit::know_tenant(tx).await
+    tx.execute(USE, params![thread, user, title(text), tx.now()]).await?;
+    know_tenant(tx).await
 }
 
 /// The beginning of what a thread begins with, on one line.
@@ -191,7 +198,7 @@ async fn list(
     page: &PageRequest,
     after: &Place,
 ) -> Result<Page<Thread>, StoreError> {
-    let (at, id, limit) = (after.at, after.id.as_str(), page::with_next(page));
+    let (at, id, limit) = (after.at, after.id, page::with_next(page));
     let rows = match user {
         Some(user) => tx.query(OF_USER, params![at, id, limit, user]).await?,
         None => tx.query(ALL, params![at, id, limit]).await?,
@@ -220,17 +227,6 @@ async fn rename(
     }
 }
 
-async fn delete(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<(), StoreError> {
-    hold(tx, thread, user).await?;
-    // Nobody can end one of them between here and there.
-    let open = tx.first(OPEN_RUNS, params![thread]).await?.map_or(Ok(0), |row| row.int(0))?;
-    tx.execute("DELETE FROM threads WHERE tenant = $1 AND thread_id = $2", params![thread]).await?;
-    tx.to_close().end_runs(open);
-    let actor = user.map_or("system", UserId::as_str);
-    tx.audit(audit::about(audit::entry(actor, "thread.delete", "deleted"), thread, None));
-    Ok(())
-}
-
 fn read(row: &Row) -> Result<Thread, StoreError> {
     Ok(Thread {
         thread_id: row.parse(0)?,
@@ -256,10 +252,8 @@ mod tests {
     fn a_list_reads_no_more_than_its_page() {
         for (sql, index) in [(ALL, "threads_by_use"), (OF_USER, "threads_of_user")] {
             let plan = plan(sql);
-            assert!(
-                plan.len() == 1 && plan[0].starts_with(&format!("SEARCH threads USING INDEX {index} ")),
-                "{plan:?}"
-            );
+            assert!(plan[0].starts_with(&format!("SEARCH t USING INDEX {index} ")), "{plan:?}");
+            assert_eq!(plan[1..], ["SEARCH w USING PRIMARY KEY (tenant=? AND thread_id=?)"]);
         }
     }
 }

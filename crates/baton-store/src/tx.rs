@@ -11,6 +11,8 @@ use baton_core::store::AuditEntry;
 use jiff::Timestamp;
 
 use crate::closing::Closing;
+use crate::insert::{Changes, Part};
+use crate::meter::Shared;
 use crate::postgres::PgTransaction;
 use crate::sqlite::SqliteConnection;
 use crate::value::{Row, Value};
@@ -21,6 +23,26 @@ pub(crate) enum Link<'c> {
     Postgres(&'c PgTransaction),
 }
 
+/// A change of one row of `thread_work` that gives the row back. SQLite collects what `RETURNING` gives back in a table of its own, which costs more than
+/// reading the row again; its transactions have the database to themselves.
+pub(crate) struct ChangeOne {
+    pub(crate) change: &'static str,
+    pub(crate) read: &'static str,
+    pub(crate) returning: &'static str,
+}
+
+/// A [`ChangeOne`] from the text of the change and the columns of the row.
+macro_rules! change_one {
+    ($columns:literal, $($change:expr),+ $(,)?) => {
+        $crate::tx::ChangeOne {
+            change: concat!($($change),+),
+            read: concat!("SELECT ", $columns, " FROM thread_work WHERE tenant = $1 AND thread_id = $2"),
+            returning: concat!($($change,)+ " RETURNING ", $columns),
+        }
+    };
+}
+pub(crate) use change_one;
+
 /// What a job sees of its transaction.
 pub(crate) struct Tx<'c> {
     pub(crate) link: Link<'c>,
@@ -30,11 +52,18 @@ pub(crate) struct Tx<'c> {
     pub(crate) now: Timestamp,
     /// Shared by all jobs of the transaction.
     pub(crate) closing: &'c Mutex<Closing>,
+    /// Shared by all transactions of the store.
+    pub(crate) shared: &'c Shared,
     /// Whether this job has changed anything.
     pub(crate) has_written: AtomicBool,
 }
 
 impl Tx<'_> {
+    /// Whether this is PostgreSQL: other transactions write at the same time, and there are arrays.
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self.link, Link::Postgres(_))
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.now
     }
@@ -42,6 +71,7 @@ impl Tx<'_> {
     /// All rows. `sql` names the tenant as `$1` and `params` from `$2` on.
     pub(crate) async fn query(&self, sql: &'static str, params: &[Value]) -> Result<Vec<Row>, StoreError> {
         debug_assert!(sql.contains("$1"), "a statement without its tenant: {sql}");
+        self.shared.meter.executed(1);
         let rows = match &self.link {
             Link::Sqlite(connection) => connection.query(sql, self.tenant, params),
             Link::Postgres(transaction) => transaction.query(sql, self.tenant, params).await,
@@ -57,9 +87,19 @@ impl Tx<'_> {
         Ok(self.query(sql, params).await?.into_iter().next())
     }
 
+    /// Changes one row and returns it as it is then; `None` if nothing was changed. `$2` of both statements is its key.
+    pub(crate) async fn change(&self, sql: &ChangeOne, params: &[Value]) -> Result<Option<Row>, StoreError> {
+        match self.link {
+            Link::Postgres(_) => self.first(sql.returning, params).await,
+            Link::Sqlite(_) if self.execute(sql.change, params).await? == 0 => Ok(None),
+            Link::Sqlite(_) => self.first(sql.read, &params[..1]).await,
+        }
+    }
+
     /// How many rows were changed.
     pub(crate) async fn execute(&self, sql: &'static str, params: &[Value]) -> Result<u64, StoreError> {
         debug_assert!(sql.contains("$1"), "a statement without its tenant: {sql}");
+        self.shared.meter.executed(1);
         let changed = match &self.link {
             Link::Sqlite(connection) => connection.execute(sql, self.tenant, params),
             Link::Postgres(transaction) => transaction.execute(sql, self.tenant, params).await,
@@ -68,6 +108,30 @@ impl Tx<'_> {
             self.has_written.store(true, Ordering::Relaxed);
         }
         Ok(changed)
+    }
+
+    /// All of it, or an error.
+    pub(crate) async fn write(&self, changes: Changes) -> Result<(), StoreError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.has_written.store(true, Ordering::Relaxed);
+        match &self.link {
+            Link::Sqlite(connection) => changes.parts.iter().try_for_each(|part| match part {
+                Part::Rows(into, rows) => {
+                    self.shared.meter.executed(rows.len() as u64);
+                    rows.iter().try_for_each(|row| connection.execute(into.one(), self.tenant, row).map(drop))
+                }
+                Part::Statement(sql, params) => {
+                    self.shared.meter.executed(1);
+                    connection.execute(sql, self.tenant, params).map(drop)
+                }
+            }),
+            Link::Postgres(transaction) => {
+                self.shared.meter.executed(1);
+                transaction.write(self.tenant, &changes).await
+            }
+        }
     }
 
     /// The same statement for many rows, in order; on PostgreSQL without waiting in between.

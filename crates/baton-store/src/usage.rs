@@ -150,9 +150,9 @@ mod tests {
                 let ledger =
                     "SEARCH l USING INDEX ledger_by_time (tenant=? AND started_at>? AND started_at<?)";
                 assert_eq!(plan[0], ledger, "{plan:#?}");
-                let run = "SEARCH r USING INDEX sqlite_autoindex_runs_1 (tenant=? AND run_id=?)";
+                let is_by_key = |line: &String| line.starts_with("SEARCH r ") && line.ends_with("run_id=?)");
                 let others = plan.iter().skip(1).filter(|line| !line.contains("TEMP B-TREE"));
-                assert!(others.clone().all(|line| line == run), "{plan:#?}");
+                assert!(others.clone().all(is_by_key), "{plan:#?}");
             }
         }
     }

@@ -23,7 +23,10 @@ pub(crate) enum Value {
     Null,
     Int(i64),
     Text(String),
+    /// Bytes. An id that is a UUID is its 16 bytes.
     Blob(Vec<u8>),
+    /// Many ids as one value: an array for PostgreSQL, one after the other for SQLite.
+    Ids(Vec<Uuid>),
 }
 
 impl Value {
@@ -95,11 +98,6 @@ macro_rules! shown {
     };
 }
 shown!(
-    ThreadId,
-    RunId,
-    MessageId,
-    HandoffId,
-    Uuid,
     &AgentName,
     &UserId,
     &SessionId,
@@ -117,6 +115,23 @@ shown!(
     Rating,
     CallOutcome,
 );
+
+impl From<Uuid> for Value {
+    fn from(value: Uuid) -> Self {
+        Self::Blob(value.as_bytes().to_vec())
+    }
+}
+
+macro_rules! uuids {
+    ($($kind:ty),* $(,)?) => {
+        $(impl From<$kind> for Value {
+            fn from(value: $kind) -> Self {
+                Self::from(value.as_uuid())
+            }
+        })*
+    };
+}
+uuids!(ThreadId, RunId, MessageId, HandoffId);
 
 impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Self {
@@ -167,9 +182,16 @@ impl Row {
         T::parse(self.text(at)?).ok_or_else(|| unexpected(at, self.0.get(at)))
     }
 
-    /// An id.
+    /// An id: a name, or the 16 bytes of a UUID.
     pub(crate) fn parse<T: FromStr>(&self, at: usize) -> Result<T, StoreError> {
-        self.text(at)?.parse().map_err(|_| unexpected(at, self.0.get(at)))
+        let parsed = match self.0.get(at) {
+            Some(Value::Blob(bytes)) => {
+                let id = Uuid::from_slice(bytes).map_err(|_| unexpected(at, self.0.get(at)))?;
+                id.hyphenated().encode_lower(&mut Uuid::encode_buffer()).parse()
+            }
+            _ => self.text(at)?.parse(),
+        };
+        parsed.map_err(|_| unexpected(at, self.0.get(at)))
     }
 
     pub(crate) fn json<T: DeserializeOwned>(&self, at: usize) -> Result<T, StoreError> {
@@ -194,6 +216,7 @@ fn unexpected(at: usize, found: Option<&Value>) -> StoreError {
         Some(Value::Int(_)) => "a number",
         Some(Value::Text(_)) => "text",
         Some(Value::Blob(_)) => "bytes",
+        Some(Value::Ids(_)) => "ids",
     };
     StoreError::Corrupt(format!("column {at} of a row has an unexpected value ({found})"))
 }

@@ -4,6 +4,10 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+/// A run allocates on several threads; the system's allocator returns memory to the kernel and takes it back all the time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     baton::cli::Cli::parse().run().into()
 }

@@ -30,6 +30,9 @@ use crate::exit::Exit;
 use crate::identity::identity;
 use crate::project::Project;
 
+/// A model call that lasts longer is on record before a crash can cut it.
+const FLUSH: Duration = Duration::from_millis(50);
+
 /// Everything a run needs.
 #[derive(Debug)]
 pub struct Wired {
@@ -120,6 +123,7 @@ fn parts(
         agents: watch::Sender::new(agents).subscribe(),
         identity: identity(),
         lease: LeaseTimes::default(),
+        flush: FLUSH,
         stays: Stays::WhileAwaited,
         retention: Retention { workflow_state: state_retention },
         policy: policy(config)?,

@@ -72,6 +72,9 @@ pub struct HandoffSession {
     /// When the target loses the thread; set while it has it.
     pub expires_at: Option<Timestamp>,
     pub notes: HandoffNotes,
+    /// The request that waits for its end. Written only by [`Handoffs::queue_handoff`]; it is not part of the version.
+    #[serde(skip)]
+    pub next: Option<Value>,
     /// Where the holder stands; gone once it has outlived its retention.
     pub workflow: Option<WorkflowState>,
     /// Counts changes; a change names the one it was made on. 0 while it is not stored.
@@ -137,9 +140,6 @@ pub struct HandoffNotes {
     /// The number of the message that it began with, and how many of those before it the target may see.
     pub since: u64,
     pub recent: u32,
-    /// The request that waits for its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<Value>,
 }
 
 impl Default for HandoffNotes {
@@ -154,7 +154,6 @@ impl Default for HandoffNotes {
             failures: 0,
             since: 0,
             recent: 5,
-            next: None,
         }
     }
 }
@@ -192,4 +191,10 @@ pub trait Handoffs: Send + Sync {
     /// Replaces one, workflow state included, if its version is still the one that `changed` was read with. The thread's holder
     /// follows: the target while it is active, the source once it has ended.
     fn update_handoff(&self, changed: HandoffSession) -> Pending<'_, HandoffSession>;
+
+    /// Keeps a request until the handoff has ended. False if it has ended or one waits already.
+    fn queue_handoff(&self, handoff: HandoffId, next: Value) -> Pending<'_, bool>;
+
+    /// Forgets the request that waits.
+    fn unqueue_handoff(&self, handoff: HandoffId) -> Pending<'_, ()>;
 }

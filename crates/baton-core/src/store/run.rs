@@ -71,6 +71,8 @@ pub struct NewRun {
     pub idempotency: Option<Idempotency>,
     /// Refused when the tenant has this many runs queued, running or waiting.
     pub max_active: Option<u32>,
+    /// Refused with [`StoreError::HandoffActive`](super::StoreError::HandoffActive) while a handoff is open on the thread.
+    pub unless_held: bool,
 }
 
 /// A promise that the same request is not done twice within its time.

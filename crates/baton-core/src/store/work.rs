@@ -2,9 +2,11 @@
 //!
 //! A thread is claimed as a whole, so one run at a time is all there can be. Each claim has a higher epoch than the one before,
 //! and every write names its claim: whoever lost it, to a crash or to a pause that was too long, cannot write any more.
+//!
+//! A claim has no lease of its own: it lasts as long as the lease of its process ([`super::Store::beat`]). A claim whose owner has
+//! no lease is orphaned, and the next process that asks for the thread gets its run.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -19,7 +21,8 @@ use crate::store::Pending;
 use crate::store::audit::AuditEntry;
 use crate::store::handoff::HandoffSession;
 use crate::store::pattern::Hop;
-use crate::store::run::{Cancel, End, RunRecord, RunStatus};
+use crate::store::run::{Accepted, End, NewRun, RunRecord, RunStatus};
+use crate::store::thread::ThreadMessage;
 
 /// A process that works on runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,13 +49,6 @@ pub struct Claimed {
     pub rows: Vec<LedgerRow>,
     /// The thread's handoff that changed last, open or not.
     pub handoff: Option<HandoffSession>,
-}
-
-/// What a heartbeat learns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Beat {
-    /// Somebody wants the run to end.
-    pub cancel: Option<Cancel>,
 }
 
 choices! {
@@ -152,6 +148,8 @@ pub struct Append {
     pub holder: Option<AgentName>,
     /// The run ends or begins to wait, and the claim ends with it.
     pub end: Option<RunEnd>,
+    /// With [`Append::end`]: the same write claims the thread's next queued run, if there is one. Without `end` it has no effect.
+    pub claim_next: bool,
 }
 
 /// A handoff as a run leaves it, workflow included.
@@ -171,15 +169,64 @@ pub struct RunEnd {
     pub end: End,
 }
 
-/// What processes that work on runs do.
+/// What an append resulted in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Appended {
+    /// The number of its first event; the others follow without a gap.
+    pub first_seq: u64,
+    /// How many runs are queued behind this one; behind `next`, if there is one.
+    pub queued: u64,
+    /// The run that was claimed by [`Append::claim_next`]. A repeated append gives it again, as long as nothing was written for
+    /// it.
+    pub next: Option<Box<Claimed>>,
+}
+
+/// How a process begins a run in the write that accepts it.
+#[derive(Debug, Clone)]
+pub struct RunStart {
+    pub owner: Owner,
+    /// The first append. Written only if the thread never had a handoff: then nothing else decides how the run begins.
+    pub append: Arc<Append>,
+}
+
+/// A run that was claimed in the write that accepted it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Started {
+    pub claimed: Claimed,
+    /// The last [`Started::RECENT`] messages that a person sees, oldest first. The run's own is the last of them if the person
+    /// sees it.
+    pub recent: Vec<ThreadMessage>,
+    /// What became of [`RunStart::append`], if it was written.
+    pub appended: Option<Appended>,
+}
+
+impl Started {
+    /// How many messages it has at most.
+    pub const RECENT: u32 = 100;
+}
+
+/// What processes that work on runs do. Every owner has a lease ([`super::Store::beat`]) before it claims anything: without one
+/// its claims are orphaned at once.
 pub trait Work: Send + Sync {
-    /// Takes the thread's next run: the one whose process is gone, or the first that is queued. `None` when there is none or
-    /// somebody else is at it.
-    fn claim(&self, thread: ThreadId, owner: &Owner, lease: Duration) -> Pending<'_, Option<Claimed>>;
+    /// Accepts a message like [`super::Runs::accept`] and, if nothing else is queued or active in its thread, claims its run in
+    /// the same write. Otherwise the run is queued and the second value is `None`.
+    ///
+    /// Can be repeated with the same run when its outcome is unknown: a run that was claimed for this owner, and for which
+    /// nothing but [`RunStart::append`] was written, is started once.
+    fn start(&self, run: NewRun, start: RunStart) -> Pending<'_, (Accepted, Option<Started>)>;
 
-    /// Says that the owner is still there. [`super::StoreError::Fenced`] when it was taken for dead.
-    fn heartbeat(&self, claim: &Claim, lease: Duration) -> Pending<'_, Beat>;
+    /// Takes the thread's next run: the one whose owner has no lease, or the first that is queued. `None` when there is none or
+    /// an owner with a lease has the thread.
+    fn claim(&self, thread: ThreadId, owner: &Owner) -> Pending<'_, Option<Claimed>>;
 
-    /// Keeps what a run did. Returns the number of the first event; the others follow without a gap.
-    fn append(&self, claim: &Claim, append: Arc<Append>) -> Pending<'_, u64>;
+    /// The same after a claim whose outcome is unknown: also takes a run that this owner has claimed and written nothing for.
+    fn claim_again(&self, thread: ThreadId, owner: &Owner) -> Pending<'_, Option<Claimed>>;
+
+    /// Gives a claim back without ending its run: the next process that asks for the thread takes the run over. Does nothing
+    /// if the claim is not valid any more.
+    fn abandon(&self, claim: &Claim) -> Pending<'_, ()>;
+
+    /// Keeps what a run did. An append that ends the run ends its claim; with [`Append::claim_next`] it also takes the next
+    /// queued run, so that a thread with nothing queued is left without a claim and is never asked in vain.
+    fn append(&self, claim: &Claim, append: Arc<Append>) -> Pending<'_, Appended>;
 }

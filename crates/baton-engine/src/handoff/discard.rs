@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_core::store::HandoffSession;
 use baton_core::{HandoffId, StoreError, TenantId, ThreadId};
 
-use super::lease::Lease;
+use super::lease::change_stored;
 use super::wording;
 use crate::engine::Engine;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ impl Engine {
         if !has_state(&kept) {
             return Ok(kept);
         }
-        let discarded = Lease::new(store, kept).change(discard).await?;
+        let discarded = change_stored(&*store, kept, discard).await?;
         // It may have been resumed between the read and the write.
         self.must_have_ended(&discarded)?;
         Ok(discarded)

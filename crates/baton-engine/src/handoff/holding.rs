@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use baton_core::HandoffId;
 use baton_core::agent::Return;
 use baton_core::chat::ChatMessage;
 use baton_core::message::{Part, Visibility};
@@ -36,21 +37,31 @@ pub(crate) async fn take(
     input: Input,
 ) -> Result<Option<Outcome>, Failure> {
     let lease = lease.map(Arc::new);
-    let outcome = part(&scope, begun.way, lease.as_ref(), said, input).await;
-    if let Some(handoff) = lease.map(|lease| lease.session()).filter(|handoff| !handoff.state.is_open()) {
-        scope.run.engine.start_next(&scope.run.store, &handoff).await;
+    let outcome = part(scope.clone(), begun.way, lease.as_ref(), said, input).await;
+    if let Some(ended) = lease.filter(|lease| !lease.is_open()) {
+        start_next(&scope, ended.session().handoff_id).await?;
     }
     outcome
 }
 
+/// Starts what waited for the end of a handoff. That has to be kept before; what comes to wait later is started after the run.
+async fn start_next(scope: &Scope, ended: HandoffId) -> Result<(), Failure> {
+    let run = &scope.run;
+    let _ = run.ended_handoff.set(ended);
+    if run.store.handoff(ended).await.is_ok_and(|handoff| handoff.next.is_some()) {
+        run.journal.flush().await?;
+        run.engine.start_next(&run.store, ended).await;
+    }
+    Ok(())
+}
+
 async fn part(
-    scope: &Scope,
+    scope: Scope,
     way: Way,
     lease: Option<&Arc<Lease>>,
     said: &Said,
     input: Input,
 ) -> Result<Option<Outcome>, Failure> {
-    let scope = scope.clone();
     match (way, lease) {
         (Way::Nothing, _) => Ok(None),
         (Way::Held(cue), Some(lease)) => hold(scope, lease, cue, said, input).await.map(Some),
@@ -108,12 +119,13 @@ async fn take_up(scope: &Scope, lease: &Arc<Lease>, cue: Cue) -> Result<Option<O
                 if let Err(failure) = negotiate(&scope.run.engine, target, &scope.run.rights) {
                     return Ok(Some(telling::by_rule(scope, lease, failure.to_string())));
                 }
-                lease.change(|handoff| activate(handoff, target, &Map::new())).await?;
+                let handoffs = vec![lease.change(|handoff| activate(handoff, target, &Map::new()))];
+                scope.run.journal.keep(Record { handoffs, ..Record::default() }).await?;
             }
             notices::active(scope, &lease.session(), wording::going_on(target)).await?;
         }
     }
-    settle(lease, Told::Person).await?;
+    settle(scope, lease, Told::Person).await;
     Ok(None)
 }
 
@@ -173,31 +185,20 @@ pub(crate) async fn after(scope: &Scope, lease: &Arc<Lease>, outcome: &Outcome) 
     if is_done && returns && handoff.state == HandoffState::Active {
         let (summary, artifacts) = workflow::result(&target, &handoff);
         let summary = summary.unwrap_or_else(|| outcome.answer.text.clone());
-        let given = returning::give_back(scope, lease, HandoffEnd::Completed, &summary, &artifacts).await;
-        return given.map_or_else(lost, |()| Ok(After::Ended));
+        returning::give_back(scope, lease, HandoffEnd::Completed, &summary, &artifacts).await;
+        return Ok(After::Ended);
     }
     if handoff.notes.failures > 0 {
-        return lease
-            .change(|handoff| handoff.notes.failures = 0)
-            .await
-            .map_or_else(lost, |_| Ok(After::Held));
+        scope.change(lease, |handoff| handoff.notes.failures = 0).await;
     }
     Ok(After::Held)
-}
-
-/// The person has left meanwhile. What was answered is answered; that they left is said by the run that is there for it.
-fn lost(failure: Failure) -> Result<After, Failure> {
-    if let Failure::NoHandoff(_) = failure { Ok(After::Held) } else { Err(failure) }
 }
 
 /// The person said one of the words.
 async fn leave(scope: &Scope, lease: &Arc<Lease>) -> Result<Outcome, Failure> {
     let run = scope.run.run_id;
     if lease.is_open() {
-        match lease.change(|handoff| lease::ended(handoff, HandoffEnd::Left, Some(run))).await {
-            Ok(_) | Err(Failure::NoHandoff(_)) => {}
-            Err(failure) => return Err(failure),
-        }
+        scope.change(lease, |handoff| lease::ended(handoff, HandoffEnd::Left, Some(run))).await;
     }
     telling::told(scope, lease, Input::default()).await
 }
@@ -209,13 +210,11 @@ async fn failed(scope: &Scope, lease: &Arc<Lease>, failure: Failure) -> Result<O
         matches!(failure.cause(), Failure::Prompt { .. } | Failure::NoModel(_) | Failure::Broken(_));
     let run = scope.run.run_id;
     if failures < MOST_FAILURES && !is_lost {
-        return match lease.change(|handoff| handoff.notes.failures = failures).await {
-            Ok(_) | Err(Failure::NoHandoff(_)) => Err(failure),
-            Err(worse) => Err(worse),
-        };
+        scope.change(lease, |handoff| handoff.notes.failures = failures).await;
+        return Err(failure);
     }
     tracing::warn!(thread_id = %scope.run.caller.thread_id, agent = %scope.name(), %failure, "a handoff failed");
-    lease.change(|handoff| lease::ended(handoff, HandoffEnd::Failed, Some(run))).await?;
+    scope.change(lease, |handoff| lease::ended(handoff, HandoffEnd::Failed, Some(run))).await;
     telling::told(scope, lease, Input::default()).await
 }
 
@@ -253,14 +252,14 @@ pub(crate) async fn keep_words(scope: &Scope, outcome: &Outcome) -> Result<(), F
         messages: vec![outcome.message(scope.run.run_id, Visibility::User)],
         ..Record::default()
     };
-    scope.run.journal.keep(record).await
+    scope.run.journal.keep_soon(record).await;
+    Ok(())
 }
 
 /// Everybody who has to know, knows.
-pub(crate) async fn settle(lease: &Lease, told: Told) -> Result<(), Failure> {
+pub(crate) async fn settle(scope: &Scope, lease: &Lease, told: Told) {
     let now = lease.session().notes.told;
-    if now == told || now == Told::Agent {
-        return Ok(());
+    if now != told && now != Told::Agent {
+        scope.change(lease, |handoff| handoff.notes.told = told).await;
     }
-    lease.change(|handoff| handoff.notes.told = told).await.map(drop)
 }

@@ -1,71 +1,97 @@
 //! The lease that a run's agent holds the thread by.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use baton_core::store::{HandoffEnd, HandoffSession, HandoffState, Told, Topic, WorkflowState};
+use baton_core::store::{
+    HandoffChange, HandoffEnd, HandoffSession, HandoffState, Told, Topic, WorkflowState,
+};
 use baton_core::{RunId, StoreError, TenantStore};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::engine::Agents;
 use crate::failure::Failure;
+use crate::journal::Record;
+use crate::scope::Scope;
 
 /// How often a change is tried again that somebody else came before.
 const TRIES: u32 = 20;
 /// A handoff that was never begun after this time never will be.
 const OPENING: SignedDuration = SignedDuration::from_secs(60);
 
-/// Shared by all of a run that happens under it. What it says is what is kept.
+/// A handoff in a run that has to do with it. What it says is what is kept, or will be with the run's next append.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    store: Arc<dyn TenantStore>,
     session: Mutex<HandoffSession>,
+    /// Where it is opened by this run: how many the target may have.
+    max_open: Option<u32>,
 }
 
 impl Lease {
-    pub(crate) fn new(store: Arc<dyn TenantStore>, session: HandoffSession) -> Self {
-        Self { store, session: Mutex::new(session) }
+    pub(crate) fn new(session: HandoffSession) -> Self {
+        Self { session: Mutex::new(session), max_open: None }
     }
 
-    /// As it was kept last.
+    /// One that is not stored yet.
+    pub(crate) fn opened(session: HandoffSession, max_open: u32) -> Self {
+        Self { session: Mutex::new(session), max_open: Some(max_open) }
+    }
+
     pub(crate) fn session(&self) -> HandoffSession {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
     }
 
     pub(crate) fn workflow(&self) -> Option<WorkflowState> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).workflow.clone()
+        self.lock().workflow.clone()
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).state.is_open()
+        self.lock().state.is_open()
     }
 
-    /// Changes it and keeps that. `change` is made again on what somebody else has made of it meanwhile, unless they ended it.
-    pub(crate) async fn change(
-        &self,
-        change: impl Fn(&mut HandoffSession) + Send,
-    ) -> Result<HandoffSession, Failure> {
-        for _ in 0..TRIES {
-            let before = self.session();
-            let mut changed = before.clone();
-            change(&mut changed);
-            match self.store.update_handoff(changed).await {
-                Ok(kept) => return Ok(self.keep(kept)),
-                Err(StoreError::Conflict(_)) => {
-                    let now = self.keep(self.store.handoff(before.handoff_id).await?);
-                    if before.state.is_open() && !now.state.is_open() {
-                        return Err(Failure::NoHandoff("the handoff has ended meanwhile"));
-                    }
+    /// Changes it. The run has to keep what this returns.
+    #[must_use]
+    pub(crate) fn change(&self, change: impl FnOnce(&mut HandoffSession)) -> HandoffChange {
+        let mut session = self.lock();
+        change(&mut session);
+        HandoffChange { session: session.clone(), max_open: self.max_open }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HandoffSession> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Scope {
+    /// Changes the handoff, with the run's next append.
+    pub(crate) async fn change(&self, lease: &Lease, change: impl FnOnce(&mut HandoffSession)) {
+        // What is noted about a handoff that has ended decides nothing.
+        let is_note = !lease.is_open();
+        let handoffs = vec![lease.change(change)];
+        self.run.journal.keep_soon(Record { handoffs, is_note, ..Record::default() }).await;
+    }
+}
+
+/// Changes a handoff outside of a run. `change` is made again on what somebody else has made of it meanwhile, unless they ended it.
+pub(crate) async fn change_stored(
+    store: &dyn TenantStore,
+    mut known: HandoffSession,
+    change: impl Fn(&mut HandoffSession) + Send,
+) -> Result<HandoffSession, Failure> {
+    for _ in 0..TRIES {
+        let mut changed = known.clone();
+        change(&mut changed);
+        match store.update_handoff(changed).await {
+            Err(StoreError::HandoffChanged) => {
+                let now = store.handoff(known.handoff_id).await?;
+                if known.state.is_open() && !now.state.is_open() {
+                    return Err(Failure::NoHandoff("the handoff has ended meanwhile"));
                 }
-                Err(error) => return Err(error.into()),
+                known = now;
             }
+            updated => return Ok(updated?),
         }
-        Err(StoreError::Conflict("the handoff").into())
     }
-
-    fn keep(&self, session: HandoffSession) -> HandoffSession {
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session.clone();
-        session
-    }
+    Err(StoreError::HandoffChanged.into())
 }
 
 /// How it stands once it has ended so.

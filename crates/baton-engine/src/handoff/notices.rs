@@ -19,14 +19,27 @@ impl Scope {
         kinds: Vec<EventKind>,
         audit: Vec<AuditEntry>,
     ) -> Result<(), Failure> {
+        if let Some(notice) = self.notice(segment, kinds, audit)? {
+            self.run.journal.keep_soon(notice).await;
+        }
+        Ok(())
+    }
+
+    /// What is said at this place; nothing if it was said before a crash.
+    fn notice(
+        &self,
+        segment: &str,
+        kinds: Vec<EventKind>,
+        audit: Vec<AuditEntry>,
+    ) -> Result<Option<Record>, Failure> {
         let place = self.at(segment);
         if place.is_finished() {
-            return Ok(());
+            return Ok(None);
         }
         let steps = vec![place.step(StepKind::Note, StepState::Finished, &Value::Null)?];
         let user = baton_core::message::Visibility::User;
         let events = kinds.into_iter().map(|kind| place.event_as(user, kind)).collect();
-        self.run.journal.keep(Record { steps, events, audit, ..Record::default() }).await
+        Ok(Some(Record { steps, events, audit, ..Record::default() }))
     }
 
     fn progress_of(&self, handoff: &HandoffSession) -> Option<EventKind> {
@@ -66,6 +79,19 @@ pub(crate) async fn active(scope: &Scope, handoff: &HandoffSession, sentence: St
     let mut kinds = vec![handed(handoff, HandoffPhase::Active, sentence)];
     kinds.extend(scope.progress_of(handoff));
     scope.say_once("active", kinds, scope.on_record(handoff, "handoff.start", audit::ALLOWED)).await
+}
+
+/// Both at once, for a handoff that is opened in this run.
+pub(crate) fn opened(scope: &Scope, handoff: &HandoffSession) -> Result<Record, Failure> {
+    let target = scope.run.agents.get(&handoff.target_agent_id);
+    let sentence = target.map(|target| wording::connecting(target)).unwrap_or_default();
+    let mut active = vec![handed(handoff, HandoffPhase::Active, String::new())];
+    active.extend(scope.progress_of(handoff));
+    let connecting = vec![handed(handoff, HandoffPhase::Connecting, sentence)];
+    let connecting = scope.notice("connecting", connecting, Vec::new())?;
+    let audit = scope.on_record(handoff, "handoff.start", audit::ALLOWED);
+    let active = scope.notice("active", active, audit)?;
+    Ok(connecting.into_iter().chain(active).fold(Record::default(), Record::and))
 }
 
 /// The target is about to give it back.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use baton_core::agent::Agent;
-use baton_core::store::{HandoffEnd, HandoffNotes, HandoffState, NewHandoff, StepKind, Told};
+use baton_core::store::{HandoffEnd, HandoffNotes, HandoffSession, HandoffState, StepKind, StepState, Told};
 use baton_core::{HandoffId, StoreError};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -12,6 +13,7 @@ use super::lease::{self, Lease};
 use super::terms::{activate, negotiate};
 use super::{holding, notices, wording};
 use crate::failure::Failure;
+use crate::journal::Record;
 use crate::outcome::Outcome;
 use crate::patterns::handover::{head, shared, shared_value, tail};
 use crate::run::{self, Input};
@@ -54,12 +56,6 @@ pub(crate) async fn open(
         Err(failure) => return Ok(Opened::Refused(refused(scope, offer, failure))),
     };
     let handoff = lease.session();
-    notices::connecting(scope, &handoff).await?;
-    if handoff.state == HandoffState::Pending {
-        lease.change(|handoff| activate(handoff, &offer.target, &offer.known)).await?;
-    }
-    notices::active(scope, &lease.session(), String::new()).await?;
-    holding::settle(&lease, Told::Person).await?;
     tracing::info!(
         thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant,
         handoff_id = %handoff.handoff_id, source_agent = %scope.name(), target_agent = %offer.target.name,
@@ -74,12 +70,14 @@ pub(crate) async fn open(
         Err(failure) => {
             tracing::warn!(thread_id = %scope.run.caller.thread_id, %failure, "a handoff failed at once");
             let run = scope.run.run_id;
-            let handoff =
-                lease.change(|handoff| lease::ended(handoff, HandoffEnd::Failed, Some(run))).await?;
+            let ended = |handoff: &mut HandoffSession| {
+                lease::ended(handoff, HandoffEnd::Failed, Some(run));
+                // Whoever gave it away hears of it here and now.
+                handoff.notes.told = Told::Agent;
+            };
+            scope.change(&lease, ended).await;
             let sentence = wording::unavailable(&offer.target);
-            notices::ended(scope, &handoff, sentence.clone()).await?;
-            // Whoever gave it away hears of it here and now.
-            lease.change(|handoff| handoff.notes.told = Told::Agent).await?;
+            notices::ended(scope, &lease.session(), sentence.clone()).await?;
             Ok(Opened::Refused(Failure::HandoffUnavailable(sentence)))
         }
     }
@@ -109,28 +107,29 @@ pub(crate) fn is_begun(scope: &Scope) -> bool {
     scope.run.steps.contains_key(scope.at("lease").path())
 }
 
-/// Asks the target, and keeps that it is about to get the thread. After a crash it is the same handoff.
+/// Asks the target and gives it the thread, which the person hears of then. After a crash it is the same handoff.
 async fn begin(scope: &Scope, offer: &Offer) -> Result<Lease, Failure> {
     let place = scope.at("lease");
-    let store = &scope.run.store;
-    let handoff_id: HandoffId = match place.interrupted()? {
-        Some(id) => match store.handoff(id).await {
-            Ok(handoff) => return Ok(Lease::new(Arc::clone(store), handoff)),
-            Err(StoreError::NotFound(_)) => id,
-            Err(error) => return Err(error.into()),
-        },
-        None => {
-            negotiate(&scope.run.engine, &offer.target, &scope.run.rights)?;
-            let id = HandoffId::from_uuid(Uuid::now_v7());
-            place.begin(StepKind::Note, &id, Vec::new()).await?;
-            id
-        }
+    if let Some(id) = place.finished()? {
+        return Ok(Lease::new(scope.run.store.handoff(id).await?));
+    }
+    negotiate(&scope.run.engine, &offer.target, &scope.run.rights)?;
+    let lease = Lease::opened(new(scope, offer), scope.run.engine.parts.policy.max_open_handoffs);
+    let opened = lease.change(|handoff| {
+        activate(handoff, &offer.target, &offer.known);
+        handoff.notes.told = Told::Person;
+    });
+    let id = opened.session.handoff_id;
+    let begun = Record {
+        steps: vec![place.step(StepKind::Note, StepState::Finished, &id)?],
+        handoffs: vec![opened],
+        ..Record::default()
     };
-    let handoff = store.open_handoff(new(scope, offer, handoff_id)).await?;
-    Ok(Lease::new(Arc::clone(store), handoff))
+    scope.run.journal.keep(begun.and(notices::opened(scope, &lease.session())?)).await?;
+    Ok(lease)
 }
 
-fn new(scope: &Scope, offer: &Offer, handoff_id: HandoffId) -> NewHandoff {
+fn new(scope: &Scope, offer: &Offer) -> HandoffSession {
     let (giver, policy) = (&scope.agent, &scope.run.engine.parts.policy);
     let known = shared_value(giver, &Value::Object(offer.known.clone()));
     let notes = HandoffNotes {
@@ -138,18 +137,27 @@ fn new(scope: &Scope, offer: &Offer, handoff_id: HandoffId) -> NewHandoff {
         recent: policy.recent_messages,
         ..HandoffNotes::default()
     };
-    NewHandoff {
-        handoff_id,
+    let now = Timestamp::now();
+    HandoffSession {
+        handoff_id: HandoffId::from_uuid(Uuid::now_v7()),
         thread_id: scope.run.caller.thread_id,
         user_id: scope.run.caller.user.clone(),
         source_agent_id: giver.name.clone(),
         target_agent_id: offer.target.name.clone(),
+        state: HandoffState::Pending,
         context_summary: tail(&shared(giver, &offer.summary), policy.context_max_chars),
         handoff_reason: head(&shared(giver, offer.reason.trim()), REASON),
+        started_at: now,
+        updated_at: now,
+        completed_at: None,
+        result_summary: None,
+        artifacts_created: Vec::new(),
         metadata: if offer.known.is_empty() { Value::Null } else { json!({ "context": known }) },
+        expires_at: None,
         notes,
-        max_open: Some(policy.max_open_handoffs),
-        activation: None,
+        next: None,
+        workflow: None,
+        version: 0,
     }
 }
 

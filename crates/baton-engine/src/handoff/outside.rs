@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::message::{Part, Role, Visibility};
 use baton_core::store::{
-    Cancel, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, MessageQuery, NewHandoff, OnBusy,
+    Cancel, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, MessageQuery, NewHandoff, NewRun, OnBusy,
     RunRecord,
 };
 use baton_core::{AgentName, HandoffId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId};
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::lease::{Lease, ended, overdue};
+use super::lease::{change_stored, ended, overdue};
 use super::saying::is_exit;
 use super::terms::{activate, activation, negotiate};
 use super::way::is_resumable;
@@ -37,7 +37,7 @@ impl Engine {
         if store.thread(thread, None).await?.active_run.is_some() {
             return Ok(Some(handoff));
         }
-        match Lease::new(store, handoff).change(|handoff| ended(handoff, end, None)).await {
+        match change_stored(&*store, handoff, |handoff| ended(handoff, end, None)).await {
             Ok(_) | Err(Failure::NoHandoff(_)) => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -84,17 +84,12 @@ impl Engine {
         let agents = self.agents();
         let holder = agents.get(&open.target_agent_id);
         let sentence = holder.map_or_else(|| NOBODY.to_owned(), |holder| wording::occupied(holder));
-        if request.on_conflict == OnConflict::Reject || open.notes.next.is_some() {
+        if request.on_conflict == OnConflict::Reject || open.next.is_some() {
             return Err(Failure::HandoffActive(sentence));
         }
         let next = serde_json::to_value(request).map_err(|error| StoreError::Failed(error.to_string()))?;
-        let mut changed = open;
-        changed.notes.next = Some(next);
-        match store.update_handoff(changed).await {
-            Ok(_) => Ok(Started::Queued),
-            Err(StoreError::HandoffChanged) => Err(Failure::HandoffActive(sentence)),
-            Err(error) => Err(error.into()),
-        }
+        let is_queued = store.queue_handoff(open.handoff_id, next).await?;
+        if is_queued { Ok(Started::Queued) } else { Err(Failure::HandoffActive(sentence)) }
     }
 
     async fn new_handoff(
@@ -179,7 +174,7 @@ impl Engine {
         let Some(open) = self.open_handoff(tenant, thread).await? else {
             return Err(Failure::NoHandoff(NOBODY));
         };
-        let handoff = Lease::new(Arc::clone(&store), open).change(change).await?;
+        let handoff = change_stored(&*store, open, change).await?;
         let active = match store.thread(thread, None).await?.active_run {
             Some(run) => Some(store.run(run).await?).filter(|run| is_under(&handoff, run)),
             None => None,
@@ -219,8 +214,7 @@ impl Engine {
             ));
         }
         negotiate(self, target, &leaving.rights)?;
-        let lease = Lease::new(Arc::clone(&store), kept);
-        let handoff = lease.change(|handoff| activate(handoff, target, &Map::new())).await?;
+        let handoff = change_stored(&*store, kept, |handoff| activate(handoff, target, &Map::new())).await?;
         let run = self.announce(&leaving, target.name.clone(), &handoff, Change::Resumed).await?;
         Ok((handoff, run))
     }
@@ -287,48 +281,52 @@ impl Engine {
         Ok(())
     }
 
-    /// Whoever wants to hear a certain agent cannot while somebody else has the thread for themselves.
-    pub(crate) async fn must_be_reachable(&self, request: &RunRequest) -> Result<(), Failure> {
-        if !request.overrides.is_named || !request.task.is_said() {
+    /// Refuses a message to a named agent while another agent holds the thread exclusively.
+    pub(crate) async fn must_be_reachable(
+        &self,
+        store: &dyn TenantStore,
+        open: HandoffId,
+        run: &NewRun,
+    ) -> Result<(), Failure> {
+        let open = store.handoff(open).await?;
+        if open.state != HandoffState::Active || open.target_agent_id == run.agent {
             return Ok(());
         }
-        let store = self.parts.store.tenant(&request.caller.tenant);
-        let open = match store.thread(request.caller.thread_id, Some(&request.caller.user)).await {
-            Ok(thread) if thread.handoff.is_some() => store.open_handoff_of(thread.thread_id).await?,
-            _ => None,
-        };
-        let open =
-            open.filter(|open| open.state == HandoffState::Active && open.target_agent_id != request.agent);
         let agents = self.agents();
-        let holder = open.and_then(|open| agents.get(&open.target_agent_id).cloned());
+        let holder = agents.get(&open.target_agent_id);
         let is_exclusive =
             |agent: &baton_core::Agent| agent.accepts_handoff.as_ref().is_some_and(|terms| terms.exclusive);
         match holder {
-            Some(holder) if is_exclusive(&holder) => Err(Failure::HandoffActive(wording::occupied(&holder))),
+            Some(holder) if is_exclusive(holder) => Err(Failure::HandoffActive(wording::occupied(holder))),
             _ => Ok(()),
         }
     }
 
     /// Starts what waited for the end of a handoff, if something did. It is forgotten once it has begun or cannot begin.
-    pub(crate) async fn start_next(self: &Arc<Self>, store: &Arc<dyn TenantStore>, handoff: &HandoffSession) {
-        let Some(next) = handoff.notes.next.clone() else { return };
+    pub(crate) async fn start_next(self: &Arc<Self>, store: &Arc<dyn TenantStore>, handoff: HandoffId) {
+        let Ok(HandoffSession { state, next: Some(next), thread_id, .. }) = store.handoff(handoff).await
+        else {
+            return;
+        };
         let Ok(request) = serde_json::from_value::<HandoffRequest>(next) else { return };
+        if state.is_open() {
+            return;
+        }
         if let Err(failure) =
             self.start_handoff(HandoffRequest { on_conflict: OnConflict::Reject, ..request }).await
         {
-            tracing::warn!(thread_id = %handoff.thread_id, %failure, "a handoff that waited cannot begin");
+            tracing::warn!(%thread_id, %failure, "a handoff that waited cannot begin");
         }
-        let lease = Lease::new(Arc::clone(store), handoff.clone());
-        if let Err(failure) = lease.change(|handoff| handoff.notes.next = None).await {
-            tracing::warn!(thread_id = %handoff.thread_id, %failure, "cannot forget a handoff that waited");
+        if let Err(error) = store.unqueue_handoff(handoff).await {
+            tracing::warn!(%thread_id, %error, "cannot forget a handoff that waited");
         }
     }
 
     /// Ends those of a tenant whose time is over, where nobody is at work.
     pub(crate) async fn end_expired(&self, store: &Arc<dyn TenantStore>) -> Result<(), StoreError> {
         for handoff in store.expired_handoffs(MessageQuery::DEFAULT_LIMIT * 10).await? {
-            let lease = Lease::new(Arc::clone(store), handoff);
-            if let Err(failure) = lease.change(|handoff| ended(handoff, HandoffEnd::Expired, None)).await {
+            let ended = |handoff: &mut HandoffSession| ended(handoff, HandoffEnd::Expired, None);
+            if let Err(failure) = change_stored(&**store, handoff, ended).await {
                 tracing::warn!(%failure, "cannot end a handoff whose time is over");
             }
         }

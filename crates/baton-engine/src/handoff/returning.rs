@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_core::agent::Return;
-use baton_core::store::{HandoffEnd, HandoffState};
+use baton_core::store::{HandoffEnd, HandoffSession, HandoffState};
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -36,22 +36,20 @@ pub(crate) async fn give_back(
     end: HandoffEnd,
     summary: &str,
     artifacts: &[String],
-) -> Result<(), Failure> {
+) {
     let run = scope.run.run_id;
     if lease.session().notes.ended_in == Some(run) {
-        return Ok(());
+        return;
     }
     let summary = head(&shared(&scope.agent, summary.trim()), SUMMARY);
-    lease
-        .change(|handoff| {
-            handoff.state = HandoffState::Returning;
-            handoff.notes.end = Some(end);
-            handoff.notes.ended_in = Some(run);
-            handoff.result_summary = (!summary.is_empty()).then(|| summary.clone());
-            handoff.artifacts_created = artifacts.iter().take(MOST_ARTIFACTS).cloned().collect();
-        })
-        .await?;
-    Ok(())
+    let given_back = |handoff: &mut HandoffSession| {
+        handoff.state = HandoffState::Returning;
+        handoff.notes.end = Some(end);
+        handoff.notes.ended_in = Some(run);
+        handoff.result_summary = (!summary.is_empty()).then(|| summary.clone());
+        handoff.artifacts_created = artifacts.iter().take(MOST_ARTIFACTS).cloned().collect();
+    };
+    scope.change(lease, given_back).await;
 }
 
 #[derive(Debug)]
@@ -133,13 +131,7 @@ impl Given for GiveBack {
                     "say in a sentence what came of it".into(),
                 )));
             };
-            match give_back(&site.scope, &self.lease, self.end, &said.result_summary, &said.artifacts).await {
-                Ok(()) => {}
-                Err(Failure::NoHandoff(why)) => {
-                    return Ok(Done::Refused(ToolError::NotPermitted(why.to_owned())));
-                }
-                Err(failure) => return Err(failure),
-            }
+            give_back(&site.scope, &self.lease, self.end, &said.result_summary, &said.artifacts).await;
             let told = "The conversation goes back to whoever gave it to you.".to_owned();
             Ok(Done::Ended { told, ending: Ending::Returned })
         })

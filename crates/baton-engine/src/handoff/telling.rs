@@ -31,7 +31,7 @@ pub(crate) async fn hand_back(
     back(scope, lease).await?;
     let handoff = lease.session();
     if !handoff.notes.return_expected {
-        holding::settle(lease, Told::Agent).await?;
+        holding::settle(scope, lease, Told::Agent).await;
         return Ok(outcome);
     }
     let source = scope.run.agents.get(&handoff.source_agent_id);
@@ -47,14 +47,14 @@ pub(crate) async fn hand_back(
         Some(Err(failure)) if failure.ends_the_run(scope) => return Err(failure),
         _ => shown(scope, by_rule(scope, lease, wording::acknowledged(&scope.run.agents, &handoff))).await?,
     };
-    holding::settle(lease, Told::Agent).await?;
+    holding::settle(scope, lease, Told::Agent).await;
     Ok(outcome)
 }
 
 /// It came back within the call that gave it away: whoever made the call hears what came of it, and goes on.
 pub(crate) async fn back_at_once(scope: &Scope, lease: &Arc<Lease>) -> Result<String, Failure> {
     back(scope, lease).await?;
-    holding::settle(lease, Told::Agent).await?;
+    holding::settle(scope, lease, Told::Agent).await;
     Ok(format!("The conversation is yours again.\n{}", note(scope, &lease.session())))
 }
 
@@ -63,17 +63,18 @@ pub(crate) async fn back(scope: &Scope, lease: &Arc<Lease>) -> Result<(), Failur
     notices::returning(scope, &lease.session()).await?;
     if lease.session().state == HandoffState::Returning {
         let (end, run) = (lease.session().notes.end.unwrap_or(HandoffEnd::Completed), scope.run.run_id);
-        lease.change(|handoff| lease::ended(handoff, end, Some(run))).await?;
+        scope.change(lease, |handoff| lease::ended(handoff, end, Some(run))).await;
     }
     notices::ended(scope, &lease.session(), String::new()).await?;
-    holding::settle(lease, Told::Person).await
+    holding::settle(scope, lease, Told::Person).await;
+    Ok(())
 }
 
 /// It ended outside of a run, or with the person's own word. The scope's agent has the thread again.
 pub(crate) async fn told(scope: &Scope, lease: &Arc<Lease>, input: Input) -> Result<Outcome, Failure> {
     let handoff = lease.session();
     notices::ended(scope, &handoff, wording::returning(&scope.run.agents, &handoff)).await?;
-    holding::settle(lease, Told::Person).await?;
+    holding::settle(scope, lease, Told::Person).await;
     let is_its_own = scope.name() == &handoff.source_agent_id && handoff.notes.return_expected;
     let spoken = if is_its_own && speaks(scope, &handoff) {
         Some(run::run(scope.clone(), news(scope, &handoff, &input)).await)
@@ -85,7 +86,7 @@ pub(crate) async fn told(scope: &Scope, lease: &Arc<Lease>, input: Input) -> Res
         Some(Err(failure)) if failure.ends_the_run(scope) => return Err(failure),
         _ => shown(scope, by_rule(scope, lease, wording::acknowledged(&scope.run.agents, &handoff))).await?,
     };
-    holding::settle(lease, Told::Agent).await?;
+    holding::settle(scope, lease, Told::Agent).await;
     Ok(outcome)
 }
 
@@ -149,11 +150,10 @@ pub(crate) async fn welcome(
     notices::ended(scope, &handoff, wording::returning(&scope.run.agents, &handoff)).await?;
     let sentence = wording::welcome_back(&scope.run.agents, &handoff);
     let outcome = shown(scope, by_rule(scope, lease, sentence)).await?;
-    lease
-        .change(|handoff| {
-            (handoff.notes.told, handoff.notes.topic) = (Told::Agent, Topic::Question);
-        })
-        .await?;
+    let asked = |handoff: &mut HandoffSession| {
+        (handoff.notes.told, handoff.notes.topic) = (Told::Agent, Topic::Question);
+    };
+    scope.change(lease, asked).await;
     Ok(Some(outcome))
 }
 
@@ -169,7 +169,7 @@ pub(crate) async fn with_news(
     let is_known = handoff.notes.told == Told::Agent && !place.is_finished();
     if is_known {
         // It was asked about, and is not what the person talks about now.
-        lease.change(|handoff| handoff.notes.topic = Topic::Other).await?;
+        scope.change(lease, |handoff| handoff.notes.topic = Topic::Other).await;
         return Ok(input);
     }
     let target = scope.run.agents.get(&handoff.target_agent_id);
@@ -187,11 +187,10 @@ pub(crate) async fn with_news(
         place.finish(baton_core::store::StepKind::Note, &(), Vec::new(), Vec::new()).await?;
     }
     let topic = if is_offered { Topic::Question } else { Topic::Other };
-    lease
-        .change(|handoff| {
-            (handoff.notes.told, handoff.notes.topic) = (Told::Agent, topic);
-        })
-        .await?;
+    let told = |handoff: &mut HandoffSession| {
+        (handoff.notes.told, handoff.notes.topic) = (Told::Agent, topic);
+    };
+    scope.change(lease, told).await;
     let message = Enriched::of(&input).with(Written::Note, &handoff.target_agent_id, note(scope, &handoff));
     let told = Input { parts: Arc::default(), rendered: None, ..input.clone() };
     Ok(message.render(scope.run.engine.parts.policy.enrich_format, told))

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use baton_core::agent::{Agent, TriggerMode};
 use baton_core::store::{HandoffEnd, HandoffSession, HandoffState, RunRecord, Told, Topic};
-use baton_core::{AgentName, HandoffId, StoreError};
+use baton_core::{AgentName, HandoffId, StoreError, TenantId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::lease::{Lease, ended, overdue};
 use super::saying::{is_exit, is_going_on, is_yes};
-use crate::engine::Request;
+use crate::engine::{Agents, Engine, Request};
 use crate::entry;
 use crate::failure::Failure;
+use crate::journal::Record;
 use crate::scope::RunState;
 use crate::task::{Change, Task};
 
@@ -89,7 +90,7 @@ impl Begun {
         if let Some(step) = state.steps.get(record.agent.as_str()) {
             let begun: Self = serde_json::from_value(step.data.clone()).unwrap_or_default();
             let lease = match begun.handoff_id {
-                Some(id) => Some(lease(state, known(state, id).await?)),
+                Some(id) => Some(Lease::new(known(state, id).await?)),
                 None => None,
             };
             return Ok((begun, lease));
@@ -99,19 +100,18 @@ impl Begun {
             Task::Handoff { handoff_id, .. } => Some(known(state, *handoff_id).await?),
             Task::Answer => state.handoff.clone(),
         };
-        let Some(handoff) = handoff else { return Ok((triggered(state, record, request, words), None)) };
+        let Some(handoff) = handoff else {
+            let new = NewRoute { engine: &state.engine, agents: &state.agents, tenant: &state.caller.tenant };
+            return Ok((new.triggered(&record.agent, &request.task, words), None));
+        };
         let handoff = settled(state, handoff).await?;
         let begun = match &request.task {
             Task::Handoff { change, .. } => changed(state, &handoff, *change),
             _ => asked(state, record, request, words, &handoff),
         };
         let has_lease = begun.handoff_id.is_some();
-        Ok((begun, has_lease.then(|| lease(state, handoff))))
+        Ok((begun, has_lease.then(|| Lease::new(handoff))))
     }
-}
-
-fn lease(state: &Arc<RunState>, handoff: HandoffSession) -> Lease {
-    Lease::new(Arc::clone(&state.store), handoff)
 }
 
 async fn known(state: &RunState, id: HandoffId) -> Result<HandoffSession, StoreError> {
@@ -124,13 +124,11 @@ async fn known(state: &RunState, id: HandoffId) -> Result<HandoffSession, StoreE
 /// A lease whose time is over, or whose holder is gone, ends here; one that was about to end has ended.
 async fn settled(state: &Arc<RunState>, handoff: HandoffSession) -> Result<HandoffSession, Failure> {
     let Some(end) = overdue(&state.agents, &handoff, Timestamp::now()) else { return Ok(handoff) };
-    let lease = lease(state, handoff);
-    match lease.change(|handoff| ended(handoff, end, None)).await {
-        Ok(handoff) => Ok(handoff),
-        // Somebody else has done it.
-        Err(Failure::NoHandoff(_)) => Ok(lease.session()),
-        Err(failure) => Err(failure),
-    }
+    let change = Lease::new(handoff).change(|handoff| ended(handoff, end, None));
+    let handoff = change.session.clone();
+    // If it is refused, another process has ended it.
+    state.journal.keep_soon(Record { handoffs: vec![change], is_note: true, ..Record::default() }).await;
+    Ok(handoff)
 }
 
 /// Something happened to the handoff outside of a run, and the run is there to take that up.
@@ -182,7 +180,8 @@ fn asked(
     if target.is_some_and(|target| goes_on(target) && is_resumable(target, handoff)) {
         return Begun::with(Way::Held(Cue::Resumed), &handoff.target_agent_id, handoff);
     }
-    let begun = triggered(state, record, request, words);
+    let new = NewRoute { engine: &state.engine, agents: &state.agents, tenant: &state.caller.tenant };
+    let begun = new.triggered(&record.agent, &request.task, words);
     if notes.told == Told::Agent && notes.topic == Topic::Other {
         return begun;
     }
@@ -203,20 +202,37 @@ fn receiver(state: &RunState, handoff: &HandoffSession) -> Option<AgentName> {
     state.agents.contains_key(source).then(|| source.clone())
 }
 
-/// Straight to whoever takes over by itself when certain words are said.
-fn triggered(state: &RunState, record: &RunRecord, request: &Request, words: &str) -> Begun {
-    let own = Begun::own();
-    let tenant = &state.caller.tenant;
-    let Some(asked) = state.agents.get(&record.agent) else { return own };
-    if !request.task.is_said() || !state.engine.parts.policy.transfers.is_on(tenant) {
-        return own;
+/// Routes a message in a thread without a handoff.
+pub(crate) struct NewRoute<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) agents: &'a Agents,
+    pub(crate) tenant: &'a TenantId,
+}
+
+impl NewRoute<'_> {
+    /// The route of a run in a thread that never had a handoff; `None` if its task is about a handoff.
+    pub(crate) fn decide(&self, agent: &AgentName, task: &Task, words: &str) -> Option<Begun> {
+        match task {
+            Task::Answer => Some(self.triggered(agent, task, words)),
+            Task::Delegate(_) => Some(Begun::own()),
+            Task::Handoff { .. } => None,
+        }
     }
-    let targets = asked.collaborations.iter().filter_map(|one| state.agents.get(&one.agent));
-    let mut taking = targets.filter(|target| {
-        let terms = target.accepts_handoff.as_ref();
-        terms.is_some_and(|terms| {
-            terms.trigger_mode == TriggerMode::Auto && entry::holds_any(words, &terms.triggers)
-        })
-    });
-    taking.next().map_or(own, |target| Begun { way: Way::Trigger(target.name.clone()), ..Begun::own() })
+
+    /// Straight to the first collaborator with `trigger_mode: auto` whose trigger is in the message.
+    fn triggered(&self, agent: &AgentName, task: &Task, words: &str) -> Begun {
+        let own = Begun::own();
+        let Some(asked) = self.agents.get(agent) else { return own };
+        if !task.is_said() || !self.engine.parts.policy.transfers.is_on(self.tenant) {
+            return own;
+        }
+        let targets = asked.collaborations.iter().filter_map(|one| self.agents.get(&one.agent));
+        let mut taking = targets.filter(|target| {
+            let terms = target.accepts_handoff.as_ref();
+            terms.is_some_and(|terms| {
+                terms.trigger_mode == TriggerMode::Auto && entry::holds_any(words, &terms.triggers)
+            })
+        });
+        taking.next().map_or(own, |target| Begun { way: Way::Trigger(target.name.clone()), ..Begun::own() })
+    }
 }

@@ -1,27 +1,17 @@
 //! Every pass of the baton is remembered: from whom to whom, why, how well and at what price.
 
-use std::time::Duration;
-
 use baton_core::store::Hop;
 
-use crate::again::again;
 use crate::bounds::Edge;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::run::Sent;
 use crate::scope::Scope;
 
-const TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(300);
-
-/// Remembers how a pass to `scope` ended. The same pass is remembered once, also when it ends again after a crash.
-pub(crate) async fn remember(
-    scope: &Scope,
-    sent: &Sent,
-    result: &Result<Outcome, Failure>,
-) -> Result<(), Failure> {
-    let Some(kind) = scope.bounds.edge.and_then(Edge::hop) else { return Ok(()) };
-    let hop = Hop {
+/// How a pass to `scope` ended. The same pass has the same id, also when it ends again after a crash.
+pub(crate) fn hop(scope: &Scope, sent: &Sent, result: &Result<Outcome, Failure>) -> Option<Hop> {
+    let kind = scope.bounds.edge.and_then(Edge::hop)?;
+    Some(Hop {
         hop_id: scope.uuid(),
         thread_id: scope.run.caller.thread_id,
         run_id: scope.run.run_id,
@@ -34,7 +24,5 @@ pub(crate) async fn remember(
         latency_ms: u64::try_from(scope.worked().as_millis()).unwrap_or(u64::MAX),
         cost: scope.run.ledger.spent(scope.path()).cost.known_part(),
         at: scope.began(),
-    };
-    let store = &scope.run.store;
-    Ok(again(TRIES, PAUSE, || store.record_hop(hop.clone())).await?)
+    })
 }

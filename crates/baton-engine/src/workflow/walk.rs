@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_core::agent::Agent;
-use baton_core::store::{HandoffSession, StepKind, WorkflowState};
+use baton_core::store::{HandoffSession, StepKind, StepState, WorkflowState};
 use jiff::Timestamp;
 
 use super::data::{Data, Question};
@@ -14,6 +14,7 @@ use super::machine::{Machine, Waits};
 use super::progress;
 use crate::failure::Failure;
 use crate::handoff::lease::Lease;
+use crate::journal::Record;
 use crate::scope::Scope;
 
 /// Something that happened on the way, in order.
@@ -58,7 +59,7 @@ impl<'a> Walk<'a> {
             Some(before) => before,
             None => {
                 let before = lease.workflow();
-                place.begin(StepKind::Note, &before, Vec::new()).await?;
+                place.begin_soon(StepKind::Note, &before, Vec::new(), Vec::new()).await?;
                 before
             }
         };
@@ -131,23 +132,27 @@ impl<'a> Walk<'a> {
         self.machine.data.changes += 1;
         let kept = self.machine.kept();
         let changes = self.machine.data.changes;
-        self.lease.change(|handoff| replace(handoff, &kept, changes)).await?;
+        let change = self.lease.change(|handoff| replace(handoff, &kept, changes));
         self.kept = (kept.state.clone(), self.machine.data.clone());
+        let mut record = Record { handoffs: vec![change], ..Record::default() };
         if is_elsewhere {
             self.happened.push(Happened::Entered(kept.state.clone()));
-            self.announce(&kept).await?;
+            record = record.and(self.announced(&kept)?);
         }
+        self.place.run.journal.keep_soon(record).await;
         Ok(())
     }
 
-    async fn announce(&mut self, kept: &WorkflowState) -> Result<(), Failure> {
+    /// Where the walk is; nothing if that was said before a crash.
+    fn announced(&mut self, kept: &WorkflowState) -> Result<Record, Failure> {
         self.states += 1;
         let place = self.place.at(&format!("state:{}", self.states));
         if place.is_finished() {
-            return Ok(());
+            return Ok(Record::default());
         }
-        let events = progress(self.agent, kept).map(|progress| place.event(progress));
-        place.finish(StepKind::Note, &kept.state, events.into_iter().collect(), Vec::new()).await
+        let events = progress(self.agent, kept).map(|progress| place.event(progress)).into_iter().collect();
+        let steps = vec![place.step(StepKind::Note, StepState::Finished, &kept.state)?];
+        Ok(Record { steps, events, ..Record::default() })
     }
 }
 

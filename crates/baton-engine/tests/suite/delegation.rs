@@ -692,7 +692,7 @@ fn a_crash_after_the_first_success_does_not_start_the_race_again() {
         let run = Engine::new(parts).start(request).await.unwrap();
         (run.id, run.finish().await)
     });
-    process.shutdown_background();
+    process.shutdown_timeout(crate::LONG);
     assert!(matches!(lost.failure, Some(Failure::Store(_))), "{:?}", lost.failure);
     file().execute_batch("DROP TRIGGER stop").unwrap();
 

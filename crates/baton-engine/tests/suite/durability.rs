@@ -61,7 +61,7 @@ pub(super) fn die_in(
         std::mem::forget(run);
         (engine, request, events)
     });
-    process.shutdown_background();
+    process.shutdown_timeout(crate::LONG);
     (engine, request, events)
 }
 
@@ -308,7 +308,7 @@ fn a_run_that_ends_its_processes_is_given_up() {
             }
             next
         });
-        process.shutdown_background();
+        process.shutdown_timeout(crate::LONG);
     }
     let after = go_on(Setup::new(&Scripted::default()), &engine);
     assert_eq!(after.run.status, RunStatus::Interrupted);

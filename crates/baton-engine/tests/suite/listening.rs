@@ -151,8 +151,7 @@ async fn whoever_listens_to_a_thread_that_is_deleted_hears_an_end() {
     let engine = Engine::new(parts);
     let mut run = engine.start(request.clone()).await.unwrap();
     hear_until(&mut run, |kind| matches!(kind, EventKind::TextDelta { .. })).await;
-    let store = engine.parts.store.tenant(&request.caller.tenant);
-    store.delete_thread(request.caller.thread_id, None).await.unwrap();
+    engine.delete_thread(&request.caller.tenant, request.caller.thread_id, None).await.unwrap();
     let heard = hear(&mut run).await;
     assert_eq!(ends(&heard), 1);
     assert!(matches!(heard.last().unwrap().kind, EventKind::RunFailed { .. }), "{heard:?}");

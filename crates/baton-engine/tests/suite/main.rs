@@ -8,6 +8,7 @@ mod bounds;
 mod by_request;
 mod calling;
 mod chain;
+mod commits;
 mod compositions;
 mod delegation;
 mod durability;
@@ -200,6 +201,7 @@ impl Setup {
             agents: watch::Sender::new(agents).subscribe(),
             identity: Identity { owner: Owner("test".into()), is_gone: |_| false },
             lease: LeaseTimes::default(),
+            flush: Duration::ZERO,
             stays: Stays::UntilDone,
             retention: Retention { workflow_state: SignedDuration::from_hours(720) },
             live: Live::new(),

@@ -17,7 +17,7 @@ use baton_core::store::pattern::{Hop, Pattern, Patterns};
 use baton_core::store::run::{Accepted, Cancel, NewRun, RunQuery, RunRecord, RunStatus, Runs, SessionRecord};
 use baton_core::store::thread::{MessageQuery, Thread, ThreadMessage, Threads};
 use baton_core::store::usage::{UsageLine, UsageQuery, Usages};
-use baton_core::store::work::{Append, Beat, Claim, Claimed, Owner, Step, Work};
+use baton_core::store::work::{Append, Appended, Claim, Claimed, Owner, RunStart, Started, Step, Work};
 use baton_core::store::{
     HandoffSession, Handoffs, Load, NewHandoff, Page, PageRequest, Pending, Retention, Store, StoreError,
     Swept,
@@ -74,6 +74,10 @@ impl Store for Mortal {
 
     fn tenants(&self) -> Pending<'_, Vec<TenantId>> {
         self.inner.tenants()
+    }
+
+    fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, Vec<(TenantId, RunId, Cancel)>> {
+        self.life.read(self.inner.beat(owner, lease))
     }
 
     fn due(&self, limit: u32) -> Pending<'_, Vec<(TenantId, ThreadId)>> {
@@ -220,6 +224,12 @@ impl Handoffs for MortalTenant {
     fn update_handoff(&self, changed: HandoffSession) -> Pending<'_, HandoffSession> {
         Box::pin(async move { self.life.write(|| self.inner.update_handoff(changed)).await })
     }
+    fn queue_handoff(&self, handoff: HandoffId, next: Value) -> Pending<'_, bool> {
+        Box::pin(async move { self.life.write(|| self.inner.queue_handoff(handoff, next)).await })
+    }
+    fn unqueue_handoff(&self, handoff: HandoffId) -> Pending<'_, ()> {
+        Box::pin(async move { self.life.write(|| self.inner.unqueue_handoff(handoff)).await })
+    }
 }
 
 impl Keys for MortalTenant {
@@ -318,14 +328,21 @@ impl Usages for MortalTenant {
 }
 
 impl Work for MortalTenant {
-    fn claim(&self, thread: ThreadId, owner: &Owner, lease: Duration) -> Pending<'_, Option<Claimed>> {
+    fn start(&self, run: NewRun, start: RunStart) -> Pending<'_, (Accepted, Option<Started>)> {
+        Box::pin(async move { self.life.write(|| self.inner.start(run, start)).await })
+    }
+    fn claim(&self, thread: ThreadId, owner: &Owner) -> Pending<'_, Option<Claimed>> {
         let owner = owner.clone();
-        Box::pin(async move { self.life.write(|| self.inner.claim(thread, &owner, lease)).await })
+        Box::pin(async move { self.life.write(|| self.inner.claim(thread, &owner)).await })
     }
-    fn heartbeat(&self, claim: &Claim, lease: Duration) -> Pending<'_, Beat> {
-        self.life.read(self.inner.heartbeat(claim, lease))
+    fn claim_again(&self, thread: ThreadId, owner: &Owner) -> Pending<'_, Option<Claimed>> {
+        let owner = owner.clone();
+        Box::pin(async move { self.life.write(|| self.inner.claim_again(thread, &owner)).await })
     }
-    fn append(&self, claim: &Claim, append: Arc<Append>) -> Pending<'_, u64> {
+    fn abandon(&self, claim: &Claim) -> Pending<'_, ()> {
+        self.life.read(self.inner.abandon(claim))
+    }
+    fn append(&self, claim: &Claim, append: Arc<Append>) -> Pending<'_, Appended> {
         let claim = claim.clone();
         Box::pin(async move { self.life.write(|| self.inner.append(&claim, append)).await })
     }

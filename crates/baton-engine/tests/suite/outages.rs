@@ -78,7 +78,7 @@ async fn a_thread_that_nobody_can_work_on_does_not_keep_recovery_from_ending() {
     let engine = Engine::new(parts);
     engine.start(request).await.unwrap().finish().await;
     engine.idle().await;
-    assert_eq!(other_program(&dir).execute("UPDATE threads SET queued = 1", []).unwrap(), 1);
+    assert_eq!(other_program(&dir).execute("UPDATE runs SET status = 'queued'", []).unwrap(), 1);
     let recovered =
         tokio::time::timeout(LONG, engine.recover()).await.expect("recovery goes round in circles");
     assert_eq!(recovered.unwrap(), 1, "it was due");

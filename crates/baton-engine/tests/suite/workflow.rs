@@ -64,7 +64,7 @@ fn maker(agent: &mut Agent) {
 
 /// Tools that count their calls; `taken` is a name that is refused, `bad` one whose draft does not pass.
 #[derive(Clone, Default)]
-struct Calls(Arc<[AtomicUsize; 3]>);
+pub(super) struct Calls(Arc<[AtomicUsize; 3]>);
 
 impl Calls {
     fn tools(&self) -> [TestTool; 3] {
@@ -115,12 +115,12 @@ impl Calls {
         ]
     }
 
-    fn count(&self) -> [usize; 3] {
+    pub(super) fn count(&self) -> [usize; 3] {
         [0, 1, 2].map(|at| self.0[at].load(Ordering::SeqCst))
     }
 }
 
-fn setup(model: &Scripted, calls: &Calls) -> Setup {
+pub(super) fn setup(model: &Scripted, calls: &Calls) -> Setup {
     let main = |a: &mut Agent| {
         "Assistant".clone_into(&mut a.display_name);
         collaborates(a, &["maker"]);
@@ -129,11 +129,11 @@ fn setup(model: &Scripted, calls: &Calls) -> Setup {
     Setup::new(model).agent(main).with("maker", maker).tool(write).tool(check).tool(save)
 }
 
-fn advance(arguments: impl Borrow<Value>) -> Turn {
+pub(super) fn advance(arguments: impl Borrow<Value>) -> Turn {
     Turn::call("advance_workflow", arguments.borrow())
 }
 
-fn all() -> Value {
+pub(super) fn all() -> Value {
     json!({"values": {"purpose": "alerts", "name": "Alert", "triggers": ["alert us", "tell them"]}})
 }
 

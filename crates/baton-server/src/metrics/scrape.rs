@@ -33,7 +33,7 @@ impl Metrics {
 
 impl Now {
     fn registry(self) -> Registry {
-        let Load { batches, writes, waiting } = self.store;
+        let Load { batches, writes, waiting, statements } = self.store;
         let gauge = |number: u64| ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX));
         let mut now = Registry::with_prefix("baton");
         now.register("build", "Which Baton this is", Info::new([("version", self.version)]));
@@ -41,6 +41,7 @@ impl Now {
         now.register("store_writes_waiting", "Writes that wait for the store", gauge(waiting));
         now.register("store_batches", "Transactions that wrote something", ConstCounter::new(batches));
         now.register("store_writes", "Writes that they held", ConstCounter::new(writes));
+        now.register("store_statements", "Statements sent to the database", ConstCounter::new(statements));
         now
     }
 }

@@ -124,7 +124,7 @@ async fn delete_thread(
         Deed { action: "thread.delete", thread_id: Some(thread_id), decision: "allowed", ..Deed::default() };
     trail::record(&app, &caller, Some(&trace), deed).await?;
     end_run(&app, &caller, &thread).await?;
-    data.delete_thread(thread_id, Some(&thread.user_id)).await?;
+    app.engine.delete_thread(&caller.tenant, thread_id, Some(&thread.user_id)).await?;
     // Whoever listens to it finds that there is nothing left to hear.
     app.engine.parts.live.changed(&caller.tenant, thread_id);
     Ok(StatusCode::NO_CONTENT)

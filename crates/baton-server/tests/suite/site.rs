@@ -145,6 +145,7 @@ impl Plan {
             agents: watch::Sender::new(Arc::new(agents)).subscribe(),
             identity: Identity { owner: Owner(uuid::Uuid::new_v4().to_string().into()), is_gone: |_| false },
             lease: self.lease,
+            flush: Duration::ZERO,
             stays: Stays::UntilDone,
             retention: Retention { workflow_state: SignedDuration::from_hours(720) },
             policy: self.policy,

@@ -93,7 +93,7 @@ pub(super) async fn lock(
 }
 
 async fn create(tx: &Tx<'_>) -> Result<(), StoreError> {
-    super::know_tenant(tx).await?;
+    crate::closing::know_tenant(tx).await?;
     let starts: Vec<Value> = (0..=SEALS).map(|chain| chain::value(&chain::start(tx.tenant, chain))).collect();
     tx.execute(CREATE, &starts).await.map(drop)
 }

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use super::chain::{self, Stored};
 use super::ends::End;
+use crate::insert::{Insert, Kind};
 use crate::value::{Row, Value, params};
 
 /// The part of an entry without a column. Fields are in the order of their names, and so are the keys in `detail`: a program
@@ -26,9 +27,20 @@ struct Rest<'a> {
     trace_id: Option<Cow<'a, str>>,
 }
 
-pub(super) const INSERT: &str = "
-    INSERT INTO audit (tenant, chain, number, at, actor, action, thread_id, entry, hash)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+pub(super) static INSERT: Insert = Insert::new(
+    "audit",
+    &[
+        ("chain", Kind::Int),
+        ("number", Kind::Int),
+        ("at", Kind::Int),
+        ("actor", Kind::Text),
+        ("action", Kind::Text),
+        ("thread_id", Kind::Uuid),
+        ("entry", Kind::Text),
+        ("hash", Kind::Bytes),
+    ],
+    "",
+);
 
 /// Adds an entry to the end of a chain. Returns the values of [`INSERT`].
 pub(super) fn add(chain: u8, end: &mut End, entry: &AuditEntry) -> Result<Vec<Value>, StoreError> {

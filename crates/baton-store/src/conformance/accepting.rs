@@ -1,7 +1,5 @@
 //! Messages come in.
 
-use std::sync::Arc;
-
 use baton_core::store::{Accepted, Cancel, MessageQuery, NewRun, OnBusy, RunStatus};
 use baton_core::{Store, StoreError, ThreadId};
 use futures_util::future::join_all;
@@ -53,10 +51,10 @@ pub async fn a_busy_thread_refuses_when_asked_to(store: &dyn Store) {
 pub async fn an_interrupting_message_cancels_the_run_at_work(store: &dyn Store) {
     let worker = Worker::start(store).await;
     let (tenant, thread) = (&worker.tenant, worker.thread);
-    assert_eq!(tenant.heartbeat(&worker.claimed.claim, LEASE).await.unwrap().cancel, None);
+    assert_eq!(worker.beat(LEASE).await, None);
     let next = NewRun { on_busy: OnBusy::Interrupt, ..new_run(thread, "Stop, rather this") };
     assert_eq!(tenant.accept(next.clone()).await.unwrap().behind, Some(worker.run));
-    assert_eq!(tenant.heartbeat(&worker.claimed.claim, LEASE).await.unwrap().cancel, Some(Cancel::Abort));
+    assert_eq!(worker.beat(LEASE).await, Some(Cancel::Abort));
     assert_eq!(tenant.run(worker.run).await.unwrap().status, RunStatus::Running);
     worker.die().await;
     let again = Worker::claim(tenant, thread, LEASE).await;
@@ -139,10 +137,10 @@ pub async fn a_job_that_fails_after_writing_takes_no_other_with_it(store: &dyn S
     let writes = (0..60).map(|n| {
         let mut run = new_run(ThreadId::random(), &format!("{n}"));
         if n % 20 == 7 {
-            // The thread is written before it turns out that there is such a run already.
+            // There is such a run already.
             run.run_id = first.run_id;
         }
-        let tenant = Arc::clone(&tenant);
+        let tenant = tenant.clone();
         async move { (n, run.thread_id, tenant.accept(run).await) }
     });
     for (n, thread, accepted) in join_all(writes).await {

@@ -1,18 +1,16 @@
 //! A thread with one of everything that a thread can own.
 
-use std::sync::Arc;
-
 use baton_core::store::{
     Append, Approval, ApprovalStatus, Artifact, Feedback, HandoffNotes, Hop, HopKind, NewHandoff, NewRun,
     Rating, RunStatus, StepState, WorkflowState,
 };
 use baton_core::tool::Risk;
-use baton_core::{HandoffId, SessionId, TenantStore, ThreadId, Usd};
+use baton_core::{HandoffId, SessionId, Store, TenantId, TenantStore, ThreadId, Usd};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::fixture::{
-    LEASE, Worker, agent, answered, call, happened, in_seconds, new_run, now, once, session, step, user,
+    Home, LEASE, Worker, agent, answered, call, happened, in_seconds, new_run, now, once, session, step, user,
 };
 
 /// What [`fill`] has written.
@@ -26,7 +24,12 @@ pub struct Owned {
 }
 
 /// Writes a thread with one of everything that a thread can own.
-pub async fn fill(tenant: &Arc<dyn TenantStore>) -> Owned {
+pub async fn fill_tenant(store: &dyn Store, tenant: &TenantId) -> Owned {
+    fill(&Home::new(store, tenant)).await
+}
+
+/// The same in a tenant of a test.
+pub(super) async fn fill(tenant: &Home<'_>) -> Owned {
     let mut run = new_run(ThreadId::random(), "Hello");
     run.idempotency = Some(once(&run.thread_id.to_string(), "print"));
     tenant.accept(run.clone()).await.unwrap();

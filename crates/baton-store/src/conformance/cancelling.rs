@@ -38,13 +38,13 @@ pub async fn a_queued_run_ends_at_once(store: &dyn Store) {
     assert_eq!((trail.len(), trail[0].entry.run_id), (1, Some(first.run_id)));
 }
 
-/// Its process hears of it with the next heartbeat. Who wants it to end at once is not overruled by who gives it time.
+/// Its process hears of it with the next beat. Who wants it to end at once is not overruled by who gives it time.
 pub async fn a_run_at_work_is_asked_to_end(store: &dyn Store) {
     let mut worker = Worker::start(store).await;
     let (tenant, run) = (worker.tenant.clone(), worker.run);
     let wish = async |how| {
         assert_eq!(tenant.cancel_run(run, how).await, Ok(RunStatus::Running));
-        tenant.heartbeat(&worker.claimed.claim, LEASE).await.unwrap().cancel
+        worker.beat(LEASE).await
     };
     assert_eq!(wish(Cancel::Stop).await, Some(Cancel::Stop));
     assert_eq!(wish(Cancel::Abort).await, Some(Cancel::Abort));
@@ -99,12 +99,11 @@ pub async fn a_run_whose_process_is_gone_ends_at_once(store: &dyn Store) {
     assert_eq!(tenant.session(&SessionId::root(run)).await.unwrap().status, RunStatus::Cancelled);
     assert_eq!(tenant.thread(thread, None).await.unwrap().active_run, None);
     // It was only slow.
-    assert_eq!(tenant.heartbeat(&worker.claimed.claim, LEASE).await, Err(StoreError::Fenced));
     let late = Append { number: 2, events: vec![happened("late")], ..Append::default() };
     assert_eq!(tenant.append(&worker.claimed.claim, late.into()).await, Err(StoreError::Fenced));
     let repeated = Append { number: 1, ..Append::default() };
     assert_eq!(tenant.append(&worker.claimed.claim, repeated.into()).await, Err(StoreError::Fenced));
-    assert_eq!(tenant.claim(thread, &worker.claimed.claim.owner, LEASE).await, Ok(None));
+    assert_eq!(tenant.claim(thread, &worker.claimed.claim.owner).await, Ok(None));
 }
 
 pub async fn a_waiting_run_ends_at_once(store: &dyn Store) {
@@ -116,7 +115,8 @@ pub async fn a_waiting_run_ends_at_once(store: &dyn Store) {
     assert_eq!(tenant.cancel_run(run, Cancel::Stop).await, Ok(RunStatus::Cancelled));
     assert_eq!(only_end(&*tenant, run).await.seq, 1);
     assert_eq!(tenant.thread(worker.thread, None).await.unwrap().active_run, Some(next.run));
-    assert!(tenant.heartbeat(&next.claimed.claim, LEASE).await.is_ok(), "another run goes on undisturbed");
+    let undisturbed = Append { number: 1, ..Append::default() };
+    assert!(tenant.append(&next.claimed.claim, undisturbed.into()).await.is_ok(), "another run goes on");
 }
 
 pub async fn a_run_that_has_ended_stays_as_it_is(store: &dyn Store) {

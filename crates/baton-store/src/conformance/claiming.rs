@@ -3,24 +3,26 @@
 use baton_core::store::{Append, Claimed, RunStatus, StepState};
 use baton_core::{Store, StoreError, ThreadId};
 use futures_util::future::join_all;
+use uuid::Uuid;
 
 use super::fixture::{LEASE, NO_LEASE, Worker, a_moment, call, happened, new_run, now, owner, step, tenant};
 use super::runs::is_queued;
 
 pub async fn one_of_many_claimants_wins(store: &dyn Store) {
     let (tenant, thread) = (tenant(store), ThreadId::random());
-    assert_eq!(tenant.claim(thread, &owner("a"), LEASE).await, Ok(None), "there is no such thread");
+    assert_eq!(tenant.claim(thread, &owner("a")).await, Ok(None), "there is no such thread");
     let run = new_run(thread, "Hello");
     tenant.accept(run.clone()).await.unwrap();
     for round in 1..=3 {
-        let owners: Vec<_> = (0..10).map(|n| owner(&format!("process-{round}-{n}"))).collect();
-        let claims = join_all(owners.iter().map(|owner| tenant.claim(thread, owner, LEASE))).await;
+        let owners: Vec<_> = (0..10).map(|_| owner(&format!("process-{}", Uuid::new_v4()))).collect();
+        join_all(owners.iter().map(|owner| store.beat(owner, LEASE))).await;
+        let claims = join_all(owners.iter().map(|owner| tenant.claim(thread, owner))).await;
         let won: Vec<Claimed> = claims.into_iter().filter_map(|claim| claim.unwrap()).collect();
         assert_eq!(won.len(), 1);
         assert_eq!((won[0].run.run_id, won[0].claim.epoch), (run.run_id, round));
-        let again = tenant.claim(thread, &won[0].claim.owner, LEASE).await;
+        let again = tenant.claim(thread, &won[0].claim.owner).await;
         assert_eq!(again, Ok(None), "not twice by the same process either");
-        tenant.heartbeat(&won[0].claim, NO_LEASE).await.unwrap();
+        store.beat(&won[0].claim.owner, NO_LEASE).await.unwrap();
         a_moment().await;
     }
 }
@@ -40,10 +42,10 @@ pub async fn runs_are_claimed_in_order_one_at_a_time(store: &dyn Store) {
         assert!(record.started_at.is_some_and(|at| at >= record.created_at && at <= now()));
         assert_eq!(&record.request, &run.request);
         assert_eq!((&worker.claimed.steps, &worker.claimed.rows), (&Vec::new(), &Vec::new()));
-        assert_eq!(tenant.claim(thread, &owner("other"), LEASE).await, Ok(None));
+        assert_eq!(tenant.claim(thread, &owner("other")).await, Ok(None));
         worker.end(RunStatus::Completed).await;
     }
-    assert_eq!(tenant.claim(thread, &owner("other"), LEASE).await, Ok(None), "nothing is left");
+    assert_eq!(tenant.claim(thread, &owner("other")).await, Ok(None), "nothing is left");
 }
 
 /// Steps in the order of their beginning, and what it has spent.
@@ -63,7 +65,7 @@ pub async fn a_run_is_taken_over_with_all_it_did(store: &dyn Store) {
     let append = Append { steps: vec![finished.clone()], rows: rows.clone(), ..Append::default() };
     worker.append(append).await;
     worker.die().await;
-    let taken = worker.tenant.claim(worker.thread, &owner("other"), LEASE).await.unwrap().unwrap();
+    let taken = worker.tenant.claim(worker.thread, &owner("other")).await.unwrap().unwrap();
     assert_eq!((taken.claim.epoch, taken.claim.run_id), (2, run));
     assert_eq!((taken.run.attempts, taken.run.status), (2, RunStatus::Running));
     assert_eq!(taken.run.started_at, worker.claimed.run.started_at, "when it was claimed first");
@@ -75,16 +77,24 @@ pub async fn a_run_is_taken_over_with_all_it_did(store: &dyn Store) {
     assert_eq!(worker.tenant.steps(run).await.unwrap(), taken.steps);
 }
 
-pub async fn a_heartbeat_extends_the_lease_and_brings_the_wish_to_end(store: &dyn Store) {
-    let (tenant, thread) = (tenant(store), ThreadId::random());
-    tenant.accept(new_run(thread, "Hello")).await.unwrap();
-    let worker = Worker::claim(&tenant, thread, NO_LEASE).await;
-    tenant.heartbeat(&worker.claimed.claim, LEASE).await.unwrap();
+/// One beat for all claims of a process. A claim without a lease is anybody's.
+pub async fn a_beat_extends_the_lease_of_every_claim(store: &dyn Store) {
+    let tenant = tenant(store);
+    let process = owner(&format!("process-{}", Uuid::new_v4()));
+    let threads = [ThreadId::random(), ThreadId::random()];
+    for thread in threads {
+        tenant.accept(new_run(thread, "Hello")).await.unwrap();
+        tenant.claim(thread, &process).await.unwrap().unwrap();
+    }
+    store.beat(&process, LEASE).await.unwrap();
+    for thread in threads {
+        assert_eq!(tenant.claim(thread, &owner("other")).await, Ok(None), "it is still there");
+    }
+    store.beat(&process, NO_LEASE).await.unwrap();
     a_moment().await;
-    assert_eq!(tenant.claim(thread, &owner("other"), LEASE).await, Ok(None), "it is still there");
-    let mut wrong = worker.claimed.claim.clone();
-    wrong.owner = owner("other");
-    assert_eq!(tenant.heartbeat(&wrong, LEASE).await, Err(StoreError::Fenced));
+    for thread in threads {
+        assert_eq!(tenant.claim(thread, &owner("other")).await.unwrap().unwrap().claim.epoch, 2);
+    }
 }
 
 /// Every write names its claim, and a claim ends with the next one.
@@ -98,13 +108,11 @@ pub async fn whoever_lost_a_thread_cannot_write(store: &dyn Store) {
         let outcome = slow.tenant.append(&slow.claimed.claim, late(number)).await;
         assert_eq!(outcome, Err(StoreError::Fenced), "also what it wrote before is not its own any more");
     }
-    assert_eq!(slow.tenant.heartbeat(&slow.claimed.claim, LEASE).await, Err(StoreError::Fenced));
     assert_eq!(next.tell(&["two"]).await, 2);
     let mut forged = next.claimed.claim.clone();
     forged.owner = owner("other");
     assert_eq!(next.tenant.append(&forged, late(2)).await, Err(StoreError::Fenced));
     next.end(RunStatus::Completed).await;
-    assert_eq!(next.tenant.heartbeat(&next.claimed.claim, LEASE).await, Err(StoreError::Fenced));
     assert_eq!(next.tenant.append(&next.claimed.claim, late(3)).await, Err(StoreError::Fenced));
     assert_eq!(next.tenant.events(next.thread, 0, 10).await.unwrap().len(), 2);
 }
@@ -115,7 +123,7 @@ pub async fn a_waiting_run_is_not_claimed(store: &dyn Store) {
     worker.end(RunStatus::Waiting).await;
     let record = worker.tenant.run(worker.run).await.unwrap();
     assert_eq!((record.status, record.finished_at, record.end), (RunStatus::Waiting, None, None));
-    assert_eq!(worker.tenant.claim(worker.thread, &owner("other"), LEASE).await, Ok(None));
+    assert_eq!(worker.tenant.claim(worker.thread, &owner("other")).await, Ok(None));
     let next = new_run(worker.thread, "next");
     assert_eq!(worker.tenant.accept(next.clone()).await.unwrap().behind, None);
     assert_eq!(Worker::claim(&worker.tenant, worker.thread, LEASE).await.run, next.run_id);

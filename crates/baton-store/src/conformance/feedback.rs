@@ -93,7 +93,7 @@ pub async fn ratings_at_the_same_time_are_counted_once_each(store: &dyn Store) {
     let tenant = tenant(store);
     let owned = Arc::new(fill(&tenant).await);
     let ratings = (0..60).map(|n: u32| {
-        let (tenant, owned) = (Arc::clone(&tenant), Arc::clone(&owned));
+        let (tenant, owned) = (tenant.clone(), Arc::clone(&owned));
         async move {
             if n.is_multiple_of(6) {
                 let to = agent(&format!("agent-{}", n % 4));

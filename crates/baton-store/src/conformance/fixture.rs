@@ -1,5 +1,6 @@
 //! Something to try a store with.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::run::Idempotency;
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{
-    Append, Claimed, End, NewEvent, NewRun, OnBusy, Owner, PageRequest, RunStatus, Step, StepKind, StepState,
+    Append, Cancel, Claimed, End, NewEvent, NewRun, OnBusy, Owner, PageRequest, RunStatus, Step, StepKind,
+    StepState,
 };
 use baton_core::usage::Cost;
 use baton_core::{
@@ -22,9 +24,30 @@ pub(super) const LEASE: Duration = Duration::from_mins(10);
 /// Over before anybody can look.
 pub(super) const NO_LEASE: Duration = Duration::ZERO;
 
+/// A tenant, and the store that it is in.
+#[derive(Clone)]
+pub(super) struct Home<'s> {
+    pub(super) store: &'s dyn Store,
+    tenant: Arc<dyn TenantStore>,
+}
+
+impl<'s> Home<'s> {
+    pub(super) fn new(store: &'s dyn Store, tenant: &TenantId) -> Self {
+        Self { store, tenant: store.tenant(tenant) }
+    }
+}
+
+impl Deref for Home<'_> {
+    type Target = dyn TenantStore;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.tenant
+    }
+}
+
 /// One that nobody else has.
-pub(super) fn tenant(store: &dyn Store) -> Arc<dyn TenantStore> {
-    store.tenant(&TenantId::parse(&format!("tenant-{}", Uuid::new_v4())).unwrap())
+pub(super) fn tenant(store: &dyn Store) -> Home<'_> {
+    Home::new(store, &TenantId::parse(&format!("tenant-{}", Uuid::new_v4())).unwrap())
 }
 
 pub(super) fn user(name: &str) -> UserId {
@@ -90,6 +113,7 @@ pub(super) fn new_run(thread: ThreadId, text: &str) -> NewRun {
         on_busy: OnBusy::Enqueue,
         idempotency: None,
         max_active: None,
+        unless_held: false,
     }
 }
 
@@ -149,43 +173,55 @@ pub(super) fn ended(status: RunStatus) -> RunEnd {
 }
 
 /// A process that works on a run.
-pub(super) struct Worker {
-    pub(super) tenant: Arc<dyn TenantStore>,
+pub(super) struct Worker<'s> {
+    pub(super) tenant: Home<'s>,
     pub(super) thread: ThreadId,
     pub(super) run: RunId,
     pub(super) claimed: Claimed,
     appends: u64,
 }
 
-impl Worker {
+impl<'s> Worker<'s> {
     /// In a tenant and a thread of its own.
-    pub(super) async fn start(store: &dyn Store) -> Self {
+    pub(super) async fn start(store: &'s dyn Store) -> Self {
         Self::in_tenant(&tenant(store)).await
     }
 
-    pub(super) async fn in_tenant(tenant: &Arc<dyn TenantStore>) -> Self {
+    pub(super) async fn in_tenant(tenant: &Home<'s>) -> Self {
         let thread = ThreadId::random();
         tenant.accept(new_run(thread, "Hello")).await.unwrap();
         Self::claim(tenant, thread, LEASE).await
     }
 
-    pub(super) async fn claim(tenant: &Arc<dyn TenantStore>, thread: ThreadId, lease: Duration) -> Self {
-        let claimed = tenant.claim(thread, &owner("worker"), lease).await.unwrap();
+    /// Each has a lease of its own.
+    pub(super) async fn claim(tenant: &Home<'s>, thread: ThreadId, lease: Duration) -> Self {
+        let owner = owner(&format!("worker-{}", Uuid::new_v4()));
+        tenant.store.beat(&owner, lease).await.unwrap();
+        let claimed = tenant.claim(thread, &owner).await.unwrap();
         let claimed = claimed.expect("there is something to claim");
         let run = claimed.run.run_id;
-        Self { tenant: Arc::clone(tenant), thread, run, claimed, appends: 0 }
+        Self { tenant: tenant.clone(), thread, run, claimed, appends: 0 }
     }
 
     /// Dies without a word; the lease is over.
     pub(super) async fn die(&self) {
-        self.tenant.heartbeat(&self.claimed.claim, NO_LEASE).await.unwrap();
+        self.beat(NO_LEASE).await;
         a_moment().await;
+    }
+
+    /// Renews its lease. Returns whether its run is to end.
+    pub(super) async fn beat(&self, lease: Duration) -> Option<Cancel> {
+        let cancelled = self.tenant.store.beat(&self.claimed.claim.owner, lease).await.unwrap();
+        let own = |(tenant, run, _): &&(TenantId, RunId, Cancel)| {
+            tenant == self.tenant.tenant() && *run == self.run
+        };
+        cancelled.iter().find(own).map(|(_, _, cancel)| *cancel)
     }
 
     pub(super) async fn append(&mut self, append: Append) -> u64 {
         self.appends += 1;
         let append = Arc::new(Append { number: self.appends, ..append });
-        self.tenant.append(&self.claimed.claim, append).await.unwrap()
+        self.tenant.append(&self.claimed.claim, append).await.unwrap().first_seq
     }
 
     pub(super) async fn tell(&mut self, events: &[&str]) -> u64 {

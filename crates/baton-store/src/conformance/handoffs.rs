@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::fixture::{LEASE, a_moment, agent, in_seconds, new_run, owner, tenant, user};
+use super::fixture::{a_moment, agent, in_seconds, new_run, owner, tenant, user};
 
 fn new(thread: ThreadId) -> NewHandoff {
     NewHandoff {
@@ -295,7 +295,7 @@ pub async fn c_21_those_whose_time_is_over_are_found(store: &dyn Store) {
 /// A thread whose only run has ended.
 async fn at_rest(tenant: &dyn TenantStore) -> ThreadId {
     let thread = thread_in(tenant).await;
-    let claimed = tenant.claim(thread, &owner("p"), LEASE).await.unwrap().unwrap();
+    let claimed = tenant.claim(thread, &owner("p")).await.unwrap().unwrap();
     let end = Some(RunEnd { status: RunStatus::Completed, end: End::default() });
     tenant.append(&claimed.claim, Append { number: 1, end, ..Append::default() }.into()).await.unwrap();
     thread
@@ -308,7 +308,7 @@ pub async fn d_3_a_claim_knows_the_last_handoff_and_a_run_gets_its_agent(store: 
     let next = async || {
         let run = NewRun { thread_id: thread, ..new_run(thread, "And now?") };
         tenant.accept(run).await.unwrap();
-        tenant.claim(thread, &owner("p"), LEASE).await.unwrap().unwrap()
+        tenant.claim(thread, &owner("p")).await.unwrap().unwrap()
     };
     let first = next().await;
     assert_eq!(first.handoff, None);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::belongings::{Owned, approval, artifact, feedback, fill, hop};
-use super::fixture::{LEASE, new_run, owner, page, run_id, tenant, user};
+use super::fixture::{Home, new_run, owner, page, run_id, tenant, user};
 
 /// Whatever is asked with the id of another tenant's thread, run, … is answered as for one that does not exist.
 pub async fn a8_a9_h9_foreign_ids_are_like_unknown_ones(store: &dyn Store) {
@@ -38,12 +38,11 @@ pub async fn a8_a9_h9_foreign_ids_are_like_unknown_ones(store: &dyn Store) {
 }
 
 /// Every method that takes an id, and what it says.
-async fn answers(tenant: &Arc<dyn TenantStore>, of: &Owned) -> Vec<String> {
+async fn answers(tenant: &Home<'_>, of: &Owned) -> Vec<String> {
     let (thread, run) = (of.thread, of.run.run_id);
     let mut said = reads(&**tenant, thread, run, of).await;
     let claim = Claim { thread_id: thread, run_id: run, owner: owner("worker"), epoch: 1 };
-    assert_eq!(tenant.claim(thread, &claim.owner, LEASE).await, Ok(None));
-    said.push(answer(tenant.heartbeat(&claim, LEASE).await));
+    assert_eq!(tenant.claim(thread, &claim.owner).await, Ok(None));
     said.push(answer(tenant.append(&claim, Arc::new(Append { number: 1, ..Append::default() })).await));
     said.push(answer(tenant.append(&claim, Arc::new(Append { number: 2, ..Append::default() })).await));
     said.push(answer(tenant.rename_thread(thread, None, "Mine").await));
@@ -113,6 +112,7 @@ fn handoff(of: &Owned) -> HandoffSession {
         metadata: Value::Null,
         expires_at: None,
         notes: HandoffNotes::default(),
+        next: None,
         workflow: None,
         version: 2,
     }

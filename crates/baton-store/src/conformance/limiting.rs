@@ -1,7 +1,5 @@
 //! How many runs of a tenant may be open at once.
 
-use std::sync::Arc;
-
 use baton_core::store::{Accepted, AuditQuery, Cancel, NewRun, OnBusy, RunQuery, RunStatus};
 use baton_core::{Store, StoreError, TenantStore, ThreadId};
 use futures_util::future::join_all;
@@ -101,7 +99,7 @@ pub async fn a_repeated_request_needs_no_room(store: &dyn Store) {
 }
 
 pub async fn what_is_refused_leaves_no_trace(store: &dyn Store) {
-    let tenant: Arc<dyn TenantStore> = tenant(store);
+    let tenant = tenant(store);
     let thread = ThreadId::random();
     tenant.accept(limited(thread, 1)).await.unwrap();
     assert_eq!(tenant.accept(limited(thread, 1)).await, Err(StoreError::TooManyRuns(1)));

@@ -1,14 +1,12 @@
 //! What was spent.
 
-use std::sync::Arc;
-
 use baton_core::ledger::Called;
 use baton_core::store::{Append, RunStatus, UsageBy, UsageLine, UsageQuery};
 use baton_core::usage::Cost;
-use baton_core::{LedgerRow, RunId, Store, TenantStore, ThreadId, Tokens, Usage, Usd};
+use baton_core::{LedgerRow, RunId, Store, ThreadId, Tokens, Usage, Usd};
 use jiff::Timestamp;
 
-use super::fixture::{LEASE, Worker, agent, call, new_run, tenant, user};
+use super::fixture::{Home, LEASE, Worker, agent, call, new_run, tenant, user};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -38,7 +36,7 @@ fn known(nanos: i64) -> Cost {
 }
 
 /// A run of this user with these calls.
-async fn spend(tenant: &Arc<dyn TenantStore>, of: &str, rows: impl Fn(RunId) -> Vec<LedgerRow>) {
+async fn spend(tenant: &Home<'_>, of: &str, rows: impl Fn(RunId) -> Vec<LedgerRow>) {
     let thread = ThreadId::random();
     let mut run = new_run(thread, "Hello");
     run.user_id = user(of);
@@ -50,7 +48,7 @@ async fn spend(tenant: &Arc<dyn TenantStore>, of: &str, rows: impl Fn(RunId) -> 
 }
 
 /// Two runs of Ada and one of Bob, on two days.
-async fn two_days(store: &dyn Store) -> Arc<dyn TenantStore> {
+async fn two_days(store: &dyn Store) -> Home<'_> {
     let tenant = tenant(store);
     for _ in 0..2 {
         let rows = |run| {

@@ -49,17 +49,16 @@ fn may_become(before: HandoffState, after: HandoffState) -> bool {
 }
 
 const PASS: &str = "
-    UPDATE threads
-    SET updated_at = $3,
-        holder = CASE
-            WHEN CAST($4 AS TEXT) = 'active' THEN $5
-            WHEN CAST($7 AS BIGINT) = 0 AND handoff_id = $8 THEN $6
+    UPDATE thread_work
+    SET holder = CASE
+            WHEN CAST($3 AS TEXT) = 'active' THEN $4
+            WHEN CAST($6 AS BIGINT) = 0 AND handoff_id = $7 THEN $5
             ELSE holder
         END,
-        last_handoff = CASE WHEN CAST($7 AS BIGINT) = 1 THEN $8 ELSE last_handoff END,
+        last_handoff = CASE WHEN CAST($6 AS BIGINT) = 1 THEN $7 ELSE last_handoff END,
         handoff_id = CASE
-            WHEN CAST($7 AS BIGINT) = 1 THEN $8
-            WHEN handoff_id = $8 THEN NULL
+            WHEN CAST($6 AS BIGINT) = 1 THEN $7
+            WHEN handoff_id = $7 THEN NULL
             ELSE handoff_id
         END
     WHERE tenant = $1 AND thread_id = $2";
@@ -71,8 +70,7 @@ pub(super) async fn pass_thread(
     after: HandoffState,
 ) -> Result<(), StoreError> {
     let (target, source) = (&before.target_agent_id, &before.source_agent_id);
-    let params =
-        params![before.thread_id, tx.now(), after, target, source, after.is_open(), before.handoff_id];
+    let params = params![before.thread_id, after, target, source, after.is_open(), before.handoff_id];
     match tx.execute(PASS, params).await? {
         0 => Err(StoreError::ThreadNotFound),
         _ => Ok(()),

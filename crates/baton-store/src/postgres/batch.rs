@@ -15,6 +15,8 @@ use super::lanes::{Lane, Queued};
 use super::transaction::{Mode, PgTransaction};
 use crate::closing::{Closing, close};
 use crate::job::{About, Job, is_refusal};
+use crate::meter::Shared;
+use crate::runs::room;
 use crate::tx::Tx;
 
 /// How often jobs are done again because another transaction was in their way.
@@ -72,19 +74,26 @@ async fn commit(lane: &Lane, tenant: &str, jobs: &[Queued]) -> Result<Vec<Outcom
     let (transaction, now) = PgTransaction::begin(&lane.pool, Mode::Write, tenant).await?;
     let batch = Batch {
         transaction: &transaction,
+        shared: &lane.shared,
         tenant,
         now,
         closing: Mutex::default(),
         writes: AtomicU64::new(0),
     };
-    let outcomes = batch.run(jobs).await?;
+    let (outcomes, is_known) = batch.run(jobs).await?;
     transaction.commit().await?;
-    lane.meter.committed(batch.writes.load(Ordering::Relaxed));
+    // To begin, to name the tenant, to commit.
+    lane.shared.meter.executed(3);
+    lane.shared.meter.committed(batch.writes.load(Ordering::Relaxed));
+    if is_known {
+        lane.shared.know(tenant);
+    }
     Ok(outcomes)
 }
 
 struct Batch<'b> {
     transaction: &'b PgTransaction,
+    shared: &'b Shared,
     tenant: &'b str,
     now: Timestamp,
     closing: Mutex<Closing>,
@@ -93,8 +102,12 @@ struct Batch<'b> {
 }
 
 impl Batch<'_> {
-    /// Threads at the same time, so that their statements travel together; then whatever concerns the whole tenant.
-    async fn run(&self, jobs: &[Queued]) -> Result<Vec<Outcome>, Fault> {
+    /// Threads at the same time, so that their statements travel together; then whatever concerns the whole tenant. Also returns
+    /// whether the tenant is among the tenants after it.
+    async fn run(&self, jobs: &[Queued]) -> Result<(Vec<Outcome>, bool), Fault> {
+        if jobs.len() > 1 && self.tx().shared.is_short(self.tenant) {
+            self.transaction.verdict(room::lock(&self.tx()).await)?;
+        }
         let (threads, others) = jobs.split_at(jobs.partition_point(|queued| queued.about != About::Tenant));
         let threads = threads.chunk_by(|one, next| one.about == next.about);
         let done = join_all(threads.map(|jobs| self.in_order(jobs))).await;
@@ -102,8 +115,8 @@ impl Batch<'_> {
         self.transaction.verdict(Ok(()))?;
         let mut outcomes = done.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
         outcomes.extend(self.in_order(others).await?);
-        self.transaction.verdict(close(&self.tx()).await)?;
-        Ok(outcomes)
+        let is_known = self.transaction.verdict(close(&self.tx()).await)?;
+        Ok((outcomes, is_known))
     }
 
     async fn in_order(&self, jobs: &[Queued]) -> Result<Vec<Outcome>, Fault> {
@@ -123,7 +136,7 @@ impl Batch<'_> {
     }
 
     fn tx(&self) -> Tx<'_> {
-        self.transaction.tx(self.tenant, self.now, &self.closing)
+        self.transaction.tx(self.tenant, self.now, &self.closing, self.shared)
     }
 }
 

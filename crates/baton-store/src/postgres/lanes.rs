@@ -1,7 +1,6 @@
 //! The tasks that write.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::StoreError;
@@ -12,10 +11,11 @@ use tokio::task::JoinHandle;
 
 use super::batch;
 use crate::job::{About, Job};
-use crate::meter::{Meter, Waiting};
+use crate::meter::{Shared, Waiting};
 use crate::tenant::closed;
 
-/// Transactions that write at the same time. A tenant is always in the same lane, so its own never get in each other's way.
+/// Transactions that write at the same time. A thread is always in the same lane, so its jobs keep their order; what concerns a
+/// whole tenant is in the first.
 pub(super) const LANES: usize = 4;
 /// Tenants of one lane whose transactions are under way at the same time.
 pub(super) const TENANTS: usize = 2;
@@ -43,7 +43,7 @@ impl Queued {
 #[derive(Debug, Clone)]
 pub(super) struct Lane {
     pub(super) pool: Pool,
-    pub(super) meter: Arc<Meter>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// Each lane ends when nothing more can come and all that came is answered: after [`Lanes::close`], or when this is dropped.
@@ -65,16 +65,18 @@ impl Lanes {
     }
 
     pub(super) async fn queue(&self, queued: Queued) -> Result<(), StoreError> {
-        let entrance = self.entrance(&queued.tenant).ok_or_else(closed)?;
+        let entrance = self.entrance(queued.about).ok_or_else(closed)?;
         entrance.send(queued).await.map_err(|_| closed())
     }
 
-    fn entrance(&self, tenant: &str) -> Option<mpsc::Sender<Queued>> {
-        let mut hasher = DefaultHasher::new();
-        tenant.hash(&mut hasher);
-        let lane = hasher.finish() % LANES as u64;
+    fn entrance(&self, about: About) -> Option<mpsc::Sender<Queued>> {
+        let lane = match about {
+            // Ids of threads are random.
+            About::Thread(thread) => usize::from(thread.as_uuid().as_bytes()[15]) % LANES,
+            About::Tenant => 0,
+        };
         let entrances = self.entrances.lock().unwrap_or_else(PoisonError::into_inner);
-        usize::try_from(lane).ok().and_then(|lane| entrances.get(lane).cloned())
+        entrances.get(lane).cloned()
     }
 
     pub(super) async fn close(&self) {

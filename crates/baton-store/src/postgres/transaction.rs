@@ -13,6 +13,8 @@ use tokio_postgres::types::ToSql;
 use super::fault::{Fault, Kind};
 use super::{pool, wire};
 use crate::closing::Closing;
+use crate::insert::{Bound, Changes};
+use crate::meter::Shared;
 use crate::tx::{Link, Tx};
 use crate::value::{Row, Value};
 
@@ -70,8 +72,15 @@ impl PgTransaction {
     }
 
     /// What a job sees of it. Each has its own, to tell which of them have written.
-    pub(super) fn tx<'c>(&'c self, tenant: &'c str, now: Timestamp, closing: &'c Mutex<Closing>) -> Tx<'c> {
-        Tx { link: Link::Postgres(self), tenant, now, closing, has_written: AtomicBool::new(false) }
+    pub(super) fn tx<'c>(
+        &'c self,
+        tenant: &'c str,
+        now: Timestamp,
+        closing: &'c Mutex<Closing>,
+        shared: &'c Shared,
+    ) -> Tx<'c> {
+        let has_written = AtomicBool::new(false);
+        Tx { link: Link::Postgres(self), tenant, now, closing, shared, has_written }
     }
 
     pub(crate) async fn query(
@@ -97,6 +106,20 @@ impl PgTransaction {
         let asked = async {
             let statement = self.client.prepare_cached(sql).await?;
             Ok(self.client.execute(&statement, &bound(&tenant, params)).await?)
+        };
+        self.noted(asked.await)
+    }
+
+    pub(crate) async fn write(&self, tenant: &str, changes: &Changes) -> Result<(), StoreError> {
+        let (sql, values) = changes.together();
+        let asked = async {
+            let statement = self.client.prepare_cached(&sql).await?;
+            let values = values.iter().map(|value| match value {
+                Bound::One(value) => value as &(dyn ToSql + Sync),
+                Bound::Column(values) => values as &(dyn ToSql + Sync),
+            });
+            let bound: Vec<_> = std::iter::once(&tenant as &(dyn ToSql + Sync)).chain(values).collect();
+            Ok(self.client.execute(&statement, &bound).await.map(drop)?)
         };
         self.noted(asked.await)
     }

@@ -18,7 +18,14 @@ impl ToSql for Value {
             Self::Null => Ok(IsNull::Yes),
             Self::Int(int) => number(*int, wanted, out),
             Self::Text(text) => text.as_str().to_sql_checked(wanted, out),
+            Self::Blob(bytes) if *wanted == Type::UUID => {
+                out.extend_from_slice(bytes);
+                Ok(IsNull::No)
+            }
             Self::Blob(bytes) => bytes.as_slice().to_sql_checked(wanted, out),
+            Self::Ids(ids) => {
+                ids.iter().copied().map(Self::from).collect::<Vec<_>>().to_sql_checked(wanted, out)
+            }
         }
     }
 
@@ -51,10 +58,24 @@ fn value(found: &tokio_postgres::Row, at: usize) -> Result<Value, Fault> {
         Type::BOOL => cell::<bool>(found, at, Value::from),
         Type::TEXT | Type::VARCHAR | Type::NAME | Type::UNKNOWN => cell::<String>(found, at, Value::Text),
         Type::BYTEA => cell::<Vec<u8>>(found, at, Value::Blob),
+        Type::UUID => cell::<Id>(found, at, |id| Value::Blob(id.0)),
         ref other => {
             let name = column.name();
             Err(StoreError::Failed(format!("column {name} has the type {other}, which is not known")).into())
         }
+    }
+}
+
+/// The bytes of a UUID.
+struct Id(Vec<u8>);
+
+impl<'r> FromSql<'r> for Id {
+    fn from_sql(_: &Type, raw: &'r [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(raw.to_vec()))
+    }
+
+    fn accepts(found: &Type) -> bool {
+        *found == Type::UUID
     }
 }
 

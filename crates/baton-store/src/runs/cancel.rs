@@ -6,8 +6,10 @@ use baton_core::store::{AuditEntry, Cancel, End, RunStatus};
 use baton_core::{AgentName, Event, EventKind, LedgerRow, RunId, StoreError, ThreadId, Visibility};
 use serde_json::json;
 
-use super::{NOT_FOUND, ledger, sessions, steps};
+use super::{NOT_FOUND, ledger, steps};
 use crate::audit;
+use crate::insert::Changes;
+use crate::threads::{self, events};
 use crate::tx::Tx;
 use crate::value::{Row, Value, params};
 
@@ -44,19 +46,19 @@ async fn find(tx: &Tx<'_>, run: RunId) -> Result<Found, StoreError> {
 }
 
 const LOCK: &str = "
-    UPDATE threads SET updated_at = $3 WHERE tenant = $1 AND thread_id = $2
-    RETURNING active_run, lease_until";
+    UPDATE thread_work SET records = records WHERE tenant = $1 AND thread_id = $2
+    RETURNING active_run, (SELECT s.lease_until FROM servers AS s WHERE s.owner = thread_work.owner)";
 
 /// Holds the thread and says whether a process works on this run.
 async fn lock(tx: &Tx<'_>, found: &Found, run: RunId) -> Result<bool, StoreError> {
-    let row = tx.first(LOCK, params![found.thread_id, tx.now()]).await?.ok_or(NOT_FOUND)?;
+    let row = tx.first(LOCK, params![found.thread_id]).await?.ok_or(NOT_FOUND)?;
     let is_active = row.optional(0, Row::parse)? == Some(run);
     let is_leased = row.optional(1, Row::time)?.is_some_and(|until| until >= tx.now());
     Ok(is_active && is_leased)
 }
 
-/// The process that works on it hears of it with its next heartbeat. Whoever wants it to end at once is not overruled by
-/// someone who gives it more time.
+/// The process that works on it hears of it with its next beat. A request to end it at once is not overruled by one that gives it
+/// more time.
 async fn ask(tx: &Tx<'_>, run: RunId, how: Cancel) -> Result<(), StoreError> {
     let sql = "
         UPDATE runs SET cancel = CASE WHEN cancel = 'abort' THEN cancel ELSE $3 END
@@ -66,16 +68,20 @@ async fn ask(tx: &Tx<'_>, run: RunId, how: Cancel) -> Result<(), StoreError> {
 
 /// A higher epoch, so that a process that was only slow cannot write any more.
 const END: &str = "
-    UPDATE threads
+    UPDATE thread_work
     SET last_seq = last_seq + 1,
         records = records + $5,
         queued = queued - $4,
         epoch = epoch + CASE WHEN active_run = $3 THEN 1 ELSE 0 END,
         owner = CASE WHEN active_run = $3 THEN NULL ELSE owner END,
-        lease_until = CASE WHEN active_run = $3 THEN NULL ELSE lease_until END,
         active_run = CASE WHEN active_run = $3 THEN NULL ELSE active_run END
     WHERE tenant = $1 AND thread_id = $2
     RETURNING last_seq, records";
+
+const ENDED: &str = "
+    UPDATE runs
+    SET status = 'cancelled', finished_at = $3, result = $4, first_seq = coalesce(first_seq, $5), last_seq = $5
+    WHERE tenant = $1 AND run_id = $2";
 
 /// Nobody else would write its last event, nor pay for the call that its process died in.
 async fn end(tx: &Tx<'_>, run: RunId, found: &Found, status: RunStatus) -> Result<(), StoreError> {
@@ -84,7 +90,9 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &Found, status: RunStatus) -> Resul
         steps::of_run(tx, run).await?.iter().filter_map(|step| Some(step.call_under_way()?.row)).collect();
     let count = cut.len() as u64;
     let row = tx.first(END, params![found.thread_id, run, was_queued, count]).await?.ok_or(NOT_FOUND)?;
-    ledger::write(tx, run, row.count(1)? + 1 - count, &cut).await?;
+    let mut paid = Changes::default();
+    paid.insert(&ledger::INSERT, ledger::rows(run, row.count(1)? + 1 - count, &cut));
+    tx.write(paid).await?;
     let usage = ledger::total(tx, run).await?;
     let event = Event {
         seq: row.count(0)?,
@@ -103,13 +111,9 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &Found, status: RunStatus) -> Resul
             by_agent: by_agent(&ledger::of_run(tx, run).await?),
         },
     };
-    let body = Value::json(&event)?;
-    let sql = "INSERT INTO events (tenant, thread_id, seq, run_id, body) VALUES ($1, $2, $3, $4, $5)";
-    tx.execute(sql, params![found.thread_id, event.seq, run, body]).await?;
-    let sql = "
-        UPDATE runs SET status = 'cancelled', finished_at = $3, result = $4
-        WHERE tenant = $1 AND run_id = $2";
-    tx.execute(sql, params![run, tx.now(), Value::json(&End::default())?]).await?;
-    tx.to_close().end_runs(1);
-    sessions::end(tx, run, RunStatus::Cancelled).await
+    let mut changes = Changes::default();
+    changes.insert(&events::INSERT, vec![events::row(&event)?]);
+    changes.execute(ENDED, params![run, tx.now(), Value::json(&End::default())?, event.seq]);
+    changes.execute(threads::USED, params![found.thread_id, tx.now()]);
+    tx.write(changes).await
 }

@@ -4,6 +4,8 @@ use baton_core::ledger::Called;
 use baton_core::usage::Cost;
 use baton_core::{LedgerRow, RunId, StoreError, Tokens, Usage, Usd};
 
+use super::sessions;
+use crate::insert::{Insert, Kind};
 use crate::tx::Tx;
 use crate::value::{Row, Value, params};
 
@@ -27,7 +29,7 @@ fn read(run: RunId, row: &Row) -> Result<LedgerRow, StoreError> {
     let usage = sum(row, 6)?;
     Ok(LedgerRow {
         run_id: run,
-        session_id: row.parse(0)?,
+        session_id: sessions::full(run, row.text(0)?)?,
         agent: row.parse(1)?,
         path: row.text(2)?.to_owned(),
         call: match row.optional(4, Row::text)? {
@@ -84,16 +86,36 @@ pub(super) fn sum(row: &Row, at: usize) -> Result<Usage, StoreError> {
     Ok(Usage { tokens, cost, estimated: row.int(at + 7)? != 0 })
 }
 
-const INSERT: &str = "
-    INSERT INTO ledger
-        (tenant, run_id, number, session_id, agent, path, kind, provider, name,
-        input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, cost_nanos, cost_known,
-        estimated, started_at, latency_ms, outcome, error)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)";
+pub(crate) static INSERT: Insert = Insert::new(
+    "ledger",
+    &[
+        ("run_id", Kind::Uuid),
+        ("number", Kind::Int),
+        ("session_id", Kind::Text),
+        ("agent", Kind::Text),
+        ("path", Kind::Text),
+        ("kind", Kind::Text),
+        ("provider", Kind::Text),
+        ("name", Kind::Text),
+        ("input_tokens", Kind::Int),
+        ("output_tokens", Kind::Int),
+        ("cached_tokens", Kind::Int),
+        ("cache_write_tokens", Kind::Int),
+        ("reasoning_tokens", Kind::Int),
+        ("cost_nanos", Kind::Int),
+        ("cost_known", Kind::Int),
+        ("estimated", Kind::Int),
+        ("started_at", Kind::Int),
+        ("latency_ms", Kind::Int),
+        ("outcome", Kind::Text),
+        ("error", Kind::Text),
+    ],
+    "",
+);
 
-/// Adds rows; the first one gets the number `first`.
-pub(crate) async fn write(tx: &Tx<'_>, run: RunId, first: u64, rows: &[LedgerRow]) -> Result<(), StoreError> {
-    tx.execute_each(INSERT, (first..).zip(rows).map(|(number, row)| values(run, number, row))).await
+/// Rows for [`INSERT`]; the first one gets the number `first`.
+pub(crate) fn rows(run: RunId, first: u64, rows: &[LedgerRow]) -> Vec<Vec<Value>> {
+    (first..).zip(rows).map(|(number, row)| values(run, number, row)).collect()
 }
 
 fn values(run: RunId, number: u64, row: &LedgerRow) -> Vec<Value> {
@@ -103,11 +125,12 @@ fn values(run: RunId, number: u64, row: &LedgerRow) -> Vec<Value> {
     };
     let usd = row.cost.known_part().nanos().clamp(-(MOST.cast_signed()), MOST.cast_signed());
     let is_known = matches!(row.cost, Cost::Known(_));
+    let session = sessions::short(run, &row.session_id);
     let Tokens { input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens } =
         row.tokens;
     let tokens = [input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens];
     let mut values =
-        params![run, number, &row.session_id, &row.agent, row.path.as_str(), kind, provider, name].to_vec();
+        params![run, number, session, &row.agent, row.path.as_str(), kind, provider, name].to_vec();
     values.extend(tokens.map(|count| Value::from(count.min(MOST))));
     values.extend_from_slice(params![usd, is_known, row.estimated, row.started_at]);
     values.extend_from_slice(params![row.latency_ms, row.outcome, row.error.as_deref()]);

@@ -1,10 +1,13 @@
 //! A run as it is kept, together with what it has cost so far.
 
-use baton_core::store::{Page, PageRequest, RunQuery, RunRecord, micros};
+use baton_core::store::{Page, PageRequest, RunQuery, RunRecord, RunStatus};
 use baton_core::{RunId, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
 
 use super::ledger::sums;
 use super::{NOT_FOUND, ledger};
+use crate::once;
 use crate::page::{self, Place};
 use crate::tx::Tx;
 use crate::value::{Row, Value, params};
@@ -21,8 +24,9 @@ macro_rules! runs {
             SELECT r.run_id, r.thread_id, r.user_id, r.agent, r.status, r.created_at, r.started_at,
                 r.finished_at, r.attempts, r.message_number, r.request, r.result, r.cancel,
                 u.input_tokens, u.output_tokens, u.cached_tokens, u.cache_write_tokens, u.reasoning_tokens, u.cost,
-                u.known, u.estimated
+                u.known, u.estimated, m.parts
             FROM page JOIN runs AS r ON r.tenant = $1 AND r.run_id = page.run_id
+            LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_id = r.thread_id AND m.number = r.text_of
             LEFT JOIN (
                 SELECT l.run_id,
                     ",
@@ -32,7 +36,7 @@ macro_rules! runs {
                 WHERE l.tenant = $1 AND l.run_id = page.run_id
                 GROUP BY l.run_id
             ) AS u ON u.run_id = r.run_id
-            ORDER BY r.created_at DESC, r.run_id DESC"
+            ORDER BY r.run_id DESC"
         )
     };
 }
@@ -45,10 +49,27 @@ macro_rules! piece {
     ($which:literal) => {
         runs!(
             "SELECT run_id FROM runs
-            WHERE tenant = $1 AND (created_at, run_id) < ($2, $3) AND created_at >= $4",
+            WHERE tenant = $1 AND run_id < $2 AND run_id >= $3 AND created_at >= $4",
             $which,
             "
-            ORDER BY created_at DESC, run_id DESC
+            ORDER BY run_id DESC
+            LIMIT $5"
+        )
+    };
+    // Runs with `$6` in a column. Both bounds name the column, so that SQLite goes along its index and not along the primary key.
+    ($column:literal, $which:literal) => {
+        runs!(
+            "SELECT run_id FROM runs
+            WHERE tenant = $1 AND (",
+            $column,
+            ", run_id) < ($6, $2) AND (",
+            $column,
+            ", run_id) >= ($6, $3) AND created_at >= $4",
+            $which,
+            "
+            ORDER BY ",
+            $column,
+            " DESC, run_id DESC
             LIMIT $5"
         )
     };
@@ -56,21 +77,37 @@ macro_rules! piece {
 
 const ALL: &str = piece!("");
 
+/// Most runs are completed, so stepping over the others costs little.
+const COMPLETED: &str = piece!(" AND status = 'completed'");
+
 const OF_THREAD: &str = piece!(
-    " AND thread_id = $6 AND (CAST($7 AS TEXT) IS NULL OR user_id = $7)
-        AND (CAST($8 AS TEXT) IS NULL OR agent = $8) AND (CAST($9 AS TEXT) IS NULL OR status = $9)"
+    "thread_id",
+    " AND (CAST($7 AS TEXT) IS NULL OR user_id = $7) AND (CAST($8 AS TEXT) IS NULL OR agent = $8)
+        AND (CAST($9 AS TEXT) IS NULL OR status = $9)"
 );
 
 const OF_USER: &str = piece!(
-    " AND user_id = $6 AND (CAST($7 AS TEXT) IS NULL OR agent = $7)
-        AND (CAST($8 AS TEXT) IS NULL OR status = $8)"
+    "user_id",
+    " AND (CAST($7 AS TEXT) IS NULL OR agent = $7) AND (CAST($8 AS TEXT) IS NULL OR status = $8)"
 );
 
-const OF_AGENT: &str = piece!(" AND agent = $6 AND (CAST($7 AS TEXT) IS NULL OR status = $7)");
+const OF_AGENT: &str = piece!("agent", " AND (CAST($7 AS TEXT) IS NULL OR status = $7)");
 
-const OF_STATUS: &str = piece!(
-    " AND status = $6 AND (CAST($7 AS TEXT) IS NULL OR user_id = $7)
-        AND (CAST($8 AS TEXT) IS NULL OR agent = $8)"
+const UNSUCCESSFUL: &str =
+    piece!("status", " AND status NOT IN ('queued', 'running', 'waiting', 'completed')");
+
+/// There are never many of these: all are read, in the order of their index, and then sorted.
+const OPEN: &str = runs!(
+    "SELECT run_id FROM (
+        SELECT run_id, status, user_id, agent, created_at FROM runs
+        WHERE tenant = $1 AND status IN ('queued', 'running', 'waiting')
+        ORDER BY thread_id, ordinal
+        LIMIT 1000000
+    ) AS open
+    WHERE run_id < $2 AND run_id >= $3 AND created_at >= $4 AND status = $6
+        AND (CAST($7 AS TEXT) IS NULL OR user_id = $7) AND (CAST($8 AS TEXT) IS NULL OR agent = $8)
+    ORDER BY run_id DESC
+    LIMIT $5"
 );
 
 pub(crate) async fn one(tx: &Tx<'_>, run: RunId) -> Result<RunRecord, StoreError> {
@@ -86,7 +123,7 @@ pub(super) async fn list(
 ) -> Result<Page<RunRecord>, StoreError> {
     let rows = rows(tx, query, page, after).await?;
     let runs = rows.iter().map(read).collect::<Result<Vec<RunRecord>, _>>()?;
-    Ok(page::cut(runs, page.size(), |last| Place::cursor(micros(last.created_at), last.run_id)))
+    Ok(page::cut(runs, page.size(), |last| Place::cursor(0, last.run_id)))
 }
 
 /// By whatever leaves the fewest: a thread, runs that are not over, a user, an agent, a status.
@@ -97,24 +134,36 @@ async fn rows(
     after: &Place,
 ) -> Result<Vec<Row>, StoreError> {
     let RunQuery { thread_id, user_id, agent, status, since } = query;
-    let since = since.map_or(Value::Int(i64::MIN), Value::from);
     let (user, agent, status) = (user_id.as_ref(), agent.as_ref(), *status);
     let is_open = status.is_some_and(|status| !status.is_final());
     let (sql, which): (_, &[Value]) = match (*thread_id, user, agent, status) {
         (Some(thread), ..) => (OF_THREAD, params![thread, user, agent, status]),
-        (None, user, agent, Some(status)) if is_open => (OF_STATUS, params![status, user, agent]),
+        (None, user, agent, Some(status)) if is_open => (OPEN, params![status, user, agent]),
         (None, Some(user), agent, status) => (OF_USER, params![user, agent, status]),
         (None, None, Some(agent), status) => (OF_AGENT, params![agent, status]),
-        (None, None, None, Some(status)) => (OF_STATUS, params![status, user, agent]),
+        (None, None, None, Some(RunStatus::Completed)) => (COMPLETED, &[]),
+        (None, None, None, Some(status)) => (UNSUCCESSFUL, params![status]),
         (None, None, None, None) => (ALL, &[]),
     };
-    let piece = params![after.at, after.id.as_str(), since, page::with_next(page)];
+    let first = since.map_or(Uuid::nil(), earliest);
+    let since = since.map_or(Value::Int(i64::MIN), Value::from);
+    let piece = params![after.id, first, since, page::with_next(page)];
     tx.query(sql, &[piece.as_slice(), which].concat()).await
 }
 
+/// Ids of runs begin with the time at which their process made them. Clocks differ: a day is more than enough.
+const SKEW: SignedDuration = SignedDuration::from_hours(24);
+
+/// No run that was created at `since` or later has a smaller id.
+fn earliest(since: Timestamp) -> Uuid {
+    let millis = since.saturating_sub(SKEW).unwrap_or(Timestamp::MIN).as_millisecond();
+    Uuid::from_u128(u128::from(u64::try_from(millis).unwrap_or_default()) << 80)
+}
+
 fn read(row: &Row) -> Result<RunRecord, StoreError> {
+    let run_id = row.parse(0)?;
     Ok(RunRecord {
-        run_id: row.parse(0)?,
+        run_id,
         thread_id: row.parse(1)?,
         user_id: row.parse(2)?,
         agent: row.parse(3)?,
@@ -125,7 +174,7 @@ fn read(row: &Row) -> Result<RunRecord, StoreError> {
         attempts: u32::try_from(row.count(8)?).unwrap_or(u32::MAX),
         message_number: row.count(9)?,
         request: row.json(10)?,
-        end: row.optional(11, Row::json)?,
+        end: row.optional(11, |row, at| once::json(run_id, row, at, 21))?,
         cancel: row.optional(12, Row::choice)?,
         usage: ledger::sum(row, 13)?,
     })
@@ -136,9 +185,11 @@ mod tests {
     use super::*;
     use crate::threads::history::tests::plan;
 
+    const LISTS: [&str; 7] = [ALL, COMPLETED, OF_THREAD, OF_USER, OF_AGENT, OPEN, UNSUCCESSFUL];
+
     #[test]
     fn what_a_run_has_cost_is_read_from_its_own_rows() {
-        for sql in [ONE, ALL, OF_THREAD, OF_USER, OF_AGENT, OF_STATUS] {
+        for sql in LISTS.into_iter().chain([ONE]) {
             let plan = plan(sql);
             let ledger = plan.iter().find(|line| line.starts_with("SEARCH l ")).expect("a search");
             assert!(ledger.contains("(tenant=? AND run_id=?)"), "{plan:#?}");
@@ -147,26 +198,36 @@ mod tests {
 
     #[test]
     fn a_list_reads_no_more_than_its_page() {
+        let by = |index: &str, column: &str| {
+            format!("INDEX {index} (tenant=? AND ({column},run_id)>(?,?) AND ({column},run_id)<(?,?))")
+        };
+        let by_key = || "PRIMARY KEY (tenant=? AND run_id>? AND run_id<?)".to_owned();
         for (sql, index) in [
-            (ALL, "runs_by_time (tenant=? AND created_at>? AND (created_at,run_id)<(?,?))"),
-            (
-                OF_THREAD,
-                "runs_of_thread (tenant=? AND thread_id=? AND created_at>? AND (created_at,run_id)<(?,?))",
-            ),
-            (OF_USER, "runs_of_user (tenant=? AND user_id=? AND created_at>? AND (created_at,run_id)<(?,?))"),
-            (OF_AGENT, "runs_of_agent (tenant=? AND agent=? AND created_at>? AND (created_at,run_id)<(?,?))"),
-            (
-                OF_STATUS,
-                "runs_by_status (tenant=? AND status=? AND created_at>? AND (created_at,run_id)<(?,?))",
-            ),
+            (ALL, by_key()),
+            (COMPLETED, by_key()),
+            (OF_THREAD, by("runs_of_thread", "thread_id")),
+            (OF_USER, by("runs_of_user", "user_id")),
+            (OF_AGENT, by("runs_of_agent", "agent")),
+            (UNSUCCESSFUL, by("runs_unsuccessful", "status")),
         ] {
             let plan = plan(sql);
             let page = plan.iter().find(|line| line.starts_with("SEARCH runs ")).expect("a search");
-            assert!(page.ends_with(index), "{page}");
+            assert_eq!(*page, format!("SEARCH runs USING {index}"));
             assert!(
                 !plan.iter().any(|line| line.contains("SCAN runs") || line.contains("SCAN l")),
                 "{plan:?}"
             );
         }
+        let plan = plan(OPEN);
+        assert!(plan.iter().any(|line| line == "SEARCH runs USING INDEX runs_open (tenant=?)"), "{plan:?}");
+    }
+
+    #[test]
+    fn runs_since_a_moment_are_found_by_their_ids() {
+        let now = Timestamp::now();
+        let run = Uuid::now_v7();
+        assert!(earliest(now) < run, "also with a clock that is a little behind");
+        assert!(earliest(now + SignedDuration::from_hours(25)) > run);
+        assert_eq!(earliest(Timestamp::MIN), Uuid::nil());
     }
 }

@@ -1,17 +1,20 @@
 //! The loops of a run's agents.
 
 use baton_core::store::work::SessionChange;
-use baton_core::store::{Page, PageRequest, RunStatus, SessionRecord};
+use baton_core::store::{Page, PageRequest, SessionRecord};
 use baton_core::{RunId, SessionId, StoreError, ThreadId};
+use indexmap::IndexMap;
+use jiff::Timestamp;
 
 use super::ledger::{self, sums};
+use crate::insert::{Insert, Kind};
 use crate::page::{self, Place};
 use crate::threads;
 use crate::tx::Tx;
-use crate::value::{Row, params};
+use crate::value::{Row, Value, params};
 
 /// Sessions of the runs that `$page` chooses, each with the sum of its own calls. A session's id begins with that of its
-/// parent, so parents come first.
+/// parent, so parents come first. No session outlives its run: one that did not end before it has its status and its end.
 ///
 /// `CROSS JOIN` keeps SQLite from beginning with the ledger, which is as old as the tenant.
 macro_rules! sessions {
@@ -20,42 +23,44 @@ macro_rules! sessions {
             "WITH page AS (",
             $page,
             ")
-            SELECT s.session_id, s.run_id, s.thread_id, s.agent, s.path, s.status, s.started_at, s.finished_at,
+            SELECT s.session_id, s.run_id, s.thread_id, s.agent, s.path,
+                CASE WHEN s.finished_at IS NULL THEN page.status ELSE s.status END,
+                s.started_at, coalesce(s.finished_at, page.finished_at),
                 u.input_tokens, u.output_tokens, u.cached_tokens, u.cache_write_tokens, u.reasoning_tokens, u.cost,
-                u.known, u.estimated,
-                page.created_at
+                u.known, u.estimated
             FROM page JOIN sessions AS s ON s.tenant = $1 AND s.run_id = page.run_id
             LEFT JOIN (
-                SELECT l.session_id,
+                SELECT l.run_id, l.session_id,
                     ",
             sums!(),
             "
                 FROM page CROSS JOIN ledger AS l
                 WHERE l.tenant = $1 AND l.run_id = page.run_id
-                GROUP BY l.session_id
-            ) AS u ON u.session_id = s.session_id
-            ORDER BY page.created_at DESC, page.run_id DESC, s.session_id"
+                GROUP BY l.run_id, l.session_id
+            ) AS u ON u.run_id = s.run_id AND u.session_id = s.session_id
+            ORDER BY page.run_id DESC, s.session_id"
         )
     };
 }
 
 const ALL: &str = sessions!(
-    "SELECT run_id, created_at FROM runs
-    WHERE tenant = $1 AND (created_at, run_id) < ($2, $3)
+    "SELECT run_id, status, finished_at FROM runs
+    WHERE tenant = $1 AND run_id < $2
         AND EXISTS (SELECT 1 FROM sessions AS s WHERE s.tenant = $1 AND s.run_id = runs.run_id)
-    ORDER BY created_at DESC, run_id DESC
-    LIMIT $4"
+    ORDER BY run_id DESC
+    LIMIT $3"
 );
 
 const OF_THREAD: &str = sessions!(
-    "SELECT run_id, created_at FROM runs
-    WHERE tenant = $1 AND (created_at, run_id) < ($2, $3) AND thread_id = $5
+    "SELECT run_id, status, finished_at FROM runs
+    WHERE tenant = $1 AND (thread_id, run_id) < ($4, $2) AND thread_id >= $4
         AND EXISTS (SELECT 1 FROM sessions AS s WHERE s.tenant = $1 AND s.run_id = runs.run_id)
-    ORDER BY created_at DESC, run_id DESC
-    LIMIT $4"
+    ORDER BY thread_id DESC, run_id DESC
+    LIMIT $3"
 );
 
-const OF_RUN: &str = sessions!("SELECT run_id, created_at FROM runs WHERE tenant = $1 AND run_id = $2");
+const OF_RUN: &str =
+    sessions!("SELECT run_id, status, finished_at FROM runs WHERE tenant = $1 AND run_id = $2");
 
 /// A piece has as many runs as were asked for, and all their sessions.
 pub(super) async fn list(
@@ -64,23 +69,22 @@ pub(super) async fn list(
     page: &PageRequest,
     after: &Place,
 ) -> Result<Page<SessionRecord>, StoreError> {
-    let (at, id, limit) = (after.at, after.id.as_str(), page::with_next(page));
+    let (id, limit) = (after.id, page::with_next(page));
     let rows = match thread {
         Some(thread) => {
             threads::must_exist(tx, thread).await?;
-            tx.query(OF_THREAD, params![at, id, limit, thread]).await?
+            tx.query(OF_THREAD, params![id, limit, thread]).await?
         }
-        None => tx.query(ALL, params![at, id, limit]).await?,
+        None => tx.query(ALL, params![id, limit]).await?,
     };
     let runs = by_run(&rows)?;
-    let piece = page::cut(runs, page.size(), |last| Place::cursor(last.created_at, last.run_id));
+    let piece = page::cut(runs, page.size(), |last| Place::cursor(0, last.run_id));
     let data = piece.data.into_iter().flat_map(|run| run.sessions).collect();
     Ok(Page { data, next_cursor: piece.next_cursor })
 }
 
 struct OfRun {
     run_id: RunId,
-    created_at: i64,
     sessions: Vec<SessionRecord>,
 }
 
@@ -88,10 +92,10 @@ fn by_run(rows: &[Row]) -> Result<Vec<OfRun>, StoreError> {
     let mut runs: Vec<OfRun> = Vec::new();
     for row in rows {
         let session = read(row)?;
-        let (run_id, created_at) = (session.run_id, row.int(16)?);
+        let run_id = session.run_id;
         match runs.last_mut() {
             Some(run) if run.run_id == run_id => run.sessions.push(session),
-            _ => runs.push(OfRun { run_id, created_at, sessions: vec![session] }),
+            _ => runs.push(OfRun { run_id, sessions: vec![session] }),
         }
     }
     Ok(runs)
@@ -104,17 +108,17 @@ pub(super) async fn of_run(tx: &Tx<'_>, run: RunId) -> Result<Vec<SessionRecord>
 /// All sessions of its run are read: their costs are added up together, and there are not many.
 pub(super) async fn one(tx: &Tx<'_>, session: &SessionId) -> Result<SessionRecord, StoreError> {
     const NOT_FOUND: StoreError = StoreError::NotFound("session");
-    let sql = "SELECT run_id FROM sessions WHERE tenant = $1 AND session_id = $2";
-    let run: RunId = tx.first(sql, params![session]).await?.ok_or(NOT_FOUND)?.parse(0)?;
-    let rows = tx.query(OF_RUN, params![run]).await?;
-    let row = rows.iter().find(|row| row.text(0) == Ok(session.as_str())).ok_or(NOT_FOUND)?;
-    read(row)
+    let run =
+        session.as_str().split(':').next().and_then(|run| run.parse::<RunId>().ok()).ok_or(NOT_FOUND)?;
+    let found = of_run(tx, run).await?;
+    found.into_iter().find(|found| found.session_id == *session).ok_or(NOT_FOUND)
 }
 
 fn read(row: &Row) -> Result<SessionRecord, StoreError> {
+    let run_id = row.parse(1)?;
     Ok(SessionRecord {
-        session_id: row.parse(0)?,
-        run_id: row.parse(1)?,
+        session_id: full(run_id, row.text(0)?)?,
+        run_id,
         thread_id: row.parse(2)?,
         agent: row.parse(3)?,
         path: row.text(4)?.to_owned(),
@@ -125,33 +129,51 @@ fn read(row: &Row) -> Result<SessionRecord, StoreError> {
     })
 }
 
-const UPSERT: &str = "
-    INSERT INTO sessions
-        (tenant, session_id, run_id, thread_id, agent, path, status, started_at, finished_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-    ON CONFLICT (tenant, session_id) DO UPDATE
-    SET status = excluded.status, finished_at = excluded.finished_at";
+pub(crate) static UPSERT: Insert = Insert::new(
+    "sessions",
+    &[
+        ("run_id", Kind::Uuid),
+        ("session_id", Kind::Text),
+        ("thread_id", Kind::Uuid),
+        ("agent", Kind::Text),
+        ("path", Kind::Text),
+        ("status", Kind::Text),
+        ("started_at", Kind::Int),
+        ("finished_at", Kind::Int),
+    ],
+    "ON CONFLICT (tenant, run_id, session_id) DO UPDATE
+    SET status = excluded.status, finished_at = excluded.finished_at",
+);
 
-pub(crate) async fn write(
-    tx: &Tx<'_>,
-    (thread, run): (ThreadId, RunId),
-    changes: &[SessionChange],
-) -> Result<(), StoreError> {
-    let rows = changes.iter().map(|change| {
-        let SessionChange { session_id, agent, path, status, at } = change;
+/// Rows for [`UPSERT`]. Of each session only the last state is written, with the time of its first.
+pub(crate) fn rows((thread, run): (ThreadId, RunId), changes: &[SessionChange]) -> Vec<Vec<Value>> {
+    let mut last: IndexMap<&SessionId, (Timestamp, &SessionChange)> = IndexMap::new();
+    for change in changes {
+        last.entry(&change.session_id).or_insert((change.at, change)).1 = change;
+    }
+    let row = |(id, (begun, change)): (&SessionId, (Timestamp, &SessionChange))| {
+        let SessionChange { agent, path, status, at, .. } = change;
         let finished_at = status.is_final().then_some(*at);
-        params![session_id, run, thread, agent, path.as_str(), *status, *at, finished_at].to_vec()
-    });
-    tx.execute_each(UPSERT, rows).await
+        params![run, short(run, id), thread, agent, path.as_str(), *status, begun, finished_at].to_vec()
+    };
+    last.into_iter().map(row).collect()
 }
 
-/// No session outlives its run.
-pub(crate) async fn end(tx: &Tx<'_>, run: RunId, status: RunStatus) -> Result<(), StoreError> {
-    let sql = "
-        UPDATE sessions SET status = $3, finished_at = $4
-        WHERE tenant = $1 AND run_id = $2 AND finished_at IS NULL";
-    let finished_at = status.is_final().then_some(tx.now());
-    tx.execute(sql, params![run, status, finished_at]).await.map(drop)
+/// What follows the id of the run. An id that does not begin with it is kept as it is.
+pub(crate) fn short(run: RunId, session: &SessionId) -> String {
+    let run = run.to_string();
+    let rest = session.as_str().strip_prefix(&run).filter(|rest| rest.is_empty() || rest.starts_with(':'));
+    rest.unwrap_or(session.as_str()).to_owned()
+}
+
+/// The reverse of [`short`].
+pub(crate) fn full(run: RunId, short: &str) -> Result<SessionId, StoreError> {
+    let id = match short {
+        "" => return Ok(SessionId::root(run)),
+        rest if rest.starts_with(':') => format!("{run}{rest}"),
+        whole => whole.to_owned(),
+    };
+    id.parse().map_err(|_| StoreError::Corrupt("the id of a session cannot be read".to_owned()))
 }
 
 #[cfg(test)]
@@ -165,6 +187,7 @@ mod tests {
             let plan = plan(sql);
             let ledger = plan.iter().find(|line| line.starts_with("SEARCH l ")).expect("a search");
             assert!(ledger.contains("(tenant=? AND run_id=?)"), "{plan:#?}");
+            assert!(!plan.iter().any(|line| line.contains("SCAN runs")), "{plan:#?}");
             let sessions = plan.iter().rfind(|line| line.starts_with("SEARCH s ")).expect("a search");
             assert!(sessions.contains("run_id=?)"), "{plan:#?}");
         }

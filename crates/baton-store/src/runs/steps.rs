@@ -1,46 +1,75 @@
 //! The recorded effects of a run.
 
-use baton_core::store::Step;
+use baton_core::store::{Step, StepState};
 use baton_core::{RunId, StoreError};
+use indexmap::IndexMap;
 
+use super::sessions;
+use crate::insert::{Insert, Kind};
+use crate::once::{self, Texts};
 use crate::tx::Tx;
 use crate::value::{Row, Value, params};
 
-const OF_RUN: &str = "SELECT path, session_id, kind, state, data, at
-    FROM steps
-    WHERE tenant = $1 AND run_id = $2
-    ORDER BY number";
+const OF_RUN: &str = "SELECT s.path, s.session_id, s.kind, s.state, s.data, s.at, m.parts
+    FROM steps AS s
+    LEFT JOIN runs AS r ON r.tenant = $1 AND r.run_id = s.run_id
+    LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_id = r.thread_id AND m.number = s.text_of
+    WHERE s.tenant = $1 AND s.run_id = $2
+    ORDER BY s.number";
 
 pub(crate) async fn of_run(tx: &Tx<'_>, run: RunId) -> Result<Vec<Step>, StoreError> {
-    tx.query(OF_RUN, params![run]).await?.iter().map(read).collect()
+    tx.query(OF_RUN, params![run]).await?.iter().map(|row| read(run, row)).collect()
 }
 
 /// What is finished stays as it is, and everything keeps the number of its beginning.
-const UPSERT: &str = "
-    INSERT INTO steps (tenant, run_id, path, number, session_id, kind, state, data, at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-    ON CONFLICT (tenant, run_id, path) DO UPDATE
+pub(crate) static UPSERT: Insert = Insert::new(
+    "steps",
+    &[
+        ("run_id", Kind::Uuid),
+        ("path", Kind::Text),
+        ("number", Kind::Int),
+        ("session_id", Kind::Text),
+        ("kind", Kind::Text),
+        ("state", Kind::Text),
+        ("data", Kind::Text),
+        ("text_of", Kind::Int),
+        ("at", Kind::Int),
+    ],
+    "ON CONFLICT (tenant, run_id, path) DO UPDATE
     SET session_id = excluded.session_id, kind = excluded.kind, state = excluded.state, data = excluded.data,
-        at = excluded.at
-    WHERE steps.state <> 'finished'";
+        text_of = excluded.text_of, at = excluded.at
+    WHERE steps.state <> 'finished'",
+);
 
-/// Adds or replaces steps; the first one gets the number `first` if it is new.
-pub(crate) async fn write(tx: &Tx<'_>, run: RunId, first: u64, steps: &[Step]) -> Result<(), StoreError> {
-    let row = |(number, step): (u64, &Step)| {
-        let (path, data) = (step.path.as_str(), Value::json(&step.data)?);
-        Ok(params![run, path, number, &step.session_id, step.kind, step.state, data, step.at].to_vec())
+/// Rows for [`UPSERT`]; the first step gets the number `first` if it is new. Of each path only the last state is written.
+pub(crate) fn rows(
+    run: RunId,
+    first: u64,
+    steps: &[Step],
+    texts: &Texts,
+) -> Result<Vec<Vec<Value>>, StoreError> {
+    let mut last: IndexMap<&str, (u64, &Step)> = IndexMap::new();
+    for (number, step) in (first..).zip(steps) {
+        let kept = last.entry(step.path.as_str()).or_insert((number, step));
+        if kept.1.state != StepState::Finished {
+            kept.1 = step;
+        }
+    }
+    let row = |(path, (number, step)): (&str, (u64, &Step))| {
+        let session = sessions::short(run, &step.session_id);
+        let (data, text_of) = texts.refer(Value::json(&step.data)?);
+        Ok(params![run, path, number, session, step.kind, step.state, data, text_of, step.at].to_vec())
     };
-    let rows = (first..).zip(steps).map(row).collect::<Result<Vec<_>, StoreError>>()?;
-    tx.execute_each(UPSERT, rows).await
+    last.into_iter().map(row).collect()
 }
 
-fn read(row: &Row) -> Result<Step, StoreError> {
+fn read(run: RunId, row: &Row) -> Result<Step, StoreError> {
     Ok(Step {
         path: row.text(0)?.to_owned(),
-        session_id: row.parse(1)?,
+        session_id: sessions::full(run, row.text(1)?)?,
         kind: row.choice(2)?,
         state: row.choice(3)?,
-        data: row.json(4)?,
+        data: once::json(run, row, 4, 6)?,
         at: row.time(5)?,
     })
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use baton_core::StoreError;
 use rusqlite::config::DbConfig;
-use rusqlite::types::ValueRef;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement, ToSql};
 
 use super::fault::fault;
@@ -157,14 +157,18 @@ const NAMES: [&str; 24] = [
 ];
 
 impl ToSql for Value {
-    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let value = match self {
             Self::Null => ValueRef::Null,
             Self::Int(int) => ValueRef::Integer(*int),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Blob(bytes) => ValueRef::Blob(bytes),
+            Self::Ids(ids) => {
+                let bytes = ids.iter().flat_map(|id| *id.as_bytes()).collect();
+                return Ok(ToSqlOutput::Owned(rusqlite::types::Value::Blob(bytes)));
+            }
         };
-        Ok(rusqlite::types::ToSqlOutput::Borrowed(value))
+        Ok(ToSqlOutput::Borrowed(value))
     }
 }
 

@@ -9,6 +9,7 @@ use super::connection::SqliteConnection;
 use super::file::File;
 use super::writer::run;
 use crate::job::Job;
+use crate::meter::Shared;
 use crate::tenant::closed;
 
 /// Reads at the same time; more wait for their turn.
@@ -19,11 +20,12 @@ pub(crate) struct Readers {
     file: File,
     idle: Arc<Mutex<Vec<SqliteConnection>>>,
     permits: Arc<Semaphore>,
+    shared: Arc<Shared>,
 }
 
 impl Readers {
-    pub(super) fn new(file: File) -> Self {
-        Self { file, idle: Arc::default(), permits: Arc::new(Semaphore::new(AT_ONCE)) }
+    pub(super) fn new(file: File, shared: Arc<Shared>) -> Self {
+        Self { file, idle: Arc::default(), permits: Arc::new(Semaphore::new(AT_ONCE)), shared }
     }
 
     /// Whoever waits for a turn gets none.
@@ -33,10 +35,13 @@ impl Readers {
     }
 
     pub(super) async fn read(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
+        let shared = Arc::clone(&self.shared);
         let outcome = self.with(move |opened| match opened {
             // One transaction, so that all statements of a read see the same moment.
             Ok(connection) => {
-                let outcome = connection.control("BEGIN").and_then(|()| run(connection, &tenant, &*job));
+                shared.meter.executed(2);
+                let outcome =
+                    connection.control("BEGIN").and_then(|()| run(connection, &shared, &tenant, &*job));
                 connection.roll_back();
                 job.answer(outcome);
             }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use baton_core::StoreError;
+use baton_core::store::micros;
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -15,7 +16,7 @@ use tokio::sync::oneshot;
 use super::connection::SqliteConnection;
 use crate::closing::{Closing, close};
 use crate::job::{Job, is_refusal};
-use crate::meter::{Meter, Waiting};
+use crate::meter::{Shared, Waiting};
 use crate::tenant::closed;
 use crate::tx::{Link, Tx};
 
@@ -54,11 +55,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: SqliteConnection, meter: Arc<Meter>) -> Result<Self, StoreError> {
+    pub(super) fn start(connection: SqliteConnection, shared: Arc<Shared>) -> Result<Self, StoreError> {
         let (orders, waiting) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("baton-sqlite".to_owned())
-            .spawn(move || work(&connection, &meter, waiting))
+            .spawn(move || work(&connection, &shared, waiting))
             .map_err(|error| StoreError::Failed(format!("cannot start the writing thread: {error}")))?;
         Ok(Self { orders: Mutex::new(Some(orders)), thread: Mutex::new(Some(thread)) })
     }
@@ -104,7 +105,7 @@ impl Drop for Writer {
 }
 
 /// Takes all that waits, does it in one transaction, answers; and again.
-fn work(connection: &SqliteConnection, meter: &Meter, mut waiting: mpsc::Receiver<Order>) {
+fn work(connection: &SqliteConnection, shared: &Shared, mut waiting: mpsc::Receiver<Order>) {
     let mut orders = Vec::with_capacity(BATCH);
     while waiting.blocking_recv_many(&mut orders, BATCH) > 0 {
         let mut jobs = Vec::with_capacity(orders.len());
@@ -112,21 +113,21 @@ fn work(connection: &SqliteConnection, meter: &Meter, mut waiting: mpsc::Receive
             match order {
                 Order::Do(queued) => jobs.push(queued),
                 Order::Call(call) => {
-                    commit_all(connection, meter, std::mem::take(&mut jobs));
+                    commit_all(connection, shared, std::mem::take(&mut jobs));
                     call(connection);
                 }
             }
         }
-        commit_all(connection, meter, jobs);
+        commit_all(connection, shared, jobs);
     }
 }
 
 /// Together if that is possible. Otherwise each by itself, so that one that fails takes no other with it.
-pub(super) fn commit_all(connection: &SqliteConnection, meter: &Meter, jobs: Vec<Queued>) {
+pub(super) fn commit_all(connection: &SqliteConnection, shared: &Shared, jobs: Vec<Queued>) {
     if jobs.is_empty() {
         return;
     }
-    match commit(connection, meter, &jobs) {
+    match commit(connection, shared, &jobs) {
         Ok(outcomes) => {
             for (queued, outcome) in jobs.into_iter().zip(outcomes) {
                 queued.answer(outcome);
@@ -140,7 +141,7 @@ pub(super) fn commit_all(connection: &SqliteConnection, meter: &Meter, jobs: Vec
         }
         Err(_) => {
             for queued in jobs {
-                let outcome = commit(connection, meter, std::slice::from_ref(&queued));
+                let outcome = commit(connection, shared, std::slice::from_ref(&queued));
                 queued.answer(outcome.and_then(|mut outcomes| outcomes.remove(0)));
             }
         }
@@ -149,13 +150,19 @@ pub(super) fn commit_all(connection: &SqliteConnection, meter: &Meter, jobs: Vec
 
 /// One transaction. Jobs that were refused before they wrote anything do not disturb the others; one that fails after it wrote
 /// undoes everything, and the error is returned.
-fn commit(connection: &SqliteConnection, meter: &Meter, jobs: &[Queued]) -> Result<Vec<Outcome>, StoreError> {
+fn commit(
+    connection: &SqliteConnection,
+    shared: &Shared,
+    jobs: &[Queued],
+) -> Result<Vec<Outcome>, StoreError> {
     connection.control("BEGIN IMMEDIATE")?;
-    let done = attempt(connection, jobs).and_then(|done| connection.control("COMMIT").map(|()| done));
+    shared.meter.executed(2);
+    let done = attempt(connection, shared, jobs).and_then(|done| connection.control("COMMIT").map(|()| done));
     match done {
-        Ok((outcomes, writes)) => {
-            meter.committed(writes);
-            Ok(outcomes)
+        Ok(done) => {
+            shared.meter.committed(done.writes);
+            done.known.iter().for_each(|tenant| shared.know(tenant));
+            Ok(done.outcomes)
         }
         Err(error) => {
             connection.roll_back();
@@ -164,15 +171,29 @@ fn commit(connection: &SqliteConnection, meter: &Meter, jobs: &[Queued]) -> Resu
     }
 }
 
-/// What came of each, and how many of them have written.
-fn attempt(connection: &SqliteConnection, jobs: &[Queued]) -> Result<(Vec<Outcome>, u64), StoreError> {
-    let now = Timestamp::now();
+/// What came of a transaction.
+struct Done<'j> {
+    /// Of each job.
+    outcomes: Vec<Outcome>,
+    /// How many jobs have written.
+    writes: u64,
+    /// Tenants that are among the tenants now.
+    known: Vec<&'j str>,
+}
+
+fn attempt<'j>(
+    connection: &SqliteConnection,
+    shared: &Shared,
+    jobs: &'j [Queued],
+) -> Result<Done<'j>, StoreError> {
+    let now = now();
     let mut writes = 0;
+    let mut known = Vec::new();
     let mut closings: BTreeMap<&str, Mutex<Closing>> = BTreeMap::new();
     let mut outcomes = Vec::with_capacity(jobs.len());
     for queued in jobs {
         let closing = closings.entry(&queued.tenant).or_default();
-        let tx = transaction(connection, &queued.tenant, now, closing);
+        let tx = transaction(connection, &queued.tenant, now, closing, shared);
         let outcome = guarded(&*queued.job, &tx);
         let has_written = tx.has_written.load(Ordering::Relaxed);
         match outcome {
@@ -182,10 +203,12 @@ fn attempt(connection: &SqliteConnection, jobs: &[Queued]) -> Result<(Vec<Outcom
         writes += u64::from(has_written);
     }
     for (tenant, closing) in &closings {
-        let tx = transaction(connection, tenant, now, closing);
-        ready(close(&tx))?;
+        let tx = transaction(connection, tenant, now, closing, shared);
+        if ready(close(&tx))? {
+            known.push(*tenant);
+        }
     }
-    Ok((outcomes, writes))
+    Ok(Done { outcomes, writes, known })
 }
 
 fn transaction<'c>(
@@ -193,15 +216,26 @@ fn transaction<'c>(
     tenant: &'c str,
     now: Timestamp,
     closing: &'c Mutex<Closing>,
+    shared: &'c Shared,
 ) -> Tx<'c> {
-    Tx { link: Link::Sqlite(connection), tenant, now, closing, has_written: AtomicBool::new(false) }
+    Tx { link: Link::Sqlite(connection), tenant, now, closing, shared, has_written: AtomicBool::new(false) }
 }
 
 /// One read by itself.
-pub(super) fn run(connection: &SqliteConnection, tenant: &str, job: &dyn Job) -> Result<(), StoreError> {
+pub(super) fn run(
+    connection: &SqliteConnection,
+    shared: &Shared,
+    tenant: &str,
+    job: &dyn Job,
+) -> Result<(), StoreError> {
     let closing = Mutex::default();
-    let tx = transaction(connection, tenant, Timestamp::now(), &closing);
+    let tx = transaction(connection, tenant, now(), &closing, shared);
     guarded(job, &tx)
+}
+
+/// As exact as it is kept.
+fn now() -> Timestamp {
+    Timestamp::from_microsecond(micros(Timestamp::now())).unwrap_or(Timestamp::MAX)
 }
 
 /// A job that panics fails; the thread goes on.

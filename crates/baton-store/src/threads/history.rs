@@ -1,9 +1,11 @@
-//! What was said and what happened in a thread.
+//! What was said in a thread.
 
-use baton_core::store::{MessageQuery, ThreadMessage};
-use baton_core::{Event, Message, MessageId, StoreError, ThreadId};
+use baton_core::store::{MessageQuery, ThreadMessage, micros};
+use baton_core::{Message, MessageId, StoreError, ThreadId};
+use jiff::Timestamp;
 
 use super::must_exist;
+use crate::insert::{Insert, Kind};
 use crate::tx::Tx;
 use crate::value::{Row, Value, params};
 
@@ -66,15 +68,21 @@ const ONE: &str = concat!(
     LIMIT 1"
 );
 
-const EVENTS: &str = "SELECT body FROM events
-    WHERE tenant = $1 AND thread_id = $2 AND seq > $3
-    ORDER BY seq
-    LIMIT $4";
-
-const INSERT: &str = "
-    INSERT INTO messages
-        (tenant, thread_id, number, message_id, run_id, role, agent, visibility, parts, created_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+pub(crate) static INSERT: Insert = Insert::new(
+    "messages",
+    &[
+        ("thread_id", Kind::Uuid),
+        ("number", Kind::Int),
+        ("message_id", Kind::Uuid),
+        ("run_id", Kind::Uuid),
+        ("role", Kind::Text),
+        ("agent", Kind::Text),
+        ("visibility", Kind::Text),
+        ("parts", Kind::Text),
+        ("created_at", Kind::Int),
+    ],
+    "",
+);
 
 pub(super) async fn messages(
     tx: &Tx<'_>,
@@ -82,6 +90,15 @@ pub(super) async fn messages(
     query: MessageQuery,
 ) -> Result<Vec<ThreadMessage>, StoreError> {
     must_exist(tx, thread).await?;
+    last(tx, thread, query).await
+}
+
+/// The same for a thread that is known to exist.
+pub(crate) async fn last(
+    tx: &Tx<'_>,
+    thread: ThreadId,
+    query: MessageQuery,
+) -> Result<Vec<ThreadMessage>, StoreError> {
     let sql = match (query.include_internal, query.include_system) {
         (false, false) => SEEN,
         (true, false) => WITH_INTERNAL,
@@ -102,32 +119,25 @@ pub(crate) async fn one(
     row.map(|row| Ok((row.parse(8)?, read(&row)?))).transpose()
 }
 
-pub(super) async fn events(
-    tx: &Tx<'_>,
-    thread: ThreadId,
-    after: u64,
-    limit: u32,
-) -> Result<Vec<Event>, StoreError> {
-    must_exist(tx, thread).await?;
-    let rows = tx.query(EVENTS, params![thread, after, limit]).await?;
-    rows.iter().map(|row| row.json(0)).collect()
-}
-
-/// Adds messages to the end of a thread; the first one gets the number `first`.
-pub(crate) async fn write(
-    tx: &Tx<'_>,
+/// Rows for [`INSERT`]; the first message gets the number `first`.
+pub(crate) fn rows(
     thread: ThreadId,
     first: u64,
     messages: &[Message],
-) -> Result<(), StoreError> {
+) -> Result<Vec<Vec<Value>>, StoreError> {
     let row = |(number, message): (u64, &Message)| {
         let parts = Value::json(&message.parts)?;
         let (id, run, role, agent) = (message.id, message.run_id, message.role, message.agent.as_ref());
         let (visibility, at) = (message.visibility, message.created_at);
         Ok(params![thread, number, id, run, role, agent, visibility, parts, at].to_vec())
     };
-    let rows = (first..).zip(messages).map(row).collect::<Result<Vec<_>, StoreError>>()?;
-    tx.execute_each(INSERT, rows).await
+    (first..).zip(messages).map(row).collect()
+}
+
+/// A message as it is read once it is stored.
+pub(crate) fn stored(message: &Message) -> Message {
+    let created_at = Timestamp::from_microsecond(micros(message.created_at)).unwrap_or(message.created_at);
+    Message { created_at, ..message.clone() }
 }
 
 fn read(row: &Row) -> Result<ThreadMessage, StoreError> {
@@ -171,7 +181,5 @@ pub(crate) mod tests {
         }
         let one = &plan(ONE)[0];
         assert_eq!(one, "SEARCH messages USING INDEX messages_by_id (tenant=? AND message_id=?)");
-        let events = "USING INDEX sqlite_autoindex_events_1 (tenant=? AND thread_id=? AND seq>?)";
-        assert_eq!(plan(EVENTS), [format!("SEARCH events {events}")]);
     }
 }

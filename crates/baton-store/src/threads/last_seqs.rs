@@ -1,27 +1,28 @@
 //! The last numbers of many threads, with one statement.
 
 use baton_core::{StoreError, ThreadId};
+use uuid::Uuid;
 
 use crate::tx::Tx;
-use crate::value::params;
+use crate::value::Value;
 
-/// Each id has 36 characters.
-const LAST_SEQS: &str = "
-    SELECT thread_id, last_seq FROM threads
+/// SQLite has no arrays: the ids are one after the other in `$2`, 16 bytes each.
+const OF_MANY: &str = "
+    SELECT thread_id, last_seq FROM thread_work
     WHERE tenant = $1 AND thread_id IN (
         WITH RECURSIVE listed (id, rest) AS (
-            SELECT substr(CAST($2 AS TEXT), 1, 36), substr(CAST($2 AS TEXT), 37)
+            SELECT substr($2, 1, 16), substr($2, 17)
             UNION ALL
-            SELECT substr(rest, 1, 36), substr(rest, 37) FROM listed WHERE rest <> ''
+            SELECT substr(rest, 1, 16), substr(rest, 17) FROM listed WHERE length(rest) > 0
         )
         SELECT id FROM listed
     )";
 
-pub(super) fn joined(threads: &[ThreadId]) -> String {
-    threads.iter().map(ToString::to_string).collect()
-}
+const OF_ARRAY: &str = "
+    SELECT thread_id, last_seq FROM thread_work WHERE tenant = $1 AND thread_id = ANY ($2)";
 
-pub(super) async fn read(tx: &Tx<'_>, threads: &str) -> Result<Vec<(ThreadId, u64)>, StoreError> {
-    let rows = tx.query(LAST_SEQS, params![threads]).await?;
+pub(super) async fn read(tx: &Tx<'_>, threads: &[Uuid]) -> Result<Vec<(ThreadId, u64)>, StoreError> {
+    let sql = if tx.is_postgres() { OF_ARRAY } else { OF_MANY };
+    let rows = tx.query(sql, &[Value::Ids(threads.to_vec())]).await?;
     rows.iter().map(|row| Ok((row.parse(0)?, row.count(1)?))).collect()
 }

@@ -1,71 +1,91 @@
 //! What a run did is kept, as a whole or not at all.
 
 use baton_core::store::work::RunEnd;
-use baton_core::store::{Append, Claim, End, NewEvent, RunStatus};
-use baton_core::{Event, StoreError};
+use baton_core::store::{Append, Appended, Claim, Claimed, RunStatus};
+use baton_core::{HandoffId, StoreError};
 
+use super::claim;
+use crate::insert::Changes;
+use crate::once::Texts;
 use crate::runs::{ledger, sessions, steps};
-use crate::threads::history;
-use crate::tx::Tx;
-use crate::value::{Value, params};
+use crate::threads::{self, events, history};
+use crate::tx::{ChangeOne, Tx, change_one};
+use crate::value::{Row, Value, params};
 use crate::{handoffs, patterns};
 
-pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<u64, StoreError> {
+pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Appended, StoreError> {
     if append.end.as_ref().is_some_and(|end| !end.status.is_final() && end.status != RunStatus::Waiting) {
         return Err(StoreError::Conflict("the status of a run that ends"));
     }
     let Some(numbers) = reserve(tx, claim, append).await? else {
-        return repeated(tx, claim, append.number).await;
+        return repeated(tx, claim, append).await;
     };
-    let (thread, run) = (claim.thread_id, claim.run_id);
-    let after_steps = numbers.record + append.steps.len() as u64;
-    // None of these needs another one, so on PostgreSQL they travel together.
-    futures_util::try_join!(
-        events(tx, claim, numbers.event, &append.events),
-        history::write(tx, thread, numbers.message, &append.messages),
-        steps::write(tx, run, numbers.record, &append.steps),
-        ledger::write(tx, run, after_steps, &append.rows),
-        sessions::write(tx, (thread, run), &append.sessions),
-    )?;
+    let mut changes = Changes::default();
+    let texts = rows(&mut changes, claim, append, &numbers)?;
+    if let Some(end) = &append.end {
+        let last_seq = numbers.event + append.events.len() as u64 - 1;
+        finish(tx, &mut changes, claim, end, last_seq, &texts)?;
+    }
+    if let Some(agent) = &append.agent {
+        tx.execute(AGENT, params![claim.run_id, agent]).await?;
+    }
+    tx.write(changes).await?;
     for change in &append.handoffs {
         handoffs::change(tx, change).await?;
     }
     for hop in &append.hops {
         patterns::record(tx, hop).await?;
     }
-    if let Some(agent) = &append.agent {
-        let sql = "UPDATE runs SET agent = $3 WHERE tenant = $1 AND run_id = $2";
-        tx.execute(sql, params![run, agent]).await?;
+    let mut appended = Appended { first_seq: numbers.event, queued: numbers.queued, next: None };
+    if append.end.is_some() && append.claim_next && numbers.queued > 0 {
+        appended.next = Some(Box::new(next(tx, claim, &numbers, append).await?));
+        appended.queued -= 1;
     }
-    if let Some(RunEnd { status, end }) = &append.end {
-        finish(tx, claim, *status, end).await?;
-    }
-    for entry in &append.audit {
-        tx.audit(entry.clone());
-    }
-    Ok(numbers.event)
+    append.audit.iter().for_each(|entry| tx.audit(entry.clone()));
+    Ok(appended)
 }
 
 /// The numbers of the first of each.
-struct Numbers {
-    event: u64,
-    message: u64,
-    record: u64,
+pub(super) struct Numbers {
+    pub(super) event: u64,
+    pub(super) message: u64,
+    pub(super) record: u64,
+    pub(super) queued: u64,
+    pub(super) last_handoff: Option<HandoffId>,
+}
+
+/// What an append adds to its tables. Returns the texts of its messages.
+pub(super) fn rows(
+    changes: &mut Changes,
+    claim: &Claim,
+    append: &Append,
+    numbers: &Numbers,
+) -> Result<Texts, StoreError> {
+    let (thread, run) = (claim.thread_id, claim.run_id);
+    let texts = Texts::of(run, numbers.message, &append.messages)?;
+    let after_steps = numbers.record + append.steps.len() as u64;
+    changes.insert(&events::INSERT, events::rows(claim, numbers.event, &append.events, &texts)?);
+    changes.insert(&history::INSERT, history::rows(thread, numbers.message, &append.messages)?);
+    changes.insert(&steps::UPSERT, steps::rows(run, numbers.record, &append.steps, &texts)?);
+    changes.insert(&ledger::INSERT, ledger::rows(run, after_steps, &append.rows));
+    changes.insert(&sessions::UPSERT, sessions::rows((thread, run), &append.sessions));
+    Ok(texts)
 }
 
 /// One statement sees whether the claim still holds, whether this append is the next, gives it its numbers, and ends the
 /// claim if the run ends.
-const RESERVE: &str = "
-    UPDATE threads
+const RESERVE: ChangeOne = change_one!(
+    "last_seq, messages, records, queued, last_handoff",
+    "
+    UPDATE thread_work
     SET last_seq = last_seq + $7, messages = messages + $8, records = records + $9,
-        appended = $6, appended_run = $3, appended_seq = last_seq + 1, updated_at = $10, 
-        holder = CASE WHEN handoff_id IS NULL THEN coalesce($11, holder) ELSE holder END,
-        active_run = CASE WHEN CAST($12 AS BIGINT) = 1 THEN NULL ELSE active_run END,
-        owner = CASE WHEN CAST($12 AS BIGINT) = 1 THEN NULL ELSE owner END,
-        lease_until = CASE WHEN CAST($12 AS BIGINT) = 1 THEN NULL ELSE lease_until END
+        appended = $6, appended_run = $3, appended_seq = last_seq + 1,
+        holder = CASE WHEN handoff_id IS NULL THEN coalesce($10, holder) ELSE holder END,
+        active_run = CASE WHEN CAST($11 AS BIGINT) = 1 THEN NULL ELSE active_run END,
+        owner = CASE WHEN CAST($11 AS BIGINT) = 1 THEN NULL ELSE owner END
     WHERE tenant = $1 AND thread_id = $2 AND active_run = $3 AND owner = $4 AND epoch = $5
-        AND appended + 1 = $6
-    RETURNING last_seq, messages, records";
+        AND appended + 1 = $6"
+);
 
 async fn reserve(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Option<Numbers>, StoreError> {
     let Claim { thread_id, run_id, owner, epoch } = claim;
@@ -73,75 +93,76 @@ async fn reserve(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Option<N
     let messages = append.messages.len() as u64;
     let records = (append.steps.len() + append.rows.len()) as u64;
     let (holder, ends) = (append.holder.as_ref(), append.end.is_some());
-    let row = tx
-        .first(
-            RESERVE,
-            params![
-                *thread_id,
-                *run_id,
-                &*owner.0,
-                *epoch,
-                append.number,
-                events,
-                messages,
-                records,
-                tx.now(),
-                holder,
-                ends
-            ],
-        )
-        .await?;
-    row.map(|row| {
-        Ok(Numbers {
-            event: row.count(0)? + 1 - events,
-            message: row.count(1)? + 1 - messages,
-            record: row.count(2)? + 1 - records,
-        })
-    })
-    .transpose()
+    let (owner, number) = (&*owner.0, append.number);
+    let params = params![*thread_id, *run_id, owner, *epoch, number, events, messages, records, holder, ends];
+    let Some(row) = tx.change(&RESERVE, params).await? else { return Ok(None) };
+    Ok(Some(Numbers {
+        event: row.count(0)? + 1 - events,
+        message: row.count(1)? + 1 - messages,
+        record: row.count(2)? + 1 - records,
+        queued: row.count(3)?,
+        last_handoff: row.optional(4, Row::parse)?,
+    }))
 }
 
-/// The claim itself is gone if it ended with this very append.
-const REPEATED: &str = "SELECT appended_seq FROM threads
-    WHERE tenant = $1 AND thread_id = $2 AND epoch = $3 AND appended = $4 AND appended_run = $5";
+/// The claim itself is gone if it ended with this very append, or it is that of the next run.
+const REPEATED: &str = "SELECT appended_seq, queued, epoch, active_run, last_handoff FROM thread_work
+    WHERE tenant = $1 AND thread_id = $2 AND appended_run = $3
+        AND ((epoch = $4 AND appended = $5) OR (epoch = $4 + 1 AND appended = 0 AND owner = $6))";
 
-/// The first event of an append that was written before; anything else comes from someone who lost the thread.
-async fn repeated(tx: &Tx<'_>, claim: &Claim, number: u64) -> Result<u64, StoreError> {
-    let row = tx.first(REPEATED, params![claim.thread_id, claim.epoch, number, claim.run_id]).await?;
-    row.ok_or(StoreError::Fenced)?.count(0)
-}
-
-const EVENT: &str = "INSERT INTO events (tenant, thread_id, seq, run_id, body) VALUES ($1, $2, $3, $4, $5)";
-
-async fn events(tx: &Tx<'_>, claim: &Claim, first: u64, events: &[NewEvent]) -> Result<(), StoreError> {
-    let row = |(seq, new): (u64, &NewEvent)| {
-        let event = Event {
-            seq,
-            thread_id: claim.thread_id,
-            run_id: claim.run_id,
-            at: new.at,
-            agent: new.agent.clone(),
-            path: new.path.clone(),
-            visibility: new.visibility,
-            kind: new.kind.clone(),
-        };
-        Ok(params![claim.thread_id, seq, claim.run_id, Value::json(&event)?].to_vec())
+/// The first event of an append that was written before; anything else comes from a process that lost the thread.
+async fn repeated(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Appended, StoreError> {
+    let Claim { thread_id, run_id, owner, epoch } = claim;
+    let params = params![*thread_id, *run_id, *epoch, append.number, &*owner.0];
+    let row = tx.first(REPEATED, params).await?.ok_or(StoreError::Fenced)?;
+    let (first_seq, queued, found) = (row.count(0)?, row.count(1)?, row.count(2)?);
+    let has_next = found > *epoch;
+    if has_next && !(append.claim_next && append.end.is_some()) {
+        return Err(StoreError::Fenced);
+    }
+    let next = match row.optional(3, Row::parse)? {
+        Some(run_id) if has_next => {
+            let claim = Claim { run_id, epoch: found, ..claim.clone() };
+            Some(Box::new(claim::claimed(tx, claim, row.optional(4, Row::parse)?).await?))
+        }
+        _ => None,
     };
-    let rows = (first..).zip(events).map(row).collect::<Result<Vec<_>, StoreError>>()?;
-    tx.execute_each(EVENT, rows).await
+    Ok(Appended { first_seq, queued, next })
+}
+
+/// Keeps the run that ended and the number of its last append's first event, so that this append can be repeated.
+const TAKE_NEXT: &str = "
+    UPDATE thread_work SET epoch = epoch + 1, owner = $3, appended = 0 WHERE tenant = $1 AND thread_id = $2";
+
+/// Claims the next run that is queued. The thread is ours: its row was written by this transaction.
+async fn next(tx: &Tx<'_>, claim: &Claim, numbers: &Numbers, append: &Append) -> Result<Claimed, StoreError> {
+    tx.execute(TAKE_NEXT, params![claim.thread_id, &*claim.owner.0]).await?;
+    let last_seq = numbers.event + append.events.len() as u64 - 1;
+    let run_id = claim::begin(tx, claim.thread_id, last_seq).await?;
+    let next = Claim { run_id, epoch: claim.epoch + 1, ..claim.clone() };
+    claim::claimed(tx, next, numbers.last_handoff).await
 }
 
 const FINISH: &str = "
-    UPDATE runs SET status = $3, result = $4, finished_at = $5 WHERE tenant = $1 AND run_id = $2";
+    UPDATE runs SET status = $3, result = $4, text_of = $5, finished_at = $6, last_seq = $7
+    WHERE tenant = $1 AND run_id = $2";
 
-/// The run ends, or waits without anybody at work; its sessions with it.
-async fn finish(tx: &Tx<'_>, claim: &Claim, status: RunStatus, end: &End) -> Result<(), StoreError> {
+const AGENT: &str = "UPDATE runs SET agent = $3 WHERE tenant = $1 AND run_id = $2";
+
+/// The run ends, or waits without a process that works on it.
+fn finish(
+    tx: &Tx<'_>,
+    changes: &mut Changes,
+    claim: &Claim,
+    end: &RunEnd,
+    last_seq: u64,
+    texts: &Texts,
+) -> Result<(), StoreError> {
+    let RunEnd { status, end } = end;
     let is_final = status.is_final();
-    let result = is_final.then(|| Value::json(end)).transpose()?;
-    let finished_at = is_final.then(|| tx.now());
-    tx.execute(FINISH, params![claim.run_id, status, result, finished_at]).await?;
-    if is_final {
-        tx.to_close().end_runs(1);
-    }
-    sessions::end(tx, claim.run_id, status).await
+    let (result, text_of) = if is_final { texts.refer(Value::json(end)?) } else { (Value::Null, None) };
+    let (finished_at, last_seq) = (is_final.then(|| tx.now()), is_final.then_some(last_seq));
+    changes.execute(FINISH, params![claim.run_id, *status, result, text_of, finished_at, last_seq]);
+    changes.execute(threads::USED, params![claim.thread_id, tx.now()]);
+    Ok(())
 }

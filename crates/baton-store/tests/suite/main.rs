@@ -4,6 +4,7 @@
 
 mod audit;
 mod conformance;
+mod cost;
 mod faults;
 mod groups;
 mod isolation;

@@ -45,7 +45,7 @@ async fn write(tenant: Arc<dyn TenantStore>, claim: Claim, progress: &Progress) 
     let mut numbers = Vec::new();
     while !progress.is_over.load(Ordering::Relaxed) {
         let next = append(numbers.len() as u64 + 1);
-        numbers.push(patiently(|| tenant.append(&claim, Arc::clone(&next))).await);
+        numbers.push(patiently(|| tenant.append(&claim, Arc::clone(&next))).await.first_seq);
         progress.acknowledged.fetch_add(1, Ordering::Relaxed);
     }
     numbers

@@ -7,7 +7,7 @@ use baton_core::store::{
     Append, AuditQuery, Cancel, Claimed, End, HandoffNotes, HandoffState, Hop, HopKind, MessageQuery,
     NewHandoff, NewRun, PageRequest, RunQuery, RunStatus, Verdict, work,
 };
-use baton_core::{AgentName, HandoffId, StoreError, TenantStore, ThreadId, Usd};
+use baton_core::{AgentName, HandoffId, Store as _, StoreError, TenantStore, ThreadId, Usd};
 use baton_store::Database;
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -138,15 +138,18 @@ async fn as_many_runs_are_open_as_may_be_whoever_accepts_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_server_gets_a_run_and_no_other_writes_for_it() {
-    let (_stores, servers) = servers().await;
+    let (stores, servers) = servers().await;
     let threads: Vec<ThreadId> = (0..10).map(|_| ThreadId::random()).collect();
     for thread in &threads {
         join_all((0..3).map(|n| servers[n].accept(message(*thread, "Hello")))).await;
     }
+    for (n, store) in stores.iter().enumerate() {
+        store.beat(&owner(&format!("server {n}")), LEASE).await.unwrap();
+    }
     for epoch in 1..=3 {
         for thread in &threads {
             let claims = servers.iter().enumerate().map(async |(n, server)| {
-                server.claim(*thread, &owner(&format!("server {n}")), LEASE).await.unwrap()
+                server.claim(*thread, &owner(&format!("server {n}"))).await.unwrap()
             });
             let won: Vec<Claimed> = join_all(claims).await.into_iter().flatten().collect();
             assert!(won.len() == 1 && won[0].claim.epoch == epoch && won[0].run.attempts == 1);
@@ -155,9 +158,13 @@ async fn one_server_gets_a_run_and_no_other_writes_for_it() {
             for written in
                 join_all(servers.iter().map(|server| server.append(&won[0].claim, append(1)))).await
             {
-                assert_eq!(written, Ok(epoch * 2 - 1), "repeated elsewhere, it is the same append");
+                assert_eq!(
+                    written.unwrap().first_seq,
+                    epoch * 2 - 1,
+                    "repeated elsewhere, it is the same append"
+                );
             }
-            assert_eq!(servers[0].append(&won[0].claim, last).await, Ok(epoch * 2));
+            assert_eq!(servers[0].append(&won[0].claim, last).await.unwrap().first_seq, epoch * 2);
         }
     }
     for thread in threads {
@@ -242,11 +249,12 @@ async fn hops_are_counted_whoever_counts() {
 /// Whoever comes too late hears that there is no such thread, or that it was taken away, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thread_can_be_deleted_while_everybody_writes_to_it() {
-    let (_stores, servers) = servers().await;
+    let (stores, servers) = servers().await;
+    stores[0].beat(&owner("one"), LEASE).await.unwrap();
     for round in 0..20 {
         let thread = ThreadId::random();
         servers[0].accept(message(thread, "Hello")).await.unwrap();
-        let claim = servers[0].claim(thread, &owner("one"), LEASE).await.unwrap().unwrap().claim;
+        let claim = servers[0].claim(thread, &owner("one")).await.unwrap().unwrap().claim;
         let writing = async {
             for number in 1..=20 {
                 if let Err(error) = servers[1].append(&claim, append(number)).await {

@@ -136,6 +136,7 @@ pub(crate) fn message(thread: ThreadId, text: &str) -> NewRun {
         on_busy: OnBusy::Enqueue,
         idempotency: None,
         max_active: None,
+        unless_held: false,
     }
 }
 
@@ -147,7 +148,7 @@ pub(crate) fn owner(name: &str) -> Owner {
 pub(crate) async fn claimed(tenant: &dyn TenantStore, name: &str) -> Claim {
     let thread = ThreadId::random();
     tenant.accept(message(thread, "hello")).await.unwrap();
-    tenant.claim(thread, &owner(name), LEASE).await.unwrap().expect("it waits to be claimed").claim
+    tenant.claim(thread, &owner(name)).await.unwrap().expect("it waits to be claimed").claim
 }
 
 /// An append with one event, whose path says which append it was.

@@ -15,7 +15,7 @@ use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::support::{fresh_postgres, fresh_sqlite};
+use crate::support::{LEASE, fresh_postgres, fresh_sqlite, owner};
 use model::World;
 use operation::{THREADS, operations};
 
@@ -27,6 +27,7 @@ fn check(runtime: &Runtime, store: &dyn Store, cases: u32, length: usize) {
     let many = proptest::collection::vec(operations(TENANTS), 1..length);
     let outcome = TestRunner::new(config).run(&many.prop_map(Arc::new), |operations| {
         runtime.block_on(async {
+            store.beat(&owner("worker"), LEASE).await.unwrap();
             let mut world = World::new(tenants(store), threads());
             for operation in operations.iter() {
                 world.try_out(operation).await;

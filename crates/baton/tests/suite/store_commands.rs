@@ -209,14 +209,14 @@ fn f15_sessions_are_drawn_as_a_tree_and_shown() {
     let legal = format!("{run}:sub_legal_0000001f");
     let books = format!("{legal}:sub_law-books_00000020");
     let insert = "INSERT INTO sessions
-        SELECT tenant, ?1, run_id, thread_id, ?2, path || '/' || ?2, 'completed', started_at, finished_at
-        FROM sessions WHERE session_id = ?3";
+        SELECT tenant, run_id, ?1, thread_id, ?2, path || '/' || ?2, 'completed', started_at, started_at
+        FROM sessions WHERE session_id = ''";
     let step = "INSERT INTO steps
-        SELECT tenant, run_id, 'a/legal', ?1, 'session', 'started', ?2, 100, at FROM steps WHERE path = 'a'";
+        SELECT tenant, run_id, 'a/legal', ?1, 'session', 'started', ?2, NULL, 100, at FROM steps WHERE path = 'a'";
     let input = json!({"input": [{"type": "text", "text": "Is it allowed?"}]}).to_string();
     let database = database(dir.path());
-    database.execute(insert, [&legal, "legal", &run]).unwrap();
-    database.execute(insert, [&books, "law-books", &run]).unwrap();
+    database.execute(insert, [&legal, "legal"]).unwrap();
+    database.execute(insert, [&books, "law-books"]).unwrap();
     database.execute(step, [&legal, &input]).unwrap();
     let ids = [(run.as_str(), "RUN"), (THREAD, "THREAD")];
     let tree = ok(dir.path(), &["sessions", "list", "--thread", THREAD, "--tree"]);

@@ -48,11 +48,13 @@ impl Errand {
         self.batch.as_ref().map_or(scope, |batch| &batch.scope)
     }
 
-    /// There is a result. Nobody who lost has to go on only because this one is still being made ready.
-    fn succeeded(&self) {
+    /// There is a result. In a race that is durable before the others are cancelled, so that a crash does not start it again.
+    async fn succeeded(&self) -> Result<(), Failure> {
         if let Some(batch) = self.batch.as_ref().filter(|batch| batch.is_race) {
+            batch.scope.run.journal.flush().await?;
             batch.scope.cancel.cancel();
         }
+        Ok(())
     }
 }
 
@@ -127,7 +129,7 @@ pub(crate) async fn run(scope: &Scope, errand: Errand) -> Result<Report, Failure
     let session_id = child.session_id.clone();
     let (steps, result) = match work(scope, child, &errand).await {
         Ok(outcome) => {
-            errand.succeeded();
+            errand.succeeded().await?;
             let steps = outcome.answer.turns;
             let brought = conclude(scope, &errand, &session_id, outcome).await?;
             cache.keep(&brought).await;
@@ -166,7 +168,7 @@ async fn instead(
     }
     let found = cache.find().await;
     if found.is_some() {
-        errand.succeeded();
+        errand.succeeded().await?;
     }
     Ok(found.map(Ok))
 }

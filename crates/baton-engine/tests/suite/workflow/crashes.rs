@@ -44,7 +44,7 @@ fn cut_after(cut: usize, first: Setup, second: Setup, words: &[&str]) -> (bool, 
         }
         (engine, request, words.len() + 1)
     });
-    process.shutdown_background();
+    process.shutdown_timeout(crate::LONG);
     runtime().block_on(async {
         let (parts, _) = second.parts().await;
         let next = Engine::new(successor(parts, &engine.parts));
@@ -177,7 +177,7 @@ fn a_tool_that_may_have_had_its_effect_is_run_again_only_when_the_person_says_so
         std::mem::forget(run);
         (engine, request)
     });
-    process.shutdown_background();
+    process.shutdown_timeout(crate::LONG);
     hangs.store(false, Ordering::SeqCst);
     runtime().block_on(async {
         let (parts, _) = with(&calls).parts().await;

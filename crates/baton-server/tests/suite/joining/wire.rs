@@ -7,7 +7,7 @@ use baton_agui::Detail;
 use baton_core::event::Event;
 use baton_core::message::{Message, Role, Visibility};
 use baton_core::store::{Append, Claimed, NewEvent, NewRun, OnBusy, Owner};
-use baton_core::{AgentName, MessageId, Part, RunId, TenantId, TenantStore, ThreadId, UserId};
+use baton_core::{AgentName, MessageId, Part, RunId, Store, TenantId, TenantStore, ThreadId, UserId};
 use baton_engine::Publisher;
 use baton_models::scripted::Scripted;
 use baton_server::stream::follow::Of;
@@ -40,11 +40,13 @@ struct Hand {
 
 impl Hand {
     /// Before the server starts, so that it finds nothing to work on.
-    async fn begin(store: Arc<dyn TenantStore>) -> Self {
+    async fn begin(store: &dyn Store) -> Self {
+        let owner = Owner("by hand".into());
+        store.beat(&owner, Duration::from_mins(10)).await.unwrap();
+        let store = store.tenant(&TenantId::parse("default").unwrap());
         let (thread_id, run_id) = (ThreadId::random(), RunId::from_uuid(Uuid::now_v7()));
         store.accept(new_run(thread_id, run_id)).await.unwrap();
-        let owner = Owner("by hand".into());
-        let claimed = store.claim(thread_id, &owner, Duration::from_mins(10)).await.unwrap().unwrap();
+        let claimed = store.claim(thread_id, &owner).await.unwrap().unwrap();
         Self { store, claimed, appended: 0, publisher: None }
     }
 
@@ -108,6 +110,7 @@ fn new_run(thread_id: ThreadId, run_id: RunId) -> NewRun {
         on_busy: OnBusy::Enqueue,
         idempotency: None,
         max_active: None,
+        unless_held: false,
     }
 }
 
@@ -191,7 +194,7 @@ async fn check_all(by: By, earliest: usize) {
     let store = memory().await;
     let mut hands = Vec::new();
     for _ in &all {
-        hands.push(Hand::begin(store.tenant(&TenantId::parse("default").unwrap())).await);
+        hands.push(Hand::begin(&*store).await);
     }
     let site = Plan::new(&Scripted::default()).store(store).settings(|settings| {
         settings.limits.requests_per_minute = std::num::NonZeroU32::MAX;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_core::store::work::RunEnd;
-use baton_core::store::{Accepted, Append, Beat, Cancel, Claim, NewEvent, NewRun, OnBusy, RunStatus};
+use baton_core::store::{Accepted, Append, Cancel, Claim, NewEvent, NewRun, OnBusy, RunStatus};
 use baton_core::{EventKind, Message, Role, RunId, StoreError, TenantStore, ThreadId, UserId, Visibility};
 
 use super::operation::Operation;
-use crate::support::{LEASE, message, owner};
+use crate::support::{message, owner};
 
 /// A run of the model.
 #[derive(Debug)]
@@ -74,7 +74,6 @@ impl World {
             Operation::Append { tenant, of, thread, events, messages, ends } => {
                 self.append(tenant, (of, thread), (events, messages, ends)).await;
             }
-            Operation::Heartbeat { tenant, of, thread } => self.heartbeat(tenant, (of, thread)).await,
             Operation::Cancel { tenant, of, thread } => self.cancel(tenant, (of, thread)).await,
             Operation::ReadRun { tenant, of, thread } => self.read_run(tenant, (of, thread)).await,
             Operation::ReadThread { tenant, thread, is_bob } => {
@@ -121,7 +120,7 @@ impl World {
     }
 
     async fn claim(&mut self, at: (usize, usize)) {
-        let claimed = self.tenants[at.0].claim(self.threads[at.1], &owner("worker"), LEASE).await.unwrap();
+        let claimed = self.tenants[at.0].claim(self.threads[at.1], &owner("worker")).await.unwrap();
         let Some(thread) = self.model.get_mut(&at).filter(|thread| thread.active.is_none()) else {
             return assert_eq!(claimed, None);
         };
@@ -158,7 +157,7 @@ impl World {
             return assert_eq!(first, Err(StoreError::Fenced));
         }
         let thread = self.model.get_mut(&of).unwrap();
-        assert_eq!(first, Ok(thread.events.len() as u64 + 1));
+        assert_eq!(first.unwrap().first_seq, thread.events.len() as u64 + 1);
         thread.events.extend(happened.into_iter().map(Some));
         thread.messages.extend(said);
         if let (true, Some((active, _))) = (ends, thread.active) {
@@ -166,16 +165,6 @@ impl World {
             thread.active = None;
         }
         self.claims.insert(of, (claim, appended + 1));
-    }
-
-    async fn heartbeat(&mut self, tenant: usize, of: (usize, usize)) {
-        let Some((claim, _)) = self.claims.get(&of) else { return };
-        let beat = self.tenants[tenant].heartbeat(claim, LEASE).await;
-        let run = self.holds(tenant, of, claim).then(|| {
-            let thread = &self.model[&of];
-            &thread.runs[thread.active.unwrap().0]
-        });
-        assert_eq!(beat, run.map(|run| Beat { cancel: run.cancel }).ok_or(StoreError::Fenced));
     }
 
     async fn cancel(&mut self, tenant: usize, of: (usize, usize)) {

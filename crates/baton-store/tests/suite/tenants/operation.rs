@@ -28,11 +28,6 @@ pub(super) enum Operation {
         messages: usize,
         ends: bool,
     },
-    Heartbeat {
-        tenant: usize,
-        of: usize,
-        thread: usize,
-    },
     /// The last run that `of` has put into the thread.
     Cancel {
         tenant: usize,
@@ -77,7 +72,6 @@ pub(super) fn operations(tenants: usize) -> impl Strategy<Value = Operation> {
                 Operation::Append { tenant, of, thread, events, messages, ends }
             }
         ),
-        2 => foreign.clone().prop_map(|(tenant, of, thread)| Operation::Heartbeat { tenant, of, thread }),
         2 => foreign.clone().prop_map(|(tenant, of, thread)| Operation::Cancel { tenant, of, thread }),
         3 => foreign.prop_map(|(tenant, of, thread)| Operation::ReadRun { tenant, of, thread }),
         3 => (place.clone(), is_bob.clone()).prop_map(|((tenant, thread), is_bob)| {

@@ -1,7 +1,6 @@
 //! A run in which several agents took part, as it is explained afterwards.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use baton_core::event::{Dissent, Source};
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
@@ -181,12 +180,12 @@ async fn write(tenant: &dyn TenantStore) {
         on_busy: OnBusy::Enqueue,
         idempotency: None,
         max_active: None,
+        unless_held: false,
     };
     tenant.accept(new).await.unwrap();
     let answer = message(Role::Assistant, Some("billing"), "You owe 5.");
     let message_id = answer.id;
-    let lease = Duration::from_mins(10);
-    let claimed = tenant.claim(thread_id, &Owner("test".into()), lease).await.unwrap().unwrap();
+    let claimed = tenant.claim(thread_id, &Owner("test".into())).await.unwrap().unwrap();
     let sources = [("research", RESEARCH), ("books", BOOKS)];
     let sources = sources.map(|(agent, path)| Source { agent: name(agent), session_id: session(path) });
     let end = End {
