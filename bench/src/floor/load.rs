@@ -97,7 +97,7 @@ impl Target {
     }
 }
 
-/// What came of some runs.
+/// The outcomes of some runs.
 #[derive(Debug, Default)]
 pub struct Load {
     pub runs: usize,

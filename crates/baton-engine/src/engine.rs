@@ -55,7 +55,7 @@ pub struct Parts {
     /// Who this process is among those that work on the same store.
     pub identity: Identity,
     pub lease: LeaseTimes,
-    /// How long what a run did may wait to be written where nobody waits for it. Zero: not at all.
+    /// How long a record that the run does not wait for may stay unwritten. Zero writes it at once.
     pub flush: Duration,
     /// How long workers stay with a thread that a message came in for.
     pub stays: Stays,

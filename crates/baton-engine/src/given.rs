@@ -53,7 +53,7 @@ pub(crate) trait Given: Send + Sync + fmt::Debug {
 pub(crate) struct Site<'a> {
     /// The place of the call, with a token of its own: cancelled when the session's time is over.
     pub(crate) scope: Scope,
-    /// What the session's model was told and said after its task, this turn included.
+    /// The session's messages after its task, this turn included.
     pub(crate) messages: &'a [ChatMessage],
     /// What the other calls of this turn brought, if this one ends the session and so comes after them.
     pub(crate) beside: &'a [ToolResult],

@@ -4,7 +4,7 @@
 //! the events on: nothing is announced that is not kept, and numbers rise for everyone who listens. Text that grows is not
 //! kept. It overtakes the scribe unless an event waits that comes before it, because it comes hundreds of times a second.
 //!
-//! There are two kinds of records. Somebody waits for one that is kept *now*; it is written at once, with everything before it.
+//! There are two kinds of records. The run waits for one that is kept *now*; it is written at once, with everything before it.
 //! One that is kept *soon* is written with the next of those, or after some milliseconds ([`Desk::flush`]): it may be lost in a crash, and
 //! then happens again.
 
@@ -50,7 +50,7 @@ pub(crate) struct Record {
     pub(crate) sessions: Vec<SessionChange>,
     pub(crate) audit: Vec<AuditEntry>,
     pub(crate) hops: Vec<Hop>,
-    /// The whole record is refused if somebody else has changed one of them meanwhile.
+    /// The whole record is refused if one of them was changed by another writer.
     pub(crate) handoffs: Vec<HandoffChange>,
     pub(crate) agent: Option<AgentName>,
     pub(crate) holder: Option<AgentName>,
@@ -212,7 +212,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) claim: &'a Claim,
     pub(crate) ledger: &'a Ledger,
     pub(crate) lease: &'a Lease,
-    /// How long a record may wait that nobody waits for.
+    /// How long a *soon* record may stay unwritten.
     pub(crate) flush: Duration,
     /// Ends the run.
     pub(crate) cancel: &'a CancellationToken,
@@ -278,7 +278,7 @@ impl Scribe {
         }
     }
 
-    /// Keeps a batch and says so. What was made on a handoff that somebody else has changed is left out.
+    /// Writes a batch and publishes its events. Records based on an outdated handoff are left out.
     async fn write(&mut self, desk: &Desk<'_>, mut batch: Batch) -> Result<(), Failure> {
         let (announced, ends) = (batch.announces, batch.append.end.is_some());
         batch.append.rows.extend(desk.ledger.take_unsaved());

@@ -143,7 +143,7 @@ impl Engine {
             }
             Err(error) => {
                 tracing::warn!(%error, "the lease of this process was not renewed");
-                // Whoever cannot be heard must stop before another process begins.
+                // A process that cannot renew its lease has to stop before another one takes over.
                 if self.lease.until().is_some_and(|until| Instant::now() + times.beat >= until) {
                     self.lease.state.send_modify(|state| state.lost = Some(error.clone()));
                 }

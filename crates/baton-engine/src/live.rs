@@ -118,7 +118,7 @@ impl Live {
         }
     }
 
-    /// Says that the store has events of a thread that nobody publishes.
+    /// Tells subscribers that the store has events of a thread that are not published.
     pub fn changed(&self, tenant: &TenantId, thread: ThreadId) {
         let channel = self.lock().get(&(tenant.clone(), thread)).and_then(Weak::upgrade);
         if let Some(channel) = channel {

@@ -62,7 +62,7 @@ impl Scope {
         Ok(())
     }
 
-    /// It has happened; once that is kept it never happens again. Nobody waits for it: what is lost in a crash is done again, or has
+    /// It has happened; once that is kept it never happens again. The run does not wait for it: what is lost in a crash is done again, or has
     /// an unknown outcome if it may not be.
     pub(crate) async fn finish(
         &self,

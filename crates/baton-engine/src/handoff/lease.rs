@@ -71,7 +71,7 @@ impl Scope {
     }
 }
 
-/// Changes a handoff outside of a run. `change` is made again on what somebody else has made of it meanwhile, unless they ended it.
+/// Changes a handoff outside of a run. If another writer came first, `change` is applied to the new version, unless the handoff has ended.
 pub(crate) async fn change_stored(
     store: &dyn TenantStore,
     mut known: HandoffSession,

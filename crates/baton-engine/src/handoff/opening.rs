@@ -72,7 +72,7 @@ pub(crate) async fn open(
             let run = scope.run.run_id;
             let ended = |handoff: &mut HandoffSession| {
                 lease::ended(handoff, HandoffEnd::Failed, Some(run));
-                // Whoever gave it away hears of it here and now.
+                // The source agent learns of it from the result of this call.
                 handoff.notes.told = Told::Agent;
             };
             scope.change(&lease, ended).await;

@@ -17,7 +17,7 @@ pub(super) enum Line {
     Kept(usize),
 }
 
-/// The versions of handoffs that this claim has written, which nobody has read since.
+/// The versions of handoffs that this claim has written.
 #[derive(Debug, Default)]
 pub(super) struct Versions(HashMap<HandoffId, u64>);
 
@@ -53,7 +53,7 @@ pub(super) struct Batch {
     conditional: Vec<Conditional>,
 }
 
-/// A record with a handoff: left out if somebody else has changed that meanwhile.
+/// A record with a handoff: left out if another writer has changed the handoff.
 struct Conditional {
     opens: bool,
     is_note: bool,

@@ -26,7 +26,7 @@ impl Published {
         Self { event, encodings: Some(Arc::default()) }
     }
 
-    /// What subscribers have encoded it as; `None` if there is nobody to share with. Only for subscribers that have received
+    /// What subscribers have encoded it as; `None` if there is no other subscriber. Only for subscribers that have received
     /// all of the run: an encoding depends on what came before it.
     pub fn encodings(&self) -> Option<&Encodings> {
         self.encodings.as_deref()

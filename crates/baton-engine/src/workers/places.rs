@@ -92,7 +92,7 @@ impl Workers {
     /// Returns when a caller of this process waits for a run of the thread.
     pub(super) async fn others_wait(&self, key: &Key) {
         loop {
-            // Created before looking, so that nobody who comes in between is missed.
+            // Created before the check, so that no notification is missed.
             let arrived = self.arrived.notified();
             if !self.waiting_for(key).is_empty() {
                 return;
@@ -178,7 +178,7 @@ impl Workers {
         assignment
     }
 
-    /// Whether a worker may go whose last run left nothing in the queue: nobody woke it, and no caller waits here.
+    /// Whether a worker may go whose last run left nothing in the queue: it was not woken, and no caller waits here.
     pub(super) fn leave(&self, place: &mut Place<'_>) -> bool {
         let mut state = self.lock();
         let slot = state.at_work.get(place.key);

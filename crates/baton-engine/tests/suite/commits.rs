@@ -19,7 +19,7 @@ async fn commits(talk: &Talk, words: &str) -> u64 {
     load() - before
 }
 
-/// A conversation in which records that nobody waits for are written with the next one that somebody does.
+/// A conversation whose *soon* records are written with the next one that the run waits for.
 async fn talk(setup: Setup) -> Talk {
     let (mut parts, request) = setup.parts().await;
     parts.flush = std::time::Duration::from_millis(50);

@@ -63,7 +63,7 @@ pub async fn the_last_append_can_be_repeated_too(store: &dyn Store) {
     assert_eq!(
         tenant.append(claim, Arc::clone(&last)).await.map(|appended| appended.first_seq),
         Ok(2),
-        "as long as nobody has the thread"
+        "as long as the thread is not claimed"
     );
     Worker::claim(tenant, worker.thread, super::fixture::LEASE).await;
     assert_eq!(tenant.append(claim, last).await, Err(StoreError::Fenced));

@@ -170,7 +170,7 @@ impl Place {
     }
 }
 
-/// Whether the run begins: somebody wants to, and the thread is idle.
+/// Whether the run begins: a start was asked for, and the thread is idle.
 macro_rules! begins {
     () => {
         "excluded.owner IS NOT NULL AND thread_work.active_run IS NULL AND thread_work.queued = 0"
@@ -184,7 +184,7 @@ macro_rules! appends {
     };
 }
 
-/// Whether a run may join, and whether it begins, is decided by the statement that counts it: nobody comes in between. The values
+/// Whether a run may join, and whether it begins, is decided by the statement that counts it, so it is atomic. The values
 /// are those of a new thread.
 const JOIN: ChangeOne = change_one!(
     "messages, runs, active_run, queued, epoch, last_handoff, last_seq, records",

@@ -171,7 +171,7 @@ fn commit(
     }
 }
 
-/// What came of a transaction.
+/// The result of a transaction.
 struct Done<'j> {
     /// Of each job.
     outcomes: Vec<Outcome>,

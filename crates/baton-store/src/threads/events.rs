@@ -143,7 +143,7 @@ fn read(row: &Row) -> Result<Event, StoreError> {
     })
 }
 
-/// Times of events are as exact as the clock they come from: whoever reads one gets what others were sent.
+/// Times of events are as exact as the clock they come from: a reader gets what subscribers were sent.
 fn nanos(at: Timestamp) -> i64 {
     i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
 }

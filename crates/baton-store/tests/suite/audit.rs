@@ -1,4 +1,4 @@
-//! The audit trail seen past Baton: changes of it are found, whoever makes them, and nothing else is taken for one.
+//! The audit trail seen past Baton: every change of it is found, and an unchanged trail is intact.
 
 mod mutation;
 

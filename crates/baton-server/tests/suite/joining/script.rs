@@ -164,7 +164,7 @@ impl Script {
         acts.filter(|(_, act)| matches!(act, Act::Claim(_))).map(|(at, _)| at)
     }
 
-    /// How many acts are done when the event with this number is published: nobody can come back with it earlier.
+    /// How many acts are done when the event with this number is published: no client can reconnect with it earlier.
     pub fn committed(&self, seq: u64) -> usize {
         let is_it =
             |act: &Act| matches!(act, Act::Publish(event) if event.kind.is_kept() && event.seq == seq);
