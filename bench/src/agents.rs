@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use baton_agents::{Known, Reload, Roster, Strictness, Watch};
+use baton_agents::{KnownNames, Reload, Roster, Strictness, Watch};
 
 use crate::Goals;
 
@@ -47,7 +47,7 @@ fn broken_ratio() -> f64 {
     let per_file = |dir: &Path, files: u32| {
         let start = Instant::now();
         let rejected =
-            Roster::load(&[dir.to_owned()], &Known::default(), Strictness::Lenient).expect_err("errors");
+            Roster::load(&[dir.to_owned()], &KnownNames::default(), Strictness::Lenient).expect_err("errors");
         assert_eq!(rejected.problems.len(), files as usize);
         start.elapsed().as_secs_f64() / f64::from(files)
     };
@@ -82,7 +82,7 @@ fn folder(files: u32) -> tempfile::TempDir {
 fn load(dir: &Path, files: u32) -> Duration {
     let start = Instant::now();
     let roster =
-        Roster::load(&[dir.to_owned()], &Known::default(), Strictness::Strict).expect("a valid roster");
+        Roster::load(&[dir.to_owned()], &KnownNames::default(), Strictness::Strict).expect("a valid roster");
     let took = start.elapsed();
     assert_eq!(roster.len(), files as usize);
     took
@@ -91,7 +91,7 @@ fn load(dir: &Path, files: u32) -> Duration {
 fn reload(dir: &Path) -> Duration {
     let (tell, told) = channel();
     let on_reload = move |reload| drop(tell.send((Instant::now(), reload)));
-    let watch = Watch::start(vec![dir.to_owned()], Known::default(), Strictness::Lenient, on_reload)
+    let watch = Watch::start(vec![dir.to_owned()], KnownNames::default(), Strictness::Lenient, on_reload)
         .expect("a watch");
     let file = dir.join("agent-0.md");
     let text = std::fs::read_to_string(&file).expect("a file").replace("Agent number 0.", "Edited.");

@@ -10,10 +10,10 @@ mod server;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::provider::Provider;
-use crate::server::Served;
+use crate::provider::ProviderProcess;
+use crate::server::ServedProcess;
 use crate::{Goals, cpu};
-use load::{Load, Target};
+use load::{LoadResult, LoadTarget};
 use scenario::{Scenario, TOKENS};
 
 pub use server::serve;
@@ -26,26 +26,26 @@ const STREAMS: usize = 1000;
 const LONG: usize = crate::provider::TOKENS;
 
 /// The three ways to ask the same model.
-struct Bench {
-    provider: Provider,
+struct FloorBench {
+    provider: ProviderProcess,
     dir: tempfile::TempDir,
-    baton: Served,
-    floor: Served,
+    baton: ServedProcess,
+    floor: ServedProcess,
     runs: usize,
     wrong: usize,
 }
 
 pub fn run(goals: &mut Goals) {
-    let provider = Provider::start();
+    let provider = ProviderProcess::start();
     cold_start(goals, &provider);
     let dir = tempfile::tempdir().expect("a folder");
     let baton = scenario::baton(dir.path(), &provider);
     let database = dir.path().join("floor.db");
-    let floor = Served::start(
+    let floor = ServedProcess::start(
         &["--floor", &provider.base_url, database.to_str().expect("a path in UTF-8")],
         dir.path(),
     );
-    let mut bench = Bench { provider, dir, baton, floor, runs: 0, wrong: 0 };
+    let mut bench = FloorBench { provider, dir, baton, floor, runs: 0, wrong: 0 };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         for scenario in Scenario::ALL {
@@ -61,15 +61,15 @@ pub fn run(goals: &mut Goals) {
     runtime.block_on(length::compare(goals, &bench.provider));
 }
 
-impl Bench {
+impl FloorBench {
     async fn processor_time(&mut self, goals: &mut Goals, scenario: Scenario) {
         let (mut ours, mut theirs) = (Duration::MAX, Duration::MAX);
         let mut stored = 0.0;
         for _ in 0..ROUNDS {
-            let floor = Target::floor(&self.floor, scenario.agent());
+            let floor = LoadTarget::floor(&self.floor, scenario.agent());
             theirs = theirs.min(self.cost(&floor, &self.floor.pid(), scenario.clients()).await.0);
             let before = stored_bytes(self.dir.path());
-            let baton = Target::baton(&self.baton, scenario.agent());
+            let baton = LoadTarget::baton(&self.baton, scenario.agent());
             let (cpu, runs) = self.cost(&baton, &self.baton.pid(), scenario.clients()).await;
             ours = ours.min(cpu);
             stored = (stored_bytes(self.dir.path()) - before) / 1000.0 / number(runs);
@@ -88,7 +88,7 @@ impl Bench {
     }
 
     /// Processor time per run of a process, and how many runs there were.
-    async fn cost(&mut self, target: &Target, pid: &str, clients: usize) -> (Duration, usize) {
+    async fn cost(&mut self, target: &LoadTarget, pid: &str, clients: usize) -> (Duration, usize) {
         self.load(target, clients, SPAN / 5, TOKENS).await;
         let before = cpu::total_of(pid);
         let load = self.load(target, clients, SPAN, TOKENS).await;
@@ -98,9 +98,9 @@ impl Bench {
 
     /// Added to a direct call of a model that takes 20 ms for its first token.
     async fn first_token(&mut self, goals: &mut Goals, clients: usize, limit: f64) {
-        let direct = Target::direct(&self.provider, scenario::PACED);
-        let floor = Target::floor(&self.floor, scenario::PACED);
-        let baton = Target::baton(&self.baton, scenario::PACED);
+        let direct = LoadTarget::direct(&self.provider, scenario::PACED);
+        let floor = LoadTarget::floor(&self.floor, scenario::PACED);
+        let baton = LoadTarget::baton(&self.baton, scenario::PACED);
         let mut best = [Duration::MAX; 3];
         for _ in 0..ROUNDS {
             for (best, target) in best.iter_mut().zip([&direct, &floor, &baton]) {
@@ -118,16 +118,16 @@ impl Bench {
     }
 
     async fn memory(&mut self, goals: &mut Goals) {
-        let floor = Target::floor(&self.floor, scenario::STEADY);
+        let floor = LoadTarget::floor(&self.floor, scenario::STEADY);
         let theirs = self.stream_memory(&floor, &self.floor.pid()).await;
-        let baton = Target::baton(&self.baton, scenario::STEADY);
+        let baton = LoadTarget::baton(&self.baton, scenario::STEADY);
         let ours = self.stream_memory(&baton, &self.baton.pid()).await;
         println!("  {STREAMS} open streams: {ours:.0} KiB each, {theirs:.0} KiB each of the floor");
         goals.at_most("memory of an open stream, in KiB", ours, 64.0);
     }
 
     /// KiB above what the process had before, at most.
-    async fn stream_memory(&mut self, target: &Target, pid: &str) -> f64 {
+    async fn stream_memory(&mut self, target: &LoadTarget, pid: &str) -> f64 {
         let idle = cpu::memory_of(pid);
         let mut peak = idle;
         let load = tokio::select! {
@@ -143,13 +143,19 @@ impl Bench {
         number(usize::try_from(peak - idle).expect("small")) / 1024.0 / number(STREAMS)
     }
 
-    async fn load(&mut self, target: &Target, clients: usize, span: Duration, tokens: usize) -> Load {
+    async fn load(
+        &mut self,
+        target: &LoadTarget,
+        clients: usize,
+        span: Duration,
+        tokens: usize,
+    ) -> LoadResult {
         let load = load::during(target, clients, span, tokens).await;
         self.count(&load);
         load
     }
 
-    fn count(&mut self, load: &Load) {
+    fn count(&mut self, load: &LoadResult) {
         self.runs += load.runs;
         if let Some(mistake) = load.wrong.first().filter(|_| self.wrong == 0) {
             println!("  the first wrong stream: {mistake}");
@@ -159,13 +165,13 @@ impl Bench {
 }
 
 /// From the start of the process with an empty project to the end of its first answer; the best of three.
-fn cold_start(goals: &mut Goals, provider: &Provider) {
+fn cold_start(goals: &mut Goals, provider: &ProviderProcess) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let took = (0..3).map(|_| {
         let dir = tempfile::tempdir().expect("a folder");
         let begun = Instant::now();
         let baton = scenario::baton(dir.path(), provider);
-        let target = Target::baton(&baton, Scenario::ALL[0].agent());
+        let target = LoadTarget::baton(&baton, Scenario::ALL[0].agent());
         let load = runtime.block_on(load::at_once(&target, 1, TOKENS));
         assert_eq!(load.wrong, Vec::<String>::new(), "the first answer");
         begun.elapsed()

@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 use baton::core::event::EventKind;
 use baton::core::{Part, ThreadId};
 use baton::engine::{Engine, RunRequest};
-use baton_agents::Source;
+use baton_agents::SourceFile;
 use futures_util::StreamExt as _;
 use serde_json::json;
 
 use crate::Goals;
-use crate::provider::Provider;
+use crate::provider::ProviderProcess;
 use crate::turns::{engine_of, request_to};
 
 const RUNS: u32 = 100;
 const ROUNDS: usize = 5;
 
 pub fn run(goals: &mut Goals) {
-    let provider = Provider::start();
+    let provider = ProviderProcess::start();
     let folder = tempfile::tempdir().expect("a folder");
     let store = format!("sqlite://{}", folder.path().join("bench.db").display());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -47,11 +47,15 @@ pub fn run(goals: &mut Goals) {
 
 const OPEN: &str = "I want to create a skill";
 
-fn sources() -> Vec<Arc<Source>> {
+fn sources() -> Vec<Arc<SourceFile>> {
     let main = "---\ndescription: Helps.\nmodel: bench/word\ncollaborations: [maker]\n---\nYou help.\n";
     let maker = "---\ndescription: Makes.\nmodel: bench/word\naccepts_handoff: { triggers: [create a skill], trigger_mode: auto }\n---\nYou make.\n";
     let plain = "---\ndescription: Helps.\nmodel: bench/word\n---\nYou help.\n";
-    vec![Source::new("main.md", main), Source::new("maker.md", maker), Source::new("plain.md", plain)]
+    vec![
+        SourceFile::new("main.md", main),
+        SourceFile::new("maker.md", maker),
+        SourceFile::new("plain.md", plain),
+    ]
 }
 
 fn asking(agent: &str, thread: ThreadId, text: &str) -> RunRequest {
@@ -100,7 +104,7 @@ async fn first_word(engine: &Arc<Engine>, request: RunRequest, speaker: &str) ->
     first.expect("a text")
 }
 
-async fn bare_call(client: &reqwest::Client, provider: &Provider) -> Duration {
+async fn bare_call(client: &reqwest::Client, provider: &ProviderProcess) -> Duration {
     let start = Instant::now();
     let messages =
         [json!({"role": "system", "content": "You help."}), json!({"role": "user", "content": "Hi"})];

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use baton::core::store::RunStatus;
 use baton::engine::Engine;
-use baton_agents::Source;
+use baton_agents::SourceFile;
 use futures_util::StreamExt as _;
 use serde_json::json;
 
-use crate::provider::Provider;
+use crate::provider::ProviderProcess;
 use crate::turns::{engine_of, request_to};
 use crate::{Goals, cpu};
 
@@ -20,12 +20,12 @@ const CROWD: usize = 100;
 
 /// What one way of doing it took, per run.
 #[derive(Debug, Clone, Copy)]
-struct Cost {
+struct RunCost {
     wall: Duration,
     cpu: Duration,
 }
 
-impl Cost {
+impl RunCost {
     const WORST: Self = Self { wall: Duration::MAX, cpu: Duration::MAX };
 
     /// Noise only ever adds time.
@@ -35,7 +35,7 @@ impl Cost {
 }
 
 pub fn run(goals: &mut Goals) {
-    let provider = Provider::start();
+    let provider = ProviderProcess::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let client = reqwest::Client::new();
@@ -63,9 +63,9 @@ fn names(letter: &str, count: usize) -> Vec<String> {
     (1..=count).map(|at| format!("{letter}{at}")).collect()
 }
 
-fn sources() -> Vec<Arc<Source>> {
+fn sources() -> Vec<Arc<SourceFile>> {
     let quoted = |model: &str| serde_json::to_string(&format!("bench/{model}")).expect("text");
-    let mut sources: Vec<Arc<Source>> = (0..=HOPS)
+    let mut sources: Vec<Arc<SourceFile>> = (0..=HOPS)
         .map(|at| {
             let (model, next) = if at < HOPS {
                 (hop(at), format!("collaborations: [t{}]\n", at + 1))
@@ -73,7 +73,7 @@ fn sources() -> Vec<Arc<Source>> {
                 ("word".to_owned(), String::new())
             };
             let text = format!("---\ndescription: Helps.\nmodel: {}\n{next}---\nYou help.\n", quoted(&model));
-            Source::new(format!("t{at}.md"), text)
+            SourceFile::new(format!("t{at}.md"), text)
         })
         .collect();
     for (letter, count, model) in [("d", 2, "word"), ("s", 2, "slow"), ("w", CROWD, "word")] {
@@ -83,10 +83,10 @@ fn sources() -> Vec<Arc<Source>> {
             quoted(&fan_out(&agents)),
             json!(agents)
         );
-        sources.push(Source::new(format!("{letter}0.md"), main));
+        sources.push(SourceFile::new(format!("{letter}0.md"), main));
         for name in agents {
             let text = format!("---\ndescription: Helps.\nmodel: bench/{model}\n---\nYou help.\n");
-            sources.push(Source::new(format!("{name}.md"), text));
+            sources.push(SourceFile::new(format!("{name}.md"), text));
         }
     }
     sources
@@ -98,10 +98,10 @@ async fn compare(
     agent: &str,
     engine: &Arc<Engine>,
     client: &reqwest::Client,
-    provider: &Provider,
+    provider: &ProviderProcess,
     models: &[String],
 ) {
-    let (mut bare, mut runs) = (Cost::WORST, Cost::WORST);
+    let (mut bare, mut runs) = (RunCost::WORST, RunCost::WORST);
     for _ in 0..ROUNDS {
         bare = bare.best(measure(|| bare_calls(client, provider, models)).await);
         runs = runs.best(measure(|| whole_run(engine, agent, models.len())).await);
@@ -129,16 +129,16 @@ async fn fan(goals: &mut Goals, engine: &Arc<Engine>, what: &str, agent: &str, c
     goals.below(&format!("{what}: milliseconds of a run"), best.as_secs_f64() * 1000.0, limit);
 }
 
-async fn measure<F: Future<Output = ()>>(work: impl Fn() -> F) -> Cost {
+async fn measure<F: Future<Output = ()>>(work: impl Fn() -> F) -> RunCost {
     let (cpu, start) = (cpu::time(), Instant::now());
     for _ in 0..RUNS {
         work().await;
     }
-    Cost { wall: start.elapsed() / RUNS, cpu: cpu::time().saturating_sub(cpu) / RUNS }
+    RunCost { wall: start.elapsed() / RUNS, cpu: cpu::time().saturating_sub(cpu) / RUNS }
 }
 
 /// The same model calls without anything around them.
-async fn bare_calls(client: &reqwest::Client, provider: &Provider, models: &[String]) {
+async fn bare_calls(client: &reqwest::Client, provider: &ProviderProcess, models: &[String]) {
     let url = format!("{}/chat/completions", provider.base_url);
     for model in models {
         let messages =

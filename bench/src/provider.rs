@@ -31,12 +31,12 @@ pub fn words(tokens: usize) -> Vec<String> {
 
 /// The child, and where it listens. Ends with this value.
 #[derive(Debug)]
-pub struct Provider {
+pub struct ProviderProcess {
     child: Child,
     pub base_url: String,
 }
 
-impl Provider {
+impl ProviderProcess {
     pub fn start() -> Self {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
@@ -51,7 +51,7 @@ impl Provider {
     }
 }
 
-impl Drop for Provider {
+impl Drop for ProviderProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -106,17 +106,17 @@ fn converse(mut stream: TcpStream) {
             return;
         }
         let sent = match asked(&body) {
-            Asked::Steady => steady(&mut stream, &LONG),
-            Asked::Torrent => steady(&mut stream, &VERY_LONG),
-            Asked::Paced => paced(&mut stream, &FEW),
-            Asked::Few => stream.write_all(&FEW),
-            Asked::Long => stream.write_all(&LONG),
-            Asked::Short => stream.write_all(&SHORT),
-            Asked::Slow => {
+            RequestKind::Steady => steady(&mut stream, &LONG),
+            RequestKind::Torrent => steady(&mut stream, &VERY_LONG),
+            RequestKind::Paced => paced(&mut stream, &FEW),
+            RequestKind::Few => stream.write_all(&FEW),
+            RequestKind::Long => stream.write_all(&LONG),
+            RequestKind::Short => stream.write_all(&SHORT),
+            RequestKind::Slow => {
                 std::thread::sleep(Duration::from_millis(300));
                 stream.write_all(&SHORT)
             }
-            Asked::Call(tool, arguments) => stream.write_all(&answer(&[], Some((&tool, &arguments)))),
+            RequestKind::Call(tool, arguments) => stream.write_all(&answer(&[], Some((&tool, &arguments)))),
         };
         if sent.is_err() {
             return;
@@ -146,7 +146,7 @@ fn paced(stream: &mut TcpStream, answer: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-enum Asked {
+enum RequestKind {
     Few,
     Paced,
     Steady,
@@ -157,22 +157,22 @@ enum Asked {
     Call(String, String),
 }
 
-fn asked(body: &[u8]) -> Asked {
+fn asked(body: &[u8]) -> RequestKind {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let has_result =
         body["messages"].as_array().is_some_and(|all| all.iter().any(|one| one["role"] == "tool"));
     let model = body["model"].as_str().unwrap_or_default();
     let call = model.strip_prefix("call:").or(model.strip_prefix("ask:"));
     match call.and_then(|call| call.split_once(':')) {
-        Some((tool, arguments)) if !has_result => Asked::Call(tool.to_owned(), arguments.to_owned()),
-        Some(_) if model.starts_with("ask:") => Asked::Few,
-        None if model == "few" => Asked::Few,
-        None if model == "paced" => Asked::Paced,
-        None if model == "m" => Asked::Long,
-        None if model == "slow" => Asked::Slow,
-        None if model == "steady" => Asked::Steady,
-        None if model == "torrent" => Asked::Torrent,
-        _ => Asked::Short,
+        Some((tool, arguments)) if !has_result => RequestKind::Call(tool.to_owned(), arguments.to_owned()),
+        Some(_) if model.starts_with("ask:") => RequestKind::Few,
+        None if model == "few" => RequestKind::Few,
+        None if model == "paced" => RequestKind::Paced,
+        None if model == "m" => RequestKind::Long,
+        None if model == "slow" => RequestKind::Slow,
+        None if model == "steady" => RequestKind::Steady,
+        None if model == "torrent" => RequestKind::Torrent,
+        _ => RequestKind::Short,
     }
 }
 

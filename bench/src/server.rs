@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::provider::Provider;
+use crate::provider::ProviderProcess;
 use crate::{Goals, cpu};
 
 const CLIENTS: [usize; 3] = [1, 16, 64];
@@ -31,12 +31,12 @@ pub fn baton(arguments: &[String]) -> ExitCode {
 
 /// A child that prints its address and then serves.
 #[derive(Debug)]
-pub struct Served {
+pub struct ServedProcess {
     child: Child,
     pub url: String,
 }
 
-impl Served {
+impl ServedProcess {
     pub fn start(arguments: &[&str], dir: &Path) -> Self {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
@@ -57,7 +57,7 @@ impl Served {
     }
 
     /// A server with one agent for each of these models of a provider, called as the model is.
-    pub fn baton(dir: &Path, provider: &Provider, models: &[&str]) -> Self {
+    pub fn baton(dir: &Path, provider: &ProviderProcess, models: &[&str]) -> Self {
         let agents = dir.join("agents");
         std::fs::create_dir_all(&agents).expect("a folder");
         for model in models {
@@ -75,7 +75,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -89,10 +89,10 @@ struct Took {
 }
 
 pub fn run(goals: &mut Goals) {
-    let provider = Provider::start();
+    let provider = ProviderProcess::start();
     let dir = tempfile::tempdir().expect("a folder");
-    let baton = Served::baton(dir.path(), &provider, &["m"]);
-    let proxy = Served::start(&["--proxy", &provider.base_url], dir.path());
+    let baton = ServedProcess::baton(dir.path(), &provider, &["m"]);
+    let proxy = ServedProcess::start(&["--proxy", &provider.base_url], dir.path());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         for clients in CLIENTS {
@@ -102,7 +102,7 @@ pub fn run(goals: &mut Goals) {
 }
 
 /// The best of some rounds each, taken in turns: noise only ever adds.
-async fn compare(goals: &mut Goals, clients: usize, baton: &Served, proxy: &Served) {
+async fn compare(goals: &mut Goals, clients: usize, baton: &ServedProcess, proxy: &ServedProcess) {
     let (mut ours, mut theirs) = (Sum::WORST, Sum::WORST);
     for _ in 0..ROUNDS {
         theirs = theirs.best(round(clients, proxy, through_proxy).await);
@@ -161,7 +161,7 @@ impl Sum {
 
 async fn round<F: Future<Output = Took>>(
     clients: usize,
-    served: &Served,
+    served: &ServedProcess,
     ask: impl Fn(reqwest::Client, String) -> F,
 ) -> Sum {
     let ask = &ask;

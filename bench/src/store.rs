@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use baton::core::event::EventKind;
 use baton::core::message::{Message, Role, Visibility};
-use baton::core::store::run::End;
+use baton::core::store::run::RunEndData;
 use baton::core::store::work::RunEnd;
 use baton::core::store::{Append, Claim, MessageQuery, NewEvent, NewRun, OnBusy, Owner, RunStatus};
 use baton::core::{AgentName, MessageId, Part, RunId, Store, TenantId, TenantStore, ThreadId, UserId};
@@ -150,7 +150,7 @@ pub async fn thread_of(tenant: &Arc<dyn TenantStore>, messages: u64) -> ThreadId
     let appends = messages / size;
     for number in 1..=appends {
         let messages = (0..size).map(|_| message(claim.run_id)).collect();
-        let end = RunEnd { status: RunStatus::Completed, end: End::default() };
+        let end = RunEnd { status: RunStatus::Completed, end: RunEndData::default() };
         let end = (number == appends).then_some(end);
         let append = Append { number, messages, end, ..Append::default() };
         tenant.append(&claim, Arc::new(append)).await.expect("an append");

@@ -10,16 +10,18 @@ use std::time::{Duration, Instant};
 use baton::core::agent::ModelName;
 use baton::core::event::EventKind;
 use baton::core::store::{OnBusy, Retention};
+use baton::core::tool::SHOWN_OUTPUT_BYTES;
 use baton::core::{AgentName, Part, Rights, TenantId, ThreadId, UserId};
 use baton::engine::{
-    Caller, Engine, LeaseTimes, Live, Models, Overrides, Parts, Patience, Policy, RunRequest, Stays, Task,
+    Engine, EngineParts, HeartbeatConfig, ModelRegistry, ModelTimeouts, Overrides, Policy, RunCaller,
+    RunRequest, RunTask, ThreadChannels, WorkerLifetime,
 };
-use baton_agents::{Draft, Known, Source};
-use baton_models::{Endpoint, Wire};
+use baton_agents::{KnownNames, RosterDraft, SourceFile};
+use baton_models::{Endpoint, WireFormat};
 use futures_util::StreamExt as _;
 use serde_json::json;
 
-use crate::provider::{Provider, TOKENS};
+use crate::provider::{ProviderProcess, TOKENS};
 use crate::{Goals, cpu};
 
 const TURNS: u32 = 200;
@@ -28,13 +30,13 @@ const CANCELS: usize = 20;
 
 /// What one way of doing it took, per turn.
 #[derive(Debug, Clone, Copy)]
-struct Cost {
+struct TurnCost {
     wall: Duration,
     cpu: Duration,
     first_token: Duration,
 }
 
-impl Cost {
+impl TurnCost {
     const WORST: Self = Self { wall: Duration::MAX, cpu: Duration::MAX, first_token: Duration::MAX };
 
     /// Noise only ever adds time, so the best of each is nearest to the truth.
@@ -48,7 +50,7 @@ impl Cost {
 }
 
 pub fn run(goals: &mut Goals) {
-    let provider = Provider::start();
+    let provider = ProviderProcess::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let folder = tempfile::tempdir().expect("a folder");
     let file = format!("sqlite://{}", folder.path().join("bench.db").display());
@@ -56,11 +58,11 @@ pub fn run(goals: &mut Goals) {
         let client = reqwest::Client::new();
         let in_memory = engine(&provider.base_url, "sqlite::memory:").await;
         let on_disk = engine(&provider.base_url, &file).await;
-        let (mut bare, mut reader) = (Cost::WORST, Cost::WORST);
-        let (mut session, mut durable) = (Cost::WORST, Cost::WORST);
+        let (mut bare, mut reader) = (TurnCost::WORST, TurnCost::WORST);
+        let (mut session, mut durable) = (TurnCost::WORST, TurnCost::WORST);
         for _ in 0..ROUNDS {
-            bare = bare.best(measure(|| bare_turn(&client, &provider, Reading::Bytes)).await);
-            reader = reader.best(measure(|| bare_turn(&client, &provider, Reading::Text)).await);
+            bare = bare.best(measure(|| bare_turn(&client, &provider, ReadingMode::Bytes)).await);
+            reader = reader.best(measure(|| bare_turn(&client, &provider, ReadingMode::Text)).await);
             session = session.best(measure(|| session_turn(&in_memory)).await);
             durable = durable.best(measure(|| session_turn(&on_disk)).await);
         }
@@ -79,7 +81,7 @@ pub fn run(goals: &mut Goals) {
         );
     }
     println!("  added cpu per turn: {:.1?}", session.cpu.saturating_sub(reader.cpu));
-    let ratio = |other: Cost| session.wall.as_secs_f64() / other.wall.as_secs_f64();
+    let ratio = |other: TurnCost| session.wall.as_secs_f64() / other.wall.as_secs_f64();
     println!("  a client that does not read the text: ratio {:.3}", ratio(bare));
     goals.below(
         "wall time of a turn, run in memory to a bare client that reads the text",
@@ -123,13 +125,13 @@ async fn cancel() -> Duration {
     server.join().expect("the server") - start
 }
 
-async fn measure<F: Future<Output = Duration>>(turn: impl Fn() -> F) -> Cost {
+async fn measure<F: Future<Output = Duration>>(turn: impl Fn() -> F) -> TurnCost {
     let (cpu, start) = (cpu::time(), Instant::now());
     let mut first_token = Duration::ZERO;
     for _ in 0..TURNS {
         first_token += turn().await;
     }
-    Cost {
+    TurnCost {
         wall: start.elapsed() / TURNS,
         cpu: cpu::time().saturating_sub(cpu) / TURNS,
         first_token: first_token / TURNS,
@@ -138,7 +140,7 @@ async fn measure<F: Future<Output = Duration>>(turn: impl Fn() -> F) -> Cost {
 
 /// Sends the same request and reads the answer to its end. Returns the time to the first byte of it. With `Text` it also does
 /// what everybody has to do who wants the text: cut the lines and read the JSON.
-async fn bare_turn(client: &reqwest::Client, provider: &Provider, reading: Reading) -> Duration {
+async fn bare_turn(client: &reqwest::Client, provider: &ProviderProcess, reading: ReadingMode) -> Duration {
     let start = Instant::now();
     let body = json!({
         "model": "m", "stream": true, "stream_options": {"include_usage": true},
@@ -153,35 +155,35 @@ async fn bare_turn(client: &reqwest::Client, provider: &Provider, reading: Readi
         first.get_or_insert_with(|| start.elapsed());
         let chunk = chunk.expect("bytes");
         bytes += chunk.len();
-        if reading == Reading::Text {
+        if reading == ReadingMode::Text {
             buffer.extend_from_slice(&chunk);
             read_lines(&mut buffer, &mut text);
         }
     }
-    assert!(bytes > TOKENS * 100 && (reading == Reading::Bytes || text.len() > TOKENS * 6));
+    assert!(bytes > TOKENS * 100 && (reading == ReadingMode::Bytes || text.len() > TOKENS * 6));
     first.expect("a first chunk")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum ReadingMode {
     Bytes,
     Text,
 }
 
 #[derive(serde::Deserialize)]
-struct Frame<'a> {
+struct TurnFrame<'a> {
     #[serde(borrow)]
-    choices: Vec<Choice<'a>>,
+    choices: Vec<FrameChoice<'a>>,
 }
 
 #[derive(serde::Deserialize)]
-struct Choice<'a> {
+struct FrameChoice<'a> {
     #[serde(borrow)]
-    delta: Delta<'a>,
+    delta: TurnDelta<'a>,
 }
 
 #[derive(serde::Deserialize)]
-struct Delta<'a> {
+struct TurnDelta<'a> {
     #[serde(borrow)]
     content: Option<std::borrow::Cow<'a, str>>,
 }
@@ -190,7 +192,7 @@ fn read_lines(buffer: &mut Vec<u8>, text: &mut String) {
     let end = buffer.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     for line in buffer[..end].split(|byte| *byte == b'\n') {
         let Some(data) = line.strip_prefix(b"data: ").filter(|data| *data != b"[DONE]") else { continue };
-        let frame: Frame<'_> = serde_json::from_slice(data).expect("JSON");
+        let frame: TurnFrame<'_> = serde_json::from_slice(data).expect("JSON");
         text.extend(frame.choices.into_iter().filter_map(|choice| choice.delta.content));
     }
     buffer.drain(..end);
@@ -218,7 +220,7 @@ fn request() -> RunRequest {
 /// A message to one agent, in a thread of its own.
 pub fn request_to(agent: &str) -> RunRequest {
     RunRequest {
-        caller: Caller {
+        caller: RunCaller {
             tenant: TenantId::parse("t").expect("an id"),
             user: UserId::parse("u").expect("an id"),
             thread_id: ThreadId::random(),
@@ -228,7 +230,7 @@ pub fn request_to(agent: &str) -> RunRequest {
         overrides: Overrides::default(),
         on_busy: OnBusy::Enqueue,
         entry: None,
-        task: Task::Answer,
+        task: RunTask::Answer,
         rights: Rights::all(),
         trace: None,
         metadata: None,
@@ -236,38 +238,38 @@ pub fn request_to(agent: &str) -> RunRequest {
 }
 
 async fn engine(base_url: &str, store: &str) -> Arc<Engine> {
-    let source = Source::new("a.md", "---\ndescription: Helps.\nmodel: bench/m\n---\nYou help.\n");
+    let source = SourceFile::new("a.md", "---\ndescription: Helps.\nmodel: bench/m\n---\nYou help.\n");
     engine_of(&[source], base_url, store).await
 }
 
 /// An engine with these agents.
-pub async fn engine_of(sources: &[Arc<Source>], base_url: &str, store: &str) -> Arc<Engine> {
-    let draft = Draft::parse(sources, &Known::default(), Vec::new());
+pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str) -> Arc<Engine> {
+    let draft = RosterDraft::parse(sources, &KnownNames::default(), Vec::new());
     let agents = draft.agents().map(|one| (one.agent.name.clone(), Arc::clone(&one.agent)));
     let agents: Arc<BTreeMap<_, _>> = Arc::new(agents.collect());
     let endpoint = Endpoint { provider: "bench".into(), base_url: Some(base_url.to_owned()), key: None };
-    let model = baton_models::connect(Wire::OpenAi, endpoint, baton_models::Client::default());
+    let model = baton_models::connect(WireFormat::OpenAi, endpoint, baton_models::ModelHttpClient::default());
     let store = baton_store::open(store, Path::new("")).await.expect("a store");
-    Engine::new(Parts {
-        models: Models::new(ModelName::Alias("bench".into())).with_provider(model),
+    Engine::new(EngineParts {
+        models: ModelRegistry::new(ModelName::Alias("bench".into())).with_provider(model),
         tools: Vec::new(),
         servers: None,
         skills: None,
-        overflow: None,
+        shown_output_bytes: SHOWN_OUTPUT_BYTES,
         ask_at: None,
         work_dir: ".".into(),
-        patience: Patience::default(),
+        model_timeouts: ModelTimeouts::default(),
         store: Arc::new(store),
         agents: tokio::sync::watch::Sender::new(agents).subscribe(),
         identity: baton::identity::identity(),
-        lease: LeaseTimes::default(),
+        lease: HeartbeatConfig::default(),
         flush: Duration::from_millis(50),
-        stays: Stays::UntilDone,
+        worker_lifetime: WorkerLifetime::UntilDone,
         retention: Retention { workflow_state: jiff::SignedDuration::from_hours(1) },
         // High enough for a hundred at once.
         policy: Policy { max_concurrent_delegations: 100, max_live_children: 100, ..Policy::default() },
         team_hooks: None,
-        live: Live::new(),
+        live: ThreadChannels::new(),
         observer: None,
     })
 }

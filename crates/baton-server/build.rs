@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use std::{env, fs};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 const VARIABLE: &str = "BATON_UI_DIST";
@@ -83,18 +84,14 @@ fn source(dist: &Path, files: &[String]) -> Result<String, Box<dyn Error>> {
     let mut text = String::from("&[\n");
     for path in files {
         let file = dist.join(path);
-        let etag: String = Sha256::digest(fs::read(&file)?)
-            .iter()
-            .take(ETAG_BYTES)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let etag = HEXLOWER.encode(&Sha256::digest(fs::read(&file)?)[..ETAG_BYTES]);
         let compressed = |suffix: &str| {
             let file = dist.join(format!("{path}{suffix}"));
             if file.is_file() { format!("Some({})", include(&file)) } else { "None".to_owned() }
         };
         writeln!(
             text,
-            "    File {{ path: {:?}, etag: {etag:?}, identity: {}, br: {}, gzip: {} }},",
+            "    UiFile {{ path: {:?}, etag: {etag:?}, identity: {}, br: {}, gzip: {} }},",
             format!("/{path}"),
             include(&file),
             compressed(".br"),

@@ -12,17 +12,17 @@ const TABLE: &str = "
     CREATE TABLE said (thread TEXT NOT NULL, at INTEGER NOT NULL, message TEXT NOT NULL, PRIMARY KEY (thread, at))
         WITHOUT ROWID;";
 
-enum Job {
+enum ArchiveJob {
     Read { thread: String, done: oneshot::Sender<Vec<String>> },
     Keep { thread: String, from: usize, messages: Vec<String>, done: oneshot::Sender<()> },
 }
 
 #[derive(Debug, Clone)]
-pub struct Archive {
-    jobs: Sender<Job>,
+pub struct RunArchive {
+    jobs: Sender<ArchiveJob>,
 }
 
-impl Archive {
+impl RunArchive {
     pub fn open(file: &Path) -> Self {
         let database = Connection::open(file).expect("a database");
         database.execute_batch(TABLE).expect("a table");
@@ -33,29 +33,29 @@ impl Archive {
 
     pub async fn read(&self, thread: &str) -> Vec<String> {
         let (done, read) = oneshot::channel();
-        self.jobs.send(Job::Read { thread: thread.to_owned(), done }).expect("the thread that writes");
+        self.jobs.send(ArchiveJob::Read { thread: thread.to_owned(), done }).expect("the thread that writes");
         read.await.expect("the thread that writes")
     }
 
     /// Returns when the messages are on the disk. The first of them is the message number `from` of its thread.
     pub async fn keep(&self, thread: &str, from: usize, messages: Vec<String>) {
         let (done, kept) = oneshot::channel();
-        let job = Job::Keep { thread: thread.to_owned(), from, messages, done };
+        let job = ArchiveJob::Keep { thread: thread.to_owned(), from, messages, done };
         self.jobs.send(job).expect("the thread that writes");
         kept.await.expect("the thread that writes");
     }
 }
 
-fn work(database: &Connection, waiting: &Receiver<Job>) {
+fn work(database: &Connection, waiting: &Receiver<ArchiveJob>) {
     while let Ok(first) = waiting.recv() {
-        let batch: Vec<Job> = std::iter::once(first).chain(waiting.try_iter()).collect();
-        let writes = batch.iter().any(|job| matches!(job, Job::Keep { .. }));
+        let batch: Vec<ArchiveJob> = std::iter::once(first).chain(waiting.try_iter()).collect();
+        let writes = batch.iter().any(|job| matches!(job, ArchiveJob::Keep { .. }));
         let transaction = writes.then(|| database.unchecked_transaction().expect("a transaction"));
         let mut kept = Vec::new();
         for job in batch {
             match job {
-                Job::Read { thread, done } => drop(done.send(said(database, &thread))),
-                Job::Keep { thread, from, messages, done } => {
+                ArchiveJob::Read { thread, done } => drop(done.send(said(database, &thread))),
+                ArchiveJob::Keep { thread, from, messages, done } => {
                     insert(database, &thread, from, &messages);
                     kept.push(done);
                 }

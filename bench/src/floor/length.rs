@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use baton::core::ThreadId;
 use baton::core::store::RunStatus;
 use baton::engine::Engine;
-use baton_agents::Source;
+use baton_agents::SourceFile;
 
 use crate::Goals;
-use crate::provider::Provider;
+use crate::provider::ProviderProcess;
 use crate::store::thread_of;
 use crate::turns::{engine_of, request_to};
 
@@ -18,10 +18,10 @@ const TURNS: usize = 200;
 /// Threads of 100 messages; each gets a few turns, so that it stays short.
 const SHORT_THREADS: usize = 20;
 
-pub async fn compare(goals: &mut Goals, provider: &Provider) {
+pub async fn compare(goals: &mut Goals, provider: &ProviderProcess) {
     let dir = tempfile::tempdir().expect("a folder");
     let url = format!("sqlite://{}", dir.path().join("baton.db").display());
-    let agent = Source::new("a.md", "---\ndescription: Helps.\nmodel: bench/few\n---\nYou help.\n");
+    let agent = SourceFile::new("a.md", "---\ndescription: Helps.\nmodel: bench/few\n---\nYou help.\n");
     let engine = engine_of(&[agent], &provider.base_url, &url).await;
     let tenant = engine.parts.store.tenant(&request_to("a").caller.tenant);
     let long = thread_of(&tenant, 100_000).await;

@@ -8,52 +8,52 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::provider::{Provider, words};
-use crate::server::{Served, events};
+use crate::provider::{ProviderProcess, words};
+use crate::server::{ServedProcess, events};
 
 /// No run takes longer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Whom to ask.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct LoadTarget {
     url: String,
     agent: String,
-    wire: Wire,
+    wire: LoadWire,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wire {
+enum LoadWire {
     Baton,
     Floor,
     Model,
 }
 
-impl Target {
-    pub fn baton(served: &Served, agent: &str) -> Self {
-        Self { url: served.url.clone(), agent: agent.into(), wire: Wire::Baton }
+impl LoadTarget {
+    pub fn baton(served: &ServedProcess, agent: &str) -> Self {
+        Self { url: served.url.clone(), agent: agent.into(), wire: LoadWire::Baton }
     }
 
-    pub fn floor(served: &Served, agent: &str) -> Self {
-        Self { url: served.url.clone(), agent: agent.into(), wire: Wire::Floor }
+    pub fn floor(served: &ServedProcess, agent: &str) -> Self {
+        Self { url: served.url.clone(), agent: agent.into(), wire: LoadWire::Floor }
     }
 
-    pub fn direct(provider: &Provider, model: &str) -> Self {
-        Self { url: provider.base_url.clone(), agent: model.into(), wire: Wire::Model }
+    pub fn direct(provider: &ProviderProcess, model: &str) -> Self {
+        Self { url: provider.base_url.clone(), agent: model.into(), wire: LoadWire::Model }
     }
 
     /// A message in a new thread.
     fn request(&self, client: &Client) -> reqwest::RequestBuilder {
         let (url, agent, thread) = (&self.url, &self.agent, Uuid::new_v4());
         let (path, body) = match self.wire {
-            Wire::Baton => (
+            LoadWire::Baton => (
                 format!("{url}/api/v1/threads/{thread}/messages"),
                 json!({ "agent": agent, "content": "Hello" }),
             ),
-            Wire::Floor => {
+            LoadWire::Floor => {
                 (format!("{url}/chat"), json!({ "thread": thread, "agent": agent, "content": "Hello" }))
             }
-            Wire::Model => {
+            LoadWire::Model => {
                 let messages = [json!({ "role": "user", "content": "Hello" })];
                 (
                     format!("{url}/chat/completions"),
@@ -67,29 +67,30 @@ impl Target {
     /// What a piece of text has in it.
     fn mark(&self) -> &'static str {
         match self.wire {
-            Wire::Baton => "TEXT_MESSAGE_CONTENT",
-            Wire::Floor => "\"delta\"",
-            Wire::Model => "\"content\"",
+            LoadWire::Baton => "TEXT_MESSAGE_CONTENT",
+            LoadWire::Floor => "\"delta\"",
+            LoadWire::Model => "\"content\"",
         }
     }
 
     /// What is wrong with a stream that should hold the whole text once, in order, and its end.
     fn mistake(&self, stream: &str, tokens: usize) -> Option<String> {
         let events: Vec<Value> = events(stream).collect();
-        let pointer = if self.wire == Wire::Model { "/choices/0/delta/content" } else { "/delta" };
-        let is_text = |event: &&Value| self.wire != Wire::Baton || event["type"] == "TEXT_MESSAGE_CONTENT";
+        let pointer = if self.wire == LoadWire::Model { "/choices/0/delta/content" } else { "/delta" };
+        let is_text =
+            |event: &&Value| self.wire != LoadWire::Baton || event["type"] == "TEXT_MESSAGE_CONTENT";
         let said: String =
             events.iter().filter(is_text).filter_map(|event| event.pointer(pointer)?.as_str()).collect();
         let has_ended = match self.wire {
-            Wire::Baton => {
+            LoadWire::Baton => {
                 [("RUN_STARTED", 1), ("TEXT_MESSAGE_START", 1), ("TEXT_MESSAGE_END", 1), ("RUN_FINISHED", 1)]
                     .iter()
                     .all(|(kind, count)| {
                         events.iter().filter(|event| event["type"] == *kind).count() == *count
                     })
             }
-            Wire::Floor => stream.ends_with("data: {\"done\":true}\n\n"),
-            Wire::Model => stream.ends_with("[DONE]\n\n"),
+            LoadWire::Floor => stream.ends_with("data: {\"done\":true}\n\n"),
+            LoadWire::Model => stream.ends_with("[DONE]\n\n"),
         };
         let is_right = has_ended && said == words(tokens).concat();
         let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
@@ -99,7 +100,7 @@ impl Target {
 
 /// The outcomes of some runs.
 #[derive(Debug, Default)]
-pub struct Load {
+pub struct LoadResult {
     pub runs: usize,
     /// What was wrong with each stream that was not as it should be.
     pub wrong: Vec<String>,
@@ -108,7 +109,7 @@ pub struct Load {
 }
 
 /// Clients that ask again and again for some time.
-pub async fn during(target: &Target, clients: usize, span: Duration, tokens: usize) -> Load {
+pub async fn during(target: &LoadTarget, clients: usize, span: Duration, tokens: usize) -> LoadResult {
     let client = Client::new();
     let end = Instant::now() + span;
     let all = join_all((0..clients).map(|_| async {
@@ -122,12 +123,12 @@ pub async fn during(target: &Target, clients: usize, span: Duration, tokens: usi
 }
 
 /// One run of each client, all at once, over connections of their own.
-pub async fn at_once(target: &Target, clients: usize, tokens: usize) -> Load {
+pub async fn at_once(target: &LoadTarget, clients: usize, tokens: usize) -> LoadResult {
     let client = Client::builder().pool_max_idle_per_host(0).build().expect("a client");
     sum(join_all((0..clients).map(|_| once(&client, target, tokens))).await.into_iter())
 }
 
-fn sum(took: impl Iterator<Item = Result<Duration, String>>) -> Load {
+fn sum(took: impl Iterator<Item = Result<Duration, String>>) -> LoadResult {
     let (mut firsts, mut wrong) = (Vec::new(), Vec::new());
     for one in took {
         match one {
@@ -137,11 +138,11 @@ fn sum(took: impl Iterator<Item = Result<Duration, String>>) -> Load {
     }
     firsts.sort_unstable();
     let first = firsts.get(firsts.len() / 2).copied().unwrap_or(Duration::MAX);
-    Load { runs: firsts.len() + wrong.len(), wrong, first }
+    LoadResult { runs: firsts.len() + wrong.len(), wrong, first }
 }
 
 /// How long the first token took, or what is wrong with the stream.
-async fn once(client: &Client, target: &Target, tokens: usize) -> Result<Duration, String> {
+async fn once(client: &Client, target: &LoadTarget, tokens: usize) -> Result<Duration, String> {
     let read = tokio::time::timeout(PATIENCE, read(client, target)).await;
     let (first, stream) =
         read.map_err(|_| format!("{:?} took too long", target.wire))?.map_err(|e| e.to_string())?;
@@ -152,7 +153,7 @@ async fn once(client: &Client, target: &Target, tokens: usize) -> Result<Duratio
 }
 
 /// The whole stream, and when its first token came.
-async fn read(client: &Client, target: &Target) -> reqwest::Result<(Option<Duration>, String)> {
+async fn read(client: &Client, target: &LoadTarget) -> reqwest::Result<(Option<Duration>, String)> {
     let begun = Instant::now();
     let response = target.request(client).send().await?.error_for_status()?;
     let mut body = response.bytes_stream();

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::provider::Provider;
-use crate::server::Served;
+use crate::provider::ProviderProcess;
+use crate::server::ServedProcess;
 
 /// Of every answer, except where an answer is to last.
 pub const TOKENS: usize = crate::provider::FEW_TOKENS;
@@ -65,7 +65,7 @@ impl Scenario {
 }
 
 #[derive(Debug, Clone)]
-pub struct Agent {
+pub struct ScenarioAgent {
     pub name: String,
     pub model: String,
     pub others: Others,
@@ -81,12 +81,17 @@ pub enum Others {
     Asked(Vec<String>),
 }
 
-pub fn agents() -> Vec<Agent> {
-    let mut agents: Vec<Agent> = [("s1", "few"), ("t1", "few"), ("w1", "few"), ("w2", "few"), ("c5", "few")]
-        .into_iter()
-        .chain([(PACED, "paced"), (STEADY, "steady")])
-        .map(|(name, model)| Agent { name: name.into(), model: model.into(), others: Others::None })
-        .collect();
+pub fn agents() -> Vec<ScenarioAgent> {
+    let mut agents: Vec<ScenarioAgent> =
+        [("s1", "few"), ("t1", "few"), ("w1", "few"), ("w2", "few"), ("c5", "few")]
+            .into_iter()
+            .chain([(PACED, "paced"), (STEADY, "steady")])
+            .map(|(name, model)| ScenarioAgent {
+                name: name.into(),
+                model: model.into(),
+                others: Others::None,
+            })
+            .collect();
     agents.push(passing("s2", "t1"));
     let chain: Vec<String> =
         std::iter::once("s4".to_owned()).chain((1..=HOPS).map(|at| format!("c{at}"))).collect();
@@ -94,17 +99,17 @@ pub fn agents() -> Vec<Agent> {
     let asked = vec!["w1".to_owned(), "w2".to_owned()];
     let arguments = json!({"agents": asked, "message": "Look it up."});
     let model = format!("ask:delegate:{arguments}");
-    agents.push(Agent { name: "s3".into(), model, others: Others::Asked(asked) });
+    agents.push(ScenarioAgent { name: "s3".into(), model, others: Others::Asked(asked) });
     agents
 }
 
-fn passing(name: &str, next: &str) -> Agent {
+fn passing(name: &str, next: &str) -> ScenarioAgent {
     let model = format!("call:transfer_to_{next}:{}", json!({"reason": "it is theirs"}));
-    Agent { name: name.into(), model, others: Others::Next(next.into()) }
+    ScenarioAgent { name: name.into(), model, others: Others::Next(next.into()) }
 }
 
 /// Baton with these agents in an empty project.
-pub fn baton(dir: &Path, provider: &Provider) -> Served {
+pub fn baton(dir: &Path, provider: &ProviderProcess) -> ServedProcess {
     let folder = dir.join("agents");
     std::fs::create_dir_all(&folder).expect("a folder");
     for agent in agents() {
@@ -124,5 +129,5 @@ pub fn baton(dir: &Path, provider: &Provider) -> Served {
         provider.base_url
     );
     std::fs::write(dir.join("baton.toml"), config).expect("a file");
-    Served::start(&["--baton", "serve"], dir)
+    ServedProcess::start(&["--baton", "serve"], dir)
 }

@@ -24,79 +24,79 @@ use hyper_util::rt::TokioExecutor;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::archive::Archive;
-use super::scenario::{Agent, Others, agents};
+use super::archive::RunArchive;
+use super::scenario::{Others, ScenarioAgent, agents};
 
 struct Floor {
     http: Client<HttpConnector, Full<Bytes>>,
     model: Uri,
-    agents: HashMap<String, Agent>,
-    archive: Archive,
+    agents: HashMap<String, ScenarioAgent>,
+    archive: RunArchive,
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct ChatBody {
     thread: String,
     agent: String,
     content: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Message {
+struct WireMessage {
     role: String,
     content: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call>,
+    tool_calls: Vec<WireCall>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<String>,
 }
 
-impl Message {
+impl WireMessage {
     fn new(role: &str, content: String) -> Self {
         Self { role: role.to_owned(), content: Some(content), tool_calls: Vec::new(), tool_call_id: None }
     }
 
-    fn result(call: &Call, content: String) -> Self {
+    fn result(call: &WireCall, content: String) -> Self {
         Self { tool_call_id: Some(call.id.clone()), ..Self::new("tool", content) }
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Call {
+struct WireCall {
     id: String,
     r#type: String,
-    function: Function,
+    function: WireFunction,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Function {
+struct WireFunction {
     name: String,
     arguments: String,
 }
 
 /// What is read of a frame.
 #[derive(Deserialize)]
-struct Frame {
-    choices: Vec<Choice>,
+struct FloorFrame {
+    choices: Vec<DeltaChoice>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    delta: Delta,
+struct DeltaChoice {
+    delta: FloorDelta,
 }
 
 #[derive(Deserialize)]
-struct Delta {
+struct FloorDelta {
     content: Option<String>,
     #[serde(default)]
-    tool_calls: Vec<Call>,
+    tool_calls: Vec<WireCall>,
 }
 
 #[derive(Serialize)]
-struct Turn<'a> {
+struct FloorTurn<'a> {
     model: &'a str,
     stream: bool,
-    messages: Vec<&'a Message>,
+    messages: Vec<&'a WireMessage>,
 }
 
 /// Serves until the parent ends the process.
@@ -109,7 +109,7 @@ pub fn serve(provider: &str, database: &str) -> ExitCode {
             http: Client::builder(TokioExecutor::new()).build(connector),
             model: format!("{provider}/chat/completions").parse().expect("an address"),
             agents: agents().into_iter().map(|agent| (agent.name.clone(), agent)).collect(),
-            archive: Archive::open(Path::new(database)),
+            archive: RunArchive::open(Path::new(database)),
         };
         let app = Router::new().route("/chat", post(chat)).with_state(Arc::new(floor));
         let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
@@ -122,7 +122,7 @@ pub fn serve(provider: &str, database: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-async fn chat(State(floor): State<Arc<Floor>>, Json(asked): Json<Asked>) -> Response {
+async fn chat(State(floor): State<Arc<Floor>>, Json(asked): Json<ChatBody>) -> Response {
     let (sender, receiver) = unbounded_channel();
     tokio::spawn(async move { floor.run(asked, &sender).await });
     let pieces = stream::unfold(receiver, |mut receiver: UnboundedReceiver<Bytes>| async {
@@ -132,12 +132,12 @@ async fn chat(State(floor): State<Arc<Floor>>, Json(asked): Json<Asked>) -> Resp
 }
 
 impl Floor {
-    async fn run(&self, asked: Asked, out: &UnboundedSender<Bytes>) {
+    async fn run(&self, asked: ChatBody, out: &UnboundedSender<Bytes>) {
         let kept = self.archive.read(&asked.thread).await;
         let from = kept.len();
         let read = |text: &String| serde_json::from_str(text).expect("what was kept");
-        let mut said: Vec<Message> = kept.iter().map(read).collect();
-        said.push(Message::new("user", asked.content));
+        let mut said: Vec<WireMessage> = kept.iter().map(read).collect();
+        said.push(WireMessage::new("user", asked.content));
         let mut agent = &self.agents[&asked.agent];
         // An agent sees what was said before the run and what it did itself, not what others did before it.
         let (before, mut own) = (said.len(), said.len());
@@ -153,12 +153,12 @@ impl Floor {
                 Others::Next(next) => {
                     agent = &self.agents[next];
                     own = said.len() + 2;
-                    Message::result(call, format!("{next} has it now"))
+                    WireMessage::result(call, format!("{next} has it now"))
                 }
-                Others::Asked(names) => Message::result(call, self.ask(names).await),
+                Others::Asked(names) => WireMessage::result(call, self.ask(names).await),
                 Others::None => panic!("the model of `{}` called a tool", agent.name),
             };
-            said.push(Message { tool_calls: calls, ..reply });
+            said.push(WireMessage { tool_calls: calls, ..reply });
             said.push(result);
         }
         let fresh = said[from..].iter().map(|message| serde_json::to_string(message).expect("JSON"));
@@ -168,7 +168,7 @@ impl Floor {
 
     /// Asks agents at the same time.
     async fn ask(&self, names: &[String]) -> String {
-        let task = [Message::new("user", "Look it up.".to_owned())];
+        let task = [WireMessage::new("user", "Look it up.".to_owned())];
         let ask = |name: &String| self.turn(&self.agents[name], task.iter(), None);
         let answers = join_all(names.iter().map(ask)).await;
         answers.into_iter().filter_map(|answer| answer.content).collect::<Vec<_>>().join("\n")
@@ -177,22 +177,23 @@ impl Floor {
     /// One model call. Text goes to `out` as it comes.
     async fn turn(
         &self,
-        agent: &Agent,
-        said: impl Iterator<Item = &Message>,
+        agent: &ScenarioAgent,
+        said: impl Iterator<Item = &WireMessage>,
         out: Option<&UnboundedSender<Bytes>>,
-    ) -> Message {
-        let system = Message::new("system", "You help.".to_owned());
-        let mut messages: Vec<&Message> = vec![&system];
+    ) -> WireMessage {
+        let system = WireMessage::new("system", "You help.".to_owned());
+        let mut messages: Vec<&WireMessage> = vec![&system];
         for message in said {
             messages.push(message);
         }
-        let body = serde_json::to_vec(&Turn { model: &agent.model, stream: true, messages }).expect("JSON");
+        let body =
+            serde_json::to_vec(&FloorTurn { model: &agent.model, stream: true, messages }).expect("JSON");
         let request = Request::post(self.model.clone())
             .header(CONTENT_TYPE, "application/json")
             .body(Full::from(body))
             .expect("a request");
         let mut body = self.http.request(request).await.expect("an answer").into_body();
-        let mut reply = Message::new("assistant", String::new());
+        let mut reply = WireMessage::new("assistant", String::new());
         let mut pending = Vec::new();
         while let Some(frame) = body.frame().await {
             let Ok(bytes) = frame.expect("a whole body").into_data() else { continue };
@@ -207,14 +208,14 @@ impl Floor {
 }
 
 /// Takes whole lines from `pending` and returns what is sent on.
-fn read_lines(pending: &mut Vec<u8>, reply: &mut Message, sends: bool) -> Vec<u8> {
+fn read_lines(pending: &mut Vec<u8>, reply: &mut WireMessage, sends: bool) -> Vec<u8> {
     let (mut from, mut piece) = (0, Vec::new());
     while let Some(length) = memchr::memchr(b'\n', &pending[from..]) {
         let line = &pending[from..from + length];
         from += length + 1;
         let Some(data) = line.strip_prefix(b"data: ").filter(|data| *data != b"[DONE]") else { continue };
-        let frame: Frame = serde_json::from_slice(data).expect("a frame");
-        for Choice { delta } in frame.choices {
+        let frame: FloorFrame = serde_json::from_slice(data).expect("a frame");
+        for DeltaChoice { delta } in frame.choices {
             reply.tool_calls.extend(delta.tool_calls);
             let Some(text) = delta.content else { continue };
             if sends {

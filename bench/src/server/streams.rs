@@ -14,8 +14,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use uuid::Uuid;
 
-use super::{Served, events};
-use crate::provider::{MANY_TOKENS, Provider, TOKENS, words};
+use super::{ServedProcess, events};
+use crate::provider::{MANY_TOKENS, ProviderProcess, TOKENS, words};
 use crate::{Goals, cpu};
 
 const STREAMS: u32 = 2000;
@@ -26,9 +26,9 @@ const ABSENT: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_mins(2);
 
 pub fn run(goals: &mut Goals) {
-    let provider = Provider::start();
+    let provider = ProviderProcess::start();
     let dir = tempfile::tempdir().expect("a folder");
-    let baton = Served::baton(dir.path(), &provider, &["steady", "torrent"]);
+    let baton = ServedProcess::baton(dir.path(), &provider, &["steady", "torrent"]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         // Everything is there once before anything is measured.
@@ -38,7 +38,7 @@ pub fn run(goals: &mut Goals) {
     });
 }
 
-async fn many(goals: &mut Goals, baton: &Served) {
+async fn many(goals: &mut Goals, baton: &ServedProcess) {
     let idle = cpu::memory_of(&baton.pid());
     let (begun, before) = (Instant::now(), cpu::time_of(&baton.pid()));
     let peak = Cell::new(0);
@@ -75,7 +75,7 @@ fn mib(bytes: u64) -> f64 {
 }
 
 /// Some that read, beside as many long answers; those are read the first time, and then they are not. The work is the same.
-async fn beside(goals: &mut Goals, baton: &Served) {
+async fn beside(goals: &mut Goals, baton: &ServedProcess) {
     let others = |absent| join_all((0..BESIDE).map(move |_| dawdle(&baton.url, absent)));
     let (read, all_read) = tokio::join!(at_once(baton, BESIDE), others(Duration::ZERO));
     let behind = behind(&baton.url).await;
@@ -122,7 +122,7 @@ fn slowest(took: &[Option<Duration>]) -> Duration {
 }
 
 /// How long each of so many streams took, if everything came and in order.
-async fn at_once(baton: &Served, streams: u32) -> Vec<Option<Duration>> {
+async fn at_once(baton: &ServedProcess, streams: u32) -> Vec<Option<Duration>> {
     // One client, and a connection for each stream.
     let client = Client::builder().pool_max_idle_per_host(0).build().expect("a client");
     join_all((0..streams).map(|_| tokio::time::timeout(PATIENCE, listen(&client, &baton.url))))

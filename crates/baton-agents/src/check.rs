@@ -4,11 +4,11 @@ mod agent;
 mod cycle;
 pub mod walk;
 
-use crate::problem::Problem;
-use crate::roster::Draft;
+use crate::problem::Diagnostic;
+use crate::roster::RosterDraft;
 
 /// All problems that only show when the agents are looked at together.
-pub fn check(draft: &Draft) -> Vec<Problem> {
+pub fn check(draft: &RosterDraft) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for entry in draft.agents() {
         agent::check(entry, draft, &mut problems);

@@ -17,24 +17,24 @@ mod values;
 use std::collections::BTreeSet;
 
 use baton_core::AgentName;
-use baton_core::agent::{Agent, Badge, Kind, PlanningStrategy};
+use baton_core::agent::{Agent, AgentKind, Badge, PlanningStrategy};
 
-use crate::frontmatter::Document;
-use crate::graph::{Edge, EdgeKind, Target};
-use crate::known::Known;
-use crate::names::{Identity, Resolver, Unresolved, shortened};
-use crate::problem::{self, Problem, Rule};
+use crate::frontmatter::AgentDocument;
+use crate::graph::{Edge, EdgeKind, EdgeTarget};
+use crate::known::KnownNames;
+use crate::names::{AgentIdentity, Resolver, Unresolved, shortened};
+use crate::problem::{self, Diagnostic, Rule};
 use crate::source::Span;
-use crate::yaml::Node;
+use crate::yaml::YamlNode;
 
-use section::Head;
+use section::FrontmatterMap;
 
 /// What one file came to.
 #[derive(Debug)]
 pub struct Decoded {
     pub agent: Agent,
     pub edges: Vec<Edge>,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnostic>,
     pub spans: KeySpans,
     /// Where `agents` holds `*`: every other agent may be called. Who that is shows when all files are read.
     everyone: Option<Span>,
@@ -52,33 +52,38 @@ impl KeySpans {
 }
 
 /// Everything a key may need to be understood.
-struct Decoder<'a> {
-    document: &'a Document,
-    identity: &'a Identity,
+struct AgentDecoder<'a> {
+    document: &'a AgentDocument,
+    identity: &'a AgentIdentity,
     resolver: &'a Resolver<'a>,
-    known: &'a Known,
-    problems: Vec<Problem>,
+    known: &'a KnownNames,
+    problems: Vec<Diagnostic>,
     edges: Vec<Edge>,
     /// MCP servers that the file itself describes.
     servers: BTreeSet<String>,
     everyone: Option<Span>,
 }
 
-pub fn decode(document: &Document, identity: &Identity, resolver: &Resolver<'_>, known: &Known) -> Decoded {
+pub fn decode(
+    document: &AgentDocument,
+    identity: &AgentIdentity,
+    resolver: &Resolver<'_>,
+    known: &KnownNames,
+) -> Decoded {
     let (problems, edges, servers) = (Vec::new(), Vec::new(), BTreeSet::new());
     let mut decoder =
-        Decoder { document, identity, resolver, known, problems, edges, servers, everyone: None };
+        AgentDecoder { document, identity, resolver, known, problems, edges, servers, everyone: None };
     let mut head = decoder.head();
     let kind = decoder.kind(&mut head);
     let spans = KeySpans(head.spans());
     let agent = decoder.agent(&head, kind);
-    let Decoder { edges, mut problems, everyone, .. } = decoder;
+    let AgentDecoder { edges, mut problems, everyone, .. } = decoder;
     problem::limit_per_file(&mut problems);
     Decoded { agent, edges, problems, spans, everyone }
 }
 
 /// Gives agents with `agents: ["*"]` (VS Code) all others that may be called.
-pub fn call_everyone(decoded: &mut [Decoded], documents: &[(Document, Identity)]) {
+pub fn call_everyone(decoded: &mut [Decoded], documents: &[(AgentDocument, AgentIdentity)]) {
     let open: BTreeSet<AgentName> = decoded
         .iter()
         .filter(|decoded| decoded.agent.can_be_orchestrated)
@@ -92,7 +97,7 @@ pub fn call_everyone(decoded: &mut [Decoded], documents: &[(Document, Identity)]
             let message =
                 format!("`*` would be {} agents, and stands for at most {MAX_EVERYONE}", open.len());
             let help = "list the agents that it may call";
-            decoded.problems.push(Problem::new(Rule::OutOfRange, location, message, help));
+            decoded.problems.push(Diagnostic::new(Rule::OutOfRange, location, message, help));
             continue;
         }
         let agent = &mut decoded.agent;
@@ -100,7 +105,7 @@ pub fn call_everyone(decoded: &mut [Decoded], documents: &[(Document, Identity)]
         let others: Vec<AgentName> = others.cloned().collect();
         decoded.edges.extend(others.iter().map(|name| Edge {
             from: agent.name.clone(),
-            to: Target::Agent(name.clone()),
+            to: EdgeTarget::Agent(name.clone()),
             kind: EdgeKind::Call,
             label: None,
             location: location.clone(),
@@ -111,18 +116,20 @@ pub fn call_everyone(decoded: &mut [Decoded], documents: &[(Document, Identity)]
 
 const MAX_EVERYONE: usize = 256;
 
-impl<'a> Decoder<'a> {
-    fn agent(&mut self, head: &Head<'a>, kind: Kind) -> Agent {
+impl<'a> AgentDecoder<'a> {
+    fn agent(&mut self, head: &FrontmatterMap<'a>, kind: AgentKind) -> Agent {
         let foreign = self.foreign(head);
         let router = self.router(head);
         let mcp_servers = self.mcp_servers(head);
         let tools = self.tools(head, &foreign);
+        let model = self.models(head);
         Agent {
             name: self.identity.id.clone(),
             display_name: self.identity.display_name.clone(),
             description: self.description(head),
             version: self.version(head),
-            model: self.models(head),
+            limits: self.limits(head, &foreign.limits, &model),
+            model,
             sampling: self.sampling(head),
             planning_strategy: self.choice_at(head, "planning_strategy", PlanningStrategy::NativeReact),
             output_schema: head.get("output_schema").and_then(|node| self.output_schema(node)),
@@ -141,7 +148,6 @@ impl<'a> Decoder<'a> {
             can_be_orchestrated: self.flag_at(head, "can_be_orchestrated", !foreign.people_only),
             history: self.history(head),
             sanitize: self.flag_at(head, "sanitize", true),
-            limits: self.limits(head, &foreign.limits),
             badge: self.badge(head, foreign.hidden),
             handoffs: self.buttons(head),
             prompt: self.prompt(&kind),
@@ -150,17 +156,17 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn badge(&mut self, head: &Head<'a>, hidden: bool) -> Badge {
+    fn badge(&mut self, head: &FrontmatterMap<'a>, hidden: bool) -> Badge {
         let color = self.text_at(head, "color");
         let icon = self.text_at(head, "icon");
         Badge { color: color.unwrap_or_else(|| Badge::derived_color(&self.identity.id)), icon, hidden }
     }
 
-    fn description(&mut self, head: &Head<'a>) -> String {
+    fn description(&mut self, head: &FrontmatterMap<'a>) -> String {
         let node =
             head.get("description").filter(|node| node.scalar().is_none_or(|s| !s.text.trim().is_empty()));
         let Some(node) = node else {
-            self.problems.push(Problem::new(
+            self.problems.push(Diagnostic::new(
                 Rule::MissingKey,
                 self.document.top(),
                 "the agent has no `description`",
@@ -172,15 +178,15 @@ impl<'a> Decoder<'a> {
     }
 
     fn report(&mut self, rule: Rule, span: Span, message: impl Into<String>, help: impl Into<String>) {
-        self.problems.push(Problem::new(rule, self.document.locate(span), message, help));
+        self.problems.push(Diagnostic::new(rule, self.document.locate(span), message, help));
     }
 
     /// Resolves a reference and records it as an edge, also when it leads nowhere.
     fn refer(&mut self, text: &str, span: Span, kind: EdgeKind, label: Option<&str>) -> Option<AgentName> {
         let resolved = self.resolver.resolve(text);
         let target = match &resolved {
-            Ok(id) => Target::Agent(id.clone()),
-            Err(_) => Target::Unknown(text.to_owned()),
+            Ok(id) => EdgeTarget::Agent(id.clone()),
+            Err(_) => EdgeTarget::Unknown(text.to_owned()),
         };
         self.edges.push(Edge {
             from: self.identity.id.clone(),
@@ -220,13 +226,13 @@ impl<'a> Decoder<'a> {
     }
 
     /// A list item or value that has to be the name of an agent.
-    fn agent_name(&mut self, node: &Node, kind: EdgeKind, label: Option<&str>) -> Option<AgentName> {
+    fn agent_name(&mut self, node: &YamlNode, kind: EdgeKind, label: Option<&str>) -> Option<AgentName> {
         let text = self.text(node, "the name of an agent")?;
         self.refer(&text, node.span, kind, label)
     }
 }
 
 /// Whether keys that only a local agent needs have a meaning.
-fn is_local(kind: &Kind) -> bool {
+fn is_local(kind: &AgentKind) -> bool {
     !kind.is_remote()
 }

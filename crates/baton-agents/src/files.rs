@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::problem::{Problem, Rule};
-use crate::source::{Source, Span};
+use crate::problem::{Diagnostic, Rule};
+use crate::source::{SourceFile, Span};
 
 /// Far above any prompt; far below what would hurt to read.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -30,7 +30,7 @@ const NOT_AGENTS: &[&str] = &[
 
 /// All agent files below `dirs`, sorted, so that every load sees the same order. A file given by name is
 /// taken as it is. Folders in different spellings are one.
-pub fn discover(dirs: &[PathBuf], problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+pub fn discover(dirs: &[PathBuf], problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for dir in dirs {
         if dir.is_file() {
@@ -66,7 +66,7 @@ impl Places {
 }
 
 /// What cannot be read is reported, and the rest goes on.
-fn walk(dir: &Path, depth: usize, help: &str, found: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
+fn walk(dir: &Path, depth: usize, help: &str, found: &mut Vec<PathBuf>, problems: &mut Vec<Diagnostic>) {
     // The current folder is written as an empty path, so that what is found in it is shown without `./`.
     let here = if dir == Path::new("") { Path::new(".") } else { dir };
     let entries = match fs::read_dir(here) {
@@ -109,31 +109,31 @@ pub fn stem(path: &Path) -> String {
 }
 
 /// Reads one file. Size is checked before a byte is read.
-pub fn read(path: &Path) -> Result<Arc<Source>, Problem> {
+pub fn read(path: &Path) -> Result<Arc<SourceFile>, Diagnostic> {
     let help = READABLE;
     let size = fs::metadata(path).map_err(|error| unreadable(path, &error, help))?.len();
     if size > MAX_FILE_BYTES {
         return Err(too_large(path, size));
     }
     let bytes = fs::read(path).map_err(|error| unreadable(path, &error, help))?;
-    String::from_utf8(bytes).map(|text| Source::new(path, text)).map_err(|error| not_utf8(path, &error))
+    String::from_utf8(bytes).map(|text| SourceFile::new(path, text)).map_err(|error| not_utf8(path, &error))
 }
 
-fn too_large(path: &Path, size: u64) -> Problem {
-    Problem::new(
+fn too_large(path: &Path, size: u64) -> Diagnostic {
+    Diagnostic::new(
         Rule::TooLarge,
-        Source::new(path, "").locate(Span::default()),
+        SourceFile::new(path, "").locate(Span::default()),
         format!("the file has {size} bytes, and an agent file has at most {MAX_FILE_BYTES}"),
         "move long reference text into files that the agent reads with `search_docs` or `read_file`",
     )
 }
 
-fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> Problem {
+fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> Diagnostic {
     // The valid part is kept so that the position can be shown.
     let valid = error.utf8_error().valid_up_to();
     let text = String::from_utf8_lossy(&error.as_bytes()[..valid]);
-    let source = Source::new(path, text);
-    Problem::new(
+    let source = SourceFile::new(path, text);
+    Diagnostic::new(
         Rule::NotUtf8,
         source.locate(Span::new(valid, valid)),
         format!("the file is not UTF-8: byte {} cannot be read", valid + 1),
@@ -141,9 +141,9 @@ fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> Problem {
     )
 }
 
-fn unreadable(path: &Path, error: &io::Error, help: &str) -> Problem {
-    let location = Source::new(path, "").locate(Span::default());
-    Problem::new(Rule::Unreadable, location, format!("cannot be read: {error}"), help)
+fn unreadable(path: &Path, error: &io::Error, help: &str) -> Diagnostic {
+    let location = SourceFile::new(path, "").locate(Span::default());
+    Diagnostic::new(Rule::Unreadable, location, format!("cannot be read: {error}"), help)
 }
 
 #[cfg(test)]

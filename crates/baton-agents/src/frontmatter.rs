@@ -2,34 +2,34 @@
 
 use std::sync::Arc;
 
-use crate::problem::{Problem, Rule, Severity};
+use crate::problem::{Diagnostic, Rule, Severity};
 use crate::repair;
 use crate::secrets;
-use crate::source::{Location, Source, Span};
-use crate::yaml::{Entry, FailureKind, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, Node, Value};
+use crate::source::{Location, SourceFile, Span};
+use crate::yaml::{FailureKind, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, YamlEntry, YamlNode, YamlValue};
 
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// A file that could be split and read.
 #[derive(Debug)]
-pub struct Document {
+pub struct AgentDocument {
     /// The file with secrets masked: values come from nodes, and everything else may be quoted.
-    pub source: Arc<Source>,
-    pub head: Vec<Entry>,
+    pub source: Arc<SourceFile>,
+    pub head: Vec<YamlEntry>,
     /// The body without surrounding blank lines.
     pub body: Span,
 }
 
-impl Document {
+impl AgentDocument {
     pub fn body(&self) -> &str {
         &self.source.text[self.body.range()]
     }
 
     /// The top-level entries. Settings may also stand under one key `baton:`, so that other tools can read the same
     /// file; those count as top-level.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &YamlEntry> {
         self.head.iter().flat_map(|entry| match &entry.value.value {
-            Value::Map(inner) if entry.key == "baton" => inner.as_slice(),
+            YamlValue::Map(inner) if entry.key == "baton" => inner.as_slice(),
             _ => std::slice::from_ref(entry),
         })
     }
@@ -46,7 +46,7 @@ impl Document {
 }
 
 /// Splits and reads `source`. A repaired value is reported and does not prevent reading.
-pub fn parse(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Option<Document> {
+pub fn parse(source: &Arc<SourceFile>, problems: &mut Vec<Diagnostic>) -> Option<AgentDocument> {
     match read(source, problems) {
         Ok(document) => Some(document),
         Err(mut problem) => {
@@ -58,10 +58,10 @@ pub fn parse(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Option<Docume
     }
 }
 
-fn read(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Result<Document, Box<Problem>> {
+fn read(source: &Arc<SourceFile>, problems: &mut Vec<Diagnostic>) -> Result<AgentDocument, Box<Diagnostic>> {
     let Split { head, body } = split(source)?;
     if head.end - head.start > MAX_HEAD_BYTES {
-        return Err(Box::new(Problem::new(
+        return Err(Box::new(Diagnostic::new(
             Rule::TooLarge,
             source.locate(Span::new(head.start, head.start)),
             format!("the frontmatter is longer than {MAX_HEAD_BYTES} bytes"),
@@ -71,17 +71,17 @@ fn read(source: &Arc<Source>, problems: &mut Vec<Problem>) -> Result<Document, B
     let read = repair::parse(&source.text[head.range()], head.start)
         .map_err(|failure| Box::new(explain(&failure.kind, source.locate(failure.span))))?;
     let entries = entries(read.root, source)?;
-    let document = Document { source: secrets::masked(source, head, &entries), head: entries, body };
+    let document = AgentDocument { source: secrets::masked(source, head, &entries), head: entries, body };
     problems.extend(read.repaired.iter().map(|span| repaired(&document, source, *span)));
     Ok(document)
 }
 
-fn entries(root: Option<Node>, source: &Arc<Source>) -> Result<Vec<Entry>, Box<Problem>> {
+fn entries(root: Option<YamlNode>, source: &Arc<SourceFile>) -> Result<Vec<YamlEntry>, Box<Diagnostic>> {
     match root {
         None => Ok(Vec::new()),
-        Some(Node { value: Value::Map(entries), .. }) => Ok(entries),
+        Some(YamlNode { value: YamlValue::Map(entries), .. }) => Ok(entries),
         Some(node) if node.is_null() => Ok(Vec::new()),
-        Some(node) => Err(Box::new(Problem::new(
+        Some(node) => Err(Box::new(Diagnostic::new(
             Rule::WrongType,
             source.locate(node.span),
             format!("the frontmatter is {}, and has to be a map", node.describe()),
@@ -90,7 +90,7 @@ fn entries(root: Option<Node>, source: &Arc<Source>) -> Result<Vec<Entry>, Box<P
     }
 }
 
-fn repaired(document: &Document, source: &Source, span: Span) -> Problem {
+fn repaired(document: &AgentDocument, source: &SourceFile, span: Span) -> Diagnostic {
     let (shown, written) = (&document.source.text[span.range()], &source.text[span.range()]);
     // A masked value is no advice.
     let help = if shown == written {
@@ -99,7 +99,7 @@ fn repaired(document: &Document, source: &Source, span: Span) -> Problem {
         "put the value in quotes".to_owned()
     };
     let message = "a value with a colon has to be quoted; it was read as one text";
-    Problem::new(Rule::YamlRepaired, document.locate(span), message, help)
+    Diagnostic::new(Rule::YamlRepaired, document.locate(span), message, help)
 }
 
 struct Split {
@@ -107,9 +107,9 @@ struct Split {
     body: Span,
 }
 
-fn split(source: &Arc<Source>) -> Result<Split, Box<Problem>> {
+fn split(source: &Arc<SourceFile>) -> Result<Split, Box<Diagnostic>> {
     let problem = |at: usize, message: &str, help: &str| {
-        Box::new(Problem::new(Rule::NoFrontmatter, source.locate(Span::new(at, at)), message, help))
+        Box::new(Diagnostic::new(Rule::NoFrontmatter, source.locate(Span::new(at, at)), message, help))
     };
     let text = source.text.as_str();
     let bom = text.len() - text.trim_start_matches('\u{feff}').len();
@@ -146,7 +146,7 @@ fn trimmed(text: &str, from: usize) -> Span {
     Span::new(start, from + body.trim_end().len())
 }
 
-fn explain(kind: &FailureKind, location: Location) -> Problem {
+fn explain(kind: &FailureKind, location: Location) -> Diagnostic {
     let (rule, message, help) = match kind {
         FailureKind::Syntax(text) => (
             Rule::YamlSyntax,
@@ -177,16 +177,16 @@ fn explain(kind: &FailureKind, location: Location) -> Problem {
             "keep one block of keys between the two `---` lines",
         ),
     };
-    Problem::new(rule, location, message, help).with_severity(Severity::Error)
+    Diagnostic::new(rule, location, message, help).with_severity(Severity::Error)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Option<Document>, Vec<Rule>) {
+    fn read(text: &str) -> (Option<AgentDocument>, Vec<Rule>) {
         let mut problems = Vec::new();
-        let document = parse(&Source::new("x.md", text), &mut problems);
+        let document = parse(&SourceFile::new("x.md", text), &mut problems);
         (document, problems.into_iter().map(|problem| problem.rule).collect())
     }
 

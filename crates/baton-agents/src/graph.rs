@@ -10,8 +10,8 @@ use baton_core::agent::Agent;
 use baton_core::{AgentName, choices};
 use serde::Serialize;
 
-use crate::problem::Problem;
-use crate::roster::Draft;
+use crate::problem::Diagnostic;
+use crate::roster::RosterDraft;
 use crate::source::Location;
 use crate::terminal::Owners;
 
@@ -64,7 +64,7 @@ impl EdgeKind {
 #[derive(Debug, Clone)]
 pub struct Edge {
     pub from: AgentName,
-    pub to: Target,
+    pub to: EdgeTarget,
     pub kind: EdgeKind,
     /// The condition, specialty or caption that stands with it.
     pub label: Option<String>,
@@ -72,13 +72,13 @@ pub struct Edge {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum EdgeTarget {
     Agent(AgentName),
     /// Names no agent of the roster.
     Unknown(String),
 }
 
-impl Target {
+impl EdgeTarget {
     pub fn agent(&self) -> Option<&AgentName> {
         match self {
             Self::Agent(name) => Some(name),
@@ -99,13 +99,13 @@ impl Target {
 pub struct Graph {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub main: Option<AgentName>,
-    pub agents: Vec<Node>,
-    pub edges: Vec<Line>,
+    pub agents: Vec<AgentNode>,
+    pub edges: Vec<ChainLine>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
-pub struct Node {
+pub struct AgentNode {
     pub id: AgentName,
     pub display_name: String,
     pub description: String,
@@ -120,12 +120,12 @@ pub struct Node {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub other_answers: bool,
     /// What happens in one run, in order.
-    pub order: Vec<Stage>,
+    pub order: Vec<GraphStage>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
-impl Node {
+impl AgentNode {
     /// Whose words can be the answer, for people: `a or b`, and `a, b or others` where there are many.
     pub fn answered_by(&self) -> String {
         let names: Vec<&str> = self.answers.iter().map(AgentName::as_str).collect();
@@ -135,14 +135,14 @@ impl Node {
 
 /// One stage of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Stage {
+pub struct GraphStage {
     pub stage: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentName>,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Line {
+pub struct ChainLine {
     pub from: AgentName,
     pub to: String,
     pub kind: EdgeKind,
@@ -153,9 +153,9 @@ pub struct Line {
 }
 
 impl Graph {
-    pub fn of(draft: &Draft, main: Option<&AgentName>) -> Self {
+    pub fn of(draft: &RosterDraft, main: Option<&AgentName>) -> Self {
         let owners = Owners::of(draft);
-        let mut problems: BTreeMap<&std::path::Path, Vec<&Problem>> = BTreeMap::new();
+        let mut problems: BTreeMap<&std::path::Path, Vec<&Diagnostic>> = BTreeMap::new();
         for problem in draft.problems().iter().filter(|problem| problem.is_error()) {
             problems.entry(problem.location.path()).or_default().push(problem);
         }
@@ -164,7 +164,7 @@ impl Graph {
             let answer = owners.of_agent(&agent.name);
             let answers: Vec<AgentName> = answer.named.iter().cloned().collect();
             let problems = problems.get(entry.path()).into_iter().flatten();
-            Node {
+            AgentNode {
                 id: agent.name.clone(),
                 display_name: agent.display_name.clone(),
                 description: agent.description.clone(),
@@ -177,7 +177,7 @@ impl Graph {
                 problems: problems.map(|problem| problem.message.clone()).collect(),
             }
         });
-        let edges = draft.edges().iter().map(|edge| Line {
+        let edges = draft.edges().iter().map(|edge| ChainLine {
             from: edge.from.clone(),
             to: edge.to.as_str().to_owned(),
             kind: edge.kind,
@@ -229,19 +229,19 @@ impl Graph {
 }
 
 /// Advisors, then the agent's own session or team, then where it routes, then its chain.
-fn order(agent: &Agent) -> Vec<Stage> {
+fn order(agent: &Agent) -> Vec<GraphStage> {
     let advisors: Vec<_> = agent.advisors.agents.iter().map(|advisor| advisor.agent.clone()).collect();
-    let mut stages = vec![Stage { stage: "advisors", agents: advisors }];
+    let mut stages = vec![GraphStage { stage: "advisors", agents: advisors }];
     match &agent.team {
-        Some(team) => stages.push(Stage { stage: "team", agents: team.members.clone() }),
-        None => stages.push(Stage { stage: "session", agents: vec![agent.name.clone()] }),
+        Some(team) => stages.push(GraphStage { stage: "team", agents: team.members.clone() }),
+        None => stages.push(GraphStage { stage: "session", agents: vec![agent.name.clone()] }),
     }
     if let Some(router) = &agent.router {
         let agents = router.destinations.iter().chain(&router.fallback).cloned().collect();
-        stages.push(Stage { stage: "route", agents });
+        stages.push(GraphStage { stage: "route", agents });
     }
     let chain = agent.handoff.iter().map(|destination| destination.to.clone()).collect();
-    stages.push(Stage { stage: "handoff", agents: chain });
+    stages.push(GraphStage { stage: "handoff", agents: chain });
     stages.retain(|stage| !stage.agents.is_empty());
     stages
 }

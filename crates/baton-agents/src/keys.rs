@@ -2,7 +2,7 @@
 
 /// What a top-level key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum AgentKey {
     /// A key of the contract, by its canonical name.
     Own(&'static str),
     /// Another tool's word, which Baton understands: decoded in `decode/foreign.rs`.
@@ -92,16 +92,16 @@ const RENAMED: &[(&str, &str)] =
     &[("consult", "advisors"), ("subagents", "agents"), ("sub_agents", "agents")];
 
 /// Looks up a key in snake case.
-pub fn lookup(key: &str) -> Option<Key> {
+pub fn lookup(key: &str) -> Option<AgentKey> {
     let find = |table: &'static [(&'static str, &'static str)]| {
         table.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
     };
     OWN.iter()
         .find(|name| **name == key)
-        .map(|name| Key::Own(name))
-        .or_else(|| find(FOREIGN).map(Key::Foreign))
-        .or_else(|| find(UNUSED).map(|of| Key::Unused { of }))
-        .or_else(|| find(RENAMED).map(|to| Key::Renamed { to }))
+        .map(|name| AgentKey::Own(name))
+        .or_else(|| find(FOREIGN).map(AgentKey::Foreign))
+        .or_else(|| find(UNUSED).map(|of| AgentKey::Unused { of }))
+        .or_else(|| find(RENAMED).map(|to| AgentKey::Renamed { to }))
 }
 
 /// The keys of the contract.

@@ -11,16 +11,16 @@
 //! 5. [`check`] looks at all agents together: cycles, clashes, who may be used by whom.
 //! 6. [`roster`] ties it up. [`terminal`] says who owns an answer, [`graph`] draws it, [`watch`] keeps it fresh.
 //!
-//! Nothing stops at the first mistake: every step adds [`problem`]s and goes on with what it could read.
+//! Nothing stops at the first mistake: every step adds [`Diagnostic`]s and goes on with what it could read.
 //!
 //! ```
-//! use baton_agents::{Draft, Known, Source};
+//! use baton_agents::{KnownNames, RosterDraft, SourceFile};
 //!
 //! let files = [
-//!     Source::new("assistant.md", "---\ndescription: Answers.\nagents: [reserch]\n---\nAnswer.\n"),
-//!     Source::new("research.md", "---\ndescription: Finds out.\n---\nFind out.\n"),
+//!     SourceFile::new("assistant.md", "---\ndescription: Answers.\nagents: [reserch]\n---\nAnswer.\n"),
+//!     SourceFile::new("research.md", "---\ndescription: Finds out.\n---\nFind out.\n"),
 //! ];
-//! let rejected = Draft::parse(&files, &Known::default(), Vec::new()).finish().unwrap_err();
+//! let rejected = RosterDraft::parse(&files, &KnownNames::default(), Vec::new()).finish().unwrap_err();
 //! assert_eq!(
 //!     rejected.problems[0].to_string(),
 //!     "assistant.md:3:10: error[unknown-agent]: no agent is called `reserch` (did you mean `research`?)"
@@ -45,8 +45,8 @@ pub mod watch;
 pub mod yaml;
 
 pub use graph::{Edge, EdgeKind, Graph};
-pub use known::Known;
-pub use problem::{Problem, Rule, Severity};
-pub use roster::{Draft, Rejected, Roster, Strictness};
-pub use source::{Location, Source, Span};
+pub use known::{KnownNames, Prices};
+pub use problem::{Diagnostic, Rule, Severity};
+pub use roster::{Rejected, Roster, RosterDraft, Strictness};
+pub use source::{Location, SourceFile, Span};
 pub use watch::{Reload, Watch};

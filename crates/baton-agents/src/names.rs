@@ -7,13 +7,13 @@ use baton_core::AgentName;
 use baton_core::choice::snake_case;
 
 use crate::files;
-use crate::frontmatter::Document;
-use crate::problem::{Problem, Rule};
+use crate::frontmatter::AgentDocument;
+use crate::problem::{Diagnostic, Rule};
 use crate::source::Span;
 
 /// An agent's own name, as its file gives it.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct AgentIdentity {
     pub id: AgentName,
     pub display_name: String,
     /// Where the name stands, or the top of the file when it comes from the file's name.
@@ -22,13 +22,13 @@ pub struct Identity {
 
 /// Reads who an agent is. A name that cannot be one is reported, and the file's name stands in for it, so that the
 /// rest of the file is still looked at; `nth` tells files apart that have no usable name either.
-pub fn identify(document: &Document, nth: usize, problems: &mut Vec<Problem>) -> Identity {
+pub fn identify(document: &AgentDocument, nth: usize, problems: &mut Vec<Diagnostic>) -> AgentIdentity {
     let name = text_of(document, "name", problems);
     let display_name = text_of(document, "display_name", problems).map(|(text, _)| text);
     let span = name.as_ref().map_or_else(|| document.top().span, |(_, span)| *span);
     if let Some(id) = name.as_ref().and_then(|(text, _)| AgentName::parse(text).ok()) {
         let display_name = display_name.unwrap_or_else(|| title(&id));
-        return Identity { id, display_name, span };
+        return AgentIdentity { id, display_name, span };
     }
     let from_file = AgentName::slug(&files::stem(&document.source.path));
     match &name {
@@ -39,15 +39,15 @@ pub fn identify(document: &Document, nth: usize, problems: &mut Vec<Problem>) ->
     }
     let id = from_file.unwrap_or_else(|| unnamed(nth));
     let display_name = display_name.or(name.map(|(text, _)| shortened(&text))).unwrap_or_else(|| title(&id));
-    Identity { id, display_name, span }
+    AgentIdentity { id, display_name, span }
 }
 
-fn text_of(document: &Document, key: &str, problems: &mut Vec<Problem>) -> Option<(String, Span)> {
+fn text_of(document: &AgentDocument, key: &str, problems: &mut Vec<Diagnostic>) -> Option<(String, Span)> {
     let entry = document.entries().find(|entry| snake_case(&entry.key) == key)?;
     let Some(scalar) = entry.value.scalar() else {
         let message = format!("`{key}` is {}, and has to be text", entry.value.describe());
         let location = document.locate(entry.value.span);
-        problems.push(Problem::new(
+        problems.push(Diagnostic::new(
             Rule::WrongType,
             location,
             message,
@@ -69,8 +69,8 @@ fn is_display_name(text: &str) -> bool {
         && !text.contains(char::is_control)
 }
 
-fn no_name(document: &Document, span: Span) -> Problem {
-    Problem::new(
+fn no_name(document: &AgentDocument, span: Span) -> Diagnostic {
+    Diagnostic::new(
         Rule::InvalidName,
         document.locate(span),
         format!("no agent name can be made of the file name `{}`", files::stem(&document.source.path)),
@@ -78,7 +78,7 @@ fn no_name(document: &Document, span: Span) -> Problem {
     )
 }
 
-fn invalid_name(document: &Document, text: &str, span: Span) -> Problem {
+fn invalid_name(document: &AgentDocument, text: &str, span: Span) -> Diagnostic {
     let help = AgentName::slug(text).map_or_else(
         || "use lower-case letters, digits, `-` and `_`".to_owned(),
         |slug| format!("write `name: {slug}`"),
@@ -87,7 +87,7 @@ fn invalid_name(document: &Document, text: &str, span: Span) -> Problem {
         "`{}` is not an agent name: lower-case letters, digits, `-` and `_`, at most 64, starting with a letter or digit",
         shortened(text)
     );
-    Problem::new(Rule::InvalidName, document.locate(span), message, help)
+    Diagnostic::new(Rule::InvalidName, document.locate(span), message, help)
 }
 
 /// A name as messages repeat it.
@@ -107,7 +107,7 @@ fn title(id: &AgentName) -> String {
 
 /// All names of a roster.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct NameTable {
     ids: BTreeSet<AgentName>,
     /// Ids by everything they are also called, spelt alike.
     spoken: BTreeMap<AgentName, BTreeSet<AgentName>>,
@@ -123,10 +123,10 @@ pub enum Unresolved {
 /// How many agents a reference that could mean any of them is told to mean.
 const MAX_AMBIGUOUS: usize = 8;
 
-impl Names {
-    pub fn of<'a>(identities: impl IntoIterator<Item = &'a Identity>) -> Self {
+impl NameTable {
+    pub fn of<'a>(identities: impl IntoIterator<Item = &'a AgentIdentity>) -> Self {
         let mut names = Self::default();
-        for Identity { id, display_name, .. } in identities {
+        for AgentIdentity { id, display_name, .. } in identities {
             names.ids.insert(id.clone());
             for spoken in [canonical(id.as_str()), canonical(display_name)].into_iter().flatten() {
                 names.spoken.entry(spoken).or_default().insert(id.clone());
@@ -167,14 +167,14 @@ impl Names {
 /// are: a roster with thousands of them has one cause, and comparing each would take longer than everything else.
 #[derive(Debug)]
 pub struct Resolver<'a> {
-    pub names: &'a Names,
+    pub names: &'a NameTable,
     suggested: RefCell<HashMap<String, Vec<AgentName>>>,
 }
 
 const MAX_SUGGESTED: usize = 200;
 
 impl<'a> Resolver<'a> {
-    pub fn new(names: &'a Names) -> Self {
+    pub fn new(names: &'a NameTable) -> Self {
         Self { names, suggested: RefCell::default() }
     }
 
@@ -233,13 +233,13 @@ fn letters(text: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
-        let identity = |id: &str, display_name: &str| Identity {
+    fn names() -> NameTable {
+        let identity = |id: &str, display_name: &str| AgentIdentity {
             id: AgentName::parse(id).unwrap(),
             display_name: display_name.to_owned(),
             span: Span::default(),
         };
-        Names::of(&[
+        NameTable::of(&[
             identity("research", "Research"),
             identity("sre_principal", "SRE Principal Engineer"),
             identity("a", "Same"),

@@ -20,7 +20,7 @@ choices! {
 
 /// One finding. The message says what is wrong, `help` what to do about it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Problem {
+pub struct Diagnostic {
     pub severity: Severity,
     pub rule: Rule,
     pub message: String,
@@ -39,7 +39,7 @@ pub struct Related {
     pub location: Location,
 }
 
-impl Problem {
+impl Diagnostic {
     pub fn new(rule: Rule, location: Location, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
             severity: rule.severity(),
@@ -83,11 +83,11 @@ pub const MAX_PER_FILE: usize = 1_000;
 
 /// Leaves as many problems of each file as anybody may want, and one that stands for the rest: as severe as the worst
 /// of them, so that no error is lost. Problems of one file have to stand together.
-pub fn limit_per_file(problems: &mut Vec<Problem>) {
-    let mut limited: Vec<Problem> = Vec::with_capacity(problems.len());
+pub fn limit_per_file(problems: &mut Vec<Diagnostic>) {
+    let mut limited: Vec<Diagnostic> = Vec::with_capacity(problems.len());
     for file in problems.chunk_by(|a, b| a.location.path() == b.location.path()) {
         // A file may have been limited before; what stood for the rest then is part of the rest now.
-        let (earlier, own): (Vec<&Problem>, Vec<&Problem>) =
+        let (earlier, own): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
             file.iter().partition(|problem| problem.rule == Rule::TooManyProblems);
         let (kept, rest) = own.split_at(own.len().min(MAX_PER_FILE));
         limited.extend(kept.iter().copied().cloned());
@@ -96,14 +96,14 @@ pub fn limit_per_file(problems: &mut Vec<Problem>) {
         let message = format!("the file has more than {MAX_PER_FILE} problems; the others are left out");
         let place = rest().next().map(|problem| problem.location.clone());
         let problem =
-            place.map(|place| Problem::new(Rule::TooManyProblems, place, message, "correct these first"));
+            place.map(|place| Diagnostic::new(Rule::TooManyProblems, place, message, "correct these first"));
         limited.extend(problem.map(|problem| problem.with_severity(worst)));
     }
     *problems = limited;
 }
 
 /// `file:line:col: error[rule]: message (help)`, one line, as logs want it.
-impl fmt::Display for Problem {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { severity, rule, message, help, location, .. } = self;
         write!(f, "{location}: {severity}[{rule}]: {message} ({help})")
@@ -159,6 +159,7 @@ rules! {
     UnknownVariable = "unknown-variable", Warning, "Templates use variables that exist.";
     MissingKey = "missing-key", Error, "Required keys are there.";
     UnknownModel = "unknown-model", Warning, "A model is `provider/model` or a configured alias.";
+    UnpricedModel = "unpriced-model", Error, "A limit on money needs models whose price is known.";
     UnknownTool = "unknown-tool", Warning, "A tool exists. In a workflow this is an error.";
     UnknownServer = "unknown-server", Warning, "An MCP server is configured.";
     DuplicateName = "duplicate-name", Error, "Two agents never share a name.";
@@ -191,15 +192,15 @@ mod tests {
 
     use baton_core::choice::Choice;
 
-    use super::{MAX_PER_FILE, Problem, Rule, Severity, limit_per_file};
-    use crate::source::{Source, Span};
+    use super::{Diagnostic, MAX_PER_FILE, Rule, Severity, limit_per_file};
+    use crate::source::{SourceFile, Span};
 
     #[test]
     fn many_problems_of_a_file_are_counted_and_no_error_is_lost() {
         let problem = |file: &str, rule: Rule| {
-            Problem::new(rule, Source::new(file, "x").locate(Span::default()), "x".repeat(5_000), "x")
+            Diagnostic::new(rule, SourceFile::new(file, "x").locate(Span::default()), "x".repeat(5_000), "x")
         };
-        let mut problems: Vec<Problem> =
+        let mut problems: Vec<Diagnostic> =
             (0..MAX_PER_FILE + 4).map(|_| problem("a", Rule::UnusedKey)).collect();
         problems.push(problem("a", Rule::Cycle));
         problems.push(problem("b", Rule::Cycle));

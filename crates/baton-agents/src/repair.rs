@@ -4,7 +4,7 @@
 //! fails at such a line, the value is put in quotes and read again; positions are mapped back to the file.
 
 use crate::source::Span;
-use crate::yaml::{self, Failure, FailureKind, Node, Value};
+use crate::yaml::{self, FailureKind, YamlFailure, YamlNode, YamlValue};
 
 /// A file with more such lines is not a slip.
 const MAX_REPAIRS: usize = 16;
@@ -12,12 +12,12 @@ const MAX_REPAIRS: usize = 16;
 /// What was read, and which values had to be quoted for it.
 #[derive(Debug)]
 pub struct Read {
-    pub root: Option<Node>,
+    pub root: Option<YamlNode>,
     pub repaired: Vec<Span>,
 }
 
 /// Reads `text` (which stands at `offset` in its file), repairing lines as needed.
-pub fn parse(text: &str, offset: usize) -> Result<Read, Failure> {
+pub fn parse(text: &str, offset: usize) -> Result<Read, YamlFailure> {
     let mut edited = text.to_owned();
     let mut repairs: Vec<Repair> = Vec::new();
     loop {
@@ -37,7 +37,7 @@ pub fn parse(text: &str, offset: usize) -> Result<Read, Failure> {
                 };
                 let fresh = repair.filter(|repair| repairs.iter().all(|other| other.start != repair.start));
                 let Some(repair) = fresh else {
-                    return Err(Failure { span: Span::new(at + offset, at + offset), ..failure });
+                    return Err(YamlFailure { span: Span::new(at + offset, at + offset), ..failure });
                 };
                 repairs.push(repair);
                 repairs.sort_by_key(|repair| repair.start);
@@ -127,13 +127,13 @@ fn original(repairs: &[Repair], at: usize) -> usize {
     at - grown
 }
 
-fn shift(node: &mut Node, to: &dyn Fn(usize) -> usize) {
+fn shift(node: &mut YamlNode, to: &dyn Fn(usize) -> usize) {
     let shifted = |span: Span| Span::new(to(span.start), to(span.end));
     node.span = shifted(node.span);
     match &mut node.value {
-        Value::Scalar(_) => {}
-        Value::List(items) => items.iter_mut().for_each(|item| shift(item, to)),
-        Value::Map(entries) => {
+        YamlValue::Scalar(_) => {}
+        YamlValue::List(items) => items.iter_mut().for_each(|item| shift(item, to)),
+        YamlValue::Map(entries) => {
             for entry in entries {
                 entry.key_span = shifted(entry.key_span);
                 shift(&mut entry.value, to);
@@ -159,7 +159,7 @@ mod tests {
         );
         let shown: Vec<_> = read.repaired.iter().map(|span| &text[span.range()]).collect();
         assert_eq!(shown, ["Use when: it's needed", "Go: now"]);
-        let Value::Map(entries) = &root.value else { panic!() };
+        let YamlValue::Map(entries) = &root.value else { panic!() };
         assert_eq!(&text[entries[1].value.span.range()], "Use when: it's needed");
         assert_eq!(&text[entries[2].value.span.range()], "[x]");
     }

@@ -10,12 +10,12 @@ use baton_core::{AgentName, choices};
 use crate::check;
 use crate::decode::{self, Decoded, KeySpans};
 use crate::files;
-use crate::frontmatter::{self, Document};
+use crate::frontmatter::{self, AgentDocument};
 use crate::graph::{Edge, Graph};
-use crate::known::Known;
-use crate::names::{self, Identity, Names, Resolver};
-use crate::problem::{self, Problem, Rule, Severity};
-use crate::source::{Location, Source, Span};
+use crate::known::KnownNames;
+use crate::names::{self, AgentIdentity, NameTable, Resolver};
+use crate::problem::{self, Diagnostic, Rule, Severity};
+use crate::source::{Location, SourceFile, Span};
 
 choices! {
     pub enum Strictness {
@@ -28,25 +28,25 @@ choices! {
 
 /// Everything that could be read, valid or not, with everything that is wrong with it.
 #[derive(Debug)]
-pub struct Draft {
-    agents: BTreeMap<AgentName, Entry>,
+pub struct RosterDraft {
+    agents: BTreeMap<AgentName, RosterEntry>,
     edges: Vec<Edge>,
     /// Where each agent's edges are in `edges`.
     edges_by_agent: BTreeMap<AgentName, std::ops::Range<usize>>,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
     files: usize,
-    names: Names,
+    names: NameTable,
 }
 
 /// An agent together with the file it comes from.
 #[derive(Debug)]
-pub struct Entry {
+pub struct RosterEntry {
     pub agent: Arc<Agent>,
     pub spans: KeySpans,
-    source: Arc<Source>,
+    source: Arc<SourceFile>,
 }
 
-impl Entry {
+impl RosterEntry {
     pub fn path(&self) -> &Path {
         &self.source.path
     }
@@ -56,9 +56,9 @@ impl Entry {
     }
 }
 
-impl Draft {
-    /// Reads all agent files below `dirs`. Never fails: what is wrong is in [`Draft::problems`].
-    pub fn read(dirs: &[PathBuf], known: &Known) -> Self {
+impl RosterDraft {
+    /// Reads all agent files below `dirs`. Never fails: what is wrong is in [`RosterDraft::problems`].
+    pub fn read(dirs: &[PathBuf], known: &KnownNames) -> Self {
         let mut problems = Vec::new();
         let paths = files::discover(dirs, &mut problems);
         let mut sources = Vec::with_capacity(paths.len());
@@ -77,21 +77,21 @@ impl Draft {
     }
 
     /// The same from texts that are already in memory.
-    pub fn parse(sources: &[Arc<Source>], known: &Known, mut problems: Vec<Problem>) -> Self {
-        let mut documents: Vec<(Document, Identity)> = Vec::with_capacity(sources.len());
+    pub fn parse(sources: &[Arc<SourceFile>], known: &KnownNames, mut problems: Vec<Diagnostic>) -> Self {
+        let mut documents: Vec<(AgentDocument, AgentIdentity)> = Vec::with_capacity(sources.len());
         for (nth, source) in sources.iter().enumerate() {
             let Some(document) = frontmatter::parse(source, &mut problems) else { continue };
             let identity = names::identify(&document, nth, &mut problems);
             documents.push((document, identity));
         }
-        let names = Names::of(documents.iter().map(|(_, identity)| identity));
+        let names = NameTable::of(documents.iter().map(|(_, identity)| identity));
         let mut draft = Self {
             agents: BTreeMap::new(),
             edges: Vec::new(),
             edges_by_agent: BTreeMap::new(),
             problems,
             files: sources.len(),
-            names: Names::default(),
+            names: NameTable::default(),
         };
         let resolver = Resolver::new(&names);
         let mut decoded: Vec<Decoded> = documents
@@ -108,10 +108,10 @@ impl Draft {
         draft
     }
 
-    fn add(&mut self, document: &Document, identity: &Identity, decoded: Decoded) {
+    fn add(&mut self, document: &AgentDocument, identity: &AgentIdentity, decoded: Decoded) {
         self.problems.extend(decoded.problems);
         if let Some(first) = self.agents.get(&identity.id) {
-            let problem = Problem::new(
+            let problem = Diagnostic::new(
                 Rule::DuplicateName,
                 document.locate(identity.span),
                 format!("two agents are called `{}`: here and in {}", identity.id, first.path().display()),
@@ -127,27 +127,27 @@ impl Draft {
         let source = Arc::clone(&document.source);
         self.agents.insert(
             identity.id.clone(),
-            Entry { agent: Arc::new(decoded.agent), spans: decoded.spans, source },
+            RosterEntry { agent: Arc::new(decoded.agent), spans: decoded.spans, source },
         );
     }
 
     fn sort_problems(&mut self) {
         self.problems.sort_by(|a, b| {
-            let key = |p: &Problem| (p.location.span.start, p.rule);
+            let key = |p: &Diagnostic| (p.location.span.start, p.rule);
             a.location.path().cmp(b.location.path()).then_with(|| key(a).cmp(&key(b)))
         });
         problem::limit_per_file(&mut self.problems);
     }
 
-    pub fn agents(&self) -> impl Iterator<Item = &Entry> {
+    pub fn agents(&self) -> impl Iterator<Item = &RosterEntry> {
         self.agents.values()
     }
 
-    pub fn agent(&self, name: &AgentName) -> Option<&Entry> {
+    pub fn agent(&self, name: &AgentName) -> Option<&RosterEntry> {
         self.agents.get(name)
     }
 
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &NameTable {
         &self.names
     }
 
@@ -159,12 +159,12 @@ impl Draft {
         self.edges_by_agent.get(name).map(|range| &self.edges[range.clone()]).unwrap_or_default().iter()
     }
 
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
 
     /// The error, if any, that is reported at exactly this place.
-    pub fn problem_at(&self, location: &Location) -> Option<&Problem> {
+    pub fn problem_at(&self, location: &Location) -> Option<&Diagnostic> {
         let at = self.problems.partition_point(|problem| problem.location.path() < location.path());
         let in_file =
             self.problems[at..].iter().take_while(|problem| problem.location.path() == location.path());
@@ -189,7 +189,7 @@ impl Draft {
 
     /// A roster that can be used, unless something is wrong.
     pub fn finish(self) -> Result<Roster, Rejected> {
-        if self.problems.iter().any(Problem::is_error) {
+        if self.problems.iter().any(Diagnostic::is_error) {
             return Err(Rejected { problems: self.problems });
         }
         let graph = Graph::of(&self, None);
@@ -199,10 +199,10 @@ impl Draft {
     }
 }
 
-fn nothing_found(dirs: &[PathBuf]) -> Problem {
+fn nothing_found(dirs: &[PathBuf]) -> Diagnostic {
     let dirs: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-    let source = Source::new(dirs.first().map_or("", String::as_str), "");
-    Problem::new(
+    let source = SourceFile::new(dirs.first().map_or("", String::as_str), "");
+    Diagnostic::new(
         Rule::NoAgents,
         source.locate(Span::default()),
         format!("no agent files in {}", dirs.join(", ")),
@@ -214,10 +214,10 @@ fn nothing_found(dirs: &[PathBuf]) -> Problem {
 #[derive(Debug, thiserror::Error)]
 #[error("{}", summary(.problems))]
 pub struct Rejected {
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnostic>,
 }
 
-fn summary(problems: &[Problem]) -> String {
+fn summary(problems: &[Diagnostic]) -> String {
     let errors: Vec<String> =
         problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
     format!("the agent files have {} errors:\n{}", errors.len(), errors.join("\n"))
@@ -228,14 +228,14 @@ fn summary(problems: &[Problem]) -> String {
 pub struct Roster {
     agents: BTreeMap<AgentName, Arc<Agent>>,
     files: BTreeMap<AgentName, PathBuf>,
-    names: Names,
+    names: NameTable,
     graph: Graph,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
 impl Roster {
-    pub fn load(dirs: &[PathBuf], known: &Known, strictness: Strictness) -> Result<Self, Rejected> {
-        Draft::read(dirs, known).with_strictness(strictness).finish()
+    pub fn load(dirs: &[PathBuf], known: &KnownNames, strictness: Strictness) -> Result<Self, Rejected> {
+        RosterDraft::read(dirs, known).with_strictness(strictness).finish()
     }
 
     pub fn get(&self, name: &AgentName) -> Option<&Arc<Agent>> {
@@ -269,12 +269,12 @@ impl Roster {
     }
 
     /// Warnings and notes; a roster has no errors.
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
 
     /// Those of one agent's file.
-    pub fn problems_of(&self, name: &AgentName) -> impl Iterator<Item = &Problem> {
+    pub fn problems_of(&self, name: &AgentName) -> impl Iterator<Item = &Diagnostic> {
         let file = self.file(name);
         self.problems.iter().filter(move |problem| Some(problem.location.path()) == file)
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use baton_core::agent::SecretName;
 use baton_core::choice::snake_case;
 
-use crate::source::{Source, Span};
-use crate::yaml::{Entry, Node, Value};
+use crate::source::{SourceFile, Span};
+use crate::yaml::{YamlEntry, YamlNode, YamlValue};
 
 /// Keys below which every text may be a secret.
 const SECTIONS: &[&str] = &["auth", "env", "headers"];
@@ -19,8 +19,8 @@ const WORDS: &[&str] = &["authorization", "password", "secret", "token"];
 const ENDINGS: &[&str] = &["_key", "_password", "_secret", "_token", "apikey"];
 
 /// The file with every text in its head that may be a secret masked.
-pub fn masked(source: &Arc<Source>, head: Span, entries: &[Entry]) -> Arc<Source> {
-    let mut found = Found { source, spans: Vec::new(), aliases: BTreeSet::new() };
+pub fn masked(source: &Arc<SourceFile>, head: Span, entries: &[YamlEntry]) -> Arc<SourceFile> {
+    let mut found = SecretSpan { source, spans: Vec::new(), aliases: BTreeSet::new() };
     for entry in entries {
         found.look(&entry.key, &entry.value, false);
     }
@@ -29,7 +29,7 @@ pub fn masked(source: &Arc<Source>, head: Span, entries: &[Entry]) -> Arc<Source
 }
 
 /// The same for a head that could not be read: by its lines, and so rather too much than too little.
-pub fn masked_lines(source: &Arc<Source>) -> Arc<Source> {
+pub fn masked_lines(source: &Arc<SourceFile>) -> Arc<SourceFile> {
     let mut spans = Vec::new();
     let mut inside: Option<usize> = None;
     let mut offset = 0;
@@ -49,29 +49,29 @@ pub fn masked_lines(source: &Arc<Source>) -> Arc<Source> {
     if spans.is_empty() { Arc::clone(source) } else { source.masked(&spans) }
 }
 
-struct Found<'a> {
-    source: &'a Source,
+struct SecretSpan<'a> {
+    source: &'a SourceFile,
     spans: Vec<Span>,
     /// Names of aliases that stand where a secret does: the secret stands at the anchor.
     aliases: BTreeSet<&'a str>,
 }
 
-impl Found<'_> {
-    fn look(&mut self, key: &str, node: &Node, inside: bool) {
+impl SecretSpan<'_> {
+    fn look(&mut self, key: &str, node: &YamlNode, inside: bool) {
         let key = snake_case(key);
         let sensitive = inside || SECTIONS.contains(&key.as_str()) || is_sensitive(&key);
         match &node.value {
-            Value::Scalar(scalar) => {
+            YamlValue::Scalar(scalar) => {
                 if sensitive && !is_name_or_word(&key, scalar.text.trim()) {
                     self.take(node.span);
                 }
             }
-            Value::List(items) => {
+            YamlValue::List(items) => {
                 for item in items {
                     self.look("", item, sensitive);
                 }
             }
-            Value::Map(entries) => {
+            YamlValue::Map(entries) => {
                 for entry in entries {
                     self.look(&entry.key, &entry.value, sensitive);
                 }
@@ -133,9 +133,11 @@ mod tests {
     use super::*;
 
     fn head(text: &str) -> String {
-        let source = Source::new("x.md", text);
+        let source = SourceFile::new("x.md", text);
         let read = crate::repair::parse(text, 0).unwrap();
-        let Some(Node { value: Value::Map(entries), .. }) = read.root else { panic!("no map: {text}") };
+        let Some(YamlNode { value: YamlValue::Map(entries), .. }) = read.root else {
+            panic!("no map: {text}")
+        };
         masked(&source, Span::new(0, text.len()), &entries).text.clone()
     }
 
@@ -174,7 +176,7 @@ mod tests {
             ("- {url: \"http://x\", password: y}\n", "- {url: \"http://x\", password:***\n"),
             ("tools: [a: b]\n", "tools: [a: b]\n"),
         ] {
-            assert_eq!(masked_lines(&Source::new("x.md", text)).text, expected);
+            assert_eq!(masked_lines(&SourceFile::new("x.md", text)).text, expected);
         }
     }
 }

@@ -10,14 +10,14 @@ use serde::ser::SerializeStruct;
 
 /// A file as it was read.
 #[derive(Debug)]
-pub struct Source {
+pub struct SourceFile {
     pub path: PathBuf,
     pub text: String,
     /// Byte offset at which each line starts.
     line_starts: Vec<usize>,
 }
 
-impl Source {
+impl SourceFile {
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Self> {
         let text = text.into();
         let after_newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
@@ -50,11 +50,11 @@ impl Source {
     }
 
     /// Line and column from 1; columns count characters, as editors do.
-    pub fn position(&self, offset: usize) -> Position {
+    pub fn position(&self, offset: usize) -> SourcePosition {
         let offset = self.text.floor_char_boundary(offset);
         let line = self.line_starts.partition_point(|start| *start <= offset);
         let start = self.line_starts[line - 1];
-        Position { line, column: self.text[start..offset].chars().count() + 1 }
+        SourcePosition { line, column: self.text[start..offset].chars().count() + 1 }
     }
 
     /// The byte at which a line (from 1) starts; the end of the text for lines past it.
@@ -72,7 +72,7 @@ fn star(c: char) -> char {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct SourcePosition {
     pub line: usize,
     pub column: usize,
 }
@@ -97,7 +97,7 @@ impl Span {
 /// A span together with its file: enough to print `file:line:col` and an excerpt.
 #[derive(Debug, Clone)]
 pub struct Location {
-    pub source: Arc<Source>,
+    pub source: Arc<SourceFile>,
     pub span: Span,
 }
 
@@ -106,18 +106,18 @@ impl Location {
         &self.source.path
     }
 
-    pub fn start(&self) -> Position {
+    pub fn start(&self) -> SourcePosition {
         self.source.position(self.span.start)
     }
 
-    pub fn end(&self) -> Position {
+    pub fn end(&self) -> SourcePosition {
         self.source.position(self.span.end)
     }
 }
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Position { line, column } = self.start();
+        let SourcePosition { line, column } = self.start();
         write!(f, "{}:{line}:{column}", self.path().display())
     }
 }
@@ -141,17 +141,17 @@ mod tests {
 
     #[test]
     fn positions_count_characters() {
-        let source = Source::new("a.md", "äb\ncd\n");
-        assert_eq!(source.position(0), Position { line: 1, column: 1 });
-        assert_eq!(source.position(2), Position { line: 1, column: 2 });
-        assert_eq!(source.position(4), Position { line: 2, column: 1 });
-        assert_eq!(source.position(999), Position { line: 3, column: 1 });
+        let source = SourceFile::new("a.md", "äb\ncd\n");
+        assert_eq!(source.position(0), SourcePosition { line: 1, column: 1 });
+        assert_eq!(source.position(2), SourcePosition { line: 1, column: 2 });
+        assert_eq!(source.position(4), SourcePosition { line: 2, column: 1 });
+        assert_eq!(source.position(999), SourcePosition { line: 3, column: 1 });
         assert_eq!(source.line_start(2), 4);
     }
 
     #[test]
     fn masking_moves_nothing() {
-        let source = Source::new("a.md", "k: aä€🎷\n  b\r\n!\n");
+        let source = SourceFile::new("a.md", "k: aä€🎷\n  b\r\n!\n");
         let masked = source.masked(&[Span::new(16, 19), Span::new(3, 13), Span::new(5, 9)]);
         assert_eq!(masked.text, "k: *·•🞄\n  *\r\n!\n");
         for at in 0..=source.text.len() {

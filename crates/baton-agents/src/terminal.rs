@@ -6,7 +6,7 @@ use baton_core::AgentName;
 use baton_core::agent::Agent;
 
 use crate::check::walk;
-use crate::roster::Draft;
+use crate::roster::RosterDraft;
 
 /// As many owners of one answer are kept by name. A chain of thousands would cost the square of its length, and
 /// nobody reads further.
@@ -14,18 +14,18 @@ const MAX_NAMED: usize = 16;
 
 /// For every agent, those whose words can be the answer when it is asked.
 #[derive(Debug)]
-pub struct Owners(BTreeMap<AgentName, Answer>);
+pub struct Owners(BTreeMap<AgentName, AnswerOwners>);
 
 /// Whose words an answer can be.
 #[derive(Debug, Clone, Default)]
-pub struct Answer {
+pub struct AnswerOwners {
     /// The alphabetically first ones.
     pub named: BTreeSet<AgentName>,
     /// Whether there are others.
     pub others: bool,
 }
 
-impl Answer {
+impl AnswerOwners {
     fn add(&mut self, name: &AgentName) {
         self.named.insert(name.clone());
         if self.named.len() > MAX_NAMED {
@@ -43,7 +43,7 @@ impl Answer {
 impl Owners {
     /// Walks each agent after everything it leads to, so that each is looked at once. In a cycle, which is an
     /// error of its own, the agents met first have no owners yet and contribute none.
-    pub fn of(draft: &Draft) -> Self {
+    pub fn of(draft: &RosterDraft) -> Self {
         let mut owners = Self(BTreeMap::new());
         for name in walk::walk(draft).order {
             if let Some(entry) = draft.agent(&name) {
@@ -54,13 +54,13 @@ impl Owners {
         owners
     }
 
-    pub fn of_agent(&self, name: &AgentName) -> &Answer {
-        static NOBODY: Answer = Answer { named: BTreeSet::new(), others: false };
+    pub fn of_agent(&self, name: &AgentName) -> &AnswerOwners {
+        static NOBODY: AnswerOwners = AnswerOwners { named: BTreeSet::new(), others: false };
         self.0.get(name).unwrap_or(&NOBODY)
     }
 
-    fn resolve(&self, agent: &Agent) -> Answer {
-        let mut answer = Answer::default();
+    fn resolve(&self, agent: &Agent) -> AnswerOwners {
+        let mut answer = AnswerOwners::default();
         for destination in &agent.handoff {
             answer.extend(self.of_agent(&destination.to));
         }

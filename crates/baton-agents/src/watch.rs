@@ -14,7 +14,7 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
 use links::{Links, absolute};
 
-use crate::known::Known;
+use crate::known::KnownNames;
 use crate::roster::{Rejected, Roster, Strictness};
 
 /// Editors write a file in several steps; reading waits until they are quiet for this long,
@@ -55,14 +55,14 @@ impl Watch {
     /// Loads the roster and starts watching. `on_reload` is told about every reload, good or broken.
     pub fn start(
         dirs: Vec<PathBuf>,
-        known: Known,
+        known: KnownNames,
         strictness: Strictness,
         on_reload: impl Fn(Reload) + Send + 'static,
     ) -> Result<Self, WatchError> {
         // One place is enough: it says that something changed, not what.
         let (wake, changes) = sync_channel(1);
         let signal = wake.clone();
-        let scope = Arc::new(Scope::of(&dirs));
+        let scope = Arc::new(WatchScope::of(&dirs));
         let seen_by = Arc::clone(&scope);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Reading a file is an event too, and must not cause another reading.
@@ -76,7 +76,7 @@ impl Watch {
         let roster = Roster::load(&dirs, &known, strictness)?;
         let current = Arc::new(ArcSwap::from_pointee(roster));
         let stopped = Arc::new(AtomicBool::new(false));
-        let worker = Worker {
+        let worker = WatchWorker {
             dirs,
             known,
             strictness,
@@ -108,13 +108,13 @@ impl Drop for Watch {
 
 /// Which changes matter. Folders around links are watched too, and most of what happens there does not.
 #[derive(Debug)]
-struct Scope {
+struct WatchScope {
     /// As they are written and as they really are: platforms differ in what they report.
     dirs: Vec<PathBuf>,
     links: Mutex<Links>,
 }
 
-impl Scope {
+impl WatchScope {
     fn of(dirs: &[PathBuf]) -> Self {
         let real = dirs.iter().filter_map(|dir| dir.canonicalize().ok());
         let dirs = dirs.iter().map(|dir| absolute(dir)).chain(real).collect();
@@ -137,7 +137,7 @@ impl Scope {
 struct Watching {
     dirs: Vec<PathBuf>,
     watcher: RecommendedWatcher,
-    scope: Arc<Scope>,
+    scope: Arc<WatchScope>,
 }
 
 impl Watching {
@@ -170,16 +170,16 @@ impl Watching {
     }
 }
 
-struct Worker {
+struct WatchWorker {
     dirs: Vec<PathBuf>,
-    known: Known,
+    known: KnownNames,
     strictness: Strictness,
     watching: Watching,
     current: Arc<ArcSwap<Roster>>,
     stopped: Arc<AtomicBool>,
 }
 
-impl Worker {
+impl WatchWorker {
     fn run(mut self, changes: &Receiver<()>, on_reload: impl Fn(Reload)) {
         let mut all_watched = true;
         loop {

@@ -16,16 +16,16 @@ pub const MAX_DEPTH: usize = 48;
 pub const MAX_TEXT_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct YamlNode {
     pub span: Span,
-    pub value: Value,
+    pub value: YamlValue,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum YamlValue {
     Scalar(Scalar),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    List(Vec<YamlNode>),
+    Map(Vec<YamlEntry>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,15 +36,15 @@ pub struct Scalar {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct YamlEntry {
     pub key: String,
     pub key_span: Span,
-    pub value: Node,
+    pub value: YamlNode,
 }
 
 /// Why a text could not be read, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct YamlFailure {
     pub kind: FailureKind,
     pub span: Span,
 }
@@ -59,10 +59,10 @@ pub enum FailureKind {
     SeveralDocuments,
 }
 
-impl Node {
+impl YamlNode {
     pub fn scalar(&self) -> Option<&Scalar> {
         match &self.value {
-            Value::Scalar(scalar) => Some(scalar),
+            YamlValue::Scalar(scalar) => Some(scalar),
             _ => None,
         }
     }
@@ -75,12 +75,12 @@ impl Node {
     /// What the value is, in a word for error messages.
     pub fn describe(&self) -> &'static str {
         match &self.value {
-            Value::List(_) => "a list",
-            Value::Map(_) => "a map",
-            Value::Scalar(_) if self.is_null() => "empty",
-            Value::Scalar(scalar) if scalar.as_bool().is_some() => "true or false",
-            Value::Scalar(scalar) if scalar.as_number().is_some() => "a number",
-            Value::Scalar(_) => "text",
+            YamlValue::List(_) => "a list",
+            YamlValue::Map(_) => "a map",
+            YamlValue::Scalar(_) if self.is_null() => "empty",
+            YamlValue::Scalar(scalar) if scalar.as_bool().is_some() => "true or false",
+            YamlValue::Scalar(scalar) if scalar.as_number().is_some() => "a number",
+            YamlValue::Scalar(_) => "text",
         }
     }
 
@@ -88,12 +88,12 @@ impl Node {
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
-            Value::List(items) => Json::Array(items.iter().map(Self::to_json).collect()),
-            Value::Map(entries) => {
+            YamlValue::List(items) => Json::Array(items.iter().map(Self::to_json).collect()),
+            YamlValue::Map(entries) => {
                 Json::Object(entries.iter().map(|e| (e.key.clone(), e.value.to_json())).collect())
             }
-            Value::Scalar(_) if self.is_null() => Json::Null,
-            Value::Scalar(scalar) => match (scalar.as_bool(), scalar.as_number()) {
+            YamlValue::Scalar(_) if self.is_null() => Json::Null,
+            YamlValue::Scalar(scalar) => match (scalar.as_bool(), scalar.as_number()) {
                 (Some(flag), _) => Json::Bool(flag),
                 (None, Some(number)) => Json::Number(number),
                 (None, None) => Json::String(scalar.text.clone()),
@@ -107,9 +107,9 @@ impl Node {
         for token in pointer.split('/').skip(1) {
             let token = token.replace("~1", "/").replace("~0", "~");
             let next = match &node.value {
-                Value::Map(entries) => entries.iter().find(|e| e.key == token).map(|e| &e.value),
-                Value::List(items) => token.parse::<usize>().ok().and_then(|index| items.get(index)),
-                Value::Scalar(_) => None,
+                YamlValue::Map(entries) => entries.iter().find(|e| e.key == token).map(|e| &e.value),
+                YamlValue::List(items) => token.parse::<usize>().ok().and_then(|index| items.get(index)),
+                YamlValue::Scalar(_) => None,
             };
             match next {
                 Some(next) => node = next,
@@ -167,7 +167,7 @@ fn whole(digits: &str, radix: u32) -> Option<serde_json::Number> {
 }
 
 /// Reads one document. Spans are byte offsets into `text`, plus `offset`.
-pub fn parse(text: &str, offset: usize) -> Result<Option<Node>, Failure> {
+pub fn parse(text: &str, offset: usize) -> Result<Option<YamlNode>, YamlFailure> {
     let mut builder = Builder { bytes: ByteOffsets::of(text, offset), ..Builder::default() };
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
@@ -185,10 +185,10 @@ pub fn parse(text: &str, offset: usize) -> Result<Option<Node>, Failure> {
 #[derive(Default)]
 struct Builder {
     bytes: ByteOffsets,
-    open: Vec<Open>,
-    anchors: HashMap<usize, (Node, Size)>,
+    open: Vec<OpenNode>,
+    anchors: HashMap<usize, (YamlNode, Size)>,
     total: Size,
-    root: Option<Node>,
+    root: Option<YamlNode>,
 }
 
 /// What a node costs to keep or to copy.
@@ -199,11 +199,11 @@ struct Size {
 }
 
 impl Size {
-    fn of(node: &Node) -> Self {
+    fn of(node: &YamlNode) -> Self {
         match &node.value {
-            Value::Scalar(scalar) => Self::of_text(&scalar.text),
-            Value::List(items) => items.iter().map(Self::of).fold(Self::of_text(""), Self::plus),
-            Value::Map(entries) => {
+            YamlValue::Scalar(scalar) => Self::of_text(&scalar.text),
+            YamlValue::List(items) => items.iter().map(Self::of).fold(Self::of_text(""), Self::plus),
+            YamlValue::Map(entries) => {
                 let entries = entries.iter().map(|e| Self::of_text(&e.key).plus(Self::of(&e.value)));
                 entries.fold(Self::of_text(""), Self::plus)
             }
@@ -219,56 +219,56 @@ impl Size {
     }
 }
 
-struct Open {
-    node: Node,
+struct OpenNode {
+    node: YamlNode,
     anchor: usize,
     /// In a map: the key whose value comes next.
     key: Option<(String, Span)>,
 }
 
 impl Builder {
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Failure> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlFailure> {
         match event {
             Event::Scalar(text, style, anchor, _) => {
                 let scalar = Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain };
-                self.place(Node { span, value: Value::Scalar(scalar) }, anchor)
+                self.place(YamlNode { span, value: YamlValue::Scalar(scalar) }, anchor)
             }
-            Event::SequenceStart(anchor, _) => self.open(Value::List(Vec::new()), span, anchor),
-            Event::MappingStart(anchor, _) => self.open(Value::Map(Vec::new()), span, anchor),
+            Event::SequenceStart(anchor, _) => self.open(YamlValue::List(Vec::new()), span, anchor),
+            Event::MappingStart(anchor, _) => self.open(YamlValue::Map(Vec::new()), span, anchor),
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
             Event::Alias(anchor) => {
                 // Only finished nodes are anchors, so an alias can never contain itself. A copy is counted before
                 // it is made, which defuses bombs made of aliases.
                 let Some((_, size)) = self.anchors.get(&anchor) else {
                     let text = "an alias refers to the node it stands in".to_owned();
-                    return Err(Failure { kind: FailureKind::Syntax(text), span });
+                    return Err(YamlFailure { kind: FailureKind::Syntax(text), span });
                 };
                 self.count(*size, span)?;
                 let value = self.anchors[&anchor].0.value.clone();
-                self.insert(Node { span, value })
+                self.insert(YamlNode { span, value })
             }
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(Failure { kind: FailureKind::SeveralDocuments, span })
+                Err(YamlFailure { kind: FailureKind::SeveralDocuments, span })
             }
             _ => Ok(()),
         }
     }
 
-    fn open(&mut self, value: Value, span: Span, anchor: usize) -> Result<(), Failure> {
+    fn open(&mut self, value: YamlValue, span: Span, anchor: usize) -> Result<(), YamlFailure> {
         if self.open.len() == MAX_DEPTH {
-            return Err(Failure { kind: FailureKind::TooDeep, span });
+            return Err(YamlFailure { kind: FailureKind::TooDeep, span });
         }
-        self.open.push(Open { node: Node { span, value }, anchor, key: None });
+        self.open.push(OpenNode { node: YamlNode { span, value }, anchor, key: None });
         Ok(())
     }
 
-    fn close(&mut self, span: Span) -> Result<(), Failure> {
-        let Some(Open { mut node, anchor, .. }) = self.open.pop() else { return Ok(()) };
+    fn close(&mut self, span: Span) -> Result<(), YamlFailure> {
+        let Some(OpenNode { mut node, anchor, .. }) = self.open.pop() else { return Ok(()) };
         // A block collection is closed by the line after it; its last child ends where it really ends.
         let last_child = match &node.value {
-            Value::List(items) => items.last().map(|item| item.span.end),
-            Value::Map(entries) => entries.last().map(|entry| entry.value.span.end),
-            Value::Scalar(_) => None,
+            YamlValue::List(items) => items.last().map(|item| item.span.end),
+            YamlValue::Map(entries) => entries.last().map(|entry| entry.value.span.end),
+            YamlValue::Scalar(_) => None,
         };
         let closed_by_bracket = span.end > span.start;
         let end = if closed_by_bracket { span.end } else { last_child.unwrap_or(span.end) };
@@ -277,7 +277,7 @@ impl Builder {
     }
 
     /// Takes a node that was read, with the children it already has.
-    fn place(&mut self, node: Node, anchor: usize) -> Result<(), Failure> {
+    fn place(&mut self, node: YamlNode, anchor: usize) -> Result<(), YamlFailure> {
         let own = node.scalar().map_or("", |scalar| &scalar.text);
         self.count(Size::of_text(own), node.span)?;
         if anchor != 0 {
@@ -289,36 +289,36 @@ impl Builder {
         self.insert(node)
     }
 
-    fn insert(&mut self, node: Node) -> Result<(), Failure> {
+    fn insert(&mut self, node: YamlNode) -> Result<(), YamlFailure> {
         let Some(parent) = self.open.last_mut() else {
             self.root = Some(node);
             return Ok(());
         };
         match (&mut parent.node.value, parent.key.take()) {
-            (Value::List(items), _) => items.push(node),
-            (Value::Map(entries), Some((key, key_span))) => {
-                entries.push(Entry { key, key_span, value: node });
+            (YamlValue::List(items), _) => items.push(node),
+            (YamlValue::Map(entries), Some((key, key_span))) => {
+                entries.push(YamlEntry { key, key_span, value: node });
             }
-            (Value::Map(_), None) => match node.value {
-                Value::Scalar(scalar) => parent.key = Some((scalar.text, node.span)),
-                _ => return Err(Failure { kind: FailureKind::KeyIsNotText, span: node.span }),
+            (YamlValue::Map(_), None) => match node.value {
+                YamlValue::Scalar(scalar) => parent.key = Some((scalar.text, node.span)),
+                _ => return Err(YamlFailure { kind: FailureKind::KeyIsNotText, span: node.span }),
             },
-            (Value::Scalar(_), _) => unreachable!("a scalar is never open"),
+            (YamlValue::Scalar(_), _) => unreachable!("a scalar is never open"),
         }
         Ok(())
     }
 
-    fn count(&mut self, size: Size, span: Span) -> Result<(), Failure> {
+    fn count(&mut self, size: Size, span: Span) -> Result<(), YamlFailure> {
         self.total = self.total.plus(size);
         let kind = match self.total {
             Size { nodes, .. } if nodes > MAX_NODES => FailureKind::TooManyNodes,
             Size { bytes, .. } if bytes > MAX_TEXT_BYTES => FailureKind::TooMuchText,
             _ => return Ok(()),
         };
-        Err(Failure { kind, span })
+        Err(YamlFailure { kind, span })
     }
 
-    fn syntax(&self, error: &ScanError) -> Failure {
+    fn syntax(&self, error: &ScanError) -> YamlFailure {
         let at = error.marker().index();
         let span = self.bytes.span(at, at);
         // The parser has limits of its own, which it reports as text.
@@ -326,7 +326,7 @@ impl Builder {
             info if info.contains("recursion limit") => FailureKind::TooDeep,
             info => FailureKind::Syntax(info.to_owned()),
         };
-        Failure { kind, span }
+        YamlFailure { kind, span }
     }
 }
 
@@ -362,7 +362,7 @@ impl ByteOffsets {
 mod tests {
     use super::*;
 
-    fn root(text: &str) -> Node {
+    fn root(text: &str) -> YamlNode {
         parse(text, 0).unwrap().unwrap()
     }
 
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn spans_are_bytes() {
         let text = "näme: «x»\nlist:\n  - one\n  - two  # note\nflow: [a, b]\n";
-        let Value::Map(entries) = root(text).value else { panic!() };
+        let YamlValue::Map(entries) = root(text).value else { panic!() };
         let shown: Vec<_> =
             entries.iter().map(|e| (&text[e.key_span.range()], &text[e.value.span.range()])).collect();
         assert_eq!(shown, [("näme", "«x»"), ("list", "- one\n  - two"), ("flow", "[a, b]")]);

@@ -1,13 +1,14 @@
-//! The one projection of Baton's events: AG-UI 1.0, the wire vocabulary of SSE, WebSocket and the command line.
+//! Projects Baton's events to AG-UI 1.0, the wire format of SSE, WebSocket and the command line.
 //!
-//! - [`wire`]: the events and messages as clients read them. Optional fields are absent, never null: a null aborts the client.
-//! - [`faces`]: how agents are called and drawn in front of people.
-//! - [`projection`]: what has happened in the thread becomes those events, in the order clients insist on.
+//! - [`wire`]: events and messages as clients read them. Optional fields are absent, never null, because a null aborts the
+//!   client.
+//! - [`profiles`]: names and colors of agents.
+//! - [`projection`]: turns the events of a thread into AG-UI events, in the order that clients require.
 
-pub mod faces;
+pub mod profiles;
 pub mod projection;
 pub mod wire;
 
-pub use faces::{Face, Faces};
-pub use projection::{Detail, Piece, Projection};
-pub use wire::{AguiEvent, AguiMessage, Body};
+pub use profiles::{AgentProfile, AgentProfiles};
+pub use projection::{Detail, Projection, TextDelta};
+pub use wire::{AguiEvent, AguiMessage, EventBody};

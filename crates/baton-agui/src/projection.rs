@@ -1,181 +1,179 @@
-//! From what happened to what a client is told.
+//! Projects the events of a run to AG-UI events.
 //!
-//! - `subagents`, `sessions`: who works behind the scenes, and whose work an event is.
-//! - `texts`: texts and thoughts that grow, several at once.
-//! - `pieces`: the pieces of open texts, which are most of what is sent.
-//! - `calls`: tools that are used.
-//! - `baton`: who speaks to the person, which is state.
-//! - `extras`: what AG-UI has no event for.
-//! - `joining`, `transcript`: coming in the middle, with the messages that whoever was there has.
-//! - `here`: what every event says about itself.
+//! - `subagents`, `sessions`: sub-agents, and the sub-agent that an event belongs to.
+//! - `texts`: open texts and thoughts, several at once. `text_delta`: fast path for their deltas, which are most of a stream.
+//! - `calls`: tool calls. `extras`: events that AG-UI does not define.
+//! - `baton`: the agent that speaks to the user, which is AG-UI state.
+//! - `catch_up`, `transcript`: joining a run in the middle, with the messages that an earlier subscriber has.
+//! - `event_context`: metadata of every event.
 
 mod baton;
 mod calls;
+mod catch_up;
+mod event_context;
 mod extras;
-mod here;
-mod joining;
-mod pieces;
 mod sessions;
 mod subagents;
+mod text_delta;
 mod texts;
 mod transcript;
 
 use std::sync::Arc;
 
-use baton_core::event::{Event, EventKind, Outcome};
+use baton_core::event::{Event, EventKind, RunOutcome};
 use baton_core::message::Visibility;
 use baton_core::{RunId, SessionId, choices};
 use serde_json::json;
 
-use crate::Faces;
-use crate::wire::{AguiEvent, Body};
-use baton::{Baton, Hold};
-use calls::Calls;
-use here::Here;
-pub use pieces::Piece;
+use crate::AgentProfiles;
+use crate::wire::{AguiEvent, EventBody};
+use baton::{BatonState, HoldDuration};
+use calls::SeenCalls;
+use event_context::EventContext;
 use subagents::Subagents;
-use texts::{By, Form, Texts};
+pub use text_delta::TextDelta;
+use texts::{OpenTexts, PieceOrigin, TextKind};
 use transcript::Transcript;
 
 choices! {
-    /// How much a listener may see.
+    /// How much a subscriber may see.
     pub enum Detail {
-        /// What the person sees.
+        /// What the user sees.
         Person = "person",
-        /// Everything, also what agents say behind the scenes.
+        /// Everything, including sub-agents.
         Trace = "trace",
     }
 }
 
-/// What is sent for one thing that happened.
-type Out = Vec<(Option<SessionId>, Body)>;
+/// The bodies for one event, each with the sub-agent that it belongs to.
+type Projected = Vec<(Option<SessionId>, EventBody)>;
 
-/// Projects one run for one listener. Keeps what is open, because clients refuse an end without a start and a run that
-/// ends with something open. The next run of the thread needs a new one.
+/// Projects one run for one subscriber. Tracks what is open, because clients reject an end without a start and a run that ends
+/// with something open. Use a new projection for the next run of the thread.
 #[derive(Debug)]
 pub struct Projection {
     detail: Detail,
-    faces: Arc<Faces>,
-    stage: Stage,
-    /// How far it has come, by whoever began the run.
-    here: Option<Here>,
+    profiles: Arc<AgentProfiles>,
+    phase: RunPhase,
+    /// Position in the run: metadata of the first event, sequence number and time of the latest.
+    context: Option<EventContext>,
     subagents: Subagents,
-    texts: Texts,
-    calls: Calls,
-    baton: Baton,
-    /// Empty unless something was replayed.
+    texts: OpenTexts,
+    calls: SeenCalls,
+    baton: BatonState,
+    /// Empty unless events were replayed.
     transcript: Transcript,
 }
 
-/// How far the run has come for its listener.
+/// Phase of the run for the subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Clients want to hear of the run before anything in it.
-    Before,
-    Under,
-    /// Nothing may follow.
-    After,
+enum RunPhase {
+    /// `RUN_STARTED` has to be the first event that a client gets.
+    NotStarted,
+    Running,
+    /// `RUN_FINISHED` or `RUN_ERROR` was sent; nothing may follow.
+    Finished,
 }
 
 impl Projection {
     pub fn new(detail: Detail) -> Self {
         Self {
             detail,
-            faces: Arc::default(),
-            stage: Stage::Before,
-            here: None,
+            profiles: Arc::default(),
+            phase: RunPhase::NotStarted,
+            context: None,
             subagents: Subagents::default(),
-            texts: Texts::default(),
-            calls: Calls::default(),
-            baton: Baton::default(),
+            texts: OpenTexts::default(),
+            calls: SeenCalls::default(),
+            baton: BatonState::default(),
             transcript: Transcript::default(),
         }
     }
 
-    /// With names and colours for people.
+    /// Sets the display names and colors.
     #[must_use]
-    pub fn with_faces(self, faces: impl Into<Arc<Faces>>) -> Self {
-        Self { faces: faces.into(), ..self }
+    pub fn with_profiles(self, profiles: impl Into<Arc<AgentProfiles>>) -> Self {
+        Self { profiles: profiles.into(), ..self }
     }
 
-    /// The run, once something of it was heard.
+    /// The run, or `None` before its first event.
     pub fn run(&self) -> Option<RunId> {
-        self.here.as_ref().map(|here| here.run_id)
+        self.context.as_ref().map(|context| context.run_id)
     }
 
-    /// Whether the run has ended, so that nothing more will be sent.
+    /// Whether the run has ended. No more events follow.
     pub fn is_over(&self) -> bool {
-        self.stage == Stage::After
+        self.phase == RunPhase::Finished
     }
 
-    /// The events for one thing that happened; often one, sometimes none or several.
+    /// Projects one event to any number of AG-UI events, often one.
     pub fn project(&mut self, event: &Event) -> Vec<AguiEvent> {
-        if self.stage == Stage::After {
+        if self.phase == RunPhase::Finished {
             return Vec::new();
         }
         self.advance(event);
-        // Who speaks to the person is for the person, also when why that changes is not.
-        let is_passed = self.baton.hear(event);
-        let is_seen = self.sees(event);
-        let mut out = Out::new();
+        // The user sees who speaks now, even if the reason for the change is internal.
+        let is_passed = self.baton.apply(event);
+        let is_seen = self.is_visible(event);
+        let mut out = Projected::new();
         if is_seen || is_passed {
             self.begin(&mut out);
         }
         if is_seen {
-            self.happened(event, &mut out);
+            self.project_event(event, &mut out);
         }
         if is_passed {
-            out.extend(self.baton.delta(&self.faces).map(|delta| (None, delta)));
+            out.extend(self.baton.delta(&self.profiles).map(|delta| (None, delta)));
         }
-        let here = Here::of(event);
-        out.into_iter().map(|(subagent, body)| here.tell(subagent, body)).collect()
+        let context = EventContext::of(event);
+        out.into_iter().map(|(subagent, body)| context.event(subagent, body)).collect()
     }
 
     fn advance(&mut self, event: &Event) {
-        self.here.get_or_insert_with(|| Here::of(event)).advance(event);
-        // One that ended before it began, as when it was cancelled while it waited, was never anybody's.
+        self.context.get_or_insert_with(|| EventContext::of(event)).advance(event);
+        // A run that ends before it starts, such as one that is cancelled in the queue, has no speaker.
         if !self.baton.is_held() && !event.kind.is_end() {
             let is_held = matches!(event.kind, EventKind::RunStarted { is_held: true });
-            self.baton.begin(&event.agent, if is_held { Hold::Thread } else { Hold::Run });
+            self.baton.begin(&event.agent, if is_held { HoldDuration::Thread } else { HoldDuration::Run });
         }
     }
 
-    fn sees(&self, event: &Event) -> bool {
+    fn is_visible(&self, event: &Event) -> bool {
         event.visibility == Visibility::User || self.detail == Detail::Trace
     }
 
-    fn begin(&mut self, out: &mut Out) {
-        if std::mem::replace(&mut self.stage, Stage::Under) == Stage::Before {
-            let started = self.here.as_ref().map(Here::run_started);
+    fn begin(&mut self, out: &mut Projected) {
+        if std::mem::replace(&mut self.phase, RunPhase::Running) == RunPhase::NotStarted {
+            let started = self.context.as_ref().map(EventContext::run_started);
             out.extend(started.into_iter().chain(self.state()).map(|body| (None, body)));
         }
     }
 
-    fn state(&self) -> Option<Body> {
-        self.baton.snapshot(&self.faces)
+    fn state(&self) -> Option<EventBody> {
+        self.baton.snapshot(&self.profiles)
     }
 
-    /// What the person sees is never anybody's work behind the scenes.
+    /// The sub-agent that an event belongs to. Events that the user sees belong to none.
     fn owner(&self, event: &Event) -> Option<SessionId> {
         let is_hidden = event.visibility == Visibility::Internal;
         if is_hidden { self.subagents.owner(&event.path) } else { None }
     }
 
-    fn happened(&mut self, event: &Event, out: &mut Out) {
+    fn project_event(&mut self, event: &Event, out: &mut Projected) {
         let owner = self.owner(event);
-        let by = By { event, owner: owner.as_ref() };
-        let form = form(event, by.owner);
-        if form != Form::Thought {
-            self.texts.end_thoughts(by.owner, out);
+        let origin = PieceOrigin { event, owner: owner.as_ref() };
+        let kind = text_kind(event, origin.owner);
+        if kind != TextKind::Reasoning {
+            self.texts.end_thoughts(origin.owner, out);
         }
-        match (is_text(&event.kind), form) {
-            (true, Form::Thought) => self.texts.think(by, out),
-            (true, Form::Said) => self.texts.say(by, out),
-            (false, _) => self.done(event, owner, out),
+        match (is_text(&event.kind), kind) {
+            (true, TextKind::Reasoning) => self.texts.think(origin, out),
+            (true, TextKind::Message) => self.texts.say(origin, out),
+            (false, _) => self.project_action(event, owner, out),
         }
     }
 
-    fn done(&mut self, event: &Event, owner: Option<SessionId>, out: &mut Out) {
+    fn project_action(&mut self, event: &Event, owner: Option<SessionId>, out: &mut Projected) {
         match &event.kind {
             EventKind::RunFinished { .. } | EventKind::RunFailed { .. } => self.end(event, out),
             EventKind::SessionStarted { .. } => self.begin_session(event, out),
@@ -189,30 +187,32 @@ impl Projection {
             EventKind::TurnRestarted { message_id } => {
                 self.texts.end(*message_id, out);
                 let value = json!({ "message_id": message_id });
-                out.push((owner, Body::Custom { name: "baton.turn_restarted", value }));
+                out.push((owner, EventBody::Custom { name: "baton.turn_restarted", value }));
             }
-            _ => out.extend(extras::of(event, owner.as_ref(), &self.faces).map(|body| (owner, body))),
+            _ => out.extend(extras::of(event, owner.as_ref(), &self.profiles).map(|body| (owner, body))),
         }
     }
 
-    /// The end of the run, before which nothing may be left open.
-    fn end(&mut self, event: &Event, out: &mut Out) {
+    /// Ends the run, after everything that is still open: sub-agents, then texts.
+    fn end(&mut self, event: &Event, out: &mut Projected) {
         for ended in self.subagents.end_all() {
             self.texts.end_all(Some(&ended), out);
             out.push((None, sessions::cancelled(ended)));
         }
         self.texts.end_all(None, out);
-        out.push((None, Body::Custom { name: "baton.usage", value: extras::usage(&event.kind) }));
-        let here = Here::of(event);
+        out.push((None, EventBody::Custom { name: "baton.usage", value: extras::usage(&event.kind) }));
+        let context = EventContext::of(event);
         let end = match &event.kind {
             EventKind::RunFailed { code, message, .. } => {
-                Body::RunError { message: message.clone(), code: code.clone() }
+                EventBody::RunError { message: message.clone(), code: code.clone() }
             }
-            EventKind::RunFinished { outcome: Outcome::Cancelled, .. } => here.run_finished("cancelled"),
-            _ => here.run_finished("success"),
+            EventKind::RunFinished { outcome: RunOutcome::Cancelled, .. } => {
+                context.run_finished("cancelled")
+            }
+            _ => context.run_finished("success"),
         };
         out.push((None, end));
-        self.stage = Stage::After;
+        self.phase = RunPhase::Finished;
     }
 }
 
@@ -226,14 +226,13 @@ fn is_text(kind: &EventKind) -> bool {
     )
 }
 
-/// Whether something is thought rather than said or done. Text that is not for the person, by one who speaks to the person, is thinking
-/// aloud.
-fn form(event: &Event, owner: Option<&SessionId>) -> Form {
+/// Internal text of an agent that speaks to the user is reasoning. Internal text of a sub-agent is a message.
+fn text_kind(event: &Event, owner: Option<&SessionId>) -> TextKind {
     let is_hidden = event.visibility == Visibility::Internal;
     match &event.kind {
-        EventKind::Reasoning { .. } => Form::Thought,
-        kind if is_hidden && owner.is_none() && is_text(kind) => Form::Thought,
-        _ => Form::Said,
+        EventKind::Reasoning { .. } => TextKind::Reasoning,
+        kind if is_hidden && owner.is_none() && is_text(kind) => TextKind::Reasoning,
+        _ => TextKind::Message,
     }
 }
 

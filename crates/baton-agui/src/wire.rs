@@ -1,4 +1,4 @@
-//! AG-UI 1.0 events, as far as Baton sends them.
+//! The AG-UI 1.0 events that Baton sends.
 
 mod history;
 pub mod message;
@@ -9,30 +9,31 @@ use serde_json::Value;
 
 pub use message::AguiMessage;
 
-/// The version that is spoken, as a run says when it starts.
+/// Protocol version in `RUN_STARTED`.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// One event with what Baton adds to every one of them.
+/// An AG-UI event with Baton's metadata.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AguiEvent {
     #[serde(flatten)]
-    pub body: Body,
-    /// Whose work behind the scenes it is. What is said to the person has none.
+    pub body: EventBody,
+    /// The sub-agent that the event belongs to. `None` for events that the user sees.
     #[serde(rename = "subagentRunId", skip_serializing_if = "Option::is_none")]
     pub subagent: Option<SessionId>,
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub timestamp: i64,
     pub metadata: Metadata,
 }
 
+/// Baton's extension of the AG-UI metadata.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Metadata {
-    pub baton: Origin,
+    pub baton: EventOrigin,
 }
 
-/// Where an event comes from.
+/// Origin of an event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Origin {
+pub struct EventOrigin {
     pub thread_id: ThreadId,
     pub run_id: RunId,
     pub agent: AgentName,
@@ -40,10 +41,10 @@ pub struct Origin {
     pub seq: u64,
 }
 
-/// An agent that begins to work behind the scenes.
+/// Start of a sub-agent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Begun {
+pub struct SubagentStart {
     pub subagent_run_id: SessionId,
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,9 +55,10 @@ pub struct Begun {
     pub parent_tool_call_id: Option<String>,
 }
 
+/// Type and fields of an AG-UI event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
-pub enum Body {
+pub enum EventBody {
     RunStarted {
         thread_id: ThreadId,
         run_id: RunId,
@@ -77,7 +79,7 @@ pub enum Body {
     StateSnapshot {
         snapshot: Value,
     },
-    /// A patch as RFC 6902 has it.
+    /// A JSON Patch (RFC 6902).
     StateDelta {
         delta: Value,
     },
@@ -127,7 +129,7 @@ pub enum Body {
         content: String,
         role: &'static str,
     },
-    SubagentStarted(Begun),
+    SubagentStarted(SubagentStart),
     SubagentFinished {
         subagent_run_id: SessionId,
         outcome: Value,

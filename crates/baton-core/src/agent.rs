@@ -1,7 +1,7 @@
-//! An agent as its file defines it: every key of the contract, as a type that says what it means.
+//! Agent definitions: every key of an agent file as a type.
 //!
-//! Values here are resolved: names point to agents that exist, globs and templates have been checked, and
-//! defaults are filled in. `baton-agents` makes them from Markdown files.
+//! Values are resolved: names refer to existing agents, globs and templates are valid, and defaults are filled in.
+//! `baton-agents` creates them from Markdown files.
 
 mod mcp;
 mod model;
@@ -28,11 +28,11 @@ pub use patterns::{
     Advisor, Advisors, Button, Caching, Collaboration, Delegation, Destination, OnQuorumFail, Quorum, Router,
     RoutingMode, Strategy, Synthesis, Team, TerminationMode,
 };
-pub use remote::{InvalidSecret, Kind, RemoteAuth, RemoteCard, SecretName};
+pub use remote::{AgentKind, InvalidSecret, RemoteAuth, RemoteCard, SecretName};
 pub use skill::{InvalidSkillName, SkillName, Skills};
 pub use takeover::{AcceptsHandoff, EXIT_WORDS, Return, TriggerMode};
-pub use tool::{Approvals, BUILT_IN_TOOLS, ENGINE_TOOLS, InvalidToolPattern, ToolAccess, ToolPattern};
-pub use workflow::{Slot, State, StateName, Workflow};
+pub use tool::{ApprovalRules, BUILT_IN_TOOLS, ENGINE_TOOLS, InvalidToolPattern, ToolAccess, ToolPattern};
+pub use workflow::{Slot, StateName, Workflow, WorkflowStep};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agent {
@@ -41,7 +41,7 @@ pub struct Agent {
     pub description: String,
     pub version: Version,
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: AgentKind,
 
     /// In order of preference; empty means the configured default.
     pub model: Vec<ModelName>,
@@ -54,9 +54,9 @@ pub struct Agent {
     pub tools: ToolAccess,
     pub mcp_servers: IndexMap<String, McpServer>,
     pub skills: Skills,
-    pub approvals: Approvals,
+    pub approvals: ApprovalRules,
 
-    /// Whom it may call while it keeps the baton.
+    /// Agents it may call as sub-agents, while it keeps the baton.
     pub agents: Vec<AgentName>,
     pub delegation: Delegation,
     pub advisors: Advisors,
@@ -64,9 +64,9 @@ pub struct Agent {
     pub router: Option<Router>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team: Option<Team>,
-    /// Who gives the final answer after it; the first whose condition holds.
+    /// Agents that give the final answer instead; the first whose condition holds.
     pub handoff: Vec<Destination>,
-    /// Whom it may pass the baton to.
+    /// Agents it may transfer the baton to.
     pub collaborations: Vec<Collaboration>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepts_handoff: Option<AcceptsHandoff>,
@@ -74,9 +74,9 @@ pub struct Agent {
     pub workflow: Option<Workflow>,
     pub can_be_orchestrated: bool,
 
-    pub history: History,
+    pub history: HistoryAccess,
     pub sanitize: bool,
-    pub limits: Limits,
+    pub limits: AgentLimits,
 
     pub badge: Badge,
     pub handoffs: Vec<Button>,
@@ -86,13 +86,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent whose file says nothing but this; everything else is as if left out.
+    /// An agent with these values and the defaults for all other keys.
     pub fn plain(name: AgentName, description: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             display_name: name.to_string(),
             description: description.into(),
             version: Version::new(1, 0, 0),
-            kind: Kind::Local,
+            kind: AgentKind::Local,
             model: Vec::new(),
             sampling: Sampling::default(),
             planning_strategy: PlanningStrategy::NativeReact,
@@ -100,7 +100,7 @@ impl Agent {
             tools: ToolAccess::default(),
             mcp_servers: IndexMap::new(),
             skills: Skills::default(),
-            approvals: Approvals::default(),
+            approvals: ApprovalRules::default(),
             agents: Vec::new(),
             delegation: Delegation::default(),
             advisors: Advisors::default(),
@@ -111,9 +111,9 @@ impl Agent {
             accepts_handoff: None,
             workflow: None,
             can_be_orchestrated: true,
-            history: History::Conversation,
+            history: HistoryAccess::Conversation,
             sanitize: true,
-            limits: Limits::default(),
+            limits: AgentLimits::default(),
             badge: Badge { color: Badge::derived_color(&name), icon: None, hidden: false },
             handoffs: Vec::new(),
             prompt: prompt.into(),
@@ -121,14 +121,14 @@ impl Agent {
         }
     }
 
-    /// Whether some entry of `handoff` applies whatever the output is.
+    /// Whether an entry of `handoff` has no condition.
     pub fn always_hands_off(&self) -> bool {
         self.handoff.iter().any(|destination| destination.when.is_none())
     }
 }
 
 choices! {
-    /// How a session goes about its task.
+    /// How a session plans its work.
     pub enum PlanningStrategy {
         NativeReact = "native_react",
         PlanAndExecute = "plan_and_execute",
@@ -137,11 +137,11 @@ choices! {
     }
 }
 
-/// How much of the conversation a receiver of this agent's baton sees.
+/// How much of the conversation the receiver of this agent's baton sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum History {
-    /// What the person and agents said, without tool traffic.
+pub enum HistoryAccess {
+    /// Messages of the user and of agents, without tool calls.
     Conversation,
     Full,
     Last(u32),
@@ -149,9 +149,9 @@ pub enum History {
     Brief,
 }
 
-/// What one session of the agent may spend.
+/// Limits of one session of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Limits {
+pub struct AgentLimits {
     pub max_turns: u32,
     pub max_depth: u32,
     pub max_transfers: u32,
@@ -163,7 +163,7 @@ pub struct Limits {
     pub max_parallel_tools: u32,
 }
 
-impl Default for Limits {
+impl Default for AgentLimits {
     fn default() -> Self {
         Self {
             max_turns: 10,
@@ -177,18 +177,18 @@ impl Default for Limits {
     }
 }
 
-/// How people recognise the agent.
+/// How the UI presents the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Badge {
     pub color: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icon: Option<String>,
-    /// Not offered to people in pickers, though other agents may use it.
+    /// Hidden in pickers; other agents may still use it.
     pub hidden: bool,
 }
 
 impl Badge {
-    /// The same name always gets the same colour, on every server.
+    /// Derives a colour from the name. It is the same on every server.
     pub fn derived_color(name: &AgentName) -> String {
         const PALETTE: [&str; 12] = [
             "#2563eb", "#7c3aed", "#db2777", "#dc2626", "#ea580c", "#b45309", "#4d7c0f", "#15803d",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::ToolCallId;
 use crate::message::Part;
 
-/// One entry of a session. Roles are already what every provider understands; adapters only spell them.
+/// One entry of a session. The roles are common to all providers; adapters only translate their names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum ChatMessage {
@@ -24,8 +24,8 @@ impl ChatMessage {
     }
 }
 
-/// The messages of a model call in two parts: what was said before, which sessions share, and what the session added. A
-/// reply and the results of its calls are in the same part.
+/// The messages of a model call in two slices: earlier messages, which sessions share, and those the session added. A reply and
+/// the results of its calls are in the same slice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Messages<'a> {
     before: &'a [ChatMessage],
@@ -73,11 +73,11 @@ impl<'a> IntoIterator for Messages<'a> {
     }
 }
 
-/// What a model said in one turn.
+/// The output of a model in one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
     pub text: String,
-    /// Kept apart from the text, and given back to the provider that wrote it.
+    /// Kept apart from the text, and sent back to the provider that created it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasoning: Vec<Reasoning>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +87,7 @@ pub struct Reply {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reasoning {
     pub text: String,
-    /// A provider's proof that the text is its own; some refuse the next turn without it.
+    /// The provider's signature of the text. Some providers refuse the next turn without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
@@ -102,12 +102,12 @@ pub struct ToolCall {
     pub signature: Option<String>,
 }
 
-/// The answer to one call. Every call gets one, also when it failed or was refused.
+/// The result of one call. Every call has one, including failed and refused calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     pub call_id: ToolCallId,
     pub name: String,
-    /// Shared: the same text goes into the event, the step and every later turn.
+    /// Shared by the event, the step and every later turn.
     pub content: Arc<str>,
     pub failed: bool,
 }

@@ -1,18 +1,18 @@
-//! Enums whose variants people write in files: one list of spellings for parsing, printing and errors.
+//! Enums with words for their variants: one list for parsing, printing and errors.
 
 /// A closed set of words. Implemented by [`choices!`](crate::choices).
 pub trait Choice: Copy + 'static {
-    /// Every variant with its canonical spelling, in the order in which people should read them.
+    /// Every variant with its canonical spelling, in the order of presentation.
     const ALL: &'static [(&'static str, Self)];
 
-    /// Accepts the canonical snake case as well as `camelCase` and `kebab-case`.
+    /// Parses the canonical snake case as well as `camelCase` and `kebab-case`.
     fn parse(text: &str) -> Option<Self> {
         let wanted = snake_case(text);
         Self::ALL.iter().find(|(word, _)| *word == wanted).map(|(_, choice)| *choice)
     }
 }
 
-/// `terminationMode`, `termination-mode` and `termination_mode` are the same word.
+/// Converts to snake case: `terminationMode`, `termination-mode` and `termination_mode` are the same word.
 pub fn snake_case(text: &str) -> String {
     let mut snake = String::with_capacity(text.len() + 4);
     let mut previous_is_lower = false;

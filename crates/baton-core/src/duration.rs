@@ -1,10 +1,10 @@
-//! Durations as people write them in agent files and in `baton.toml`.
+//! Durations as written in agent files and `baton.toml`.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A duration that prints the way it is written: `500ms`, `30s`, `5m`, `1h`, `30d`.
+/// A duration that is parsed and printed as `500ms`, `30s`, `5m`, `1h` or `30d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HumanDuration(Duration);
@@ -13,7 +13,7 @@ pub struct HumanDuration(Duration);
 #[error("`{0}` is not a duration: write a whole number and a unit, such as 500ms, 30s, 5m, 1h or 30d")]
 pub struct InvalidDuration(pub String);
 
-/// Longest first within the same number of milliseconds, so that 60s prints as 1m.
+/// Longest unit first, so that 60 s print as `1m`.
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 impl HumanDuration {

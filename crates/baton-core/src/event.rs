@@ -1,5 +1,5 @@
-//! One thing that happened in a thread. The engine writes events; every door (SSE, WebSocket, A2A, CLI)
-//! reads the same ones and projects them into its own vocabulary.
+//! Events of a thread. The engine writes them; every interface (SSE, WebSocket, A2A, CLI) reads the same events and translates
+//! them into its own format.
 
 mod growing;
 
@@ -19,17 +19,17 @@ use crate::usage::Usage;
 
 pub use growing::Growing;
 
-/// The envelope: where, when and about whom. What happened is in `kind`.
+/// An event with its envelope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Numbered per thread from 1, without gaps, if it is kept.
+    /// Numbered per thread from 1 without gaps, if the event is stored.
     pub seq: u64,
     pub thread_id: ThreadId,
     pub run_id: RunId,
     pub at: Timestamp,
     pub agent: AgentName,
-    /// Where in the run's tree: `assistant/advisor:legal/turn:2/tool:1`. Shared, because a stream has many events of one
-    /// place.
+    /// Position in the run's tree: `assistant/advisor:legal/turn:2/tool:1`. Shared, because many events of a stream have the
+    /// same path.
     pub path: Arc<str>,
     pub visibility: Visibility,
     #[serde(flatten)]
@@ -45,23 +45,23 @@ pub fn is_within(path: &str, place: &str) -> bool {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum EventKind {
     RunStarted {
-        /// Whoever answers has the thread by a handoff, so that the person can leave.
+        /// Whether the answering agent holds the thread by a handoff, so that the user can leave it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_held: bool,
     },
     RunFinished {
-        outcome: Outcome,
+        outcome: RunOutcome,
         usage: Usage,
-        /// The limit that was met, when the answer is a closing one.
+        /// The limit that was reached, if it forced the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<String>,
-        /// Who gave the answer, which may be another agent than the one that was asked.
+        /// The agent that answered, which may differ from the one addressed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered_by: Option<AgentName>,
-        /// Who contributed to it behind the scenes.
+        /// Agents that contributed to the answer.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         sources: Vec<Source>,
-        /// Who took what of `usage`, in the order of their names.
+        /// The parts of `usage` by agent, ordered by name.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         by_agent: Vec<AgentUsage>,
     },
@@ -75,7 +75,7 @@ pub enum EventKind {
     SessionStarted {
         session_id: SessionId,
         parent: Option<SessionId>,
-        /// Why somebody involved it, in their own words.
+        /// Why the caller involved this agent, in the caller's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
@@ -95,13 +95,13 @@ pub enum EventKind {
         message_id: MessageId,
         delta: String,
     },
-    /// The whole text once more, so that it can be shown to whoever did not see it grow.
+    /// Contains the complete text, for readers that missed the deltas.
     TextFinished {
         message_id: MessageId,
         speaker: String,
         text: String,
     },
-    /// A fault cut this text in the middle: drop it, it comes again from the start.
+    /// The text was cut off by an error. Discard it: it starts again from the beginning.
     TurnRestarted {
         message_id: MessageId,
     },
@@ -120,85 +120,86 @@ pub enum EventKind {
         failed: bool,
     },
     Handoff(HandoffEvent),
-    /// One of those whom the caller had asked is done. What models have others do is between them.
-    Brought(SubAgentResult),
-    /// The baton goes to another agent for the rest of the run.
+    /// A sub-agent requested by the API caller has finished. Delegations by models do not produce this event.
+    #[serde(rename = "brought")]
+    SubAgentFinished(SubAgentResult),
+    /// The baton passes to another agent for the rest of the run.
     Passed {
         /// `transfer`, `route` or `chain`.
         by: HopKind,
         from: AgentName,
         to: AgentName,
         reason: String,
-        /// Who hears what the receiver says.
+        /// The visibility of the receiver's messages.
         #[serde(default = "nobody")]
         heard_by: Visibility,
     },
-    /// A member of a team says something to all others.
+    /// A team member's message to all others.
     Broadcast {
         member: AgentName,
         round: u32,
         text: String,
     },
-    /// A member of a team says whether the discussion can end.
+    /// A team member's vote on ending the discussion.
     Voted {
         member: AgentName,
         round: u32,
         ready: bool,
         reason: String,
     },
-    /// A team has finished its discussion; its coordinator answers.
+    /// The discussion of a team has ended; its coordinator answers next.
     TeamEnded {
         rounds: u32,
-        /// `consensus`, `max_rounds`, `coordinator`, or the limit that was met.
+        /// `consensus`, `max_rounds`, `coordinator`, or the limit that was reached.
         by: String,
         dissent: Vec<Dissent>,
     },
-    /// How far a workflow has come: step 2 of 5.
+    /// Progress of a workflow: step 2 of 5.
     Progress {
         state: String,
         label: String,
         step: u32,
         total: u32,
     },
-    /// A sentence for the person about what is going on ("Researching…").
+    /// A status line for the user ("Researching…").
     Status {
         text: String,
     },
 }
 
 impl EventKind {
-    /// Whether it is written down and has a number of its own. A text that grows is not: the finished text is. What is not kept
-    /// carries the number of the last event that was.
+    /// Whether the event is stored and has its own number. Text deltas are not, because the finished text is. An event that is
+    /// not stored carries the number of the last one that was.
     pub fn is_kept(&self) -> bool {
         !matches!(self, Self::TextStarted { .. } | Self::TextDelta { .. } | Self::Reasoning { .. })
     }
 
-    /// Whether nothing of its run follows.
+    /// Whether this is the last event of its run.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::RunFinished { .. } | Self::RunFailed { .. })
     }
 }
 
-/// What nobody said to be for the person is not.
+/// Default visibility: hidden from the user.
 fn nobody() -> Visibility {
     Visibility::Internal
 }
 
-/// An agent that contributed to an answer, and where to read what it said.
+/// An agent that contributed to an answer, and its session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     pub agent: AgentName,
     pub session_id: SessionId,
 }
 
-/// A member of a team that did not agree.
+/// A team member that did not agree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dissent {
     pub member: AgentName,
     pub reason: String,
 }
 
-/// A change of a thread's lease.
+/// A phase of a handoff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandoffEvent {
     pub handoff_id: HandoffId,
@@ -206,7 +207,7 @@ pub struct HandoffEvent {
     pub from: AgentName,
     pub to: AgentName,
     pub reason: String,
-    /// The sentence for the person.
+    /// The sentence shown to the user.
     pub message: String,
 }
 
@@ -223,9 +224,9 @@ choices! {
 
 choices! {
     /// How a run ended without an error.
-    pub enum Outcome {
+    pub enum RunOutcome {
         Success = "success",
-        /// It waits for a person or a remote agent.
+        /// Waits for a person or a remote agent.
         Interrupt = "interrupt",
         Cancelled = "cancelled",
     }

@@ -1,5 +1,4 @@
-//! Newtype ids. A value of one of these types is valid by construction: the check is in `parse`, and
-//! deserialising goes through it.
+//! Id newtypes. A value is valid by construction: `parse` checks it, and deserialization goes through `parse`.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -9,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Why a text is not an id. The message says what would be one.
+/// Why a text is not a valid id. The message describes the expected format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
     #[error(
@@ -28,7 +27,7 @@ pub enum InvalidId {
     Session(String),
 }
 
-/// Implements the traits that every id shares, on top of its `parse` and `as_str`.
+/// Implements the traits that all ids share, based on `parse` and `as_str`.
 macro_rules! text_id {
     ($name:ident) => {
         impl fmt::Display for $name {
@@ -90,8 +89,7 @@ impl AgentName {
         }
     }
 
-    /// The nearest name that `text` can be written as: "Code Review!" becomes `code-review`. `None` when
-    /// nothing usable is left.
+    /// The closest valid name: "Code Review!" becomes `code-review`. `None` if no usable character remains.
     pub fn slug(text: &str) -> Option<Self> {
         let mut slug = String::with_capacity(text.len());
         for c in text.chars().flat_map(char::to_lowercase) {
@@ -109,7 +107,7 @@ impl AgentName {
         &self.0
     }
 
-    /// The name of the tool that transfers to this agent: `transfer_to_skill_creator`.
+    /// Name of the tool that transfers to this agent: `transfer_to_skill_creator`.
     pub fn transfer_tool(&self) -> String {
         format!("transfer_to_{}", self.0.replace('-', "_"))
     }
@@ -131,13 +129,13 @@ macro_rules! uuid_id_traits {
         parsed_id!($name);
     };
 }
-/// A conversation, named by the caller: a UUID version 4 in its hyphenated form and nothing else.
+/// A conversation. The caller chooses the id: a hyphenated UUID version 4.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(Uuid);
 
 impl ThreadId {
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
-        // `Uuid` also reads the braced, URN and bare forms; a thread id has one spelling.
+        // `Uuid` also parses the braced, URN and simple forms; a thread id has one spelling.
         let hyphenated = text.len() == uuid::fmt::Hyphenated::LENGTH;
         match Uuid::try_parse(text) {
             Ok(id)
@@ -159,7 +157,7 @@ impl ThreadId {
 }
 uuid_id_traits!(ThreadId);
 
-/// Implements a UUID id whose version does not matter to callers.
+/// Implements an id that is a UUID of any version.
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
@@ -173,7 +171,7 @@ macro_rules! uuid_id {
                     .map_err(|_| InvalidId::Uuid { what: $what, value: text.to_owned() })
             }
 
-            /// The clock is the caller's: pass a version 7 UUID to get ids that sort by time.
+            /// Pass a UUID version 7 for ids that sort by time.
             pub fn from_uuid(id: Uuid) -> Self {
                 Self(id)
             }
@@ -187,7 +185,7 @@ macro_rules! uuid_id {
 }
 
 uuid_id!(
-    /// The work for one incoming message.
+    /// The processing of one incoming message.
     RunId, "run"
 );
 uuid_id!(
@@ -195,7 +193,7 @@ uuid_id!(
     MessageId, "message"
 );
 uuid_id!(
-    /// One lease of a thread to an agent.
+    /// A handoff: the lease of a thread to an agent.
     HandoffId, "handoff"
 );
 
@@ -224,19 +222,19 @@ macro_rules! short_text_id {
 }
 
 short_text_id!(
-    /// Whom the data belongs to. Comes from a credential, never from a request body or header.
+    /// The owner of the data. Taken from a credential, never from a request body or header.
     TenantId, "tenant"
 );
 short_text_id!(
-    /// The person or program on whose behalf a run happens.
+    /// The person or program that a run acts for.
     UserId, "user"
 );
 short_text_id!(
-    /// One tool call inside a turn, as the model's provider named it.
+    /// One tool call of a turn, as named by the model's provider.
     ToolCallId, "tool call"
 );
 
-/// One agent's loop inside a run: `{run}` for the first, `{parent}:sub_{label}_{8 hex}` for its children.
+/// One agent loop within a run: `{run}` for the first, `{parent}:sub_{label}_{8 hex}` for its children.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(Arc<str>);
 
@@ -245,7 +243,7 @@ impl SessionId {
         Self(run.to_string().into())
     }
 
-    /// `label` names the agent at work; `nonce` tells two calls of the same agent apart.
+    /// `label` is the agent's name; `nonce` distinguishes calls of the same agent.
     #[must_use]
     pub fn child(&self, label: &AgentName, nonce: u32) -> Self {
         Self(format!("{}:sub_{label}_{nonce:08x}", self.0).into())
@@ -269,7 +267,7 @@ impl SessionId {
         self.0.rsplit_once(':').map(|(parent, _)| Self(parent.into()))
     }
 
-    /// 1 for the run's first session, one more for each nesting.
+    /// Nesting depth: 1 for the run's first session.
     pub fn level(&self) -> usize {
         self.0.matches(':').count() + 1
     }

@@ -1,4 +1,4 @@
-//! What each call cost: one row per model or tool call, also for those that failed or were cancelled.
+//! The ledger: one row per model or tool call, including failed and cancelled calls.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ pub struct LedgerRow {
     pub run_id: RunId,
     pub session_id: SessionId,
     pub agent: AgentName,
-    /// Where in the run's tree, such as `assistant/turn:2/tool:1`. Totals of a subtree are sums over a prefix.
+    /// Position in the run's tree, such as `assistant/turn:2/tool:1`. The total of a subtree is the sum over a prefix.
     pub path: String,
     #[serde(flatten)]
     pub call: Called,
     pub tokens: Tokens,
-    /// The provider reported nothing, as when a call is cut: the tokens are counted from the text.
+    /// The provider reported no usage, for example because the call was cut off: the tokens are estimated from the text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
     pub cost: Cost,
     pub started_at: Timestamp,
     pub latency_ms: u64,
     pub outcome: CallOutcome,
-    /// The stable code of the error, when there was one.
+    /// The stable code of the error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -53,14 +53,14 @@ impl LedgerRow {
     }
 }
 
-/// What one agent's calls of a run took together, wherever in the run they were made.
+/// Total usage of one agent within a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentUsage {
     pub agent: AgentName,
     pub usage: Usage,
 }
 
-/// The total of each agent, in the order of their names.
+/// Totals per agent, ordered by name.
 pub fn by_agent<'a>(rows: impl IntoIterator<Item = &'a LedgerRow>) -> Vec<AgentUsage> {
     let mut totals: BTreeMap<&AgentName, Usage> = BTreeMap::new();
     for row in rows {
@@ -69,7 +69,7 @@ pub fn by_agent<'a>(rows: impl IntoIterator<Item = &'a LedgerRow>) -> Vec<AgentU
     totals.into_iter().map(|(agent, usage)| AgentUsage { agent: agent.clone(), usage }).collect()
 }
 
-/// The total of all rows at or below `path`.
+/// Total of all rows at or below `path`.
 pub fn subtree<'a>(rows: impl IntoIterator<Item = &'a LedgerRow>, path: &str) -> Usage {
     let below = |row: &&LedgerRow| {
         row.path

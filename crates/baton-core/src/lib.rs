@@ -1,20 +1,21 @@
-//! Baton's vocabulary: the same words in agent files, code, API, UI and docs.
+//! Baton's domain types, with the same names in agent files, code, API, UI and docs.
 //!
 //! In reading order:
 //!
-//! - [`id`]: who and what is meant. Every id is a type of its own and is checked once, when it is made.
-//! - [`agent`]: an agent as its file defines it, every key with a meaning instead of a string.
-//! - [`message`]: what people and agents say to each other.
-//! - [`event`]: one thing that happened in a thread. [`sub_agent`]: what somebody brought who worked for others.
+//! - [`id`]: ids. Each is a type of its own and is validated once, when it is created.
+//! - [`agent`]: agent definitions, every key as a type.
+//! - [`message`]: messages of a thread.
+//! - [`event`]: events of a thread. [`sub_agent`]: results of sub-agents.
 //! - [`chat`]: a session's conversation as a model sees it.
-//! - [`model`], [`tool`], [`skill`]: the seams to language models, tools and Agent Skills. Adapters implement them, the engine
+//! - [`model`], [`tool`], [`skill`]: traits for language models, tools and Agent Skills. Adapters implement them, the engine
 //!   calls them.
-//! - [`store`]: the seam to what survives a crash, one tenant at a time.
-//! - [`usage`], [`money`], [`ledger`]: what a call consumed, what that cost, and the row that says so.
+//! - [`workflow`]: the state machine of a workflow, and the trait for guides that work without a model.
+//! - [`store`]: the trait for durable data, one tenant at a time.
+//! - [`usage`], [`money`], [`ledger`]: tokens, costs, and the rows that record them.
 //! - [`permission`], [`rights`]: what a caller may do.
-//! - [`sanitize`](mod@sanitize): texts without secrets, addresses and card numbers, for other agents and for logs.
-//! - [`trace`]: the id under which everything about a request is found.
-//! - [`duration`]: durations as people write them (`500ms`, `30s`, `5m`).
+//! - [`trace`]: W3C trace context.
+//! - [`text`], [`stem`](mod@stem), [`hash`]: truncating, stemming and hashing text.
+//! - [`duration`]: durations such as `500ms`, `30s`, `5m`.
 //!
 //! ```
 //! use baton_core::{AgentName, ThreadId, Usd};
@@ -25,14 +26,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This crate reads no network, database, file, environment variable or clock. Whoever needs the time
-//! passes it in.
+//! This crate does not access the network, databases, files, environment variables or the clock. Callers pass the time in.
 
 pub mod agent;
 pub mod chat;
 pub mod choice;
 pub mod duration;
 pub mod event;
+pub mod hash;
 pub mod id;
 pub mod ledger;
 pub mod message;
@@ -40,13 +41,15 @@ pub mod model;
 pub mod money;
 pub mod permission;
 pub mod rights;
-pub mod sanitize;
 pub mod skill;
+pub mod stem;
 pub mod store;
 pub mod sub_agent;
+pub mod text;
 pub mod tool;
 pub mod trace;
 pub mod usage;
+pub mod workflow;
 
 pub use agent::Agent;
 pub use chat::{ChatMessage, Reply, ToolCall, ToolResult};
@@ -61,10 +64,10 @@ pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelRequest};
 pub use money::Usd;
 pub use permission::Permission;
 pub use rights::Rights;
-pub use sanitize::{Mask, sanitize, sanitize_value};
 pub use skill::{SkillFile, SkillHead, SkillOrigin, SkillSource};
 pub use store::{Store, StoreError, TenantStore};
 pub use sub_agent::SubAgentResult;
 pub use tool::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};
 pub use trace::TraceParent;
 pub use usage::{Tokens, Usage};
+pub use workflow::WorkflowGuide;

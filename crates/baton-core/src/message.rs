@@ -1,4 +1,6 @@
-//! What people and agents say to each other.
+//! Messages of a thread, and their parts.
+
+use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,7 @@ pub struct Message {
     pub id: MessageId,
     pub run_id: RunId,
     pub role: Role,
-    /// Who wrote it; absent for a person.
+    /// The author; `None` for a user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
     pub visibility: Visibility,
@@ -22,22 +24,14 @@ pub struct Message {
 }
 
 impl Message {
-    /// The text parts, a line each, as an agent that reads only text would see the message.
+    /// The text parts, one per line, as an agent that reads only text sees the message.
     pub fn text(&self) -> String {
-        let texts: Vec<&str> = self
-            .parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text { text } => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
-        texts.join("\n")
+        parts_to_text(&self.parts, IncludedParts::Text)
     }
 }
 
 choices! {
-    /// Who speaks.
+    /// Author of a message.
     pub enum Role {
         User = "user",
         Assistant = "assistant",
@@ -46,14 +40,14 @@ choices! {
 }
 
 choices! {
-    /// Whether the person sees it, or only those who may read traces.
+    /// Whether the user sees it, or only callers that may read traces.
     pub enum Visibility {
         User = "user",
         Internal = "internal",
     }
 }
 
-/// One piece of a message.
+/// One part of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Part {
@@ -61,7 +55,7 @@ pub enum Part {
         text: String,
     },
     Image(Image),
-    /// A stored file; `uri` is where it can be downloaded.
+    /// A stored file; `uri` is its download address.
     File {
         name: String,
         uri: String,
@@ -79,6 +73,31 @@ impl Part {
     }
 }
 
+/// Which parts [`parts_to_text`] includes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IncludedParts {
+    /// Text alone.
+    Text,
+    /// Text, and data as JSON.
+    TextAndData,
+    /// All parts. Images and files are represented by their media type or name.
+    All,
+}
+
+/// Converts parts to text, one per line.
+pub fn parts_to_text(parts: &[Part], included: IncludedParts) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(Cow::Borrowed(text.as_str())),
+        Part::Data { data } if included != IncludedParts::Text => Some(data.to_string().into()),
+        Part::Image(image) if included == IncludedParts::All => {
+            Some(format!("[image: {}]", image.media_type).into())
+        }
+        Part::File { name, .. } if included == IncludedParts::All => Some(format!("[file: {name}]").into()),
+        Part::Data { .. } | Part::Image(_) | Part::File { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ImageWire", into = "ImageWire")]
 pub struct Image {
@@ -86,14 +105,14 @@ pub struct Image {
     pub media_type: String,
 }
 
-/// The bytes themselves, or where they are.
+/// The bytes or their address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageSource {
     Base64(String),
     Uri(String),
 }
 
-/// On the wire the source is one of two fields; inside it is one of two variants.
+/// The JSON format, in which the source is one of two optional fields.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ImageWire {
@@ -129,6 +148,22 @@ impl From<Image> for ImageWire {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_become_text() {
+        let source = ImageSource::Uri("https://x/y.png".into());
+        let parts = [
+            Part::text("a"),
+            Part::Data { data: serde_json::json!({"n": 1}) },
+            Part::Image(Image { source, media_type: "image/png".into() }),
+            Part::File { name: "b.pdf".into(), uri: "/b".into(), media_type: None },
+            Part::text("c"),
+        ];
+        assert_eq!(parts_to_text(&parts, IncludedParts::Text), "a\nc");
+        assert_eq!(parts_to_text(&parts, IncludedParts::TextAndData), "a\n{\"n\":1}\nc");
+        let all = "a\n{\"n\":1}\n[image: image/png]\n[file: b.pdf]\nc";
+        assert_eq!(parts_to_text(&parts, IncludedParts::All), all);
+    }
 
     #[test]
     fn parts_keep_their_wire_form() {

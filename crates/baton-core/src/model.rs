@@ -1,7 +1,8 @@
-//! The seam to language models: one provider is one [`Model`].
+//! The trait for language models: each provider is a [`Model`].
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
@@ -14,66 +15,67 @@ use crate::id::{AgentName, ToolCallId};
 use crate::tool::ToolSpec;
 use crate::trace::TraceParent;
 use crate::usage::{Price, Tokens};
+use crate::workflow::WorkflowGuide;
 
-/// A provider of models. One call is one attempt: retries, fallbacks, timeouts and accounting are the engine's.
+/// A provider of models. One call is one attempt: the engine adds retries, fallbacks, timeouts and accounting.
 pub trait Model: Send + Sync + fmt::Debug {
-    /// `openai`, `anthropic`, …: the first half of `provider/model`.
+    /// `openai`, `anthropic`, …: the first part of `provider/model`.
     fn provider(&self) -> &str;
 
-    /// Starts a call. The request is read before this returns; nothing is sent before the stream is polled, and
-    /// dropping the stream closes the connection at once.
+    /// Starts a call. The request is read before this returns. Nothing is sent before the stream is polled, and dropping the
+    /// stream closes the connection immediately.
     ///
-    /// A stream that ends without [`Chunk::Done`] or an error was cut; adapters report that as
-    /// [`ModelErrorKind::Malformed`]. An error is always the last item.
+    /// An error is always the last item. A stream that ends without [`Chunk::Done`] or an error was cut off; adapters report
+    /// that as [`ModelErrorKind::Malformed`].
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream;
 
-    /// What is known about one of its models.
+    /// Known properties of a model.
     fn facts(&self, model: &str) -> ModelFacts;
 
-    /// Whether it only stands in for a language model. What needs one is then done by rules, where there are some.
-    fn is_stand_in(&self) -> bool {
-        false
+    /// The rules that guide users through workflows in place of this model. `None` for language models, which do this
+    /// themselves.
+    fn workflow_guide(&self) -> Option<Arc<dyn WorkflowGuide>> {
+        None
     }
 }
 
 pub type ReplyStream = Pin<Box<dyn Stream<Item = Result<Chunk, ModelError>> + Send>>;
 
-/// Everything a model is told. Borrowed: a long conversation is never copied for a turn.
+/// The input of a model call. Borrowed, so that a long conversation is not copied for each turn.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelRequest<'a> {
-    /// Who asks. Providers do not see it; scripted models and traces do.
+    /// The calling agent. Not sent to providers; scripted models and traces use it.
     pub agent: &'a AgentName,
-    /// The second half of `provider/model`.
+    /// The second part of `provider/model`.
     pub model: &'a str,
     pub system: &'a str,
     pub messages: Messages<'a>,
     pub tools: &'a [&'a ToolSpec],
-    pub tool_choice: ToolChoice<'a>,
+    pub tool_choice: ToolChoice,
     pub sampling: &'a Sampling,
-    /// The answer must be JSON of this schema.
+    /// JSON Schema that the answer must satisfy.
     pub output_schema: Option<&'a Value>,
-    /// The trace that the call belongs to, for whoever answers it.
+    /// Trace context to propagate.
     pub trace: Option<&'a TraceParent>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ToolChoice<'a> {
+pub enum ToolChoice {
     #[default]
     Auto,
-    /// Text only, though tools are described because earlier turns used them.
+    /// Text only. Tools are still described, because earlier turns used them.
     None,
     Required,
-    Named(&'a str),
 }
 
-/// A piece of a reply, in the order in which it arrives.
+/// A piece of a reply, in order of arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
     Text(String),
     Reasoning(String),
-    /// Belongs to the reasoning so far and ends it.
+    /// Signs the reasoning so far and ends it.
     ReasoningSignature(String),
-    /// A call begins. `index` tells parallel calls apart; their arguments may interleave.
+    /// Starts a call. `index` distinguishes parallel calls, whose arguments may interleave.
     Call {
         index: u32,
         id: ToolCallId,
@@ -84,9 +86,9 @@ pub enum Chunk {
         index: u32,
         delta: String,
     },
-    /// Totals so far; a later one replaces an earlier one.
+    /// Totals so far; replaces the previous ones.
     Tokens(Tokens),
-    /// The end. Nothing follows.
+    /// The last item.
     Done(Finish),
 }
 
@@ -95,7 +97,7 @@ choices! {
     pub enum Finish {
         Stop = "stop",
         ToolCalls = "tool_calls",
-        /// The output limit was met in the middle.
+        /// The output limit was reached.
         Length = "length",
         ContentFilter = "content_filter",
         Other = "other",
@@ -104,9 +106,9 @@ choices! {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModelFacts {
-    /// `None`: unknown, and shown as unknown.
+    /// `None` is an unknown price, and is reported as unknown.
     pub price: Option<Price>,
-    /// How many tokens fit into one call, input and output together.
+    /// Maximum number of tokens of one call, input and output together.
     pub context_window: Option<u64>,
 }
 
@@ -116,11 +118,11 @@ pub struct ModelFacts {
 pub struct ModelError {
     pub kind: ModelErrorKind,
     pub provider: String,
-    /// The provider's own words, without secrets.
+    /// The provider's message, without secrets.
     pub message: String,
     pub status: Option<u16>,
     pub request_id: Option<String>,
-    /// How long the provider asks to wait.
+    /// The delay that the provider requests.
     pub retry_after: Option<Duration>,
 }
 
@@ -138,28 +140,27 @@ impl ModelError {
 }
 
 choices! {
-    /// Kinds that callers treat differently. The words are stable error codes.
+    /// Kinds of errors. The words are stable error codes.
     pub enum ModelErrorKind {
-        /// No key, a wrong one, or one without the right.
+        /// The key is missing, invalid or lacks a permission.
         Auth = "auth",
         RateLimit = "rate_limit",
         Overloaded = "overloaded",
         ContextTooLong = "context_too_long",
         ContentFilter = "content_filter",
         InvalidRequest = "invalid_request",
-        /// No connection, or it broke.
+        /// The connection failed or broke.
         Transport = "transport",
-        /// No sign of life within the time allowed.
+        /// No data within the time limit.
         Timeout = "timeout",
-        /// The answer is not what the protocol promises, or it was cut.
+        /// The response violates the protocol, or was cut off.
         Malformed = "malformed_stream",
     }
 }
 
 impl ModelErrorKind {
-    /// Whether the same call may succeed later. A model call changes nothing, so repeating it is always safe; it is
-    /// only useful for these.
-    pub fn is_passing(self) -> bool {
+    /// Whether a retry may succeed. A model call has no side effects, so a retry is always safe.
+    pub fn is_transient(self) -> bool {
         matches!(self, Self::RateLimit | Self::Overloaded | Self::Transport | Self::Timeout | Self::Malformed)
     }
 }

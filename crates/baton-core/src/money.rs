@@ -1,5 +1,4 @@
-//! Money, exact: an integer number of billionths of a dollar, because one token of a cheap model costs
-//! less than a millionth.
+//! Exact money: an integer number of billionths of a dollar, because one token of a cheap model costs less than a millionth.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +26,7 @@ impl Usd {
         self.nanos
     }
 
-    /// Saturates instead of wrapping: a total that large has long met every limit.
+    /// Saturating addition: a total that large exceeds every limit anyway.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self { nanos: self.nanos.saturating_add(other.nanos) }
@@ -37,7 +36,7 @@ impl Usd {
 impl FromStr for Usd {
     type Err = InvalidUsd;
 
-    /// Decimal text, read digit by digit so that no amount goes through a float.
+    /// Parses decimal text digit by digit, without floats.
     fn from_str(text: &str) -> Result<Self, InvalidUsd> {
         let invalid = || InvalidUsd(text.to_owned());
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -58,9 +57,9 @@ impl FromStr for Usd {
 impl TryFrom<serde_json::Number> for Usd {
     type Error = InvalidUsd;
 
-    /// What was written as JSON. It may be negative, as a correction is; what people write may not.
+    /// Parses a JSON number. Unlike text, it may be negative, for corrections.
     fn try_from(number: serde_json::Number) -> Result<Self, InvalidUsd> {
-        // Where JSON writes `5e-6`, printing a float gives `0.000005`.
+        // JSON may contain `5e-6`; printing the float gives `0.000005`.
         let text = match number.as_f64() {
             Some(float) if number.is_f64() => float.to_string(),
             _ => number.to_string(),
@@ -68,14 +67,14 @@ impl TryFrom<serde_json::Number> for Usd {
         let (sign, amount) = text.strip_prefix('-').map_or((1, text.as_str()), |amount| (-1, amount));
         match (amount.parse::<Self>(), number.as_f64()) {
             (Ok(usd), _) => Ok(Self::from_nanos(sign * usd.nanos)),
-            // A float that large has no ninth decimal; the nearest amount is all that it says.
+            // Floats of this size have no ninth decimal place, so the nearest amount is exact enough.
             (Err(_), Some(float)) if float.abs() >= EXACT_BELOW => Ok(Self::nearest(float)),
             (Err(_), _) => Err(InvalidUsd(number.to_string())),
         }
     }
 }
 
-/// Dollars up to which a float tells every billionth from the next.
+/// Dollars below which a float distinguishes every billionth.
 const EXACT_BELOW: f64 = 8_388_608.0;
 
 impl Usd {
@@ -158,7 +157,7 @@ mod tests {
         fn any_amount_can_be_read_again(nanos: i64) {
             let json = serde_json::to_string(&Usd::from_nanos(nanos)).unwrap();
             let read = serde_json::from_str::<Usd>(&json).unwrap().nanos();
-            // Near the largest amount, neighbouring floats are 1,908 billionths apart, and three roundings happen on the way.
+            // Near the maximum, neighbouring floats are 1,908 billionths apart, and three roundings happen.
             prop_assert!(read.abs_diff(nanos) <= 4_000, "{} {}", json, read);
         }
     }

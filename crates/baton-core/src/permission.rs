@@ -1,10 +1,10 @@
-//! What a caller may do, as `noun:verb`.
+//! Permissions, as `noun:verb`.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// `thread:read`, `skill:create`, … or `admin:*`. Open, because roles and agents may name their own.
+/// `thread:read`, `skill:create`, … or `admin:*`. The set is open, because roles and agents may define their own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Permission(String);

@@ -1,4 +1,4 @@
-//! What somebody may do: a set of permissions, where `noun:*` stands for every verb and `admin:*` for everything.
+//! A set of permissions. `noun:*` grants every verb, `admin:*` grants everything.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ const EVERYTHING: &str = "admin:*";
 pub struct Rights(BTreeSet<Permission>);
 
 impl Rights {
-    /// Those of an administrator, and of whoever works on their own machine.
+    /// All permissions: for administrators and for local use.
     pub fn all() -> Self {
         Permission::parse(EVERYTHING).into_iter().collect()
     }
 
-    /// Whether a permission such as `thread:read` is among them.
+    /// Whether a permission such as `thread:read` is granted.
     pub fn allow(&self, permission: &str) -> bool {
         let of_its_noun =
             || permission.split_once(':').is_some_and(|(noun, _)| self.has(&format!("{noun}:*")));

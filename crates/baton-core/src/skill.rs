@@ -1,4 +1,4 @@
-//! The seam to Agent Skills: folders with a `SKILL.md` that teach an agent one task.
+//! The trait for Agent Skills: folders with a `SKILL.md` that describes one task.
 
 use std::fmt;
 use std::future::Future;
@@ -10,33 +10,34 @@ use crate::choices;
 use crate::id::TenantId;
 use crate::tool::ToolError;
 
-/// Where skills come from. What a tenant's people made is never seen by another tenant.
+/// A source of skills. Skills created in one tenant are not visible to others.
 pub trait SkillSource: Send + Sync + fmt::Debug {
-    /// All that a tenant has, by name, each name once. Asked for in every session: what did not change must cost little.
+    /// All skills of a tenant, ordered by name, without duplicates. Called in every session, so unchanged skills must be cheap
+    /// to list.
     fn list<'a>(&'a self, tenant: &'a TenantId) -> SkillFuture<'a, SkillHeads>;
 
-    /// One of them with its text. `None` when the tenant has no skill of this name.
+    /// One skill with its text. `None` if the tenant has no skill of this name.
     fn read<'a>(&'a self, tenant: &'a TenantId, name: &'a SkillName) -> SkillFuture<'a, Option<SkillFile>>;
 }
 
 pub type SkillHeads = Vec<Arc<SkillHead>>;
 pub type SkillFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
 
-/// What an agent is told of a skill before it decides to use it.
+/// The part of a skill that an agent sees before it decides to use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillHead {
     pub name: SkillName,
-    /// What it does and when to use it, in words that somebody else wrote.
+    /// What the skill does and when to use it. Untrusted text.
     pub description: String,
     pub origin: SkillOrigin,
 }
 
 choices! {
-    /// Whose a skill is.
+    /// Owner of a skill.
     pub enum SkillOrigin {
-        /// Of the project, for all tenants.
+        /// Part of the project, for all tenants.
         Shared = "shared",
-        /// Made by the people of one tenant, for them alone.
+        /// Created in one tenant, visible to it only.
         Created = "created",
     }
 }
@@ -45,14 +46,14 @@ choices! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillFile {
     pub head: Arc<SkillHead>,
-    /// All of `SKILL.md`.
+    /// The whole of `SKILL.md`.
     pub text: String,
-    /// Where in it the instructions begin, below the head.
+    /// Byte offset of the instructions, after the front matter.
     pub body_at: usize,
 }
 
 impl SkillFile {
-    /// What an agent follows.
+    /// The instructions.
     pub fn body(&self) -> &str {
         self.text.get(self.body_at..).unwrap_or_default().trim()
     }

@@ -1,10 +1,10 @@
-//! The seam to what survives: threads, runs, steps, money, and who did what.
+//! The traits for durable data: threads, runs, steps, costs and the audit trail.
 //!
-//! [`Store::tenant`] is the only way to data. What it returns answers for one tenant and knows no other; a thread of somebody
-//! else is the same error as one that does not exist.
+//! [`Store::tenant`] is the only access to data. The value it returns is limited to one tenant; another tenant's thread gives
+//! the same error as one that does not exist.
 //!
-//! The nouns, each in a file with what can be done to it: [`thread`], [`run`], [`work`] (claims, steps and everything that a run
-//! writes), [`handoff`], [`approval`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`].
+//! One module per noun: [`thread`], [`run`], [`work`] (claims, steps and everything a run writes), [`handoff`], [`approval`],
+//! [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`], [`output`] (long tool output).
 
 use std::fmt;
 use std::future::Future;
@@ -24,6 +24,7 @@ pub mod cache;
 pub mod feedback;
 pub mod handoff;
 pub mod key;
+pub mod output;
 pub mod page;
 pub mod pattern;
 pub mod run;
@@ -33,74 +34,79 @@ pub mod work;
 
 pub use approval::{Approval, ApprovalFilter, ApprovalQuery, ApprovalStatus, Approvals};
 pub use artifact::{Artifact, Artifacts};
-pub use audit::{Audit, AuditEntry, AuditQuery, Audited, Seal, Verdict};
+pub use audit::{Audit, AuditEntry, AuditQuery, AuditVerdict, Audited, Seal};
 pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{
-    Activation, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, Handoffs, NewHandoff, Told, Topic,
-    WorkflowState,
+    Activation, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, Handoffs, LastTopic, NewHandoff,
+    NotifiedParty, WorkflowState,
 };
 pub use key::{ApiKey, Keys};
+pub use output::{OutputHandle, OutputSlice, Outputs, SpooledOutput};
 pub use page::{Order, Page, PageRequest};
 pub use pattern::{Hop, HopKind, Pattern, Patterns};
-pub use run::{Accepted, Cancel, End, NewRun, OnBusy, RunQuery, RunRecord, RunStatus, Runs, SessionRecord};
+pub use run::{
+    AcceptedRun, Cancel, NewRun, OnBusy, RunEndData, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
+};
 pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};
 pub use usage::{UsageBy, UsageLine, UsageQuery, Usages};
 pub use work::{
-    Append, Appended, Claim, Claimed, HandoffChange, NewEvent, Owner, RunStart, Started, Step, StepKind,
+    Append, Appended, Claim, Claimed, HandoffChange, NewEvent, Owner, RunStart, StartedRun, Step, StepKind,
     StepState, Work,
 };
 
-/// What a call of the store comes to, later.
+/// The future of a store call.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Everything that is kept. A write is durable when its future is done.
+/// A store. A write is durable once its future resolves.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// The only way to data.
+    /// Access to the data of one tenant.
     fn tenant(&self, tenant: &TenantId) -> Arc<dyn TenantStore>;
 
-    /// Tenants that have written anything, for work that concerns all of them, such as sweeping.
+    /// Tenants that have written anything, for maintenance such as sweeping.
     fn tenants(&self) -> Pending<'_, Vec<TenantId>>;
 
-    /// Renews the lease of a process, or begins it. All claims of the process last as long as this lease. Returns those of its
-    /// active runs that are to end, each time until they have.
+    /// Renews or creates the lease of a process. All claims of the process are valid as long as this lease. Returns its active
+    /// runs that are to be cancelled, again with each call until they have ended.
     fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, Vec<(TenantId, RunId, Cancel)>>;
 
-    /// Threads of any tenant with a run to take: queued in a thread without a claim, or claimed by an owner without a lease. If
-    /// there are more than `limit`, which of them are returned differs from call to call, so none is left out forever.
+    /// Threads of any tenant with a claimable run: queued in a thread without a claim, or claimed by an owner without a lease.
+    /// With more than `limit` threads the selection is random, so that none is starved.
     fn due(&self, limit: u32) -> Pending<'_, Vec<(TenantId, ThreadId)>>;
 
-    /// Every process that has a lease or had one, except those that were released or have had none for a day.
+    /// All processes that have a lease or had one, except those released or without a lease for 24 h.
     fn owners(&self) -> Pending<'_, Vec<Owner>>;
 
-    /// Ends the lease of a process that is known to be gone: its claims are orphaned at once. Returns how many there are.
+    /// Ends the lease of a process that is known to be gone, which orphans its claims immediately. Returns the number of these
+    /// claims.
     fn release(&self, owner: &Owner) -> Pending<'_, u64>;
 
-    /// Whose key this is, by its hash. Revoked keys are not found.
+    /// Finds a key by its hash. Revoked keys are not found.
     fn key(&self, hash: &str) -> Pending<'_, Option<(TenantId, ApiKey)>>;
 
-    /// Seals the audit trail of every tenant that has entries since its last seal, and returns how many seals were written.
-    /// Meant to be called about once a second; costs nothing when this process has written nothing since. The first call also
-    /// finds entries that another process left unsealed when it died.
+    /// Seals the audit trail of every tenant with entries since its last seal. Returns the number of seals written.
+    ///
+    /// Call about once a second; it costs nothing if this process has written nothing since. The first call also seals entries
+    /// that another process left unsealed.
     fn seal_audit(&self) -> Pending<'_, u64>;
 
-    /// How busy it is.
-    fn load(&self) -> Load;
+    /// Load counters.
+    fn load(&self) -> StoreLoad;
 
-    /// Seals the audit trail, writes what still waits and closes. Later calls fail with [`StoreError::Unavailable`].
+    /// Seals the audit trail, completes the queued writes and closes. Later calls fail with [`StoreError::Unavailable`].
     fn close(&self) -> Pending<'_, ()>;
 }
 
-/// Numbers since the store was opened, for whoever watches it.
+/// Counters since the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Load {
-    /// Transactions that wrote something,
+pub struct StoreLoad {
+    /// Transactions that wrote something.
     pub batches: u64,
-    /// and how many writes they held together.
+    /// Writes in these transactions.
     pub writes: u64,
-    /// Writes that wait now.
+    /// Writes currently queued.
     pub waiting: u64,
-    /// Statements that were sent to the database, those that read and those that begin and end transactions included.
+    /// Statements sent to the database, including reads and transaction control.
     pub statements: u64,
 }
 
@@ -118,30 +124,33 @@ pub trait TenantStore:
     + Cache
     + Usages
     + Feedbacks
+    + Outputs
     + fmt::Debug
 {
     fn tenant(&self) -> &TenantId;
 
-    /// Removes what has outlived its time: partial workflow state, idempotency records, cached results, approvals that nobody
-    /// decided. History stays.
+    /// Deletes expired data: workflow state, idempotency records, cached results, and spooled output of finished runs. Marks
+    /// undecided approvals as expired. History is kept.
     fn sweep(&self, retention: Retention) -> Pending<'_, Swept>;
 }
 
-/// How long things are kept that are not history.
+/// Retention of data that is not history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Partial state of a workflow whose handoff is not active.
+    /// For the workflow state of a handoff that is not open.
     pub workflow_state: SignedDuration,
 }
 
-/// How much a sweep removed.
+/// Number of rows that a sweep removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
     pub workflow_states: u64,
     pub idempotency_records: u64,
     pub cached_results: u64,
-    /// Those that expired without a decision.
+    /// Approvals that expired without a decision.
     pub approvals: u64,
+    /// Spooled outputs of finished runs.
+    pub spooled_outputs: u64,
 }
 
 impl AddAssign for Swept {
@@ -150,68 +159,72 @@ impl AddAssign for Swept {
         self.idempotency_records += other.idempotency_records;
         self.cached_results += other.cached_results;
         self.approvals += other.approvals;
+        self.spooled_outputs += other.spooled_outputs;
     }
 }
 
-/// Why the store did not do it.
+/// Why a store call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Unknown, or of another tenant or user: nobody can tell which.
+    /// Unknown, or owned by another tenant or user. Callers cannot distinguish these cases.
     #[error("thread not found for tenant: check the id, or start a new conversation")]
     ThreadNotFound,
     #[error("{0} not found")]
     NotFound(&'static str),
-    /// The caller asked to be refused rather than to wait.
+    /// The caller chose [`OnBusy::Reject`].
     #[error(
         "the thread is busy with run {0}: wait for it, or send the message with `on_busy` enqueue or interrupt"
     )]
     ThreadBusy(RunId),
-    /// As many as the tenant may have are queued or at work.
-    #[error("{0} runs are at work, which is as many as may be: wait for one to end")]
+    /// The tenant's limit of open runs is reached.
+    #[error("{0} runs are active, which is the limit: wait for one to end")]
     TooManyRuns(u32),
     #[error("an active handoff already exists for this thread: {0}")]
     HandoffActive(HandoffId),
-    /// As many as an agent may hold are open.
-    #[error("{0} conversations are with this agent, which is as many as it takes: try again later")]
+    /// The agent's limit of open handoffs is reached.
+    #[error("{0} conversations are with this agent, which is its limit: try again later")]
     TooManyHandoffs(u32),
-    /// What should be changed is not as the caller believes; read it again.
+    /// The stored state differs from what the caller expects. Read it again.
     #[error("{0} was changed by someone else in the meantime")]
     Conflict(&'static str),
-    /// The handoff has another version than the change was made on, or cannot go from its state to the new one.
+    /// The handoff has another version, or cannot change from its state to the new one.
     #[error("the handoff was changed by someone else in the meantime")]
     HandoffChanged,
     #[error("the idempotency key was used before with another request")]
     IdempotencyConflict,
-    /// The caller's mistake, not the store's.
+    /// The request is invalid, not the store.
     #[error("the cursor is not valid: use `next_cursor` of the page before, or none")]
     InvalidCursor,
-    /// The claim is not valid any more: another process works on the thread.
+    /// The claim is no longer valid: another process owns the thread.
     #[error("another process has taken over this thread")]
     Fenced,
-    /// It may work in a moment: a locked file, a database that restarts.
-    #[error("the store does not answer: {0}")]
+    /// Transient: a locked file, a restarting database.
+    #[error("the store is unavailable: {0}")]
     Unavailable(String),
     #[error("there is no space left to store anything: {0}")]
     Full(String),
-    /// Nothing but a person can mend it.
+    /// Requires manual repair.
     #[error("the store is damaged or not a Baton store: {0}")]
     Corrupt(String),
+    /// A row that this version cannot read: a newer version wrote it, or it was edited.
+    #[error("a stored row cannot be read: {0}")]
+    Unreadable(String),
     #[error("the store failed: {0}")]
     Failed(String),
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later without anybody changing it.
-    pub fn is_passing(&self) -> bool {
+    /// Whether the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Full(_))
     }
 
-    /// Whether a handoff is in the way of a change.
+    /// Whether a handoff prevents the change.
     pub fn is_about_handoff(&self) -> bool {
         matches!(self, Self::HandoffChanged | Self::HandoffActive(_) | Self::TooManyHandoffs(_))
     }
 
-    /// Stable, for programs.
+    /// Stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::ThreadNotFound => "thread_not_found",
@@ -226,13 +239,13 @@ impl StoreError {
             Self::Fenced => "superseded",
             Self::Unavailable(_) => "store_unavailable",
             Self::Full(_) => "store_full",
-            Self::Corrupt(_) => "store_corrupt",
+            Self::Corrupt(_) | Self::Unreadable(_) => "store_corrupt",
             Self::Failed(_) => "store_failed",
         }
     }
 }
 
-/// A moment as stores keep it: microseconds, because PostgreSQL has no more.
+/// A time in microseconds, the precision of stores.
 pub fn micros(at: Timestamp) -> i64 {
     at.as_microsecond()
 }

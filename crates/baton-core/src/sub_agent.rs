@@ -1,10 +1,10 @@
-//! What somebody brought who worked for another agent, or for whoever named it.
+//! Results of sub-agents.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentName, SessionId};
 
-/// One agent's contribution, or why there is none.
+/// The result of a sub-agent, or its error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubAgentResult {
     pub agent_id: AgentName,
@@ -13,28 +13,28 @@ pub struct SubAgentResult {
     pub response: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The stable code of the error.
+    /// The stable error code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_type: Option<String>,
     pub latency_ms: u64,
-    /// Where it was worked on.
+    /// Session of the sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// The limit that made the agent end early.
+    /// The limit that ended the sub-agent early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// Where the whole text is, if the response is a summary.
+    /// Reference to the whole text, if the response is a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_text: Option<String>,
 }
 
 impl SubAgentResult {
-    /// The code of a result that was not needed, because somebody else was faster.
+    /// Error code of a result that was not needed, because another sub-agent finished first.
     pub const NOT_USED: &'static str = "not_used";
 
-    /// One that never began.
+    /// A sub-agent that was not started.
     pub fn failed(agent_id: AgentName, error: String, code: &str) -> Self {
         Self {
             agent_id,
@@ -50,7 +50,7 @@ impl SubAgentResult {
         }
     }
 
-    /// Whether it counts: one that somebody else was faster than does not.
+    /// Whether the result counts. `false` if another sub-agent finished first.
     pub fn is_used(&self) -> bool {
         self.error_type.as_deref() != Some(Self::NOT_USED)
     }

@@ -1,4 +1,4 @@
-//! The seam to tools.
+//! The traits for tools.
 
 use std::fmt;
 use std::future::Future;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::McpServer;
@@ -14,20 +15,26 @@ use crate::duration::HumanDuration;
 use crate::id::{AgentName, RunId, SessionId, TenantId, ThreadId, UserId};
 use crate::trace::TraceParent;
 
-/// Something a model can ask for.
+/// A tool that a model can call.
 pub trait Tool: Send + Sync + fmt::Debug {
     fn spec(&self) -> &ToolSpec;
 
-    /// Does it. Arguments satisfy the schema of the spec. Dropping the future cancels the work: no process, connection or
-    /// task may outlive it.
+    /// Whether the output contains text of third parties: pages, files, programs. The engine then delimits it, so that a model
+    /// does not follow instructions in it.
+    fn is_untrusted(&self) -> bool {
+        false
+    }
+
+    /// Runs the tool. The arguments satisfy the schema of the spec. Dropping the future cancels the call: no process,
+    /// connection or task may outlive it.
     fn call(&self, arguments: Value, context: Arc<CallContext>) -> ToolFuture;
 }
 
 pub type ToolFuture = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
 
-/// Where tools come from that are only known once asked, such as MCP servers.
+/// A source of tools that are discovered at run time, such as MCP servers.
 pub trait ToolSource: Send + Sync + fmt::Debug {
-    /// The tools of one server, for one tenant: what is started for one is never used by another.
+    /// The tools of one server for one tenant. Tenants never share a server process.
     fn tools<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -38,26 +45,13 @@ pub trait ToolSource: Send + Sync + fmt::Debug {
 
 pub type ToolsFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Arc<dyn Tool>>, ToolError>> + Send + 'a>>;
 
-/// Keeps what is too long for a model.
-pub trait Overflow: Send + Sync + fmt::Debug {
-    /// Room for one run. What is kept in it is gone when it is dropped.
-    fn open(&self, tenant: &TenantId, run: RunId) -> Box<dyn Room>;
-}
+/// Bytes of a tool's output that a model sees. Longer output is spooled, and the model reads the rest with `read_output`.
+pub const SHOWN_OUTPUT_BYTES: usize = 16 * 1024;
 
-/// See [`Overflow`].
-pub trait Room: Send + Sync + fmt::Debug {
-    /// The text itself, or its beginning and how to read on.
-    fn fit<'a>(
-        &'a self,
-        context: &'a CallContext,
-        text: String,
-    ) -> Pin<Box<dyn Future<Output = String> + Send + 'a>>;
-}
-
-/// What a model and the engine know about a tool.
+/// Description of a tool for models and the engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// As agents list it: `search_docs`, `mcp:github/create_issue`. Adapters spell it for their provider.
+    /// As agents list it: `search_docs`, `mcp:github/create_issue`. Adapters translate it for their provider.
     pub name: String,
     pub description: String,
     /// A JSON Schema with `type: object`.
@@ -68,10 +62,10 @@ pub struct ToolSpec {
 }
 
 choices! {
-    /// Whether a call leaves a trace. Decides what may be repeated after a crash.
+    /// Side effects of a call. Decides whether it may be repeated after a crash.
     pub enum Effect {
         ReadOnly = "read_only",
-        /// Done twice it leaves what it leaves when it is done once.
+        /// Idempotent: a repeated call has no further effect.
         Repeatable = "repeatable",
         Writes = "writes",
     }
@@ -85,7 +79,7 @@ choices! {
     }
 }
 
-/// On whose behalf and where a call happens.
+/// The caller and position of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallContext {
     pub tenant: TenantId,
@@ -96,24 +90,36 @@ pub struct CallContext {
     pub agent: AgentName,
     /// The folder that file tools are confined to.
     pub work_dir: PathBuf,
-    /// The trace that the call belongs to, for servers that it reaches.
+    /// Trace context to propagate.
     pub trace: Option<TraceParent>,
 }
 
-/// What a tool gives back: text for the model.
+/// Output of a tool: text for the model, and the names of what the call created.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolOutput {
     pub text: String,
+    /// A workflow that ends with this call reports them as its artifacts. They are never parsed from `text`.
+    pub artifacts: Vec<String>,
+}
+
+impl ToolOutput {
+    /// Adds the name of something that the call created.
+    #[must_use]
+    pub fn with_artifact(mut self, name: impl Into<String>) -> Self {
+        self.artifacts.push(name.into());
+        self
+    }
 }
 
 impl From<String> for ToolOutput {
     fn from(text: String) -> Self {
-        Self { text }
+        Self { text, artifacts: Vec::new() }
     }
 }
 
-/// Why a call gave nothing. It becomes text for the model, never an error of the run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why a call failed. It becomes text for the model and is recorded with the step; it does not fail the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolError {
     #[error("there is no tool `{name}`{}", suggestion(.nearest.as_deref()))]
     Unknown { name: String, nearest: Option<String> },
@@ -121,6 +127,9 @@ pub enum ToolError {
     NotPermitted(String),
     #[error("invalid arguments: {0}")]
     InvalidArguments(String),
+    /// The requested name is taken; `alternative` is free.
+    #[error("invalid arguments: {}", name_taken(.problem, .alternative))]
+    NameTaken { problem: String, alternative: String },
     #[error("limit reached: {0}")]
     Limit(String),
     #[error("no answer within {0}; it may have taken effect")]
@@ -142,8 +151,56 @@ fn suggestion(nearest: Option<&str>) -> String {
     nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
+fn name_taken(problem: &str, alternative: &str) -> String {
+    format!("{problem}; choose another name, such as `{alternative}`")
+}
+
 impl ToolError {
-    /// Whether the tool was started, so that its effect may be there.
+    /// The text for a model: the kind of error, its cause, and whether the tool was run.
+    pub fn for_model(&self) -> String {
+        let executed = if self.was_executed() { "" } else { " (the tool was not run)" };
+        format!("{self}{executed}")
+    }
+
+    /// The text for users: the cause only.
+    pub fn detail(&self) -> String {
+        match self {
+            Self::NotPermitted(text)
+            | Self::InvalidArguments(text)
+            | Self::Limit(text)
+            | Self::Transport(text)
+            | Self::Execution(text) => text.clone(),
+            Self::NameTaken { problem, alternative } => name_taken(problem, alternative),
+            Self::Unknown { .. } | Self::Timeout(_) | Self::Cancelled | Self::OutcomeUnknown => {
+                self.to_string()
+            }
+        }
+    }
+
+    /// A value that would be accepted in place of the refused one.
+    pub fn alternative(&self) -> Option<&str> {
+        match self {
+            Self::NameTaken { alternative, .. } => Some(alternative),
+            _ => None,
+        }
+    }
+
+    /// Truncates the text that a tool wrote to `max_chars` characters.
+    #[must_use]
+    pub fn shortened(mut self, max_chars: usize) -> Self {
+        if let Self::NotPermitted(text)
+        | Self::InvalidArguments(text)
+        | Self::Limit(text)
+        | Self::Transport(text)
+        | Self::Execution(text) = &mut self
+            && let Some((end, _)) = text.char_indices().nth(max_chars)
+        {
+            text.truncate(end);
+        }
+        self
+    }
+
+    /// Whether the tool was run, so that it may have had an effect.
     pub fn was_executed(&self) -> bool {
         matches!(
             self,
@@ -159,7 +216,7 @@ impl ToolError {
         match self {
             Self::Unknown { .. } => "unknown_tool",
             Self::NotPermitted(_) => "not_permitted",
-            Self::InvalidArguments(_) => "invalid_arguments",
+            Self::InvalidArguments(_) | Self::NameTaken { .. } => "invalid_arguments",
             Self::Limit(_) => "limit",
             Self::Timeout(_) => "timeout",
             Self::Transport(_) => "transport",
@@ -167,5 +224,56 @@ impl ToolError {
             Self::Cancelled => "cancelled",
             Self::OutcomeUnknown => "outcome_unknown",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken() -> ToolError {
+        ToolError::NameTaken { problem: "there is already a skill `a`".into(), alternative: "a-2".into() }
+    }
+
+    #[test]
+    fn a_taken_name_names_an_alternative() {
+        let detail = "there is already a skill `a`; choose another name, such as `a-2`";
+        assert_eq!(taken().to_string(), format!("invalid arguments: {detail}"));
+        assert_eq!((taken().detail().as_str(), taken().code()), (detail, "invalid_arguments"));
+        assert_eq!(taken().alternative(), Some("a-2"));
+        assert_eq!(ToolError::InvalidArguments("use another, such as `b`".into()).alternative(), None);
+    }
+
+    #[test]
+    fn models_read_the_kind_of_an_error_and_people_do_not() {
+        let refused = ToolError::NotPermitted("not here".into());
+        assert_eq!(refused.for_model(), "not permitted: not here (the tool was not run)");
+        assert_eq!(refused.detail(), "not here");
+        let failed = ToolError::Execution("invalid arguments: no".into());
+        assert_eq!(failed.for_model(), "failed: invalid arguments: no");
+        assert_eq!(failed.detail(), "invalid arguments: no", "only its own kind is left out");
+        assert_eq!(ToolError::Cancelled.detail(), ToolError::Cancelled.to_string());
+    }
+
+    #[test]
+    fn recorded_errors_come_back_as_they_were() {
+        let errors = [
+            ToolError::Unknown { name: "x".into(), nearest: None },
+            taken(),
+            ToolError::Timeout(HumanDuration::from_secs(3)),
+            ToolError::Execution("broken".into()),
+            ToolError::OutcomeUnknown,
+        ];
+        for error in errors {
+            let recorded = serde_json::to_value(&error).unwrap();
+            assert_eq!(serde_json::from_value::<ToolError>(recorded).unwrap(), error);
+        }
+    }
+
+    #[test]
+    fn long_errors_are_cut_between_characters() {
+        let error = ToolError::Execution("ää".into());
+        assert_eq!(error.clone().shortened(1), ToolError::Execution("ä".into()));
+        assert_eq!(error.clone().shortened(2), error);
     }
 }

@@ -1,23 +1,23 @@
-//! W3C trace context: the one id under which logs, spans, audit entries and errors of a request are found.
+//! W3C trace context, which correlates logs, spans, audit entries and errors of a request.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// As much of a `tracestate` as has to be passed on; a longer one is left out as a whole.
+/// Maximum bytes and members of a `tracestate`; a longer one is dropped.
 const MOST_STATE: usize = 512;
 const MOST_MEMBERS: usize = 32;
 
-/// The `traceparent` of a request: which trace it belongs to, and which span it comes from. Kept as text, with the `tracestate` behind
-/// a space if there is one.
+/// The `traceparent` of a request: its trace and parent span. Serialized as text, followed by a space and the `tracestate` if
+/// there is one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TraceParent {
     trace_id: u128,
     span_id: u64,
     pub is_sampled: bool,
-    /// The `tracestate`: what other tracing systems want to be passed on.
+    /// The `tracestate`: vendor data to propagate.
     state: Option<Arc<str>>,
 }
 
@@ -26,12 +26,12 @@ pub struct TraceParent {
 pub struct InvalidTraceParent;
 
 impl TraceParent {
-    /// Ids that are zero are not ids; `None` then.
+    /// `None` if an id is zero, which W3C trace context reserves as invalid.
     pub fn new(trace_id: u128, span_id: u64, is_sampled: bool) -> Option<Self> {
         (trace_id != 0 && span_id != 0).then_some(Self { trace_id, span_id, is_sampled, state: None })
     }
 
-    /// Of any version but `ff`; what later versions add is ignored.
+    /// Parses any version except `ff`; fields that later versions add are ignored.
     pub fn parse(text: &str) -> Result<Self, InvalidTraceParent> {
         let mut fields = text.trim().split('-');
         let mut next = |length: usize| {
@@ -51,7 +51,7 @@ impl TraceParent {
         Self::new(trace_id, span_id, flags & 1 == 1).ok_or(InvalidTraceParent)
     }
 
-    /// The same with a `tracestate`. One that is not valid is left out: a trace is worth more than what others say about it.
+    /// Adds a `tracestate`. An invalid one is dropped, and the trace itself is kept.
     #[must_use]
     pub fn with_state(self, state: &str) -> Self {
         let state = state.trim();
@@ -71,7 +71,7 @@ impl TraceParent {
         format!("{:032x}", self.trace_id)
     }
 
-    /// The same trace, seen from another span.
+    /// The same trace with another parent span. 0 keeps the current one.
     #[must_use]
     pub fn at_span(&self, span_id: u64) -> Self {
         Self { span_id: if span_id == 0 { self.span_id } else { span_id }, ..self.clone() }

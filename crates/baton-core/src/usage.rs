@@ -1,4 +1,4 @@
-//! What model calls consume, and what that costs.
+//! Token usage and costs.
 
 use std::ops::AddAssign;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::money::Usd;
 
-/// Tokens of one call or of a sum of calls. `cached_tokens` and `cache_write_tokens` are parts of `input_tokens`, and
-/// `reasoning_tokens` is part of `output_tokens`, as most providers report them.
+/// Tokens of one call or a sum of calls. `cached_tokens` and `cache_write_tokens` are included in `input_tokens`, and
+/// `reasoning_tokens` in `output_tokens`, as most providers report them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tokens {
     pub input_tokens: u64,
     pub output_tokens: u64,
     /// Read from the provider's prompt cache.
     pub cached_tokens: u64,
-    /// Written to the provider's prompt cache, where that has a price of its own.
+    /// Written to the provider's prompt cache, if that is priced separately.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
     pub reasoning_tokens: u64,
@@ -31,7 +31,7 @@ impl Tokens {
     }
 }
 
-/// Saturates: the numbers come from a wire and need not be true.
+/// Saturates: providers report these numbers, and they may be wrong.
 impl AddAssign for Tokens {
     fn add_assign(&mut self, other: Self) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
@@ -42,13 +42,13 @@ impl AddAssign for Tokens {
     }
 }
 
-/// Tokens and money together.
+/// Tokens and cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     #[serde(flatten)]
     pub tokens: Tokens,
     pub cost: Cost,
-    /// Some of the tokens were counted from the text, because a provider reported none.
+    /// Whether some tokens were estimated from text, because a provider reported none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
@@ -61,12 +61,12 @@ impl AddAssign for Usage {
     }
 }
 
-/// What it cost. A call whose model has no known price makes the whole sum unknown, never cheaper.
+/// A cost. A call without a known price makes the whole sum unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "price", content = "usd")]
 pub enum Cost {
     Known(Usd),
-    /// The part that is known.
+    /// The sum of the known costs.
     Unknown(Usd),
 }
 
@@ -95,27 +95,27 @@ impl AddAssign for Cost {
     }
 }
 
-/// Dollars for a million tokens.
+/// Dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
     pub input: Usd,
-    /// Input that is read from the provider's prompt cache.
+    /// Input read from the provider's prompt cache.
     pub cached_input: Usd,
-    /// Input that is written to it.
+    /// Input written to the provider's prompt cache.
     pub cache_write: Usd,
     pub output: Usd,
 }
 
 impl Price {
-    /// Nothing to pay: models that run on one's own machine.
+    /// For local models.
     pub const FREE: Self = Self::flat(Usd::from_nanos(0));
 
-    /// The same for every kind of token.
+    /// The same price for every kind of token.
     pub const fn flat(price: Usd) -> Self {
         Self { input: price, cached_input: price, cache_write: price, output: price }
     }
 
-    /// What these tokens cost, rounded up to a billionth of a dollar.
+    /// The cost of these tokens, rounded up to a billionth of a dollar.
     pub fn of(&self, tokens: Tokens) -> Usd {
         let cached = tokens.cached_tokens.min(tokens.input_tokens);
         let written = tokens.cache_write_tokens.min(tokens.input_tokens - cached);

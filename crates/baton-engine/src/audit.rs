@@ -1,26 +1,26 @@
-//! Who did what in a run, for the trail: who began and ended it, and who involved whom. Never what was said.
+//! Audit entries of a run: who started and ended it, and which agent invoked which. Entries never contain message text.
 //!
-//! Each entry is written with the step that it belongs to, so it is there exactly when the step is, and once.
+//! Each entry is written in the same append as its step, so both are stored together and once.
 
 use baton_core::store::{AuditEntry, RunRecord, StepKind, StepState};
 use baton_core::{AgentName, TraceParent};
 use serde_json::{Value, json};
 
-use crate::bounds::{Edge, Refusal};
-use crate::engine::Request;
+use crate::bounds::{InvocationError, InvocationKind};
+use crate::engine::StoredRequest;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::outcome::Outcome;
 use crate::scope::{RunState, Scope};
-use crate::task::Task;
+use crate::task::RunTask;
 
 pub(crate) const ALLOWED: &str = "allowed";
 pub(crate) const DENIED: &str = "denied";
 
-/// The run begins, because a person asked for it.
-pub(crate) fn start(record: &RunRecord, task: &Task) -> AuditEntry {
+/// The start of a run. The actor is the user.
+pub(crate) fn start(record: &RunRecord, task: &RunTask) -> AuditEntry {
     let mut detail = json!({ "agent": record.agent, "task": task.word() });
-    if let Task::Delegate(delegation) = task {
+    if let RunTask::Delegate(delegation) = task {
         detail["agents"] = json!(delegation.agents);
         detail["strategy"] = json!(delegation.strategy);
     }
@@ -28,7 +28,7 @@ pub(crate) fn start(record: &RunRecord, task: &Task) -> AuditEntry {
     AuditEntry { on_behalf_of: None, detail, ..entry }
 }
 
-/// Something that happens to a run as a whole.
+/// An entry about the run as a whole.
 pub(crate) fn of_run(record: &RunRecord, actor: &str, action: &str, decision: &str) -> AuditEntry {
     AuditEntry {
         actor: actor.to_owned(),
@@ -37,12 +37,12 @@ pub(crate) fn of_run(record: &RunRecord, actor: &str, action: &str, decision: &s
         thread_id: Some(record.thread_id),
         run_id: Some(record.run_id),
         decision: decision.to_owned(),
-        trace_id: Request::trace_of(&record.request).map(|trace| trace.trace_id()),
+        trace_id: StoredRequest::trace_of(&record.request).map(|trace| trace.trace_id()),
         detail: Value::Null,
     }
 }
 
-/// How somebody's part ended, in the words of the trail.
+/// The audit decision for the end of a session.
 pub(crate) fn decision(result: &Result<Outcome, Failure>) -> &'static str {
     match result {
         Ok(_) => "completed",
@@ -52,38 +52,44 @@ pub(crate) fn decision(result: &Result<Outcome, Failure>) -> &'static str {
 }
 
 impl Scope {
-    /// `by` involves the scope's agent. There are two entries for each involvement, one for its beginning and one for its end; their
-    /// path is the same, and nobody else's.
+    /// `by` invokes the scope's agent. Each invocation has two entries, one for its start and one for its end. Both carry the
+    /// same path, which no other invocation has. Returns `None` for the root session.
     pub(crate) fn involved(&self, by: &AgentName, decision: &str, code: Option<&str>) -> Option<AuditEntry> {
         let mut detail = json!({ "from": by, "to": self.name(), "path": self.path() });
         if let Some(code) = code {
             detail["code"] = json!(code);
         }
-        Some(entry(&self.run, by, self.bounds.edge?.action(), decision, detail))
+        Some(entry(&self.run, by, self.bounds.invocation?.action(), decision, detail))
     }
 
-    /// `by` wanted to involve an agent from here, and may not. On record once for each place.
-    pub(crate) async fn refuse(&self, by: &AgentName, to: &AgentName, edge: Edge, refusal: &Refusal) {
+    /// Records that `by` may not invoke `to` from here, unless an earlier attempt of the run has recorded it.
+    pub(crate) async fn refuse(
+        &self,
+        by: &AgentName,
+        to: &AgentName,
+        invocation: InvocationKind,
+        refusal: &InvocationError,
+    ) {
         let place = self.at(&format!("refused:{to}"));
         if self.run.steps.contains_key(place.path()) {
             return;
         }
-        let path = format!("{}/{}:{to}", self.path(), edge.word());
+        let path = format!("{}/{}:{to}", self.path(), invocation.word());
         let detail = json!({ "from": by, "to": to, "path": path, "code": refusal.code() });
-        let audit = vec![entry(&self.run, by, edge.action(), DENIED, detail)];
-        // A note without data can always be written.
+        let audit = vec![entry(&self.run, by, invocation.action(), DENIED, detail)];
+        // Serializing `Null` cannot fail.
         let steps = place.step(StepKind::Note, StepState::Finished, &Value::Null).into_iter().collect();
-        self.run.journal.keep_soon(Record { steps, audit, ..Record::default() }).await;
+        self.run.journal.commit_soon(Record { steps, audit, ..Record::default() }).await;
     }
 
-    /// The scope's agent has others it could ask, and may not ask them, because the person lacks a permission.
+    /// The scope's agent has agents to delegate to, but the user lacks `permission`.
     pub(crate) fn denied(&self, permission: &str) -> AuditEntry {
         let detail = json!({ "from": self.name(), "path": self.path(), "permission": permission });
-        entry(&self.run, self.name(), Edge::Delegate.action(), DENIED, detail)
+        entry(&self.run, self.name(), InvocationKind::Delegate.action(), DENIED, detail)
     }
 }
 
-/// A thread goes from hand to hand.
+/// An entry about a handoff.
 pub(crate) fn of_handoff(
     run: &RunState,
     actor: &AgentName,

@@ -1,11 +1,12 @@
-//! What keeps a run finite. Whoever involves another agent comes through [`Scope::enter`]: depth, re-entry, transfers, children
-//! at work, budget and time are checked here and nowhere else.
+//! Limits that keep a run finite. Every invocation of another agent goes through [`Scope::enter`] or one of its variants. They
+//! check depth, re-entry, transfers and live children, and derive the child's time, token and cost limits, which
+//! [`crate::budget`] checks before each turn.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use baton_core::agent::{Agent, Limits};
+use baton_core::agent::{Agent, AgentLimits};
 use baton_core::message::Visibility;
 use baton_core::store::{HopKind, Step, StepKind, StepState};
 use baton_core::tool::ToolError;
@@ -13,14 +14,14 @@ use baton_core::{AgentName, SessionId, choices};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use crate::engine::{Approve, Overrides};
+use crate::engine::{Overrides, PreApproval};
 use crate::failure::Failure;
 use crate::policy::fingerprint;
 use crate::scope::{RunState, Scope};
 
 choices! {
-    /// How one agent involves another. The word stands before the agent's name in paths: `…/call:research`.
-    pub(crate) enum Edge {
+    /// How one agent invokes another. In paths, the word precedes the agent's name: `…/call:research`.
+    pub(crate) enum InvocationKind {
         /// `call_agent`.
         Call = "call",
         /// `delegate`.
@@ -28,17 +29,17 @@ choices! {
         Advisor = "advisor",
         /// A member of a team, in one of its rounds.
         Member = "member",
-        /// `handoff:` in the file.
+        /// `handoff:` in the agent's file.
         Chain = "handoff",
         Route = "route",
         Transfer = "transfer",
-        /// A thread returns to the agent that gave it away.
+        /// The thread returns to the agent that handed it off.
         Return = "return",
     }
 }
 
-impl Edge {
-    /// As the trail calls it.
+impl InvocationKind {
+    /// The audit action.
     pub(crate) fn action(self) -> &'static str {
         match self {
             Self::Call => "agent.call",
@@ -52,17 +53,18 @@ impl Edge {
         }
     }
 
-    /// Whether the model decides to go down here, so that only a number keeps it from going on.
-    fn goes_deeper(self) -> bool {
+    /// Whether the invocation uses up a level of depth. A model decides on these kinds, so only the depth limit ends the
+    /// recursion.
+    fn counts_depth(self) -> bool {
         matches!(self, Self::Call | Self::Delegate)
     }
 
-    /// Whether the one who is involved answers in place of the one who involves.
-    fn passes_the_baton(self) -> bool {
+    /// Whether the invoked agent answers in place of the invoking one.
+    fn transfers_control(self) -> bool {
         matches!(self, Self::Chain | Self::Route | Self::Transfer | Self::Return)
     }
 
-    /// As it is remembered, if the baton changes hands.
+    /// The kind of hop to record, if the invocation passes the baton.
     pub(crate) fn hop(self) -> Option<HopKind> {
         match self {
             Self::Chain => Some(HopKind::Chain),
@@ -73,25 +75,23 @@ impl Edge {
     }
 }
 
-/// Why an agent is not involved. Told to the model as a tool error, to people as the reason of a failure.
+/// Why an agent may not be invoked. Models receive it as a tool error, users as the reason of a failure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum InvocationError {
     #[error("agents call each other at most {0} levels deep; finish the work with what you have")]
     TooDeep(u32),
-    #[error(
-        "`{agent}` is already at work above ({line}); an agent does not get the same matter twice in one run"
-    )]
+    #[error("`{agent}` is already active above ({line}); an agent is not entered twice in one run")]
     ReEntry { agent: AgentName, line: String },
     #[error("the baton is passed on at most {0} times in one run; answer yourself with what you have")]
     TooManyTransfers(u32),
-    #[error("{0} agents are already at work for this one; wait for them, or ask fewer at once")]
+    #[error("{0} agents are already active for this one; wait for them, or ask fewer at once")]
     TooManyChildren(u32),
     #[error("`{0}` may not be involved by other agents")]
     NotOrchestrated(AgentName),
 }
 
-impl Refusal {
-    /// Stable, for programs.
+impl InvocationError {
+    /// Stable error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TooDeep(_) => "too_deep",
@@ -103,35 +103,37 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for ToolError {
-    fn from(refusal: Refusal) -> Self {
+impl From<InvocationError> for ToolError {
+    fn from(refusal: InvocationError) -> Self {
         match refusal {
-            Refusal::ReEntry { .. } | Refusal::NotOrchestrated(_) => Self::NotPermitted(refusal.to_string()),
+            InvocationError::ReEntry { .. } | InvocationError::NotOrchestrated(_) => {
+                Self::NotPermitted(refusal.to_string())
+            }
             _ => Self::Limit(refusal.to_string()),
         }
     }
 }
 
-/// The bounds of one session, and of everybody above it.
+/// The limits of one session, linked to those of its ancestors.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounds {
     pub(crate) path: Arc<str>,
     agent: AgentName,
-    /// Only a run's own agent may have nothing to do with its matter, when the caller has others asked.
+    /// `false` only for a run's own agent that delegates on the caller's behalf and does not work on the request itself.
     is_working: bool,
-    /// How it was involved; nobody involved the first.
-    pub(crate) edge: Option<Edge>,
-    /// The agent's own, lowered by who asked.
-    pub(crate) limits: Limits,
+    /// How the agent was invoked. `None` for the run's own agent.
+    pub(crate) invocation: Option<InvocationKind>,
+    /// The agent's own limits, lowered by the caller's overrides and the policy for sub-agents.
+    pub(crate) limits: AgentLimits,
     pub(crate) deadline: Instant,
-    /// How many levels may follow.
+    /// How many further levels of calls are allowed.
     pub(crate) levels_left: u32,
-    /// Somebody called it as a tool, or somebody above it.
+    /// Whether the agent or one of its ancestors was invoked by `call_agent` or `delegate`.
     pub(crate) is_sub_agent: bool,
-    pub(crate) approve: Approve,
-    /// The caller set a limit on money, which needs prices.
+    pub(crate) approve: PreApproval,
+    /// Whether the caller, the agent or an ancestor sets a cost limit, which requires models with known prices.
     pub(crate) needs_prices: bool,
-    /// Places for children at work.
+    /// Permits for live children.
     live: Arc<Semaphore>,
     above: Option<Arc<Bounds>>,
 }
@@ -144,26 +146,26 @@ impl Bounds {
             deadline: deadline(run, &path, &limits),
             agent: agent.name.clone(),
             is_working: true,
-            edge: None,
+            invocation: None,
             levels_left: limits.max_depth,
             is_sub_agent: false,
             approve: overrides.approve,
-            needs_prices: overrides.max_cost_usd.is_some(),
-            live: places(run),
+            needs_prices: limits.max_cost_usd.is_some(),
+            live: child_permits(run),
             above: None,
             limits,
             path,
         }
     }
 
-    /// Itself, then everybody above.
-    fn line(&self) -> impl Iterator<Item = &Self> {
+    /// Iterates over these bounds, then those of each ancestor.
+    fn ancestors(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |bounds| bounds.above.as_deref())
     }
 
-    /// Whether somebody from here up has spent what they may.
-    pub(crate) fn overspent(&self, run: &RunState) -> Option<crate::Limit> {
-        self.line().find_map(|bounds| {
+    /// The first used-up token or cost limit, from here up to the root.
+    pub(crate) fn exceeded_limit(&self, run: &RunState) -> Option<crate::LimitKind> {
+        self.ancestors().find_map(|bounds| {
             let limits = &bounds.limits;
             if limits.max_tokens.is_none() && limits.max_cost_usd.is_none() {
                 return None;
@@ -171,25 +173,27 @@ impl Bounds {
             let spent = run.ledger.spent(&bounds.path);
             let cost = limits.max_cost_usd.is_some_and(|most| spent.cost.known_part() >= most);
             let tokens = limits.max_tokens.is_some_and(|most| spent.tokens.total() >= most);
-            cost.then_some(crate::Limit::Cost).or_else(|| tokens.then_some(crate::Limit::Tokens))
+            cost.then_some(crate::LimitKind::Cost).or_else(|| tokens.then_some(crate::LimitKind::Tokens))
         })
     }
 
-    /// Whether somebody above can go on when this one fails, so that its words are not the last.
-    pub(crate) fn is_passed_on(&self) -> bool {
-        let is_passed = |bounds: &Self| matches!(bounds.edge, Some(Edge::Route | Edge::Transfer));
-        !self.is_working || self.line().any(is_passed)
+    /// Whether an agent above can continue when this one fails, so that its text is not the last.
+    pub(crate) fn caller_can_continue(&self) -> bool {
+        let is_passed = |bounds: &Self| {
+            matches!(bounds.invocation, Some(InvocationKind::Route | InvocationKind::Transfer))
+        };
+        !self.is_working || self.ancestors().any(is_passed)
     }
 
-    /// Whether `agent` is at work here or above.
-    pub(crate) fn is_at_work(&self, agent: &AgentName) -> bool {
-        self.line().any(|bounds| bounds.is_working && bounds.agent == *agent)
+    /// Whether `agent` works on the request here or in an ancestor.
+    pub(crate) fn is_active(&self, agent: &AgentName) -> bool {
+        self.ancestors().any(|bounds| bounds.is_working && bounds.agent == *agent)
     }
 }
 
-/// Transfers that were made before a crash and are not walked again, because the call or session in which they were made has
-/// ended. All others count when they are entered again.
-pub(crate) fn transfers_behind(steps: &[Step]) -> u32 {
+/// Counts the transfers of earlier attempts that are not replayed, because the tool call or session around them has finished.
+/// Other transfers are counted when they are replayed.
+pub(crate) fn completed_transfers(steps: &[Step]) -> u32 {
     let over = |step: &&Step| {
         step.state == StepState::Finished && matches!(step.kind, StepKind::Tool | StepKind::Session)
     };
@@ -203,179 +207,213 @@ pub(crate) fn transfers_behind(steps: &[Step]) -> u32 {
     u32::try_from(steps.iter().filter(is_behind).count()).unwrap_or(u32::MAX)
 }
 
-/// When its own time is over; time before a crash counts.
-fn deadline(run: &RunState, path: &str, limits: &Limits) -> Instant {
-    Instant::now() + limits.timeout.get().saturating_sub(run.spent_before(path))
+/// The deadline of a session by its own timeout. Time spent before a crash counts.
+fn deadline(run: &RunState, path: &str, limits: &AgentLimits) -> Instant {
+    Instant::now() + limits.timeout.get().saturating_sub(run.prior_duration(path))
 }
 
-/// As many as one session may have at work at once. Children have places of their own, so nobody waits for those who wait for them.
-fn places(run: &RunState) -> Arc<Semaphore> {
+/// One permit per live child of a session. Each session has its own semaphore, so an agent never waits for a permit that its
+/// ancestor holds.
+fn child_permits(run: &RunState) -> Arc<Semaphore> {
     let most = run.engine.parts.policy.max_live_children as usize;
     Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
 }
 
-/// One more child at work, until it is dropped.
+/// RAII permit for one live child.
 #[derive(Debug)]
-pub(crate) struct Live(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+pub(crate) struct ChildPermit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
 impl Scope {
-    /// The place of `agent`, involved from here by `edge`, or why it may not be, which goes on record. The child has its own session,
-    /// the smaller of its own budget and what is left above, and is cancelled with everything above it. Only who gets the baton
-    /// speaks to the person.
-    pub(crate) async fn enter(&self, agent: &Arc<Agent>, edge: Edge) -> Result<Self, Refusal> {
-        let entered = self.try_enter(agent, edge);
+    /// Returns the scope of `agent`, invoked from here. A refusal is recorded in the audit trail.
+    ///
+    /// The child has its own session and the lower of its own limits and what is left above. It is cancelled with its ancestors.
+    /// Only an agent that receives the baton speaks to the user.
+    pub(crate) async fn enter(
+        &self,
+        agent: &Arc<Agent>,
+        invocation: InvocationKind,
+    ) -> Result<Self, InvocationError> {
+        let entered = self.try_enter(agent, invocation);
         if let Err(refusal) = &entered {
-            self.refuse(self.name(), &agent.name, edge, refusal).await;
+            self.refuse(self.name(), &agent.name, invocation, refusal).await;
         }
         entered
     }
 
-    /// The same without a record.
-    pub(crate) fn try_enter(&self, agent: &Arc<Agent>, edge: Edge) -> Result<Self, Refusal> {
-        self.admits(agent, edge)?;
-        let live = self.admit_child()?;
-        self.enter_as(agent, edge, live)
+    /// Like [`Scope::enter`], without recording a refusal.
+    pub(crate) fn try_enter(
+        &self,
+        agent: &Arc<Agent>,
+        invocation: InvocationKind,
+    ) -> Result<Self, InvocationError> {
+        self.admits(agent, invocation)?;
+        let live = self.acquire_child_permit()?;
+        self.enter_with_permit(agent, invocation, live)
     }
 
-    /// The same for one of several that are asked together: when too many are at work, it waits for one of them to end.
-    pub(crate) async fn enter_in_turn(&self, agent: &Arc<Agent>, edge: Edge) -> Result<Self, Failure> {
-        let place = match self.admits_in_turn(agent, edge) {
+    /// Like [`Scope::enter`], but waits for a permit while too many children are live. Fails with `Cancelled` or `TimedOut` if
+    /// the scope is cancelled meanwhile.
+    pub(crate) async fn enter_when_permitted(
+        &self,
+        agent: &Arc<Agent>,
+        invocation: InvocationKind,
+    ) -> Result<Self, Failure> {
+        let place = match self.admits_when_permitted(agent, invocation) {
             Ok(places) => tokio::select! {
                 biased;
                 place = places.acquire_owned() => place,
-                () = self.cancel.cancelled() => return Err(Failure::Cancelled.or_late(self)),
+                () = self.cancel.cancelled() => return Err(Failure::Cancelled.or_timeout(self)),
             },
             Err(refusal) => {
-                self.refuse(self.name(), &agent.name, edge, &refusal).await;
+                self.refuse(self.name(), &agent.name, invocation, &refusal).await;
                 return Err(refusal.into());
             }
         };
         let live = place.map_err(|_| Failure::Cancelled)?;
-        Ok(self.enter_as(agent, edge, Live(live))?)
+        Ok(self.enter_with_permit(agent, invocation, ChildPermit(live))?)
     }
 
-    /// The places that it may wait for.
-    fn admits_in_turn(&self, agent: &Agent, edge: Edge) -> Result<Arc<Semaphore>, Refusal> {
-        self.admits(agent, edge)?;
+    /// Checks everything but the number of live children, and returns the semaphore to wait on.
+    fn admits_when_permitted(
+        &self,
+        agent: &Agent,
+        invocation: InvocationKind,
+    ) -> Result<Arc<Semaphore>, InvocationError> {
+        self.admits(agent, invocation)?;
         if self.run.engine.parts.policy.max_live_children == 0 {
-            return Err(Refusal::TooManyChildren(0));
+            return Err(InvocationError::TooManyChildren(0));
         }
         Ok(Arc::clone(&self.bounds.live))
     }
 
-    fn enter_as(&self, agent: &Arc<Agent>, edge: Edge, live: Live) -> Result<Self, Refusal> {
-        if edge == Edge::Transfer {
+    fn enter_with_permit(
+        &self,
+        agent: &Arc<Agent>,
+        invocation: InvocationKind,
+        live: ChildPermit,
+    ) -> Result<Self, InvocationError> {
+        if invocation == InvocationKind::Transfer {
             self.count_transfer()?;
         }
-        let place = self.at(&format!("{}:{}", edge.word(), agent.name));
+        let place = self.at(&format!("{}:{}", invocation.word(), agent.name));
         let nonce = fingerprint(place.path());
-        let place = if edge.passes_the_baton() { place } else { place.internal() };
+        let place = if invocation.transfers_control() { place } else { place.internal() };
         let session_id = self.session_id.child(&agent.name, nonce);
-        let bounds = Arc::new(self.bounds_below(agent, edge, &place));
-        Ok(place.taken_by(agent, session_id, bounds, live))
+        let bounds = Arc::new(self.child_bounds(agent, invocation, &place));
+        Ok(place.for_agent(agent, session_id, bounds, live))
     }
 
-    /// The same for the next stage of a chain. Stages that are over are not above it, but do not come again either.
-    pub(crate) async fn enter_next(&self, agent: &Arc<Agent>, passed: &[AgentName]) -> Result<Self, Refusal> {
+    /// Like [`Scope::enter`], for the next stage of a chain. The stages in `passed` have finished: they are not ancestors, but
+    /// may not run again.
+    pub(crate) async fn enter_stage(
+        &self,
+        agent: &Arc<Agent>,
+        passed: &[AgentName],
+    ) -> Result<Self, InvocationError> {
         let entered = if passed.contains(&agent.name) {
             Err(self.re_entry(&agent.name, passed))
         } else {
-            self.try_enter(agent, Edge::Chain)
+            self.try_enter(agent, InvocationKind::Chain)
         };
         if let Err(refusal) = &entered {
             let giver = passed.last().unwrap_or(self.name());
-            self.refuse(giver, &agent.name, Edge::Chain, refusal).await;
+            self.refuse(giver, &agent.name, InvocationKind::Chain, refusal).await;
         }
         entered
     }
 
-    fn re_entry(&self, agent: &AgentName, passed: &[AgentName]) -> Refusal {
-        let mut line: Vec<&str> = self.bounds.line().map(|bounds| bounds.agent.as_str()).collect();
+    fn re_entry(&self, agent: &AgentName, passed: &[AgentName]) -> InvocationError {
+        let mut line: Vec<&str> = self.bounds.ancestors().map(|bounds| bounds.agent.as_str()).collect();
         line.reverse();
         line.extend(passed.iter().map(AgentName::as_str));
-        Refusal::ReEntry { agent: agent.clone(), line: line.join(" → ") }
+        InvocationError::ReEntry { agent: agent.clone(), line: line.join(" → ") }
     }
 
-    /// What can be said before anything is counted. Tools that would be refused are hidden by the same rule.
-    pub(crate) fn admits(&self, agent: &Agent, edge: Edge) -> Result<(), Refusal> {
-        if !agent.can_be_orchestrated && !matches!(edge, Edge::Transfer | Edge::Return) {
-            return Err(Refusal::NotOrchestrated(agent.name.clone()));
+    /// Checks what can be checked without taking a permit or counting a transfer. Tools whose call would be refused are hidden by
+    /// the same check.
+    pub(crate) fn admits(&self, agent: &Agent, invocation: InvocationKind) -> Result<(), InvocationError> {
+        if !agent.can_be_orchestrated
+            && !matches!(invocation, InvocationKind::Transfer | InvocationKind::Return)
+        {
+            return Err(InvocationError::NotOrchestrated(agent.name.clone()));
         }
-        if edge.goes_deeper() && self.bounds.levels_left == 0 {
-            let root = self.bounds.line().last().map_or(0, |root| root.limits.max_depth);
-            return Err(Refusal::TooDeep(root));
+        if invocation.counts_depth() && self.bounds.levels_left == 0 {
+            let root = self.bounds.ancestors().last().map_or(0, |root| root.limits.max_depth);
+            return Err(InvocationError::TooDeep(root));
         }
-        // Somebody who was made up for one mission is nobody's double, whatever the name.
+        // An agent defined ad hoc for one task may share its name with a different agent of the roster.
         let is_known =
             self.run.agents.get(&agent.name).is_some_and(|known| std::ptr::eq(&raw const **known, agent));
-        if is_known && self.bounds.is_at_work(&agent.name) {
+        if is_known && self.bounds.is_active(&agent.name) {
             return Err(self.re_entry(&agent.name, &[]));
         }
-        if edge == Edge::Transfer && self.run.transfers.load(Ordering::Acquire) >= self.most_transfers() {
-            return Err(Refusal::TooManyTransfers(self.most_transfers()));
+        if invocation == InvocationKind::Transfer
+            && self.run.transfers.load(Ordering::Acquire) >= self.max_transfers()
+        {
+            return Err(InvocationError::TooManyTransfers(self.max_transfers()));
         }
         Ok(())
     }
 
-    /// In the whole run: what the operator allows, lowered by everybody who had the baton.
-    fn most_transfers(&self) -> u32 {
-        let line = self.bounds.line().map(|bounds| bounds.limits.max_transfers).min();
+    /// The limit for the whole run: that of the policy, lowered by the agent and its ancestors.
+    fn max_transfers(&self) -> u32 {
+        let line = self.bounds.ancestors().map(|bounds| bounds.limits.max_transfers).min();
         self.run.engine.parts.policy.max_transfers.min(line.unwrap_or(0))
     }
 
-    fn count_transfer(&self) -> Result<(), Refusal> {
-        let most = self.most_transfers();
+    fn count_transfer(&self) -> Result<(), InvocationError> {
+        let most = self.max_transfers();
         let count = |made| if made < most { Some(made + 1) } else { None };
         match self.run.transfers.fetch_update(Ordering::AcqRel, Ordering::Acquire, count) {
             Ok(_) => Ok(()),
-            Err(_) => Err(Refusal::TooManyTransfers(most)),
+            Err(_) => Err(InvocationError::TooManyTransfers(most)),
         }
     }
 
-    fn admit_child(&self) -> Result<Live, Refusal> {
+    fn acquire_child_permit(&self) -> Result<ChildPermit, InvocationError> {
         let most = self.run.engine.parts.policy.max_live_children;
         let place = Arc::clone(&self.bounds.live).try_acquire_owned();
-        place.map(Live).map_err(|_| Refusal::TooManyChildren(most))
+        place.map(ChildPermit).map_err(|_| InvocationError::TooManyChildren(most))
     }
 
-    fn bounds_below(&self, agent: &Agent, edge: Edge, place: &Self) -> Bounds {
+    fn child_bounds(&self, agent: &Agent, invocation: InvocationKind, place: &Self) -> Bounds {
         let above = &self.bounds;
         let mut limits = agent.limits.clone();
-        let is_sub_agent = above.is_sub_agent || edge.goes_deeper();
+        let is_sub_agent = above.is_sub_agent || invocation.counts_depth();
         if is_sub_agent {
             limits.max_turns = limits.max_turns.min(self.run.engine.parts.policy.sub_agent_steps());
         }
-        let levels_left = above.levels_left - u32::from(edge.goes_deeper());
+        let levels_left = above.levels_left - u32::from(invocation.counts_depth());
         Bounds {
             deadline: deadline(&self.run, place.path(), &limits).min(above.deadline),
             path: place.shared_path(),
             agent: agent.name.clone(),
             is_working: true,
-            edge: Some(edge),
+            invocation: Some(invocation),
             levels_left: levels_left.min(limits.max_depth),
             is_sub_agent,
             approve: above.approve,
-            needs_prices: above.needs_prices,
-            live: places(&self.run),
+            needs_prices: above.needs_prices || limits.max_cost_usd.is_some(),
+            live: child_permits(&self.run),
             above: Some(Arc::clone(above)),
             limits,
         }
     }
 
-    /// The same place, whose agent does not work on the matter itself: the caller has others asked, and it may be one of them.
+    /// Marks the scope's agent as not working on the request itself: it delegates for the caller, who may name it as a target
+    /// too.
     #[must_use]
-    pub(crate) fn asking(mut self) -> Self {
+    pub(crate) fn into_dispatcher(mut self) -> Self {
         self.bounds = Arc::new(Bounds { is_working: false, ..Bounds::clone(&self.bounds) });
         self
     }
 
-    /// The parent in the session tree, as listeners are told.
     pub(crate) fn parent_session(&self) -> Option<SessionId> {
         self.session_id.parent()
     }
 
-    /// Whether what ends here as an answer is for the person.
-    pub(crate) fn is_for_the_person(&self) -> bool {
+    /// Whether an answer given here is addressed to the user.
+    pub(crate) fn is_user_facing(&self) -> bool {
         self.visibility() == Visibility::User
     }
 }

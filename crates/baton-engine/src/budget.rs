@@ -1,4 +1,4 @@
-//! What a session may spend: turns, time, tokens, money. What that is, [`crate::bounds`] says.
+//! The budget of a session: turns, time, tokens and cost. The limits come from [`crate::bounds`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,42 +10,42 @@ use crate::bounds::Bounds;
 use crate::scope::RunState;
 
 choices! {
-    /// The limit that was met.
-    pub enum Limit {
+    /// The limit that ended a session.
+    pub enum LimitKind {
         Turns = "turns",
         Time = "time",
         Tokens = "tokens",
         Cost = "cost",
-        /// Somebody asked for the answer now.
+        /// The caller asked for an answer now.
         Stopped = "stopped",
-        /// The model's own limit for one answer.
+        /// The model's own limit on the length of a reply.
         Length = "length",
     }
 }
 
-impl Limit {
-    /// As a sentence of which it is the reason.
+impl LimitKind {
+    /// The reason as a clause, for models and users.
     pub(crate) fn reason(self) -> String {
         match self {
-            Self::Stopped => "somebody asked to stop".to_owned(),
+            Self::Stopped => "a stop was requested".to_owned(),
             limit => format!("the limit of {limit} was met"),
         }
     }
 }
 
-/// The limits of one session and when they are met.
+/// The limits of one session and the number of turns it has taken.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     bounds: Arc<Bounds>,
     deadline: Instant,
     max_turns: u32,
     turns: u32,
-    /// The limit after which only the closing turn is left.
-    closing_at: Option<Limit>,
+    /// The limit that was met. Only the closing turn is left.
+    closing_at: Option<LimitKind>,
 }
 
 impl Budget {
-    /// `max_turns` lowers what the agent may take.
+    /// `max_turns` lowers the agent's own limit.
     pub(crate) fn new(bounds: &Arc<Bounds>, max_turns: Option<u32>) -> Self {
         Self {
             bounds: Arc::clone(bounds),
@@ -64,7 +64,7 @@ impl Budget {
         self.bounds.limits.max_parallel_tools.max(1) as usize
     }
 
-    pub(crate) fn closing_at(&self) -> Option<Limit> {
+    pub(crate) fn closing_at(&self) -> Option<LimitKind> {
         self.closing_at
     }
 
@@ -76,18 +76,18 @@ impl Budget {
         self.turns += 1;
     }
 
-    /// The first limit that does not allow another turn: the session's own, or of somebody above it.
-    pub(crate) fn met(&self, run: &RunState) -> Option<Limit> {
+    /// The first limit that forbids another turn: the session's own, or a token or cost limit of an ancestor.
+    pub(crate) fn limit_met(&self, run: &RunState) -> Option<LimitKind> {
         if Instant::now() >= self.deadline {
-            return Some(Limit::Time);
+            return Some(LimitKind::Time);
         }
-        let turns = (self.turns >= self.max_turns).then_some(Limit::Turns);
-        self.bounds.overspent(run).or(turns)
+        let turns = (self.turns >= self.max_turns).then_some(LimitKind::Turns);
+        self.bounds.exceeded_limit(run).or(turns)
     }
 
-    /// The same budget with time for one closing turn, which comes when the time may be over already.
+    /// The same budget with time for one closing turn: a quarter of the agent's timeout, at least 5 s and at most 60 s from now.
     #[must_use]
-    pub(crate) fn closing(&self, limit: Limit) -> Self {
+    pub(crate) fn for_closing_turn(&self, limit: LimitKind) -> Self {
         let quarter = self.bounds.limits.timeout.get() / 4;
         let grace = quarter.clamp(Duration::from_secs(5), Duration::from_mins(1));
         Self { deadline: Instant::now() + grace, closing_at: Some(limit), ..self.clone() }

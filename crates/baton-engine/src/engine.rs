@@ -1,16 +1,16 @@
-//! What is set up once, and how a run is started and listened to.
+//! The engine: its dependencies ([`EngineParts`]), requests for runs ([`RunRequest`]) and handles to them ([`RunHandle`]).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::agent::{Agent, Limits};
+use baton_core::agent::{Agent, AgentLimits};
 use baton_core::event::Event;
 use baton_core::message::Part;
 use baton_core::store::run::Idempotency;
 use baton_core::store::{OnBusy, Owner, Retention, RunStatus};
-use baton_core::tool::{Overflow, Risk, Tool, ToolSource};
+use baton_core::tool::{Risk, Tool, ToolSource};
 use baton_core::{
     AgentName, HumanDuration, LedgerRow, Rights, RunId, SkillSource, Store, TenantId, ThreadId, TraceParent,
     Usage, Usd, UserId, choices,
@@ -20,80 +20,81 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::entry::Classification;
+use crate::classifier::Classification;
 use crate::failure::Failure;
-use crate::lease::{LeaseTimes, ProcessLease};
-use crate::live::Live;
-use crate::models::Models;
+use crate::heartbeat::{HeartbeatConfig, ProcessHeartbeat};
+use crate::live::ThreadChannels;
+use crate::models::ModelRegistry;
 use crate::observer::Observer;
 use crate::patterns::team::hooks::TeamHooks;
 use crate::policy::Policy;
 use crate::session::Answer;
-use crate::task::Task;
-use crate::workers::{Stays, Workers};
+use crate::task::RunTask;
+use crate::workers::{WorkerLifetime, Workers};
 
-/// Agents by name, as a run sees them.
+/// A roster: agents by name.
 pub type Agents = BTreeMap<AgentName, Arc<Agent>>;
 
-/// Everything runs need from outside.
+/// The dependencies and settings of an engine.
 #[derive(Debug)]
-pub struct Parts {
-    pub models: Models,
+pub struct EngineParts {
+    pub models: ModelRegistry,
     pub tools: Vec<Arc<dyn Tool>>,
     pub servers: Option<Arc<dyn ToolSource>>,
-    /// Agent Skills, for agents whose files ask for them.
+    /// Source of Agent Skills, for agents whose files list some.
     pub skills: Option<Arc<dyn SkillSource>>,
-    pub overflow: Option<Arc<dyn Overflow>>,
-    /// Tools of this risk and above need a person's yes. `None`: never.
+    /// Bytes of one tool output that a model is shown. Longer output is spooled.
+    pub shown_output_bytes: usize,
+    /// Tools of this risk or higher need the user's approval. `None` disables the check.
     pub ask_at: Option<Risk>,
-    /// The folder that file tools are confined to.
+    /// The directory that file tools are confined to.
     pub work_dir: PathBuf,
-    pub patience: Patience,
+    pub model_timeouts: ModelTimeouts,
     pub store: Arc<dyn Store>,
-    /// The newest roster; each run keeps the one it was claimed with.
+    /// The current roster. Each run keeps the one it was claimed with.
     pub agents: watch::Receiver<Arc<Agents>>,
-    /// Who this process is among those that work on the same store.
-    pub identity: Identity,
-    pub lease: LeaseTimes,
+    /// Identifies this process among those that share the store.
+    pub identity: ProcessIdentity,
+    pub lease: HeartbeatConfig,
     /// How long a record that the run does not wait for may stay unwritten. Zero writes it at once.
     pub flush: Duration,
-    /// How long workers stay with a thread that a message came in for.
-    pub stays: Stays,
+    /// How long a worker serves the thread of a message that this process accepted.
+    pub worker_lifetime: WorkerLifetime,
     pub retention: Retention,
-    /// What agents may do with each other.
+    /// How agents may invoke each other.
     pub policy: Policy,
-    /// Code that accompanies teams.
+    /// Callbacks for team discussions.
     pub team_hooks: Option<Arc<dyn TeamHooks>>,
-    /// Where whoever wants to hear of threads joins them.
-    pub live: Arc<Live>,
+    /// The channels by which clients subscribe to threads.
+    pub live: Arc<ThreadChannels>,
     pub observer: Option<Arc<dyn Observer>>,
 }
 
-/// One process, and what it knows about others.
+/// The identity of this process, and a check whether another process is gone.
 #[derive(Clone)]
-pub struct Identity {
+pub struct ProcessIdentity {
     pub owner: Owner,
-    /// Whether a process is certainly gone, so that its runs need not wait for their leases to end.
+    /// Whether a process is certainly gone. Its runs are then released before its lease expires.
     pub is_gone: fn(&Owner) -> bool,
 }
 
-impl std::fmt::Debug for Identity {
+impl std::fmt::Debug for ProcessIdentity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Identity").field(&self.owner).finish()
     }
 }
 
-/// Works on runs. Shared by all that ask it to.
+/// Accepts and executes runs. Shared behind an [`Arc`].
 #[derive(Debug)]
 pub struct Engine {
-    pub parts: Parts,
+    pub parts: EngineParts,
     pub(crate) workers: Workers,
-    pub(crate) lease: ProcessLease,
+    pub(crate) lease: ProcessHeartbeat,
 }
 
 impl Engine {
-    pub fn new(parts: Parts) -> Arc<Self> {
-        Arc::new(Self { parts, workers: Workers::default(), lease: ProcessLease::default() })
+    pub fn new(parts: EngineParts) -> Arc<Self> {
+        Arc::new(Self { parts, workers: Workers::default(), lease: ProcessHeartbeat::default() })
     }
 
     pub(crate) fn agents(&self) -> Arc<Agents> {
@@ -101,20 +102,20 @@ impl Engine {
     }
 }
 
-/// How long a model may be silent, and how often a call is tried.
+/// Timeouts and retries of model calls.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct ModelTimeouts {
     pub first_chunk: Duration,
     pub between_chunks: Duration,
-    /// Per model of the fallback list.
+    /// Attempts per model of the fallback list.
     pub attempts: u32,
-    /// Doubled with each attempt, and varied so that callers do not return all at once.
+    /// Delay before the first retry. It doubles with each attempt, up to 32-fold, and is randomized between half and all of it.
     pub back_off: Duration,
-    /// A provider that asks to wait longer is given up for the next one.
+    /// If a provider asks for a longer wait, the next model is tried instead.
     pub longest_wait: Duration,
 }
 
-impl Default for Patience {
+impl Default for ModelTimeouts {
     fn default() -> Self {
         Self {
             first_chunk: Duration::from_mins(2),
@@ -126,62 +127,62 @@ impl Default for Patience {
     }
 }
 
-/// On whose behalf a run happens.
+/// The tenant, user and thread of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Caller {
+pub struct RunCaller {
     pub tenant: TenantId,
     pub user: UserId,
     pub thread_id: ThreadId,
 }
 
 choices! {
-    /// Which calls that need a person's yes have it from the start.
-    pub enum Approve {
+    /// Which tool calls are approved in advance.
+    pub enum PreApproval {
         None = "none",
-        /// Those that only read.
+        /// Calls of read-only tools.
         Read = "read",
         All = "all",
     }
 }
 
-/// One message to be worked on.
+/// A message and how to run an agent on it.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    pub caller: Caller,
-    /// Who is to answer.
+    pub caller: RunCaller,
+    /// The agent to answer.
     pub agent: AgentName,
     pub input: Vec<Part>,
     pub overrides: Overrides,
     pub on_busy: OnBusy,
-    /// How the agent was chosen, if it was not named.
+    /// How the agent was chosen, if the caller named none.
     pub entry: Option<Classification>,
-    pub task: Task,
-    /// What the caller may do. Agents that work for them may not do more.
+    pub task: RunTask,
+    /// The caller's permissions. No agent of the run exceeds them.
     pub rights: Rights,
-    /// What the request belongs to that the message came with.
+    /// The trace context of the request that carried the message.
     pub trace: Option<TraceParent>,
-    /// What the caller wants to find again with the run.
+    /// JSON of the caller's own, stored with the run.
     pub metadata: Option<Value>,
 }
 
-/// On which terms a message is accepted.
+/// Conditions for accepting a message.
 #[derive(Debug, Clone, Default)]
-pub struct Terms {
+pub struct SubmitOptions {
     pub idempotency: Option<Idempotency>,
-    /// Refused when the tenant has this many runs queued or at work.
+    /// Refuses the message if the tenant has this many runs queued or active.
     pub max_active: Option<u32>,
 }
 
-/// What is kept of a request beside its message: enough to begin again after a crash.
+/// The part of a request that is stored beside its message: enough to restart the run after a crash.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Request {
+pub(crate) struct StoredRequest {
     #[serde(flatten)]
     pub(crate) overrides: Overrides,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) entry: Option<Classification>,
-    #[serde(default, skip_serializing_if = "Task::is_answer")]
-    pub(crate) task: Task,
-    /// A run without them comes from a time or a place where everybody might do everything.
+    #[serde(default, skip_serializing_if = "RunTask::is_answer")]
+    pub(crate) task: RunTask,
+    /// A stored run without rights predates them or comes from an unauthenticated caller. It has all rights.
     #[serde(default = "Rights::all")]
     pub(crate) rights: Rights,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,18 +191,18 @@ pub(crate) struct Request {
     pub(crate) metadata: Option<Value>,
 }
 
-/// What the caller of a run added to it, as it is kept.
+/// The caller's metadata in a stored request.
 pub fn metadata(request: &Value) -> Option<&Value> {
     request.get("metadata")
 }
 
-impl Request {
-    /// What the caller of a kept request may do. Rights that cannot be read are none.
+impl StoredRequest {
+    /// The rights in a stored request. Missing rights are all rights; unreadable rights are none.
     pub(crate) fn rights_of(kept: &Value) -> Rights {
         kept.get("rights").map_or_else(Rights::all, |rights| Rights::deserialize(rights).unwrap_or_default())
     }
 
-    /// Whether the run's agent is the one who answers, rather than one who asks others for the caller.
+    /// Whether the task of a stored request is [`RunTask::Answer`].
     pub(crate) fn is_answered(kept: &Value) -> bool {
         kept.get("task").is_none()
     }
@@ -211,7 +212,7 @@ impl Request {
     }
 }
 
-/// What the caller wants otherwise than the agent's file says. Limits can only be lowered.
+/// What the caller overrides of the agent's file. Limits can only be lowered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Overrides {
@@ -219,8 +220,8 @@ pub struct Overrides {
     pub max_cost_usd: Option<Usd>,
     pub timeout: Option<HumanDuration>,
     pub output_schema: Option<Value>,
-    pub approve: Approve,
-    /// The caller named the agent, and wants to hear nobody else, whoever has the thread.
+    pub approve: PreApproval,
+    /// Whether the caller named the agent and wants no other one to answer, even if another agent holds the thread.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_named: bool,
 }
@@ -232,19 +233,19 @@ impl Default for Overrides {
             max_cost_usd: None,
             timeout: None,
             output_schema: None,
-            approve: Approve::None,
+            approve: PreApproval::None,
             is_named: false,
         }
     }
 }
 
 impl Overrides {
-    pub(crate) fn limits(&self, limits: &Limits) -> Limits {
+    pub(crate) fn limits(&self, limits: &AgentLimits) -> AgentLimits {
         let lower_cost = match (limits.max_cost_usd, self.max_cost_usd) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        Limits {
+        AgentLimits {
             max_turns: limits.max_turns.min(self.max_turns.unwrap_or(u32::MAX)),
             timeout: self.timeout.map_or(limits.timeout, |timeout| timeout.min(limits.timeout)),
             max_cost_usd: lower_cost,
@@ -253,53 +254,53 @@ impl Overrides {
     }
 }
 
-/// A run that was accepted. Dropping it cancels the run.
+/// A handle to an accepted run. Dropping it cancels the run.
 #[derive(Debug)]
-pub struct Run {
+pub struct RunHandle {
     pub id: RunId,
-    /// Everything that happens, in order; ends with exactly one `RunFinished` or `RunFailed`.
+    /// All events in order, ending with exactly one `RunFinished` or `RunFailed`.
     pub events: mpsc::Receiver<Event>,
     pub(crate) cancel: CancellationToken,
-    pub(crate) end: oneshot::Receiver<Finished>,
+    pub(crate) end: oneshot::Receiver<RunResult>,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct RunResult {
     pub status: RunStatus,
     pub answer: Option<Answer>,
-    /// Who gave it, which may be another agent than the one that was asked.
+    /// The agent that answered, which may differ from the requested one.
     pub answered_by: Option<AgentName>,
     pub failure: Option<Failure>,
     pub usage: Usage,
     pub rows: Vec<LedgerRow>,
 }
 
-impl Run {
+impl RunHandle {
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// Waits for the end and throws away events nobody has read.
-    pub async fn finish(mut self) -> Finished {
+    /// Waits for the end of the run and discards unread events.
+    pub async fn finish(mut self) -> RunResult {
         while self.events.recv().await.is_some() {}
         self.join().await
     }
 
-    /// Waits for the end. Events must be read to theirs first, or the run waits for its listener.
-    pub async fn join(mut self) -> Finished {
-        (&mut self.end).await.unwrap_or_else(|_| Finished::without_end(Failure::Superseded))
+    /// Waits for the end of the run. Read `events` to their end first: the result is delivered after the last event.
+    pub async fn join(mut self) -> RunResult {
+        (&mut self.end).await.unwrap_or_else(|_| RunResult::without_end(Failure::Superseded))
     }
 }
 
-impl Drop for Run {
+impl Drop for RunHandle {
     fn drop(&mut self) {
         self.cancel.cancel();
     }
 }
 
-impl Finished {
-    /// Nobody here knows what became of it.
+impl RunResult {
+    /// The result of a run whose outcome this process does not know.
     pub(crate) fn without_end(failure: Failure) -> Self {
         Self {
             status: RunStatus::Failed,

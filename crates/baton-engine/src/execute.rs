@@ -1,100 +1,106 @@
-//! One run, from its claim to its end: a walk over recorded steps.
+//! Executes one run, from its claim to its end.
 //!
-//! A run that was begun before is walked again from the start. What it has recorded is not done again, so it arrives where it
-//! was, and goes on from there.
+//! A run that was started before is replayed from the beginning. Recorded steps are not executed again, so the replay reaches the
+//! point of the crash and continues from there.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use baton_core::TenantStore;
 use baton_core::agent::Agent;
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
-use baton_core::store::{Cancel, Claimed, RunRecord, RunStatus};
+use baton_core::store::{Cancel, Claim, Claimed, RunRecord, RunStatus};
+use baton_core::{RunId, StoreError, TenantStore};
 use futures_util::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::audit;
-use crate::beginning::beginning;
-use crate::ending::ending;
-use crate::engine::{Engine, Finished, Request};
+use crate::engine::{Engine, RunResult, StoredRequest};
 use crate::failure::Failure;
-use crate::handoff::holding;
-use crate::handoff::lease::Lease;
-use crate::handoff::way::Begun;
-use crate::history::{self, Said};
-use crate::journal::{Desk, Hearers, Journal, Record};
-use crate::lease;
+use crate::handoff::holder_run;
+use crate::handoff::lease::HandoffLease;
+use crate::heartbeat;
+use crate::history::{self, ThreadHistory};
+use crate::journal::{EventSink, Journal, Record, WriterContext};
 use crate::listener::Listener;
 use crate::outcome::Outcome;
 use crate::patterns::delegation::request as delegating;
+use crate::routing::RoutingDecision;
 use crate::run::{self as walking, Input};
-use crate::scope::{RunState, Scope};
-use crate::task::Task;
+use crate::run_end::last_record;
+use crate::run_start::first_record;
+use crate::scope::{Before, RunState, Scope};
+use crate::task::RunTask;
 use crate::telemetry;
 use crate::turn;
-use crate::workers::{AcceptedHere, Assignment, Ends, Stays, Waiting};
+use crate::workers::{AcceptedHere, Assignment, CancelTokens, Waiter, WorkerLifetime};
 
-/// A run that was begun this often and never ended probably ends its processes.
-const MOST_ATTEMPTS: u32 = 10;
+/// Maximum claims of one run. A run that exceeds it probably crashes its process.
+const MAX_ATTEMPTS: u32 = 10;
 
-/// Works on a claimed run until it ends or is taken away. Returns the thread's next run, if the last write has claimed it.
+/// Executes a claimed run until it ends or its claim is lost. Returns the thread's next run, if the last append has claimed it.
 pub(crate) async fn run(
     engine: &Arc<Engine>,
     store: &Arc<dyn TenantStore>,
     assignment: Assignment,
-    stays: Stays,
-) -> Option<Claimed> {
-    let (record, claim) = (assignment.claimed.run.clone(), assignment.claimed.claim.clone());
-    let waiting = engine.workers.take(record.run_id);
-    let listener = waiting.as_ref().map_or_else(Listener::nobody, |waiting| waiting.listener.clone());
-    let span = telemetry::run(store.tenant(), &record);
-    let execution = Execution { engine, store, listener: &listener, claims_next: stays == Stays::UntilDone };
-    let attending = execution.attend(assignment).instrument(span.clone());
-    // On the heap: it is large, and the worker lives longer than one run.
+    worker_lifetime: WorkerLifetime,
+) -> Option<Box<Claimed>> {
+    let (run_id, claim) = (assignment.claimed.run.run_id, assignment.claimed.claim.clone());
+    let waiting = engine.workers.take(run_id);
+    let listener = waiting.as_ref().map_or_else(Listener::detached, |waiting| waiting.listener.clone());
+    let span = telemetry::run(store.tenant(), &assignment.claimed.run);
+    let execution = Execution {
+        engine,
+        store,
+        listener: &listener,
+        claims_next: worker_lifetime == WorkerLifetime::UntilDone,
+    };
+    let attending = execution.supervise(assignment).instrument(span.clone());
+    // Boxed: the future is large, and the worker outlives the run.
     let attending = AssertUnwindSafe(Box::pin(attending)).catch_unwind();
-    // A panic outside of the recursion leaves the run to the next claim; the number of claims is limited.
+    // A panic outside of the agents leaves the run to the next claim. The number of claims is limited.
     let (finished, next) =
-        attending.await.unwrap_or_else(|_| (Finished::without_end(Failure::Superseded), None));
+        attending.await.unwrap_or_else(|_| (RunResult::without_end(Failure::Superseded), None));
     telemetry::run_ended(&span, &finished);
     drop(span);
     if next.is_none() && matches!(finished.failure, Some(Failure::Superseded | Failure::Store(_))) {
         engine.lease.abandon(store, &claim);
     }
     if let Some(waiting) = waiting {
-        conclude(engine, store, &record, waiting, finished);
+        notify_waiter(engine, store, run_id, waiting, finished);
     }
     next
 }
 
-/// A claimed run in this process.
+/// What executing a claimed run needs of this process.
 struct Execution<'a> {
     engine: &'a Arc<Engine>,
     store: &'a Arc<dyn TenantStore>,
     listener: &'a Listener,
-    /// Whether the last write takes the thread's next run.
+    /// Whether the last append claims the thread's next run.
     claims_next: bool,
 }
 
 impl Execution<'_> {
-    /// The recursion, its writer and the lease, until one of them ends.
-    async fn attend(&self, assignment: Assignment) -> (Finished, Option<Claimed>) {
+    /// Polls the run, its journal writer and the process's lease until one of them ends.
+    async fn supervise(&self, assignment: Assignment) -> (RunResult, Option<Box<Claimed>>) {
         let Assignment { claimed, accepted } = assignment;
-        let ends = Ends { stop: CancellationToken::new(), cancel: self.listener.cancel().clone() };
-        match claimed.run.cancel {
+        let Claimed { claim, run: record, steps, rows, handoff } = *claimed;
+        let tokens = CancelTokens { stop: CancellationToken::new(), cancel: self.listener.cancel().clone() };
+        match record.cancel {
             None => {}
-            Some(Cancel::Stop) => ends.stop.cancel(),
-            Some(Cancel::Abort) => ends.cancel.cancel(),
+            Some(Cancel::Stop) => tokens.stop.cancel(),
+            Some(Cancel::Abort) => tokens.cancel.cancel(),
         }
-        let record = claimed.run.clone();
         let key = (self.store.tenant().clone(), record.thread_id);
-        let _under_way = self.engine.workers.under_way(key, record.run_id, ends.clone());
-        let (journal, mut scribe) = Journal::open(self.hearers(&record));
-        let lease = lease::Lease::of(self.engine, ends.cancel.clone());
-        let state = self.state(claimed, journal, ends);
-        let desk = Desk {
+        let _under_way = self.engine.workers.track_active(key, record.run_id, tokens.clone());
+        let (journal, mut writer) = Journal::open(self.event_sink(&record));
+        let lease = heartbeat::ClaimHeartbeat::of(self.engine, tokens.cancel.clone());
+        let before = Before { steps, rows, handoff };
+        let state = self.run_state(claim, &record, before, journal, tokens);
+        let context = WriterContext {
             store: &**self.store,
             claim: &state.claim,
             ledger: &state.ledger,
@@ -103,28 +109,28 @@ impl Execution<'_> {
             cancel: &state.cancel,
         };
         if let Some((append, appended)) = accepted.as_ref().and_then(|accepted| accepted.appended.as_ref()) {
-            scribe.begun(&state.claim, append, appended).await;
+            writer.adopt_first_append(&state.claim, append, appended).await;
         }
         let failure = tokio::select! {
             biased;
             finished = self.work(&state, record, accepted) => Ok(finished),
-            failure = scribe.work(desk) => Err(failure),
+            failure = writer.run(context) => Err(failure),
             failure = lease.lost() => Err(failure),
         };
         let finished = match failure {
             Ok(finished) => finished,
             Err(failure) => {
-                // No task of it is left when another process begins.
-                state.at_rest().await;
-                Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) }
+                // Another process may claim the run now, so none of its tasks may be left here.
+                state.children_finished().await;
+                RunResult { rows: state.ledger.rows(), ..RunResult::without_end(failure) }
             }
         };
-        (finished, scribe.next())
+        (finished, writer.next())
     }
 
-    fn hearers(&self, record: &RunRecord) -> Hearers {
+    fn event_sink(&self, record: &RunRecord) -> EventSink {
         let Engine { parts, .. } = &**self.engine;
-        Hearers {
+        EventSink {
             listener: self.listener.clone(),
             publisher: parts.live.publisher(self.store.tenant(), record.thread_id, record.run_id),
             tenant: self.store.tenant().clone(),
@@ -132,9 +138,16 @@ impl Execution<'_> {
         }
     }
 
-    fn state(&self, claimed: Claimed, journal: Journal, ends: Ends) -> Arc<RunState> {
+    fn run_state(
+        &self,
+        claim: Claim,
+        record: &RunRecord,
+        before: Before,
+        journal: Journal,
+        tokens: CancelTokens,
+    ) -> Arc<RunState> {
         let (engine, store) = (Arc::clone(self.engine), Arc::clone(self.store));
-        Arc::new(RunState::new(engine, store, claimed, journal, ends.stop, ends.cancel))
+        Arc::new(RunState::new(engine, store, (claim, record), before, journal, tokens))
     }
 
     async fn work(
@@ -142,110 +155,127 @@ impl Execution<'_> {
         state: &Arc<RunState>,
         mut record: RunRecord,
         accepted: Option<Box<AcceptedHere>>,
-    ) -> Finished {
-        if record.attempts > 1 && self.listener.catch_up(&*state.store, record.run_id).await.is_err() {
-            // What others did before this claim comes first, or everything at the end.
-            self.listener.leave_behind();
+    ) -> RunResult {
+        // Boxed, like every large future that most runs never await: a future is as large as the largest one it awaits.
+        let is_again = record.attempts > 1;
+        if is_again && Box::pin(self.listener.catch_up(&*state.store, record.run_id)).await.is_err() {
+            // Events of earlier attempts precede new ones. If they cannot be read now, the listener gets all events at the end.
+            self.listener.mark_behind();
         }
-        let mut begun = Begun::default();
-        let walking = AssertUnwindSafe(Box::pin(walk(state, &mut record, &mut begun, accepted)));
+        let mut routing = RoutingDecision::default();
+        let walking = AssertUnwindSafe(Box::pin(execute_run(state, &mut record, &mut routing, accepted)));
         let result = walking.catch_unwind().await;
-        let result = result.unwrap_or_else(|_| Err(Failure::Broken(record.agent.clone())));
-        state.at_rest().await;
+        let result = result.unwrap_or_else(|_| Err(Failure::Panicked(record.agent.clone())));
+        state.children_finished().await;
         let (status, outcome, failure) = match result {
             Ok(outcome) => (RunStatus::Completed, outcome, None),
-            // What was taken away or cannot be written is not ours to end.
+            // The claim is lost or the store is unavailable: this process cannot end the run.
             Err(failure @ (Failure::Superseded | Failure::Store(_))) => {
-                return Finished { rows: state.ledger.rows(), ..Finished::without_end(failure) };
+                return RunResult { rows: state.ledger.rows(), ..RunResult::without_end(failure) };
             }
             Err(failure @ Failure::Cancelled) => (RunStatus::Cancelled, None, Some(failure)),
             Err(failure @ Failure::Interrupted(_)) => (RunStatus::Interrupted, None, Some(failure)),
             Err(failure) => (RunStatus::Failed, None, Some(failure)),
         };
-        // Under a handoff the thread goes where the handoff goes.
-        let keeps = begun.is_own() && Request::is_answered(&record.request);
+        // While a handoff is active, it decides which agent holds the thread.
+        let keeps = routing.is_requested() && StoredRequest::is_answered(&record.request);
         let (outcome, why) = (outcome.as_ref(), failure.as_ref());
-        let end = ending(&record, keeps, status, &state.ledger, state.sources(), outcome, why);
+        let end = last_record(&record, keeps, status, &state.ledger, state.sources(), outcome, why);
         let end = Record { claim_next: self.claims_next && !self.engine.workers.is_draining(), ..end };
         let usage = state.ledger.spent("");
-        if let Err(failure) = state.journal.keep(end).await {
-            return Finished { usage, rows: state.ledger.rows(), ..Finished::without_end(failure) };
+        if let Err(failure) = state.journal.commit(end).await {
+            return RunResult { usage, rows: state.ledger.rows(), ..RunResult::without_end(failure) };
         }
         if let Some(ended) = state.ended_handoff.get() {
-            state.engine.start_next(&state.store, *ended).await;
+            Box::pin(state.engine.start_next(&state.store, *ended)).await;
         }
         let (answer, answered_by) =
             outcome.map(|outcome| (outcome.answer.clone(), outcome.agent.clone())).unzip();
-        Finished { status, answer, answered_by, failure, usage, rows: state.ledger.rows() }
+        RunResult { status, answer, answered_by, failure, usage, rows: state.ledger.rows() }
     }
 }
 
-/// Sees to it that whoever waits hears the end: from here, or from whoever goes on with the run.
-fn conclude(
+/// Delivers the end of the run to its waiter. If the run continues, here or in another process, the waiter is registered again.
+fn notify_waiter(
     engine: &Arc<Engine>,
     store: &Arc<dyn TenantStore>,
-    record: &RunRecord,
-    waiting: Waiting,
-    finished: Finished,
+    run_id: RunId,
+    waiting: Waiter,
+    finished: RunResult,
 ) {
     let is_given_up = waiting.listener.cancel().is_cancelled();
     match &finished.failure {
-        Some(Failure::Superseded) => engine.workers.wait_again(record.run_id, waiting),
-        // The store may come back; then somebody, perhaps this process, takes the run up again.
-        Some(Failure::Store(error)) if error.is_passing() && !is_given_up => {
-            engine.workers.wait_again(record.run_id, waiting);
+        Some(Failure::Superseded) => engine.workers.wait_again(run_id, waiting),
+        // The store may recover. This or another process then continues the run.
+        Some(Failure::Store(error)) if error.is_transient() && !is_given_up => {
+            engine.workers.wait_again(run_id, waiting);
         }
-        Some(Failure::Store(_)) => engine.end_without_record(record.run_id, waiting, finished),
-        _ => engine.end(store, record.run_id, waiting, finished),
+        Some(Failure::Store(_)) => engine.end_without_record(run_id, waiting, finished),
+        _ => engine.end(store, run_id, waiting, finished),
     }
 }
 
-async fn walk(
+async fn execute_run(
     state: &Arc<RunState>,
     record: &mut RunRecord,
-    begun: &mut Begun,
+    routing: &mut RoutingDecision,
     accepted: Option<Box<AcceptedHere>>,
 ) -> Result<Option<Outcome>, Failure> {
-    // First of all, whether or not the run can go on: calls that were cut are billed.
+    // Interrupted calls are billed first, whether or not the run can continue.
     let settled = turn::settle_interrupted(state);
     if !settled.steps.is_empty() {
-        state.journal.keep(settled).await?;
+        state.journal.commit(settled).await?;
     }
-    let (request, said, known) = match accepted.map(|accepted| *accepted) {
-        Some(AcceptedHere { request, recent, begun, .. }) => {
-            let said = history::said(recent, record, request.task.is_said())?;
-            (request, said, begun)
+    if record.attempts > MAX_ATTEMPTS {
+        let reason = format!("its process ended {MAX_ATTEMPTS} times during the run");
+        return Err(Failure::Interrupted(reason));
+    }
+    let (request, thread_history, known) = match accepted.map(|accepted| *accepted) {
+        Some(AcceptedHere { request, recent, routing, .. }) => {
+            let thread_history = history::from_messages(recent, record, request.task.is_said())?;
+            (request, thread_history, routing)
         }
         None => {
-            let request: Request = serde_json::from_value(record.request.clone())
+            let request: StoredRequest = serde_json::from_value(record.request.clone())
                 .map_err(|error| Failure::Interrupted(format!("its request cannot be read: {error}")))?;
-            let said = history::load(&*state.store, record, request.task.is_said()).await?;
-            (request, said, None)
+            let thread_history = history::load(&*state.store, record, request.task.is_said());
+            let thread_history = thread_history.await.map_err(unreadable)?;
+            (request, thread_history, None)
         }
     };
     let is_announced = known.is_some();
     let lease;
-    (*begun, lease) = match known {
-        Some(begun) => (begun, None),
-        None => Begun::of(state, record, &request, &walking::words(&said.parts)).await?,
+    (*routing, lease) = match known {
+        Some(routing) => (routing, None),
+        None => {
+            let words = walking::text_of(&thread_history.parts);
+            RoutingDecision::decide(state, record, &request, &words).await.map_err(unreadable)?
+        }
     };
-    if let Some(agent) = &begun.agent {
+    if let Some(agent) = &routing.agent {
         record.agent = agent.clone();
     }
-    let agent = agent(state, record)?;
+    let agent = resolve_agent(state, record)?;
     let scope = Scope::root(Arc::clone(state), agent, &request.overrides);
     if !is_announced {
-        announce(&scope, record, &request, begun).await?;
+        announce(&scope, record, &request, routing).await?;
     }
-    answer(scope, request, begun, lease, said).await
+    run_root(scope, request, routing, lease, thread_history).await
 }
 
-/// Who answers, unless nobody can.
-fn agent(state: &RunState, record: &RunRecord) -> Result<Arc<Agent>, Failure> {
-    if record.attempts > MOST_ATTEMPTS {
-        let reason = format!("its process ended {MOST_ATTEMPTS} times while it was at work");
-        return Err(Failure::Interrupted(reason));
+/// Turns an unreadable conversation into [`Failure::Interrupted`]. A retry cannot help, and the run would block the ones behind
+/// it.
+fn unreadable(failure: Failure) -> Failure {
+    match failure {
+        Failure::Store(StoreError::Unreadable(reason)) => {
+            Failure::Interrupted(format!("its conversation cannot be read: {reason}"))
+        }
+        other => other,
     }
+}
+
+/// Looks up the agent that answers. Fails if a reload has removed it.
+fn resolve_agent(state: &RunState, record: &RunRecord) -> Result<Arc<Agent>, Failure> {
     state
         .agents
         .get(&record.agent)
@@ -253,37 +283,43 @@ fn agent(state: &RunState, record: &RunRecord) -> Result<Arc<Agent>, Failure> {
         .ok_or_else(|| Failure::Interrupted(format!("there is no agent `{}` any more", record.agent)))
 }
 
-/// The walk itself. There is no answer where only results were wanted.
-async fn answer(
+/// Runs the task of the request. Returns `None` if the task has no answer, such as a delegation with `Synthesis::None`.
+async fn run_root(
     scope: Scope,
-    request: Request,
-    begun: &Begun,
-    lease: Option<Lease>,
-    said: Said,
+    request: StoredRequest,
+    routing: &RoutingDecision,
+    lease: Option<HandoffLease>,
+    thread_history: ThreadHistory,
 ) -> Result<Option<Outcome>, Failure> {
     if scope.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
     let output_schema = request.overrides.output_schema.map(Arc::new);
-    let (history, parts) = (said.history(), Arc::clone(&said.parts));
+    let (history, parts) = (thread_history.history(), Arc::clone(&thread_history.parts));
     let input = Input { history, parts, output_schema, ..Input::default() };
     scope.run.asked(&input, request.entry);
     match request.task {
-        Task::Delegate(delegation) => delegating::answer(&scope.asking(), &input, &delegation).await,
-        // On the heap: whoever takes it may involve others.
-        Task::Answer | Task::Handoff { .. } => {
-            Box::pin(holding::take(scope, begun.clone(), lease, &said, input)).await
+        // Boxed: each future is large, and a run awaits only one of them.
+        RunTask::Delegate(delegation) => {
+            Box::pin(delegating::answer(&scope.into_dispatcher(), &input, &delegation)).await
+        }
+        // No handoff is involved: the requested agent answers.
+        RunTask::Answer if lease.is_none() && routing.is_requested() => {
+            walking::run(scope, input).await.map(Some)
+        }
+        RunTask::Answer | RunTask::Handoff { .. } => {
+            Box::pin(holder_run::run(scope, routing.clone(), lease, &thread_history, input)).await
         }
     }
 }
 
-/// Says that the run has begun; after a crash, that it goes on. Nobody waits for that to be kept: it is kept before anything else
-/// is, and heard before anything else is heard.
+/// Records that the run has started or, after a crash, resumed. Does not wait for the append: the record precedes all others, in
+/// the store and for listeners.
 async fn announce(
     scope: &Scope,
     record: &RunRecord,
-    request: &Request,
-    begun: &Begun,
+    request: &StoredRequest,
+    routing: &RoutingDecision,
 ) -> Result<(), Failure> {
     if scope.interrupted::<Value>()?.is_some() {
         let text =
@@ -291,9 +327,9 @@ async fn announce(
         tracing::info!(run = %record.run_id, attempt = record.attempts, "a run goes on after a crash");
         let events = vec![scope.event_as(Visibility::Internal, EventKind::Status { text })];
         let audit = vec![audit::of_run(record, "system", "run.resume", "resumed")];
-        scope.run.journal.keep_soon(Record { events, audit, ..Record::default() }).await;
+        scope.run.journal.commit_soon(Record { events, audit, ..Record::default() }).await;
         return Ok(());
     }
-    scope.run.journal.keep_soon(beginning(record, request, begun)).await;
+    scope.run.journal.commit_soon(first_record(record, request, routing)).await;
     Ok(())
 }

@@ -1,10 +1,11 @@
-//! Why a run gives no answer.
+//! Failures of runs, their codes and which of them end a run.
 
 use baton_core::{AgentName, HumanDuration, ModelError, StoreError};
 
-use crate::bounds::Refusal;
+use crate::bounds::InvocationError;
 use crate::scope::Scope;
 
+/// Why a run has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Failure {
     #[error(transparent)]
@@ -23,15 +24,15 @@ pub enum Failure {
     Unpriced(String),
     #[error("there is no agent `{0}`")]
     NoAgent(AgentName),
-    /// Its fault is that of another agent; the name says where to look.
+    /// A stage of a chain failed. The name says which one.
     #[error("stage `{stage}` failed: {failure}")]
     Stage { stage: AgentName, failure: Box<Self> },
     #[error("`{0}` cannot be reached: it runs on another server, and there is no connection to it")]
     Unavailable(AgentName),
     #[error("no answer within {0}")]
-    Late(HumanDuration),
+    TimedOut(HumanDuration),
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] InvocationError),
     #[error("this needs the permission `{0}`, which the person does not have")]
     NotAllowed(String),
     #[error("the advice of `{agent}` is required, and it gave none: {reason}")]
@@ -42,41 +43,41 @@ pub enum Failure {
     NotRouted { router: AgentName, reason: String, candidates: Vec<AgentName> },
     #[error("the condition of `{agent}` for handing on cannot be evaluated: {message}")]
     Condition { agent: AgentName, message: String },
-    /// A fault in this program, not in what it was asked.
+    /// A bug in this program, not in the request.
     #[error("`{0}` stopped with an internal error; the log says more")]
-    Broken(AgentName),
-    /// Somebody has the thread. The sentence is for the person.
+    Panicked(AgentName),
+    /// A handoff is active on the thread. The sentence is for the user.
     #[error("{0}")]
     HandoffActive(String),
-    /// The agent does not take the thread over.
+    /// The agent rejects the handoff.
     #[error("`{agent}` does not take over: {reason}")]
     HandoffRejected { agent: AgentName, reason: String },
-    /// The agent cannot take the thread over at the moment. The sentence is for the person.
+    /// The agent cannot take the thread over at the moment. The sentence is for the user.
     #[error("{0}")]
     HandoffUnavailable(String),
-    /// There is no handoff, or none any more.
+    /// No handoff is active on the thread.
     #[error("{0}")]
     NoHandoff(&'static str),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Its process was taken for dead, and another one goes on with the run.
+    /// The claim is lost: another process has taken over the run.
     #[error("another process has taken over the run")]
     Superseded,
-    /// The process that worked on it died, and nobody can go on.
+    /// The run cannot be continued after a crash.
     #[error("the run was interrupted and cannot go on: {0}")]
     Interrupted(String),
-    /// Another process ended the run.
+    /// Recorded by another process or by an earlier attempt of the run.
     #[error("{message}")]
-    Elsewhere { code: String, message: String },
+    EndedElsewhere { code: String, message: String },
     #[error("the run was cancelled")]
     Cancelled,
-    /// A turn was cut because the session's time is over; the session answers with a closing turn.
+    /// The session's deadline has cut off a turn. The session then answers with a closing turn.
     #[error("the time limit was met")]
-    TimeUp,
+    DeadlineReached,
 }
 
 impl Failure {
-    /// Stable, for programs.
+    /// Stable error code for programs.
     pub fn code(&self) -> &str {
         match self {
             Self::Model(error) => error.kind.word(),
@@ -87,28 +88,28 @@ impl Failure {
             Self::NoAgent(_) => "agent_not_found",
             Self::Stage { failure, .. } => failure.code(),
             Self::Unavailable(_) | Self::HandoffUnavailable(_) => "agent_unavailable",
-            Self::Late(_) => "timeout",
+            Self::TimedOut(_) => "timeout",
             Self::Refused(_) => "refused",
             Self::NotAllowed(_) => "permission_denied",
             Self::NoAdvice { .. } | Self::TooLittleAdvice { .. } => "advice_missing",
             Self::NotRouted { .. } => "routing_failed",
             Self::Condition { .. } => "invalid_condition",
-            Self::Broken(_) => "internal",
+            Self::Panicked(_) => "internal",
             Self::HandoffActive(_) => "handoff_active",
             Self::HandoffRejected { .. } => "handoff_rejected",
             Self::NoHandoff(_) => "no_active_handoff",
             Self::Store(error) => error.code(),
             Self::Superseded => "superseded",
             Self::Interrupted(_) => "interrupted",
-            Self::Elsewhere { code, .. } => code,
+            Self::EndedElsewhere { code, .. } => code,
             Self::Cancelled => "cancelled",
-            Self::TimeUp => "time",
+            Self::DeadlineReached => "time",
         }
     }
 }
 
 impl Failure {
-    /// Itself, without the name of the stage that it happened in.
+    /// The failure without the stages that wrap it.
     pub fn cause(&self) -> &Self {
         match self {
             Self::Stage { failure, .. } => failure.cause(),
@@ -116,23 +117,23 @@ impl Failure {
         }
     }
 
-    /// The same with the name of the stage that it happened in. What ends the run, or whoever asked for it, is nobody's fault; and the
-    /// innermost name says best where to look.
-    pub(crate) fn at_stage(self, stage: &AgentName, scope: &Scope) -> Self {
+    /// Adds the name of the stage that failed. Cancellations, timeouts and fatal failures stay as they are. So does a failure
+    /// that names a stage, because the innermost name is the most precise.
+    pub(crate) fn in_stage(self, stage: &AgentName, scope: &Scope) -> Self {
         match self {
-            Self::Stage { .. } | Self::Cancelled | Self::Late(_) => self,
-            _ if self.ends_the_run(scope) => self,
+            Self::Stage { .. } | Self::Cancelled | Self::TimedOut(_) => self,
+            _ if self.is_fatal(scope) => self,
             _ => Self::Stage { stage: stage.clone(), failure: Box::new(self) },
         }
     }
 
-    /// Whether it is not for a pattern to deal with: the run itself is over, or not ours any more. A child that was cancelled alone
-    /// is just one that gave no answer.
-    pub(crate) fn ends_the_run(&self, scope: &Scope) -> bool {
+    /// Whether the failure ends the whole run, so that no pattern handles it. A child that was cancelled alone merely has no
+    /// answer.
+    pub(crate) fn is_fatal(&self, scope: &Scope) -> bool {
         match self {
             Self::Store(_) | Self::Superseded | Self::Interrupted(_) => true,
             Self::Cancelled => scope.run.cancel.is_cancelled(),
-            Self::Stage { failure, .. } => failure.ends_the_run(scope),
+            Self::Stage { failure, .. } => failure.is_fatal(scope),
             _ => false,
         }
     }

@@ -1,49 +1,44 @@
-//! Passing the whole conversation on: an agent gets a lease on a thread, answers in it until it gives it back, and whoever gave it
-//! away hears what came of it.
+//! Handoffs: an agent receives a lease on a thread and answers in it until it returns the thread. The agent that handed it off
+//! then receives the result.
 //!
-//! - [`terms`]: whether an agent takes a thread over. [`opening`]: it gets it in the middle of a run.
-//! - [`lease`]: the lease by which it has it, and how that changes.
-//! - [`way`]: who takes a run of the thread, then. [`saying`]: short messages whose meaning needs no model.
-//! - [`holding`]: the holder's run. [`returning`]: how it gives the thread back. [`telling`]: what is said when it is back.
-//! - [`outside`]: what people and programs do to a handoff from outside of a run. [`discard`]: deletes its saved state.
-//! - [`wording`], [`notices`]: what the person hears, and how it is said once.
+//! - [`negotiation`]: whether an agent accepts a thread. [`start`]: starts a handoff within a run.
+//! - [`lease`]: the holder's lease, how it changes, and how its saved state is discarded.
+//! - [`crate::routing`]: which agent takes a run of the thread. [`crate::intent`]: short messages whose meaning needs no model.
+//! - [`holder_run`]: a run of the holder. [`finish`]: how it returns the thread, and what is said then.
+//! - [`external`]: what users and programs do to a handoff from outside of a run.
+//! - [`messages`]: what the user reads, and how it is said once.
 
-mod discard;
-pub(crate) mod holding;
+pub(crate) mod external;
+pub(crate) mod finish;
+pub(crate) mod holder_run;
 pub(crate) mod lease;
-mod notices;
-pub(crate) mod opening;
-pub(crate) mod outside;
-pub(crate) mod returning;
-mod saying;
-pub(crate) mod telling;
-mod terms;
-pub(crate) mod way;
-pub(crate) mod wording;
+pub(crate) mod messages;
+mod negotiation;
+pub(crate) mod start;
 
 use baton_core::store::HandoffSession;
 use baton_core::{AgentName, Rights, RunId, TraceParent, choices};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::Caller;
+use crate::engine::RunCaller;
 
-pub use saying::is_yes;
-pub use way::is_resumable;
-pub use wording::{connected as connecting, returning as farewell, welcome_back};
+pub use crate::intent::is_yes;
+pub use crate::routing::is_resumable;
+pub use messages::{connected_message, returning_message, welcome_back_message};
 
-/// A handoff that somebody asks for.
+/// A request to start a handoff.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct HandoffRequest {
-    pub caller: Caller,
-    /// Who gives the thread away, and gets it back. `None`: who has it now.
+pub struct StartHandoff {
+    pub caller: RunCaller,
+    /// The agent that hands the thread off and gets it back. `None`: the thread's current agent.
     pub source: Option<AgentName>,
-    /// Who has it when nobody has had it yet.
+    /// The source if the thread has no agent yet.
     pub fallback: AgentName,
     pub target: AgentName,
     pub context_summary: String,
     pub reason: String,
-    /// How many of the last messages the target sees.
+    /// How many of the most recent messages the target sees.
     pub recent_messages: u32,
     pub preserve_state: bool,
     pub return_expected: bool,
@@ -54,42 +49,43 @@ pub struct HandoffRequest {
 }
 
 choices! {
-    /// What happens to a request while somebody has the thread.
+    /// What happens to a request while a handoff is active on the thread.
     pub enum OnConflict {
         Reject = "reject",
-        /// It begins when the other one has ended.
+        /// The handoff starts when the active one has ended.
         Queue = "queue",
     }
 }
 
-/// What became of a request.
+/// The outcome of a [`StartHandoff`] request.
 #[derive(Debug, Clone)]
-pub enum Started {
-    /// The target has the thread; the run is the one in which it greets the person.
+pub enum HandoffStarted {
+    /// The target holds the thread. In the run `run_id` it greets the user.
     Now { handoff: Box<HandoffSession>, run_id: RunId },
-    /// It begins when the one that is open has ended.
+    /// The handoff starts when the active one has ended.
     Queued,
 }
 
-/// Who ends a handoff from outside, and on whose authority.
+/// A request to end a handoff from outside of a run.
 #[derive(Debug, Clone)]
-pub struct Leaving {
-    pub caller: Caller,
-    /// Somebody else than the person whose thread it is.
+pub struct ExitRequest {
+    pub caller: RunCaller,
+    /// Whether the caller is an administrator and not the user of the thread.
     pub is_administrator: bool,
     pub rights: Rights,
     pub trace: Option<TraceParent>,
 }
 
-/// What the holder says that came of it.
+/// The result of a handoff, as its holder reports it.
 #[derive(Debug, Clone, Default)]
-pub struct Returned {
+pub struct HandoffResult {
     pub status: ReturnStatus,
     pub result_summary: Option<String>,
     pub artifacts_created: Vec<String>,
 }
 
 choices! {
+    /// How a handoff ended, as its holder reports it.
     #[derive(Default)]
     pub enum ReturnStatus {
         #[default]

@@ -1,12 +1,13 @@
-//! What a run writes down, and in which order others hear of it.
+//! The journal of a run: what it stores, and in which order its events are published.
 //!
-//! One future per run, the scribe, takes what its branches hand in, writes all that waits with one append, and only then passes
-//! the events on: nothing is announced that is not kept, and numbers rise for everyone who listens. Text that grows is not
-//! kept. It overtakes the scribe unless an event waits that comes before it, because it comes hundreds of times a second.
+//! A [`JournalWriter`] is one future per run. It takes the records that the branches of the run enqueue, writes all pending ones
+//! with one append, and only then publishes their events. So no stored kind of event is published before it is stored, and
+//! sequence numbers rise for every listener. Text deltas are not stored. They bypass the writer unless a pending event has to
+//! precede them, because hundreds of them arrive per second.
 //!
-//! There are two kinds of records. The run waits for one that is kept *now*; it is written at once, with everything before it.
-//! One that is kept *soon* is written with the next of those, or after some milliseconds ([`Desk::flush`]): it may be lost in a crash, and
-//! then happens again.
+//! [`Journal::commit`] waits for its record, which is written at once, together with everything before it. A record of
+//! [`Journal::commit_soon`] is written with the next of those or after [`WriterContext::flush`]. A crash may lose it, and the run
+//! then repeats its step.
 
 mod batch;
 
@@ -18,63 +19,67 @@ use baton_core::event::Event;
 use baton_core::ledger::LedgerRow;
 use baton_core::message::Message;
 use baton_core::store::work::{RunEnd, SessionChange};
-use baton_core::store::{Append, Appended, AuditEntry, Claim, Claimed, HandoffChange, Hop, NewEvent, Step};
+use baton_core::store::{
+    Append, Appended, AuditEntry, Claim, Claimed, HandoffChange, Hop, NewEvent, SpooledOutput, Step,
+};
 use baton_core::{AgentName, StoreError, TenantId, TenantStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
-use crate::lease::Lease;
+use crate::heartbeat::ClaimHeartbeat;
 use crate::ledger::Ledger;
 use crate::listener::Listener;
 use crate::live::Publisher;
 use crate::observer::Observer;
-use batch::{Batch, Line, Versions};
+use batch::{Announcement, AppendBatch, HandoffVersions};
 
-/// Entries that may wait for the scribe.
-const QUEUE: usize = 256;
-/// How long the store is tried again when the run is to end anyway.
-const LAST_TRIES: Duration = Duration::from_secs(5);
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Entries that may wait for the writer.
+const QUEUE_CAPACITY: usize = 256;
+/// How long an append is retried once the run is cancelled.
+const FINAL_RETRY_WINDOW: Duration = Duration::from_secs(5);
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(20);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Something to be kept as a whole.
+/// Changes that are stored together or not at all.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) steps: Vec<Step>,
     pub(crate) events: Vec<NewEvent>,
     pub(crate) messages: Vec<Message>,
-    /// Those that have to be kept with this and not before, beside what waits in the ledger.
+    /// Rows that must not be stored before this record. Every append also stores the unsaved rows of the ledger.
     pub(crate) rows: Vec<LedgerRow>,
+    pub(crate) outputs: Vec<SpooledOutput>,
     pub(crate) sessions: Vec<SessionChange>,
     pub(crate) audit: Vec<AuditEntry>,
     pub(crate) hops: Vec<Hop>,
-    /// The whole record is refused if one of them was changed by another writer.
+    /// The whole record is rejected if another writer has changed one of these handoffs.
     pub(crate) handoffs: Vec<HandoffChange>,
     pub(crate) agent: Option<AgentName>,
     pub(crate) holder: Option<AgentName>,
     pub(crate) end: Option<RunEnd>,
-    /// With `end`: the same write claims the thread's next run.
+    /// With `end`: the same append claims the thread's next run.
     pub(crate) claim_next: bool,
-    /// Nothing depends on its handoffs: if it is refused, it is left out and the run goes on.
+    /// The run does not depend on the handoffs: if they are rejected, the record is left out and the run continues.
     pub(crate) is_note: bool,
 }
 
 impl Record {
-    /// As the first append of a claim.
+    /// The record as the first append of a claim.
     pub(crate) fn first_append(self) -> Append {
         let mut append = Append { number: 1, ..Append::default() };
-        self.add_to(&mut append, &Versions::default());
+        self.add_to(&mut append, &HandoffVersions::default());
         append
     }
 
-    /// Both as one.
+    /// Merges two records. The agent, holder and end of `other` win.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.steps.extend(other.steps);
         self.events.extend(other.events);
         self.messages.extend(other.messages);
         self.rows.extend(other.rows);
+        self.outputs.extend(other.outputs);
         self.sessions.extend(other.sessions);
         self.audit.extend(other.audit);
         self.hops.extend(other.hops);
@@ -88,99 +93,110 @@ impl Record {
     }
 }
 
-type Promise = oneshot::Sender<Result<(), Failure>>;
+type CommitAck = oneshot::Sender<Result<(), Failure>>;
 
-/// Small, because the queue of every run has room for some of them from its beginning.
+/// Small, because the queue of every run preallocates some of them.
 #[derive(Debug)]
-enum Entry {
-    /// An event that is not kept, in its place among those that are.
-    Passing(Box<Event>),
-    Kept {
+enum JournalEntry {
+    /// An event that is not stored, in order with those that are.
+    Transient(Box<Event>),
+    Durable {
         record: Box<Record>,
-        done: Option<Promise>,
+        done: Option<CommitAck>,
     },
 }
 
-/// The branches' end.
+/// The sending end of a run's journal, which all branches of the run share.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    entries: mpsc::Sender<Entry>,
-    hearers: Arc<Hearers>,
-    shared: Arc<Shared>,
+    entries: mpsc::Sender<JournalEntry>,
+    sink: Arc<EventSink>,
+    shared: Arc<JournalShared>,
 }
 
-/// All that hear of a run: whoever waits for it, whoever listens to its thread, and whoever counts.
+/// The receivers of a run's events: its waiter, the subscribers of its thread and the process's observer.
 #[derive(Debug)]
-pub(crate) struct Hearers {
+pub(crate) struct EventSink {
     pub(crate) listener: Listener,
     pub(crate) publisher: Publisher,
     pub(crate) tenant: TenantId,
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
-impl Hearers {
-    /// Those who listen to the thread are never waited for, so they hear it first.
-    async fn tell(&self, event: Event) {
+impl EventSink {
+    /// Publishes to the thread before the listener: only the listener is ever waited for.
+    async fn publish(&self, event: Event) {
         if let Some(observer) = &self.observer {
-            observer.happened(&self.tenant, &event);
+            observer.on_event(&self.tenant, &event);
         }
         let event = Arc::new(event);
         self.publisher.publish(&event);
-        self.listener.tell(event).await;
+        self.listener.send(event).await;
     }
 }
 
+/// State that a journal shares with its writer.
 #[derive(Debug, Default)]
-struct Shared {
-    /// Entries with something to announce that were handed in and not passed on.
+struct JournalShared {
+    /// Enqueued entries whose events are not published yet.
     pending: AtomicUsize,
     last_seq: AtomicU64,
-    /// Why nothing can be kept any more.
+    /// Why nothing can be stored any more.
     broken: OnceLock<Failure>,
 }
 
 impl Journal {
-    /// The journal of one claim, and the scribe that has to be polled beside the run.
-    pub(crate) fn open(hearers: Hearers) -> (Self, Scribe) {
-        let hearers = Arc::new(hearers);
-        let (entries, waiting) = mpsc::channel(QUEUE);
-        let shared = Arc::new(Shared::default());
-        let journal = Self { entries, hearers: Arc::clone(&hearers), shared: Arc::clone(&shared) };
-        (journal, Scribe { waiting, hearers, shared, appended: 0, next: None, versions: Versions::default() })
+    /// Opens the journal of one claim. The caller has to poll [`JournalWriter::run`] beside the run.
+    pub(crate) fn open(sink: EventSink) -> (Self, JournalWriter) {
+        let sink = Arc::new(sink);
+        let (entries, waiting) = mpsc::channel(QUEUE_CAPACITY);
+        let shared = Arc::new(JournalShared::default());
+        let journal = Self { entries, sink: Arc::clone(&sink), shared: Arc::clone(&shared) };
+        (
+            journal,
+            JournalWriter {
+                waiting,
+                sink,
+                shared,
+                appended: 0,
+                next: None,
+                versions: HandoffVersions::default(),
+            },
+        )
     }
 
-    /// The number of the last event that was passed on.
+    /// The sequence number of the last published event.
     pub(crate) fn last_seq(&self) -> u64 {
         self.shared.last_seq.load(Ordering::Acquire)
     }
 
-    /// Passes on an event that is not kept.
-    pub(crate) async fn pass(&self, mut event: Event) {
+    /// Publishes an event that is not stored. It waits its turn if events before it are pending.
+    pub(crate) async fn publish_transient(&self, mut event: Event) {
         if self.shared.pending.load(Ordering::Acquire) > 0 {
-            return self.hand_in(Entry::Passing(Box::new(event))).await;
+            return self.enqueue(JournalEntry::Transient(Box::new(event))).await;
         }
         event.seq = self.last_seq();
-        self.hearers.tell(event).await;
+        self.sink.publish(event).await;
     }
 
-    /// Returns when it is kept.
-    pub(crate) async fn keep(&self, record: Record) -> Result<(), Failure> {
+    /// Stores a record. Returns when it is written. A record that is enqueued is written even if the future is dropped.
+    pub(crate) async fn commit(&self, record: Record) -> Result<(), Failure> {
         let (done, kept) = oneshot::channel();
-        self.hand_in(Entry::Kept { record: Box::new(record), done: Some(done) }).await;
+        self.enqueue(JournalEntry::Durable { record: Box::new(record), done: Some(done) }).await;
         kept.await.unwrap_or_else(|_| Err(self.failure()))
     }
 
-    /// Kept before anything that is handed in later, without waiting for it.
-    pub(crate) async fn keep_soon(&self, record: Record) {
-        self.hand_in(Entry::Kept { record: Box::new(record), done: None }).await;
+    /// Enqueues a record without waiting for the append. It is stored before anything that is enqueued later.
+    pub(crate) async fn commit_soon(&self, record: Record) {
+        self.enqueue(JournalEntry::Durable { record: Box::new(record), done: None }).await;
     }
 
-    /// Returns when everything that was handed in before is kept.
+    /// Returns when everything that was enqueued before is stored.
     pub(crate) async fn flush(&self) -> Result<(), Failure> {
-        self.keep(Record::default()).await
+        self.commit(Record::default()).await
     }
 
-    async fn hand_in(&self, entry: Entry) {
+    async fn enqueue(&self, entry: JournalEntry) {
         self.shared.pending.fetch_add(entry.announces().into(), Ordering::AcqRel);
         let _ = self.entries.send(entry).await;
     }
@@ -190,76 +206,77 @@ impl Journal {
     }
 }
 
-impl Entry {
-    /// Whether listeners hear something of it.
+impl JournalEntry {
+    /// Whether the entry publishes events.
     fn announces(&self) -> bool {
         match self {
-            Self::Passing(_) => true,
-            Self::Kept { record, .. } => !record.events.is_empty(),
+            Self::Transient(_) => true,
+            Self::Durable { record, .. } => !record.events.is_empty(),
         }
     }
 
-    /// Whether it cannot wait for others.
+    /// Whether the entry is processed without waiting for more.
     fn is_urgent(&self) -> bool {
-        matches!(self, Self::Passing(_) | Self::Kept { done: Some(_), .. })
+        matches!(self, Self::Transient(_) | Self::Durable { done: Some(_), .. })
     }
 }
 
-/// Whose run is written down, and until when that makes sense.
+/// What a [`JournalWriter`] needs to know of its run.
 #[derive(Debug)]
-pub(crate) struct Desk<'a> {
+pub(crate) struct WriterContext<'a> {
     pub(crate) store: &'a dyn TenantStore,
     pub(crate) claim: &'a Claim,
     pub(crate) ledger: &'a Ledger,
-    pub(crate) lease: &'a Lease,
-    /// How long a *soon* record may stay unwritten.
+    pub(crate) lease: &'a ClaimHeartbeat,
+    /// How long a record of [`Journal::commit_soon`] may stay unwritten.
     pub(crate) flush: Duration,
-    /// Ends the run.
+    /// Cancels the run.
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// The writing end.
+/// The receiving end of a run's journal: appends records to the store and publishes their events.
 #[derive(Debug)]
-pub(crate) struct Scribe {
-    waiting: mpsc::Receiver<Entry>,
-    hearers: Arc<Hearers>,
-    shared: Arc<Shared>,
+pub(crate) struct JournalWriter {
+    waiting: mpsc::Receiver<JournalEntry>,
+    sink: Arc<EventSink>,
+    shared: Arc<JournalShared>,
     appended: u64,
-    /// The run that the last append has claimed.
+    /// The thread's next run, if the last append has claimed it.
     next: Option<Box<Claimed>>,
-    versions: Versions,
+    versions: HandoffVersions,
 }
 
-impl Scribe {
-    /// The run has begun with an append that was written when it was accepted.
-    pub(crate) async fn begun(&mut self, claim: &Claim, append: &Append, appended: &Appended) {
+impl JournalWriter {
+    /// Continues after an append that was written when the run was accepted, and publishes its events.
+    pub(crate) async fn adopt_first_append(&mut self, claim: &Claim, append: &Append, appended: &Appended) {
         self.appended = append.number;
         let events = (appended.first_seq..).zip(append.events.iter().cloned());
-        let events = events.map(|(seq, event)| numbered(claim, seq, event)).collect::<Vec<_>>();
-        self.tell(vec![Line::Kept(events.len())], events).await;
+        let events = events.map(|(seq, event)| with_seq(claim, seq, event)).collect::<Vec<_>>();
+        self.publish(vec![Announcement::Committed(events.len())], events).await;
     }
 
     /// The thread's next run, if the end of this one has claimed it.
-    pub(crate) fn next(self) -> Option<Claimed> {
-        self.next.map(|next| *next)
+    pub(crate) fn next(self) -> Option<Box<Claimed>> {
+        self.next
     }
 
-    /// Writes until something cannot be kept, and says why.
-    pub(crate) async fn work(&mut self, desk: Desk<'_>) -> Failure {
+    /// Writes until an append fails, and returns the failure.
+    pub(crate) async fn run(&mut self, context: WriterContext<'_>) -> Failure {
         let mut entries = Vec::new();
-        while !entries.is_empty() || self.waiting.recv_many(&mut entries, QUEUE).await > 0 {
-            self.gather(&mut entries, desk.flush).await;
-            let batch = Batch::take(&mut entries, self.appended + 1, &self.versions);
-            if let Err(failure) = self.write(&desk, batch).await {
+        while !entries.is_empty() || self.waiting.recv_many(&mut entries, QUEUE_CAPACITY).await > 0 {
+            self.collect_batch(&mut entries, context.flush).await;
+            let batch = AppendBatch::take(&mut entries, self.appended + 1, &self.versions);
+            // Boxed: nothing is written most of the time, and this future lasts as long as the run.
+            if let Err(failure) = Box::pin(self.write(&context, batch)).await {
                 return failure;
             }
         }
         Failure::Superseded
     }
 
-    /// Waits for something that cannot wait, but not for long.
-    async fn gather(&mut self, entries: &mut Vec<Entry>, flush: Duration) {
-        if flush.is_zero() || entries.iter().any(Entry::is_urgent) {
+    /// Collects entries until one is urgent, for `flush` at most.
+    async fn collect_batch(&mut self, entries: &mut Vec<JournalEntry>, flush: Duration) {
+        if flush.is_zero() || entries.iter().any(JournalEntry::is_urgent) {
             return;
         }
         let over = tokio::time::sleep(flush);
@@ -268,8 +285,8 @@ impl Scribe {
             let known = entries.len();
             tokio::select! {
                 biased;
-                more = self.waiting.recv_many(entries, QUEUE) => {
-                    if more == 0 || entries[known..].iter().any(Entry::is_urgent) {
+                more = self.waiting.recv_many(entries, QUEUE_CAPACITY) => {
+                    if more == 0 || entries[known..].iter().any(JournalEntry::is_urgent) {
                         return;
                     }
                 }
@@ -279,49 +296,54 @@ impl Scribe {
     }
 
     /// Writes a batch and publishes its events. Records based on an outdated handoff are left out.
-    async fn write(&mut self, desk: &Desk<'_>, mut batch: Batch) -> Result<(), Failure> {
+    async fn write(&mut self, context: &WriterContext<'_>, mut batch: AppendBatch) -> Result<(), Failure> {
         let (announced, ends) = (batch.announces, batch.append.end.is_some());
-        batch.append.rows.extend(desk.ledger.take_unsaved());
+        batch.append.rows.extend(context.ledger.take_unsaved());
         let events = loop {
             if batch.is_empty() {
                 break Vec::new();
             }
-            let (failure, append) = match self.keep(desk, std::mem::take(&mut batch.append)).await {
+            let (failure, append) = match self.keep(context, std::mem::take(&mut batch.append)).await {
                 Ok(events) => break events,
                 Err(refused) => refused,
             };
             batch.append = append;
             let refused = match &failure {
-                Failure::Store(refusal) if refusal.is_about_handoff() => batch.refuse(refusal),
+                Failure::Store(refusal) if refusal.is_about_handoff() => batch.reject_conflicting(refusal),
                 _ => None,
             };
             match refused {
                 Some(refused) if refused.is_handled => {}
-                // The handoff was changed from outside, and no part of the run waits for the outcome.
-                Some(_) => desk.cancel.cancel(),
-                None => return Err(self.break_off(failure, batch.promised())),
+                // The handoff was changed from outside, and no part of the run awaits the record: the run cannot continue.
+                Some(_) => context.cancel.cancel(),
+                None => return Err(self.fail(failure, batch.take_acks())),
             }
         };
-        // A run waits for the store, not for listeners, until its end: this future is dropped with the run.
+        // Commits return before listeners have the events. The last one returns after them, because this future is dropped with
+        // the run.
         let (now, at_the_end) =
-            if ends { (Vec::new(), batch.promised()) } else { (batch.promised(), Vec::new()) };
-        fulfil(now, &Ok(()));
-        self.tell(batch.lines, events).await;
+            if ends { (Vec::new(), batch.take_acks()) } else { (batch.take_acks(), Vec::new()) };
+        acknowledge(now, &Ok(()));
+        self.publish(batch.announcements, events).await;
         self.shared.pending.fetch_sub(announced, Ordering::AcqRel);
-        fulfil(at_the_end, &Ok(()));
+        acknowledge(at_the_end, &Ok(()));
         Ok(())
     }
 
-    fn break_off(&self, failure: Failure, promised: Vec<Promise>) -> Failure {
+    fn fail(&self, failure: Failure, acks: Vec<CommitAck>) -> Failure {
         let _ = self.shared.broken.set(failure.clone());
-        fulfil(promised, &Err(failure.clone()));
+        acknowledge(acks, &Err(failure.clone()));
         failure
     }
 
-    /// The events with their numbers, once they are kept; or why not, and what was not.
-    async fn keep(&mut self, desk: &Desk<'_>, append: Append) -> Result<Vec<Event>, (Failure, Append)> {
+    /// Appends, and returns the events with their sequence numbers. A failure returns the append.
+    async fn keep(
+        &mut self,
+        context: &WriterContext<'_>,
+        append: Append,
+    ) -> Result<Vec<Event>, (Failure, Append)> {
         let append = Arc::new(append);
-        let kept = persist(desk, &append, self.hearers.observer.as_deref()).await;
+        let kept = append_with_retry(context, &append, self.sink.observer.as_deref()).await;
         let appended = match kept {
             Ok(appended) => appended,
             Err(failure) => return Err((failure, Arc::unwrap_or_clone(append))),
@@ -329,26 +351,26 @@ impl Scribe {
         self.appended += 1;
         self.versions.written(&append.handoffs);
         self.next = appended.next;
-        if let Some(observer) = &self.hearers.observer {
-            observer.paid(&self.hearers.tenant, &append.rows);
+        if let Some(observer) = &self.sink.observer {
+            observer.on_ledger_rows(&self.sink.tenant, &append.rows);
         }
         let events = Arc::unwrap_or_clone(append).events;
         let numbers = appended.first_seq..;
-        Ok(numbers.zip(events).map(|(seq, event)| numbered(desk.claim, seq, event)).collect())
+        Ok(numbers.zip(events).map(|(seq, event)| with_seq(context.claim, seq, event)).collect())
     }
 
-    async fn tell(&self, lines: Vec<Line>, events: Vec<Event>) {
+    async fn publish(&self, announcements: Vec<Announcement>, events: Vec<Event>) {
         let mut events = events.into_iter();
-        for line in lines {
+        for line in announcements {
             match line {
-                Line::Passing(mut event) => {
+                Announcement::Transient(mut event) => {
                     event.seq = self.shared.last_seq.load(Ordering::Acquire);
-                    self.hearers.tell(*event).await;
+                    self.sink.publish(*event).await;
                 }
-                Line::Kept(count) => {
+                Announcement::Committed(count) => {
                     for event in events.by_ref().take(count) {
                         self.shared.last_seq.store(event.seq, Ordering::Release);
-                        self.hearers.tell(event).await;
+                        self.sink.publish(event).await;
                     }
                 }
             }
@@ -356,13 +378,13 @@ impl Scribe {
     }
 }
 
-fn fulfil(promised: Vec<Promise>, outcome: &Result<(), Failure>) {
-    for done in promised {
+fn acknowledge(acks: Vec<CommitAck>, outcome: &Result<(), Failure>) {
+    for done in acks {
         let _ = done.send(outcome.clone());
     }
 }
 
-fn numbered(claim: &Claim, seq: u64, event: NewEvent) -> Event {
+fn with_seq(claim: &Claim, seq: u64, event: NewEvent) -> Event {
     Event {
         seq,
         thread_id: claim.thread_id,
@@ -375,33 +397,33 @@ fn numbered(claim: &Claim, seq: u64, event: NewEvent) -> Event {
     }
 }
 
-/// Tries until it is kept, or the run is not ours any more. While it tries, the run waits: a full disk or a database that
-/// restarts costs time, not work.
-async fn persist(
-    desk: &Desk<'_>,
+/// Appends, and retries transient errors until the lease expires, or for 5 s once the run is cancelled. The run waits meanwhile:
+/// a full disk or a restart of the database costs time, not work.
+async fn append_with_retry(
+    context: &WriterContext<'_>,
     append: &Arc<Append>,
     observer: Option<&dyn Observer>,
 ) -> Result<Appended, Failure> {
-    let mut pause = FIRST_PAUSE;
+    let mut pause = MIN_RETRY_DELAY;
     let mut ends = None;
     loop {
-        let error = match desk.store.append(desk.claim, Arc::clone(append)).await {
+        let error = match context.store.append(context.claim, Arc::clone(append)).await {
             Ok(appended) => return Ok(appended),
             Err(StoreError::Fenced) => return Err(Failure::Superseded),
             Err(error) => error,
         };
         if let Some(observer) = observer {
-            observer.stumbled(&error);
+            observer.on_store_error(&error);
         }
-        if desk.lease.is_ending() && ends.is_none() {
-            ends = Some(Instant::now() + LAST_TRIES);
+        if context.lease.is_ending() && ends.is_none() {
+            ends = Some(Instant::now() + FINAL_RETRY_WINDOW);
         }
-        let until = ends.unwrap_or(desk.lease.until()).min(desk.lease.until());
-        if !error.is_passing() || Instant::now() + pause >= until {
+        let until = ends.unwrap_or(context.lease.until()).min(context.lease.until());
+        if !error.is_transient() || Instant::now() + pause >= until {
             return Err(Failure::Store(error));
         }
-        tracing::warn!(run = %desk.claim.run_id, %error, "the store does not take a write; trying again");
+        tracing::warn!(run = %context.claim.run_id, %error, "the store does not take a write; trying again");
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_RETRY_DELAY);
     }
 }

@@ -1,7 +1,7 @@
-//! Somebody who hears of a run while it happens.
+//! Delivers the events of a run to the caller that waits for it.
 //!
-//! A run waits a little for whoever is slow, but not for long: then it goes on alone, and they get what was kept when it has
-//! ended. What is kept can be read at any time; only the growing of a text is missed.
+//! A run waits for a slow listener for 5 s in total. Then it continues alone, and the listener gets the stored events after the
+//! run has ended. Only text deltas are lost.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -15,39 +15,40 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::again::again;
+use crate::retry::retry;
 
-/// How long a run waits for a listener, altogether.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often and how long a store is waited for that is away when the rest is to be told.
-const TRIES: u32 = 60;
-const PAUSE: Duration = Duration::from_secs(1);
-const PAGE: u32 = 200;
+/// How long a run waits for its listener in total.
+const MAX_TOTAL_WAIT: Duration = Duration::from_secs(5);
+/// Retries and their delay while the store is unavailable at the end of a run.
+const MAX_ATTEMPTS: u32 = 60;
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+const PAGE_SIZE: u32 = 200;
 
+/// The sender of a run's events to the caller that waits for it. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Listener(Arc<Inner>);
+pub(crate) struct Listener(Arc<ListenerInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ListenerInner {
     events: mpsc::Sender<Event>,
-    /// Wants the run to end. A run that is to end waits for nobody.
+    /// Cancels the run. A cancelled run does not wait for its listener.
     cancel: CancellationToken,
-    /// The number of the last kept event that arrived.
-    heard: AtomicU64,
+    /// The sequence number of the last stored event that was delivered.
+    last_seq: AtomicU64,
     is_behind: AtomicBool,
-    /// How long the run has waited for them, in milliseconds.
+    /// How long the run has waited for the listener, in milliseconds.
     waited: AtomicU64,
 }
 
 impl Listener {
     pub(crate) fn new(events: mpsc::Sender<Event>, cancel: CancellationToken) -> Self {
-        let (heard, waited) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(Inner { events, cancel, heard, is_behind: AtomicBool::new(false), waited }))
+        let (last_seq, waited) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self(Arc::new(ListenerInner { events, cancel, last_seq, is_behind: AtomicBool::new(false), waited }))
     }
 
-    /// For runs that nobody waits for.
-    pub(crate) fn nobody() -> Self {
-        // One for all: every channel has room for some events from its beginning.
+    /// A listener for runs that no caller waits for.
+    pub(crate) fn detached() -> Self {
+        // Shared by all, because every channel preallocates room for some events.
         static CLOSED: LazyLock<mpsc::Sender<Event>> = LazyLock::new(|| mpsc::channel(1).0);
         Self::new(CLOSED.clone(), CancellationToken::new())
     }
@@ -56,57 +57,58 @@ impl Listener {
         &self.0.cancel
     }
 
-    /// Tells them, unless they are behind.
-    pub(crate) async fn tell(&self, event: Arc<Event>) {
+    /// Delivers an event, unless the listener is behind or gone.
+    pub(crate) async fn send(&self, event: Arc<Event>) {
         if self.0.is_behind.load(Ordering::Acquire) || self.0.events.is_closed() {
-            return self.leave_behind();
+            return self.mark_behind();
         }
-        let heard = event.kind.is_kept().then_some(event.seq);
-        // Mostly there is room, and then nothing has to be waited for.
+        let last_seq = event.kind.is_kept().then_some(event.seq);
+        // There is usually room, and then nothing is awaited.
         let is_told = match self.0.events.try_send(Arc::unwrap_or_clone(event)) {
             Ok(()) => true,
             Err(TrySendError::Closed(_)) => false,
             Err(TrySendError::Full(event)) => self.wait(event).await,
         };
-        match heard {
+        match last_seq {
             _ if !is_told => self.0.is_behind.store(true, Ordering::Release),
-            Some(seq) => self.0.heard.store(seq, Ordering::Release),
+            Some(seq) => self.0.last_seq.store(seq, Ordering::Release),
             None => {}
         }
     }
 
-    /// False when patience is at its end. There is so much of it for a listener, not for an event.
+    /// Waits for room in the queue. Returns `false` when the run is cancelled, the listener is gone, or its 5 s are used up.
     async fn wait(&self, event: Event) -> bool {
         let begun = Instant::now();
-        let patience = PATIENCE.saturating_sub(Duration::from_millis(self.0.waited.load(Ordering::Acquire)));
+        let remaining =
+            MAX_TOTAL_WAIT.saturating_sub(Duration::from_millis(self.0.waited.load(Ordering::Acquire)));
         let is_told = tokio::select! {
             sent = self.0.events.send(event) => sent.is_ok(),
             () = self.0.cancel.cancelled() => false,
-            () = tokio::time::sleep(patience) => false,
+            () = tokio::time::sleep(remaining) => false,
         };
         let waited = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.0.waited.fetch_add(waited, Ordering::AcqRel);
         is_told
     }
 
-    /// From now on they get what was kept when the run has ended.
-    pub(crate) fn leave_behind(&self) {
+    /// From now on the listener gets no events until the run has ended.
+    pub(crate) fn mark_behind(&self) {
         self.0.is_behind.store(true, Ordering::Release);
     }
 
-    /// Passes on what was kept since they last heard. The record once the run has ended, whether or not they heard it all.
+    /// Delivers the stored events since the last one. Returns the record if the run has ended, even if the listener falls behind.
     pub(crate) async fn catch_up(
         &self,
         store: &dyn TenantStore,
         run: RunId,
     ) -> Result<Option<RunRecord>, StoreError> {
-        // Before the events: when it is final here, they are all there.
+        // Read before the events: if it is final, all events are stored.
         let record = store.run(run).await?;
         loop {
-            let events = store.run_events(run, self.0.heard.load(Ordering::Acquire), PAGE).await?;
-            let is_last = events.len() < PAGE as usize;
+            let events = store.run_events(run, self.0.last_seq.load(Ordering::Acquire), PAGE_SIZE).await?;
+            let is_last = events.len() < PAGE_SIZE as usize;
             for event in events {
-                self.tell(Arc::new(event)).await;
+                self.send(Arc::new(event)).await;
             }
             if is_last || self.0.is_behind.load(Ordering::Acquire) {
                 return Ok(record.status.is_final().then_some(record));
@@ -114,12 +116,12 @@ impl Listener {
         }
     }
 
-    /// Everything of an ended run that they have not heard, however long they take. Ends when they have gone; false when the store
-    /// could not say it all.
-    pub(crate) async fn tell_rest(&self, store: &dyn TenantStore, run: RunId) -> bool {
+    /// Delivers the rest of an ended run's events, without a time limit. Stops when the listener is gone. Returns `false` if the
+    /// store cannot be read.
+    pub(crate) async fn send_rest(&self, store: &dyn TenantStore, run: RunId) -> bool {
         loop {
-            let heard = self.0.heard.load(Ordering::Acquire);
-            let rest = again(TRIES, PAUSE, || store.run_events(run, heard, PAGE));
+            let last_seq = self.0.last_seq.load(Ordering::Acquire);
+            let rest = retry(MAX_ATTEMPTS, RETRY_DELAY, || store.run_events(run, last_seq, PAGE_SIZE));
             let Ok(events) = rest.await else { return false };
             if events.is_empty() {
                 return true;
@@ -129,13 +131,13 @@ impl Listener {
                 if self.0.events.send(event).await.is_err() {
                     return true;
                 }
-                self.0.heard.store(seq, Ordering::Release);
+                self.0.last_seq.store(seq, Ordering::Release);
             }
         }
     }
 
-    /// The last word about a run whose end cannot be kept or read.
-    pub(crate) async fn tell_last(&self, event: Event) {
+    /// Delivers the final event of a run whose end cannot be stored or read.
+    pub(crate) async fn send_last(&self, event: Event) {
         let _ = self.0.events.send(event).await;
     }
 }

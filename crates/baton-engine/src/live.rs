@@ -1,8 +1,9 @@
 //! Live events of a thread: one publisher, any number of subscriptions.
 //!
-//! The worker of a run publishes into the thread's channel: an event with a number after its commit, a piece of a growing text without
-//! one. A publisher never waits. A subscription whose queue is full is closed; its owner subscribes again and reads what it missed
-//! from the store. The channel holds the texts that are growing, so that a subscription that begins in the middle of one gets all of it.
+//! The worker of a run publishes into the thread's channel: stored events after their commit, and text deltas, which have no
+//! sequence number of their own. A publisher never waits. A subscription whose queue is full is closed; its owner subscribes
+//! again and reads what it missed from the store. The channel holds unfinished texts, so that a subscription that begins in the
+//! middle of one gets all of it.
 
 mod published;
 
@@ -14,37 +15,39 @@ use baton_core::event::{Event, Growing};
 use baton_core::{RunId, TenantId, ThreadId};
 use tokio::sync::mpsc;
 
-pub use published::{Encodings, Published};
+pub use published::{Encodings, PublishedEvent};
 
-/// Items that may wait for one subscriber. Text comes some hundred times a second.
-const QUEUE: usize = 128;
+/// Items that may wait for one subscriber. Text deltas arrive some hundred times a second.
+const QUEUE_CAPACITY: usize = 128;
 
-type Key = (TenantId, ThreadId);
+pub(crate) type ThreadKey = (TenantId, ThreadId);
 
 /// The channels of all threads with a publisher or a subscription in this process.
 #[derive(Debug, Default)]
-pub struct Live {
-    channels: Mutex<HashMap<Key, Weak<Channel>>>,
+pub struct ThreadChannels {
+    channels: Mutex<HashMap<ThreadKey, Weak<ThreadChannel>>>,
 }
 
 /// One thread's channel. Dropped with its last publisher and subscription.
 #[derive(Debug)]
-struct Channel {
-    key: Key,
-    live: Weak<Live>,
-    state: Mutex<State>,
+struct ThreadChannel {
+    key: ThreadKey,
+    live: Weak<ThreadChannels>,
+    state: Mutex<ChannelState>,
 }
 
+/// The state of a channel, under its lock.
 #[derive(Debug, Default)]
-struct State {
+struct ChannelState {
     snapshot: ThreadSnapshot,
-    /// How many publishers there have been; the last one's number.
+    /// How many publishers there have been, which is the number of the newest.
     publishers: u64,
     /// Every subscriber has, or will receive, all events up to this number; `None` while that is not known.
     seen: Option<u64>,
     subscribers: Vec<Subscriber>,
 }
 
+/// The sending end of one subscription.
 #[derive(Debug)]
 struct Subscriber {
     items: mpsc::Sender<StreamItem>,
@@ -56,7 +59,7 @@ struct Subscriber {
 pub enum Interest {
     /// All events of the thread, for an unlimited time.
     Thread,
-    /// All events, while a run is waited for.
+    /// All events, while the caller waits for a run.
     Run,
     /// The ends of runs only.
     Ends,
@@ -65,7 +68,7 @@ pub enum Interest {
 /// What a subscription receives.
 #[derive(Debug, Clone)]
 pub enum StreamItem {
-    Event(Published),
+    Event(PublishedEvent),
     /// The store has events that were not published here.
     Changed,
 }
@@ -73,15 +76,15 @@ pub enum StreamItem {
 /// The state of a thread's channel at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadSnapshot {
-    /// The number of the last event that was published; `None` while no run of the thread is worked on in this process.
+    /// The sequence number of the last published event; `None` while this process executes no run of the thread.
     pub published: Option<u64>,
     /// The run that is being published.
     pub run: Option<RunId>,
-    /// Texts and thoughts that are growing, in the order of their beginning.
+    /// Unfinished texts and reasoning, in the order in which they began.
     pub growing: Vec<Growing>,
 }
 
-impl Live {
+impl ThreadChannels {
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
@@ -94,19 +97,20 @@ impl Live {
         interest: Interest,
     ) -> Subscription {
         let channel = self.channel((tenant.clone(), thread));
-        let (items, joined) = channel.subscribe(interest);
-        Subscription { channel, interest, items, joined }
+        let (items, start) = channel.subscribe(interest);
+        Subscription { channel, interest, items, start }
     }
 
-    /// Threads with subscriptions that no run of this process publishes in: other processes may. Without `is_all`, only those in
-    /// which a run is waited for.
+    /// Threads with subscriptions that no run of this process publishes to. Other processes may execute their runs. Without
+    /// `is_all`, only threads with a subscription that waits for a run.
     pub fn unpublished(&self, is_all: bool) -> Vec<(TenantId, ThreadId)> {
         let channels: Vec<_> = self.lock().values().filter_map(Weak::upgrade).collect();
         let those = channels.iter().filter(|channel| channel.state().is_unpublished(is_all));
         those.map(|channel| channel.key.clone()).collect()
     }
 
-    /// Says what the store's last number of a thread is; `None` if it has no such thread. Subscribers learn of it if it is new.
+    /// Reports the last sequence number that the store has of a thread, `None` if there is no such thread. Notifies subscribers
+    /// if it is new to them.
     pub fn stored(&self, tenant: &TenantId, thread: ThreadId, last_seq: Option<u64>) {
         let channel = self.lock().get(&(tenant.clone(), thread)).and_then(Weak::upgrade);
         let Some(channel) = channel else { return };
@@ -126,7 +130,7 @@ impl Live {
         }
     }
 
-    /// The publisher of a run.
+    /// Creates the publisher of a run.
     pub fn publisher(self: &Arc<Self>, tenant: &TenantId, thread: ThreadId, run: RunId) -> Publisher {
         let channel = self.channel((tenant.clone(), thread));
         let mut state = channel.state();
@@ -137,42 +141,42 @@ impl Live {
         Publisher { channel, number }
     }
 
-    fn channel(self: &Arc<Self>, key: Key) -> Arc<Channel> {
+    fn channel(self: &Arc<Self>, key: ThreadKey) -> Arc<ThreadChannel> {
         let mut channels = self.lock();
         if let Some(channel) = channels.get(&key).and_then(Weak::upgrade) {
             return channel;
         }
         let live = Arc::downgrade(self);
-        let channel = Arc::new(Channel { key: key.clone(), live, state: Mutex::default() });
+        let channel = Arc::new(ThreadChannel { key: key.clone(), live, state: Mutex::default() });
         channels.insert(key, Arc::downgrade(&channel));
         channel
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Weak<Channel>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadKey, Weak<ThreadChannel>>> {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Channel {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl ThreadChannel {
+    fn state(&self) -> MutexGuard<'_, ChannelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The snapshot and the queue begin under the lock that every publish takes: the queue holds exactly what follows the snapshot.
-    fn subscribe(&self, interest: Interest) -> (mpsc::Receiver<StreamItem>, Joined) {
-        let (sender, items) = mpsc::channel(QUEUE);
+    fn subscribe(&self, interest: Interest) -> (mpsc::Receiver<StreamItem>, SubscriptionStart) {
+        let (sender, items) = mpsc::channel(QUEUE_CAPACITY);
         let mut state = self.state();
         state.subscribers.retain(|subscriber| !subscriber.items.is_closed());
         state.subscribers.push(Subscriber { items: sender, interest });
         let quiet_since = state.snapshot.run.is_none().then_some(state.publishers);
-        (items, Joined { snapshot: Some(state.snapshot.clone()), quiet_since })
+        (items, SubscriptionStart { snapshot: Some(state.snapshot.clone()), quiet_since })
     }
 }
 
-impl Drop for Channel {
+impl Drop for ThreadChannel {
     fn drop(&mut self) {
         let Some(live) = self.live.upgrade() else { return };
-        // A new channel of the thread may have taken its place.
+        // A new channel of the thread may have replaced it.
         if let Entry::Occupied(entry) = live.lock().entry(self.key.clone())
             && entry.get().strong_count() == 0
         {
@@ -181,8 +185,8 @@ impl Drop for Channel {
     }
 }
 
-impl State {
-    /// A subscriber that is gone or whose queue is full is removed.
+impl ChannelState {
+    /// Sends to all subscribers that want the item. Removes those that are gone or whose queue is full.
     fn send(&mut self, item: &StreamItem) {
         self.subscribers
             .retain(|subscriber| !subscriber.wants(item) || subscriber.items.try_send(item.clone()).is_ok());
@@ -206,28 +210,32 @@ impl Subscriber {
 /// The sending end of a thread's channel, for one run.
 #[derive(Debug)]
 pub struct Publisher {
-    channel: Arc<Channel>,
+    channel: Arc<ThreadChannel>,
     number: u64,
 }
 
 impl Publisher {
-    /// Sends an event to all subscriptions. One with a number of its own must be committed; any other carries the number after
-    /// which it belongs.
+    /// Sends an event to all subscriptions. An event with its own sequence number must be committed; any other carries the number
+    /// that it follows.
     pub fn publish(&self, event: &Arc<Event>) {
         let mut state = self.channel.state();
-        state.snapshot.follow(event);
+        // The events in between were written by another process, or by this one without publishing them.
+        if event.kind.is_kept() && state.seen.is_some_and(|seen| event.seq > seen + 1) {
+            state.send(&StreamItem::Changed);
+        }
+        state.snapshot.apply(event);
         state.seen = state.seen.max(state.snapshot.published);
         let event = Arc::clone(event);
         match state.subscribers.len() {
             0 => {}
-            1 => state.send(&StreamItem::Event(Published::alone(event))),
-            _ => state.send(&StreamItem::Event(Published::shared(event))),
+            1 => state.send(&StreamItem::Event(PublishedEvent::unshared(event))),
+            _ => state.send(&StreamItem::Event(PublishedEvent::shared(event))),
         }
     }
 }
 
 impl Drop for Publisher {
-    /// Another process may go on with a run that has not ended.
+    /// Notifies subscribers if the run has not ended: another process may continue it.
     fn drop(&mut self) {
         let mut state = self.channel.state();
         if state.publishers == self.number {
@@ -240,7 +248,7 @@ impl Drop for Publisher {
 }
 
 impl ThreadSnapshot {
-    fn follow(&mut self, event: &Event) {
+    fn apply(&mut self, event: &Event) {
         if event.kind.is_kept() {
             self.published = Some(event.seq);
         }
@@ -254,27 +262,28 @@ impl ThreadSnapshot {
 /// The receiving end of a thread's channel.
 #[derive(Debug)]
 pub struct Subscription {
-    channel: Arc<Channel>,
+    channel: Arc<ThreadChannel>,
     interest: Interest,
     items: mpsc::Receiver<StreamItem>,
-    joined: Joined,
+    start: SubscriptionStart,
 }
 
 /// The channel when the subscription began.
 #[derive(Debug)]
-struct Joined {
+struct SubscriptionStart {
     snapshot: Option<ThreadSnapshot>,
-    /// How many publishers there had been, if none of them had a run then.
+    /// How many publishers there had been, if no run was published then.
     quiet_since: Option<u64>,
 }
 
 impl Subscription {
-    /// The channel's state when the subscription began. Empty when it was taken before.
+    /// The channel's state when the subscription began. Empty on every later call.
     pub fn snapshot(&mut self) -> ThreadSnapshot {
-        self.joined.snapshot.take().unwrap_or_default()
+        self.start.snapshot.take().unwrap_or_default()
     }
 
-    /// The next item; `None` when the queue was full and items are lost: [`Subscription::rejoin`] and read the store. Cancel safe.
+    /// The next item. `None` if the queue was full and items are lost: call [`Subscription::rejoin`] and read the store. Cancel
+    /// safe.
     pub async fn recv(&mut self) -> Option<StreamItem> {
         self.items.recv().await
     }
@@ -286,11 +295,11 @@ impl Subscription {
 
     /// Whether no run was published when the subscription began, and none has been since.
     pub fn is_silent(&self) -> bool {
-        self.joined.quiet_since == Some(self.channel.state().publishers)
+        self.start.quiet_since == Some(self.channel.state().publishers)
     }
 
-    /// Begins again from now on, with an empty queue.
+    /// Subscribes again, with an empty queue and a new snapshot.
     pub fn rejoin(&mut self) {
-        (self.items, self.joined) = self.channel.subscribe(self.interest);
+        (self.items, self.start) = self.channel.subscribe(self.interest);
     }
 }

@@ -1,4 +1,4 @@
-//! Which provider answers for a model name.
+//! Resolves model names to providers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,36 +6,37 @@ use std::sync::Arc;
 use baton_core::Model;
 use baton_core::agent::{Agent, ModelName};
 use baton_core::model::ModelFacts;
+use baton_core::workflow::WorkflowGuide;
 
 use crate::failure::Failure;
 
-/// Aliases may point to aliases, but not far.
+/// Maximum length of a chain of aliases.
 const MAX_ALIASES: usize = 8;
 
-/// All configured models.
+/// The configured providers, aliases and default model.
 #[derive(Debug, Clone)]
-pub struct Models {
+pub struct ModelRegistry {
     providers: BTreeMap<String, Arc<dyn Model>>,
     aliases: BTreeMap<String, ModelName>,
     default: ModelName,
 }
 
-/// A provider and the name of one of its models.
+/// One model of one provider.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct ModelCandidate {
     pub provider: Arc<dyn Model>,
     pub model: String,
     pub facts: ModelFacts,
 }
 
-impl Candidate {
+impl ModelCandidate {
     fn new(provider: &Arc<dyn Model>, model: &str) -> Self {
         let facts = provider.facts(model);
         Self { provider: Arc::clone(provider), model: model.to_owned(), facts }
     }
 }
 
-impl Models {
+impl ModelRegistry {
     pub fn new(default: ModelName) -> Self {
         Self { providers: BTreeMap::new(), aliases: BTreeMap::new(), default }
     }
@@ -52,31 +53,30 @@ impl Models {
         self
     }
 
-    /// Who answers for this agent, in order of preference. A name that leads nowhere is passed over; an agent whose
-    /// names all lead nowhere gets the default.
-    pub fn candidates(&self, agent: &Agent) -> Result<Vec<Candidate>, Failure> {
-        let mut found: Vec<Candidate> = agent.model.iter().filter_map(|name| self.resolve(name)).collect();
+    /// The models of an agent, in order of preference. Unknown names are skipped. If all are unknown, the default model is used.
+    pub fn candidates(&self, agent: &Agent) -> Result<Vec<ModelCandidate>, Failure> {
+        let mut found: Vec<ModelCandidate> =
+            agent.model.iter().filter_map(|name| self.resolve(name)).collect();
         if found.is_empty() {
             found.extend(self.resolve(&self.default));
         }
         if found.is_empty() { Err(Failure::NoModel(self.default.to_string())) } else { Ok(found) }
     }
 
-    /// Whether nobody answers for this agent but a stand-in for a language model.
-    pub(crate) fn is_stand_in(&self, agent: &Agent) -> bool {
-        let first = self.candidates(agent).ok().and_then(|candidates| candidates.into_iter().next());
-        first.is_some_and(|first| first.provider.is_stand_in())
+    /// The rules that lead the user through a workflow in place of the agent's first model, if its provider has such rules.
+    pub(crate) fn guide(&self, agent: &Agent) -> Option<Arc<dyn WorkflowGuide>> {
+        self.candidates(agent).ok()?.first()?.provider.workflow_guide()
     }
 
-    /// Who answers where speed matters more than wit: the alias `fast`, or whoever answers for the agent.
-    pub(crate) fn quick(&self, agent: &Agent) -> Result<Vec<Candidate>, Failure> {
+    /// The models for work where speed matters more than quality: the alias `fast`, or those of the agent.
+    pub(crate) fn fast_candidates(&self, agent: &Agent) -> Result<Vec<ModelCandidate>, Failure> {
         match self.resolve(&ModelName::Alias("fast".to_owned())) {
             Some(quick) => Ok(vec![quick]),
             None => self.candidates(agent),
         }
     }
 
-    /// The model of agents that name none, as `provider/model`. If it cannot be resolved, the name as it is configured.
+    /// The default model as `provider/model`. If it cannot be resolved, its configured name.
     pub fn default_model(&self) -> String {
         let found = self.resolve(&self.default);
         found.map_or_else(
@@ -85,17 +85,17 @@ impl Models {
         )
     }
 
-    fn resolve(&self, name: &ModelName) -> Option<Candidate> {
+    fn resolve(&self, name: &ModelName) -> Option<ModelCandidate> {
         let mut name = name;
         for _ in 0..MAX_ALIASES {
             match name {
                 ModelName::Provider { provider, model } => {
-                    return Some(Candidate::new(self.providers.get(provider)?, model));
+                    return Some(ModelCandidate::new(self.providers.get(provider)?, model));
                 }
                 // A provider with a single model, such as `offline`, is named without a slash.
                 ModelName::Alias(alias) => match (self.aliases.get(alias), self.providers.get(alias)) {
                     (Some(next), _) if next != name => name = next,
-                    (_, Some(provider)) => return Some(Candidate::new(provider, alias)),
+                    (_, Some(provider)) => return Some(ModelCandidate::new(provider, alias)),
                     _ if alias == "default" => name = &self.default,
                     _ => return None,
                 },

@@ -1,16 +1,17 @@
-//! Who counts what happens in all runs of this process, without having a say in it.
+//! The hook for metrics.
 
 use std::fmt;
 
 use baton_core::{Event, LedgerRow, StoreError, TenantId};
 
-/// Told after it was kept, in order per run. Must not block.
+/// Observes all runs of this process, in order per run. Stored events and rows are reported after their append. Methods must not
+/// block.
 pub trait Observer: Send + Sync + fmt::Debug {
-    fn happened(&self, tenant: &TenantId, event: &Event);
+    fn on_event(&self, tenant: &TenantId, event: &Event);
 
-    /// Calls that were paid for.
-    fn paid(&self, tenant: &TenantId, rows: &[LedgerRow]);
+    /// Rows that an append has stored.
+    fn on_ledger_rows(&self, tenant: &TenantId, rows: &[LedgerRow]);
 
-    /// The store did not take a write. It may be tried again.
-    fn stumbled(&self, _error: &StoreError) {}
+    /// An append failed. It may be retried.
+    fn on_store_error(&self, _error: &StoreError) {}
 }

@@ -1,4 +1,4 @@
-//! What a run of an agent came to, with whoever it involved.
+//! The outcome of an agent, and how a session's step records it.
 
 use baton_core::event::Dissent;
 use baton_core::message::{Message, Part, Role, Visibility};
@@ -10,34 +10,34 @@ use uuid::Uuid;
 use crate::failure::Failure;
 use crate::session::Answer;
 
-/// An answer and whose it is.
+/// An answer and the agent that gave it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     #[serde(flatten)]
     pub answer: Answer,
-    /// Who gave it: the end of the chain, the chosen destination, the coordinator.
+    /// The agent that gave the answer: the last of the chain, the router's choice, the coordinator.
     pub agent: AgentName,
-    /// The person has seen it.
+    /// Whether the user has seen the answer.
     pub(crate) is_shown: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dissent: Vec<Dissent>,
 }
 
 impl Outcome {
-    /// Nothing is left to be said, or somebody else says it.
+    /// An empty outcome: nothing is left to say, or another agent says it.
     pub(crate) fn nothing(agent: &AgentName) -> Self {
-        let answer = Answer::words("");
+        let answer = Answer::without_turn("");
         Self { answer, agent: agent.clone(), is_shown: true, dissent: Vec::new() }
     }
 
-    /// The answer as a part of the conversation.
+    /// The answer as a message of the thread.
     pub(crate) fn message(&self, run_id: RunId, visibility: Visibility) -> Message {
         let part = match &self.answer.value {
             Some(data) => Part::Data { data: data.clone() },
             None => Part::text(self.answer.text.clone()),
         };
         Message {
-            // Whoever saw it grow knows it by the same id.
+            // The streamed text has the same id.
             id: self.answer.message_id.unwrap_or_else(|| MessageId::from_uuid(Uuid::now_v7())),
             run_id,
             role: Role::Assistant,
@@ -49,49 +49,54 @@ impl Outcome {
     }
 }
 
-/// How a session ended, as it is recorded: it never runs again.
+/// The end of a session as its step records it. A recorded session does not run again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Recorded {
-    /// Why it was held.
+pub(crate) struct RecordedSession {
+    /// Why the agent was invoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
-    /// What it was about.
+    /// The task of the session.
     #[serde(default)]
     pub(crate) input: Vec<Part>,
-    /// Whose contribution it is, if it was made behind the scenes.
+    /// The agent, if it contributed without speaking to the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<AgentName>,
     #[serde(flatten)]
-    pub(crate) end: RecordedEnd,
+    pub(crate) end: RecordedSessionEnd,
 }
 
+/// The outcome or the failure of a recorded session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum RecordedEnd {
+pub(crate) enum RecordedSessionEnd {
     Outcome(Box<Outcome>),
     Failure {
         code: String,
         message: String,
-        /// How long it had, if its time was over.
+        /// The time limit, if it expired.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         late: Option<HumanDuration>,
     },
 }
 
-impl RecordedEnd {
+impl RecordedSessionEnd {
     pub(crate) fn of(failure: &Failure) -> Self {
-        let late = if let Failure::Late(limit) = failure { Some(*limit) } else { None };
+        let late = if let Failure::TimedOut(limit) = failure { Some(*limit) } else { None };
         Self::Failure { code: failure.code().to_owned(), message: failure.to_string(), late }
     }
 }
 
-impl Recorded {
+impl RecordedSession {
     pub(crate) fn result(self) -> Result<Outcome, Failure> {
         match self.end {
-            RecordedEnd::Outcome(outcome) => Ok(*outcome),
-            RecordedEnd::Failure { late: Some(limit), .. } => Err(Failure::Late(limit)),
-            RecordedEnd::Failure { code, .. } if code == Failure::Cancelled.code() => Err(Failure::Cancelled),
-            RecordedEnd::Failure { code, message, .. } => Err(Failure::Elsewhere { code, message }),
+            RecordedSessionEnd::Outcome(outcome) => Ok(*outcome),
+            RecordedSessionEnd::Failure { late: Some(limit), .. } => Err(Failure::TimedOut(limit)),
+            RecordedSessionEnd::Failure { code, .. } if code == Failure::Cancelled.code() => {
+                Err(Failure::Cancelled)
+            }
+            RecordedSessionEnd::Failure { code, message, .. } => {
+                Err(Failure::EndedElsewhere { code, message })
+            }
         }
     }
 }

@@ -1,50 +1,50 @@
-//! How agents work with each other. Each pattern is a small file over one `run`.
+//! The patterns by which agents work together. Each is a small file over [`crate::run`](mod@crate::run).
 //!
-//! - [`advisors`]: others look at the request before the agent does.
-//! - [`calling`], [`delegation`]: others work for the agent, which keeps the baton.
-//! - [`transfers`], [`router`]: the agent passes the baton on. [`chain`]: its file does. [`hops`]: every pass is remembered.
-//! - [`team`]: others discuss, the agent coordinates.
-//! - [`fence`], [`handover`]: what others get to see, and how it is kept apart from instructions. [`past`]: what
-//!   whoever gets the baton sees of what was said and done before.
-//! - [`reading`]: what was said earlier in the thread.
-//! - [`summary`]: long texts made short.
+//! - [`advisors`]: other agents look at the request before the agent does.
+//! - [`calling`], [`delegation`]: other agents work for the agent, which keeps the baton.
+//! - [`transfers`], [`router`]: the agent passes the baton on. [`chain`]: its file does. [`hops`]: every pass is recorded.
+//! - [`team`]: other agents discuss, and the agent coordinates.
+//! - [`fence`], [`redaction`]: what other agents see, and how it is kept apart from instructions. [`shared_history`]: what the
+//!   receiver of the baton sees of earlier messages and work.
+//! - [`read_thread`]: earlier messages of the thread.
+//! - [`summary`]: shortens long texts.
 
 use std::sync::Arc;
 
-use crate::given::Given;
-use crate::handoff::returning;
+use crate::engine_tool::EngineTool;
+use crate::handoff::finish;
 use crate::run::Input;
 use crate::scope::Scope;
 use crate::workflow::advance;
 
 pub(crate) mod advisors;
+pub(crate) mod arguments;
 pub(crate) mod calling;
 pub(crate) mod chain;
 pub(crate) mod delegation;
 pub(crate) mod fence;
-pub(crate) mod handover;
 pub(crate) mod hops;
-pub(crate) mod past;
-pub(crate) mod reading;
+pub(crate) mod read_thread;
+pub(crate) mod redaction;
 pub(crate) mod router;
+pub(crate) mod shared_history;
 pub(crate) mod summary;
 pub(crate) mod team;
 pub(crate) mod transfers;
 
-/// The tools that the agent's file gives it for working with others. What would be refused anyway is not offered, nor
-/// what its `disallowed_tools` name. `input` is what
-/// the agent was asked, without advice.
-pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn Given>> {
-    let voice = Arc::default();
-    let mut tools = calling::tools(scope, &voice);
-    tools.extend(delegation::tools(scope, &voice));
+/// The tools by which the agent invokes others, as its file defines them. Leaves out tools whose calls would be refused and those
+/// that `disallowed_tools` names. `input` is the request without advice.
+pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn EngineTool>> {
+    let notifier = Arc::default();
+    let mut tools = calling::tools(scope, &notifier);
+    tools.extend(delegation::tools(scope, &notifier));
     tools.extend(transfers::tools(scope, input));
-    tools.extend(reading::tools(scope));
+    tools.extend(read_thread::tools(scope));
     let denied = &scope.agent.tools.deny;
     tools.retain(|tool| !denied.iter().any(|pattern| pattern.matches(&tool.spec().name)));
-    // Nobody can be kept from giving back what is not theirs.
-    tools.extend(returning::tools(scope));
+    // `disallowed_tools` does not apply to these: a holder must be able to return the thread.
+    tools.extend(finish::return_tools(scope));
     tools.extend(advance::tools(scope));
-    tools.extend(scope.given.iter().cloned());
+    tools.extend(scope.engine_tools.iter().cloned());
     tools
 }

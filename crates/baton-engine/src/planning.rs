@@ -1,20 +1,21 @@
-//! How a session goes about its task. Each strategy is a few lines over the same loop.
+//! The planning strategies of a session. Each is a few lines over the same loop.
 
 use baton_core::agent::PlanningStrategy;
 
-use crate::session::{Break, Concluded, Form, Session, Shown};
+use crate::session::{FinalAnswer, OutputKind, Session, SessionBreak, TextVisibility};
 
-/// A plan with more steps than this is cut; the rest is told to the model as one step.
+/// Maximum steps of a plan. Further ones are merged into the last step.
 const MAX_STEPS: usize = 12;
-/// How often an answer is reviewed before it is given as it is.
+/// Maximum reviews of a draft.
 const MAX_REVIEWS: usize = 2;
 
-pub(crate) async fn answer(session: &mut Session<'_>) -> Result<Concluded, Break> {
-    // An answer that must be checked is not shown before it is right.
-    let shown = if session.has_schema() { Shown::Not } else { session.shown() };
+/// Works on the session's task with the agent's strategy.
+pub(crate) async fn answer(session: &mut Session<'_>) -> Result<FinalAnswer, SessionBreak> {
+    // An answer with a schema is not shown before it is validated.
+    let shown = if session.has_schema() { TextVisibility::Hidden } else { session.shown() };
     match session.strategy() {
         PlanningStrategy::NativeReact => {
-            let worked = session.work(shown, Form::Answer).await?;
+            let worked = session.work(shown, OutputKind::Answer).await?;
             session.conclude(worked, shown).await
         }
         PlanningStrategy::PlanAndReact => plan_and_react(session, shown).await,
@@ -23,38 +24,44 @@ pub(crate) async fn answer(session: &mut Session<'_>) -> Result<Concluded, Break
     }
 }
 
-/// Makes a plan, then works freely with it in mind.
-async fn plan_and_react(session: &mut Session<'_>, shown: Shown) -> Result<Concluded, Break> {
+/// Makes a plan, then works in the usual loop.
+async fn plan_and_react(
+    session: &mut Session<'_>,
+    shown: TextVisibility,
+) -> Result<FinalAnswer, SessionBreak> {
     if session.think(PLAN).await?.is_some() {
         session.instruct(
             "Work on the task with your plan in mind. Change the plan when a result calls for it. When you have what you need, \
              answer the person; do not mention the plan.",
         );
     }
-    let worked = session.work(shown, Form::Answer).await?;
+    let worked = session.work(shown, OutputKind::Answer).await?;
     session.conclude(worked, shown).await
 }
 
 /// Makes a plan, does one step after the other, then answers from the results.
-async fn plan_and_execute(session: &mut Session<'_>, shown: Shown) -> Result<Concluded, Break> {
+async fn plan_and_execute(
+    session: &mut Session<'_>,
+    shown: TextVisibility,
+) -> Result<FinalAnswer, SessionBreak> {
     let plan = session.think(PLAN).await?.unwrap_or_default();
     for (at, step) in steps(&plan).iter().enumerate() {
         session
             .instruct(format!("Now do step {} only: {step}\nReport its result in a few sentences.", at + 1));
-        let worked = session.work(Shown::Not, Form::Words).await?;
+        let worked = session.work(TextVisibility::Hidden, OutputKind::Text).await?;
         if worked.limit.is_some() {
-            return session.conclude(worked, Shown::Not).await;
+            return session.conclude(worked, TextVisibility::Hidden).await;
         }
     }
     session.instruct(
         "All steps are done. Answer the person now from the results; do not mention the plan or the steps.",
     );
-    let worked = session.work(shown, Form::Answer).await?;
+    let worked = session.work(shown, OutputKind::Answer).await?;
     session.conclude(worked, shown).await
 }
 
-/// Sense, plan, act, reflect: the draft is reviewed, and worked on again while the review finds something.
-async fn spar(session: &mut Session<'_>) -> Result<Concluded, Break> {
+/// Sense, plan, act, reflect: the draft is reviewed, and revised while the review finds something.
+async fn spar(session: &mut Session<'_>) -> Result<FinalAnswer, SessionBreak> {
     session
         .think(
             "State in a few sentences what is asked, what is known, and what is missing. Do not answer yet.",
@@ -63,7 +70,7 @@ async fn spar(session: &mut Session<'_>) -> Result<Concluded, Break> {
     if session.think(PLAN).await?.is_some() {
         session.instruct("Carry out the plan and draft the answer to the person.");
     }
-    let mut worked = session.work(Shown::Not, Form::Answer).await?;
+    let mut worked = session.work(TextVisibility::Hidden, OutputKind::Answer).await?;
     for _ in 0..MAX_REVIEWS {
         if worked.limit.is_some() {
             break;
@@ -73,12 +80,12 @@ async fn spar(session: &mut Session<'_>) -> Result<Concluded, Break> {
                 session.instruct(
                     "Mend what the review found, and give the whole corrected answer to the person.",
                 );
-                worked = session.work(Shown::Not, Form::Answer).await?;
+                worked = session.work(TextVisibility::Hidden, OutputKind::Answer).await?;
             }
             _ => break,
         }
     }
-    session.conclude(worked, Shown::Not).await
+    session.conclude(worked, TextVisibility::Hidden).await
 }
 
 const PLAN: &str = "Before you begin, write a short plan for this task: a numbered list of one to six steps, one line each, no \

@@ -1,44 +1,45 @@
-//! What the operator allows agents to do with each other. Agents' files can only ask for less.
+//! The operator's policy for how agents invoke each other. Agents' files can only restrict it.
 
 use std::time::Duration;
 
 use baton_core::agent::ToolPattern;
+use baton_core::hash::fnv1a_32;
 use baton_core::{TenantId, choices};
 
-/// Steps that a sub-agent gets when its tools are confined by a list for all sub-agents.
+/// Turns of a sub-agent if `sub_agent_tools` is set.
 const CONFINED_STEPS: u32 = 20;
 
-/// One set of rules for all runs of a process.
+/// The policy for all runs of a process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Whether agents may call others as tools.
     pub agent_tool: Switch,
-    /// Whether agents may pass the baton to a colleague.
+    /// Whether agents may pass the baton to another agent.
     pub transfers: Switch,
-    /// Sub-agents that one call of `delegate` has at work at once.
+    /// Sub-agents that one call of `delegate` runs at the same time.
     pub max_concurrent_delegations: u32,
-    /// Children of one session that are at work at once, whatever involved them.
+    /// Live children of one session, however they were invoked.
     pub max_live_children: u32,
-    /// Turns of a sub-agent.
+    /// Maximum turns of a sub-agent.
     pub sub_agent_max_steps: u32,
-    /// Tools that sub-agents may use, whatever their files say. Empty: what their files say.
+    /// Tools that sub-agents may use if their files allow them too. Empty: no restriction.
     pub sub_agent_tools: Vec<ToolPattern>,
     pub summarize_results: bool,
-    /// In characters.
+    /// Maximum length of a summary, in characters.
     pub summary_max_length: u32,
-    /// How long a result may be used again when an agent's file says nothing about it.
+    /// How long a result may be reused if the agent's file does not say.
     pub result_cache: Option<Duration>,
-    /// Whether the person's stream says which sub-agents are at work.
+    /// Whether the user's stream shows when sub-agents start and end.
     pub stream_sub_agent_events: bool,
-    /// Transfers in one run.
+    /// Maximum transfers in one run.
     pub max_transfers: u32,
-    /// What is passed on of a giver's work, in characters.
+    /// Characters of the giver's work that are passed on with the baton.
     pub context_max_chars: usize,
-    /// How many of the last messages somebody sees who gets a thread.
+    /// How many of the most recent messages the receiver of a thread sees.
     pub recent_messages: u32,
-    /// Threads of one tenant that one agent has at the same time.
+    /// Threads of one tenant that one agent holds at the same time.
     pub max_open_handoffs: u32,
-    /// How what others wrote is set apart in a message.
+    /// How a message sets text from other agents apart.
     pub enrich_format: EnrichFormat,
 }
 
@@ -65,7 +66,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Turns that a sub-agent gets at most.
+    /// Maximum turns of a sub-agent.
     pub(crate) fn sub_agent_steps(&self) -> u32 {
         let confined = if self.sub_agent_tools.is_empty() { u32::MAX } else { CONFINED_STEPS };
         self.sub_agent_max_steps.min(confined)
@@ -73,7 +74,7 @@ impl Policy {
 }
 
 choices! {
-    /// How a message shows what was asked and what others wrote about it.
+    /// How a message shows the request and what other agents wrote about it.
     pub enum EnrichFormat {
         /// Headings between marks.
         Fenced = "fenced",
@@ -82,7 +83,7 @@ choices! {
     }
 }
 
-/// Whether something is on: for all, for none, or for a part of the tenants.
+/// Whether a feature is on: for all tenants, for none or for some of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Switch {
     On,
@@ -91,7 +92,7 @@ pub enum Switch {
 }
 
 impl Switch {
-    /// The same tenant always gets the same answer, on every server.
+    /// Whether the feature is on for a tenant. The result is the same on every server.
     pub fn is_on(&self, tenant: &TenantId) -> bool {
         match self {
             Self::On => true,
@@ -104,9 +105,9 @@ impl Switch {
     }
 }
 
-/// A number that is the same for the same text on every machine (FNV-1a).
+/// The 32-bit FNV-1a hash of a text. It is the same on every machine.
 pub(crate) fn fingerprint(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    fnv1a_32(text)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! What an agent would be told and could use, without asking a model and without writing anything down.
+//! Shows the prompt and the tools that an agent would get, without calling a model or writing to the store.
 
 use std::sync::Arc;
 
 use baton_core::agent::Agent;
 use baton_core::chat::{ChatMessage, Reply};
-use baton_core::store::{Claim, Claimed, RunRecord, RunStatus};
+use baton_core::store::{Claim, RunRecord, RunStatus};
 use baton_core::tool::ToolSpec;
 use baton_core::{AgentName, RunId, Usage, choices};
 use jiff::Timestamp;
@@ -12,44 +12,45 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::bounds::Edge;
-use crate::engine::{Caller, Engine, Overrides};
+use crate::bounds::InvocationKind;
+use crate::engine::{Engine, Overrides, RunCaller};
+use crate::engine_tool::CallSite;
 use crate::failure::Failure;
-use crate::given::Site;
-use crate::journal::{Hearers, Journal};
+use crate::journal::{EventSink, Journal};
 use crate::listener::Listener;
-use crate::live::Live;
+use crate::live::ThreadChannels;
 use crate::outcome::Outcome;
 use crate::patterns::chain::Chain;
-use crate::patterns::handover::shared;
-use crate::patterns::team::imagined::Coordination;
+use crate::patterns::redaction::redact;
+use crate::patterns::team::preview::CoordinatorPreview;
 use crate::patterns::{self, advisors, router, team, transfers};
 use crate::prompt;
-use crate::run::{Input, words};
-use crate::scope::{RunState, Scope};
-use crate::session::{Answer, Brief};
-use crate::toolset::Equipment;
+use crate::run::{Input, text_of};
+use crate::scope::{Before, RunState, Scope};
+use crate::session::{Answer, SessionSpec};
+use crate::toolset::ToolsAndSkills;
+use crate::workers::CancelTokens;
 
-/// What an agent is told and can use.
+/// The prompt and the tools of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preview {
     pub system: String,
-    pub asked: Asked,
-    /// The same for a coordinator that decides after each round; `asked` is then its answer after the first.
-    pub deciding: Option<Asked>,
+    pub asked: PreviewedSession,
+    /// The session of a coordinator that decides after each round. `asked` is then its answer after the first round.
+    pub deciding: Option<PreviewedSession>,
 }
 
-/// One session of it, as it begins.
+/// A session as it starts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
-    /// Its task.
+pub struct PreviewedSession {
+    /// The task.
     pub message: String,
-    /// Those of its file and those that the engine gives it, as its model is told of them.
+    /// The tools of its file and of the engine, as the model sees them.
     pub tools: Vec<ToolSpec>,
 }
 
 choices! {
-    /// How an agent comes to be involved by another one.
+    /// How another agent invokes the previewed one.
     pub enum Via {
         Call = "call",
         Delegate = "delegate",
@@ -61,7 +62,7 @@ choices! {
     }
 }
 
-impl From<Via> for Edge {
+impl From<Via> for InvocationKind {
     fn from(via: Via) -> Self {
         match via {
             Via::Call => Self::Call,
@@ -75,18 +76,18 @@ impl From<Via> for Edge {
     }
 }
 
-/// What `agent` gets when it is asked `message` first, or when `from` was and involves it: a sub-agent may use less, and whoever
-/// is at work above is not offered again. Servers that its file names are asked for their tools. Where others would have written
-/// something, a [`placeholder`] stands.
+/// Returns what `agent` gets when it is asked `message`, or when `from` is asked and invokes it. A sub-agent may have fewer
+/// tools, and its ancestors are not offered to it. The MCP servers that its file names are asked for their tools. A
+/// [`placeholder`] replaces the text that other agents would write.
 pub async fn preview(
     engine: &Arc<Engine>,
-    caller: &Caller,
+    caller: &RunCaller,
     agent: &AgentName,
     from: Option<(&AgentName, Via)>,
     message: &str,
 ) -> Result<Preview, Failure> {
     let first = from.map_or(agent, |(giver, _)| giver);
-    let state = Arc::new(imagined(engine, caller, first));
+    let state = Arc::new(preview_run_state(engine, caller, first));
     let find =
         |name: &AgentName| state.agents.get(name).cloned().ok_or_else(|| Failure::NoAgent(name.clone()));
     let root = Scope::root(Arc::clone(&state), find(first)?, &Overrides::default());
@@ -98,44 +99,52 @@ pub async fn preview(
     if scope.agent.kind.is_remote() {
         return Err(Failure::Unavailable(agent.clone()));
     }
-    let told = advisors::imagined(&scope, &input, |name| placeholder(name, "advises"));
+    let advised_input =
+        advisors::with_placeholder_advice(&scope, &input, |name| placeholder(name, "advises"));
     if let Some(team) = &scope.agent.team {
         let said = |name: &AgentName| placeholder(name, "said");
-        let Coordination { deciding, answering } =
-            team::imagined::coordination(&scope, team, (&input, &told), said);
+        let CoordinatorPreview { deciding, answering } =
+            team::preview::coordination(&scope, team, (&input, &advised_input), said);
         let deciding = match deciding {
-            Some((chair, brief)) => Some(Asked::of(&chair, brief).await?.0),
+            Some((chair, spec)) => Some(PreviewedSession::of(&chair, spec).await?.0),
             None => None,
         };
-        let (asked, system) = Asked::of(&scope, answering).await?;
+        let (asked, system) = PreviewedSession::of(&scope, answering).await?;
         return Ok(Preview { system, asked, deciding });
     }
     let (asked, system) = match &scope.agent.router {
         Some(router) => {
-            let (seat, brief) = router::imagined(&scope, router, &input, &told);
-            Asked::of(&seat, brief).await?
+            let (session_scope, spec) = router::preview_choice(&scope, router, &input, &advised_input);
+            PreviewedSession::of(&session_scope, spec).await?
         }
-        None => Asked::of(&scope, Brief::new(&scope, &told, patterns::tools(&scope, &input))).await?,
+        None => {
+            PreviewedSession::of(
+                &scope,
+                SessionSpec::new(&scope, &advised_input, patterns::tools(&scope, &input)),
+            )
+            .await?
+        }
     };
     Ok(Preview { system, asked, deciding: None })
 }
 
-/// Stands for what an agent would have written: `[what legal advises]`.
+/// The placeholder for text that an agent would write: `[what legal advises]`.
 pub fn placeholder(agent: &AgentName, does: &str) -> String {
     format!("[what {agent} {does}]")
 }
 
-impl Asked {
-    /// With the system prompt that goes with it.
-    async fn of(scope: &Scope, brief: Brief) -> Result<(Self, String), Failure> {
-        let message = words(&brief.input.parts);
-        let Equipment { toolset, skills } = Equipment::gather(scope, brief.own_tools, brief.given).await;
+impl PreviewedSession {
+    /// Returns the session and its system prompt.
+    async fn of(scope: &Scope, spec: SessionSpec) -> Result<(Self, String), Failure> {
+        let message = text_of(&spec.input.parts);
+        let ToolsAndSkills { toolset, skills } =
+            ToolsAndSkills::collect(scope, spec.own_tools, spec.engine_tools).await;
         let system = prompt::render(scope, &skills)?;
         Ok((Self { message, tools: toolset.specs().into_iter().cloned().collect() }, system))
     }
 }
 
-/// The receiver's place below the giver, and what it is told there.
+/// The receiver's scope below the giver, and its input.
 async fn involved(
     giver: &Scope,
     receiver: &Arc<Agent>,
@@ -146,30 +155,32 @@ async fn involved(
     let (name, found) = (giver.name(), placeholder(giver.name(), "found out"));
     let reply = Reply { text: found, ..Reply::default() };
     let messages = [ChatMessage::Assistant(reply)];
-    let site = Site { scope: giver.clone(), messages: &messages, beside: &[] };
+    let site = CallSite { scope: giver.clone(), messages: &messages, other_results: &[] };
     let input = match via {
-        Via::Call | Via::Delegate => Input::text(shared(&giver.agent, asked.words().trim())),
+        Via::Call | Via::Delegate => Input::text(redact(&giver.agent, asked.words().trim())),
         Via::Advisor => advisors::question(giver, &asked),
         Via::Member => {
-            scope.given = Arc::new(team::imagined::of_member(&scope)?);
-            let parts = Arc::new(team::imagined::first_turn(giver, &receiver.name, &asked));
+            scope.engine_tools = Arc::new(team::preview::of_member(&scope)?);
+            let parts = Arc::new(team::preview::first_turn(giver, &receiver.name, &asked));
             Input { parts, ..Input::default() }
         }
-        Via::Handoff => Chain::new(giver, &asked).told(&outcome(giver)),
-        Via::Route => router::told(&Site { messages: &[], ..site }, &asked).await?,
-        Via::Transfer => transfers::told(&site, &asked, placeholder(name, "gives as its reason")).await?,
+        Via::Handoff => Chain::new(giver, &asked).next_input(&outcome(giver)),
+        Via::Route => router::destination_input(&CallSite { messages: &[], ..site }, &asked).await?,
+        Via::Transfer => {
+            transfers::transfer_input(&site, &asked, placeholder(name, "gives as its reason")).await?
+        }
     };
     Ok((scope, input))
 }
 
 fn outcome(giver: &Scope) -> Outcome {
     let text = placeholder(giver.name(), "answers");
-    let answer = Answer { turns: 1, ..Answer::words(text) };
+    let answer = Answer { turns: 1, ..Answer::without_turn(text) };
     Outcome { answer, agent: giver.name().clone(), is_shown: false, dissent: Vec::new() }
 }
 
-/// A run that nobody started. Nothing of it is kept: its journal has no scribe.
-fn imagined(engine: &Arc<Engine>, caller: &Caller, agent: &AgentName) -> RunState {
+/// The state of a run that does not exist. Its journal has no writer, so nothing is stored.
+fn preview_run_state(engine: &Arc<Engine>, caller: &RunCaller, agent: &AgentName) -> RunState {
     let run_id = RunId::from_uuid(Uuid::now_v7());
     let owner = engine.parts.identity.owner.clone();
     let claim = Claim { thread_id: caller.thread_id, run_id, owner, epoch: 0 };
@@ -190,15 +201,15 @@ fn imagined(engine: &Arc<Engine>, caller: &Caller, agent: &AgentName) -> RunStat
         cancel: None,
     };
     let store = engine.parts.store.tenant(&caller.tenant);
-    // On a stage without an audience.
-    let hearers = Hearers {
-        listener: Listener::nobody(),
-        publisher: Live::new().publisher(&caller.tenant, caller.thread_id, run_id),
+    // A channel without subscribers.
+    let sink = EventSink {
+        listener: Listener::detached(),
+        publisher: ThreadChannels::new().publisher(&caller.tenant, caller.thread_id, run_id),
         tenant: caller.tenant.clone(),
         observer: None,
     };
-    let (journal, _) = Journal::open(hearers);
-    let claimed = Claimed { claim, run, steps: Vec::new(), rows: Vec::new(), handoff: None };
-    let (stop, cancel) = (CancellationToken::new(), CancellationToken::new());
-    RunState::new(Arc::clone(engine), store, claimed, journal, stop, cancel)
+    let (journal, _) = Journal::open(sink);
+    let before = Before { steps: Vec::new(), rows: Vec::new(), handoff: None };
+    let ends = CancelTokens { stop: CancellationToken::new(), cancel: CancellationToken::new() };
+    RunState::new(Arc::clone(engine), store, (claim, &run), before, journal, ends)
 }

@@ -1,4 +1,4 @@
-//! What an agent is told: its template, rendered.
+//! Renders the system prompt of an agent from its template.
 
 use std::sync::LazyLock;
 
@@ -7,21 +7,21 @@ use jiff::Timestamp;
 use minijinja::{Environment, Expression, UndefinedBehavior};
 use serde::Serialize;
 
-use crate::compiled::Compiled;
+use crate::compile_cache::CompileCache;
 use crate::failure::Failure;
 use crate::scope::Scope;
 use crate::skillset::Skillset;
-use crate::workflow::situation;
+use crate::workflow::view;
 
-/// A template that loops longer than this is a mistake or an attack.
+/// Limit on the instructions of a template, so that it cannot loop forever.
 const FUEL: u64 = 100_000;
 
-/// The name of the one template of an environment.
+/// The name of the only template of an environment.
 const PROMPT: &str = "<string>";
 
 static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(environment);
-static PROMPTS: Compiled<Environment<'static>> = Compiled::new();
-static CONDITIONS: Compiled<Expression<'static, 'static>> = Compiled::new();
+static PROMPTS: CompileCache<Environment<'static>> = CompileCache::new();
+static CONDITIONS: CompileCache<Expression<'static, 'static>> = CompileCache::new();
 
 /// Nothing is escaped: prompts are text, not HTML.
 fn environment() -> Environment<'static> {
@@ -31,42 +31,42 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// What templates see of an agent.
+/// The variables that describe an agent.
 #[derive(Debug, Serialize)]
-struct About<'a> {
+struct AgentVariables<'a> {
     name: &'a str,
     display_name: &'a str,
     description: &'a str,
 }
 
-impl<'a> From<&'a Agent> for About<'a> {
+impl<'a> From<&'a Agent> for AgentVariables<'a> {
     fn from(agent: &'a Agent) -> Self {
         Self { name: agent.name.as_str(), display_name: &agent.display_name, description: &agent.description }
     }
 }
 
-/// What templates see. Validation knows the same names.
+/// The variables of a template. Validation knows the same names.
 #[derive(Debug, Serialize)]
 struct Variables<'a> {
-    agent: About<'a>,
-    /// Those it may call.
-    agents: Vec<About<'a>>,
+    agent: AgentVariables<'a>,
+    /// The agents that it may call.
+    agents: Vec<AgentVariables<'a>>,
     user: &'a str,
     tenant: &'a str,
     thread_id: String,
     now: String,
-    /// Where a holder of the thread stands in its workflow.
+    /// The state of the holder's workflow.
     workflow: Option<serde_json::Value>,
 }
 
-/// Whether a condition holds for what its names stand for.
+/// Evaluates a condition with the variables `names`.
 pub(crate) fn holds(condition: &str, names: impl Serialize) -> Result<bool, minijinja::Error> {
     let compile = || TEMPLATES.compile_expression_owned(condition.to_owned());
     let answer = CONDITIONS.get(condition, compile)?.eval(minijinja::value::Serde(names))?;
     Ok(answer.is_true())
 }
 
-/// The system prompt of the scope's agent, at this moment: what its author wrote, and which skills it has.
+/// The system prompt of the scope's agent at this moment: its rendered template and the list of its skills.
 pub(crate) fn render(scope: &Scope, skills: &Skillset) -> Result<String, Failure> {
     let prompt = template(scope)?;
     Ok(match skills.section() {
@@ -77,21 +77,22 @@ pub(crate) fn render(scope: &Scope, skills: &Skillset) -> Result<String, Failure
 
 fn template(scope: &Scope) -> Result<String, Failure> {
     let agent = &scope.agent;
-    let section = situation::section(scope).unwrap_or_default();
+    let section = view::section(scope).unwrap_or_default();
     if !agent.prompt.contains("{{") && !agent.prompt.contains("{%") && !agent.prompt.contains("{#") {
         return Ok(agent.prompt.clone() + &section);
     }
     let caller = &scope.run.caller;
     let callable = agent.agents.iter().filter_map(|name| scope.run.agents.get(name));
-    let agents: Vec<About<'_>> = callable.map(|agent| About::from(agent.as_ref())).collect();
+    let agents: Vec<AgentVariables<'_>> =
+        callable.map(|agent| AgentVariables::from(agent.as_ref())).collect();
     let variables = Variables {
-        agent: About::from(agent.as_ref()),
+        agent: AgentVariables::from(agent.as_ref()),
         agents,
         user: caller.user.as_str(),
         tenant: caller.tenant.as_str(),
         thread_id: caller.thread_id.to_string(),
         now: Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
-        workflow: situation::variable(scope),
+        workflow: view::variable(scope),
     };
     rendered(&agent.prompt, variables)
         .map(|prompt| prompt + &section)

@@ -1,54 +1,53 @@
-//! Decodes what the steps of a run recorded, for transcripts and the API.
+//! Decodes the steps of a run, for transcripts and the API.
 
 use baton_core::chat::{Reply, ToolCall, ToolResult};
 use baton_core::choice::Choice as _;
-use baton_core::message::{Image, Part};
+use baton_core::message::{IncludedParts, Part, parts_to_text};
 use baton_core::store::{Step, StepKind, StepState};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::bounds::Edge;
+use crate::bounds::InvocationKind;
 
-/// What one step recorded.
+/// The decoded data of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Recorded {
-    /// The task of a session. Empty for the session of the run itself: its task is the message that the run is about.
+pub enum RecordedStep {
+    /// The task of a session. Empty for the root session: its task is the message of the run.
     Task(Vec<Part>),
-    /// What a model said in a turn.
+    /// The reply of a model in a turn.
     Reply(Reply),
-    /// What a tool returned.
+    /// The result of a tool call.
     Returned(ToolResult),
-    /// A text that was shown without being streamed.
+    /// A text that was published without streaming it.
     Text(String),
-    /// The end of a round, or a note.
+    /// The data of a round or a note.
     Data(Value),
-    /// It was begun and never finished, or what it recorded cannot be read.
+    /// The step was started and never finished, or its data cannot be read.
     Unfinished,
 }
 
-/// What is read of a session's step, started or finished.
+/// The field that is read from a session's step, started or finished.
 #[derive(Default, Deserialize)]
-struct Begun {
+struct RecordedInput {
     #[serde(default)]
     input: Vec<Part>,
 }
 
-/// What is read of a finished turn.
+/// The field that is read from a finished turn.
 #[derive(Deserialize)]
-struct Taken {
+struct RecordedTurn {
     reply: Reply,
 }
 
-impl Recorded {
+impl RecordedStep {
     pub fn of(step: &Step) -> Self {
         let data = &step.data;
         match (step.kind, step.state) {
-            (StepKind::Session, _) => Self::Task(Begun::deserialize(data).unwrap_or_default().input),
+            (StepKind::Session, _) => Self::Task(RecordedInput::deserialize(data).unwrap_or_default().input),
             (StepKind::Round | StepKind::Note, _) => Self::Data(data.clone()),
             (_, StepState::Started) => Self::Unfinished,
-            (StepKind::Turn, _) => {
-                Taken::deserialize(data).map_or(Self::Unfinished, |Taken { reply }| Self::Reply(reply))
-            }
+            (StepKind::Turn, _) => RecordedTurn::deserialize(data)
+                .map_or(Self::Unfinished, |RecordedTurn { reply }| Self::Reply(reply)),
             (StepKind::Tool, _) => ToolResult::deserialize(data).map_or(Self::Unfinished, Self::Returned),
             (StepKind::Say, _) => Self::Text(data.as_str().unwrap_or_default().to_owned()),
         }
@@ -62,10 +61,11 @@ pub fn call_of<'a>(path: &str, reply_at: impl FnOnce(&str) -> Option<&'a Reply>)
     reply_at(turn)?.calls.get(number.checked_sub(1)?)
 }
 
-/// The agent that works at a path: the last one that was involved on the way there, or the one that the run began with.
+/// The agent at a path: the last one that was invoked on the way there, or the run's own.
 pub fn agent_of(path: &str) -> &str {
-    let involved =
-        |segment: &'_ str| segment.split_once(':').is_some_and(|(word, _)| Edge::parse(word).is_some());
+    let involved = |segment: &'_ str| {
+        segment.split_once(':').is_some_and(|(word, _)| InvocationKind::parse(word).is_some())
+    };
     let segment = path.rsplit('/').find(|segment| involved(segment));
     match segment.and_then(|segment| segment.split_once(':')) {
         Some((_, agent)) => agent,
@@ -73,15 +73,9 @@ pub fn agent_of(path: &str) -> &str {
     }
 }
 
-/// All parts as text; those that are none are named.
-pub fn words(parts: &[Part]) -> String {
-    let words = parts.iter().map(|part| match part {
-        Part::Text { text } => text.clone(),
-        Part::Image(Image { media_type, .. }) => format!("[image: {media_type}]"),
-        Part::File { name, .. } => format!("[file: {name}]"),
-        Part::Data { data } => data.to_string(),
-    });
-    words.collect::<Vec<_>>().join("\n")
+/// All parts as text. Parts without text are named.
+pub fn text_of(parts: &[Part]) -> String {
+    parts_to_text(parts, IncludedParts::All)
 }
 
 #[cfg(test)]
@@ -93,28 +87,31 @@ mod tests {
 
     use super::*;
 
-    fn recorded(kind: StepKind, state: StepState, data: Value) -> Recorded {
+    fn recorded(kind: StepKind, state: StepState, data: Value) -> RecordedStep {
         let session_id = SessionId::root(RunId::from_uuid(Uuid::now_v7()));
-        Recorded::of(&Step { path: "a".into(), session_id, kind, state, data, at: Timestamp::UNIX_EPOCH })
+        RecordedStep::of(&Step { path: "a".into(), session_id, kind, state, data, at: Timestamp::UNIX_EPOCH })
     }
 
     #[test]
     fn steps_are_decoded_by_their_kind_and_state() {
         use StepState::{Finished, Started};
         let task = json!({ "why": "x", "input": [{ "type": "text", "text": "Look" }] });
-        assert_eq!(recorded(StepKind::Session, Started, task), Recorded::Task(vec![Part::text("Look")]));
-        assert_eq!(recorded(StepKind::Session, Finished, json!({ "answer": "x" })), Recorded::Task(vec![]));
+        assert_eq!(recorded(StepKind::Session, Started, task), RecordedStep::Task(vec![Part::text("Look")]));
+        assert_eq!(
+            recorded(StepKind::Session, Finished, json!({ "answer": "x" })),
+            RecordedStep::Task(vec![])
+        );
         let reply = Reply { text: "Hi".to_owned(), ..Reply::default() };
         let turn = json!({ "reply": { "text": "Hi" }, "finish": "stop" });
-        assert_eq!(recorded(StepKind::Turn, Finished, turn.clone()), Recorded::Reply(reply));
-        assert_eq!(recorded(StepKind::Turn, Started, turn), Recorded::Unfinished);
-        assert_eq!(recorded(StepKind::Turn, Finished, json!(7)), Recorded::Unfinished);
-        assert_eq!(recorded(StepKind::Say, Finished, json!("Hi")), Recorded::Text("Hi".to_owned()));
-        assert_eq!(recorded(StepKind::Note, Finished, json!([1])), Recorded::Data(json!([1])));
+        assert_eq!(recorded(StepKind::Turn, Finished, turn.clone()), RecordedStep::Reply(reply));
+        assert_eq!(recorded(StepKind::Turn, Started, turn), RecordedStep::Unfinished);
+        assert_eq!(recorded(StepKind::Turn, Finished, json!(7)), RecordedStep::Unfinished);
+        assert_eq!(recorded(StepKind::Say, Finished, json!("Hi")), RecordedStep::Text("Hi".to_owned()));
+        assert_eq!(recorded(StepKind::Note, Finished, json!([1])), RecordedStep::Data(json!([1])));
     }
 
     #[test]
-    fn a_tool_belongs_to_the_call_with_its_number() {
+    fn tool_step_belongs_to_the_call_with_its_number() {
         let call = |name: &str| ToolCall {
             id: ToolCallId::parse(name).unwrap(),
             name: name.to_owned(),
@@ -132,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_of_a_path_is_the_last_that_was_involved() {
+    fn agent_of_a_path_is_the_last_one_invoked() {
         for (path, agent) in [
             ("assistant", "assistant"),
             ("assistant/turn:1/tool:1", "assistant"),
@@ -150,8 +147,8 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_involve_an_agent_names_it_in_the_path() {
-        for (word, _) in Edge::ALL {
+    fn every_invocation_kind_names_the_agent_in_the_path() {
+        for (word, _) in InvocationKind::ALL {
             assert_eq!(agent_of(&format!("assistant/{word}:research/turn:1")), "research");
         }
     }

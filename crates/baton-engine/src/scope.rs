@@ -1,4 +1,4 @@
-//! Where in a run something happens, and how it is told to others.
+//! [`RunState`] is what all parts of a run share. [`Scope`] is one agent at one path of the run, and publishes its events.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use baton_core::agent::Agent;
 use baton_core::event::{Event, EventKind, Source};
+use baton_core::ledger::LedgerRow;
 use baton_core::message::{Part, Visibility};
-use baton_core::store::{Claim, Claimed, HandoffSession, Step, StepKind, StepState};
-use baton_core::tool::Room;
+use baton_core::store::{Claim, HandoffSession, RunRecord, Step, StepKind, StepState};
 use baton_core::{AgentName, CallContext, HandoffId, Rights, RunId, SessionId, TenantStore, TraceParent};
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -17,96 +17,106 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::bounds::{self, Bounds, Live};
-use crate::children::Clock;
-use crate::engine::{Agents, Caller, Engine, Overrides, Request};
-use crate::entry::{self, Classification};
-use crate::given::Given;
-use crate::handoff::lease::Lease;
+use crate::bounds::{self, Bounds, ChildPermit};
+use crate::child_timeout::TimeoutFlag;
+use crate::classifier::{self, Classification};
+use crate::engine::{Agents, Engine, Overrides, RunCaller, StoredRequest};
+use crate::engine_tool::EngineTool;
+use crate::handoff::lease::HandoffLease;
 use crate::journal::{Journal, Record};
 use crate::ledger::Ledger;
+use crate::output_spool::OutputSpool;
 use crate::policy::fingerprint;
+use crate::prior_durations::PriorDurations;
 use crate::run::Input;
-use crate::spent::SpentBefore;
-use crate::telemetry::Spanned;
+use crate::telemetry::CallSpan;
+use crate::workers::CancelTokens;
 
-/// Where it is noted that nobody is asked, because the person may not have it.
+/// Path segment of the note that delegation was denied, because the user lacks the permission.
 pub(crate) const DENIED: &str = "denied";
 
-/// What all of a run shares.
+/// The state that all scopes of a run share.
 #[derive(Debug)]
 pub struct RunState {
     pub engine: Arc<Engine>,
     pub run_id: RunId,
-    pub caller: Caller,
-    /// The agents as they were when the run was claimed; a reload does not change a run.
+    pub caller: RunCaller,
+    /// The roster when the run was claimed. A reload does not change a run.
     pub agents: Arc<Agents>,
-    /// What the person may do that the run is for. Nobody in it may do more.
+    /// The user's permissions. No agent of the run exceeds them.
     pub(crate) rights: Rights,
     pub(crate) trace: Option<TraceParent>,
     pub ledger: Ledger,
-    /// Somebody wants an answer from what is there.
+    /// Requests a closing turn: an answer from what is there.
     pub(crate) stop: CancellationToken,
     pub cancel: CancellationToken,
-    pub room: Option<Box<dyn Room>>,
+    pub(crate) spool: OutputSpool,
     pub(crate) store: Arc<dyn TenantStore>,
     pub(crate) claim: Claim,
-    /// What was recorded before the process died that worked on the run before.
+    /// The steps that earlier attempts recorded, by path.
     pub(crate) steps: HashMap<String, Step>,
-    pub(crate) before: SpentBefore,
+    pub(crate) prior_durations: PriorDurations,
     pub(crate) journal: Journal,
-    /// The thread's handoff that changed last, as it was when the run was claimed.
+    /// The thread's handoff that changed last, as of the claim.
     pub(crate) handoff: Option<HandoffSession>,
-    /// Children at work, each a task of its own.
+    /// The tasks of live children.
     pub(crate) tasks: TaskTracker,
-    /// Where the message stands in its thread that the run is about.
+    /// The number of the run's message in its thread.
     pub(crate) message_number: u64,
-    /// When it was said.
+    /// When the message was sent.
     pub(crate) said_at: Timestamp,
-    /// Transfers that were made.
+    /// Transfers made so far.
     pub(crate) transfers: AtomicU32,
-    /// Whether it is on record that nobody is asked.
+    /// Whether the denial of delegation is recorded.
     is_denied: AtomicBool,
-    /// Who contributed behind the scenes, in the order in which they ended.
+    /// Agents that contributed without speaking to the user, in the order in which they ended.
     sources: Mutex<Vec<Source>>,
-    /// What the run was asked, and what was thought of it when its agent was chosen.
+    /// The request, and the classification by which its agent was chosen.
     asked: OnceLock<(Arc<Vec<Part>>, Option<Classification>)>,
     query_class: OnceLock<String>,
-    /// The handoff that it had to do with, if that has ended.
+    /// The handoff that the run is about, if it has ended.
     pub(crate) ended_handoff: OnceLock<HandoffId>,
+}
+
+/// What earlier attempts of a run left in the store.
+#[derive(Debug)]
+pub(crate) struct Before {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) rows: Vec<LedgerRow>,
+    pub(crate) handoff: Option<HandoffSession>,
 }
 
 impl RunState {
     pub(crate) fn new(
         engine: Arc<Engine>,
         store: Arc<dyn TenantStore>,
-        claimed: Claimed,
+        (claim, run): (Claim, &RunRecord),
+        before: Before,
         journal: Journal,
-        stop: CancellationToken,
-        cancel: CancellationToken,
+        ends: CancelTokens,
     ) -> Self {
-        let Claimed { claim, run, steps, rows, handoff } = claimed;
-        let caller = Caller { tenant: store.tenant().clone(), user: run.user_id, thread_id: run.thread_id };
-        let overflow = engine.parts.overflow.as_ref();
-        let room = overflow.map(|overflow| overflow.open(&caller.tenant, run.run_id));
+        let (Before { steps, rows, handoff }, CancelTokens { stop, cancel }) = (before, ends);
+        let user = run.user_id.clone();
+        let caller = RunCaller { tenant: store.tenant().clone(), user, thread_id: run.thread_id };
+        let spool = OutputSpool::new(engine.parts.shown_output_bytes, &steps);
         let agents = engine.agents();
         Self {
             engine,
             run_id: run.run_id,
             caller,
             agents,
-            rights: Request::rights_of(&run.request),
-            trace: Request::trace_of(&run.request),
+            rights: StoredRequest::rights_of(&run.request),
+            trace: StoredRequest::trace_of(&run.request),
             stop,
             cancel,
-            room,
+            spool,
             store,
             claim,
             message_number: run.message_number,
             said_at: run.created_at,
-            before: SpentBefore::of(&steps, &rows),
+            prior_durations: PriorDurations::of(&steps, &rows),
             ledger: Ledger::with_saved(rows),
-            transfers: AtomicU32::new(bounds::transfers_behind(&steps)),
+            transfers: AtomicU32::new(bounds::completed_transfers(&steps)),
             is_denied: AtomicBool::new(steps.iter().any(is_denial)),
             sources: Mutex::new(steps.iter().filter_map(source).collect()),
             steps: steps.into_iter().map(|step| (step.path.clone(), step)).collect(),
@@ -119,8 +129,8 @@ impl RunState {
         }
     }
 
-    /// Returns when no child is at work any more, also none that was only told to end: then all they spent is in the ledger.
-    pub(crate) async fn at_rest(&self) {
+    /// Returns when the task of every child has ended, cancelled ones included. All they spent is then in the ledger.
+    pub(crate) async fn children_finished(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
@@ -129,22 +139,22 @@ impl RunState {
         let _ = self.asked.set((Arc::clone(&input.parts), entry));
     }
 
-    /// What kind of request the run is about, for comparing ways that batons take. Looked at once, however often it is passed.
+    /// The domain of the request, by which hops are compared. It is computed once.
     pub(crate) fn query_class(&self) -> &str {
         self.query_class.get_or_init(|| {
             let classified = self.asked.get().and_then(|(parts, entry)| {
-                entry.clone().or_else(|| entry::classify(&self.agents, &crate::run::words(parts)))
+                entry.clone().or_else(|| classifier::classify(&self.agents, &crate::run::text_of(parts)))
             });
-            classified.map_or_else(|| entry::GENERAL.to_owned(), |class| class.domain)
+            classified.map_or_else(|| classifier::GENERAL.to_owned(), |class| class.domain)
         })
     }
 
-    /// What the run was asked, in words. Empty where nobody said anything.
+    /// The text of the request. Empty if the run has no message.
     pub(crate) fn words(&self) -> String {
-        self.asked.get().map(|(parts, _)| crate::run::words(parts)).unwrap_or_default()
+        self.asked.get().map(|(parts, _)| crate::run::text_of(parts)).unwrap_or_default()
     }
 
-    /// Nobody is asked in this run. False if that was known.
+    /// Marks delegation as denied in this run. Returns `false` if it was marked before.
     pub(crate) fn deny(&self) -> bool {
         !self.is_denied.swap(true, Ordering::AcqRel)
     }
@@ -160,31 +170,31 @@ impl RunState {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Who had the thread by a handoff when the run was claimed.
+    /// The agent that held the thread by a handoff when the run was claimed.
     pub(crate) fn holder(&self) -> Option<&Arc<Agent>> {
         let handoff = self.handoff.as_ref().filter(|handoff| handoff.state.is_open())?;
         self.agents.get(&handoff.target_agent_id)
     }
 
-    /// How long a place had been at work before its process died.
-    pub(crate) fn spent_before(&self, path: &str) -> Duration {
-        self.before.at(path)
+    /// How long a path had been worked on before the process died.
+    pub(crate) fn prior_duration(&self, path: &str) -> Duration {
+        self.prior_durations.at(path)
     }
 }
 
-/// What [`DENIED`] left before a crash.
+/// Whether a step is the [`DENIED`] note.
 fn is_denial(step: &Step) -> bool {
     step.kind == StepKind::Note && step.path.rsplit('/').next() == Some(DENIED)
 }
 
-/// A contribution that was recorded before a crash.
+/// The contribution that a finished session recorded.
 fn source(step: &Step) -> Option<Source> {
     let is_finished = step.kind == StepKind::Session && step.state == StepState::Finished;
     let agent = if is_finished { step.data.get("source")?.as_str()? } else { return None };
     Some(Source { agent: AgentName::parse(agent).ok()?, session_id: step.session_id.clone() })
 }
 
-/// One agent at one place of the run's tree. Cheap to clone.
+/// One agent at one path of the run. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Scope {
     pub run: Arc<RunState>,
@@ -193,23 +203,23 @@ pub struct Scope {
     /// `assistant`, `assistant/turn:2`, `assistant/turn:2/tool:1`.
     path: Arc<str>,
     visibility: Visibility,
-    /// When its agent's part began, perhaps before a crash,
-    began: Timestamp,
-    /// and when it was entered by this process.
+    /// When the agent's session started, perhaps before a crash.
+    started_at: Timestamp,
+    /// When this process entered the session.
     entered: Instant,
-    /// Ends everything at this place and below it.
+    /// Cancels everything at and below this path.
     pub(crate) cancel: CancellationToken,
-    /// Why it was ended, if its time was over.
-    pub(crate) clock: Arc<Clock>,
+    /// Set if the scope was cancelled because its time limit expired.
+    pub(crate) timeout_flag: Arc<TimeoutFlag>,
     pub(crate) bounds: Arc<Bounds>,
-    /// Counts as a child at work while anything of it is left.
-    pub(crate) live: Option<Arc<Live>>,
-    /// The lease by which its agent has the thread. Nobody whom it involves has it.
-    pub(crate) lease: Option<Arc<Lease>>,
-    /// Tools for this place only, from whoever involved the agent.
-    pub(crate) given: Arc<Vec<Arc<dyn Given>>>,
-    /// The tool call that it happens in, as traces have it. Nothing while nobody wants spans.
-    pub(crate) span: Option<Arc<Spanned>>,
+    /// The permit of a live child, held until the last clone of the scope is dropped. `None` for the root session.
+    pub(crate) live: Option<Arc<ChildPermit>>,
+    /// The lease by which the agent holds the thread. The agents it invokes do not have it.
+    pub(crate) lease: Option<Arc<HandoffLease>>,
+    /// Additional tools for this scope, from the invoking agent.
+    pub(crate) engine_tools: Arc<Vec<Arc<dyn EngineTool>>>,
+    /// The span of the tool call that the scope is in. `None` if spans are disabled.
+    pub(crate) span: Option<Arc<CallSpan>>,
 }
 
 impl Scope {
@@ -224,97 +234,97 @@ impl Scope {
             session_id,
             path,
             visibility: Visibility::User,
-            began: Timestamp::now(),
+            started_at: Timestamp::now(),
             entered: Instant::now(),
             cancel,
-            clock: Arc::default(),
+            timeout_flag: Arc::default(),
             bounds,
             live: None,
             lease: None,
-            given: Arc::default(),
+            engine_tools: Arc::default(),
             span: None,
         }
     }
 
-    /// Whether it is the run's own session, which begins and ends with the run.
+    /// Whether this is the root session, which starts and ends with the run.
     pub(crate) fn is_root(&self) -> bool {
         self.live.is_none()
     }
 
-    /// The same place with another agent and a session of its own, which begins now or began before a crash.
+    /// The same path with another agent and its own session, which starts now or started before a crash.
     #[must_use]
-    pub(crate) fn taken_by(
+    pub(crate) fn for_agent(
         self,
         agent: &Arc<Agent>,
         session_id: SessionId,
         bounds: Arc<Bounds>,
-        live: Live,
+        live: ChildPermit,
     ) -> Self {
         Self {
             agent: Arc::clone(agent),
             session_id,
             bounds,
             live: Some(Arc::new(live)),
-            began: self.run.steps.get(self.path()).map_or_else(Timestamp::now, |step| step.at),
+            started_at: self.run.steps.get(self.path()).map_or_else(Timestamp::now, |step| step.at),
             entered: Instant::now(),
             cancel: self.cancel.child_token(),
             lease: None,
-            given: Arc::default(),
+            engine_tools: Arc::default(),
             ..self
         }
     }
 
-    /// The same place, whose agent has the thread.
+    /// The same scope, whose agent holds the thread.
     #[must_use]
-    pub(crate) fn holding(self, lease: &Arc<Lease>) -> Self {
+    pub(crate) fn with_lease(self, lease: &Arc<HandoffLease>) -> Self {
         Self { lease: Some(Arc::clone(lease)), ..self }
     }
 
-    /// The same place with a token of its own, so that it can be cancelled alone.
+    /// The same scope with its own token, so that it can be cancelled alone.
     #[must_use]
     pub(crate) fn cancellable(&self) -> Self {
         Self { cancel: self.cancel.child_token(), ..self.clone() }
     }
 
-    /// Who hears that a session began or ended. Whoever speaks to the person is not a sub-agent to them.
+    /// The visibility of the session's start and end. An agent that speaks to the user is not shown as a sub-agent.
     pub(crate) fn session_visibility(&self) -> Visibility {
         let shows_sub_agents = self.run.engine.parts.policy.stream_sub_agent_events;
-        if shows_sub_agents && !self.is_for_the_person() { Visibility::User } else { Visibility::Internal }
+        if shows_sub_agents && !self.is_user_facing() { Visibility::User } else { Visibility::Internal }
     }
 
-    /// A place below this one.
+    /// The scope of a path below this one.
     #[must_use]
     pub fn at(&self, segment: &str) -> Self {
         Self { path: format!("{}/{segment}", self.path).into(), ..self.clone() }
     }
 
-    /// The same place, but nobody without the right to traces sees what is said.
+    /// The same scope with internal visibility: its text is only for readers of traces.
     #[must_use]
     pub fn internal(&self) -> Self {
         Self { visibility: Visibility::Internal, ..self.clone() }
     }
 
-    /// The same place within the span of a tool call.
+    /// The same scope within the span of a tool call.
     #[must_use]
-    pub(crate) fn within(self, span: &Spanned) -> Self {
+    pub(crate) fn with_span(self, span: &CallSpan) -> Self {
         let span = (!span.span.is_disabled()).then(|| Arc::new(span.clone())).or(self.span.clone());
         Self { span, ..self }
     }
 
-    /// The run's trace, seen from the tool call that this is part of.
+    /// The run's trace context, with the current tool call as its parent.
     fn trace_here(&self) -> Option<TraceParent> {
         let Some(span) = &self.span else { return self.run.trace.clone() };
         span.trace(&self.run)
     }
 
-    /// When its agent's part began, perhaps before a crash.
-    pub(crate) fn began(&self) -> Timestamp {
-        self.began
+    /// When the agent's session started, perhaps before a crash.
+    pub(crate) fn started_at(&self) -> Timestamp {
+        self.started_at
     }
 
-    /// How long its agent's part has been at work, by whatever process.
-    pub(crate) fn worked(&self) -> Duration {
-        self.run.spent_before(&self.bounds.path) + self.entered.elapsed()
+    /// How long the agent's session has lasted, including the time before a crash.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.run.prior_duration(&self.bounds.path) + self.entered.elapsed()
     }
 
     pub fn path(&self) -> &str {
@@ -329,12 +339,12 @@ impl Scope {
         &self.agent.name
     }
 
-    /// An id that is the same for the same place of the same run, also after a crash.
+    /// An id that is derived from the run and the path, so that it is the same after a crash.
     pub(crate) fn uuid(&self) -> Uuid {
         let path = self.path();
         let backwards: String = path.chars().rev().collect();
         let place = u128::from(fingerprint(path)) << 32 | u128::from(fingerprint(&backwards));
-        // What says which kind of id it is stays as it is.
+        // Only the low 60 bits change. The version and the variant stay.
         Uuid::from_u128(self.run.run_id.as_uuid().as_u128() ^ (place & (u128::MAX >> 68)))
     }
 
@@ -342,22 +352,22 @@ impl Scope {
         self.visibility
     }
 
-    /// Tells whoever listens, after it was written down if it is of a kind that is.
+    /// Publishes an event. An event of a stored kind is stored first.
     pub async fn emit(&self, kind: EventKind) {
         self.emit_as(self.visibility, kind).await;
     }
 
-    /// For what only those who may read traces should see.
+    /// Publishes an event for readers of traces only.
     pub async fn trace(&self, kind: EventKind) {
         self.emit_as(Visibility::Internal, kind).await;
     }
 
     async fn emit_as(&self, visibility: Visibility, kind: EventKind) {
         if kind.is_kept() {
-            // A place that was finished before a crash has said all it had to say.
+            // A step that finished before a crash has published its events.
             if !self.is_finished() {
                 let events = vec![self.event_as(visibility, kind)];
-                self.run.journal.keep_soon(Record { events, ..Record::default() }).await;
+                self.run.journal.commit_soon(Record { events, ..Record::default() }).await;
             }
             return;
         }
@@ -371,7 +381,7 @@ impl Scope {
             visibility,
             kind,
         };
-        self.run.journal.pass(event).await;
+        self.run.journal.publish_transient(event).await;
     }
 
     pub fn call_context(&self) -> Arc<CallContext> {

@@ -1,4 +1,4 @@
-//! One agent's loop: a turn, the tools it asked for, the next turn, until there is an answer.
+//! One agent's loop: a turn, the tools it asked for, the next turn, until there is an answer. [`planning`] varies it.
 
 use std::sync::Arc;
 
@@ -10,207 +10,213 @@ use baton_core::model::{Finish, ModelErrorKind, ToolChoice};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::budget::{Budget, Limit};
-use crate::calls::{self, Answered, Terms};
+use crate::budget::{Budget, LimitKind};
+use crate::engine_tool::{EngineTool, SessionEnding};
 use crate::failure::Failure;
-use crate::given::{Ending, Given};
-use crate::models::Candidate;
+use crate::models::ModelCandidate;
 use crate::outcome::Outcome;
 use crate::run::Input;
 use crate::scope::Scope;
-use crate::toolset::{Equipment, Toolset};
-use crate::turn::{self, Ask, Taken};
+use crate::tool_calls::{self, CallLimits, ToolResults};
+use crate::toolset::{ToolsAndSkills, Toolset};
+use crate::turn::{self, TurnRequest, TurnResult};
 use crate::window::{Conversation, estimate};
-use crate::{answer, planning, prompt};
+use crate::{planning, prompt, structured_output};
 
-/// What a session came to.
+/// The answer of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     pub text: String,
-    /// The same as JSON, when a schema was asked for.
+    /// The answer as JSON, if it has a schema.
     pub value: Option<Value>,
-    /// The limit that made it end early.
-    pub limit: Option<Limit>,
+    /// The limit that ended the session early.
+    pub limit: Option<LimitKind>,
     pub turns: u32,
-    /// The message that it was heard as, if it was heard as it grew.
+    /// The id of the streamed message, if the answer was streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
 }
 
 impl Answer {
-    /// Words that no turn brought.
-    pub(crate) fn words(text: impl Into<String>) -> Self {
+    /// A text that no turn produced.
+    pub(crate) fn without_turn(text: impl Into<String>) -> Self {
         Self { text: text.into(), value: None, limit: None, turns: 0, message_id: None }
     }
 }
 
-/// What a session is held about, and on which terms.
+/// What a session works on, and how.
 #[derive(Debug)]
-pub(crate) struct Brief {
+pub(crate) struct SessionSpec {
     pub(crate) input: Input,
-    /// Tools from the engine, beside those that the agent's file lists.
-    pub(crate) given: Vec<Arc<dyn Given>>,
-    /// Whether the agent has the tools of its file.
+    /// Tools of the engine, in addition to those that the agent's file lists.
+    pub(crate) engine_tools: Vec<Arc<dyn EngineTool>>,
+    /// Whether the session has the tools of the agent's file.
     pub(crate) own_tools: bool,
-    /// Whether the person sees the text as it grows. Not before it is certain that it is the answer.
-    pub(crate) shown: Shown,
-    /// Said when the model answers in words although only a tool may end the session.
+    /// Whether text is streamed to the user. It is not while it may turn out not to be the answer.
+    pub(crate) shown: TextVisibility,
+    /// The reminder for a model that answers with text although only a tool may end the session.
     pub(crate) insist: Option<String>,
     pub(crate) max_turns: Option<u32>,
-    pub(crate) at_limit: AtLimit,
+    pub(crate) on_limit: OnLimit,
 }
 
-/// What a session does when a limit is met.
+/// What a session does when it meets a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AtLimit {
-    /// One closing turn, so that there is an answer.
+pub(crate) enum OnLimit {
+    /// Takes one closing turn, so that there is an answer.
     Close,
-    /// It is left undecided: somebody else closes.
+    /// Ends undecided, and the caller of the session continues.
     End,
 }
 
-impl Brief {
-    /// A session as the agent's file describes it.
-    pub(crate) fn new(scope: &Scope, input: &Input, given: Vec<Arc<dyn Given>>) -> Self {
-        let may_pass = given.iter().any(|tool| tool.may_silence());
-        let shown = if scope.is_for_the_person() && !may_pass { Shown::Live } else { Shown::Not };
+impl SessionSpec {
+    /// A session as the agent's file defines it.
+    pub(crate) fn new(scope: &Scope, input: &Input, engine_tools: Vec<Arc<dyn EngineTool>>) -> Self {
+        let may_pass = engine_tools.iter().any(|tool| tool.may_change_speaker());
+        let shown = if scope.is_user_facing() && !may_pass {
+            TextVisibility::Streamed
+        } else {
+            TextVisibility::Hidden
+        };
         Self {
             input: input.clone(),
-            given,
+            engine_tools,
             own_tools: true,
             shown,
             insist: None,
             max_turns: None,
-            at_limit: AtLimit::Close,
+            on_limit: OnLimit::Close,
         }
     }
 }
 
 /// How a session ended.
 #[derive(Debug)]
-pub(crate) enum Ended {
-    Answered(Concluded),
-    /// A tool ended it.
-    By(Ending),
-    /// It had to be ended by a tool, and was not; this was said instead.
+pub(crate) enum SessionEnd {
+    Answered(FinalAnswer),
+    /// A tool ended the session.
+    ByTool(SessionEnding),
+    /// A tool had to end the session and did not. Contains the model's text, or the limit that was met.
     Undecided(String),
 }
 
-impl Ended {
-    /// The outcome of a session that had to come to one.
+impl SessionEnd {
+    /// Turns the end of a session into an outcome.
     pub(crate) fn outcome(self, scope: &Scope) -> Outcome {
         let (answer, is_shown) = match self {
-            Self::By(Ending::Passed(outcome)) => return *outcome,
-            Self::By(Ending::Returned) => return Outcome::nothing(scope.name()),
-            Self::Answered(Concluded { answer, shown }) => {
-                (answer, shown == Shown::Live && scope.is_for_the_person())
+            Self::ByTool(SessionEnding::Passed(outcome)) => return *outcome,
+            Self::ByTool(SessionEnding::Returned) => return Outcome::nothing(scope.name()),
+            Self::Answered(FinalAnswer { answer, shown }) => {
+                (answer, shown == TextVisibility::Streamed && scope.is_user_facing())
             }
-            Self::By(Ending::Concluded(text)) | Self::Undecided(text) => (Answer::words(text), false),
+            Self::ByTool(SessionEnding::Concluded(text)) | Self::Undecided(text) => {
+                (Answer::without_turn(text), false)
+            }
         };
         Outcome { answer, agent: scope.name().clone(), is_shown, dissent: Vec::new() }
     }
 }
 
-/// An answer, and whether it has been seen growing.
+/// An answer, and whether it was streamed.
 #[derive(Debug)]
-pub(crate) struct Concluded {
+pub(crate) struct FinalAnswer {
     pub(crate) answer: Answer,
-    pub(crate) shown: Shown,
+    pub(crate) shown: TextVisibility,
 }
 
-/// Why a session does not go on.
+/// Why a session stops before it has an answer.
 #[derive(Debug)]
-pub(crate) enum Break {
+pub(crate) enum SessionBreak {
     Failed(Failure),
-    Ended(Box<Ended>),
+    Ended(Box<SessionEnd>),
 }
 
-impl Break {
-    fn ended(ended: Ended) -> Self {
+impl SessionBreak {
+    fn ended(ended: SessionEnd) -> Self {
         Self::Ended(Box::new(ended))
     }
 }
 
-impl From<Failure> for Break {
+impl From<Failure> for SessionBreak {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-/// Holds a session of the scope's agent, from its prompt to its end.
-pub(crate) async fn hold(scope: &Scope, brief: Brief) -> Result<Ended, Failure> {
-    let mut session = Session::open(scope, brief).await?;
+/// Runs a session of the scope's agent to its end.
+pub(crate) async fn run_session(scope: &Scope, spec: SessionSpec) -> Result<SessionEnd, Failure> {
+    let mut session = Box::pin(Session::open(scope, spec)).await?;
     match planning::answer(&mut session).await {
-        Ok(concluded) => Ok(Ended::Answered(concluded)),
-        Err(Break::Ended(ended)) => Ok(*ended),
-        Err(Break::Failed(failure)) => Err(failure),
+        Ok(concluded) => Ok(SessionEnd::Answered(concluded)),
+        Err(SessionBreak::Ended(ended)) => Ok(*ended),
+        Err(SessionBreak::Failed(failure)) => Err(failure),
     }
 }
 
-/// How often a model that has to use a tool is told so.
-const INSISTS: u32 = 2;
+/// How often a model is reminded that it has to use a tool.
+const MAX_REMINDERS: u32 = 2;
 
-/// A session under way.
+/// A session in progress.
 pub(crate) struct Session<'a> {
     scope: &'a Scope,
     system: String,
-    /// Estimated tokens of the system prompt and the tools, which stay the same from turn to turn.
+    /// Estimated tokens of the system prompt and the tools, which do not change between turns.
     fixed_tokens: u64,
     toolset: Toolset,
-    candidates: Vec<Candidate>,
+    candidates: Vec<ModelCandidate>,
     conversation: Conversation,
     budget: Budget,
-    /// What the caller asked for. Without it that of the agent counts: see [`Session::schema`].
+    /// The caller's schema. The agent's own applies if there is none: see [`Session::schema`].
     output_schema: Option<Arc<Value>>,
-    shown: Shown,
+    shown: TextVisibility,
     insist: Option<String>,
     insists_left: u32,
-    at_limit: AtLimit,
+    on_limit: OnLimit,
 }
 
-/// How a stretch of work ended.
-pub(crate) struct Worked {
+/// The result of a loop of turns.
+pub(crate) struct WorkResult {
     pub(crate) text: String,
-    pub(crate) limit: Option<Limit>,
-    /// What it was heard as. None: it is not what the model said, so nobody has seen it.
+    pub(crate) limit: Option<LimitKind>,
+    /// The id of the message. `None` if the text is not the model's, so it was not published.
     message_id: Option<MessageId>,
 }
 
-/// What a turn is to bring forth.
+/// What a turn is to produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// A plan, a step, a review: in whatever words.
-    Words,
-    /// The answer: JSON of the schema, if there is one.
+pub(crate) enum OutputKind {
+    /// A plan, a step or a review, as free text.
+    Text,
+    /// The answer, as JSON of the schema if there is one.
     Answer,
 }
 
-/// Whether the person sees what is said while it is said.
+/// Whether the user sees a text while it is streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
-    Live,
-    /// A plan, a draft, or an answer that must be checked first.
-    Not,
+pub(crate) enum TextVisibility {
+    Streamed,
+    /// A plan, a draft, or an answer that has to be validated first.
+    Hidden,
 }
 
 impl<'a> Session<'a> {
-    async fn open(scope: &'a Scope, brief: Brief) -> Result<Self, Failure> {
-        let budget = Budget::new(&scope.bounds, brief.max_turns);
+    async fn open(scope: &'a Scope, spec: SessionSpec) -> Result<Self, Failure> {
+        let budget = Budget::new(&scope.bounds, spec.max_turns);
         let candidates = scope.run.engine.parts.models.candidates(&scope.agent)?;
         if let Some(unpriced) =
             candidates.iter().find(|one| scope.bounds.needs_prices && one.facts.price.is_none())
         {
             return Err(Failure::Unpriced(format!("{}/{}", unpriced.provider.provider(), unpriced.model)));
         }
-        // Starting an MCP server can take long; the session's time and a cancellation count meanwhile. The engine's own tools are there
-        // in any case: whoever got the baton before a crash still has it, even if the giver's time is over.
-        let Equipment { toolset, skills } = tokio::select! {
+        // Starting an MCP server can take long; the deadline and cancellation apply meanwhile. At the deadline the session keeps
+        // the engine's own tools: after a crash, a replayed transfer needs its tool even if the giver's time is over.
+        let ToolsAndSkills { toolset, skills } = tokio::select! {
             biased;
             () = scope.cancel.cancelled() => return Err(Failure::Cancelled),
-            equipment = Equipment::gather(scope, brief.own_tools, brief.given.clone()) => equipment,
-            () = tokio::time::sleep_until(budget.deadline()) => Equipment::of(brief.given),
+            equipment = ToolsAndSkills::collect(scope, spec.own_tools, spec.engine_tools.clone()) => equipment,
+            () = tokio::time::sleep_until(budget.deadline()) => ToolsAndSkills::of(spec.engine_tools),
         };
-        let Input { history, parts, output_schema, .. } = brief.input;
+        let Input { history, parts, output_schema, .. } = spec.input;
         let task = ChatMessage::User { parts: Arc::unwrap_or_clone(parts) };
         let system = prompt::render(scope, &skills)?;
         let tools = toolset.specs().into_iter().map(estimate::tool).sum::<u64>();
@@ -223,14 +229,14 @@ impl<'a> Session<'a> {
             conversation: Conversation::new(history, task),
             budget,
             output_schema,
-            shown: brief.shown,
-            insists_left: INSISTS,
-            insist: brief.insist,
-            at_limit: brief.at_limit,
+            shown: spec.shown,
+            insists_left: MAX_REMINDERS,
+            insist: spec.insist,
+            on_limit: spec.on_limit,
         })
     }
 
-    pub(crate) fn shown(&self) -> Shown {
+    pub(crate) fn shown(&self) -> TextVisibility {
         self.shown
     }
 
@@ -246,39 +252,44 @@ impl<'a> Session<'a> {
         self.output_schema.as_deref().or(self.scope.agent.output_schema.as_ref())
     }
 
-    /// Tells the model something that the person did not say.
+    /// Adds an instruction of the engine, as a user message.
     pub(crate) fn instruct(&mut self, text: impl Into<String>) {
         self.conversation.push(ChatMessage::user(text));
     }
 
-    /// Turns and tools until the model asks for no more tools, a tool ends the session, or a limit is met and it closes.
-    pub(crate) async fn work(&mut self, shown: Shown, form: Form) -> Result<Worked, Break> {
+    /// Takes turns and executes tools until the model calls no more tools, a tool ends the session, or a limit is met and the
+    /// session closes.
+    pub(crate) async fn work(
+        &mut self,
+        shown: TextVisibility,
+        form: OutputKind,
+    ) -> Result<WorkResult, SessionBreak> {
         loop {
             if let Some(limit) = self.limit_met()? {
                 return self.close(limit, shown).await;
             }
-            let Taken { reply, finish, message_id, .. } =
+            let TurnResult { reply, finish, message_id, .. } =
                 match self.turn(shown, self.tool_choice(), form).await {
-                    Err(Failure::TimeUp) => return self.close(Limit::Time, shown).await,
+                    Err(Failure::DeadlineReached) => return self.close(LimitKind::Time, shown).await,
                     other => other?,
                 };
             let calls = reply.calls.clone();
             let text = reply.text.clone();
             self.conversation.push(ChatMessage::Assistant(reply));
             if calls.is_empty() && self.insist.is_some() {
-                self.insist_once_more(text)?;
+                self.remind(text)?;
                 continue;
             }
             if calls.is_empty() {
-                let limit = (finish == Finish::Length).then_some(Limit::Length);
-                return Ok(Worked { text, limit, message_id });
+                let limit = (finish == Finish::Length).then_some(LimitKind::Length);
+                return Ok(WorkResult { text, limit, message_id });
             }
             self.call(&calls).await?;
         }
     }
 
-    /// Only a tool may end the session: the model is told so, some times.
-    fn insist_once_more(&mut self, said: String) -> Result<(), Break> {
+    /// Reminds the model that only a tool may end the session, [`MAX_REMINDERS`] times. Then the session ends undecided.
+    fn remind(&mut self, said: String) -> Result<(), SessionBreak> {
         match &self.insist {
             Some(text) if self.insists_left > 0 => {
                 self.insists_left -= 1;
@@ -286,25 +297,26 @@ impl<'a> Session<'a> {
                 self.instruct(text);
                 Ok(())
             }
-            _ => Err(Break::ended(Ended::Undecided(said))),
+            _ => Err(SessionBreak::ended(SessionEnd::Undecided(said))),
         }
     }
 
-    fn tool_choice(&self) -> ToolChoice<'static> {
+    fn tool_choice(&self) -> ToolChoice {
         if self.insist.is_some() { ToolChoice::Required } else { ToolChoice::Auto }
     }
 
-    /// Runs the tools of the newest turn. One of them may end the session.
-    async fn call(&mut self, calls: &[ToolCall]) -> Result<(), Break> {
+    /// Executes the tool calls of the newest turn. One of them may end the session.
+    async fn call(&mut self, calls: &[ToolCall]) -> Result<(), SessionBreak> {
         let scope = self.place(self.budget.turns());
-        let terms = Terms { at_once: self.budget.max_parallel_tools(), deadline: self.budget.deadline() };
-        let Answered { results, ending } =
-            calls::run(&scope, &self.toolset, calls, &self.conversation, terms).await?;
+        let limits =
+            CallLimits { max_parallel: self.budget.max_parallel_tools(), deadline: self.budget.deadline() };
+        let ToolResults { results, ending } =
+            tool_calls::run(&scope, &self.toolset, calls, &self.conversation, limits).await?;
         for result in results {
             self.conversation.push(ChatMessage::Tool(result));
         }
         if let Some(ending) = ending {
-            return Err(Break::ended(Ended::By(ending)));
+            return Err(SessionBreak::ended(SessionEnd::ByTool(ending)));
         }
         if scope.cancel.is_cancelled() {
             return Err(Failure::Cancelled.into());
@@ -312,44 +324,55 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// The limit that does not allow another turn. A turn that was taken before a crash was allowed then, or was a closing one.
-    fn limit_met(&self) -> Result<Option<Limit>, Failure> {
-        match self.place(self.budget.turns() + 1).finished::<Taken>()? {
+    /// The limit that forbids another turn. A turn that was recorded before a crash was allowed then, or was a closing one.
+    fn limit_met(&self) -> Result<Option<LimitKind>, Failure> {
+        match self.place(self.budget.turns() + 1).finished::<TurnResult>()? {
             Some(taken) => Ok(taken.closing),
-            None if self.scope.run.stop.is_cancelled() => Ok(Some(Limit::Stopped)),
-            None => Ok(self.budget.met(&self.scope.run)),
+            None if self.scope.run.stop.is_cancelled() => Ok(Some(LimitKind::Stopped)),
+            None => Ok(self.budget.limit_met(&self.scope.run)),
         }
     }
 
-    /// Where a turn happens.
+    /// The scope of a turn.
     fn place(&self, turn: u32) -> Scope {
         self.scope.at(&format!("turn:{turn}"))
     }
 
-    /// One turn without tools, for a plan or a review. `None` when no turn is left for it.
+    /// Takes one turn without tools, for a plan or a review. Returns `None` if a limit does not allow it.
     pub(crate) async fn think(&mut self, instruction: &str) -> Result<Option<String>, Failure> {
         if self.limit_met()?.is_some() {
             return Ok(None);
         }
         self.instruct(instruction);
-        match self.turn(Shown::Not, ToolChoice::None, Form::Words).await {
-            Err(Failure::TimeUp) => Ok(None),
+        match self.turn(TextVisibility::Hidden, ToolChoice::None, OutputKind::Text).await {
+            Err(Failure::DeadlineReached) => Ok(None),
             Err(failure) => Err(failure),
-            Ok(Taken { reply, .. }) => Ok(Some(self.keep_words(reply))),
+            Ok(TurnResult { reply, .. }) => Ok(Some(self.keep_words(reply))),
         }
     }
 
-    /// Keeps what was said in a turn without tools. Calls that came all the same will never be answered.
+    /// Adds the text of a turn without tools to the conversation. Tool calls of the reply are dropped, because they get no
+    /// results.
     fn keep_words(&mut self, reply: Reply) -> String {
         let text = reply.text.clone();
         self.conversation.push(ChatMessage::Assistant(Reply { calls: Vec::new(), ..reply }));
         text
     }
 
-    /// The one turn after a limit: an answer from what is there, without tools.
-    async fn close(&mut self, limit: Limit, shown: Shown) -> Result<Worked, Break> {
-        if self.insist.is_some() || self.at_limit == AtLimit::End {
-            return Err(Break::ended(Ended::Undecided(limit.reason())));
+    /// Takes the closing turn after a limit: an answer from what is there, without tools.
+    async fn close(&mut self, limit: LimitKind, shown: TextVisibility) -> Result<WorkResult, SessionBreak> {
+        if self.insist.is_some() || self.on_limit == OnLimit::End {
+            return Err(SessionBreak::ended(SessionEnd::Undecided(limit.reason())));
+        }
+        // A turn that ran out of time before a crash is not recorded, and the closing turn after it has the next number.
+        let has_closed = |turn| {
+            Ok::<_, Failure>(
+                self.place(turn).finished::<TurnResult>()?.is_some_and(|taken| taken.closing.is_some()),
+            )
+        };
+        let next = self.budget.turns() + 1;
+        if !has_closed(next)? && has_closed(next + 1)? {
+            self.budget.count_turn();
         }
         let reason = limit.reason();
         let text = format!("{reason}; one closing turn follows");
@@ -358,41 +381,41 @@ impl<'a> Session<'a> {
             "This has to end here: {reason}. Do not use tools any more. Give the best answer you can from \
              what you have, and say plainly what is missing."
         ));
-        self.budget = self.budget.closing(limit);
-        let taken = self.turn(shown, ToolChoice::None, Form::Answer).await?;
+        self.budget = self.budget.for_closing_turn(limit);
+        let taken = self.turn(shown, ToolChoice::None, OutputKind::Answer).await?;
         let message_id = taken.message_id;
         let mut text = self.keep_words(taken.reply);
         if text.trim().is_empty() && !self.has_schema() {
             text = format!("I could not finish: {reason} before there was an answer.");
-            return Ok(Worked { text, limit: Some(limit), message_id: None });
+            return Ok(WorkResult { text, limit: Some(limit), message_id: None });
         }
-        Ok(Worked { text, limit: Some(limit), message_id })
+        Ok(WorkResult { text, limit: Some(limit), message_id })
     }
 
     async fn turn(
         &mut self,
-        shown: Shown,
-        tool_choice: ToolChoice<'_>,
-        form: Form,
-    ) -> Result<Taken, Failure> {
+        shown: TextVisibility,
+        tool_choice: ToolChoice,
+        form: OutputKind,
+    ) -> Result<TurnResult, Failure> {
         self.budget.count_turn();
         let place = self.place(self.budget.turns());
-        let scope = if shown == Shown::Live { place } else { place.internal() };
+        let scope = if shown == TextVisibility::Streamed { place } else { place.internal() };
         let specs = self.toolset.specs();
         let window = self.candidates.first().and_then(|first| first.facts.context_window);
         self.conversation.fit(&scope, window, self.fixed_tokens).await;
         for last_try in [false, true] {
-            let ask = Ask {
+            let turn_request = TurnRequest {
                 system: &self.system,
                 messages: self.conversation.messages(),
                 tools: &specs,
                 tool_choice,
-                output_schema: self.schema().filter(|_| form == Form::Answer),
+                output_schema: self.schema().filter(|_| form == OutputKind::Answer),
                 input_estimate: self.fixed_tokens + self.conversation.tokens(),
                 deadline: self.budget.deadline(),
                 closing: self.budget.closing_at(),
             };
-            match turn::take(&scope, &self.candidates, ask).await {
+            match turn::run_turn(&scope, &self.candidates, turn_request).await {
                 Err(Failure::Model(error)) if error.kind == ModelErrorKind::ContextTooLong && !last_try => {
                     if !self.conversation.shorten(&scope).await {
                         return Err(error.into());
@@ -404,16 +427,20 @@ impl<'a> Session<'a> {
         unreachable!("the second try returns")
     }
 
-    /// The text as JSON of the schema, or what is wrong with it. `None`: there is no schema.
+    /// Validates the text against the schema. Returns `None` if there is no schema.
     fn checked(&self, text: &str) -> Option<Result<Value, String>> {
-        self.schema().map(|schema| answer::check(schema, text))
+        self.schema().map(|schema| structured_output::validate(schema, text))
     }
 
-    /// Makes an answer of the last words: checks it against the schema if there is one, with one turn to repair it.
-    pub(crate) async fn conclude(&mut self, worked: Worked, shown: Shown) -> Result<Concluded, Break> {
+    /// Makes the answer of the last text. If there is a schema, validates it and allows one turn to repair it.
+    pub(crate) async fn conclude(
+        &mut self,
+        worked: WorkResult,
+        shown: TextVisibility,
+    ) -> Result<FinalAnswer, SessionBreak> {
         let (mut text, mut message_id) = (worked.text, worked.message_id);
-        // What the model did not say has not been seen.
-        let shown = if message_id.is_none() { Shown::Not } else { shown };
+        // A text that is not the model's was not published.
+        let shown = if message_id.is_none() { TextVisibility::Hidden } else { shown };
         let mut value = None;
         if let Some(first) = self.checked(&text) {
             let checked = match first {
@@ -423,10 +450,23 @@ impl<'a> Session<'a> {
                         "Your answer does not satisfy the required JSON Schema: {mistakes}. Answer again with only the corrected \
                          JSON."
                     ));
-                    let taken = self.turn(Shown::Not, ToolChoice::None, Form::Answer).await?;
-                    message_id = taken.message_id;
-                    let again = self.keep_words(taken.reply);
-                    self.checked(&again).expect("there is a schema").map_err(Failure::InvalidOutput)?
+                    match self.turn(TextVisibility::Hidden, ToolChoice::None, OutputKind::Answer).await {
+                        // An invalid answer is better than none. The limit tells the caller that it was cut short.
+                        Err(Failure::DeadlineReached) => {
+                            let turns = self.budget.turns();
+                            let limit = worked.limit.or(Some(LimitKind::Time));
+                            let answer = Answer { text, value, limit, turns, message_id };
+                            return Ok(FinalAnswer { answer, shown });
+                        }
+                        Err(failure) => return Err(failure.into()),
+                        Ok(taken) => {
+                            message_id = taken.message_id;
+                            let again = self.keep_words(taken.reply);
+                            self.checked(&again)
+                                .expect("there is a schema")
+                                .map_err(Failure::InvalidOutput)?
+                        }
+                    }
                 }
             };
             text = checked.to_string();
@@ -434,6 +474,6 @@ impl<'a> Session<'a> {
         }
         let turns = self.budget.turns();
         let answer = Answer { text, value, limit: worked.limit, turns, message_id };
-        Ok(Concluded { answer, shown })
+        Ok(FinalAnswer { answer, shown })
     }
 }

@@ -1,5 +1,4 @@
-//! One agent's part in a run, as it is written down: when it begins, and when it ends. One that ended before a crash is not played
-//! again.
+//! One agent's stage in a run: records its start and its end. A stage that ended before a crash is not executed again.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -15,45 +14,45 @@ use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 use crate::audit;
-use crate::bounds::Edge;
+use crate::bounds::InvocationKind;
 use crate::failure::Failure;
 use crate::journal::Record;
-use crate::outcome::{Outcome, Recorded, RecordedEnd};
+use crate::outcome::{Outcome, RecordedSession, RecordedSessionEnd};
 use crate::patterns::hops;
-use crate::run::{Input, play};
+use crate::run::{Input, run_stage};
 use crate::scope::Scope;
 use crate::telemetry;
 
-/// Plays it, unless it has been played. The run's own session begins and ends with the run.
-pub(crate) async fn recorded(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
+/// Executes the stage, or returns its recorded result. The root session is recorded with the run.
+pub(crate) async fn run_recorded(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     if scope.is_root() {
-        return played(scope, input).await;
+        return run_catching_panic(scope, input).await;
     }
-    if let Some(recorded) = scope.finished::<Recorded>()? {
+    if let Some(recorded) = scope.finished::<RecordedSession>()? {
         return recorded.result();
     }
     begin(scope, input).await?;
-    let result = played(scope, input).await.map_err(|failure| failure.or_late(scope));
+    let result = run_catching_panic(scope, input).await.map_err(|failure| failure.or_timeout(scope));
     finish(scope, input, &result).await?;
     result
 }
 
-/// An agent that panics fails like any other; whoever asked it goes on.
-async fn played(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
+/// A panic becomes a failure of the agent, and the invoking agent continues.
+async fn run_catching_panic(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     let span = telemetry::agent(scope, input.sent.as_ref());
-    let playing = play(scope, input).instrument(span.clone());
+    let playing = run_stage(scope, input).instrument(span.clone());
     let result = AssertUnwindSafe(playing).catch_unwind().await;
-    let result = result.unwrap_or_else(|panic| Err(broken(scope, &*panic)));
+    let result = result.unwrap_or_else(|panic| Err(panic_failure(scope, &*panic)));
     telemetry::agent_ended(&span, scope, &result);
     result
 }
 
-/// What is left of a panic.
-pub(crate) fn broken(scope: &Scope, panic: &(dyn Any + Send)) -> Failure {
+/// Logs a panic and turns it into a failure.
+pub(crate) fn panic_failure(scope: &Scope, panic: &(dyn Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     tracing::error!(run = %scope.run.run_id, path = scope.path(), panic = text, "an agent's part panicked");
-    Failure::Broken(scope.name().clone())
+    Failure::Panicked(scope.name().clone())
 }
 
 async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
@@ -68,13 +67,13 @@ async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
         hierarchy_level = session_id.level(), "sub_agent_spawned"
     );
     let why = sent.map(|sent| sent.reason.to_string());
-    let passed = scope.bounds.edge.and_then(Edge::hop).zip(sent).map(|(by, sent)| {
+    let passed = scope.bounds.invocation.and_then(InvocationKind::hop).zip(sent).map(|(by, sent)| {
         tracing::info!(
             thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant, source_agent = %sent.by,
             target_agent = %scope.name(), handoff_reason = %sent.reason, %by, "Handoff initiated"
         );
         let (from, to, reason) = (sent.by.clone(), scope.name().clone(), sent.reason.to_string());
-        // A stage that always hands on says nothing to the person, whoever it stands in for.
+        // A stage that always hands off says nothing to the user.
         let is_mute = scope.agent.always_hands_off();
         let heard_by = if is_mute { Visibility::Internal } else { scope.visibility() };
         scope.event_as(Visibility::Internal, EventKind::Passed { by, from, to, reason, heard_by })
@@ -85,69 +84,70 @@ async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
     let record = Record {
         steps: vec![scope.step(StepKind::Session, StepState::Started, &begun)?],
         events: passed.into_iter().chain([started]).collect(),
-        messages: drafted(scope, input).into_iter().collect(),
+        messages: draft_message(scope, input).into_iter().collect(),
         sessions: vec![session_change(scope, RunStatus::Running)],
         audit: sent.and_then(|sent| scope.involved(&sent.by, audit::ALLOWED, None)).into_iter().collect(),
         ..Record::default()
     };
-    scope.run.journal.keep_soon(record).await;
+    scope.run.journal.commit_soon(record).await;
     Ok(())
 }
 
-/// Kept before anybody hears of it, so that it never happens again. What ends the whole run is not the end of this part.
+/// Records the end before its events are published, so that the stage never runs again. A failure that ends the whole run is not
+/// recorded as the end of the stage.
 async fn finish(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>) -> Result<(), Failure> {
     let session_id = scope.session_id.clone();
     let (status, kind, end) = match result {
         Ok(outcome) => {
-            let end = RecordedEnd::Outcome(Box::new(outcome.clone()));
+            let end = RecordedSessionEnd::Outcome(Box::new(outcome.clone()));
             (RunStatus::Completed, EventKind::SessionFinished { session_id }, end)
         }
-        Err(failure) if failure.ends_the_run(scope) => return Ok(()),
+        Err(failure) if failure.is_fatal(scope) => return Ok(()),
         Err(failure) => {
             let (code, message) = (failure.code().to_owned(), failure.to_string());
             let is_cancelled = matches!(failure, Failure::Cancelled);
             let status = if is_cancelled { RunStatus::Cancelled } else { RunStatus::Failed };
-            (status, EventKind::SessionFailed { session_id, code, message }, RecordedEnd::of(failure))
+            (status, EventKind::SessionFailed { session_id, code, message }, RecordedSessionEnd::of(failure))
         }
     };
     log_end(scope, result);
-    let source = (result.is_ok() && !scope.is_for_the_person()).then(|| scope.name().clone());
+    let source = (result.is_ok() && !scope.is_user_facing()).then(|| scope.name().clone());
     if let Some(agent) = source.clone() {
         scope.run.add_source(Source { agent, session_id: scope.session_id.clone() });
     }
     let why = input.sent.as_ref().map(|sent| sent.reason.to_string());
-    let recorded = Recorded { why, input: input.parts.to_vec(), source, end };
+    let recorded = RecordedSession { why, input: input.parts.to_vec(), source, end };
     let record = Record {
         steps: vec![scope.step(StepKind::Session, StepState::Finished, &recorded)?],
         events: vec![scope.event_as(scope.session_visibility(), kind)],
-        messages: said(scope, result).into_iter().collect(),
+        messages: internal_message(scope, result).into_iter().collect(),
         sessions: vec![session_change(scope, status)],
-        audit: ended(scope, input, result).into_iter().collect(),
+        audit: end_audit_entry(scope, input, result).into_iter().collect(),
         hops: input.sent.as_ref().and_then(|sent| hops::hop(scope, sent, result)).into_iter().collect(),
         ..Record::default()
     };
-    scope.run.journal.keep_soon(record).await;
+    scope.run.journal.commit_soon(record).await;
     Ok(())
 }
 
-/// That it ended, for the trail.
-fn ended(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>) -> Option<AuditEntry> {
+/// The audit entry for the end of the stage.
+fn end_audit_entry(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>) -> Option<AuditEntry> {
     let code = result.as_ref().err().map(Failure::code);
     scope.involved(&input.sent.as_ref()?.by, audit::decision(result), code)
 }
 
-/// What was answered behind the scenes is part of the conversation, though nobody but those who may read traces sees it. An answer
-/// that somebody else gave is theirs.
-fn said(scope: &Scope, result: &Result<Outcome, Failure>) -> Option<Message> {
+/// An answer that is not for the user becomes an internal message of the thread. An answer that another agent gave belongs to
+/// that agent.
+fn internal_message(scope: &Scope, result: &Result<Outcome, Failure>) -> Option<Message> {
     let outcome = result.as_ref().ok()?;
-    let is_behind = !scope.is_for_the_person() && outcome.agent == *scope.name();
+    let is_behind = !scope.is_user_facing() && outcome.agent == *scope.name();
     is_behind.then(|| outcome.message(scope.run.run_id, Visibility::Internal))
 }
 
-/// The answer that is handed on to this stage: now it is certain that the person does not get it. A stage behind the scenes has
-/// said it already.
-fn drafted(scope: &Scope, input: &Input) -> Option<Message> {
-    let draft = input.draft.as_ref().filter(|_| scope.is_for_the_person())?;
+/// The draft that is handed on to this stage, as an internal message: it is certain now that the user does not get it. A stage
+/// that does not face the user has recorded it already.
+fn draft_message(scope: &Scope, input: &Input) -> Option<Message> {
+    let draft = input.draft.as_ref().filter(|_| scope.is_user_facing())?;
     Some(draft.message(scope.run.run_id, Visibility::Internal))
 }
 

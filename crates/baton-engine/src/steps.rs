@@ -1,5 +1,5 @@
-//! Effects that happen once: `finished` gives back what came of one before a crash, and whoever performs it says so before
-//! (`begin`) and after (`finish`).
+//! Effects that happen once. `finished` returns the outcome that was recorded before a crash. Code that performs an effect
+//! records its start (`begin`) and its end (`finish`).
 
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
@@ -15,12 +15,12 @@ use crate::journal::Record;
 use crate::scope::Scope;
 
 impl Scope {
-    /// What came of the step at this place, if it was finished before the run's process died.
+    /// The outcome of the step at this path, if it finished before the run's process died.
     pub(crate) fn finished<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
         self.recorded(StepState::Finished)
     }
 
-    /// What was about to happen at this place when the run's process died.
+    /// The data of the step at this path, if it was started and not finished when the run's process died.
     pub(crate) fn interrupted<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
         self.recorded(StepState::Started)
     }
@@ -37,7 +37,7 @@ impl Scope {
         })
     }
 
-    /// Something is about to happen here. Returns when that is kept, together with the events that say so.
+    /// Records that a step starts. Returns when the step and its events are stored.
     pub(crate) async fn begin(
         &self,
         kind: StepKind,
@@ -45,10 +45,10 @@ impl Scope {
         events: Vec<NewEvent>,
     ) -> Result<(), Failure> {
         let steps = vec![self.step(kind, StepState::Started, data)?];
-        self.run.journal.keep(Record { steps, events, ..Record::default() }).await
+        self.run.journal.commit(Record { steps, events, ..Record::default() }).await
     }
 
-    /// The same for what may be done again: it need not be waited for, only kept before anything is heard of it.
+    /// Like [`Scope::begin`], for a step that may be repeated: does not wait for the append.
     pub(crate) async fn begin_soon(
         &self,
         kind: StepKind,
@@ -58,12 +58,12 @@ impl Scope {
     ) -> Result<(), Failure> {
         let steps = vec![self.step(kind, StepState::Started, data)?];
         self.run.ledger.count(&rows);
-        self.run.journal.keep_soon(Record { steps, events, rows, ..Record::default() }).await;
+        self.run.journal.commit_soon(Record { steps, events, rows, ..Record::default() }).await;
         Ok(())
     }
 
-    /// It has happened; once that is kept it never happens again. The run does not wait for it: what is lost in a crash is done again, or has
-    /// an unknown outcome if it may not be.
+    /// Records the outcome of a step. Once it is stored, the step is never repeated. Does not wait for the append: if a crash
+    /// loses it, the step is repeated or, if it must not be, has an unknown outcome.
     pub(crate) async fn finish(
         &self,
         kind: StepKind,
@@ -73,7 +73,7 @@ impl Scope {
     ) -> Result<(), Failure> {
         let steps = vec![self.step(kind, StepState::Finished, outcome)?];
         self.run.ledger.count(&rows);
-        self.run.journal.keep_soon(Record { steps, events, rows, ..Record::default() }).await;
+        self.run.journal.commit_soon(Record { steps, events, rows, ..Record::default() }).await;
         Ok(())
     }
 

@@ -1,50 +1,51 @@
-//! What a run is to do with its message.
+//! What a run does with its message.
 
 use baton_core::agent::{Strategy, Synthesis};
 use baton_core::{AgentName, HandoffId, HumanDuration, Rights, choices};
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::Refusal;
+use crate::bounds::InvocationError;
 use crate::engine::Agents;
 use crate::failure::Failure;
 
-/// What somebody needs who has agents work for them.
-pub(crate) const DELEGATE: &str = "orchestration:delegate";
+/// The permission to delegate to agents.
+pub(crate) const DELEGATE_PERMISSION: &str = "orchestration:delegate";
 
+/// The task of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Task {
-    /// The agent answers it.
+pub enum RunTask {
+    /// The agent answers the message.
     #[default]
     Answer,
-    /// Others are asked, whom the caller chose; no model decides anything.
-    Delegate(Delegation),
-    /// A handoff changed outside of a run. Whoever has the thread now takes it up from here; nobody has said anything.
-    Handoff { handoff_id: HandoffId, change: Change },
+    /// Agents that the caller chose are asked. No model decides.
+    Delegate(DelegationPlan),
+    /// A handoff changed outside of a run, and the agent that has the thread now reacts. The run has no message.
+    Handoff { handoff_id: HandoffId, change: HandoffTransition },
 }
 
 choices! {
-    /// What happened to a handoff.
-    pub enum Change {
+    /// How a handoff changed.
+    pub enum HandoffTransition {
         Begun = "begun",
         Resumed = "resumed",
         Ended = "ended",
     }
 }
 
-/// Who is asked, and on which terms.
+/// The agents that the caller delegates to, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delegation {
+pub struct DelegationPlan {
     pub agents: Vec<AgentName>,
     pub strategy: Strategy,
-    /// For each of them.
+    /// The time limit of each agent.
     pub timeout: HumanDuration,
-    /// With `model`, the run's agent makes one answer of what they bring. With `none` there is no answer, only results.
+    /// With `model`, the run's agent makes one answer of the results. With `none` there is no answer, only results.
     pub synthesis: Synthesis,
 }
 
-impl Delegation {
-    /// Each of them once, in the order in which they are named first.
+impl DelegationPlan {
+    /// The agents without duplicates, in the order in which they are first named.
     pub(crate) fn asked(&self) -> Vec<&AgentName> {
         let mut asked: Vec<&AgentName> = Vec::new();
         for name in &self.agents {
@@ -56,17 +57,17 @@ impl Delegation {
     }
 }
 
-impl Task {
+impl RunTask {
     pub(crate) fn is_answer(&self) -> bool {
         *self == Self::Answer
     }
 
-    /// Whether somebody said something that it is about.
+    /// Whether the run has a message.
     pub(crate) fn is_said(&self) -> bool {
         !matches!(self, Self::Handoff { .. })
     }
 
-    /// As the trail calls it.
+    /// The word for it in the audit trail.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Answer => "answer",
@@ -75,16 +76,16 @@ impl Task {
         }
     }
 
-    /// Whether it could be begun now, or why not. Who goes away later is a result like any other failure.
+    /// Checks that the task can start now. An agent that is removed later is a failed result.
     pub(crate) fn check(&self, agents: &Agents, rights: &Rights) -> Result<(), Failure> {
         let Self::Delegate(delegation) = self else { return Ok(()) };
-        if !rights.allow(DELEGATE) {
-            return Err(Failure::NotAllowed(DELEGATE.to_owned()));
+        if !rights.allow(DELEGATE_PERMISSION) {
+            return Err(Failure::NotAllowed(DELEGATE_PERMISSION.to_owned()));
         }
         for name in &delegation.agents {
             let agent = agents.get(name).ok_or_else(|| Failure::NoAgent(name.clone()))?;
             if !agent.can_be_orchestrated {
-                return Err(Refusal::NotOrchestrated(name.clone()).into());
+                return Err(InvocationError::NotOrchestrated(name.clone()).into());
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! What traces say about a run, in the words of OpenTelemetry's conventions for generative AI. All names are here.
+//! Spans of a run, named by OpenTelemetry's semantic conventions for generative AI. All attribute names are here.
 //!
-//! Spans are `tracing` spans under one target; who wants them switches that target on, and for everybody else they cost nothing. Ids
-//! are chosen here and not by whoever exports: a provider or a server that is called within a span has to be told which one it is.
+//! Spans are `tracing` spans under one target. While no subscriber enables the target, they cost nothing. Span ids are chosen
+//! here and not by the exporter, because a provider or a server that is called within a span receives its id.
 
 mod content;
 
@@ -19,42 +19,42 @@ use tracing::field::Empty;
 
 pub use content::capture;
 
-use crate::bounds::Edge;
-use crate::engine::{Finished, Request};
+use crate::bounds::InvocationKind;
+use crate::engine::{RunResult, StoredRequest};
 use crate::failure::Failure;
-use crate::models::Candidate;
+use crate::models::ModelCandidate;
 use crate::outcome::Outcome;
-use crate::run::Sent;
+use crate::run::InputSource;
 use crate::scope::{RunState, Scope};
-use crate::turn::{Ask, Taken};
+use crate::turn::{TurnRequest, TurnResult};
 
-/// Where spans come from. Logs leave it out.
+/// The target of all spans. Logs leave it out.
 pub const TARGET: &str = "baton::span";
-/// Those among them that say to which run or request a line of a log belongs.
+/// The target of spans that give log lines their run or request.
 pub const CONTEXT: &str = "baton::span::context";
-/// The field with a span's own id. One that stands in a span needs no more.
+/// The field with a span's id. A span inside another one needs no further field.
 pub const ID: &str = "baton.span";
-/// The field of a span that stands in no other: its `traceparent`, as those see it who are called in it.
+/// The field with the `traceparent` of a root span, as the callees within it see it.
 pub const TRACE: &str = "baton.trace";
-/// The field with the id of the span that it comes from, somewhere else.
+/// The field with the id of a root span's remote parent.
 pub const PARENT: &str = "baton.parent";
 
-/// An id for a span.
-pub fn fresh() -> u64 {
+/// A random span id, never 0.
+pub fn new_span_id() -> u64 {
     fastrand::u64(1..)
 }
 
-/// A trace that begins here. Whoever is called in it may record what they do, also when nobody records anything here.
-pub fn begin() -> TraceParent {
-    TraceParent::new(fastrand::u128(1..), fresh(), true).expect("neither is zero")
+/// Starts a trace. It is marked as sampled, so that callees may record it even if this process exports nothing.
+pub fn new_trace() -> TraceParent {
+    TraceParent::new(fastrand::u128(1..), new_span_id(), true).expect("neither is zero")
 }
 
-/// A run, as far as this process works on it.
+/// The span of a run, as far as this process executes it.
 pub(crate) fn run(tenant: &TenantId, record: &RunRecord) -> Span {
-    let trace = || Request::trace_of(&record.request);
+    let trace = || StoredRequest::trace_of(&record.request);
     tracing::info_span!(
         target: CONTEXT, parent: None, "run", otel.name = format!("invoke_workflow {}", record.agent),
-        { TRACE } = String::from(trace().unwrap_or_else(begin).at_span(fresh())),
+        { TRACE } = String::from(trace().unwrap_or_else(new_trace).at_span(new_span_id())),
         { PARENT } = trace().map(|trace| trace.ids().1),
         gen_ai.operation.name = "invoke_workflow", gen_ai.workflow.name = record.agent.as_str(),
         gen_ai.conversation.id = %record.thread_id, baton.run.id = %record.run_id, baton.tenant.id = %tenant,
@@ -66,22 +66,22 @@ pub(crate) fn run(tenant: &TenantId, record: &RunRecord) -> Span {
     )
 }
 
-pub(crate) fn run_ended(span: &Span, finished: &Finished) {
+pub(crate) fn run_ended(span: &Span, finished: &RunResult) {
     if span.is_disabled() {
         return;
     }
     span.record("baton.run.status", finished.status.word());
-    spent(span, finished.usage);
+    record_tokens(span, finished.usage);
     if let Some(failure) = finished.failure.as_ref().filter(|failure| !matches!(failure, Failure::Cancelled))
     {
-        failed(span, failure.code());
+        record_error(span, failure.code());
     }
 }
 
-/// One agent's part, with those it involves. How it was involved is on record if somebody did.
-pub(crate) fn agent(scope: &Scope, sent: Option<&Sent>) -> Span {
+/// The span of an agent's stage, including the agents it invokes. If an agent invoked it, the span says how.
+pub(crate) fn agent(scope: &Scope, sent: Option<&InputSource>) -> Span {
     let span = tracing::info_span!(
-        target: TARGET, "invoke_agent", otel.name = format!("invoke_agent {}", scope.name()), { ID } = fresh(),
+        target: TARGET, "invoke_agent", otel.name = format!("invoke_agent {}", scope.name()), { ID } = new_span_id(),
         gen_ai.operation.name = "invoke_agent", gen_ai.provider.name = Empty, gen_ai.request.model = Empty,
         gen_ai.agent.id = scope.name().as_str(), gen_ai.agent.name = scope.name().as_str(),
         gen_ai.agent.description = scope.agent.description.as_str(), gen_ai.agent.version = %scope.agent.version,
@@ -103,8 +103,8 @@ pub(crate) fn agent(scope: &Scope, sent: Option<&Sent>) -> Span {
         span.record("gen_ai.provider.name", first.provider.provider());
         span.record("gen_ai.request.model", first.model.as_str());
     }
-    if let (Some(edge), Some(sent)) = (scope.bounds.edge, sent) {
-        involved(&span, edge, sent.by.as_str(), scope.name().as_str());
+    if let (Some(invocation), Some(sent)) = (scope.bounds.invocation, sent) {
+        record_invocation(&span, invocation, sent.by.as_str(), scope.name().as_str());
         span.record("baton.transfer.id", scope.session_id.as_str());
     }
     span
@@ -114,56 +114,56 @@ pub(crate) fn agent_ended(span: &Span, scope: &Scope, result: &Result<Outcome, F
     if span.is_disabled() {
         return;
     }
-    spent(span, scope.run.ledger.spent(scope.path()));
-    if scope.bounds.edge.is_some() {
+    record_tokens(span, scope.run.ledger.spent(scope.path()));
+    if scope.bounds.invocation.is_some() {
         span.record("baton.transfer.phase", phase(result.is_ok()));
     }
     if let Err(failure) = result {
-        failed(span, failure.code());
+        record_error(span, failure.code());
     }
 }
 
-/// A tool call passes the baton, or has somebody else at work: says so on the span of the call.
-pub(crate) fn transfer(scope: &Scope, edge: Edge, targets: &[Arc<Agent>]) {
+/// Marks the span of the current tool call as a transfer or a delegation.
+pub(crate) fn transfer(scope: &Scope, invocation: InvocationKind, targets: &[Arc<Agent>]) {
     if let Some(call) = &scope.span {
         let targets: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-        involved(&call.span, edge, scope.name().as_str(), &targets.join(", "));
+        record_invocation(&call.span, invocation, scope.name().as_str(), &targets.join(", "));
     }
 }
 
-fn involved(span: &Span, edge: Edge, source: &str, target: &str) {
-    let kind = if edge.hop().is_some() { "handoff" } else { "delegation" };
-    span.record("baton.transfer.kind", kind).record("baton.transfer.by", edge.word());
+fn record_invocation(span: &Span, invocation: InvocationKind, source: &str, target: &str) {
+    let kind = if invocation.hop().is_some() { "handoff" } else { "delegation" };
+    span.record("baton.transfer.kind", kind).record("baton.transfer.by", invocation.word());
     span.record("baton.transfer.source", source).record("baton.transfer.target", target);
-    span.record("baton.transfer.waits", edge.hop().is_none());
+    span.record("baton.transfer.waits", invocation.hop().is_none());
 }
 
 fn phase(is_ok: bool) -> &'static str {
     if is_ok { "completed" } else { "error" }
 }
 
-/// A span within a run, and its id for whoever is called in it.
+/// A span within a run, and the id that callees within it receive.
 #[derive(Debug, Clone)]
-pub(crate) struct Spanned {
+pub(crate) struct CallSpan {
     pub(crate) span: Span,
-    /// 0 while nobody wants spans: the trace is then passed on as it came.
+    /// 0 if spans are disabled. The trace is then passed on unchanged.
     id: u64,
 }
 
-impl Spanned {
+impl CallSpan {
     fn new(id: u64, span: Span) -> Self {
         Self { id: if span.is_disabled() { 0 } else { id }, span }
     }
 
-    /// The run's trace as it is seen from here.
+    /// The run's trace context with this span as its parent.
     pub(crate) fn trace(&self, run: &RunState) -> Option<TraceParent> {
         run.trace.as_ref().map(|trace| trace.at_span(self.id))
     }
 }
 
-/// One attempt at a turn.
-pub(crate) fn chat(scope: &Scope, candidate: &Candidate, ask: &Ask<'_>) -> Spanned {
-    let (id, sampling) = (fresh(), &scope.agent.sampling);
+/// The span of one model call.
+pub(crate) fn chat(scope: &Scope, candidate: &ModelCandidate, turn_request: &TurnRequest<'_>) -> CallSpan {
+    let (id, sampling) = (new_span_id(), &scope.agent.sampling);
     let span = tracing::info_span!(
         target: TARGET, "chat", otel.name = format!("chat {}", candidate.model), otel.kind = "client", { ID } = id,
         gen_ai.operation.name = "chat", gen_ai.provider.name = candidate.provider.provider(),
@@ -179,48 +179,48 @@ pub(crate) fn chat(scope: &Scope, candidate: &Candidate, ask: &Ask<'_>) -> Spann
         gen_ai.system_instructions = Empty, gen_ai.input.messages = Empty, gen_ai.output.messages = Empty,
     );
     if !span.is_disabled() && content::is_captured() {
-        span.record("gen_ai.system_instructions", content::instructions(ask.system).as_str());
-        span.record("gen_ai.input.messages", content::messages(ask.messages).as_str());
+        span.record("gen_ai.system_instructions", content::instructions(turn_request.system).as_str());
+        span.record("gen_ai.input.messages", content::messages(turn_request.messages).as_str());
     }
-    Spanned::new(id, span)
+    CallSpan::new(id, span)
 }
 
-impl Spanned {
-    /// The model has said something.
-    pub(crate) fn heard(&self, asked: Instant) {
+impl CallSpan {
+    /// Records the time to the first chunk.
+    pub(crate) fn record_first_chunk(&self, asked: Instant) {
         if !self.span.is_disabled() {
             self.span.record("gen_ai.response.time_to_first_chunk", asked.elapsed().as_secs_f64());
         }
     }
 
-    pub(crate) fn answered(&self, taken: &Taken) {
+    pub(crate) fn record_reply(&self, taken: &TurnResult) {
         if !self.span.is_disabled() {
             self.span.record("gen_ai.response.finish_reasons", taken.finish.word());
-            self.said(&taken.reply);
+            self.record_text(&taken.reply);
         }
     }
 
-    fn said(&self, reply: &Reply) {
+    fn record_text(&self, reply: &Reply) {
         if content::is_captured() {
             self.span.record("gen_ai.output.messages", content::reply(reply).as_str());
         }
     }
 
-    /// What it cost, and why it failed if it did.
-    pub(crate) fn paid(&self, row: &LedgerRow) {
+    /// Records the tokens, the cost and the error, if any.
+    pub(crate) fn record_usage(&self, row: &LedgerRow) {
         if self.span.is_disabled() {
             return;
         }
-        spent(&self.span, row.usage());
+        record_tokens(&self.span, row.usage());
         if let Some(code) = &row.error {
-            failed(&self.span, code);
+            record_error(&self.span, code);
         }
     }
 }
 
-/// One tool call.
-pub(crate) fn tool(scope: &Scope, call: &ToolCall, spec: Option<&ToolSpec>) -> Spanned {
-    let id = fresh();
+/// The span of one tool call.
+pub(crate) fn tool(scope: &Scope, call: &ToolCall, spec: Option<&ToolSpec>) -> CallSpan {
+    let id = new_span_id();
     let span = tracing::info_span!(
         target: TARGET, "execute_tool", otel.name = format!("execute_tool {}", call.name), { ID } = id,
         gen_ai.operation.name = "execute_tool", gen_ai.tool.name = call.name.as_str(),
@@ -235,32 +235,32 @@ pub(crate) fn tool(scope: &Scope, call: &ToolCall, spec: Option<&ToolSpec>) -> S
     if !span.is_disabled() && content::is_captured() {
         span.record("gen_ai.tool.call.arguments", content::text(&call.arguments).as_str());
     }
-    Spanned::new(id, span)
+    CallSpan::new(id, span)
 }
 
-impl Spanned {
-    pub(crate) fn returned(&self, result: &Result<ToolOutput, ToolError>) {
+impl CallSpan {
+    pub(crate) fn record_result(&self, result: &Result<ToolOutput, ToolError>) {
         match result {
             _ if self.span.is_disabled() => {}
             Ok(output) if content::is_captured() => {
                 self.span.record("gen_ai.tool.call.result", content::text(&output.text).as_str());
             }
             Ok(_) => {}
-            Err(error) => failed(&self.span, error.code()),
+            Err(error) => record_error(&self.span, error.code()),
         }
     }
 }
 
-impl Spanned {
-    /// What went wrong ends more than the call.
-    pub(crate) fn broke_off(&self, failure: &Failure) {
+impl CallSpan {
+    /// Records a failure that ends more than the call.
+    pub(crate) fn fail(&self, failure: &Failure) {
         if !self.span.is_disabled() {
-            failed(&self.span, failure.code());
+            record_error(&self.span, failure.code());
         }
     }
 }
 
-fn spent(span: &Span, usage: Usage) {
+fn record_tokens(span: &Span, usage: Usage) {
     let tokens = usage.tokens;
     span.record("gen_ai.usage.input_tokens", tokens.input_tokens);
     span.record("gen_ai.usage.output_tokens", tokens.output_tokens);
@@ -273,6 +273,6 @@ fn spent(span: &Span, usage: Usage) {
     }
 }
 
-fn failed(span: &Span, code: &str) {
+fn record_error(span: &Span, code: &str) {
     span.record("error.type", code).record("otel.status_code", "ERROR");
 }

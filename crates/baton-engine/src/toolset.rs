@@ -10,64 +10,68 @@ use baton_core::tool::{Effect, Tool, ToolError, ToolSpec};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use crate::compiled;
-use crate::given::Given;
+use crate::compile_cache;
+use crate::engine_tool::EngineTool;
 use crate::scope::Scope;
 use crate::skillset::Skillset;
 
-/// Pages through what was too long; whoever has tools has it too.
+/// Reads spooled output. Every session with tools has it.
 const READ_OUTPUT: &str = "read_output";
 
-/// What the session's agent may use, in a fixed order, so that prompts stay cacheable.
+/// The tools of one session, sorted by name, so that prompts stay cacheable.
 #[derive(Debug, Default)]
 pub(crate) struct Toolset {
-    tools: Vec<Offered>,
+    tools: Vec<SessionTool>,
 }
 
-/// What a session begins with.
+/// The tools and skills of a session.
 #[derive(Debug)]
-pub(crate) struct Equipment {
+pub(crate) struct ToolsAndSkills {
     pub(crate) toolset: Toolset,
     pub(crate) skills: Skillset,
 }
 
-impl Equipment {
-    /// Tools of the engine alone.
-    pub(crate) fn of(given: Vec<Arc<dyn Given>>) -> Self {
-        Self { toolset: Toolset::of(given), skills: Skillset::default() }
+impl ToolsAndSkills {
+    /// Only tools of the engine.
+    pub(crate) fn of(engine_tools: Vec<Arc<dyn EngineTool>>) -> Self {
+        Self { toolset: Toolset::of(engine_tools), skills: Skillset::default() }
     }
 
     /// Tools of the engine and, if `own`, the tools and skills that the agent's file lists.
-    pub(crate) async fn gather(scope: &Scope, own: bool, mut given: Vec<Arc<dyn Given>>) -> Self {
+    pub(crate) async fn collect(
+        scope: &Scope,
+        own: bool,
+        mut engine_tools: Vec<Arc<dyn EngineTool>>,
+    ) -> Self {
         let skills = if own { Skillset::of(scope).await } else { Skillset::default() };
-        given.extend(skills.tool());
-        Self { toolset: Toolset::gather(scope, own, given).await, skills }
+        engine_tools.extend(skills.tool());
+        Self { toolset: Toolset::gather(scope, own, engine_tools).await, skills }
     }
 }
 
-/// One tool, from outside or from the engine itself.
+/// A tool of a session: an ordinary one or one of the engine.
 #[derive(Debug)]
-pub(crate) enum Offered {
+pub(crate) enum SessionTool {
     Tool(Arc<dyn Tool>),
-    Given(Arc<dyn Given>),
+    Engine(Arc<dyn EngineTool>),
 }
 
-impl Offered {
+impl SessionTool {
     pub(crate) fn spec(&self) -> &ToolSpec {
         match self {
             Self::Tool(tool) => tool.spec(),
-            Self::Given(given) => given.spec(),
+            Self::Engine(tool) => tool.spec(),
         }
     }
 
     fn is_hidden(&self) -> bool {
-        matches!(self, Self::Given(given) if given.is_hidden())
+        matches!(self, Self::Engine(tool) if tool.is_hidden())
     }
 
-    /// The arguments of a call as JSON that satisfies the tool's schema.
+    /// Parses the arguments of a call and validates them against the tool's schema.
     pub(crate) fn checked(&self, text: &str) -> Result<Value, ToolError> {
         let arguments = match (self, parsed(text)?) {
-            (Self::Given(given), arguments) => given.prepare(arguments)?,
+            (Self::Engine(tool), arguments) => tool.prepare(arguments)?,
             (Self::Tool(_), arguments) => arguments,
         };
         checked(self.spec(), arguments)
@@ -76,35 +80,34 @@ impl Offered {
     pub(crate) fn preview(&self, arguments: &Value) -> Option<String> {
         match self {
             Self::Tool(_) => None,
-            Self::Given(given) => given.preview(arguments),
+            Self::Engine(tool) => tool.preview(arguments),
         }
     }
 }
 
 impl Toolset {
-    /// Tools of the engine alone.
-    pub(crate) fn of(given: Vec<Arc<dyn Given>>) -> Self {
-        Self { tools: given.into_iter().map(Offered::Given).collect() }
+    /// Only tools of the engine.
+    pub(crate) fn of(engine_tools: Vec<Arc<dyn EngineTool>>) -> Self {
+        Self { tools: engine_tools.into_iter().map(SessionTool::Engine).collect() }
     }
 
     /// Tools of the engine and, if `own`, those that the agent's file lists.
-    pub(crate) async fn gather(scope: &Scope, own: bool, given: Vec<Arc<dyn Given>>) -> Self {
-        let Self { mut tools } = Self::of(given);
+    pub(crate) async fn gather(scope: &Scope, own: bool, engine_tools: Vec<Arc<dyn EngineTool>>) -> Self {
+        let Self { mut tools } = Self::of(engine_tools);
         if own {
-            tools.extend(listed(scope).await.into_iter().map(Offered::Tool));
+            tools.extend(listed(scope).await.into_iter().map(SessionTool::Tool));
         }
         let read_output = scope.run.engine.parts.tools.iter().find(|tool| tool.spec().name == READ_OUTPUT);
         if own && !tools.is_empty() && !tools.iter().any(|tool| tool.spec().name == READ_OUTPUT) {
-            tools.extend(read_output.cloned().map(Offered::Tool));
+            tools.extend(read_output.cloned().map(SessionTool::Tool));
         }
-        // The engine's own come first, so that nothing from outside takes their names.
+        // The sort is stable and the engine's tools come first, so no other tool can take their names.
         tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
         tools.dedup_by(|a, b| a.spec().name == b.spec().name);
         Self { tools }
     }
 
-    /// The one tool that a workflow runs. Its file names it there, so it need not be listed a second time; what is denied stays
-    /// denied.
+    /// The one tool that a workflow runs. The workflow names it, so `tools` need not list it. A denied tool stays denied.
     pub(crate) async fn single(scope: &Scope, name: &str) -> Self {
         let mut agent = Agent::clone(&scope.agent);
         agent.tools.allow = ToolPattern::parse(name).into_iter().collect();
@@ -113,15 +116,15 @@ impl Toolset {
             .retain(|server, _| agent.tools.allow.iter().any(|one| one.mcp_server() == Some(server)));
         let mut own = scope.clone();
         own.agent = Arc::new(agent);
-        Self { tools: listed(&own).await.into_iter().map(Offered::Tool).collect() }
+        Self { tools: listed(&own).await.into_iter().map(SessionTool::Tool).collect() }
     }
 
-    /// What the model is told of.
+    /// The tools that the model sees.
     pub(crate) fn specs(&self) -> Vec<&ToolSpec> {
-        self.tools.iter().filter(|tool| !tool.is_hidden()).map(Offered::spec).collect()
+        self.tools.iter().filter(|tool| !tool.is_hidden()).map(SessionTool::spec).collect()
     }
 
-    pub(crate) fn find(&self, name: &str) -> Result<&Offered, ToolError> {
+    pub(crate) fn find(&self, name: &str) -> Result<&SessionTool, ToolError> {
         self.tools.iter().find(|tool| tool.spec().name == name).ok_or_else(|| {
             let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
             let near = names
@@ -131,20 +134,25 @@ impl Toolset {
         })
     }
 
-    /// How a call would end the session, if it would.
+    /// Whether a tool returns text of untrusted authors.
+    pub(crate) fn is_untrusted(&self, name: &str) -> bool {
+        matches!(self.find(name), Ok(SessionTool::Tool(tool)) if tool.is_untrusted())
+    }
+
+    /// How a successful call would end the session. See [`EngineTool::ends_with`].
     pub(crate) fn ends_with(&self, call: &ToolCall) -> Option<String> {
         match self.find(&call.name) {
-            Ok(Offered::Given(given)) => {
+            Ok(SessionTool::Engine(tool)) => {
                 let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
-                given.ends_with(&arguments)
+                tool.ends_with(&arguments)
             }
             _ => None,
         }
     }
 }
 
-/// Built-in tools and those of MCP servers that the agent lists. A server that cannot be reached costs its tools, not the run;
-/// the trace says so.
+/// The built-in tools and those of MCP servers that the agent lists. If a server is unavailable, its tools are missing; the run
+/// continues, and the trace says so.
 async fn listed(scope: &Scope) -> Vec<Arc<dyn Tool>> {
     let agent = &scope.agent;
     let engine = &scope.run.engine.parts;
@@ -168,7 +176,7 @@ async fn listed(scope: &Scope) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// What the agent's file allows, and for a sub-agent what all sub-agents may use.
+/// Whether the agent's file and, for a sub-agent, the policy permit a tool.
 pub(crate) fn permitted(scope: &Scope, spec: &ToolSpec) -> bool {
     let tools = &scope.agent.tools;
     let for_all = &scope.run.engine.parts.policy.sub_agent_tools;
@@ -178,7 +186,7 @@ pub(crate) fn permitted(scope: &Scope, spec: &ToolSpec) -> bool {
         && (!is_confined || for_all.iter().any(|pattern| pattern.matches(&spec.name)))
 }
 
-/// Servers the agent names, under `mcp_servers` or within `tools`.
+/// The MCP servers that the agent names, under `mcp_servers` or within `tools`.
 fn servers(agent: &Agent) -> Vec<(String, McpServer)> {
     let mut seen = BTreeSet::new();
     let listed = agent.mcp_servers.iter().map(|(name, server)| (name.clone(), server.clone()));
@@ -188,20 +196,16 @@ fn servers(agent: &Agent) -> Vec<(String, McpServer)> {
     listed.chain(in_tools).filter(|(name, _)| seen.insert(name.clone())).collect()
 }
 
-/// Arguments as JSON that satisfies the tool's schema. The error is for the model: it says what to correct.
-pub fn checked_arguments(spec: &ToolSpec, text: &str) -> Result<Value, ToolError> {
-    checked(spec, parsed(text)?)
-}
-
-/// A call without arguments often comes without text.
+/// Parses arguments. Empty text means no arguments: models often send it.
 fn parsed(text: &str) -> Result<Value, ToolError> {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    serde_json::from_str(text)
+    crate::json::parse(text)
         .map_err(|error| ToolError::InvalidArguments(format!("they are not JSON: {error}")))
 }
 
+/// Validates arguments against the tool's schema. The error tells the model what to correct.
 fn checked(spec: &ToolSpec, arguments: Value) -> Result<Value, ToolError> {
-    let validator = compiled::validator(&spec.parameters)
+    let validator = compile_cache::validator(&spec.parameters)
         .map_err(|error| ToolError::Execution(format!("the tool's own schema is invalid: {error}")))?;
     let mistakes: Vec<String> = validator
         .iter_errors(&arguments)

@@ -1,12 +1,13 @@
-//! One model call: streamed, retried where that helps, moved to the next model where it does not, and accounted for.
+//! One turn: a streamed model call with retries, fallback models and a ledger row for each attempt.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use baton_core::chat::{Messages, Reasoning, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
-use baton_core::model::{Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ToolChoice};
-use baton_core::store::work::CallUnderWay;
+use baton_core::model::{Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ReplyStream, ToolChoice};
+use baton_core::store::work::InterruptedCall;
 use baton_core::store::{NewEvent, Step, StepKind};
 use baton_core::usage::{Cost, Tokens};
 use baton_core::{MessageId, ToolSpec};
@@ -14,60 +15,63 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use crate::budget::Limit;
+use crate::budget::LimitKind;
+use crate::engine::ModelTimeouts;
 use crate::failure::Failure;
 use crate::journal::Record;
-use crate::models::Candidate;
+use crate::models::ModelCandidate;
 use crate::scope::{RunState, Scope};
-use crate::telemetry::{self, Spanned};
+use crate::telemetry::{self, CallSpan};
 use crate::window::estimate;
 
-/// More calls in one reply than anybody means,
+/// Maximum tool calls of one reply.
 const MAX_CALLS: usize = 128;
-/// and more text, reasoning and arguments.
+/// Maximum bytes of a reply's text, reasoning and arguments.
 const MAX_REPLY_BYTES: usize = 8 * 1024 * 1024;
 
-/// What a turn is about.
+/// The request of a turn.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct TurnRequest<'a> {
     pub(crate) system: &'a str,
     pub(crate) messages: Messages<'a>,
     pub(crate) tools: &'a [&'a ToolSpec],
-    pub(crate) tool_choice: ToolChoice<'a>,
+    pub(crate) tool_choice: ToolChoice,
     pub(crate) output_schema: Option<&'a Value>,
-    /// Tokens of all of it, estimated.
+    /// Estimated tokens of the whole request.
     pub(crate) input_estimate: u64,
     pub(crate) deadline: Instant,
-    /// The limit after which this is the last turn.
-    pub(crate) closing: Option<Limit>,
+    /// The limit that makes this the closing turn.
+    pub(crate) closing: Option<LimitKind>,
 }
 
-/// What a turn came to.
+/// The result of a turn, as its step records it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Taken {
+pub(crate) struct TurnResult {
     pub(crate) reply: Reply,
     pub(crate) finish: Finish,
-    /// The limit after which it was the last turn.
+    /// The limit that made it the closing turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) closing: Option<Limit>,
-    /// What its text was heard as, if it has one.
+    pub(crate) closing: Option<LimitKind>,
+    /// The id of the published message, if the reply has text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message_id: Option<MessageId>,
 }
 
-/// Calls that were under way when the run's process died: they are paid for, and what listeners saw of them is taken back.
+/// Settles the model calls that were in progress when the run's process died: adds their ledger rows, and withdraws the text that
+/// listeners saw of them.
 pub(crate) fn settle_interrupted(run: &RunState) -> Record {
     let mut record = Record::default();
-    let open = run.steps.values().filter_map(|step| Some((step, step.call_under_way()?)));
-    let mut open: Vec<(&Step, CallUnderWay)> = open.collect();
+    let open = run.steps.values().filter_map(|step| Some((step, step.interrupted_call()?)));
+    let mut open: Vec<(&Step, InterruptedCall)> = open.collect();
     open.sort_by_key(|(step, _)| step.at);
-    for (step, CallUnderWay { message_id, visibility, row }) in open {
-        let row = run.before.lasted(row);
-        // The task of the call was dropped while its run still wrote, so the row is there and the step is not.
+    for (step, InterruptedCall { message_id, visibility, row }) in open {
+        let row = run.prior_durations.lasted(row);
+        // A call that was dropped before the process died has its row, but no finished step.
         let is_paid = run.ledger.holds(&row);
         let (agent, path) = (row.agent.clone(), step.path.as_str().into());
         let kind = EventKind::TurnRestarted { message_id };
@@ -79,50 +83,57 @@ pub(crate) fn settle_interrupted(run: &RunState) -> Record {
     record
 }
 
-/// Takes one turn: tries each candidate, each some times. One that was taken before a crash is not taken again.
-pub(crate) async fn take(scope: &Scope, candidates: &[Candidate], ask: Ask<'_>) -> Result<Taken, Failure> {
+/// Takes one turn, with retries of each candidate in turn. A turn that was recorded before a crash is not taken again.
+pub(crate) async fn run_turn(
+    scope: &Scope,
+    candidates: &[ModelCandidate],
+    turn_request: TurnRequest<'_>,
+) -> Result<TurnResult, Failure> {
     if let Some(taken) = scope.finished()? {
         return Ok(taken);
     }
-    let patience = scope.run.engine.parts.patience;
-    let attempts = patience.attempts.max(1);
+    let model_timeouts = scope.run.engine.parts.model_timeouts;
+    let attempts = model_timeouts.attempts.max(1);
     let mut last = None;
     for (at, candidate) in candidates.iter().enumerate() {
         for attempt in 1..=attempts {
-            let call = telemetry::chat(scope, candidate, &ask);
-            // On the heap: whoever waits for a turn is large enough without it.
-            let trying = Box::pin(attempt_once(scope, candidate, ask, &call)).instrument(call.span.clone());
+            let call = telemetry::chat(scope, candidate, &turn_request);
+            // Boxed, to keep the futures that await a turn small.
+            let trying =
+                Box::pin(attempt_once(scope, candidate, turn_request, &call)).instrument(call.span.clone());
             let broken = match trying.await? {
                 Ok(taken) => return Ok(taken),
                 Err(broken) => broken,
             };
             let Failure::Model(error) = &broken.failure else {
-                let restarts = matches!(broken.failure, Failure::TimeUp) && ask.closing.is_none();
+                let restarts =
+                    matches!(broken.failure, Failure::DeadlineReached) && turn_request.closing.is_none();
                 return Err(broken.end(scope, restarts).await?);
             };
             tracing::warn!(agent = %scope.name(), model = %candidate.model, attempt, %error, "model call failed");
-            let wait = error.retry_after.unwrap_or_else(|| back_off(patience.back_off, attempt));
-            let again = error.kind.is_passing() && attempt < attempts && wait <= patience.longest_wait;
-            let restarts = again || at + 1 < candidates.len() || scope.bounds.is_passed_on();
+            let wait = error.retry_after.unwrap_or_else(|| back_off(model_timeouts.back_off, attempt));
+            let again =
+                error.kind.is_transient() && attempt < attempts && wait <= model_timeouts.longest_wait;
+            let restarts = again || at + 1 < candidates.len() || scope.bounds.caller_can_continue();
             last = Some(broken.end(scope, restarts).await?);
             if !again {
                 break;
             }
-            pause(scope, wait, ask.deadline).await?;
+            pause(scope, wait, turn_request.deadline).await?;
         }
     }
     Err(last.unwrap_or_else(|| Failure::NoModel(scope.name().to_string())))
 }
 
-/// An attempt that failed, with the text that listeners have already seen of it.
-struct Broken {
+/// A failed attempt, with the text that listeners have seen of it.
+struct FailedAttempt {
     failure: Failure,
     message: Option<(MessageId, String)>,
     row: LedgerRow,
 }
 
-impl Broken {
-    /// Settles the attempt, and ends its message for listeners: it comes again from the start, or this is all there will be.
+impl FailedAttempt {
+    /// Records the attempt's row and ends its message: with `restarts` the text is withdrawn, otherwise it is final.
     async fn end(self, scope: &Scope, restarts: bool) -> Result<Failure, Failure> {
         let kind = self.message.map(|(message_id, text)| {
             if restarts {
@@ -137,7 +148,7 @@ impl Broken {
     }
 }
 
-/// Half of it certain, half of it chance.
+/// Exponential back-off, randomized between half and all of the delay.
 fn back_off(base: Duration, attempt: u32) -> Duration {
     let full = base.saturating_mul(1 << (attempt - 1).min(5));
     full / 2 + full.mul_f64(fastrand::f64() / 2.0)
@@ -146,51 +157,37 @@ fn back_off(base: Duration, attempt: u32) -> Duration {
 async fn pause(scope: &Scope, wait: Duration, deadline: Instant) -> Result<(), Failure> {
     tokio::select! {
         () = tokio::time::sleep(wait) => Ok(()),
-        () = tokio::time::sleep_until(deadline) => Err(Failure::TimeUp),
+        () = tokio::time::sleep_until(deadline) => Err(Failure::DeadlineReached),
         () = scope.cancel.cancelled() => Err(Failure::Cancelled),
     }
 }
 
-/// The outer error is for the run, the inner one for the next attempt.
+/// Makes one model call. The outer error ends the turn; after the inner one another attempt may follow.
 async fn attempt_once(
     scope: &Scope,
-    candidate: &Candidate,
-    ask: Ask<'_>,
-    call: &Spanned,
-) -> Result<Result<Taken, Broken>, Failure> {
+    candidate: &ModelCandidate,
+    turn_request: TurnRequest<'_>,
+    call: &CallSpan,
+) -> Result<Result<TurnResult, FailedAttempt>, Failure> {
     let trace = call.trace(&scope.run);
     let request = ModelRequest {
         agent: scope.name(),
         model: &candidate.model,
-        system: ask.system,
-        messages: ask.messages,
-        tools: ask.tools,
-        tool_choice: ask.tool_choice,
+        system: turn_request.system,
+        messages: turn_request.messages,
+        tools: turn_request.tools,
+        tool_choice: turn_request.tool_choice,
         sampling: &scope.agent.sampling,
-        output_schema: ask.output_schema,
+        output_schema: turn_request.output_schema,
         trace: trace.as_ref(),
     };
-    let mut attempt = Attempt::new(scope, candidate, &ask, call);
+    let mut attempt = Attempt::new(scope, candidate, &turn_request, call);
     attempt.announce().await?;
-    let mut stream = candidate.provider.stream(&request);
-    let patience = scope.run.engine.parts.patience;
-    let mut wait = patience.first_chunk;
+    let mut chunks = Chunks::new(candidate.provider.stream(&request), scope, turn_request.deadline);
     let result = loop {
-        // What is there already is taken without setting alarms, but not beyond the end.
-        let goes_on = !scope.cancel.is_cancelled() && Instant::now() < ask.deadline;
-        let next = match stream.next().now_or_never().filter(|_| goes_on) {
-            Some(next) => Ok(next),
-            None => tokio::select! {
-                biased;
-                () = scope.cancel.cancelled() => break Err(Failure::Cancelled),
-                () = tokio::time::sleep_until(ask.deadline) => break Err(Failure::TimeUp),
-                next = tokio::time::timeout(wait, stream.next()) => next,
-            },
-        };
-        let waited = std::mem::replace(&mut wait, patience.between_chunks);
-        match next {
-            Err(_) => break Err(silent(candidate, waited).into()),
-            Ok(None) => break Err(cut(candidate).into()),
+        match chunks.next(candidate).await {
+            Err(failure) => break Err(failure),
+            Ok(None) => break Err(cut_error(candidate).into()),
             Ok(Some(Err(error))) => break Err(error.into()),
             Ok(Some(Ok(Chunk::Done(finish)))) => break attempt.finished(finish),
             Ok(Some(Ok(chunk))) => {
@@ -200,17 +197,93 @@ async fn attempt_once(
             }
         }
     };
-    // Closing the connection comes before anything that may wait.
-    drop(stream);
-    attempt.close(result, ask.closing).await
+    // Closes the connection before anything is awaited.
+    drop(chunks);
+    attempt.close(result, turn_request.closing).await
 }
 
-fn silent(candidate: &Candidate, wait: Duration) -> ModelError {
+/// Reads a reply's chunks until cancellation, the deadline or too long a silence.
+struct Chunks<'a> {
+    stream: ReplyStream,
+    cancel: &'a CancellationToken,
+    cancelled: Pin<Box<WaitForCancellationFuture<'a>>>,
+    /// The silence limit for every chunk after the first.
+    later_limit: Duration,
+    deadline: Instant,
+    last_chunk_at: Instant,
+    /// How long the next chunk may take.
+    silence_limit: Duration,
+    /// One timer for the whole reply. It is reset when it fires too early, not for each chunk.
+    timer: Pin<Box<Sleep>>,
+}
+
+impl<'a> Chunks<'a> {
+    fn new(stream: ReplyStream, scope: &'a Scope, deadline: Instant) -> Self {
+        let ModelTimeouts { first_chunk, between_chunks, .. } = scope.run.engine.parts.model_timeouts;
+        let now = Instant::now();
+        Self {
+            stream,
+            cancel: &scope.cancel,
+            cancelled: Box::pin(scope.cancel.cancelled()),
+            later_limit: between_chunks,
+            deadline,
+            last_chunk_at: now,
+            silence_limit: first_chunk,
+            timer: Box::pin(tokio::time::sleep_until(deadline.min(now + first_chunk))),
+        }
+    }
+
+    async fn next(
+        &mut self,
+        candidate: &ModelCandidate,
+    ) -> Result<Option<Result<Chunk, ModelError>>, Failure> {
+        // A chunk that is ready is taken without waiting, unless the run is cancelled or the deadline has passed.
+        let goes_on = !self.cancel.is_cancelled() && Instant::now() < self.deadline;
+        let ready = if goes_on { self.stream.next().now_or_never() } else { None };
+        let next = match ready {
+            Some(next) => next,
+            None => self.wait_for_chunk(candidate).await?,
+        };
+        (self.last_chunk_at, self.silence_limit) = (Instant::now(), self.later_limit);
+        // After the first chunk, the limit may be shorter.
+        let silent_at = self.last_chunk_at + self.silence_limit;
+        if silent_at < self.timer.deadline() {
+            self.timer.as_mut().reset(silent_at);
+        }
+        Ok(next)
+    }
+
+    async fn wait_for_chunk(
+        &mut self,
+        candidate: &ModelCandidate,
+    ) -> Result<Option<Result<Chunk, ModelError>>, Failure> {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.cancelled.as_mut() => return Err(Failure::Cancelled),
+                () = self.timer.as_mut() => {}
+                next = self.stream.next() => return Ok(next),
+            }
+            let (now, silent_at) = (Instant::now(), self.last_chunk_at + self.silence_limit);
+            if now >= self.deadline {
+                return Err(Failure::DeadlineReached);
+            }
+            if now >= silent_at {
+                // This process may have been suspended, and not the provider silent.
+                let ready = self.stream.next().now_or_never();
+                return ready.ok_or_else(|| silence_error(candidate, self.silence_limit).into());
+            }
+            self.timer.as_mut().reset(self.deadline.min(silent_at));
+        }
+    }
+}
+
+fn silence_error(candidate: &ModelCandidate, wait: Duration) -> ModelError {
     let message = format!("nothing was heard for {} s", wait.as_secs());
     ModelError::new(ModelErrorKind::Timeout, candidate.provider.provider(), message)
 }
 
-fn cut(candidate: &Candidate) -> ModelError {
+fn cut_error(candidate: &ModelCandidate) -> ModelError {
     let message = "the answer ended in the middle";
     ModelError::new(ModelErrorKind::Malformed, candidate.provider.provider(), message)
 }
@@ -224,24 +297,24 @@ fn size(chunk: &Chunk) -> usize {
     }
 }
 
-fn fresh_id() -> MessageId {
+fn new_message_id() -> MessageId {
     MessageId::from_uuid(Uuid::now_v7())
 }
 
-/// A reply as it grows, and the row it will leave in the ledger.
+/// A reply in progress. Its ledger row is written even if it is dropped.
 struct Attempt<'a> {
     scope: &'a Scope,
-    candidate: &'a Candidate,
-    call: &'a Spanned,
+    candidate: &'a ModelCandidate,
+    call: &'a CallSpan,
     reply: Reply,
     /// The provider's index of each call, in the order in which calls began.
     indices: Vec<u32>,
-    /// The message that listeners see growing, once it has begun.
+    /// The streamed message, once it has begun.
     message_id: MessageId,
     is_begun: bool,
     reasoning_id: Option<MessageId>,
     tokens: Option<Tokens>,
-    /// Of everything that was said so far.
+    /// Bytes of the reply so far.
     bytes: usize,
     input_estimate: u64,
     at: Timestamp,
@@ -250,19 +323,24 @@ struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    fn new(scope: &'a Scope, candidate: &'a Candidate, ask: &Ask<'_>, call: &'a Spanned) -> Self {
+    fn new(
+        scope: &'a Scope,
+        candidate: &'a ModelCandidate,
+        turn_request: &TurnRequest<'_>,
+        call: &'a CallSpan,
+    ) -> Self {
         Self {
             scope,
             candidate,
             call,
             reply: Reply::default(),
             indices: Vec::new(),
-            message_id: fresh_id(),
+            message_id: new_message_id(),
             is_begun: false,
             reasoning_id: None,
             tokens: None,
             bytes: 0,
-            input_estimate: ask.input_estimate,
+            input_estimate: turn_request.input_estimate,
             at: Timestamp::now(),
             started: Instant::now(),
             written: false,
@@ -271,13 +349,13 @@ impl<'a> Attempt<'a> {
 
     async fn add(&mut self, chunk: Chunk) -> Result<(), ModelError> {
         if self.bytes == 0 {
-            self.call.heard(self.started);
+            self.call.record_first_chunk(self.started);
         }
         self.grow(size(&chunk))?;
         match chunk {
             Chunk::Text(delta) => self.text(delta).await,
             Chunk::Reasoning(delta) => {
-                let message_id = *self.reasoning_id.get_or_insert_with(fresh_id);
+                let message_id = *self.reasoning_id.get_or_insert_with(new_message_id);
                 self.reasoning().text.push_str(&delta);
                 self.scope.trace(EventKind::Reasoning { message_id, delta }).await;
             }
@@ -309,7 +387,7 @@ impl<'a> Attempt<'a> {
         self.scope.emit(EventKind::TextDelta { message_id, delta }).await;
     }
 
-    /// The reasoning that is being written: a signed one is finished.
+    /// The current reasoning block. A signed block is complete.
     fn reasoning(&mut self) -> &mut Reasoning {
         if self.reply.reasoning.last().is_none_or(|last| last.signature.is_some()) {
             self.reply.reasoning.push(Reasoning::default());
@@ -317,15 +395,15 @@ impl<'a> Attempt<'a> {
         self.reply.reasoning.last_mut().expect("one was just added")
     }
 
-    /// Written down while the call is made, and before anything of it is heard.
+    /// Records the call as started, in parallel to the call and before any of its text is published.
     async fn announce(&self) -> Result<(), Failure> {
         let row = self.row(CallOutcome::Cancelled, Some("interrupted".to_owned()));
         let visibility = self.scope.visibility();
-        let under_way = CallUnderWay { message_id: self.message_id, visibility, row };
+        let under_way = InterruptedCall { message_id: self.message_id, visibility, row };
         self.scope.begin_soon(StepKind::Turn, &under_way, Vec::new(), Vec::new()).await
     }
 
-    /// Begins the message when its first piece arrives.
+    /// Publishes the start of the message before its first delta.
     async fn message(&mut self) -> MessageId {
         if !self.is_begun {
             self.is_begun = true;
@@ -339,7 +417,7 @@ impl<'a> Attempt<'a> {
         ModelError::new(ModelErrorKind::Malformed, self.candidate.provider.provider(), message)
     }
 
-    /// Memory is never as large as a provider likes.
+    /// Counts bytes and fails above [`MAX_REPLY_BYTES`].
     fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.bytes += bytes;
         if self.bytes > MAX_REPLY_BYTES {
@@ -359,20 +437,20 @@ impl<'a> Attempt<'a> {
         Err(ModelError::new(kind, self.candidate.provider.provider(), message).into())
     }
 
-    /// Writes the row, and what came of the turn if it is whole.
+    /// Makes the ledger row and, if the reply is complete, records the turn.
     async fn close(
         mut self,
         result: Result<Finish, Failure>,
-        closing: Option<Limit>,
-    ) -> Result<Result<Taken, Broken>, Failure> {
+        closing: Option<LimitKind>,
+    ) -> Result<Result<TurnResult, FailedAttempt>, Failure> {
         let (outcome, error) = match &result {
             Ok(_) => (CallOutcome::Ok, None),
-            Err(Failure::Cancelled | Failure::TimeUp) => (CallOutcome::Cancelled, None),
+            Err(Failure::Cancelled | Failure::DeadlineReached) => (CallOutcome::Cancelled, None),
             Err(failure) => (CallOutcome::Failed, Some(failure.code().to_owned())),
         };
         self.written = true;
         let row = self.row(outcome, error);
-        self.call.paid(&row);
+        self.call.record_usage(&row);
         let reply = std::mem::take(&mut self.reply);
         match result {
             Ok(finish) => {
@@ -383,20 +461,20 @@ impl<'a> Attempt<'a> {
                 });
                 let events = said.map(|said| self.scope.event(said)).into_iter().collect();
                 let message_id = self.is_begun.then_some(self.message_id);
-                let taken = Taken { reply, finish, closing, message_id };
-                self.call.answered(&taken);
+                let taken = TurnResult { reply, finish, closing, message_id };
+                self.call.record_reply(&taken);
                 self.scope.finish(StepKind::Turn, &taken, events, vec![row]).await?;
                 Ok(Ok(taken))
             }
             Err(failure) => {
                 let message = self.is_begun.then_some((self.message_id, reply.text));
-                Ok(Err(Broken { failure, message, row }))
+                Ok(Err(FailedAttempt { failure, message, row }))
             }
         }
     }
 
     fn row(&self, outcome: CallOutcome, error: Option<String>) -> LedgerRow {
-        // A call that was refused before it began consumed nothing.
+        // A call that failed before its first chunk consumed nothing.
         let heard = self.bytes > 0 || self.tokens.is_some();
         let consumed = outcome != CallOutcome::Failed || heard;
         let estimate = Tokens {
@@ -430,12 +508,12 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// A turn that is dropped in the middle, as when time runs out, is accounted for as well.
+/// An attempt that is dropped, as at a deadline, is billed too.
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         if !self.written {
             let row = self.row(CallOutcome::Cancelled, None);
-            self.call.paid(&row);
+            self.call.record_usage(&row);
             self.scope.run.ledger.write(row);
         }
     }

@@ -1,4 +1,4 @@
-//! What still fits into the model. When a conversation grows too long, the oldest tool results go first.
+//! Fits a conversation into the model's context window. The oldest messages and tool results go first.
 
 use std::sync::Arc;
 
@@ -7,14 +7,15 @@ use baton_core::event::EventKind;
 
 use crate::scope::Scope;
 
-/// Assumed when nothing is known about a model.
+/// Tokens of the context window if the model's is unknown.
 const DEFAULT_WINDOW: u64 = 128_000;
-/// Kept free for the answer when the agent does not say how long it may be.
+/// Tokens kept free for the answer if the agent sets no limit.
 const DEFAULT_ANSWER: u64 = 8_000;
-/// What is left of a result of the newest turn when even that does not fit.
-const KEPT_BYTES: usize = 2_000;
+/// Bytes that stay of a result of the newest turn when even that does not fit.
+const MIN_RESULT_BYTES: usize = 2_000;
 
-/// Tokens, estimated by bytes: providers count differently, and a guess that is too high only compacts earlier.
+/// Estimates tokens from bytes. Providers count differently, and an estimate that is too high only shortens the conversation
+/// earlier.
 pub mod estimate {
     use std::io;
 
@@ -62,10 +63,10 @@ pub mod estimate {
         }
     }
 
-    /// Of the text that the value would be, without writing it.
+    /// Tokens of the value's JSON text, counted without allocating it.
     fn json(value: &Value) -> u64 {
         let mut counter = Counter(0);
-        // Counting does not fail.
+        // The counter never fails.
         let _ = serde_json::to_writer(&mut counter, value);
         counter.0.div_ceil(BYTES_PER_TOKEN)
     }
@@ -84,14 +85,14 @@ pub mod estimate {
     }
 }
 
-/// A session's messages and a running estimate of their size: adding one costs as much as that one.
+/// The messages of a session and a running estimate of their tokens.
 #[derive(Debug)]
 pub struct Conversation {
-    /// What was said in the thread before. Shared, never copied: what does not fit is passed over.
+    /// Earlier messages of the thread. Shared and never copied: dropped messages are skipped.
     history: Arc<Vec<ChatMessage>>,
-    /// How many of the history are passed over.
+    /// How many messages of `history` are skipped.
     passed_over: usize,
-    /// The message that the session is about, and what the session added.
+    /// The task of the session, and what the session added.
     messages: Vec<ChatMessage>,
     tokens: u64,
 }
@@ -111,39 +112,41 @@ impl Conversation {
         Messages::new(&self.history[self.passed_over..], &self.messages)
     }
 
-    /// What the session added to its task.
+    /// The messages that the session added after its task.
     pub fn after_task(&self) -> &[ChatMessage] {
         &self.messages[1..]
     }
 
-    /// The estimate of all messages.
+    /// Estimated tokens of all messages.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Makes the conversation fit beside `fixed` tokens of system prompt and tools, and says in the trace what went.
+    /// Shortens the conversation so that it fits beside `fixed` tokens of system prompt and tools. The trace says what was
+    /// removed.
     pub async fn fit(&mut self, scope: &Scope, window: Option<u64>, fixed: u64) {
         let answer = scope.agent.sampling.max_output_tokens.map_or(DEFAULT_ANSWER, u64::from);
         let window = window.unwrap_or(DEFAULT_WINDOW);
-        let room = window.saturating_sub(answer.min(window / 2)).saturating_sub(fixed);
-        self.shorten_to(scope, room).await;
+        let available = window.saturating_sub(answer.min(window / 2)).saturating_sub(fixed);
+        self.shorten_to(scope, available).await;
     }
 
-    /// The same when a provider said that it is too long: a third less than it is. `false`: nothing could go.
+    /// Shortens the conversation by a third, after a provider has rejected it as too long. Returns `false` if nothing could be
+    /// removed.
     pub async fn shorten(&mut self, scope: &Scope) -> bool {
         let before = self.tokens;
         self.shorten_to(scope, before * 2 / 3).await;
         self.tokens < before
     }
 
-    async fn shorten_to(&mut self, scope: &Scope, room: u64) {
-        if self.tokens <= room {
+    async fn shorten_to(&mut self, scope: &Scope, available: u64) {
+        if self.tokens <= available {
             return;
         }
         let before = self.tokens;
-        let history = self.drop_history(room);
-        let (results, dropped) = (self.compact_old_results(room), history + self.drop_oldest(room));
-        let cut = self.cut_newest_results(room);
+        let history = self.drop_history(available);
+        let (results, dropped) = (self.compact_old_results(available), history + self.drop_oldest(available));
+        let cut = self.cut_newest_results(available);
         let text = if self.tokens < before {
             format!(
                 "the conversation was shortened from about {before} to {} tokens: {results} old tool results and {dropped} \
@@ -156,31 +159,31 @@ impl Conversation {
         scope.trace(EventKind::Status { text }).await;
     }
 
-    /// Where the newest exchange begins: the last turn of the model and the results it is waiting for. It stays.
+    /// The index of the newest exchange: the last reply of the model and its tool results. It is not dropped.
     fn newest_exchange(&self) -> usize {
         let last_turn =
             self.messages.iter().rposition(|message| matches!(message, ChatMessage::Assistant(_)));
         last_turn.unwrap_or(self.messages.len() - 1).max(1)
     }
 
-    /// Replaces old tool results by a line that says what stood there.
-    fn compact_old_results(&mut self, room: u64) -> usize {
+    /// Replaces old tool results by a line that says what was removed.
+    fn compact_old_results(&mut self, available: u64) -> usize {
         let end = self.newest_exchange();
         let mut compacted = 0;
         for at in 0..end {
-            if self.tokens > room && self.cut_result(at, 0) {
+            if self.tokens > available && self.cut_result(at, 0) {
                 compacted += 1;
             }
         }
         compacted
     }
 
-    /// Passes over what was said in the thread before, the oldest first. What is left begins with what a person said.
-    fn drop_history(&mut self, room: u64) -> usize {
+    /// Drops earlier messages of the thread, the oldest first, up to a user message.
+    fn drop_history(&mut self, available: u64) -> usize {
         let before = self.passed_over;
         while let Some(message) = self.history.get(self.passed_over) {
             let is_answer = matches!(message, ChatMessage::Assistant(_));
-            if self.tokens <= room && !(is_answer && self.passed_over > before) {
+            if self.tokens <= available && !(is_answer && self.passed_over > before) {
                 break;
             }
             self.tokens -= estimate::message(message);
@@ -189,13 +192,13 @@ impl Conversation {
         self.passed_over - before
     }
 
-    /// Drops the oldest exchanges, but never the task. A call and its results go together.
-    fn drop_oldest(&mut self, room: u64) -> usize {
+    /// Drops the oldest exchanges, but never the task. A call and its results are dropped together.
+    fn drop_oldest(&mut self, available: u64) -> usize {
         let (first, last) = (1, self.newest_exchange());
         let mut end = first;
-        while end < last && (self.tokens > room || matches!(self.messages[end], ChatMessage::Tool(_))) {
+        while end < last && (self.tokens > available || matches!(self.messages[end], ChatMessage::Tool(_))) {
             // Nothing was dropped yet, so a result here still has its call.
-            if end == first && self.tokens <= room {
+            if end == first && self.tokens <= available {
                 break;
             }
             self.tokens -= estimate::message(&self.messages[end]);
@@ -204,18 +207,18 @@ impl Conversation {
         self.messages.drain(first..end).count()
     }
 
-    /// What the model is waiting for is shortened last, and keeps its beginning.
-    fn cut_newest_results(&mut self, room: u64) -> usize {
+    /// Shortens the results of the newest exchange to their beginning.
+    fn cut_newest_results(&mut self, available: u64) -> usize {
         let mut cut = 0;
         for at in self.newest_exchange()..self.messages.len() {
-            if self.tokens > room && self.cut_result(at, KEPT_BYTES) {
+            if self.tokens > available && self.cut_result(at, MIN_RESULT_BYTES) {
                 cut += 1;
             }
         }
         cut
     }
 
-    /// Leaves the first `keep` bytes of a tool result and says how much is gone. `false`: there is nothing to win.
+    /// Shortens a tool result to its first `keep` bytes and a note. Returns `false` if that would save nothing.
     fn cut_result(&mut self, at: usize, keep: usize) -> bool {
         let before = estimate::message(&self.messages[at]);
         let ChatMessage::Tool(result) = &mut self.messages[at] else { return false };
@@ -225,7 +228,10 @@ impl Conversation {
         if removed <= note.len() {
             return false;
         }
-        result.content = Arc::from(format!("{}{note}", &result.content[..kept]));
+        // Untrusted output ends with a closing mark, which stays.
+        let last = result.content.rsplit('\n').next().filter(|line| line.starts_with("<<<end "));
+        let end = last.map(|line| format!("\n{line}")).unwrap_or_default();
+        result.content = Arc::from(format!("{}{note}{end}", &result.content[..kept]));
         self.tokens = self.tokens - before + estimate::message(&self.messages[at]);
         true
     }
@@ -259,7 +265,7 @@ mod tests {
         }
     }
 
-    /// Each result has its call before it, and each call its results behind it.
+    /// Whether each call is followed by its results.
     fn is_whole(messages: &[ChatMessage]) -> bool {
         let mut waiting = 0;
         for message in messages {
@@ -274,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_results_stay_however_many_they_are() {
+    fn newest_results_are_kept() {
         let mut conversation = Conversation::new(Arc::default(), ChatMessage::user("the task"));
         exchange(&mut conversation, 2, 10_000);
         exchange(&mut conversation, 6, 10_000);
@@ -290,13 +296,13 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_shared_and_passed_over_up_to_a_question() {
+    fn history_is_shared_and_dropped_up_to_a_user_message() {
         let said = |text: &str| ChatMessage::Assistant(Reply { text: text.into(), ..Reply::default() });
         let history = Arc::new(vec![ChatMessage::user("1"), said("2"), ChatMessage::user("3"), said("4")]);
         let mut conversation = Conversation::new(Arc::clone(&history), ChatMessage::user("5"));
         assert!(std::ptr::eq(conversation.messages().parts().0, history.as_slice()), "not a copy");
-        let room = conversation.tokens - 1;
-        assert_eq!(conversation.drop_history(room), 2, "a question goes with its answer");
+        let available = conversation.tokens - 1;
+        assert_eq!(conversation.drop_history(available), 2, "a question goes with its answer");
         assert_eq!(conversation.messages().iter().next(), Some(&history[2]));
         assert_eq!(conversation.drop_history(0), 2);
         assert_eq!(conversation.messages().len(), 1, "the task stays");
@@ -304,16 +310,16 @@ mod tests {
     }
 
     #[test]
-    fn whatever_goes_calls_and_results_stay_together() {
-        for room in (0..30_000).step_by(97) {
+    fn calls_and_results_are_dropped_together() {
+        for available in (0..30_000).step_by(97) {
             let mut conversation = Conversation::new(Arc::default(), ChatMessage::user("the task"));
             for (calls, bytes) in [(1, 400), (3, 9_000), (0, 0), (5, 20_000), (2, 100)] {
                 exchange(&mut conversation, calls, bytes);
                 conversation.push(ChatMessage::user("go on"));
             }
-            conversation.compact_old_results(room);
-            conversation.drop_oldest(room);
-            assert!(is_whole(&conversation.messages), "{room}");
+            conversation.compact_old_results(available);
+            conversation.drop_oldest(available);
+            assert!(is_whole(&conversation.messages), "{available}");
             assert!(matches!(&conversation.messages[0], ChatMessage::User { .. }));
         }
     }

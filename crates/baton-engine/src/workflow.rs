@@ -1,57 +1,52 @@
-//! The states that a holder of a thread walks through. The engine owns them: they are kept after every change.
+//! Workflows: the states that the holder of a thread goes through. The engine stores them after every change.
 //!
-//! - [`machine`]: where a walk stands and where it may go, without any effect. [`data`]: what is kept of it, [`value`]: what may be
-//!   collected, [`refusal`]: what may not be done.
-//! - [`walk`]: the same with its effects: states are kept and announced, [`entry_tool`] runs what they run on entry.
-//! - [`advance`]: the tool by which a model walks; [`situation`]: what it is told. [`guide`]: the walk without a model.
+//! - [`walk`]: the state machine of [`baton_core::workflow`] with its effects: stores and publishes states. [`entry_tool`]: the
+//!   tools that states run on entry.
+//! - [`advance`]: the tool by which a model advances. [`view`]: what the model sees. [`guided`]: advances by rules.
 
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, Workflow};
 use baton_core::event::EventKind;
 use baton_core::store::{HandoffSession, StepKind, WorkflowState};
+use baton_core::text::head;
+use baton_core::workflow::{Machine, Waits, WorkflowGuide, label, value};
 use serde_json::{Map, Value};
 
-use self::machine::{Machine, Waits};
-use self::walk::{Optional, Walk};
+use self::walk::{OptionalSlots, WorkflowWalk};
 use crate::failure::Failure;
-use crate::patterns::handover::head;
 use crate::scope::Scope;
 
 pub(crate) mod advance;
-pub(crate) mod data;
 pub(crate) mod entry_tool;
-pub(crate) mod guide;
-pub(crate) mod machine;
-pub(crate) mod refusal;
-pub(crate) mod situation;
-pub(crate) mod value;
+pub(crate) mod guided;
+pub(crate) mod view;
 pub(crate) mod walk;
 
-/// Of a value in a summary, in characters.
-const SHOWN: usize = 120;
+/// Characters of a value in a summary.
+const MAX_SHOWN_CHARS: usize = 120;
 
-/// Where a walk begins. What is known already, by the keys that are asked for, is not asked again.
+/// The initial state of a workflow. Values that are already known are not asked for again.
 pub(crate) fn begin(workflow: &Workflow, known: &Map<String, Value>) -> WorkflowState {
     let Some(mut machine) = Machine::read(workflow, None) else {
         return WorkflowState { state: String::new(), data: Value::Null };
     };
-    // One by one: what does not fit is asked for.
-    for (key, given) in known {
-        if let Some(text) = value::text(given) {
+    // One by one: a value that is rejected is asked for.
+    for (key, value) in known {
+        if let Some(text) = value::text(value) {
             let _ = machine.take(&[(key.clone(), text)].into());
         }
     }
     machine.kept()
 }
 
-/// Whether there is nothing left to do.
+/// Whether the workflow is finished.
 pub(crate) fn is_done(agent: &Agent, state: &WorkflowState) -> bool {
     let machine = agent.workflow.as_ref().and_then(|workflow| Machine::read(workflow, Some(state)));
     machine.is_some_and(|machine| machine.waits() == Waits::Done)
 }
 
-/// How far it has come, for the person: step 2 of 5.
+/// The progress event for the user, such as step 2 of 5.
 pub(crate) fn progress(agent: &Agent, state: &WorkflowState) -> Option<EventKind> {
     let states = &agent.workflow.as_ref()?.states;
     let at = states.iter().position(|one| one.name.0 == state.state)?;
@@ -65,23 +60,18 @@ pub(crate) fn progress(agent: &Agent, state: &WorkflowState) -> Option<EventKind
     })
 }
 
-/// `collect_details` is "Collect details" to people.
-pub(crate) fn label(state: &str) -> String {
-    let words = state.replace(['_', '-'], " ");
-    let mut chars = words.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+/// The rules that lead the user through the agent's workflow, if its model's provider has such rules.
+pub(crate) fn guide(scope: &Scope) -> Option<Arc<dyn WorkflowGuide>> {
+    scope.agent.workflow.as_ref()?;
+    scope.run.engine.parts.models.guide(&scope.agent)
 }
 
-/// Whether the walk is made by rule, because there is no model that could make it.
-pub(crate) fn is_guided(scope: &Scope) -> bool {
-    scope.agent.workflow.is_some() && scope.run.engine.parts.models.is_stand_in(&scope.agent)
-}
-
-/// A holder whose state can go on without anybody does so before its model speaks: its tool runs, and the model knows what that brought.
-pub(crate) async fn make_ready(scope: &Scope) -> Result<(), Failure> {
+/// Advances a holder's workflow as far as it can without input, before the model's first turn. The model then sees the results of
+/// the tools that ran.
+pub(crate) async fn run_automatic_steps(scope: &Scope) -> Result<(), Failure> {
     let Some(lease) = &scope.lease else { return Ok(()) };
     let agent = Arc::clone(&scope.agent);
-    // Once its model has spoken in this run, what there is to do is the model's.
+    // Once its model has taken a turn in this run, the model advances the workflow.
     let turns = format!("{}/turn:", scope.path());
     if scope.run.steps.keys().any(|path| path.starts_with(&turns)) {
         return Ok(());
@@ -89,25 +79,26 @@ pub(crate) async fn make_ready(scope: &Scope) -> Result<(), Failure> {
     let place = scope.at("ready");
     let is_begun = place.interrupted::<Value>()?.is_some();
     let needs = |machine: Machine<'_>| matches!(machine.waits(), Waits::Tool(_) | Waits::Onward(_));
-    if place.is_finished() || !(is_begun || situation::machine(scope, &agent).is_some_and(needs)) {
+    if place.is_finished() || !(is_begun || view::machine(scope, &agent).is_some_and(needs)) {
         return Ok(());
     }
-    let Some(mut walk) = Walk::begin(place.clone(), lease, &agent).await? else { return Ok(()) };
-    walk.onward(Optional::Left).await?;
+    let Some(mut walk) = WorkflowWalk::begin(place.clone(), lease, &agent).await? else { return Ok(()) };
+    walk.onward(OptionalSlots::Left).await?;
     place.finish(StepKind::Note, &(), Vec::new(), Vec::new()).await
 }
 
-/// What was collected, in one sentence.
+/// The collected values in one sentence.
 fn summary(machine: &Machine<'_>) -> Option<String> {
     let known = machine.keys().into_iter().filter_map(|key| {
         let text = machine.data.values.get(key)?.split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(format!("{} {}", key.replace('_', " "), head(&text, SHOWN)))
+        Some(format!("{} {}", key.replace('_', " "), head(&text, MAX_SHOWN_CHARS)))
     });
     let known: Vec<String> = known.collect();
     (!known.is_empty()).then(|| format!("All set: {}", known.join(", ")))
 }
 
-/// What came of a walk that is through, and what was made: the last word of its last tool, and what that calls by name.
+/// The result of a finished workflow: the first line of its last tool's output or, without a tool, the collected values; and the
+/// artifacts that the tool reported.
 pub(crate) fn result(agent: &Agent, handoff: &HandoffSession) -> (Option<String>, Vec<String>) {
     let workflow = agent.workflow.as_ref();
     let Some(machine) = workflow.and_then(|workflow| Machine::read(workflow, handoff.workflow.as_ref()))
@@ -116,7 +107,5 @@ pub(crate) fn result(agent: &Agent, handoff: &HandoffSession) -> (Option<String>
     };
     let Some(ran) = machine.data.ran.get(machine.name()) else { return (summary(&machine), Vec::new()) };
     let summary = ran.text.lines().next().map(str::trim).filter(|line| !line.is_empty());
-    let quoted = summary.unwrap_or_default().split('`').skip(1).step_by(2);
-    let made = quoted.filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    (summary.map(str::to_owned), made)
+    (summary.map(str::to_owned), ran.artifacts.clone())
 }

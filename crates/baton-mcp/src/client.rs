@@ -9,30 +9,32 @@ use rmcp::model::{CallToolRequestParams, CallToolResult};
 use tokio_util::sync::CancellationToken;
 
 use crate::McpError;
-use crate::connection::Connection;
-use crate::connection::failure::Failure;
-use crate::servers::Settings;
+use crate::connection::McpConnection;
+use crate::connection::failure::McpFailure;
+use crate::servers::McpSettings;
 use crate::status::ServerState;
-use crate::tool::Offer;
+use crate::tool::ToolOffer;
 
 /// A server that lived for this long was healthy: its end is no reason to wait.
 const HEALTHY: Duration = Duration::from_secs(10);
 const MAX_REST: Duration = Duration::from_mins(1);
 
-pub(crate) struct Client {
+pub(crate) struct McpClient {
     pub tenant: TenantId,
     name: String,
     server: McpServer,
-    settings: Arc<Settings>,
+    /// Whether the hints of its tools count.
+    is_trusted: bool,
+    settings: Arc<McpSettings>,
     stopped: CancellationToken,
-    live: Mutex<Option<Arc<Connection>>>,
+    live: Mutex<Option<Arc<McpConnection>>>,
     /// Held while a server starts, so that many first users start one. An async lock, for that reason only.
-    history: tokio::sync::Mutex<History>,
+    history: tokio::sync::Mutex<StartHistory>,
 }
 
 /// What the last starts came to.
 #[derive(Default)]
-struct History {
+struct StartHistory {
     failures: u32,
     reason: String,
     rest_until: Option<Instant>,
@@ -40,23 +42,27 @@ struct History {
     last_failure: Option<String>,
 }
 
-impl Client {
+impl McpClient {
     pub fn new(
         tenant: TenantId,
         name: String,
         server: McpServer,
-        settings: Arc<Settings>,
+        is_trusted: bool,
+        settings: Arc<McpSettings>,
         stopped: CancellationToken,
     ) -> Self {
         let (live, history) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { tenant, name, server, settings, stopped, live, history }
+        Self { tenant, name, server, is_trusted, settings, stopped, live, history }
     }
 
-    pub async fn offers(&self) -> Result<Arc<[Arc<Offer>]>, McpError> {
+    pub async fn offers(&self) -> Result<Arc<[Arc<ToolOffer>]>, McpError> {
         let error =
-            |failure: Failure| McpError::List { server: self.name.clone(), reason: failure.to_string() };
-        match self.connection().await?.offers(&self.settings).await {
-            Err(Failure::NotSent(_)) => self.connection().await?.offers(&self.settings).await.map_err(error),
+            |failure: McpFailure| McpError::List { server: self.name.clone(), reason: failure.to_string() };
+        let (settings, is_trusted) = (&self.settings, self.is_trusted);
+        match self.connection().await?.offers(settings, is_trusted).await {
+            Err(McpFailure::NotSent(_)) => {
+                self.connection().await?.offers(settings, is_trusted).await.map_err(error)
+            }
             other => other.map_err(error),
         }
     }
@@ -69,12 +75,12 @@ impl Client {
         limit: HumanDuration,
     ) -> Result<CallToolResult, ToolError> {
         match self.try_call(request.clone(), limit).await {
-            Err(Failure::NotSent(_)) => self.try_call(request, limit).await,
+            Err(McpFailure::NotSent(_)) => self.try_call(request, limit).await,
             other => other,
         }
         .map_err(|failure| match failure {
-            Failure::NotSent(reason) => ToolError::Transport(format!("{reason}; the call was not made")),
-            Failure::Call(error) => error,
+            McpFailure::NotSent(reason) => ToolError::Transport(format!("{reason}; the call was not made")),
+            McpFailure::Call(error) => error,
         })
     }
 
@@ -82,16 +88,16 @@ impl Client {
         &self,
         request: CallToolRequestParams,
         limit: HumanDuration,
-    ) -> Result<CallToolResult, Failure> {
+    ) -> Result<CallToolResult, McpFailure> {
         let connection = self.connection().await.map_err(|error| {
-            Failure::Call(ToolError::Transport(format!("{error}; the call was not made")))
+            McpFailure::Call(ToolError::Transport(format!("{error}; the call was not made")))
         })?;
         let answer = tokio::time::timeout(limit.get(), connection.call(request)).await;
         connection.touch();
-        answer.unwrap_or(Err(Failure::Call(ToolError::Timeout(limit))))
+        answer.unwrap_or(Err(McpFailure::Call(ToolError::Timeout(limit))))
     }
 
-    async fn connection(&self) -> Result<Arc<Connection>, McpError> {
+    async fn connection(&self) -> Result<Arc<McpConnection>, McpError> {
         if let Some(connection) = self.alive() {
             return Ok(connection);
         }
@@ -101,14 +107,14 @@ impl Client {
         }
     }
 
-    fn alive(&self) -> Option<Arc<Connection>> {
+    fn alive(&self) -> Option<Arc<McpConnection>> {
         let connection = self.live().as_ref().filter(|connection| connection.is_alive()).map(Arc::clone)?;
         connection.touch();
         Some(connection)
     }
 
     /// When the future is dropped, the half-started process goes with it and the next user starts anew.
-    async fn start(&self) -> Result<Arc<Connection>, McpError> {
+    async fn start(&self) -> Result<Arc<McpConnection>, McpError> {
         let mut history = self.history.lock().await;
         if let Some(connection) = self.alive() {
             return Ok(connection);
@@ -119,7 +125,7 @@ impl Client {
             history.died(dead.uptime(), self.settings.back_off);
         }
         history.check(&self.name)?;
-        match Connection::start(&self.name, &self.server, &self.settings).await {
+        match McpConnection::start(&self.name, &self.server, &self.settings).await {
             Ok(connection) => {
                 history.last_failure = None;
                 self.keep(Arc::new(connection))
@@ -134,7 +140,7 @@ impl Client {
         }
     }
 
-    fn keep(&self, connection: Arc<Connection>) -> Result<Arc<Connection>, McpError> {
+    fn keep(&self, connection: Arc<McpConnection>) -> Result<Arc<McpConnection>, McpError> {
         let mut live = self.live();
         // Whoever stops us cancels first and looks here second, so one of the two sees the connection.
         if self.stopped.is_cancelled() {
@@ -145,16 +151,22 @@ impl Client {
     }
 
     /// Gives up a connection that nobody has used for a while.
-    pub fn take_idle(&self) -> Option<Arc<Connection>> {
+    pub fn take_idle(&self) -> Option<Arc<McpConnection>> {
         let mut live = self.live();
         // Users hold a clone, and clones are made under this lock.
-        let is_idle = |connection: &Arc<Connection>| {
+        let is_idle = |connection: &Arc<McpConnection>| {
             Arc::strong_count(connection) == 1 && connection.idle_time() >= self.settings.idle_timeout.get()
         };
         if live.as_ref().is_some_and(is_idle) { live.take() } else { None }
     }
 
-    pub fn take(&self) -> Option<Arc<Connection>> {
+    /// The same for one that is not used at this moment, however short that is.
+    pub fn take_unused(&self) -> Option<Arc<McpConnection>> {
+        let mut live = self.live();
+        live.take_if(|connection| Arc::strong_count(connection) == 1)
+    }
+
+    pub fn take(&self) -> Option<Arc<McpConnection>> {
         self.live().take()
     }
 
@@ -180,12 +192,12 @@ impl Client {
         self.live().as_ref().and_then(|connection| connection.process_id())
     }
 
-    fn live(&self) -> MutexGuard<'_, Option<Arc<Connection>>> {
+    fn live(&self) -> MutexGuard<'_, Option<Arc<McpConnection>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl History {
+impl StartHistory {
     fn died(&mut self, uptime: Duration, back_off: HumanDuration) {
         if uptime >= HEALTHY {
             *self = Self::default();
@@ -227,7 +239,7 @@ mod tests {
     #[test]
     fn rests_get_longer_and_health_forgives() {
         let hour = HumanDuration::from_secs(3600);
-        let mut history = History::default();
+        let mut history = StartHistory::default();
         assert_eq!(history.check("a"), Ok(()));
         history.failed("no", hour);
         assert_eq!(history.check("a"), Ok(()));

@@ -19,7 +19,7 @@ pub fn load(path: &Path) -> Result<IndexMap<String, McpServer>, McpError> {
 pub fn parse(path: &Path, text: &str) -> Result<IndexMap<String, McpServer>, McpError> {
     // Editors on Windows put a byte order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let file: File = serde_json::from_str(text).map_err(|error| problem(path, error.to_string()))?;
+    let file: McpFile = serde_json::from_str(text).map_err(|error| problem(path, error.to_string()))?;
     file.servers
         .into_iter()
         .map(|(name, value)| match server(&name, value) {
@@ -30,14 +30,14 @@ pub fn parse(path: &Path, text: &str) -> Result<IndexMap<String, McpServer>, Mcp
 }
 
 #[derive(Deserialize)]
-struct File {
+struct McpFile {
     #[serde(rename = "mcpServers")]
     servers: IndexMap<String, serde_json::Value>,
 }
 
 /// Other tools add keys of their own, so unknown ones are fine.
 #[derive(Deserialize)]
-struct Entry {
+struct ServerEntry {
     #[serde(rename = "type")]
     kind: Option<String>,
     command: Option<String>,
@@ -56,7 +56,7 @@ fn server(name: &str, value: serde_json::Value) -> Result<McpServer, String> {
     if name.is_empty() || !name.chars().all(is_word) {
         return Err("a server name has only letters, digits, `_`, `-` and `.`".to_owned());
     }
-    let entry: Entry = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    let entry: ServerEntry = serde_json::from_value(value).map_err(|error| error.to_string())?;
     match (entry.kind.as_deref(), entry.command, entry.url) {
         (None | Some("stdio"), Some(command), None) => {
             Ok(McpServer::Stdio { command, args: entry.args, env: entry.env })

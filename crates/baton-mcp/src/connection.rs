@@ -11,10 +11,10 @@ use rmcp::service::{NotificationContext, RunningService};
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 
 use crate::McpError;
-use crate::connection::failure::Failure;
-use crate::process::Process;
-use crate::servers::Settings;
-use crate::tool::Offer;
+use crate::connection::failure::McpFailure;
+use crate::process::ChildProcess;
+use crate::servers::McpSettings;
+use crate::tool::ToolOffer;
 use crate::variables::{Resolved, Secrets};
 
 pub(crate) mod failure;
@@ -24,42 +24,46 @@ mod opening;
 /// How long a server may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
-pub(crate) struct Connection {
+pub(crate) struct McpConnection {
     name: String,
     peer: Peer<RoleClient>,
     /// Taken out when it is closed.
-    service: Mutex<Option<RunningService<RoleClient, Listener>>>,
+    service: Mutex<Option<RunningService<RoleClient, NotificationListener>>>,
     /// Absent for a server behind HTTP.
-    process: Option<Process>,
+    process: Option<ChildProcess>,
     secrets: Secrets,
-    changes: Changes,
+    changes: ToolListChanges,
     /// An async lock, so that many first users cause one listing.
-    listed: tokio::sync::Mutex<Option<Listed>>,
+    listed: tokio::sync::Mutex<Option<ListedTools>>,
     lost: Arc<AtomicBool>,
     started: Instant,
     last_used: Mutex<Instant>,
 }
 
 /// Counts how often the server said that its tools changed.
-type Changes = Arc<AtomicU64>;
+type ToolListChanges = Arc<AtomicU64>;
 
-struct Listed {
+struct ListedTools {
     /// The count before the listing began.
     changes: u64,
-    offers: Arc<[Arc<Offer>]>,
+    offers: Arc<[Arc<ToolOffer>]>,
 }
 
-impl Connection {
-    pub async fn start(name: &str, server: &McpServer, settings: &Settings) -> Result<Self, McpError> {
+impl McpConnection {
+    pub async fn start(name: &str, server: &McpServer, settings: &McpSettings) -> Result<Self, McpError> {
         let Resolved { server, secrets } = Resolved::new(server, &settings.environment)
             .map_err(|reason| McpError::Variable { server: name.to_owned(), reason })?;
-        let changes = Changes::default();
-        let listener = Listener(Arc::clone(&changes));
+        let changes = ToolListChanges::default();
+        let listener = NotificationListener(Arc::clone(&changes));
         let lost = Arc::<AtomicBool>::default();
         let (service, process) = opening::open(&server, listener, &lost, settings)
             .await
             .map_err(|reason| McpError::Start { server: name.to_owned(), reason: secrets.hide(&reason) })?;
-        tracing::info!(server = name, pid = process.as_ref().and_then(Process::id), "MCP server started");
+        tracing::info!(
+            server = name,
+            pid = process.as_ref().and_then(ChildProcess::id),
+            "MCP server started"
+        );
         Ok(Self {
             name: name.to_owned(),
             peer: service.peer().clone(),
@@ -81,7 +85,7 @@ impl Connection {
     }
 
     pub fn process_id(&self) -> Option<u32> {
-        self.process.as_ref().and_then(Process::id)
+        self.process.as_ref().and_then(ChildProcess::id)
     }
 
     /// How many tools were listed last, if that is known without waiting.
@@ -102,7 +106,7 @@ impl Connection {
     }
 
     /// Dropping the future tells the server that nobody waits any more; the service's own task sends that.
-    pub async fn call(&self, request: CallToolRequestParams) -> Result<CallToolResult, Failure> {
+    pub async fn call(&self, request: CallToolRequestParams) -> Result<CallToolResult, McpFailure> {
         let tool = request.name.clone();
         match self.peer.call_tool(request).await {
             Ok(result) => Ok(result),
@@ -110,13 +114,13 @@ impl Connection {
         }
     }
 
-    async fn judge(&self, tool: &str, error: ServiceError) -> Failure {
-        let failure = Failure::of(error, &format!("mcp:{}/{tool}", self.name), self.process.is_none());
+    async fn judge(&self, tool: &str, error: ServiceError) -> McpFailure {
+        let failure = McpFailure::of(error, &format!("mcp:{}/{tool}", self.name), self.process.is_none());
         if !failure.leaves_connection() {
             self.lost.store(true, Ordering::Release);
         }
         let end = match (&self.process, &failure) {
-            (Some(process), Failure::Call(ToolError::Transport(_))) => process.obituary().await,
+            (Some(process), McpFailure::Call(ToolError::Transport(_))) => process.obituary().await,
             _ => String::new(),
         };
         failure.explained(&end, &self.secrets)
@@ -149,16 +153,16 @@ impl Connection {
         }
     }
 
-    fn take_service(&self) -> Option<RunningService<RoleClient, Listener>> {
+    fn take_service(&self) -> Option<RunningService<RoleClient, NotificationListener>> {
         self.service.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// What Baton does with what servers send on their own.
 #[derive(Debug)]
-struct Listener(Changes);
+struct NotificationListener(ToolListChanges);
 
-impl ClientHandler for Listener {
+impl ClientHandler for NotificationListener {
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }

@@ -21,6 +21,11 @@ pub enum McpError {
         "MCP server `{server}` failed {failures} times in a row and rests for {rest}; the last time: {reason}"
     )]
     BackOff { server: String, failures: u32, rest: HumanDuration, reason: String },
+    #[error(
+        "MCP server `{server}` is not started: this tenant has {most} others in use, the most that \
+         `mcp.max_processes_per_tenant` allows"
+    )]
+    TooMany { server: String, most: usize },
     #[error("the MCP servers are shut down")]
     Stopped,
 }
@@ -34,6 +39,7 @@ impl McpError {
             Self::Start { .. } => "mcp_start",
             Self::List { .. } => "mcp_list",
             Self::BackOff { .. } => "mcp_back_off",
+            Self::TooMany { .. } => "mcp_too_many",
             Self::Stopped => "mcp_stopped",
         }
     }

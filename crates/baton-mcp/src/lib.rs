@@ -26,7 +26,7 @@ mod process;
 mod stdout;
 
 pub use error::McpError;
-pub use servers::{Servers, Settings};
+pub use servers::{McpSettings, Servers};
 pub use status::{ServerState, ServerStatus, Transport};
 pub use tool::McpTool;
 pub use variables::Environment;

@@ -44,7 +44,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Ends with its value: dropping it kills the process and its descendants.
-pub(crate) struct Process {
+pub(crate) struct ChildProcess {
     child: Mutex<Child>,
     /// Taken with the last signal: afterwards the number may be somebody else's.
     #[cfg(unix)]
@@ -55,15 +55,15 @@ pub(crate) struct Process {
     listener: AbortOnDropHandle<()>,
 }
 
-pub(crate) type Pipes = (Stdout<ChildStdout>, ChildStdin);
+pub(crate) type ProcessPipes = (Stdout<ChildStdout>, ChildStdin);
 
-impl Process {
+impl ChildProcess {
     pub fn spawn(
         command: &str,
         args: &[String],
         env: &IndexMap<String, String>,
         environment: &Environment,
-    ) -> std::io::Result<(Self, Pipes)> {
+    ) -> std::io::Result<(Self, ProcessPipes)> {
         let inherited = INHERITED.iter().filter_map(|name| Some((*name, environment.get(name)?)));
         let mut builder = Command::new(command);
         builder.args(args).env_clear().envs(inherited).envs(env).kill_on_drop(true);
@@ -166,7 +166,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.kill();
     }

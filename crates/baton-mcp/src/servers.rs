@@ -1,11 +1,10 @@
 //! All MCP servers of this process.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use baton_core::agent::McpServer;
 use baton_core::{HumanDuration, TenantId, Tool};
 use futures_util::future::join_all;
@@ -13,8 +12,8 @@ use indexmap::IndexMap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::client::Client;
-use crate::connection::Connection;
+use crate::client::McpClient;
+use crate::connection::McpConnection;
 use crate::error::McpError;
 use crate::status::ServerState;
 use crate::tool::McpTool;
@@ -22,7 +21,7 @@ use crate::variables::Environment;
 
 /// Limits, and where variables come from.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct McpSettings {
     /// For the handshake, and for listing tools.
     pub start_timeout: HumanDuration,
     /// For one call of a tool.
@@ -31,16 +30,22 @@ pub struct Settings {
     pub idle_timeout: HumanDuration,
     /// The first rest of a server that fails again and again; it doubles up to a minute.
     pub back_off: HumanDuration,
+    /// Processes that one tenant may have at once.
+    pub max_processes: usize,
+    /// Names of configured servers whose hints about their tools are believed.
+    pub trusted: BTreeSet<String>,
     pub environment: Environment,
 }
 
-impl Default for Settings {
+impl Default for McpSettings {
     fn default() -> Self {
         Self {
             start_timeout: HumanDuration::from_secs(30),
             call_timeout: HumanDuration::from_mins(2),
             idle_timeout: HumanDuration::from_mins(10),
             back_off: HumanDuration::from_millis(500),
+            max_processes: 32,
+            trusted: BTreeSet::new(),
             environment: Environment::of_process(),
         }
     }
@@ -48,12 +53,12 @@ impl Default for Settings {
 
 /// A handle; clones share the servers. Dropping the last one kills them, also under tools that are still held.
 #[derive(Clone)]
-pub struct Servers(Arc<Inner>);
+pub struct Servers(Arc<ServersInner>);
 
-struct Inner {
-    configured: ArcSwap<IndexMap<String, McpServer>>,
-    settings: Arc<Settings>,
-    clients: Mutex<HashMap<Key, Arc<Client>>>,
+struct ServersInner {
+    configured: IndexMap<String, McpServer>,
+    settings: Arc<McpSettings>,
+    clients: Mutex<HashMap<ServerKey, Arc<McpClient>>>,
     stopped: CancellationToken,
     sweeper: OnceLock<AbortOnDropHandle<()>>,
 }
@@ -61,17 +66,18 @@ struct Inner {
 /// The description is part of the key: agents may describe different servers under one name, and a changed
 /// description must not meet an old process.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct ServerKey {
     tenant: TenantId,
     name: String,
     description: String,
+    is_trusted: bool,
 }
 
 impl Servers {
     /// Starts nothing.
-    pub fn new(configured: IndexMap<String, McpServer>, settings: Settings) -> Self {
-        Self(Arc::new(Inner {
-            configured: ArcSwap::from_pointee(configured),
+    pub fn new(configured: IndexMap<String, McpServer>, settings: McpSettings) -> Self {
+        Self(Arc::new(ServersInner {
+            configured,
             settings: Arc::new(settings),
             clients: Mutex::default(),
             stopped: CancellationToken::new(),
@@ -79,13 +85,8 @@ impl Servers {
         }))
     }
 
-    /// Replaces the configured servers. What runs under an old description ends when it is idle.
-    pub fn configure(&self, configured: IndexMap<String, McpServer>) {
-        self.0.configured.store(Arc::new(configured));
-    }
-
     pub fn names(&self) -> Vec<String> {
-        self.0.configured.load().keys().cloned().collect()
+        self.0.configured.keys().cloned().collect()
     }
 
     /// The tools of a configured server. Starts it if this tenant has not used it yet.
@@ -112,9 +113,8 @@ impl Servers {
         self.0.clients().values().filter_map(|client| client.process_id()).collect()
     }
 
-    /// As they were configured last.
-    pub(crate) fn configured_servers(&self) -> Arc<IndexMap<String, McpServer>> {
-        self.0.configured.load_full()
+    pub(crate) fn configured_servers(&self) -> &IndexMap<String, McpServer> {
+        &self.0.configured
     }
 
     /// Those that a tenant has used, with their descriptions.
@@ -131,29 +131,65 @@ impl Servers {
         stop(connections).await;
     }
 
-    fn client(&self, tenant: &TenantId, name: &str, server: &McpServer) -> Result<Arc<Client>, McpError> {
-        let server = match server {
-            McpServer::Configured => self.configured(name)?,
-            described => described.clone(),
+    fn client(&self, tenant: &TenantId, name: &str, server: &McpServer) -> Result<Arc<McpClient>, McpError> {
+        // An agent file may describe another server under the name of a trusted one.
+        let (server, is_trusted) = match server {
+            McpServer::Configured => (self.configured(name)?, self.0.settings.trusted.contains(name)),
+            described => (described.clone(), false),
         };
         // Inside the runtime, which a constructor need not be.
         self.0.sweeper.get_or_init(|| sweep(&self.0));
         let description = serde_json::to_string(&server).unwrap_or_default();
-        let key = Key { tenant: tenant.clone(), name: name.to_owned(), description };
+        let key = ServerKey { tenant: tenant.clone(), name: name.to_owned(), description, is_trusted };
         let mut clients = self.0.clients();
         if self.0.stopped.is_cancelled() {
             return Err(McpError::Stopped);
         }
-        let client = clients.entry(key).or_insert_with(|| {
-            let stopped = self.0.stopped.clone();
-            let settings = Arc::clone(&self.0.settings);
-            Arc::new(Client::new(tenant.clone(), name.to_owned(), server, settings, stopped))
+        if let Some(client) = clients.get(&key) {
+            return Ok(Arc::clone(client));
+        }
+        if matches!(server, McpServer::Stdio { .. }) {
+            self.make_room(&mut clients, tenant, name)?;
+        }
+        let (settings, stopped) = (Arc::clone(&self.0.settings), self.0.stopped.clone());
+        let client = McpClient::new(tenant.clone(), name.to_owned(), server, is_trusted, settings, stopped);
+        let client = Arc::new(client);
+        clients.insert(key, Arc::clone(&client));
+        Ok(client)
+    }
+
+    /// Ends processes of the tenant that are not in use, if it has as many as it may. A client that is held counts as a process: it
+    /// may start one at any time.
+    fn make_room(
+        &self,
+        clients: &mut HashMap<ServerKey, Arc<McpClient>>,
+        tenant: &TenantId,
+        name: &str,
+    ) -> Result<(), McpError> {
+        let most = self.0.settings.max_processes;
+        let is_one = |key: &ServerKey, client: &McpClient| {
+            key.tenant == *tenant && matches!(client.server(), McpServer::Stdio { .. })
+        };
+        let mut count = clients.iter().filter(|(key, client)| is_one(key, client)).count();
+        clients.retain(|key, client| {
+            if count < most || !is_one(key, client) || Arc::strong_count(client) > 1 {
+                return true;
+            }
+            let unused = client.take_unused();
+            if unused.is_none() && client.is_running() {
+                return true;
+            }
+            if let Some(connection) = unused {
+                connection.kill();
+            }
+            count -= 1;
+            false
         });
-        Ok(Arc::clone(client))
+        if count < most { Ok(()) } else { Err(McpError::TooMany { server: name.to_owned(), most }) }
     }
 
     fn configured(&self, name: &str) -> Result<McpServer, McpError> {
-        let configured = self.0.configured.load();
+        let configured = &self.0.configured;
         configured.get(name).cloned().ok_or_else(|| McpError::UnknownServer {
             name: name.to_owned(),
             known: configured.keys().cloned().collect(),
@@ -167,20 +203,20 @@ impl fmt::Debug for Servers {
     }
 }
 
-impl Inner {
-    fn clients(&self) -> MutexGuard<'_, HashMap<Key, Arc<Client>>> {
+impl ServersInner {
+    fn clients(&self) -> MutexGuard<'_, HashMap<ServerKey, Arc<McpClient>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connections that nobody needs any more. Clients without a connection and without a user are forgotten.
-    fn take_idle(&self) -> Vec<Arc<Connection>> {
+    fn take_idle(&self) -> Vec<Arc<McpConnection>> {
         let mut clients = self.clients();
         clients.retain(|_, client| client.is_running() || Arc::strong_count(client) > 1);
         clients.values().filter_map(|client| client.take_idle()).collect()
     }
 }
 
-impl Drop for Inner {
+impl Drop for ServersInner {
     fn drop(&mut self) {
         self.stopped.cancel();
         for client in self.clients().values() {
@@ -192,10 +228,10 @@ impl Drop for Inner {
 }
 
 /// Looks for idle servers now and then. Holds the servers only while it looks, so that it does not keep them alive.
-fn sweep(inner: &Arc<Inner>) -> AbortOnDropHandle<()> {
+fn sweep(inner: &Arc<ServersInner>) -> AbortOnDropHandle<()> {
     let pause =
         (inner.settings.idle_timeout.get() / 4).clamp(Duration::from_millis(10), Duration::from_mins(1));
-    let inner: Weak<Inner> = Arc::downgrade(inner);
+    let inner: Weak<ServersInner> = Arc::downgrade(inner);
     AbortOnDropHandle::new(tokio::spawn(async move {
         loop {
             tokio::time::sleep(pause).await;
@@ -205,6 +241,6 @@ fn sweep(inner: &Arc<Inner>) -> AbortOnDropHandle<()> {
     }))
 }
 
-async fn stop(connections: Vec<Arc<Connection>>) {
+async fn stop(connections: Vec<Arc<McpConnection>>) {
     join_all(connections.iter().map(|connection| connection.stop())).await;
 }

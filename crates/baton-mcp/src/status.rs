@@ -80,7 +80,7 @@ mod tests {
     use indexmap::IndexMap;
 
     use super::*;
-    use crate::servers::Settings;
+    use crate::servers::McpSettings;
 
     fn stdio(command: &str) -> McpServer {
         McpServer::Stdio { command: command.to_owned(), args: Vec::new(), env: IndexMap::new() }
@@ -90,7 +90,7 @@ mod tests {
     async fn a_server_is_idle_until_it_is_used_and_failed_when_it_does_not_start() {
         let http = McpServer::Http { url: "http://127.0.0.1:1/mcp".to_owned(), headers: IndexMap::new() };
         let configured = [("files".to_owned(), stdio("no-such-program-7731")), ("web".to_owned(), http)];
-        let servers = Servers::new(configured.into_iter().collect(), Settings::default());
+        let servers = Servers::new(configured.into_iter().collect(), McpSettings::default());
         let (acme, globex) = (TenantId::parse("acme").unwrap(), TenantId::parse("globex").unwrap());
         let idle =
             |name: &str, transport| ServerStatus { name: name.into(), transport, state: ServerState::Idle };

@@ -19,14 +19,15 @@ const CHUNK_BYTES: usize = 64 * 1024;
 
 pub(crate) struct Stdout<R> {
     inner: R,
-    lines: Lines,
+    lines: OutputLines,
     chunk: Box<[u8]>,
     given: usize,
 }
 
 impl<R> Stdout<R> {
     pub fn new(inner: R, noise: Tail) -> Self {
-        let lines = Lines { limit: MAX_LINE_BYTES, noise, line: Line::default(), out: Vec::new() };
+        let lines =
+            OutputLines { limit: MAX_LINE_BYTES, noise, line: OutputLine::default(), out: Vec::new() };
         Self { inner, lines, chunk: vec![0; CHUNK_BYTES].into(), given: 0 }
     }
 }
@@ -58,24 +59,24 @@ impl<R: AsyncRead + Unpin> AsyncRead for Stdout<R> {
 }
 
 /// The bytes of messages pass through as they come, so that no line is held twice.
-struct Lines {
+struct OutputLines {
     limit: usize,
     noise: Tail,
-    line: Line,
+    line: OutputLine,
     out: Vec<u8>,
 }
 
 #[derive(Default)]
-struct Line {
+struct OutputLine {
     bytes: usize,
     /// The beginning, for messages about noise.
     head: Vec<u8>,
-    kind: Kind,
+    kind: LineKind,
     outline: Outline,
 }
 
 #[derive(Default, Clone, Copy, PartialEq)]
-enum Kind {
+enum LineKind {
     #[default]
     Blank,
     Message,
@@ -83,7 +84,7 @@ enum Kind {
     Noise,
 }
 
-impl Lines {
+impl OutputLines {
     fn feed(&mut self, bytes: &[u8]) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (content, ended) = match part.strip_suffix(b"\n") {
@@ -99,29 +100,29 @@ impl Lines {
 
     fn extend(&mut self, content: &[u8]) {
         let line = &mut self.line;
-        if line.kind == Kind::Blank {
+        if line.kind == LineKind::Blank {
             let first = content.iter().find(|byte| !byte.is_ascii_whitespace());
             line.kind = match first {
-                None => Kind::Blank,
+                None => LineKind::Blank,
                 // The last one is the first byte of a byte order mark.
-                Some(b'{' | b'[' | 0xEF) => Kind::Message,
-                Some(_) => Kind::Noise,
+                Some(b'{' | b'[' | 0xEF) => LineKind::Message,
+                Some(_) => LineKind::Noise,
             };
         }
         match line.kind {
-            Kind::Blank => {}
-            Kind::Noise => Tail::extend(&mut line.head, content),
-            Kind::Message if line.bytes + content.len() > self.limit => {
-                line.kind = Kind::TooLong;
+            LineKind::Blank => {}
+            LineKind::Noise => Tail::extend(&mut line.head, content),
+            LineKind::Message if line.bytes + content.len() > self.limit => {
+                line.kind = LineKind::TooLong;
                 line.outline.feed(content);
                 // What was passed on is cut off here; half a message is ignored by the reader.
                 self.out.push(b'\n');
             }
-            Kind::Message => {
+            LineKind::Message => {
                 line.outline.feed(content);
                 self.out.extend_from_slice(content);
             }
-            Kind::TooLong => line.outline.feed(content),
+            LineKind::TooLong => line.outline.feed(content),
         }
         line.bytes += content.len();
     }
@@ -129,10 +130,10 @@ impl Lines {
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         match line.kind {
-            Kind::Blank => {}
-            Kind::Noise => self.noise.push(&line.head),
-            Kind::Message => self.out.push(b'\n'),
-            Kind::TooLong => match line.outline.answered_id() {
+            LineKind::Blank => {}
+            LineKind::Noise => self.noise.push(&line.head),
+            LineKind::Message => self.out.push(b'\n'),
+            LineKind::TooLong => match line.outline.answered_id() {
                 Some(id) => {
                     let message =
                         format!("the answer has {} bytes, and at most {} are read", line.bytes, self.limit);
@@ -146,7 +147,7 @@ impl Lines {
     }
 
     fn finish(&mut self) {
-        if self.line.kind == Kind::Noise {
+        if self.line.kind == LineKind::Noise {
             self.end_line();
         }
     }
@@ -156,7 +157,7 @@ impl Lines {
 #[derive(Default)]
 struct Outline {
     depth: usize,
-    place: Place,
+    place: JsonPosition,
     in_value: bool,
     key: Vec<u8>,
     id: Vec<u8>,
@@ -164,7 +165,7 @@ struct Outline {
 }
 
 #[derive(Default, Clone, Copy)]
-enum Place {
+enum JsonPosition {
     #[default]
     Structure,
     String,
@@ -182,14 +183,14 @@ impl Outline {
     fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.place = match (self.place, byte) {
-                (Place::Structure, b'"') | (Place::Escape, _) => Place::String,
-                (Place::Structure, _) => {
+                (JsonPosition::Structure, b'"') | (JsonPosition::Escape, _) => JsonPosition::String,
+                (JsonPosition::Structure, _) => {
                     self.structure(byte);
                     continue;
                 }
-                (Place::String, b'\\') => Place::Escape,
-                (Place::String, b'"') => Place::Structure,
-                (Place::String, _) => Place::String,
+                (JsonPosition::String, b'\\') => JsonPosition::Escape,
+                (JsonPosition::String, b'"') => JsonPosition::Structure,
+                (JsonPosition::String, _) => JsonPosition::String,
             };
             self.keep(byte);
         }
@@ -233,8 +234,12 @@ mod tests {
         let results: Vec<_> = (1..=text.len())
             .map(|size| {
                 let noise = Tail::default();
-                let mut lines =
-                    Lines { limit: 60, noise: noise.clone(), line: Line::default(), out: Vec::new() };
+                let mut lines = OutputLines {
+                    limit: 60,
+                    noise: noise.clone(),
+                    line: OutputLine::default(),
+                    out: Vec::new(),
+                };
                 text.as_bytes().chunks(size).for_each(|piece| lines.feed(piece));
                 lines.finish();
                 // Half of a long line passes before its length is known; how much depends on the pieces.

@@ -8,19 +8,24 @@ use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolOutput, ToolSp
 use rmcp::model::{CallToolRequestParams, JsonObject, RequestParamsMeta as _, ToolAnnotations};
 use serde_json::Value;
 
-use crate::client::Client;
+use crate::client::McpClient;
 use crate::content;
 
 /// What a server says about one of its tools.
-pub(crate) struct Offer {
+pub(crate) struct ToolOffer {
     /// As the server knows it.
     name: String,
     spec: ToolSpec,
 }
 
-impl Offer {
+impl ToolOffer {
     /// `None` when the tool cannot be called: its name is empty, or its arguments are not an object.
-    pub fn new(server: &str, tool: &rmcp::model::Tool, timeout: HumanDuration) -> Option<Self> {
+    pub fn new(
+        server: &str,
+        tool: &rmcp::model::Tool,
+        timeout: HumanDuration,
+        is_trusted: bool,
+    ) -> Option<Self> {
         let name = tool.name.to_string();
         let parameters = parameters(&tool.input_schema).filter(|_| !name.is_empty());
         let Some(parameters) = parameters else {
@@ -28,7 +33,7 @@ impl Offer {
             return None;
         };
         let description = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
-        let (effect, risk) = effect(tool.annotations.as_ref());
+        let (effect, risk) = effect(tool.annotations.as_ref().filter(|_| is_trusted));
         let spec = ToolSpec {
             name: format!("mcp:{server}/{name}"),
             description: description.to_owned(),
@@ -41,7 +46,8 @@ impl Offer {
     }
 }
 
-/// A hint is the server's own word. Without one, the worst is assumed.
+/// From the hints of a server that the operator trusts. They are the server's own word, so those of others do not count: the worst
+/// is assumed, as it is without hints.
 fn effect(hints: Option<&ToolAnnotations>) -> (Effect, Risk) {
     let read_only = hints.and_then(|hints| hints.read_only_hint).unwrap_or(false);
     let destructive = hints.is_none_or(ToolAnnotations::is_destructive);
@@ -66,12 +72,12 @@ fn parameters(schema: &JsonObject) -> Option<Value> {
 }
 
 pub struct McpTool {
-    offer: Arc<Offer>,
-    client: Arc<Client>,
+    offer: Arc<ToolOffer>,
+    client: Arc<McpClient>,
 }
 
 impl McpTool {
-    pub(crate) fn new(offer: Arc<Offer>, client: Arc<Client>) -> Self {
+    pub(crate) fn new(offer: Arc<ToolOffer>, client: Arc<McpClient>) -> Self {
         Self { offer, client }
     }
 
@@ -104,6 +110,10 @@ impl Tool for McpTool {
         &self.offer.spec
     }
 
+    fn is_untrusted(&self) -> bool {
+        true
+    }
+
     fn call(&self, arguments: Value, context: Arc<CallContext>) -> ToolFuture {
         let request = self.request(arguments, &context);
         let (client, limit) = (Arc::clone(&self.client), self.offer.spec.timeout);
@@ -113,7 +123,7 @@ impl Tool for McpTool {
             if result.is_error == Some(true) {
                 Err(ToolError::Execution(text))
             } else {
-                Ok(ToolOutput { text })
+                Ok(ToolOutput::from(text))
             }
         })
     }
@@ -132,7 +142,16 @@ mod tests {
 
     fn offer(tool: Value) -> Option<ToolSpec> {
         let tool = serde_json::from_value(tool).unwrap();
-        Offer::new("a", &tool, HumanDuration::from_secs(1)).map(|offer| offer.spec)
+        ToolOffer::new("a", &tool, HumanDuration::from_secs(1), true).map(|offer| offer.spec)
+    }
+
+    #[test]
+    fn hints_of_a_server_that_is_not_trusted_do_not_count() {
+        let annotations = json!({ "readOnlyHint": true, "destructiveHint": false });
+        let tool = json!({ "name": "b", "inputSchema": {}, "annotations": annotations });
+        let tool = serde_json::from_value(tool).unwrap();
+        let spec = ToolOffer::new("a", &tool, HumanDuration::from_secs(1), false).unwrap().spec;
+        assert_eq!((spec.effect, spec.risk), (Effect::Writes, Risk::High));
     }
 
     #[test]

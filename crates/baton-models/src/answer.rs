@@ -9,9 +9,9 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 use crate::client::broken;
-use crate::fault::Fault;
-use crate::frames::{Frame, Frames, Framing};
-use crate::transport::{Call, Connection, request_id, traced};
+use crate::fault::ModelFault;
+use crate::frames::{Frame, FrameReader, Framing};
+use crate::transport::{ProviderCall, ProviderConnection, request_id, traced};
 
 /// How long the end of a body is waited for once the reply is complete.
 const FAREWELL: Duration = Duration::from_millis(20);
@@ -19,30 +19,30 @@ const FAREWELL: Duration = Duration::from_millis(20);
 /// What an adapter knows about its provider's frames.
 pub(crate) trait Decode: Send + 'static {
     /// Adds the chunks of one frame. `Some`: the reply is complete.
-    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, Fault>;
+    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, ModelFault>;
 
     /// The body has ended without the frame that completes the reply.
-    fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, Fault>;
+    fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, ModelFault>;
 }
 
 /// A reply that is being read.
 #[derive(Debug)]
-pub(crate) struct Reading<D> {
-    frames: Frames,
+pub(crate) struct ReplyReading<D> {
+    frames: FrameReader,
     decoder: D,
 }
 
-impl<D: Decode> Reading<D> {
+impl<D: Decode> ReplyReading<D> {
     pub fn new(framing: Framing, decoder: D) -> Self {
-        Self { frames: Frames::new(framing), decoder }
+        Self { frames: FrameReader::new(framing), decoder }
     }
 
-    pub fn feed(&mut self, bytes: &[u8], ready: &mut Vec<Chunk>) -> Result<Option<Finish>, Fault> {
+    pub fn feed(&mut self, bytes: &[u8], ready: &mut Vec<Chunk>) -> Result<Option<Finish>, ModelFault> {
         let Self { frames, decoder } = self;
         frames.feed(bytes, |frame| decoder.frame(frame, ready))
     }
 
-    pub fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, Fault> {
+    pub fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, ModelFault> {
         let Self { frames, decoder } = self;
         match frames.finish(|frame| decoder.frame(frame, ready))? {
             Some(finish) => Ok(finish),
@@ -53,9 +53,9 @@ impl<D: Decode> Reading<D> {
 
 /// Makes the call when the stream is polled first. The stream owns the connection: dropping it closes it.
 pub(crate) fn ask(
-    connection: &Connection,
+    connection: &ProviderConnection,
     trace: Option<&TraceParent>,
-    request: Result<Call, Fault>,
+    request: Result<ProviderCall, ModelFault>,
     framing: Framing,
     decoder: impl Decode,
 ) -> ReplyStream {
@@ -69,7 +69,7 @@ pub(crate) fn ask(
         let response = opened.map_err(|fault| connection.report(fault))?;
         let request_id = request_id(response.headers());
         let mut body = response.into_body();
-        let mut reading = Reading::new(framing, decoder);
+        let mut reading = ReplyReading::new(framing, decoder);
         let mut ready = Vec::new();
         loop {
             let outcome = match body.frame().await {
@@ -86,7 +86,7 @@ pub(crate) fn ask(
                 yield chunk;
             }
             let finish = outcome.map_err(|fault| {
-                connection.report(Fault { request_id: request_id.clone(), ..fault })
+                connection.report(ModelFault { request_id: request_id.clone(), ..fault })
             })?;
             if let Some(finish) = finish {
                 leave(&mut body).await;

@@ -10,31 +10,31 @@ use baton_core::{Model, ModelRequest};
 use http::{HeaderValue, Uri};
 
 use crate::answer::ask;
-use crate::client::Client;
-use crate::fault::Fault;
+use crate::client::ModelHttpClient;
+use crate::fault::ModelFault;
 use crate::frames::Framing;
 use crate::prices;
 use crate::registry::Endpoint;
 use crate::tool_names::ToolNames;
-use crate::transport::{Call, Connection, KeyHeader};
+use crate::transport::{KeyHeader, ProviderCall, ProviderConnection};
 
-pub(crate) use reply::Decoder;
+pub(crate) use reply::AnthropicDecoder;
 
 const API_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 #[derive(Debug)]
 pub struct Anthropic {
-    connection: Connection,
-    address: Result<Uri, Fault>,
+    connection: ProviderConnection,
+    address: Result<Uri, ModelFault>,
 }
 
 impl Anthropic {
-    pub fn new(endpoint: Endpoint, client: Client) -> Self {
-        let connection = Connection::new(endpoint, client, KeyHeader::plain("x-api-key"));
+    pub fn new(endpoint: Endpoint, client: ModelHttpClient) -> Self {
+        let connection = ProviderConnection::new(endpoint, client, KeyHeader::plain("x-api-key"));
         Self { address: connection.address(&["v1", "messages"], None), connection }
     }
 
-    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Call, Fault> {
+    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<ProviderCall, ModelFault> {
         let body = request::body(request, names)?;
         let mut request = self.connection.post(self.address.clone()?, body)?;
         request.headers_mut().insert("anthropic-version", API_VERSION);
@@ -50,7 +50,7 @@ impl Model for Anthropic {
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
         let names = ToolNames::of(request);
         let spelt = self.spell(request, &names);
-        ask(&self.connection, request.trace, spelt, Framing::Sse, Decoder::new(names, request.model))
+        ask(&self.connection, request.trace, spelt, Framing::Sse, AnthropicDecoder::new(names, request.model))
     }
 
     fn facts(&self, model: &str) -> ModelFacts {

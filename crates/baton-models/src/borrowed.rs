@@ -9,21 +9,21 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 /// A string of a frame. Borrowed, unless it holds an escape. (`Option<Cow<str>>` is always owned: serde borrows only a
 /// bare `Cow`.)
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Text<'a>(pub Cow<'a, str>);
+pub(crate) struct BorrowedText<'a>(pub Cow<'a, str>);
 
-impl Text<'_> {
+impl BorrowedText<'_> {
     pub fn into_string(self) -> String {
         self.0.into_owned()
     }
 }
 
-impl AsRef<str> for Text<'_> {
+impl AsRef<str> for BorrowedText<'_> {
     fn as_ref(&self) -> &str {
         &self.0
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for BorrowedText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(TextVisitor)
     }
@@ -32,18 +32,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 struct TextVisitor;
 
 impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
+    type Value = BorrowedText<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
-        Ok(Text(Cow::Borrowed(text)))
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<BorrowedText<'de>, E> {
+        Ok(BorrowedText(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
-        Ok(Text(Cow::Owned(text.to_owned())))
+    fn visit_str<E: Error>(self, text: &str) -> Result<BorrowedText<'de>, E> {
+        Ok(BorrowedText(Cow::Owned(text.to_owned())))
     }
 }
 
@@ -94,11 +94,11 @@ mod tests {
 
     #[test]
     fn strings_are_borrowed_unless_they_hold_an_escape() {
-        let read = |json| serde_json::from_str::<Option<Text<'_>>>(json).unwrap();
-        assert!(matches!(read(r#""plain ä""#), Some(Text(Cow::Borrowed("plain ä")))));
-        assert_eq!(read(r#""a\nb""#), Some(Text("a\nb".into())));
+        let read = |json| serde_json::from_str::<Option<BorrowedText<'_>>>(json).unwrap();
+        assert!(matches!(read(r#""plain ä""#), Some(BorrowedText(Cow::Borrowed("plain ä")))));
+        assert_eq!(read(r#""a\nb""#), Some(BorrowedText("a\nb".into())));
         assert_eq!(read("null"), None);
-        assert!(serde_json::from_str::<Text<'_>>("7").is_err());
+        assert!(serde_json::from_str::<BorrowedText<'_>>("7").is_err());
     }
 
     #[test]

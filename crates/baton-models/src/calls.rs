@@ -2,7 +2,7 @@
 
 use baton_core::{Chunk, ToolCallId};
 
-use crate::fault::Fault;
+use crate::fault::ModelFault;
 use crate::tool_names::ToolNames;
 
 /// More calls in one reply are a provider gone wild.
@@ -10,19 +10,19 @@ const MAX_CALLS: usize = 128;
 
 /// Gives every call its own number, counted here: what the wire counts with can be anything.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(crate) struct CallNumbers {
     names: ToolNames,
-    open: Vec<Call>,
+    open: Vec<CallSlot>,
 }
 
 #[derive(Debug)]
-struct Call {
+struct CallSlot {
     wire_index: Option<u64>,
     id: ToolCallId,
     has_arguments: bool,
 }
 
-impl Calls {
+impl CallNumbers {
     pub fn new(names: ToolNames) -> Self {
         Self { names, open: Vec::new() }
     }
@@ -39,18 +39,18 @@ impl Calls {
         name: &str,
         signature: Option<String>,
         ready: &mut Vec<Chunk>,
-    ) -> Result<u32, Fault> {
+    ) -> Result<u32, ModelFault> {
         if self.open.len() == MAX_CALLS {
-            return Err(Fault::malformed(format!("more than {MAX_CALLS} tool calls in one reply")));
+            return Err(ModelFault::malformed(format!("more than {MAX_CALLS} tool calls in one reply")));
         }
         if name.is_empty() {
-            return Err(Fault::malformed("a tool call without a name"));
+            return Err(ModelFault::malformed("a tool call without a name"));
         }
         let index = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
         let given = id.and_then(|id| ToolCallId::parse(id).ok());
         let is_taken = |id: &ToolCallId| self.open.iter().any(|call| call.id == *id);
         let id = given.filter(|id| !is_taken(id)).map_or_else(|| generated(index), Ok)?;
-        self.open.push(Call { wire_index, id: id.clone(), has_arguments: false });
+        self.open.push(CallSlot { wire_index, id: id.clone(), has_arguments: false });
         ready.push(Chunk::Call { index, id, name: self.names.own(name).to_owned(), signature });
         Ok(index)
     }
@@ -85,6 +85,6 @@ impl Calls {
     }
 }
 
-fn generated(index: u32) -> Result<ToolCallId, Fault> {
-    ToolCallId::parse(&format!("call_{index}")).map_err(|error| Fault::malformed(error.to_string()))
+fn generated(index: u32) -> Result<ToolCallId, ModelFault> {
+    ToolCallId::parse(&format!("call_{index}")).map_err(|error| ModelFault::malformed(error.to_string()))
 }

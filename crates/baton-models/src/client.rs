@@ -17,7 +17,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use crate::fault::{Fault, brief};
+use crate::fault::{ModelFault, brief};
 use connector::Connector;
 
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -28,20 +28,20 @@ const IDLE: Duration = Duration::from_secs(90);
 /// `hyper` without a layer between: a call needs no redirects, cookies, compression or overall time limit, and an open
 /// stream costs one connection task and its two buffers of 8 KiB.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct ModelHttpClient {
     http: legacy::Client<Connector, Full<Bytes>>,
     proxies: Arc<Matcher>,
 }
 
 /// Uses the machine's certificates and the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, …). There is no overall
 /// time limit: an answer may take minutes, and the caller decides how long it waits for the next chunk.
-impl Default for Client {
+impl Default for ModelHttpClient {
     fn default() -> Self {
         Self::new(Matcher::from_system())
     }
 }
 
-impl Client {
+impl ModelHttpClient {
     fn new(proxies: Matcher) -> Self {
         let proxies = Arc::new(proxies);
         let connector = Connector::new(Arc::clone(&proxies), KEEP_ALIVE);
@@ -56,7 +56,10 @@ impl Client {
     }
 
     /// Returns when the head of the response has arrived.
-    pub(crate) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Fault> {
+    pub(crate) async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, ModelFault> {
         let agent = HeaderValue::from_static(concat!("baton/", env!("CARGO_PKG_VERSION")));
         request.headers_mut().insert(USER_AGENT, agent);
         if let Some(credential) = self.proxy_credential(&request) {
@@ -75,7 +78,7 @@ impl Client {
 }
 
 /// No connection, or it broke. The address is left out: it may hold credentials.
-pub(crate) fn broken(error: &(dyn Error + 'static)) -> Fault {
+pub(crate) fn broken(error: &(dyn Error + 'static)) -> ModelFault {
     let (mut kind, mut message) = (ModelErrorKind::Transport, String::from("the connection failed"));
     let mut source = Some(error);
     while let Some(cause) = source {
@@ -85,7 +88,7 @@ pub(crate) fn broken(error: &(dyn Error + 'static)) -> Fault {
         message.push_str(&format!(": {cause}"));
         source = cause.source();
     }
-    Fault::new(kind, brief(&message))
+    ModelFault::new(kind, brief(&message))
 }
 
 #[cfg(test)]
@@ -112,9 +115,9 @@ mod tests {
         (address, seen)
     }
 
-    fn through(address: &str) -> Client {
+    fn through(address: &str) -> ModelHttpClient {
         let matcher = Matcher::builder().all(format!("http://user:word@{address}")).no("direct.test").build();
-        Client::new(matcher)
+        ModelHttpClient::new(matcher)
     }
 
     fn get(uri: &str) -> Request<Full<Bytes>> {

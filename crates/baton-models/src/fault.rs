@@ -13,7 +13,7 @@ const MAX_MESSAGE_CHARS: usize = 500;
 /// A [`baton_core::ModelError`] in the making: it does not know its provider yet and may still hold a key that the
 /// provider quoted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct ModelFault {
     pub kind: ModelErrorKind,
     pub message: String,
     pub status: Option<u16>,
@@ -21,7 +21,7 @@ pub(crate) struct Fault {
     pub retry_after: Option<Duration>,
 }
 
-impl Fault {
+impl ModelFault {
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), status: None, request_id: None, retry_after: None }
     }
@@ -98,10 +98,10 @@ impl Complaint {
     }
 
     /// An error that comes after the answer began and does not say what it is, is the provider's.
-    fn into_fault(self, status: Option<u16>) -> Fault {
+    fn into_fault(self, status: Option<u16>) -> ModelFault {
         let status = status.or(self.status);
         let kind = kind_of(&self.words, &self.message, status).unwrap_or(ModelErrorKind::Overloaded);
-        Fault { status, retry_after: self.retry_after, ..Fault::new(kind, self.message) }
+        ModelFault { status, retry_after: self.retry_after, ..ModelFault::new(kind, self.message) }
     }
 }
 
@@ -237,33 +237,33 @@ mod tests {
             (307, "", Kind::InvalidRequest),
         ];
         for (status, body, kind) in cases {
-            assert_eq!(Fault::from_body(Some(status), body).kind, kind, "{status} {body}");
+            assert_eq!(ModelFault::from_body(Some(status), body).kind, kind, "{status} {body}");
         }
     }
 
     #[test]
     fn errors_under_a_good_status() {
-        let fault = Fault::from_body(
+        let fault = ModelFault::from_body(
             None,
             r#"{"error":{"code":502,"message":"Provider returned error","metadata":{"raw":"boom"}}}"#,
         );
         assert_eq!((fault.status, fault.kind), (Some(502), ModelErrorKind::Overloaded));
         assert_eq!(fault.message, "Provider returned error: boom");
-        let fault = Fault::from_body(None, "<html>Welcome</html>");
+        let fault = ModelFault::from_body(None, "<html>Welcome</html>");
         assert_eq!((fault.kind, fault.message.as_str()), (ModelErrorKind::Malformed, "<html>Welcome</html>"));
     }
 
     #[test]
     fn gemini_says_when() {
         let body = r#"[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"x"},{"retryDelay":"13.5s"}]}}]"#;
-        let fault = Fault::from_body(Some(429), body);
+        let fault = ModelFault::from_body(Some(429), body);
         assert_eq!(fault.kind, ModelErrorKind::RateLimit);
         assert_eq!(fault.retry_after, Some(Duration::from_millis(13_500)));
     }
 
     #[test]
     fn messages_are_one_short_line() {
-        let fault = Fault::from_body(Some(400), &format!("a\n\tb \u{1b}[31m {}", "ä".repeat(600)));
+        let fault = ModelFault::from_body(Some(400), &format!("a\n\tb \u{1b}[31m {}", "ä".repeat(600)));
         assert!(fault.message.starts_with("a b [31m ä"));
         assert_eq!(fault.message.chars().count(), MAX_MESSAGE_CHARS + 1);
     }

@@ -1,7 +1,7 @@
 //! Cuts a body into frames: server-sent events, or one JSON object a line.
 
-use crate::fault::Fault;
-use crate::lines::Lines;
+use crate::fault::ModelFault;
+use crate::lines::LineReader;
 
 /// No provider sends frames of this size; one that does must not fill our memory.
 pub(crate) const MAX_FRAME_BYTES: usize = 8 * 1024 * 1024;
@@ -32,33 +32,33 @@ pub(crate) struct Frame<'a> {
 
 /// Cuts what arrives into frames. A frame whose lines arrive together is borrowed from what arrived.
 #[derive(Debug)]
-pub(crate) struct Frames {
+pub(crate) struct FrameReader {
     framing: Framing,
-    lines: Lines,
-    event: Event,
+    lines: LineReader,
+    event: FrameEvent,
     /// A byte order mark may precede the very first line.
     at_start: bool,
 }
 
 /// The event whose lines are being read.
 #[derive(Debug, Default)]
-struct Event {
+struct FrameEvent {
     name: String,
     data: String,
     has_data: bool,
 }
 
-impl Frames {
+impl FrameReader {
     pub fn new(framing: Framing) -> Self {
-        Self { framing, lines: Lines::default(), event: Event::default(), at_start: true }
+        Self { framing, lines: LineReader::default(), event: FrameEvent::default(), at_start: true }
     }
 
     /// Calls `each` for every frame that is whole now, until it returns something.
     pub fn feed<T>(
         &mut self,
         mut bytes: &[u8],
-        mut each: impl FnMut(Frame<'_>) -> Result<Option<T>, Fault>,
-    ) -> Result<Option<T>, Fault> {
+        mut each: impl FnMut(Frame<'_>) -> Result<Option<T>, ModelFault>,
+    ) -> Result<Option<T>, ModelFault> {
         let Self { framing, lines, event, at_start } = self;
         while let Some(line) = lines.next(&mut bytes) {
             check_size(event.data.len() + line.bytes.len())?;
@@ -75,8 +75,8 @@ impl Frames {
     /// line.
     pub fn finish<T>(
         &mut self,
-        mut each: impl FnMut(Frame<'_>) -> Result<Option<T>, Fault>,
-    ) -> Result<Option<T>, Fault> {
+        mut each: impl FnMut(Frame<'_>) -> Result<Option<T>, ModelFault>,
+    ) -> Result<Option<T>, ModelFault> {
         let line = self.lines.rest();
         let found = match text(&line, &mut self.at_start)? {
             "" => None,
@@ -86,28 +86,28 @@ impl Frames {
     }
 }
 
-fn check_size(bytes: usize) -> Result<(), Fault> {
+fn check_size(bytes: usize) -> Result<(), ModelFault> {
     if bytes > MAX_FRAME_BYTES {
-        return Err(Fault::malformed("a frame is larger than 8 MiB"));
+        return Err(ModelFault::malformed("a frame is larger than 8 MiB"));
     }
     Ok(())
 }
 
 /// Lines are cut at ASCII bytes, so a character is never split here, only at the network.
-fn text<'a>(line: &'a [u8], at_start: &mut bool) -> Result<&'a str, Fault> {
-    let line = str::from_utf8(line).map_err(|_| Fault::malformed("the answer is not UTF-8"))?;
+fn text<'a>(line: &'a [u8], at_start: &mut bool) -> Result<&'a str, ModelFault> {
+    let line = str::from_utf8(line).map_err(|_| ModelFault::malformed("the answer is not UTF-8"))?;
     Ok(if std::mem::take(at_start) { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line })
 }
 
-impl Event {
+impl FrameEvent {
     /// Reads one line. `is_last`: an empty line follows it, so that a frame of one line need not be kept.
     fn take<T>(
         &mut self,
         framing: Framing,
         line: &str,
         is_last: bool,
-        each: &mut impl FnMut(Frame<'_>) -> Result<Option<T>, Fault>,
-    ) -> Result<Option<T>, Fault> {
+        each: &mut impl FnMut(Frame<'_>) -> Result<Option<T>, ModelFault>,
+    ) -> Result<Option<T>, ModelFault> {
         match framing {
             Framing::Ndjson if line.trim().is_empty() => Ok(None),
             Framing::Ndjson => self.hand_out(line, each),
@@ -142,8 +142,8 @@ impl Event {
     fn hand_out<T>(
         &mut self,
         data: &str,
-        each: &mut impl FnMut(Frame<'_>) -> Result<Option<T>, Fault>,
-    ) -> Result<Option<T>, Fault> {
+        each: &mut impl FnMut(Frame<'_>) -> Result<Option<T>, ModelFault>,
+    ) -> Result<Option<T>, ModelFault> {
         let found = each(Frame { name: &self.name, data });
         self.clear();
         found
@@ -152,8 +152,8 @@ impl Event {
     /// An empty line ends a frame; without data there was none.
     fn dispatch<T>(
         &mut self,
-        each: &mut impl FnMut(Frame<'_>) -> Result<Option<T>, Fault>,
-    ) -> Result<Option<T>, Fault> {
+        each: &mut impl FnMut(Frame<'_>) -> Result<Option<T>, ModelFault>,
+    ) -> Result<Option<T>, ModelFault> {
         let found = if self.has_data { each(Frame { name: &self.name, data: &self.data }) } else { Ok(None) };
         self.clear();
         found
@@ -178,8 +178,8 @@ mod tests {
 
     use super::*;
 
-    fn frames(framing: Framing, pieces: &[&[u8]]) -> Result<Vec<(String, String)>, Fault> {
-        let mut frames = Frames::new(framing);
+    fn frames(framing: Framing, pieces: &[&[u8]]) -> Result<Vec<(String, String)>, ModelFault> {
+        let mut frames = FrameReader::new(framing);
         let mut found = Vec::new();
         let mut keep = |frame: Frame<'_>| {
             found.push((frame.name.to_owned(), frame.data.to_owned()));
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_frame_that_arrives_whole_is_not_copied() {
         let bytes = b"event: a\ndata: one\n\ndata: two\r\n\r\n";
-        let mut frames = Frames::new(Framing::Sse);
+        let mut frames = FrameReader::new(Framing::Sse);
         let mut count = 0;
         let check = |frame: Frame<'_>| {
             count += 1;

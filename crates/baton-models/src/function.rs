@@ -9,11 +9,11 @@ use crate::tool_names::ToolNames;
 #[derive(Serialize)]
 pub(crate) struct FunctionTool<'a> {
     r#type: &'static str,
-    function: Function<'a>,
+    function: FunctionSpec<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct FunctionSpec<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
@@ -22,7 +22,7 @@ struct Function<'a> {
 impl<'a> FunctionTool<'a> {
     pub fn of(tool: &'a ToolSpec, names: &'a ToolNames) -> Self {
         let name = names.wire(&tool.name);
-        let function = Function { name, description: &tool.description, parameters: &tool.parameters };
+        let function = FunctionSpec { name, description: &tool.description, parameters: &tool.parameters };
         Self { r#type: "function", function }
     }
 }

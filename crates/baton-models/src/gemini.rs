@@ -8,27 +8,27 @@ use baton_core::model::{ModelFacts, ReplyStream};
 use baton_core::{Model, ModelRequest};
 
 use crate::answer::ask;
-use crate::client::Client;
-use crate::fault::Fault;
+use crate::client::ModelHttpClient;
+use crate::fault::ModelFault;
 use crate::frames::Framing;
 use crate::prices;
 use crate::registry::Endpoint;
 use crate::tool_names::ToolNames;
-use crate::transport::{Call, Connection, KeyHeader};
+use crate::transport::{KeyHeader, ProviderCall, ProviderConnection};
 
-pub(crate) use reply::Decoder;
+pub(crate) use reply::GeminiDecoder;
 
 #[derive(Debug)]
 pub struct Gemini {
-    connection: Connection,
+    connection: ProviderConnection,
 }
 
 impl Gemini {
-    pub fn new(endpoint: Endpoint, client: Client) -> Self {
-        Self { connection: Connection::new(endpoint, client, KeyHeader::plain("x-goog-api-key")) }
+    pub fn new(endpoint: Endpoint, client: ModelHttpClient) -> Self {
+        Self { connection: ProviderConnection::new(endpoint, client, KeyHeader::plain("x-goog-api-key")) }
     }
 
-    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Call, Fault> {
+    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<ProviderCall, ModelFault> {
         let method = format!("{}:streamGenerateContent", request.model.trim_start_matches("models/"));
         let address = self.connection.address(&["v1beta", "models", &method], Some(("alt", "sse")))?;
         let body = request::body(request, names)?;
@@ -44,7 +44,7 @@ impl Model for Gemini {
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
         let names = ToolNames::of(request);
         let spelt = self.spell(request, &names);
-        ask(&self.connection, request.trace, spelt, Framing::Sse, Decoder::new(names, request.model))
+        ask(&self.connection, request.trace, spelt, Framing::Sse, GeminiDecoder::new(names, request.model))
     }
 
     fn facts(&self, model: &str) -> ModelFacts {

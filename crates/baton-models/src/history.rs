@@ -6,18 +6,17 @@
 use std::borrow::Cow;
 
 use baton_core::chat::Messages;
+use baton_core::hash::fnv1a_32;
 use baton_core::{ChatMessage, Part, Reply, ToolCall};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::tool_names::fnv1a;
-
 /// What a model reads where a result is missing.
 const NO_RESULT: &str = "no result: the call was not finished";
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Entry<'a> {
+pub(crate) enum HistoryEntry<'a> {
     User(&'a [Part]),
     Assistant(&'a Reply),
     /// Of the reply before; never empty.
@@ -33,7 +32,7 @@ pub(crate) struct Results<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct AssistantEntry<'a> {
     pub call: &'a ToolCall,
     pub content: &'a str,
     pub failed: bool,
@@ -55,13 +54,13 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Iterator for Entries<'a> {
-    type Item = Entry<'a>;
+    type Item = HistoryEntry<'a>;
 
-    fn next(&mut self) -> Option<Entry<'a>> {
+    fn next(&mut self) -> Option<HistoryEntry<'a>> {
         if let Some(reply) = self.unanswered.take() {
             let is_reply = |message: &ChatMessage| matches!(message, ChatMessage::Assistant(_));
             let until = self.rest.iter().position(is_reply).unwrap_or(self.rest.len());
-            return Some(Entry::Results(Results { reply, after: &self.rest[..until] }));
+            return Some(HistoryEntry::Results(Results { reply, after: &self.rest[..until] }));
         }
         loop {
             let Some((first, rest)) = self.rest.split_first() else {
@@ -73,10 +72,10 @@ impl<'a> Iterator for Entries<'a> {
             };
             self.rest = rest;
             match first {
-                ChatMessage::User { parts } if !parts.is_empty() => return Some(Entry::User(parts)),
+                ChatMessage::User { parts } if !parts.is_empty() => return Some(HistoryEntry::User(parts)),
                 ChatMessage::Assistant(reply) if !reply.text.is_empty() || !reply.calls.is_empty() => {
                     self.unanswered = Some(reply).filter(|reply| !reply.calls.is_empty());
-                    return Some(Entry::Assistant(reply));
+                    return Some(HistoryEntry::Assistant(reply));
                 }
                 // A message without content, or a result whose call is not before it or has been answered.
                 _ => {}
@@ -87,20 +86,20 @@ impl<'a> Iterator for Entries<'a> {
 
 impl<'a> Results<'a> {
     /// In the order of the calls, one for each.
-    pub fn answers(self) -> impl Iterator<Item = Answer<'a>> {
+    pub fn answers(self) -> impl Iterator<Item = AssistantEntry<'a>> {
         self.reply.calls.iter().enumerate().map(move |(at, call)| self.answer(at, call))
     }
 
     /// Of calls with the same id the first gets the first result.
-    fn answer(self, at: usize, call: &'a ToolCall) -> Answer<'a> {
+    fn answer(self, at: usize, call: &'a ToolCall) -> AssistantEntry<'a> {
         let earlier = self.reply.calls[..at].iter().filter(|other| other.id == call.id).count();
         let mut results = self.after.iter().filter_map(|message| match message {
             ChatMessage::Tool(result) if result.call_id == call.id => Some(result),
             _ => None,
         });
         match results.nth(earlier) {
-            Some(result) => Answer { call, content: &result.content, failed: result.failed },
-            None => Answer { call, content: NO_RESULT, failed: true },
+            Some(result) => AssistantEntry { call, content: &result.content, failed: result.failed },
+            None => AssistantEntry { call, content: NO_RESULT, failed: true },
         }
     }
 }
@@ -121,9 +120,9 @@ impl IdRule {
         let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
         match self {
             Self::Plain if plain && id.len() <= 40 => id.into(),
-            Self::Plain => format!("call_{:08x}", fnv1a(id)).into(),
+            Self::Plain => format!("call_{:08x}", fnv1a_32(id)).into(),
             Self::NineAlphanumeric if alphanumeric && id.len() == 9 => id.into(),
-            Self::NineAlphanumeric => format!("c{:08x}", fnv1a(id)).into(),
+            Self::NineAlphanumeric => format!("c{:08x}", fnv1a_32(id)).into(),
         }
     }
 }
@@ -139,15 +138,15 @@ pub(crate) fn argument_text(call: &ToolCall) -> Cow<'_, str> {
 /// The arguments of a call as an object, for providers that take no text: as written if it is one.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(crate) enum Arguments<'a> {
+pub(crate) enum CallArguments<'a> {
     Written(&'a RawValue),
     Substitute(Value),
 }
 
-pub(crate) fn arguments(call: &ToolCall) -> Arguments<'_> {
+pub(crate) fn arguments(call: &ToolCall) -> CallArguments<'_> {
     match object(&call.arguments) {
-        Some(written) => Arguments::Written(written),
-        None => Arguments::Substitute(substitute(call)),
+        Some(written) => CallArguments::Written(written),
+        None => CallArguments::Substitute(substitute(call)),
     }
 }
 
@@ -191,10 +190,10 @@ mod tests {
 
     /// One word an entry.
     fn shape(messages: &[ChatMessage]) -> Vec<String> {
-        let word = |entry: Entry<'_>| match entry {
-            Entry::User(_) => "user".to_owned(),
-            Entry::Assistant(reply) => format!("assistant{}", reply.calls.len()),
-            Entry::Results(results) => {
+        let word = |entry: HistoryEntry<'_>| match entry {
+            HistoryEntry::User(_) => "user".to_owned(),
+            HistoryEntry::Assistant(reply) => format!("assistant{}", reply.calls.len()),
+            HistoryEntry::Results(results) => {
                 let answers = results.answers();
                 let answers: Vec<String> =
                     answers.map(|answer| format!("{}={}", answer.call.id, answer.content)).collect();
@@ -231,9 +230,9 @@ mod tests {
         let own = [ChatMessage::user("look"), reply("", &["a"]), result("a", "1")];
         let kinds: Vec<&str> = entries(Messages::new(&before, &own))
             .map(|entry| match entry {
-                Entry::User(_) => "user",
-                Entry::Assistant(_) => "assistant",
-                Entry::Results(_) => "results",
+                HistoryEntry::User(_) => "user",
+                HistoryEntry::Assistant(_) => "assistant",
+                HistoryEntry::Results(_) => "results",
             })
             .collect();
         assert_eq!(kinds, ["user", "assistant", "user", "assistant", "results"]);

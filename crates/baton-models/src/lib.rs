@@ -5,7 +5,7 @@
 //! 1. [`registry`] knows which wire a provider speaks and where it lives; [`prices`] knows what its models cost.
 //! 2. An adapter ([`openai`], [`anthropic`], [`gemini`], [`ollama`]) spells the request: `history` makes the
 //!    conversation one that every provider accepts, `tool_names` spells the names of tools, `parts` and `schema` the rest.
-//! 3. `transport` sends it with the one pooled [`Client`] and turns refusals into a `fault`.
+//! 3. `transport` sends it with the one pooled [`ModelHttpClient`] and turns refusals into a `fault`.
 //! 4. `answer` reads the body: `lines` and `frames` cut it, the adapter's decoder turns frames into chunks (`borrowed`),
 //!    `calls` keeps parallel tool calls apart.
 //!
@@ -13,16 +13,15 @@
 //! no key is in it.
 //!
 //! ```
-//! use baton_models::{Client, Endpoint, Wire, connect};
+//! use baton_models::{Endpoint, ModelHttpClient, WireFormat, connect};
 //!
 //! let endpoint = Endpoint { provider: "lmstudio".into(), base_url: Some("http://127.0.0.1:1234/v1".into()), key: None };
-//! let model = connect(Wire::of(&endpoint.provider), endpoint, Client::default());
+//! let model = connect(WireFormat::of(&endpoint.provider), endpoint, ModelHttpClient::default());
 //! assert_eq!(model.provider(), "lmstudio");
 //! ```
 
 pub mod anthropic;
 pub mod gemini;
-pub mod offline;
 pub mod ollama;
 pub mod openai;
 pub mod prices;
@@ -48,5 +47,5 @@ mod splits;
 mod tool_names;
 mod transport;
 
-pub use client::Client;
-pub use registry::{Endpoint, Wire, connect};
+pub use client::ModelHttpClient;
+pub use registry::{Endpoint, WireFormat, connect, facts};

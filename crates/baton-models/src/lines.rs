@@ -3,7 +3,7 @@
 /// Lines end with LF, CRLF or CR, as server-sent events allow. A line that arrives in one piece is borrowed from that
 /// piece; only a line that is split between pieces is copied. No byte is looked at twice.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineReader {
     /// The beginning of a line whose end has not arrived. Holds no line end.
     pending: Vec<u8>,
     /// `pending` was handed out as a line and makes room for the next.
@@ -13,16 +13,16 @@ pub(crate) struct Lines {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     /// Without its end.
     pub bytes: &'a [u8],
     /// The next line has arrived too, and is empty.
     pub before_empty: bool,
 }
 
-impl Lines {
+impl LineReader {
     /// Takes the next whole line from the front of `bytes`. Keeps a line that is not whole.
-    pub fn next<'a, 'b: 'a>(&'a mut self, bytes: &mut &'b [u8]) -> Option<Line<'a>> {
+    pub fn next<'a, 'b: 'a>(&'a mut self, bytes: &mut &'b [u8]) -> Option<TextLine<'a>> {
         if std::mem::take(&mut self.is_spent) {
             self.pending.clear();
         }
@@ -38,11 +38,11 @@ impl Lines {
         let next = if self.after_cr { bytes.strip_prefix(b"\n").unwrap_or(bytes) } else { bytes };
         let before_empty = matches!(next.first(), Some(b'\n' | b'\r'));
         if self.pending.is_empty() {
-            return Some(Line { bytes: line, before_empty });
+            return Some(TextLine { bytes: line, before_empty });
         }
         self.pending.extend_from_slice(line);
         self.is_spent = true;
-        Some(Line { bytes: &self.pending, before_empty })
+        Some(TextLine { bytes: &self.pending, before_empty })
     }
 
     /// What is left when no more bytes come: a last line without an end.
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn lines(pieces: &[&[u8]]) -> Vec<String> {
-        let mut lines = Lines::default();
+        let mut lines = LineReader::default();
         let mut found = Vec::new();
         for piece in pieces {
             let mut piece = *piece;

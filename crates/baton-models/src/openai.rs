@@ -8,20 +8,20 @@ use baton_core::{Model, ModelRequest};
 use http::Uri;
 
 use crate::answer::ask;
-use crate::client::Client;
-use crate::fault::Fault;
+use crate::client::ModelHttpClient;
+use crate::fault::ModelFault;
 use crate::frames::Framing;
 use crate::prices;
 use crate::registry::Endpoint;
 use crate::tool_names::ToolNames;
-use crate::transport::{Call, Connection, KeyHeader};
+use crate::transport::{KeyHeader, ProviderCall, ProviderConnection};
 
-pub(crate) use reply::Decoder;
+pub(crate) use reply::OpenAiDecoder;
 
 #[derive(Debug)]
 pub struct OpenAi {
-    connection: Connection,
-    address: Result<Uri, Fault>,
+    connection: ProviderConnection,
+    address: Result<Uri, ModelFault>,
     dialect: Dialect,
 }
 
@@ -56,11 +56,11 @@ impl Dialect {
 }
 
 impl OpenAi {
-    pub fn new(endpoint: Endpoint, client: Client) -> Self {
+    pub fn new(endpoint: Endpoint, client: ModelHttpClient) -> Self {
         let dialect = Dialect::of(&endpoint.provider, endpoint.base().unwrap_or_default());
         let key_header =
             if dialect == Dialect::Azure { KeyHeader::plain("api-key") } else { KeyHeader::BEARER };
-        let connection = Connection::new(endpoint, client, key_header);
+        let connection = ProviderConnection::new(endpoint, client, key_header);
         let path: &[&str] = if dialect == Dialect::Azure && !connection.base().contains("/openai/") {
             &["openai", "v1", "chat", "completions"]
         } else {
@@ -69,7 +69,7 @@ impl OpenAi {
         Self { address: connection.address(path, None), connection, dialect }
     }
 
-    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<Call, Fault> {
+    fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<ProviderCall, ModelFault> {
         let body = request::body(request, names, self.dialect)?;
         self.connection.post(self.address.clone()?, body)
     }
@@ -83,7 +83,7 @@ impl Model for OpenAi {
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
         let names = ToolNames::of(request);
         let spelt = self.spell(request, &names);
-        ask(&self.connection, request.trace, spelt, Framing::Sse, Decoder::new(names))
+        ask(&self.connection, request.trace, spelt, Framing::Sse, OpenAiDecoder::new(names))
     }
 
     fn facts(&self, model: &str) -> ModelFacts {

@@ -8,7 +8,7 @@ use baton_core::message::{Image, ImageSource};
 
 /// A piece is text or a picture; nothing else is understood everywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum MessagePiece<'a> {
     Text(Cow<'a, str>),
     Picture(Picture<'a>),
 }
@@ -30,20 +30,23 @@ impl fmt::Display for Picture<'_> {
 }
 
 /// Leaves out texts without a word: some providers refuse them.
-pub(crate) fn pieces(parts: &[Part]) -> impl Iterator<Item = Piece<'_>> {
-    parts.iter().map(piece).filter(|piece| !matches!(piece, Piece::Text(text) if text.trim().is_empty()))
+pub(crate) fn pieces(parts: &[Part]) -> impl Iterator<Item = MessagePiece<'_>> {
+    parts
+        .iter()
+        .map(piece)
+        .filter(|piece| !matches!(piece, MessagePiece::Text(text) if text.trim().is_empty()))
 }
 
-fn piece(part: &Part) -> Piece<'_> {
+fn piece(part: &Part) -> MessagePiece<'_> {
     match part {
-        Part::Text { text } => Piece::Text(text.into()),
-        Part::Image(image) => Piece::Picture(picture(image)),
+        Part::Text { text } => MessagePiece::Text(text.into()),
+        Part::Image(image) => MessagePiece::Picture(picture(image)),
         Part::File { name, uri, media_type } => {
             let media_type =
                 media_type.as_deref().map(|media_type| format!(", {media_type}")).unwrap_or_default();
-            Piece::Text(format!("[file {name}{media_type}: {uri}]").into())
+            MessagePiece::Text(format!("[file {name}{media_type}: {uri}]").into())
         }
-        Part::Data { data } => Piece::Text(data.to_string().into()),
+        Part::Data { data } => MessagePiece::Text(data.to_string().into()),
     }
 }
 
@@ -66,13 +69,13 @@ pub(crate) fn has_picture(parts: &[Part]) -> bool {
 }
 
 /// All texts of a message, a line for each.
-pub(crate) struct Lines<'a>(pub &'a [Part]);
+pub(crate) struct TextLines<'a>(pub &'a [Part]);
 
-impl fmt::Display for Lines<'_> {
+impl fmt::Display for TextLines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts = pieces(self.0).filter_map(|piece| match piece {
-            Piece::Text(text) => Some(text),
-            Piece::Picture(_) => None,
+            MessagePiece::Text(text) => Some(text),
+            MessagePiece::Picture(_) => None,
         });
         for (at, text) in texts.enumerate() {
             if at > 0 {

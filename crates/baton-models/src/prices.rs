@@ -1,6 +1,6 @@
 //! What well-known models cost and how much fits into them.
 //!
-//! Published list prices for standard calls, read on the date below. A model that is not here has an unknown price, never a
+//! Published list prices for standard calls, last compared with the providers' pages on 2026-11-15. A model that is not here has an unknown price, never a
 //! price of zero; `baton.toml` can override a row or add one. Models whose price depends on the length of the call are
 //! listed without one: a single number would show too little.
 
@@ -8,10 +8,7 @@ use baton_core::Usd;
 use baton_core::model::ModelFacts;
 use baton_core::usage::Price;
 
-/// When the table was last compared with the providers' pages.
-pub const AS_OF: &str = "2026-11-15";
-
-struct Row {
+struct PriceRow {
     provider: &'static str,
     model: &'static str,
     context_window: u64,
@@ -19,16 +16,16 @@ struct Row {
     price: Option<[i64; 3]>,
 }
 
-const fn row(provider: &'static str, model: &'static str, context_window: u64, price: [i64; 3]) -> Row {
-    Row { provider, model, context_window, price: Some(price) }
+const fn row(provider: &'static str, model: &'static str, context_window: u64, price: [i64; 3]) -> PriceRow {
+    PriceRow { provider, model, context_window, price: Some(price) }
 }
 
-const fn unpriced(provider: &'static str, model: &'static str, context_window: u64) -> Row {
-    Row { provider, model, context_window, price: None }
+const fn unpriced(provider: &'static str, model: &'static str, context_window: u64) -> PriceRow {
+    PriceRow { provider, model, context_window, price: None }
 }
 
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
+const ROWS: &[PriceRow] = &[
     row("openai", "gpt-5", 400_000, [1_250, 125, 10_000]),
     row("openai", "gpt-5-mini", 400_000, [250, 25, 2_000]),
     row("openai", "gpt-5-nano", 400_000, [50, 5, 400]),
@@ -66,7 +63,7 @@ const ROWS: &[Row] = &[
 /// What is known about a model, by its exact id or by its id without a date.
 pub fn facts(provider: &str, model: &str) -> ModelFacts {
     let provider = if provider == "google" { "gemini" } else { provider };
-    let fits = |row: &&Row| row.provider == provider && is_version(model, row.model);
+    let fits = |row: &&PriceRow| row.provider == provider && is_version(model, row.model);
     let best = ROWS.iter().filter(fits).max_by_key(|row| row.model.len());
     best.map_or_else(ModelFacts::default, |row| ModelFacts {
         price: row.price.map(|price| price_of(row.provider, price)),

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use baton_core::Model;
+use baton_core::model::ModelFacts;
 use secrecy::SecretString;
 
 use crate::anthropic::Anthropic;
-use crate::client::Client;
+use crate::client::ModelHttpClient;
 use crate::gemini::Gemini;
-use crate::ollama::Ollama;
+use crate::ollama::{self, Ollama};
 use crate::openai::OpenAi;
+use crate::prices;
 
 /// A provider as it is configured.
 #[derive(Debug, Clone)]
@@ -29,7 +31,7 @@ impl Endpoint {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
+pub enum WireFormat {
     /// Chat completions.
     OpenAi,
     Anthropic,
@@ -37,7 +39,7 @@ pub enum Wire {
     Ollama,
 }
 
-impl Wire {
+impl WireFormat {
     /// By the name of the provider. Whoever is unknown is taken to speak what most speak.
     pub fn of(provider: &str) -> Self {
         match provider {
@@ -49,30 +51,41 @@ impl Wire {
     }
 }
 
-/// A provider that is ready to be called. Nothing is checked here: what is wrong with an endpoint is the error of the
-/// first call.
-pub fn connect(wire: Wire, endpoint: Endpoint, client: Client) -> Arc<dyn Model> {
-    match wire {
-        Wire::OpenAi => Arc::new(OpenAi::new(endpoint, client)),
-        Wire::Anthropic => Arc::new(Anthropic::new(endpoint, client)),
-        Wire::Gemini => Arc::new(Gemini::new(endpoint, client)),
-        Wire::Ollama => Arc::new(Ollama::new(endpoint, client)),
+/// What is known about a model of a provider without calling it.
+pub fn facts(provider: &str, base_url: Option<&str>, model: &str) -> ModelFacts {
+    match WireFormat::of(provider) {
+        WireFormat::Ollama => ollama::facts(base_url.unwrap_or_default(), model),
+        WireFormat::OpenAi | WireFormat::Anthropic | WireFormat::Gemini => prices::facts(provider, model),
     }
 }
 
-/// Where well-known providers live.
+/// A provider that is ready to be called. Nothing is checked here: what is wrong with an endpoint is the error of the
+/// first call.
+pub fn connect(wire: WireFormat, endpoint: Endpoint, client: ModelHttpClient) -> Arc<dyn Model> {
+    match wire {
+        WireFormat::OpenAi => Arc::new(OpenAi::new(endpoint, client)),
+        WireFormat::Anthropic => Arc::new(Anthropic::new(endpoint, client)),
+        WireFormat::Gemini => Arc::new(Gemini::new(endpoint, client)),
+        WireFormat::Ollama => Arc::new(Ollama::new(endpoint, client)),
+    }
+}
+
+/// Providers that need no address in the configuration, and where they are.
+pub const WELL_KNOWN: &[(&str, &str)] = &[
+    ("openai", "https://api.openai.com/v1"),
+    ("anthropic", "https://api.anthropic.com"),
+    ("gemini", "https://generativelanguage.googleapis.com"),
+    ("google", "https://generativelanguage.googleapis.com"),
+    ("ollama", "http://127.0.0.1:11434"),
+    ("openrouter", "https://openrouter.ai/api/v1"),
+    ("groq", "https://api.groq.com/openai/v1"),
+    ("mistral", "https://api.mistral.ai/v1"),
+    ("deepseek", "https://api.deepseek.com"),
+];
+
+/// The address of a well-known provider.
 pub fn default_base(provider: &str) -> Option<&'static str> {
-    Some(match provider {
-        "openai" => "https://api.openai.com/v1",
-        "anthropic" => "https://api.anthropic.com",
-        "gemini" | "google" => "https://generativelanguage.googleapis.com",
-        "ollama" => "http://127.0.0.1:11434",
-        "openrouter" => "https://openrouter.ai/api/v1",
-        "groq" => "https://api.groq.com/openai/v1",
-        "mistral" => "https://api.mistral.ai/v1",
-        "deepseek" => "https://api.deepseek.com",
-        _ => return None,
-    })
+    WELL_KNOWN.iter().find(|(name, _)| *name == provider).map(|(_, base)| *base)
 }
 
 /// The environment variable that holds a provider's key: `OPENAI_API_KEY`.

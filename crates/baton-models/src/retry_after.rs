@@ -27,26 +27,10 @@ pub(crate) fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.parse().ok()?).ok()
 }
 
-/// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, the only form of a date that a server may send today.
+/// An HTTP date, such as `Sun, 06 Nov 1994 08:49:37 GMT`, in seconds since 1970.
 fn unix_time(date: &str) -> Option<u64> {
-    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    let (_, date) = date.split_once(", ")?;
-    let [day, month, year, time, "GMT"] = date.split(' ').collect::<Vec<_>>()[..] else { return None };
-    let [hours, minutes, seconds] = time.split(':').collect::<Vec<_>>()[..] else { return None };
-    let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.len() <= 4);
-    let month = MONTHS.find(month).filter(|at| at % 3 == 0 && month.len() == 3)? / 3;
-    let days = days_since_1970(number(year)?, month, number(day)?)?;
-    Some(((days * 24 + number(hours)?) * 60 + number(minutes)?) * 60 + number(seconds)?)
-}
-
-/// `month` counts from 0.
-fn days_since_1970(year: u64, month: usize, day: u64) -> Option<u64> {
-    const BEFORE_MONTH: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-    let leap_years_before = |year: u64| year / 4 - year / 100 + year / 400;
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let leap_days = leap_years_before(year.checked_sub(1)?).checked_sub(leap_years_before(1969))?;
-    let leap_day_this_year = u64::from(is_leap && month > 1);
-    Some((year - 1970) * 365 + leap_days + leap_day_this_year + BEFORE_MONTH[month] + day.checked_sub(1)?)
+    let time = httpdate::parse_http_date(date).ok()?;
+    time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }
 
 #[cfg(test)]

@@ -19,21 +19,21 @@ use tokio::sync::Semaphore;
 
 /// One turn: what happens, in order.
 #[derive(Debug, Clone, Default)]
-pub struct Turn {
-    steps: Vec<Step>,
+pub struct ScriptedTurn {
+    steps: Vec<ScriptStep>,
     calls: u32,
     ends: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum ScriptStep {
     Chunk(Chunk),
     Wait(Duration),
     Gate(Arc<Semaphore>),
     Fail(ModelError),
 }
 
-impl Turn {
+impl ScriptedTurn {
     /// A whole answer in one chunk.
     pub fn text(text: &str) -> Self {
         Self::default().say(text)
@@ -52,13 +52,13 @@ impl Turn {
     /// A chunk of text.
     #[must_use]
     pub fn say(mut self, chunk: &str) -> Self {
-        self.steps.push(Step::Chunk(Chunk::Text(chunk.to_owned())));
+        self.steps.push(ScriptStep::Chunk(Chunk::Text(chunk.to_owned())));
         self
     }
 
     #[must_use]
     pub fn think(mut self, chunk: &str) -> Self {
-        self.steps.push(Step::Chunk(Chunk::Reasoning(chunk.to_owned())));
+        self.steps.push(ScriptStep::Chunk(Chunk::Reasoning(chunk.to_owned())));
         self
     }
 
@@ -73,34 +73,34 @@ impl Turn {
         let index = self.calls;
         self.calls += 1;
         let id = ToolCallId::parse(&format!("call_{}", index + 1)).expect("a short id");
-        self.steps.push(Step::Chunk(Chunk::Call { index, id, name: tool.to_owned(), signature: None }));
-        self.steps.push(Step::Chunk(Chunk::Arguments { index, delta: arguments.to_owned() }));
+        self.steps.push(ScriptStep::Chunk(Chunk::Call { index, id, name: tool.to_owned(), signature: None }));
+        self.steps.push(ScriptStep::Chunk(Chunk::Arguments { index, delta: arguments.to_owned() }));
         self
     }
 
     #[must_use]
     pub fn wait(mut self, time: Duration) -> Self {
-        self.steps.push(Step::Wait(time));
+        self.steps.push(ScriptStep::Wait(time));
         self
     }
 
     /// Goes on when the gate has a permit for it: tests that look at a run in the middle need no clock.
     #[must_use]
     pub fn until(mut self, gate: &Arc<Semaphore>) -> Self {
-        self.steps.push(Step::Gate(Arc::clone(gate)));
+        self.steps.push(ScriptStep::Gate(Arc::clone(gate)));
         self
     }
 
     #[must_use]
     pub fn tokens(mut self, input_tokens: u64, output_tokens: u64) -> Self {
         let tokens = Tokens { input_tokens, output_tokens, ..Tokens::default() };
-        self.steps.push(Step::Chunk(Chunk::Tokens(tokens)));
+        self.steps.push(ScriptStep::Chunk(Chunk::Tokens(tokens)));
         self
     }
 
     #[must_use]
     pub fn fail(mut self, kind: ModelErrorKind) -> Self {
-        self.steps.push(Step::Fail(ModelError::new(kind, "scripted", "as the script says")));
+        self.steps.push(ScriptStep::Fail(ModelError::new(kind, "scripted", "as the script says")));
         self.ends = true;
         self
     }
@@ -110,7 +110,7 @@ impl Turn {
     pub fn fail_and_retry_after(mut self, kind: ModelErrorKind, wait: Duration) -> Self {
         let mut error = ModelError::new(kind, "scripted", "as the script says");
         error.retry_after = Some(wait);
-        self.steps.push(Step::Fail(error));
+        self.steps.push(ScriptStep::Fail(error));
         self.ends = true;
         self
     }
@@ -125,7 +125,7 @@ impl Turn {
     /// The answer meets the provider's own limit.
     #[must_use]
     pub fn too_long(mut self) -> Self {
-        self.steps.push(Step::Chunk(Chunk::Done(Finish::Length)));
+        self.steps.push(ScriptStep::Chunk(Chunk::Done(Finish::Length)));
         self.ends = true;
         self
     }
@@ -136,10 +136,10 @@ impl Turn {
         self.wait(Duration::from_hours(24 * 365))
     }
 
-    fn into_steps(mut self) -> Vec<Step> {
+    fn into_steps(mut self) -> Vec<ScriptStep> {
         if !self.ends {
             let finish = if self.calls > 0 { Finish::ToolCalls } else { Finish::Stop };
-            self.steps.push(Step::Chunk(Chunk::Done(finish)));
+            self.steps.push(ScriptStep::Chunk(Chunk::Done(finish)));
         }
         self.steps
     }
@@ -147,7 +147,7 @@ impl Turn {
 
 /// What a model was asked.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub agent: String,
     pub model: String,
     pub system: String,
@@ -163,14 +163,14 @@ pub struct Asked {
 #[derive(Debug, Clone)]
 pub struct Scripted {
     provider: String,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ScriptState>>,
     facts: ModelFacts,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    turns: HashMap<String, VecDeque<Turn>>,
-    asked: Vec<Asked>,
+struct ScriptState {
+    turns: HashMap<String, VecDeque<ScriptedTurn>>,
+    asked: Vec<RecordedRequest>,
 }
 
 impl Default for Scripted {
@@ -196,13 +196,13 @@ impl Scripted {
 
     /// Adds turns to what `agent` will say.
     #[must_use]
-    pub fn script(self, agent: &str, turns: impl IntoIterator<Item = Turn>) -> Self {
+    pub fn script(self, agent: &str, turns: impl IntoIterator<Item = ScriptedTurn>) -> Self {
         self.state().turns.entry(agent.to_owned()).or_default().extend(turns);
         self
     }
 
     /// Everything that was asked so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<RecordedRequest> {
         self.state().asked.clone()
     }
 
@@ -211,7 +211,7 @@ impl Scripted {
         self.state().turns.values().map(VecDeque::len).sum()
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ScriptState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -223,7 +223,7 @@ impl Model for Scripted {
 
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
         let mut state = self.state();
-        state.asked.push(Asked {
+        state.asked.push(RecordedRequest {
             agent: request.agent.to_string(),
             model: request.model.to_owned(),
             system: request.system.to_owned(),
@@ -235,16 +235,16 @@ impl Model for Scripted {
         let turn = state.turns.get_mut(request.agent.as_str()).and_then(VecDeque::pop_front);
         let no_turn_left = || {
             let message = format!("the script has no turn left for `{}`", request.agent);
-            vec![Step::Fail(ModelError::new(ModelErrorKind::InvalidRequest, &self.provider, message))]
+            vec![ScriptStep::Fail(ModelError::new(ModelErrorKind::InvalidRequest, &self.provider, message))]
         };
-        let steps = turn.map_or_else(no_turn_left, Turn::into_steps);
+        let steps = turn.map_or_else(no_turn_left, ScriptedTurn::into_steps);
         Box::pin(stream::unfold(steps.into_iter(), |mut steps| async move {
             loop {
                 match steps.next()? {
-                    Step::Chunk(chunk) => return Some((Ok(chunk), steps)),
-                    Step::Fail(error) => return Some((Err(error), steps)),
-                    Step::Wait(time) => tokio::time::sleep(time).await,
-                    Step::Gate(gate) => gate.acquire().await.ok()?.forget(),
+                    ScriptStep::Chunk(chunk) => return Some((Ok(chunk), steps)),
+                    ScriptStep::Fail(error) => return Some((Err(error), steps)),
+                    ScriptStep::Wait(time) => tokio::time::sleep(time).await,
+                    ScriptStep::Gate(gate) => gate.acquire().await.ok()?.forget(),
                 }
             }
         }))

@@ -2,15 +2,15 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::fault::Fault;
+use crate::fault::ModelFault;
 
 /// Room for what is around the system prompt; most requests need no more.
 const ROOM: usize = 1024;
 
 /// The body in one buffer. `system`: the bytes of its longest text.
-pub(crate) fn written(body: &impl Serialize, system: usize) -> Result<Vec<u8>, Fault> {
+pub(crate) fn written(body: &impl Serialize, system: usize) -> Result<Vec<u8>, ModelFault> {
     let mut buffer = Vec::with_capacity(system + ROOM);
-    serde_json::to_writer(&mut buffer, body).map_err(|error| Fault::not_json(&error))?;
+    serde_json::to_writer(&mut buffer, body).map_err(|error| ModelFault::not_json(&error))?;
     Ok(buffer)
 }
 

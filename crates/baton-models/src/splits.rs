@@ -3,16 +3,16 @@
 use baton_core::Chunk;
 use baton_core::model::Finish;
 
-use crate::answer::{Decode, Reading};
-use crate::fault::Fault;
+use crate::answer::{Decode, ReplyReading};
+use crate::fault::ModelFault;
 use crate::frames::Framing;
 use crate::tool_names::ToolNames;
 use crate::{anthropic, gemini, ollama, openai};
 
-type Outcome = (Vec<Chunk>, Result<Finish, Fault>);
+type SplitOutcome = (Vec<Chunk>, Result<Finish, ModelFault>);
 
-fn read(framing: Framing, decoder: impl Decode, pieces: &[&[u8]]) -> Outcome {
-    let mut reading = Reading::new(framing, decoder);
+fn read(framing: Framing, decoder: impl Decode, pieces: &[&[u8]]) -> SplitOutcome {
+    let mut reading = ReplyReading::new(framing, decoder);
     let mut ready = Vec::new();
     for piece in pieces {
         match reading.feed(piece, &mut ready) {
@@ -46,9 +46,9 @@ fn check<D: Decode>(provider: &str, framing: Framing, decoder: impl Fn() -> D) {
 }
 
 /// A body that stops anywhere is an error or complete; it is never taken for a shorter answer.
-fn never_done_early(bytes: &[u8], name: &str, read: impl Fn(&[u8]) -> Outcome) {
+fn never_done_early(bytes: &[u8], name: &str, read: impl Fn(&[u8]) -> SplitOutcome) {
     let said =
-        |(chunks, _): &Outcome| chunks.iter().filter(|chunk| !matches!(chunk, Chunk::Tokens(_))).count();
+        |(chunks, _): &SplitOutcome| chunks.iter().filter(|chunk| !matches!(chunk, Chunk::Tokens(_))).count();
     let whole = read(bytes);
     for at in 0..bytes.len() {
         let part = read(&bytes[..at]);
@@ -60,20 +60,22 @@ fn never_done_early(bytes: &[u8], name: &str, read: impl Fn(&[u8]) -> Outcome) {
 
 #[test]
 fn openai() {
-    check("openai", Framing::Sse, || openai::Decoder::new(ToolNames::default()));
+    check("openai", Framing::Sse, || openai::OpenAiDecoder::new(ToolNames::default()));
 }
 
 #[test]
 fn anthropic() {
-    check("anthropic", Framing::Sse, || anthropic::Decoder::new(ToolNames::default(), "claude-sonnet-4-5"));
+    check("anthropic", Framing::Sse, || {
+        anthropic::AnthropicDecoder::new(ToolNames::default(), "claude-sonnet-4-5")
+    });
 }
 
 #[test]
 fn gemini() {
-    check("gemini", Framing::Sse, || gemini::Decoder::new(ToolNames::default(), "gemini-2.5-flash"));
+    check("gemini", Framing::Sse, || gemini::GeminiDecoder::new(ToolNames::default(), "gemini-2.5-flash"));
 }
 
 #[test]
 fn ollama() {
-    check("ollama", Framing::Ndjson, || ollama::Decoder::new(ToolNames::default()));
+    check("ollama", Framing::Ndjson, || ollama::OllamaDecoder::new(ToolNames::default()));
 }

@@ -2,6 +2,7 @@
 //!
 //! Agents know tools as `mcp:github/create_issue`; providers accept `[a-zA-Z_][a-zA-Z0-9_-]{0,63}`.
 
+use baton_core::hash::fnv1a_32;
 use baton_core::{ChatMessage, ModelRequest};
 
 const MAX_BYTES: usize = 64;
@@ -52,7 +53,7 @@ impl ToolNames {
             return plain;
         }
         let stem = &plain[..plain.len().min(MAX_BYTES - 9)];
-        let mut hash = fnv1a(name);
+        let mut hash = fnv1a_32(name);
         loop {
             let spelling = format!("{stem}_{hash:08x}");
             if is_free(&spelling) {
@@ -94,11 +95,6 @@ fn spell(name: &str) -> String {
         spelling.insert(0, '_');
     }
     spelling
-}
-
-/// Short, stable across versions and machines, and good enough to tell names apart.
-pub(crate) fn fnv1a(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]

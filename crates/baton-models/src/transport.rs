@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use crate::client::Client;
-use crate::fault::{Fault, brief};
+use crate::client::ModelHttpClient;
+use crate::fault::{ModelFault, brief};
 use crate::frames::Framing;
 use crate::registry::{self, Endpoint};
 use crate::retry_after::retry_after;
@@ -20,20 +20,20 @@ use crate::retry_after::retry_after;
 /// An error needs no more; what follows is not read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-pub(crate) type Call = Request<Full<Bytes>>;
+pub(crate) type ProviderCall = Request<Full<Bytes>>;
 
 /// One provider as it can be called. Cheap to clone; its `Debug` shows no key.
 #[derive(Debug, Clone)]
-pub(crate) struct Connection(Arc<Provider>);
+pub(crate) struct ProviderConnection(Arc<ProviderSpec>);
 
 #[derive(Debug)]
-struct Provider {
+struct ProviderSpec {
     name: String,
     base: Option<String>,
     key: Option<SecretString>,
     /// The header that carries the key, made once. The error is that of the first call.
-    credential: Result<Option<(HeaderName, HeaderValue)>, Fault>,
-    client: Client,
+    credential: Result<Option<(HeaderName, HeaderValue)>, ModelFault>,
+    client: ModelHttpClient,
 }
 
 /// How a provider wants its key: as `header: {prefix}{key}`.
@@ -50,16 +50,16 @@ impl KeyHeader {
         Self { header, prefix: "" }
     }
 
-    fn credential(self, key: &str) -> Result<(HeaderName, HeaderValue), Fault> {
+    fn credential(self, key: &str) -> Result<(HeaderName, HeaderValue), ModelFault> {
         let mut value = HeaderValue::try_from(format!("{}{key}", self.prefix))
-            .map_err(|_| Fault::new(ModelErrorKind::Auth, "its key holds characters that no key has"))?;
+            .map_err(|_| ModelFault::new(ModelErrorKind::Auth, "its key holds characters that no key has"))?;
         value.set_sensitive(true);
         Ok((HeaderName::from_static(self.header), value))
     }
 }
 
-impl Connection {
-    pub fn new(endpoint: Endpoint, client: Client, key_header: KeyHeader) -> Self {
+impl ProviderConnection {
+    pub fn new(endpoint: Endpoint, client: ModelHttpClient, key_header: KeyHeader) -> Self {
         let default = registry::default_base(&endpoint.provider);
         let is_default = endpoint.base_url.as_deref().is_none_or(|base| Some(base) == default);
         let base = endpoint.base().map(str::to_owned);
@@ -72,11 +72,11 @@ impl Connection {
             None if needs_key => {
                 let variable = registry::key_variable(&endpoint.provider);
                 let message = format!("no key: set the environment variable {variable}");
-                Err(Fault::new(ModelErrorKind::Auth, message))
+                Err(ModelFault::new(ModelErrorKind::Auth, message))
             }
             None => Ok(None),
         };
-        Self(Arc::new(Provider { name: endpoint.provider, base, key, credential, client }))
+        Self(Arc::new(ProviderSpec { name: endpoint.provider, base, key, credential, client }))
     }
 
     pub fn provider(&self) -> &str {
@@ -89,8 +89,8 @@ impl Connection {
     }
 
     /// The base address with a path below it and a query beside its own.
-    pub fn address(&self, path: &[&str], query: Option<(&str, &str)>) -> Result<Uri, Fault> {
-        let invalid = |message: String| Fault::new(ModelErrorKind::InvalidRequest, message);
+    pub fn address(&self, path: &[&str], query: Option<(&str, &str)>) -> Result<Uri, ModelFault> {
+        let invalid = |message: String| ModelFault::new(ModelErrorKind::InvalidRequest, message);
         let Some(base) = self.0.base.as_deref() else {
             return Err(invalid(format!("`{}` has no known address; set its `base_url`", self.provider())));
         };
@@ -113,10 +113,10 @@ impl Connection {
     }
 
     /// A request that carries the key.
-    pub fn post(&self, address: Uri, body: Vec<u8>) -> Result<Call, Fault> {
+    pub fn post(&self, address: Uri, body: Vec<u8>) -> Result<ProviderCall, ModelFault> {
         let mut request = Request::post(address)
             .body(Full::from(body))
-            .map_err(|error| Fault::new(ModelErrorKind::InvalidRequest, error.to_string()))?;
+            .map_err(|error| ModelFault::new(ModelErrorKind::InvalidRequest, error.to_string()))?;
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some((name, value)) = self.0.credential.clone()? {
@@ -126,7 +126,11 @@ impl Connection {
     }
 
     /// Sends the request and returns an answer that can be read as frames.
-    pub async fn open(&self, mut request: Call, framing: Framing) -> Result<Response<Incoming>, Fault> {
+    pub async fn open(
+        &self,
+        mut request: ProviderCall,
+        framing: Framing,
+    ) -> Result<Response<Incoming>, ModelFault> {
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(framing.media_type()));
         let response = self.0.client.send(request).await?;
         let status = response.status();
@@ -139,18 +143,18 @@ impl Connection {
         let retry_after = retry_after(response.headers());
         let status = (!status.is_success()).then_some(status.as_u16());
         let body = read_some(response.into_body()).await;
-        let mut fault = Fault::from_body(status, &body);
+        let mut fault = ModelFault::from_body(status, &body);
         if fault.kind == ModelErrorKind::Malformed {
             let expected = framing.media_type();
             fault.message = brief(&format!("expected {expected}, got `{media_type}`: {}", fault.message));
         }
         fault.retry_after = retry_after.or(fault.retry_after);
-        Err(Fault { request_id, ..fault })
+        Err(ModelFault { request_id, ..fault })
     }
 
     /// The only way from a fault to an error, so that a key which the provider quotes goes no further.
-    pub fn report(&self, fault: Fault) -> ModelError {
-        let Fault { kind, mut message, status, request_id, retry_after } = fault;
+    pub fn report(&self, fault: ModelFault) -> ModelError {
+        let ModelFault { kind, mut message, status, request_id, retry_after } = fault;
         if let Some(key) = &self.0.key {
             message = message.replace(key.expose_secret(), "[key]");
         }
@@ -159,7 +163,7 @@ impl Connection {
 }
 
 /// The request as part of a trace: a gateway or a server of one's own continues it, and others ignore it.
-pub(crate) fn traced(mut request: Call, trace: Option<&TraceParent>) -> Call {
+pub(crate) fn traced(mut request: ProviderCall, trace: Option<&TraceParent>) -> ProviderCall {
     let Some(trace) = trace else { return request };
     let headers =
         [("traceparent", Some(trace.to_string())), ("tracestate", trace.state().map(str::to_owned))];

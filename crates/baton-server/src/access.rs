@@ -1,5 +1,5 @@
-//! What each route demands, read from its description in the OpenAPI document: what is written there is what is enforced, and a
-//! route that says nothing is not reachable.
+//! The requirements of each route, read from the OpenAPI document, so that the documentation is what is enforced. A route
+//! without a requirement makes the server panic at startup.
 
 use std::collections::HashMap;
 
@@ -7,84 +7,88 @@ use http::Method;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{OpenApi, PathItem};
 
-/// The extension of an operation that says who may use it.
+/// OpenAPI extension of an operation: who may use it.
 pub const EXTENSION: &str = "x-permission";
-/// The extension that says what it means to answer: `run`, `upload`, or nothing.
+/// OpenAPI extension of an operation: `run`, `upload`, or absent.
 pub const WORK: &str = "x-work";
 const PUBLIC: &str = "public";
 const SIGNED_IN: &str = "signed-in";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Demand {
-    /// Nothing: liveness and readiness.
+pub enum Requirement {
+    /// No credential: liveness and readiness.
     Public,
-    /// A valid credential; the handler decides the rest, such as whose thread it is.
+    /// A valid credential. The handler checks the rest, such as the owner of a thread.
     SignedIn,
     Permission(String),
 }
 
-/// What answering a request means, where guards treat it differently.
+/// The kind of work behind a request, which decides timeouts and limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Work {
-    /// The answer begins soon.
+pub enum RequestWork {
+    /// The response starts soon.
     #[default]
     Quick,
-    /// A run begins, and may be waited for: as long as it takes, but not when the server is about to end.
+    /// Starts a run, and may wait for it without a timeout. Refused while the server drains.
     Run,
     /// The body is a file.
     Upload,
 }
 
-/// What is known about a method of a route.
+/// The requirement and kind of work of one method of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
-    pub demand: Demand,
-    pub work: Work,
+pub struct AccessRoute {
+    pub requirement: Requirement,
+    pub work: RequestWork,
 }
 
 #[derive(Debug, Default)]
-pub struct Access(HashMap<String, Vec<(Method, Route)>>);
+pub struct Access(HashMap<String, Vec<(Method, AccessRoute)>>);
 
 impl Access {
-    /// Panics when a route says nothing: the program is wrong, and every start shows it.
+    /// Reads all routes of the document.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a route has no requirement. This is a programming error that every start reveals.
     pub fn of(document: &OpenApi) -> Self {
         let routes = document.paths.paths.iter().map(|(path, item)| {
             let methods = operations(item).map(|(method, operation)| {
-                let demand =
+                let requirement =
                     demand(operation).unwrap_or_else(|| panic!("{method} {path} has no {EXTENSION}"));
                 let work = work(operation)
                     .unwrap_or_else(|word| panic!("{method} {path} has an unknown {WORK}: {word}"));
-                (method, Route { demand, work })
+                (method, AccessRoute { requirement, work })
             });
             (path.clone(), methods.collect())
         });
         Self(routes.collect())
     }
 
-    /// Whether this is the first segment of a described path: `docs`, `livez`.
+    /// Whether this is the first segment of a documented path: `docs`, `livez`.
     pub fn has_root(&self, segment: &str) -> bool {
         self.0.keys().any(|path| path.split('/').nth(1) == Some(segment))
     }
 
-    pub fn route(&self, method: &Method, path: &str) -> Option<&Route> {
+    pub fn route(&self, method: &Method, path: &str) -> Option<&AccessRoute> {
         let method = if *method == Method::HEAD { &Method::GET } else { method };
         self.0.get(path)?.iter().find(|(known, _)| known == method).map(|(_, route)| route)
     }
 }
 
-fn demand(operation: &Operation) -> Option<Demand> {
+fn demand(operation: &Operation) -> Option<Requirement> {
     Some(match said(operation, EXTENSION)? {
-        PUBLIC => Demand::Public,
-        SIGNED_IN => Demand::SignedIn,
-        permission => Demand::Permission(permission.to_owned()),
+        PUBLIC => Requirement::Public,
+        SIGNED_IN => Requirement::SignedIn,
+        permission => Requirement::Permission(permission.to_owned()),
     })
 }
 
-fn work(operation: &Operation) -> Result<Work, &str> {
+fn work(operation: &Operation) -> Result<RequestWork, &str> {
     match said(operation, WORK) {
-        None => Ok(Work::Quick),
-        Some("run") => Ok(Work::Run),
-        Some("upload") => Ok(Work::Upload),
+        None => Ok(RequestWork::Quick),
+        Some("run") => Ok(RequestWork::Run),
+        Some("upload") => Ok(RequestWork::Upload),
         Some(other) => Err(other),
     }
 }

@@ -1,12 +1,12 @@
-//! Everything a handler needs. Cheap to clone.
+//! State shared by all handlers. Cheap to clone.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use baton_agui::Faces;
+use baton_agui::AgentProfiles;
 use baton_core::{AgentName, Store, TenantStore, ThreadId};
-use baton_engine::entry::Classification;
+use baton_engine::classifier::Classification;
 use baton_engine::{Agents, Engine, Interest, Subscription};
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -15,69 +15,69 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::Access;
 use crate::guards::Guards;
-use crate::identity::{Identity, Principal};
+use crate::identity::{Authenticator, Principal};
 use crate::metrics::Metrics;
 use crate::roster::RosterState;
-use crate::settings::Settings;
+use crate::settings::ServerSettings;
 use crate::system::Inspect;
 
-/// Who answers a message for which nobody was named, or why nobody can.
+/// Chooses the agent for a message that names none. The error says why no agent can answer.
 pub type Choose =
     Box<dyn Fn(&Agents, &str) -> Result<(AgentName, Option<Classification>), String> + Send + Sync>;
 
-/// What the server is put together from.
-pub struct Parts {
+/// The components of the server.
+pub struct ServerParts {
     pub engine: Arc<Engine>,
-    /// The newest roster, for those who look at it; runs get theirs from the engine.
+    /// The newest roster, for display. Runs get theirs from the engine.
     pub roster: watch::Receiver<RosterState>,
     pub choose: Choose,
     pub inspect: Inspect,
-    /// The same that the engine's observer is.
+    /// The instance that also observes the engine.
     pub metrics: Arc<Metrics>,
-    pub settings: Settings,
+    pub settings: ServerSettings,
     pub version: &'static str,
 }
 
 #[derive(Debug, Clone)]
-pub struct App(Arc<Inner>);
+pub struct App(Arc<AppInner>);
 
-pub struct Inner {
+pub struct AppInner {
     pub engine: Arc<Engine>,
     pub roster: watch::Receiver<RosterState>,
     pub choose: Choose,
     pub inspect: Inspect,
     pub metrics: Arc<Metrics>,
-    pub settings: Settings,
+    pub settings: ServerSettings,
     pub version: &'static str,
     pub started_at: Timestamp,
-    pub identity: Identity,
+    pub identity: Authenticator,
     pub guards: Guards,
-    /// What each route demands.
+    /// The requirements of each route.
     pub access: Access,
-    /// Made once for each roster: all streams share it.
-    faces: Mutex<Option<(Arc<Agents>, Arc<Faces>)>>,
-    /// The server is about to end: nothing new is begun.
+    /// Built once per roster and shared by all streams.
+    profiles: Mutex<Option<(Arc<Agents>, Arc<AgentProfiles>)>>,
+    /// Cancelled when shutdown begins: no new work is accepted.
     pub draining: CancellationToken,
-    /// It ends now: streams tell their readers to come back, and stop.
+    /// Cancelled at the end of shutdown: streams ask their clients to reconnect, and end.
     pub closing: CancellationToken,
-    /// Routes beside the native ones.
+    /// Additional routes, such as A2A.
     pub doors: OpenApiRouter<App>,
 }
 
 impl App {
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: ServerParts) -> Self {
         Self::with_doors(parts, OpenApiRouter::new())
     }
 
-    /// With routes beside the native ones: the same guards, and they too have to say what they demand.
-    pub fn with_doors(parts: Parts, doors: OpenApiRouter<Self>) -> Self {
-        let Parts { engine, roster, choose, inspect, metrics, settings, version } = parts;
-        let identity = Identity::new(&settings.auth, Arc::clone(&engine.parts.store));
+    /// Adds routes beside the native ones. They use the same guards and must declare their requirements as well.
+    pub fn with_doors(parts: ServerParts, doors: OpenApiRouter<Self>) -> Self {
+        let ServerParts { engine, roster, choose, inspect, metrics, settings, version } = parts;
+        let identity = Authenticator::new(&settings.auth, Arc::clone(&engine.parts.store));
         let guards = Guards::new(&settings.limits);
         let mut described = crate::openapi::document();
         described.merge(doors.get_openapi().clone());
         let access = Access::of(&described);
-        Self(Arc::new(Inner {
+        Self(Arc::new(AppInner {
             engine,
             roster,
             choose,
@@ -89,7 +89,7 @@ impl App {
             identity,
             guards,
             access,
-            faces: Mutex::default(),
+            profiles: Mutex::default(),
             draining: CancellationToken::new(),
             closing: CancellationToken::new(),
             doors,
@@ -97,17 +97,17 @@ impl App {
     }
 }
 
-impl Inner {
+impl AppInner {
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.engine.parts.store
     }
 
-    /// The only way for a handler to data: that of the caller's tenant.
+    /// The data of the caller's tenant. Handlers have no other access to the store.
     pub fn data(&self, caller: &Principal) -> Arc<dyn TenantStore> {
         self.store().tenant(&caller.tenant)
     }
 
-    /// What is published in a thread of the caller's tenant from now on.
+    /// Subscribes to a thread of the caller's tenant.
     pub fn subscribe(&self, caller: &Principal, thread: ThreadId, interest: Interest) -> Subscription {
         self.engine.parts.live.subscribe(&caller.tenant, thread, interest)
     }
@@ -116,16 +116,16 @@ impl Inner {
         Arc::clone(&self.engine.parts.agents.borrow())
     }
 
-    /// How agents look in front of people.
-    pub fn faces(&self) -> Arc<Faces> {
+    /// Display data of the agents.
+    pub fn profiles(&self) -> Arc<AgentProfiles> {
         let agents = self.agents();
-        let mut known = self.faces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
-            Some((of, faces)) if Arc::ptr_eq(of, &agents) => Arc::clone(faces),
+            Some((of, profiles)) if Arc::ptr_eq(of, &agents) => Arc::clone(profiles),
             _ => {
-                let faces = Arc::new(Faces::of(agents.values().map(|agent| &**agent)));
-                *known = Some((agents, Arc::clone(&faces)));
-                faces
+                let profiles = Arc::new(AgentProfiles::of(agents.values().map(|agent| &**agent)));
+                *known = Some((agents, Arc::clone(&profiles)));
+                profiles
             }
         }
     }
@@ -136,19 +136,19 @@ impl Inner {
 }
 
 impl Deref for App {
-    type Target = Inner;
-    fn deref(&self) -> &Inner {
+    type Target = AppInner;
+    fn deref(&self) -> &AppInner {
         &self.0
     }
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for AppInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("App").field("version", &self.version).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Parts {
+impl fmt::Debug for ServerParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parts").field("version", &self.version).finish_non_exhaustive()
     }

@@ -1,29 +1,29 @@
-//! Waiting for the end of a run.
+//! Waits for the end of a run.
 
 use std::time::Duration;
 
-use baton_core::store::{Accepted, RunRecord, RunStatus};
+use baton_core::store::{AcceptedRun, RunRecord, RunStatus};
 use baton_core::{RunId, StoreError, TenantId, TenantStore};
-use baton_engine::{Published, StreamItem, Subscription};
+use baton_engine::{PublishedEvent, StreamItem, Subscription};
 
 use crate::app::App;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 
-/// Pauses between two looks at the record while the run is not worked on in this process.
+/// Poll intervals for a run that another process executes.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The record of a run once it has ended, or waits for a person or a remote agent. The subscription began before the run was
-/// accepted. Dropping the future changes nothing: the run goes on.
+/// Returns the record of a run once it has ended, or waits for a person or a remote agent. The subscription must be older than
+/// the run. Dropping the future does not affect the run.
 pub async fn await_end(
     app: &App,
     tenant: &TenantId,
-    accepted: &Accepted,
+    accepted: &AcceptedRun,
     subscription: Subscription,
-) -> Answer<RunRecord> {
+) -> ApiResult<RunRecord> {
     let store = app.store().tenant(tenant);
     let rests = rest(&*store, accepted, subscription);
-    // The runs of a server that shuts down have so long; another process takes up what is left.
+    // On shutdown, runs have this much time; another process resumes those that are left.
     let is_over = async {
         app.draining.cancelled().await;
         tokio::time::sleep(app.settings.drain).await;
@@ -40,15 +40,15 @@ pub async fn await_end(
 
 async fn rest(
     store: &dyn TenantStore,
-    accepted: &Accepted,
+    accepted: &AcceptedRun,
     mut subscription: Subscription,
-) -> Answer<RunRecord> {
+) -> ApiResult<RunRecord> {
     let run = accepted.run_id;
     let mut pause = FIRST_PAUSE;
-    // A new run has not ended.
+    // A new run has not ended, so its record need not be read first.
     let mut is_news = !accepted.is_new;
     loop {
-        // What was received is only a reason to look: the record counts.
+        // An event only triggers the check; the record decides.
         if is_news && let Some(record) = at_rest(store, run).await? {
             return Ok(record);
         }
@@ -59,26 +59,26 @@ async fn rest(
     }
 }
 
-/// Its record, if nothing more happens in it by itself.
-async fn at_rest(store: &dyn TenantStore, run: RunId) -> Answer<Option<RunRecord>> {
+/// Returns the record if the run has ended or waits.
+async fn at_rest(store: &dyn TenantStore, run: RunId) -> ApiResult<Option<RunRecord>> {
     match store.run(run).await {
         Ok(record) => {
             let is_at_rest = record.status.is_final() || record.status == RunStatus::Waiting;
             Ok(is_at_rest.then_some(record))
         }
-        // The run waits for the store too.
-        Err(error) if error.is_passing() => Ok(None),
-        // Its thread was deleted meanwhile.
+        // The run waits for the store as well.
+        Err(error) if error.is_transient() => Ok(None),
+        // The thread was deleted in the meantime.
         Err(StoreError::NotFound(_)) => Err(Problem::not_found("run")),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Returns when there may be something new about the run's end.
+/// Returns when the run may have ended.
 async fn news(subscription: &mut Subscription, run: RunId) {
     loop {
         match subscription.recv().await {
-            Some(StreamItem::Event(Published { event, .. }))
+            Some(StreamItem::Event(PublishedEvent { event, .. }))
                 if event.run_id == run && event.kind.is_end() =>
             {
                 return;

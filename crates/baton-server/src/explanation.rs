@@ -1,20 +1,20 @@
-//! What each code means and what to do about it: `docs/errors.md`, which is also what the page at `/docs` shows.
+//! Explanations of the error codes, parsed from `docs/errors.md` and shown at `/docs`.
 
 use std::sync::LazyLock;
 
 const TEXT: &str = include_str!("../../../docs/errors.md");
 
-/// What is said about one code.
+/// The explanation of one code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     pub code: &'static str,
     pub status: u16,
     pub title: &'static str,
-    /// Markdown: words, `code`, **strong**.
+    /// Markdown with plain text, `code` and **strong**.
     pub paragraphs: Vec<String>,
 }
 
-/// All of them, in the order of the document.
+/// All explanations, in document order.
 pub fn all() -> &'static [Explanation] {
     static ALL: LazyLock<Vec<Explanation>> =
         LazyLock::new(|| TEXT.split("\n### ").skip(1).map(Explanation::read).collect());
@@ -22,7 +22,7 @@ pub fn all() -> &'static [Explanation] {
 }
 
 impl Explanation {
-    /// `code`, then `status, *title*`, then what it means and what to do.
+    /// Parses a section: the code, then `status, *title*`, then the explanation.
     fn read(section: &'static str) -> Self {
         let mut paragraphs = section.split("\n\n").map(str::trim).filter(|text| !text.is_empty());
         let code = paragraphs.next().unwrap_or_default();
@@ -35,7 +35,7 @@ impl Explanation {
         }
     }
 
-    /// As a part of a page. Anybody can lead somebody here: `/docs#thread_not_found`.
+    /// Renders a section with an anchor, such as `/docs#thread_not_found`.
     pub fn html(&self) -> String {
         let Self { code, status, title, paragraphs } = self;
         let title = marked(title);
@@ -48,7 +48,7 @@ impl Explanation {
     }
 }
 
-/// `code` and **strong**, everything else as it is written.
+/// Renders `code` and **strong**, and escapes everything else.
 fn marked(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
     let strong = paired(&escaped, "**", "strong");
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use crate::problem::Code;
 
-    /// Who adds a code explains it, with the status and the title that it has.
+    /// A new code needs an explanation with the same status and title.
     #[test]
     fn every_code_is_explained_and_nothing_else_is() {
         let explained: Vec<_> = all().iter().map(|said| (said.code, said.status, said.title)).collect();

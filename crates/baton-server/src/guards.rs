@@ -1,8 +1,7 @@
-//! What is refused before anybody looks at it.
+//! Checks that run before any handler.
 //!
-//! From the outside in: headers that every answer has ([`headers`]), panics ([`panics`]), other origins ([`origins`]), sizes of
-//! URL and headers ([`head`]), and around each route who asks, how often ([`rate`]), with how large a body ([`body`]), and for how
-//! long.
+//! From the outside in: response headers ([`headers`]), panics ([`panics`]), CORS ([`origins`]), sizes of URL and headers
+//! ([`head`]), and around each route authentication, rate limit ([`rate`]), body size ([`body`]) and timeout.
 
 mod body;
 mod head;
@@ -19,17 +18,17 @@ use axum::response::{IntoResponse, Response};
 use baton_core::TenantId;
 use http::{Method, StatusCode};
 
-use crate::access::{Demand, Route, Work};
+use crate::access::{AccessRoute, RequestWork, Requirement};
 use crate::app::App;
-use crate::identity::{Caller, Mode};
-use crate::problem::{Answer, Code, Problem};
-use crate::settings::Limits;
-use crate::trace::{Known, Trace};
+use crate::identity::{AuthenticationMode, Caller};
+use crate::problem::{ApiResult, Code, Problem};
+use crate::settings::RequestLimits;
+use crate::trace::{KnownCaller, Trace};
 use crate::trail;
 pub use head::head;
-use rate::{Rate, Standing};
+use rate::{Rate, RateLimitState};
 
-/// When whoever was sent away because the server ends should come back: another one is there soon.
+/// `Retry-After` while the server shuts down: another one is available soon.
 const COME_BACK: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -38,47 +37,48 @@ pub struct Guards {
 }
 
 impl Guards {
-    pub fn new(limits: &Limits) -> Self {
+    pub fn new(limits: &RequestLimits) -> Self {
         Self { rate: Rate::new(limits.requests_per_minute) }
     }
 
-    /// For requests that come by other ways than routes, as messages over a WebSocket do.
-    pub fn admit(&self, tenant: &TenantId) -> Answer<()> {
+    /// Applies the rate limit to requests outside of routes, such as messages over a WebSocket.
+    pub fn admit(&self, tenant: &TenantId) -> ApiResult<()> {
         self.rate.admit(tenant).pause.map_or(Ok(()), |pause| Err(too_many(pause)))
     }
 }
 
-/// Around every route: who asks, how often, and whether they may; then the whole body; then the answer, in time.
+/// Around every route: authenticates, applies the rate limit, checks the permission, reads the whole body, and limits the time
+/// to the response.
 pub async fn access(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().cloned();
     let path = path.as_ref().map(MatchedPath::as_str).unwrap_or_default();
     let Some(route) = app.access.route(request.method(), path) else { return no_such_method(&request) };
-    let mut standing = None;
-    let answered = answer(&app, route, path, request, next, &mut standing).await;
+    let mut rate_limit = None;
+    let answered = answer(&app, route, path, request, next, &mut rate_limit).await;
     let mut response = answered.unwrap_or_else(IntoResponse::into_response);
-    if let Some(standing) = standing {
-        standing.write(response.headers_mut());
+    if let Some(rate_limit) = rate_limit {
+        rate_limit.write(response.headers_mut());
     }
     response
 }
 
 async fn answer(
     app: &App,
-    route: &Route,
+    route: &AccessRoute,
     path: &str,
     mut request: Request,
     next: Next,
-    standing: &mut Option<Standing>,
-) -> Answer<Response> {
+    rate_limit: &mut Option<RateLimitState>,
+) -> ApiResult<Response> {
     let limits = &app.settings.limits;
-    if route.work == Work::Run && app.is_draining() {
+    if route.work == RequestWork::Run && app.is_draining() {
         let detail = "the server is about to end and begins nothing new; ask again, another one will answer";
         return Err(Problem::new(Code::Draining, detail).retry_after(COME_BACK));
     }
-    in_time(limits.request_timeout, admit(app, route, path, &mut request, standing)).await??;
+    in_time(limits.request_timeout, admit(app, route, path, &mut request, rate_limit)).await??;
     let request = body::read(request, route.work, limits).await?;
-    // A run takes as long as it takes; a stream begins at once.
-    if route.work == Work::Run {
+    // A run has no timeout, and a stream starts immediately.
+    if route.work == RequestWork::Run {
         return Ok(next.run(request).await);
     }
     in_time(limits.request_timeout, next.run(request)).await
@@ -89,14 +89,14 @@ fn too_many(pause: Duration) -> Problem {
     Problem::new(Code::RateLimited, detail).retry_after(pause)
 }
 
-async fn in_time<T>(limit: Duration, work: impl Future<Output = T>) -> Answer<T> {
+async fn in_time<T>(limit: Duration, work: impl Future<Output = T>) -> ApiResult<T> {
     tokio::time::timeout(limit, work).await.map_err(|_| {
         let detail = "the answer took too long; what was asked for may have been done or not";
         Problem::new(Code::TimedOut, detail).retry_after(Duration::from_secs(1))
     })
 }
 
-/// axum adds which methods there are.
+/// axum adds the `Allow` header.
 fn no_such_method(request: &Request) -> Response {
     if request.method() == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
@@ -107,29 +107,29 @@ fn no_such_method(request: &Request) -> Response {
 
 async fn admit(
     app: &App,
-    route: &Route,
+    route: &AccessRoute,
     path: &str,
     request: &mut Request,
-    standing: &mut Option<Standing>,
-) -> Answer<()> {
-    if route.demand == Demand::Public {
+    rate_limit: &mut Option<RateLimitState>,
+) -> ApiResult<()> {
+    if route.requirement == Requirement::Public {
         return Ok(());
     }
-    if app.settings.auth.mode == Mode::Open {
+    if app.settings.auth.mode == AuthenticationMode::Open {
         origins::trust(request.headers(), request.uri(), &app.settings.allowed_origins)?;
     }
     let caller = Caller(app.identity.authenticate(request.headers()).await?.into());
-    let now = standing.insert(app.guards.rate.admit(&caller.tenant));
+    let now = rate_limit.insert(app.guards.rate.admit(&caller.tenant));
     if let Some(pause) = now.pause {
         return Err(too_many(pause));
     }
-    if let Demand::Permission(permission) = &route.demand
+    if let Requirement::Permission(permission) = &route.requirement
         && let Err(problem) = caller.demand(permission)
     {
         trail::refused(app, &caller, request.extensions().get::<Trace>(), permission, path).await;
         return Err(problem);
     }
-    Known::tell(request.extensions(), &caller);
+    KnownCaller::tell(request.extensions(), &caller);
     request.extensions_mut().insert(caller);
     Ok(())
 }

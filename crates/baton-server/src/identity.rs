@@ -1,8 +1,8 @@
-//! Who is asking. The credential alone decides tenant, user and roles; a body or another header never does.
+//! Authentication. Only the credential determines tenant, user and roles, never a body or another header.
 //!
-//! [`credential`] reads what a request shows. API keys ([`key`]) are looked up through the [`keyring`]; tokens ([`token`]) are
-//! checked with keys ([`keyset`]) that are configured or published ([`jwks`]). [`roles`] says what somebody may do, [`refusal`] why
-//! they are not let in, and [`local`] who is let in where nobody has to show anything.
+//! [`credential`] extracts the credential of a request. API keys ([`key`]) are looked up through the [`keyring`]; tokens
+//! ([`token`]) are verified with keys ([`keyset`]) that are configured or published ([`jwks`]). [`roles`] maps roles to
+//! permissions, [`refusal`] lists the errors.
 
 mod credential;
 pub mod jwks;
@@ -25,51 +25,51 @@ use jiff::Timestamp;
 use self::credential::Credential;
 use self::key::Digest;
 use self::keyring::Keyring;
-use self::refusal::Refusal;
+use self::refusal::AuthRefusal;
 use self::roles::Roles;
-use self::token::Tokens;
-use crate::problem::{Answer, Problem};
+use self::token::TokenVerifier;
+use crate::problem::{ApiResult, Problem};
 
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
-    pub mode: Mode,
-    /// Roles that are added, or that mean something else than usual.
+pub struct AuthSettings {
+    pub mode: AuthenticationMode,
+    /// Additional roles, and overrides of the built-in ones.
     pub roles: BTreeMap<String, Vec<Permission>>,
-    /// Accepted beside API keys.
-    pub tokens: Option<Arc<Tokens>>,
+    /// Accepted besides API keys.
+    pub tokens: Option<Arc<TokenVerifier>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// Everybody is the local administrator. Only on loopback.
+pub enum AuthenticationMode {
+    /// Every caller is the local administrator. Loopback only.
     #[default]
     Open,
     Required,
 }
 
-/// Somebody whose credential was accepted.
+/// An authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     pub tenant: TenantId,
     pub user: UserId,
     pub roles: Vec<String>,
     pub rights: Rights,
-    /// For those who stay long, as listeners do.
+    /// For long-lived connections such as streams.
     pub valid: Valid,
 }
 
-/// How long somebody who was let in may stay.
+/// How long an authentication is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Valid {
     Always,
-    /// Their key can be revoked.
+    /// Until the key is revoked.
     UnlessRevoked(Digest),
-    /// Their token ends.
+    /// Until the token expires.
     Until(Timestamp),
 }
 
 impl Principal {
-    /// Whoever asks in open mode.
+    /// The caller in open mode.
     pub fn local() -> Self {
         Self {
             tenant: TenantId::parse("default").expect("a valid name"),
@@ -84,32 +84,32 @@ impl Principal {
         self.rights.allow(permission)
     }
 
-    pub fn demand(&self, permission: &str) -> Answer<()> {
+    pub fn demand(&self, permission: &str) -> ApiResult<()> {
         if self.may(permission) { Ok(()) } else { Err(Problem::permission(permission)) }
     }
 
-    /// Whether other users' threads of the same tenant are theirs to look at.
+    /// Whether the caller may read other users' threads of the same tenant.
     pub fn sees_all(&self) -> bool {
         self.may(roles::TRACE_READ)
     }
 
-    /// Whose threads they can see: `None` for everybody's.
+    /// The user whose threads the caller may read; `None` for all users.
     pub fn scope(&self) -> Option<&UserId> {
         if self.sees_all() { None } else { Some(&self.user) }
     }
 }
 
-/// Credentials become principals here.
+/// Turns credentials into principals.
 #[derive(Debug)]
-pub struct Identity {
-    mode: Mode,
+pub struct Authenticator {
+    mode: AuthenticationMode,
     roles: Arc<Roles>,
     keyring: Keyring,
-    tokens: Option<Arc<Tokens>>,
+    tokens: Option<Arc<TokenVerifier>>,
 }
 
-impl Identity {
-    pub fn new(settings: &Settings, store: Arc<dyn Store>) -> Self {
+impl Authenticator {
+    pub fn new(settings: &AuthSettings, store: Arc<dyn Store>) -> Self {
         let roles = Arc::new(Roles::new(&settings.roles));
         Self {
             mode: settings.mode,
@@ -119,21 +119,21 @@ impl Identity {
         }
     }
 
-    pub async fn authenticate(&self, headers: &HeaderMap) -> Answer<Principal> {
+    pub async fn authenticate(&self, headers: &HeaderMap) -> ApiResult<Principal> {
         match self.mode {
-            Mode::Open => Ok(Principal::local()),
-            Mode::Required => Ok(self.identify(headers).await?),
+            AuthenticationMode::Open => Ok(Principal::local()),
+            AuthenticationMode::Required => Ok(self.identify(headers).await?),
         }
     }
 
-    async fn identify(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
+    async fn identify(&self, headers: &HeaderMap) -> Result<Principal, AuthRefusal> {
         match credential::of(headers)? {
             Credential::Key(key) => {
                 let owner = self.keyring.owner(Digest::of(key)).await?;
                 Ok(Arc::unwrap_or_clone(owner))
             }
             Credential::Token(token) => {
-                let tokens = self.tokens.as_ref().ok_or(Refusal::Invalid("tokens are not accepted"))?;
+                let tokens = self.tokens.as_ref().ok_or(AuthRefusal::Invalid("tokens are not accepted"))?;
                 let claims = tokens.verify(token).await?;
                 let valid = Valid::Until(claims.end());
                 let token::Claims { sub, tenant_id, roles, .. } = claims;
@@ -143,20 +143,20 @@ impl Identity {
         }
     }
 
-    /// Whether somebody who was let in some time ago still would be. Cheap enough for every beat of every stream.
+    /// Whether an earlier authentication is still valid. Cheap enough for every heartbeat of every stream.
     pub async fn is_still(&self, principal: &Principal) -> bool {
         match principal.valid {
             Valid::Always => true,
             Valid::Until(end) => Timestamp::now() < end,
-            // A store that does not answer at the moment throws nobody out.
+            // If the store is unavailable, the authentication stays valid.
             Valid::UnlessRevoked(digest) => {
-                !matches!(self.keyring.owner(digest).await, Err(Refusal::Invalid(_)))
+                !matches!(self.keyring.owner(digest).await, Err(AuthRefusal::Invalid(_)))
             }
         }
     }
 }
 
-/// The principal of a request. There is always one behind the access layer, except on public routes.
+/// The principal of a request. Set by the access layer on all routes except public ones.
 #[derive(Debug, Clone)]
 pub struct Caller(pub Arc<Principal>);
 

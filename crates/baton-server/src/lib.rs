@@ -1,28 +1,26 @@
-//! Baton over HTTP. What a browser, a program or a gateway talks to.
+//! Baton's HTTP server.
 //!
 //! In reading order:
 //!
-//! - [`app`]: everything a handler needs; [`settings`]: what the operator decides. [`roster`]: the
-//!   agents in use.
-//! - [`serve`]: connections, from their beginning to the drain at the end.
-//! - [`router`]: all routes and the layers around them. [`openapi`] describes them, and what it says about a route is what is
-//!   enforced ([`access`]).
-//! - [`identity`]: who is asking. [`guards`]: what is refused before anybody looks at it.
-//! - [`strict`]: JSON and parameters, or a problem that points at the mistake. [`problem`]: how refusals look;
-//!   [`explanation`]: what they mean.
-//! - [`routes`]: one file per noun. [`wire`]: what they send and take. [`named`]: agents that callers name.
-//! - [`form`]: whether a caller wants to hear of a run as it happens or in the end; [`await_end`] waits for that.
-//!   [`prefer`]: whether they want to wait at all.
-//! - [`stream`]: what happens in a thread, as it happens, over SSE and WebSocket.
-//! - [`ui`]: the web page and its files, for every path that is not the API's.
-//! - [`trail`]: who did what. [`metrics`]: how much of everything. [`trace`]: under which id it is found.
-//! - [`system`]: what only the binary knows about the store, the models and the MCP servers.
+//! - [`app`]: state shared by all handlers; [`settings`]: the operator's configuration. [`roster`]: the agents in use.
+//! - [`serve`]: connections, from accept to drain.
+//! - [`router`]: all routes and their layers. [`openapi`] documents them, and the documented requirements are enforced
+//!   ([`access`]).
+//! - [`identity`]: authentication. [`guards`]: checks that run before any handler.
+//! - [`strict`]: extractors for JSON and parameters that point at the mistake. [`problem`]: error responses; [`explanation`]:
+//!   their documentation.
+//! - [`routes`]: one module per noun. [`wire`]: their request and response types. [`named`]: lookup of agents by name.
+//! - [`response_format`]: whether a run is answered with a stream or a document; [`await_end`] waits for the latter.
+//!   [`prefer`]: whether the caller waits at all.
+//! - [`stream`]: live events of a thread over SSE and WebSocket.
+//! - [`ui`]: the web UI, on every path outside the API.
+//! - [`trail`]: audit records. [`metrics`]: Prometheus metrics. [`trace`]: trace ids.
+//! - [`system`]: facts about the store, the models and the MCP servers that only the binary knows.
 
 pub mod access;
 pub mod app;
 pub mod await_end;
 pub mod explanation;
-pub mod form;
 pub mod guards;
 pub mod identity;
 pub mod metrics;
@@ -30,6 +28,7 @@ pub mod named;
 pub mod openapi;
 pub mod prefer;
 pub mod problem;
+pub mod response_format;
 pub mod roster;
 pub mod router;
 pub mod routes;
@@ -43,8 +42,8 @@ pub mod trail;
 pub mod ui;
 pub mod wire;
 
-pub use app::{App, Parts};
+pub use app::{App, ServerParts};
 pub use roster::RosterState;
 pub use router::router;
 pub use serve::{Drained, ServeError, Server};
-pub use settings::Settings;
+pub use settings::ServerSettings;

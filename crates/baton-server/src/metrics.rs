@@ -1,21 +1,21 @@
-//! How much of everything, for Prometheus.
+//! Metrics for Prometheus.
 //!
-//! Numbers are of the whole server. Tenants and threads are no labels: there are too many of them, and what one tenant does is not for
-//! others to see. Labels come from files, from the configuration or from this program, never from a request or a model.
+//! Values cover the whole server. Tenants and threads are not labels: there are too many, and tenants must not see each other's
+//! activity. Labels come from files, from the configuration or from this program, never from a request or a model.
 //!
-//! - [`families`]: what is counted and what it is called.
-//! - [`under_way`]: runs that have begun and not ended, for how long they take.
-//! - [`streams`]: those who listen. [`scrape`]: what is read when somebody asks.
+//! - [`families`]: the metrics and their names.
+//! - [`active_runs`]: runs in progress, for durations.
+//! - [`streams`]: open streams. [`scrape`]: values that are read on each scrape.
 
+mod active_runs;
 mod families;
 mod scrape;
 mod streams;
-mod under_way;
 
 use std::fmt;
 use std::time::Duration;
 
-use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, Outcome};
+use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, RunOutcome};
 use baton_core::ledger::{Called, LedgerRow};
 use baton_core::message::Visibility;
 use baton_core::store::Rating;
@@ -30,62 +30,62 @@ pub use scrape::{CONTENT_TYPE, Now};
 pub use streams::{Stream, StreamKind};
 
 use crate::problem::Code;
-use families::{Asked, Families, Served};
-use under_way::UnderWay;
+use active_runs::ActiveRuns;
+use families::{Families, RequestLabels, ServedLabels};
 
-/// Counts. Shared by the engine, which tells it of everything that happens, and by the server.
+/// The metrics. Shared by the engine, which reports its events here, and the server.
 pub struct Metrics {
     registry: Registry,
     families: Families,
-    under_way: UnderWay,
+    active_runs: ActiveRuns,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("baton");
         let families = Families::register(&mut registry);
-        Self { registry, families, under_way: UnderWay::default() }
+        Self { registry, families, active_runs: ActiveRuns::default() }
     }
 }
 
 impl Metrics {
-    /// A request was answered with a problem.
+    /// Counts an error response.
     pub fn refused(&self, code: Code) {
         self.families.problems.get_or_create(&[("code", code.word())]).inc();
     }
 
-    /// A request was answered. `route` is the pattern that matched, so that paths with ids in them are one.
+    /// Counts a response. `route` is the matched pattern, so that paths with ids share a label.
     pub fn served(&self, route: &str, method: &Method, status: StatusCode, took: Duration) {
         let (route, method) = (route.to_owned(), known(method));
-        let asked = Asked { route, method };
+        let asked = RequestLabels { route, method };
         self.families.request_duration.get_or_create(&asked).observe(took.as_secs_f64());
-        let Asked { route, method } = asked;
-        let served = Served { route, method, status: status.as_u16() };
+        let RequestLabels { route, method } = asked;
+        let served = ServedLabels { route, method, status: status.as_u16() };
         self.families.requests.get_or_create(&served).inc();
     }
 
-    /// Somebody listens, until this is dropped.
+    /// Counts an open stream until the guard is dropped.
     pub fn stream(&self, kind: StreamKind) -> Stream {
         self.families.streams_opened.get_or_create(&[("kind", kind.word())]).inc();
         Stream::open(self.families.streams.get_or_create_owned(&[("kind", kind.word())]))
     }
 
-    /// A listener was too slow and has to read what was kept.
+    /// Counts a subscriber that was too slow and has to read from the store.
     pub fn stream_behind(&self) {
         self.families.streams_behind.inc();
     }
 
-    /// A listener came back and said where it had stopped.
+    /// Counts a client that reconnected with its last position.
     pub fn stream_resumed(&self) {
         self.families.streams_resumed.inc();
     }
 
-    /// A person says whether an answer was any good.
+    /// Counts a rating.
     pub fn rated(&self, rating: Rating) {
         self.families.feedback.get_or_create(&[("rating", rating.word())]).inc();
     }
 
-    /// A handoff starts once. One that goes on after it was left has started before, and may be left again.
+    /// Counts the phases of handoffs. A resumed handoff does not count as started again.
     fn handed_off(&self, handoff: &HandoffEvent) {
         let phase = match handoff.phase {
             HandoffPhase::Connecting => "started",
@@ -98,11 +98,11 @@ impl Metrics {
     }
 
     fn run_ended(&self, event: &Event, status: &'static str) {
-        self.families.runs_ended.get_or_create(&families::Ended::new(&event.agent, status)).inc();
-        let Some(run) = self.under_way.end(event.run_id) else { return };
+        self.families.runs_ended.get_or_create(&families::RunEndLabels::new(&event.agent, status)).inc();
+        let Some(run) = self.active_runs.end(event.run_id) else { return };
         let took = families::seconds(run.since, event.at);
         self.families.run_duration.get_or_create(&families::agent(&event.agent)).observe(took);
-        // Whoever was at work when the run ended has ended with it.
+        // Sessions that are still open when the run ends are cancelled with it.
         for (agent, since) in run.sessions.into_values() {
             self.families.session_ended(&agent, "cancelled", Some(families::seconds(since, event.at)));
         }
@@ -110,7 +110,7 @@ impl Metrics {
 
     fn session_started(&self, event: &Event, session: &baton_core::SessionId) {
         self.families.sessions_started.get_or_create(&families::agent(&event.agent)).inc();
-        self.under_way.session_begins(event, session);
+        self.active_runs.session_begins(event, session);
         let place = event.path.rsplit('/').next().unwrap_or_default();
         let kind = place.split_once(':').map(|(kind, _)| kind);
         if let Some(kind) =
@@ -121,15 +121,15 @@ impl Metrics {
     }
 
     fn session_ended(&self, event: &Event, session: &baton_core::SessionId, outcome: &'static str) {
-        let since = self.under_way.session_ends(event.run_id, session);
+        let since = self.active_runs.session_ends(event.run_id, session);
         let took = since.map(|since| families::seconds(since, event.at));
         self.families.session_ended(&event.agent, outcome, took);
     }
 
-    /// The person sees a first word. Text that grows says so once, when it begins; one that was held back comes as a whole.
+    /// Measures the time to the first text that the user sees, at the start of a streamed text or with a complete one.
     fn spoken(&self, event: &Event) {
         if event.visibility == Visibility::User
-            && let Some(since) = self.under_way.speaks(event.run_id)
+            && let Some(since) = self.active_runs.speaks(event.run_id)
         {
             let waited = families::seconds(since, Timestamp::now());
             self.families.first_token.get_or_create(&families::agent(&event.agent)).observe(waited);
@@ -138,18 +138,18 @@ impl Metrics {
 }
 
 impl Observer for Metrics {
-    fn happened(&self, _tenant: &TenantId, event: &Event) {
+    fn on_event(&self, _tenant: &TenantId, event: &Event) {
         match &event.kind {
             EventKind::RunStarted { .. } => {
                 self.families.runs_started.get_or_create(&families::agent(&event.agent)).inc();
-                self.under_way.begin(event);
+                self.active_runs.begin(event);
             }
             EventKind::RunFinished { outcome, .. } => self.run_ended(
                 event,
                 match outcome {
-                    Outcome::Success => "completed",
-                    Outcome::Interrupt => "waiting",
-                    Outcome::Cancelled => "cancelled",
+                    RunOutcome::Success => "completed",
+                    RunOutcome::Interrupt => "waiting",
+                    RunOutcome::Cancelled => "cancelled",
                 },
             ),
             EventKind::RunFailed { code, .. } => {
@@ -171,17 +171,17 @@ impl Observer for Metrics {
         }
     }
 
-    fn paid(&self, _tenant: &TenantId, rows: &[LedgerRow]) {
+    fn on_ledger_rows(&self, _tenant: &TenantId, rows: &[LedgerRow]) {
         for row in rows {
             let took = Duration::from_millis(row.latency_ms).as_secs_f64();
             match &row.call {
                 Called::Model { provider, model } => {
-                    let called = families::Model { provider: provider.clone(), model: model.clone() };
+                    let called = families::ModelLabels { provider: provider.clone(), model: model.clone() };
                     let is_unknown = matches!(row.cost, Cost::Unknown(_));
                     self.families.model_called(&called, row.outcome, took);
                     self.families.spent(&called, row.tokens, row.cost.known_part(), is_unknown);
                 }
-                // What a model made up is its own word, and there is no end to those.
+                // The name was invented by a model, so it must not become a label.
                 Called::Tool { .. } if row.error.as_deref() == Some("unknown_tool") => {
                     self.families.tool_called("unknown", row.outcome, took);
                 }
@@ -190,7 +190,7 @@ impl Observer for Metrics {
         }
     }
 
-    fn stumbled(&self, error: &StoreError) {
+    fn on_store_error(&self, error: &StoreError) {
         self.families.store_errors.get_or_create(&[("code", error.code())]).inc();
     }
 }
@@ -201,7 +201,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// Methods that somebody makes up are all the same one.
+/// Maps unknown methods to one label.
 fn known(method: &Method) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"];
     KNOWN.into_iter().find(|word| *word == method.as_str()).unwrap_or("OTHER")

@@ -1,4 +1,4 @@
-//! Agents that a caller names.
+//! Lookup of agents by name.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use baton_core::AgentName;
 use baton_core::agent::Agent;
 
 use crate::app::App;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 
-/// Nothing longer is compared with every name there is.
+/// Maximum length of a name that is compared with all known names.
 const LONGEST: usize = 100;
 
-/// The agent of this name, or the names that may have been meant.
-pub fn agent(app: &App, text: &str) -> Answer<Arc<Agent>> {
+/// Returns the agent, or a problem with similar names.
+pub fn agent(app: &App, text: &str) -> ApiResult<Arc<Agent>> {
     let found = AgentName::parse(text).ok().and_then(|name| app.agents().get(&name).cloned());
     found.ok_or_else(|| unknown(app, text))
 }

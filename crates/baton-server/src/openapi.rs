@@ -1,7 +1,7 @@
-//! The description of the API, generated from the routes.
+//! The OpenAPI document, generated from the routes.
 //!
-//! A route says what is its own: what it takes, answers and demands. What is the same for all of them is added here: the refusals
-//! that guards may give before any handler is asked ([`refusals`]), who has to sign in, and what the groups are about.
+//! A route declares its own parameters, responses and requirements. This module adds what all routes share: the errors of the
+//! guards ([`refusals`]), the security schemes and the descriptions of the groups.
 
 mod refusals;
 
@@ -55,7 +55,7 @@ impl Modify for Bearer {
     }
 }
 
-/// All routes with what they take, answer and demand.
+/// Builds the document with all routes.
 pub fn document() -> OpenApi {
     let mut document = Description::openapi();
     document.merge(crate::routes::all().into_openapi());
@@ -69,7 +69,7 @@ pub fn document() -> OpenApi {
     document
 }
 
-/// The same as it is sent and printed.
+/// The document as pretty-printed JSON.
 pub fn json() -> &'static str {
     static TEXT: LazyLock<String> =
         LazyLock::new(|| document().to_pretty_json().expect("a document is JSON") + "\n");
@@ -91,7 +91,7 @@ fn complete(operation: &mut Operation) {
     }
 }
 
-/// Clients choose the ids of threads, and not every UUID is one.
+/// Clients choose thread ids, and only UUIDs version 4 are valid.
 fn narrow(parameter: &mut Parameter) {
     if parameter.name == "thread_id"
         && let Some(RefOr::T(Schema::Object(object))) = &mut parameter.schema
@@ -100,7 +100,7 @@ fn narrow(parameter: &mut Parameter) {
     }
 }
 
-/// The first sentence of what is said about a route is its headline.
+/// The first sentence of a handler's documentation becomes the summary, the rest the description.
 fn shorten(operation: &mut Operation) {
     let Some(said) = operation.summary.take() else { return };
     let said = said.replace('\n', " ");

@@ -1,4 +1,4 @@
-//! The `Prefer` header of RFC 7240. The server knows one preference, `respond-async`, and ignores all others.
+//! The `Prefer` header of RFC 7240. Supports `respond-async` and ignores all other preferences.
 
 use std::convert::Infallible;
 
@@ -10,7 +10,7 @@ pub const HEADER: HeaderName = HeaderName::from_static("prefer");
 pub const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 pub const RESPOND_ASYNC: &str = "respond-async";
 
-/// Whether the caller wants an answer as soon as the request is accepted.
+/// Whether the caller wants a response as soon as the request is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RespondAsync(pub bool);
 
@@ -29,7 +29,7 @@ impl<S: Sync> FromRequestParts<S> for RespondAsync {
     }
 }
 
-/// The list without its quoted texts: a comma or a name within them means nothing.
+/// Splits the list. Quoted strings are masked, so that their commas and names have no effect.
 fn preferences(value: &str) -> Vec<String> {
     let (mut plain, mut is_quoted, mut is_escaped) = (String::new(), false, false);
     for c in value.chars() {
@@ -44,7 +44,7 @@ fn preferences(value: &str) -> Vec<String> {
     plain.split(',').map(|preference| preference.trim().to_owned()).collect()
 }
 
-/// An empty value is the same as none; parameters are ignored.
+/// An empty value equals no value; parameters are ignored.
 fn is_respond_async(preference: &str) -> bool {
     let preference = preference.split(';').next().unwrap_or_default();
     let (name, value) = preference.split_once('=').unwrap_or((preference, ""));

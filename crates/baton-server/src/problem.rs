@@ -1,4 +1,4 @@
-//! How refusals look: RFC 9457, with codes that never change their meaning. `docs/errors.md` explains each.
+//! Error responses: RFC 9457, with stable codes. `docs/errors.md` explains each.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::trace;
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])* $variant:ident = $word:literal, $status:ident, $title:literal;)+) => {
-        /// What went wrong, for programs.
+        /// A stable error code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Code { $($(#[doc = $doc])* $variant),+ }
 
@@ -36,19 +36,19 @@ macro_rules! codes {
 }
 
 codes! {
-    /// No credential, or one that is not valid (any more).
-    Unauthenticated = "unauthenticated", UNAUTHORIZED, "Who is asking?";
-    /// The caller is known and may not do this.
+    /// The credential is missing, invalid or expired.
+    Unauthenticated = "unauthenticated", UNAUTHORIZED, "Authentication required";
+    /// The caller lacks the permission.
     PermissionDenied = "permission_denied", FORBIDDEN, "Permission denied";
-    /// Somebody's page tries to use a server that trusts whoever is on this machine.
+    /// A page of another origin, or a foreign host name, uses a server in open mode.
     ForeignOrigin = "foreign_origin", FORBIDDEN, "Foreign origin";
-    /// The thread is unknown, or somebody else's: nobody can tell which.
+    /// The thread does not exist or belongs to another user. Callers cannot distinguish these cases.
     ThreadNotFound = "thread_not_found", NOT_FOUND, "Thread not found";
-    /// The same for anything else.
+    /// Like `ThreadNotFound`, for any other resource.
     NotFound = "not_found", NOT_FOUND, "Not found";
     AgentNotFound = "agent_not_found", NOT_FOUND, "Agent not found";
     InvalidThreadId = "invalid_thread_id", BAD_REQUEST, "Invalid thread id";
-    /// The request cannot be understood; `errors` says where.
+    /// The request is malformed; `errors` lists the positions.
     InvalidRequest = "invalid_request", BAD_REQUEST, "Invalid request";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
     NotAcceptable = "not_acceptable", NOT_ACCEPTABLE, "Not acceptable";
@@ -57,46 +57,46 @@ codes! {
     UriTooLong = "uri_too_long", URI_TOO_LONG, "URI too long";
     HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "Headers too large";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "Request timeout";
-    /// The route is for WebSocket clients.
+    /// The route requires a WebSocket upgrade.
     UpgradeRequired = "upgrade_required", UPGRADE_REQUIRED, "Upgrade required";
     ThreadBusy = "thread_busy", CONFLICT, "Thread busy";
     HandoffActive = "handoff_active", CONFLICT, "A handoff is active";
     NoActiveHandoff = "no_active_handoff", CONFLICT, "No active handoff";
     HandoffRejected = "handoff_rejected", CONFLICT, "Handoff rejected";
-    /// What should be changed is not as the caller believes.
+    /// The stored state differs from what the caller expects.
     Conflict = "conflict", CONFLICT, "Conflict";
     IdempotencyConflict = "idempotency_conflict", UNPROCESSABLE_ENTITY, "Idempotency key reused";
     CursorExpired = "cursor_expired", GONE, "Cursor expired";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many requests";
-    /// The tenant has as many runs at work as it may have.
+    /// The tenant's limit of open runs is reached.
     TooManyRuns = "too_many_runs", TOO_MANY_REQUESTS, "Too many runs";
     BudgetExhausted = "budget_exhausted", PAYMENT_REQUIRED, "Budget exhausted";
     AgentUnavailable = "agent_unavailable", SERVICE_UNAVAILABLE, "Agent unavailable";
-    /// The store does not answer, or has no space.
+    /// The store is unavailable or full.
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "Store unavailable";
-    /// The answer did not begin in time.
+    /// The response did not start in time.
     TimedOut = "timed_out", SERVICE_UNAVAILABLE, "Timed out";
-    /// The keys that tokens are checked with cannot be fetched.
+    /// The keys for verifying tokens cannot be fetched.
     IdentityUnavailable = "identity_unavailable", SERVICE_UNAVAILABLE, "Identity provider unavailable";
-    /// The server is about to end.
+    /// The server is shutting down.
     Draining = "draining", SERVICE_UNAVAILABLE, "Server is shutting down";
-    /// A fault of the server. The log says more.
+    /// An internal error. The log contains the details.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
 }
 
-/// A place in the request, as a JSON pointer (`/content/0/text`), or the name of a parameter or header.
+/// A position in the request: a JSON pointer (`/content/0/text`), or the name of a parameter or header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldError {
     pub pointer: String,
     pub detail: String,
 }
 
-/// A refusal. It becomes a body in one place, where the trace id is known (see [`crate::trace`]).
+/// An error response. The body is written in [`crate::trace`], where the trace id is known.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub code: Code,
     pub detail: String,
-    /// Seldom there, and a result is moved about a lot.
+    /// Boxed, because it is rarely set and results are moved often.
     help: Box<Help>,
 }
 
@@ -104,7 +104,7 @@ pub struct Problem {
 struct Help {
     errors: Vec<FieldError>,
     retry_after: Option<Duration>,
-    /// What else helps to go on: the run that is busy, the nearest names.
+    /// Additional fields: the active run, similar names.
     more: Map<String, Value>,
 }
 
@@ -131,7 +131,7 @@ impl Problem {
         self
     }
 
-    /// When the same request may be answered differently.
+    /// The delay after which a retry may succeed.
     pub fn pause(&self) -> Option<Duration> {
         self.help.retry_after
     }
@@ -141,7 +141,7 @@ impl Problem {
         Self::new(Code::PermissionDenied, detail).with("permission", permission)
     }
 
-    /// Unknown, or not the caller's to know.
+    /// For a resource that does not exist or that the caller may not see.
     pub fn not_found(what: &str) -> Self {
         Self::new(Code::NotFound, format!("{what} not found"))
     }
@@ -151,11 +151,7 @@ impl Problem {
             .retry_after(Duration::from_secs(1))
     }
 
-    pub fn thread_not_found() -> Self {
-        StoreError::ThreadNotFound.into()
-    }
-
-    /// The document, as it is sent.
+    /// The document as sent.
     pub fn to_json(&self, trace_id: &str) -> Value {
         let mut body = Map::new();
         body.insert("type".into(), format!("/docs#{}", self.code.word()).into());
@@ -172,7 +168,7 @@ impl Problem {
     }
 }
 
-/// Only the status and the problem itself: [`crate::trace`] writes the body.
+/// Sets only the status and an extension: [`crate::trace`] writes the body.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.code.status().into_response();
@@ -198,18 +194,20 @@ impl From<StoreError> for Problem {
             StoreError::IdempotencyConflict => Code::IdempotencyConflict,
             StoreError::InvalidCursor => Code::InvalidRequest,
             StoreError::Unavailable(_) | StoreError::Full(_) => {
-                tracing::warn!(%error, trace_id = trace::current(), "the store does not do its work");
-                let detail = "the store does not answer at the moment; nothing was changed, try again";
+                tracing::warn!(%error, trace_id = trace::current(), "the store is unavailable");
+                let detail = "the store is unavailable at the moment; nothing was changed, try again";
                 return Self::new(Code::StoreUnavailable, detail).retry_after(Duration::from_secs(1));
             }
-            StoreError::Corrupt(_) | StoreError::Failed(_) => return Self::internal(&error),
+            StoreError::Corrupt(_) | StoreError::Unreadable(_) | StoreError::Failed(_) => {
+                return Self::internal(&error);
+            }
         };
         Self::new(code, error.to_string())
     }
 }
 
 impl Problem {
-    /// What happened is for the log; the caller gets the trace id.
+    /// Logs the error. The caller only gets the trace id.
     pub fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, trace_id = trace::current(), "a request failed");
         Self::new(Code::Internal, "the server failed; its log has more under the trace id")
@@ -238,4 +236,4 @@ impl From<Failure> for Problem {
     }
 }
 
-pub type Answer<T> = Result<T, Problem>;
+pub type ApiResult<T> = Result<T, Problem>;

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use baton_agents::problem::Severity;
-use baton_agents::{Problem, Rejected, Roster};
+use baton_agents::{Diagnostic, Rejected, Roster};
 use jiff::Timestamp;
 
-/// The result of the last reading of the agent files. Cheap to clone.
+/// Result of the last read of the agent files. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RosterState {
-    /// The agents in use: the newest that were valid.
+    /// The agents in use: the newest valid ones.
     pub roster: Arc<Roster>,
-    /// When those were loaded.
+    /// When these agents were loaded.
     pub loaded_at: Timestamp,
-    /// When the files were read last.
+    /// When the files were last read.
     pub checked_at: Timestamp,
-    /// Why the newest files are not in use; `None` when they are.
+    /// Why the newest files are not in use; `None` if they are.
     rejected: Option<Arc<Rejected>>,
 }
 
@@ -26,7 +26,7 @@ impl RosterState {
         Self { roster, loaded_at: now, checked_at: now, rejected: None }
     }
 
-    /// The newest files are broken: the agents stay as they were.
+    /// The newest files are invalid: keeps the current agents.
     pub fn keep(&mut self, rejected: Rejected) {
         self.checked_at = Timestamp::now();
         self.rejected = Some(Arc::new(rejected));
@@ -36,8 +36,8 @@ impl RosterState {
         self.rejected.is_none()
     }
 
-    /// Errors and warnings of the newest files, whether or not they are in use.
-    pub fn findings(&self) -> impl Iterator<Item = &Problem> {
+    /// Errors and warnings of the newest files, whether or not these are in use.
+    pub fn findings(&self) -> impl Iterator<Item = &Diagnostic> {
         let problems = match &self.rejected {
             Some(rejected) => &rejected.problems,
             None => self.roster.problems(),

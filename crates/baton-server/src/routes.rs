@@ -1,4 +1,5 @@
-//! One file per noun. Each says what its routes take, answer and demand; `all` is the list that the server and its description share.
+//! One module per noun. Each documents the parameters, responses and requirements of its routes; `all` is the list that the
+//! server and the OpenAPI document share.
 
 mod agents;
 pub(crate) mod approvals;

@@ -1,4 +1,4 @@
-//! Connections, from their beginning to the drain at the end.
+//! The server's life: bind, accept, serve and drain.
 
 mod connections;
 mod files;
@@ -14,22 +14,22 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
-use crate::identity::Mode;
+use crate::identity::AuthenticationMode;
 use crate::stream::glance;
 use connections::Connections;
 
-/// How often runs are looked for whose process is gone.
+/// Interval between searches for orphaned runs.
 const WATCH: Duration = Duration::from_secs(1);
-/// Connections that may wait to be accepted, as far as the system allows. One that finds no place comes back after a second.
+/// Maximum number of connections waiting to be accepted; the system may lower it. Clients beyond it retry after about 1 s.
 const BACKLOG: u32 = 4096;
-/// What connections get to end by themselves once streams have been told to.
+/// Time for connections to end after streams were asked to.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
-    /// Everybody who reaches the port would be an administrator.
+    /// Every client that reaches the port would be an administrator.
     #[error(
         "`auth.mode = \"open\"` makes everybody an administrator, so it works only on loopback, and {0} is not: listen on \
          127.0.0.1, or set `auth.mode = \"required\"` and create a key with `baton keys create`"
@@ -37,16 +37,16 @@ pub enum ServeError {
     OpenToAll(SocketAddr),
 }
 
-/// What became of the work that was under way when the server was asked to end.
+/// The outcome of the runs that were active when shutdown began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
     /// Runs that ended in time.
     pub finished: u64,
-    /// Runs that whoever comes next goes on with.
+    /// Runs left for the next process.
     pub left: u64,
 }
 
-/// A server that listens but does not answer yet.
+/// A bound server that does not accept connections yet.
 #[derive(Debug)]
 pub struct Server {
     app: App,
@@ -55,25 +55,26 @@ pub struct Server {
 }
 
 impl Server {
-    /// Within a runtime.
+    /// Must be called within a tokio runtime.
     pub fn bind(app: App, address: SocketAddr) -> Result<Self, ServeError> {
-        if app.settings.auth.mode == Mode::Open && !address.ip().is_loopback() {
+        if app.settings.auth.mode == AuthenticationMode::Open && !address.ip().is_loopback() {
             return Err(ServeError::OpenToAll(address));
         }
-        files::allow(app.settings.limits.max_connections);
+        files::raise_fd_limit(app.settings.limits.max_connections);
         let failed = |error| ServeError::Listen { address, error };
         let listener = listen(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { app, listener, address })
     }
 
-    /// Answers until `end` is done, then drains: no new work, runs finished or left to whoever is next, streams told to come back.
+    /// Serves until `end` resolves, then drains: accepts no new work, finishes or abandons the active runs, and asks streams to
+    /// reconnect.
     pub async fn run(self, end: impl Future<Output = ()> + Send) -> Drained {
         let Self { app, listener, .. } = self;
         let own = TaskTracker::new();
         let engine = Arc::clone(&app.engine);
         let draining = app.draining.clone();
-        own.spawn(async move { draining.run_until_cancelled(engine.keep_watch(WATCH)).await });
+        own.spawn(async move { draining.run_until_cancelled(engine.run_maintenance(WATCH)).await });
         let connections = Arc::new(Connections::new(&app));
         own.spawn(Arc::clone(&connections).accept(listener));
         let _ends = (app.draining.clone().drop_guard(), connections.ends_with());
@@ -92,16 +93,16 @@ impl Server {
 
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A server that is started again has its port back at once. Elsewhere than on Unix this would let two have it.
+    // Lets a restarted server bind its port immediately. On other systems than Unix, this option would let two servers bind it.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// The order matters: whoever sends requests here has to notice first, and whoever waits for a run has to hear of its end.
+/// The order matters: load balancers must notice first, and callers that wait for a run must get its result.
 async fn drain(app: &App, connections: &Connections) -> Drained {
-    tracing::info!("asked to end: no new work from now on");
+    tracing::info!("shutting down: no new work is accepted");
     app.draining.cancel();
     tokio::time::sleep(app.settings.grace).await;
     connections.leave();
@@ -113,7 +114,7 @@ async fn drain(app: &App, connections: &Connections) -> Drained {
 }
 
 async fn drain_engine(app: &App) -> Drained {
-    let at_work = || u64::try_from(app.engine.at_work()).unwrap_or(u64::MAX);
+    let at_work = || u64::try_from(app.engine.active_threads()).unwrap_or(u64::MAX);
     let before = at_work();
     let left = app.engine.drain(app.settings.drain).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "runs could not be given up; they are taken up when their leases end");

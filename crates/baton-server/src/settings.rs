@@ -1,4 +1,4 @@
-//! What the operator decides about the server.
+//! The operator's configuration of the server.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -10,52 +10,52 @@ use http::{HeaderValue, Uri};
 use serde::Deserialize;
 
 use crate::identity;
-use crate::ui::Site;
+use crate::ui::UiSite;
 
 #[derive(Debug, Clone)]
-pub struct Settings {
-    pub auth: identity::Settings,
-    pub limits: Limits,
-    /// Who answers when nobody is named, where that does not depend on the message. Only for the picture of the roster.
+pub struct ServerSettings {
+    pub auth: identity::AuthSettings,
+    pub limits: RequestLimits,
+    /// The default agent, if it does not depend on the message. Used only to display the roster.
     pub main: Option<AgentName>,
-    /// Origins whose pages may call this server. Empty: none but its own.
-    pub allowed_origins: Vec<Origin>,
-    /// The web page. `None`: only the API.
-    pub ui: Option<Site>,
-    /// How often a silent stream says that it is alive.
+    /// Origins whose pages may call this server. Empty allows only its own.
+    pub allowed_origins: Vec<AllowedOrigin>,
+    /// The web UI; `None` serves only the API.
+    pub ui: Option<UiSite>,
+    /// Interval of heartbeats on a silent stream.
     pub heartbeat: Duration,
-    /// How long new connections are still answered after the server was asked to end, so that a load balancer can notice.
+    /// How long new connections are accepted after shutdown begins, so that a load balancer can notice.
     pub grace: Duration,
-    /// How long running runs may go on after that.
+    /// How long active runs may continue after that.
     pub drain: Duration,
 }
 
-/// What is refused before anybody works on it.
+/// Limits of requests and connections.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct RequestLimits {
     /// Per tenant.
     pub requests_per_minute: NonZeroU32,
     pub max_body_bytes: usize,
-    /// For files that are uploaded.
+    /// For uploaded files.
     pub max_upload_bytes: usize,
     pub max_url_bytes: usize,
     pub max_header_bytes: usize,
-    /// Runs of a tenant that are queued or at work.
+    /// Open runs of a tenant.
     pub max_concurrent_runs: u32,
     pub max_connections: usize,
-    /// Until the first headers of a connection, and each body, have arrived.
+    /// Limit for the first headers of a connection, and for each body.
     pub read_timeout: Duration,
-    /// How long a connection may do nothing between two requests. Longer than load balancers keep theirs, which is a minute.
+    /// Maximum idle time between two requests. Longer than the idle timeout of common load balancers, 60 s.
     pub keep_alive: Duration,
-    /// Until an answer begins, except where a run is waited for.
+    /// Limit until a response starts, except when the caller waits for a run.
     pub request_timeout: Duration,
 }
 
-impl Default for Settings {
+impl Default for ServerSettings {
     fn default() -> Self {
         Self {
-            auth: identity::Settings::default(),
-            limits: Limits::default(),
+            auth: identity::AuthSettings::default(),
+            limits: RequestLimits::default(),
             main: None,
             allowed_origins: Vec::new(),
             ui: None,
@@ -66,7 +66,7 @@ impl Default for Settings {
     }
 }
 
-impl Default for Limits {
+impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             requests_per_minute: NonZeroU32::new(600).expect("not zero"),
@@ -83,10 +83,11 @@ impl Default for Limits {
     }
 }
 
-/// Where a page comes from: `https://app.example.com`, `http://localhost:5173`. Compared as it is written, so nothing may follow.
+/// The origin of a page: `https://app.example.com`, `http://localhost:5173`. Compared byte by byte, so nothing may follow the
+/// authority.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Origin(HeaderValue);
+pub struct AllowedOrigin(HeaderValue);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -94,13 +95,13 @@ pub struct Origin(HeaderValue);
 )]
 pub struct InvalidOrigin(String);
 
-impl Origin {
+impl AllowedOrigin {
     pub fn header(&self) -> &HeaderValue {
         &self.0
     }
 }
 
-impl FromStr for Origin {
+impl FromStr for AllowedOrigin {
     type Err = InvalidOrigin;
 
     fn from_str(text: &str) -> Result<Self, InvalidOrigin> {
@@ -109,7 +110,7 @@ impl FromStr for Origin {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(invalid());
         };
-        // What a browser sends: in small letters, without a path and without somebody's name.
+        // The form that browsers send: lower case, without path and user info.
         let written = format!("{scheme}://{}", authority.as_str().to_ascii_lowercase());
         if !matches!(scheme, "http" | "https") || written != text || authority.as_str().contains('@') {
             return Err(invalid());
@@ -118,7 +119,7 @@ impl FromStr for Origin {
     }
 }
 
-impl TryFrom<String> for Origin {
+impl TryFrom<String> for AllowedOrigin {
     type Error = InvalidOrigin;
 
     fn try_from(text: String) -> Result<Self, InvalidOrigin> {
@@ -126,7 +127,7 @@ impl TryFrom<String> for Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for AllowedOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.to_str().unwrap_or_default())
     }

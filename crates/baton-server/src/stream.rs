@@ -1,11 +1,12 @@
-//! The events of a thread, as they happen.
+//! Live events of a thread.
 //!
-//! - [`follow`]: events from any number on, stored or published. [`glance`]: what other processes have stored.
-//! - [`view`]: the same as AG-UI, for one listener with their rights, each with the number to come back with. [`frames`]: its bytes.
-//! - [`resume`]: what a client needs first that comes back in the middle of a run.
-//! - [`sse`] and [`websocket`]: two ways to send it.
+//! - [`follow`]: events from any number on, stored or published. [`glance`]: events stored by other processes.
+//! - [`view`]: events as AG-UI, for one subscriber with its permissions, each with its resume position. [`frames`]: their
+//!   encoding.
+//! - [`resume`]: the state that a client needs when it reconnects in the middle of a run.
+//! - [`sse`] and [`websocket`]: the two transports.
 //!
-//! A listener never delays a run, and one that leaves does not end it.
+//! A subscriber never delays a run, and disconnecting does not end it.
 
 pub mod follow;
 pub mod frames;
@@ -23,28 +24,28 @@ use futures_util::Stream;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::App;
-use resume::Joined;
+use resume::JoinedStream;
 
-/// Until a store that does not answer is asked again.
+/// Pause before the store is read again after a transient error.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is sent to a listener.
+/// An item to send to a subscriber.
 #[derive(Debug)]
 pub enum Outgoing {
-    /// The frames of one item; never empty.
+    /// The frames of one event; never empty.
     Frames(Bytes),
-    /// Nothing happened for a while.
+    /// Keeps a silent connection open.
     Heartbeat,
-    /// The server is about to end: come back.
+    /// The server shuts down: the client should reconnect.
     Reconnect,
-    /// The credential that the stream was opened with is not valid any more.
+    /// The credential of the stream is no longer valid.
     Expired,
 }
 
-/// Everything for one listener, in order, until the run ends, what is followed is gone, the credential expires, or the server is about
-/// to end. The timer and the wait for the end are made once for the stream, not for each event.
-pub fn listen(app: App, joined: Joined) -> Pin<Box<dyn Stream<Item = Outgoing> + Send>> {
-    let Joined { mut follow, mut view, first, caller } = joined;
+/// Everything for one subscriber, in order, until the run ends, the thread or run is gone, the credential expires, or the
+/// server shuts down. The timer and the shutdown future are created once per stream, not per event.
+pub fn listen(app: App, joined: JoinedStream) -> Pin<Box<dyn Stream<Item = Outgoing> + Send>> {
+    let JoinedStream { mut follow, mut view, first, caller } = joined;
     let beat = app.settings.heartbeat;
     Box::pin(async_stream::stream! {
         if !first.is_empty() {
@@ -54,7 +55,7 @@ pub fn listen(app: App, joined: Joined) -> Pin<Box<dyn Stream<Item = Outgoing> +
         let mut timer = pin!(sleep_until(sent_at + beat));
         let mut closing = pin!(app.closing.cancelled());
         loop {
-            // Looked at here as well: a stream on which a lot happens never waits for the timer.
+            // Checked here as well, because a busy stream never waits for the timer.
             if Instant::now() >= timer.deadline() {
                 if !app.identity.is_still(&caller).await {
                     yield Outgoing::Expired;
@@ -84,7 +85,7 @@ pub fn listen(app: App, joined: Joined) -> Pin<Box<dyn Stream<Item = Outgoing> +
                     }
                 }
                 Ok(None) => return,
-                Err(error) if error.is_passing() => {
+                Err(error) if error.is_transient() => {
                     tracing::warn!(%error, "a stream waits for the store");
                     tokio::time::sleep(PAUSE).await;
                 }

@@ -1,4 +1,4 @@
-//! What comes in: JSON bodies, queries and paths, or a problem that points at the mistake.
+//! Extractors for JSON bodies, queries and paths. Their errors point at the mistake.
 
 mod json;
 mod path;
@@ -7,11 +7,11 @@ mod repeatable;
 
 pub(crate) use json::parse;
 pub use json::{Checked, Strict};
-pub use path::{HandoffPath, InThread, OfRun};
+pub use path::{HandoffPath, RunPath, ThreadPath};
 pub use query::Params;
 pub use repeatable::Repeatable;
 
-/// What was sent is quoted in messages, but not all of it.
+/// Maximum length of an error detail, which may quote the input.
 const LONGEST_DETAIL: usize = 300;
 
 fn shortened(mut text: String) -> String {
@@ -22,7 +22,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// The field that serde means where it knows its place no more: `` duplicate field `limit` ``.
+/// The field in a serde message without a position: `` duplicate field `limit` ``.
 fn named<'a>(message: &'a str, beginning: &str) -> Option<&'a str> {
     message.strip_prefix(beginning)?.strip_prefix('`')?.split('`').next()
 }

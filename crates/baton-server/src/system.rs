@@ -1,12 +1,12 @@
-//! What only the binary knows about the system: the store, the providers and the MCP servers. It says so through a closure, so that
-//! the server depends on none of them.
+//! Facts that only the binary knows: the store, the providers and the MCP servers. It provides them through a closure, so that
+//! the server does not depend on them.
 
 use baton_core::TenantId;
 
-/// The state of the system for a tenant. Called for each request, so it must not block.
+/// Returns the state of the system for a tenant. Called for each request, so it must not block.
 pub type Inspect = Box<dyn Fn(&TenantId) -> SystemFacts + Send + Sync>;
 
-/// No secret is among them.
+/// Contains no secrets.
 #[derive(Debug, Clone, Default)]
 pub struct SystemFacts {
     pub store: StoreKind,
@@ -21,11 +21,11 @@ pub enum StoreKind {
     Postgres,
 }
 
-/// Where models can come from.
+/// A provider of models.
 #[derive(Debug, Clone)]
 pub struct ProviderFacts {
     pub name: String,
-    /// Whether it has a key, or an address where it needs none.
+    /// Whether it has a key, or an address if it needs no key.
     pub is_configured: bool,
     /// The environment variable for its key.
     pub key_variable: Option<String>,

@@ -1,4 +1,5 @@
-//! The outermost layer: under which id a request is found, and how it ends.
+//! Trace ids, bodies of problem responses, and the log entry of each request. Outside all other layers except
+//! [`crate::guards::headers`].
 
 mod ended;
 
@@ -16,21 +17,21 @@ use tracing::Instrument as _;
 use crate::app::App;
 use crate::identity::Caller;
 use crate::problem::Problem;
-use ended::{Asked, Ended};
+use ended::{RequestEndLog, RequestSummary};
 
-/// Where the caller finds the trace id, beside `traceparent`.
+/// Response header with the trace id, besides `traceparent`.
 pub const HEADER: &str = "x-trace-id";
 
 tokio::task_local! {
     static CURRENT: Arc<TraceParent>;
 }
 
-/// The id of the trace that is being worked on, for lines that are logged far from the request.
+/// The trace id of the current task, for log entries without access to the request.
 pub fn current() -> Option<String> {
     CURRENT.try_with(|trace| trace.trace_id()).ok()
 }
 
-/// The trace of a request, for handlers: the caller's, seen from this server's span.
+/// The trace context of a request, with this server's span as the parent.
 #[derive(Debug, Clone)]
 pub struct Trace(pub Arc<TraceParent>);
 
@@ -42,11 +43,11 @@ impl<S: Sync> FromRequestParts<S> for Trace {
     }
 }
 
-/// Who asked, once that is known: the layer outside learns it from the one inside.
+/// The caller, once authenticated: passes it from the access layer to this outer layer.
 #[derive(Debug, Clone, Default)]
-pub struct Known(Arc<OnceLock<Caller>>);
+pub struct KnownCaller(Arc<OnceLock<Caller>>);
 
-impl Known {
+impl KnownCaller {
     pub fn tell(request: &Extensions, caller: &Caller) {
         if let Some(Self(known)) = request.get() {
             let _ = known.set(caller.clone());
@@ -54,13 +55,13 @@ impl Known {
     }
 }
 
-/// Continues the caller's trace or begins one, writes the bodies of problems, and says how it ended.
+/// Continues the caller's trace or starts one, writes the bodies of problems, and logs the outcome.
 pub async fn layer(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let (trace, from) = of(request.headers());
-    let (trace, known) = (Arc::new(trace), Known::default());
+    let (trace, known) = (Arc::new(trace), KnownCaller::default());
     request.extensions_mut().insert(Trace(Arc::clone(&trace)));
     request.extensions_mut().insert(known.clone());
-    let mut ended = Ended::new(Asked::of(&request, &app), &trace, from, known);
+    let mut ended = RequestEndLog::new(RequestSummary::of(&request, &app), &trace, from, known);
     let answering = CURRENT.scope(Arc::clone(&trace), next.run(request)).instrument(ended.span());
     let mut response = answering.await;
     let trace_id = trace.trace_id();
@@ -78,19 +79,19 @@ pub async fn layer(State(app): State<App>, mut request: Request, next: Next) -> 
     ended.after(response)
 }
 
-/// This server's place in the caller's trace, and the span there that asked. Whoever says nothing that can be understood, or says it
-/// twice, gets a trace that begins here.
+/// Returns this server's span in the caller's trace, and the caller's span. A missing, invalid or repeated `traceparent` starts
+/// a new trace.
 fn of(headers: &HeaderMap) -> (TraceParent, Option<u64>) {
     let mut given = headers.get_all("traceparent").iter();
     let parent = match (given.next(), given.next()) {
         (Some(only), None) => only.to_str().ok().and_then(|text| TraceParent::parse(text).ok()),
         _ => None,
     };
-    let Some(parent) = parent else { return (telemetry::begin(), None) };
+    let Some(parent) = parent else { return (telemetry::new_trace(), None) };
     let states = headers.get_all("tracestate").iter().filter_map(|state| state.to_str().ok());
     let state = states.collect::<Vec<_>>().join(",");
     let from = parent.ids().1;
-    (parent.with_state(&state).at_span(telemetry::fresh()), Some(from))
+    (parent.with_state(&state).at_span(telemetry::new_span_id()), Some(from))
 }
 
 fn write(problem: &Problem, trace_id: &str, response: &mut Response) {

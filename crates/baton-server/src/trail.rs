@@ -1,4 +1,4 @@
-//! Who did what: every change, every refusal, with the trace under which more is found.
+//! Audit records of changes and refusals, with their trace id.
 
 use baton_core::store::AuditEntry;
 use baton_core::{RunId, ThreadId};
@@ -6,24 +6,29 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::identity::Principal;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::trace::Trace;
 
-/// Something that a caller did or wanted to do.
+/// An action that a caller performed or attempted.
 #[derive(Debug, Default)]
-pub struct Deed<'a> {
+pub struct AuditRecord<'a> {
     /// `thread.delete`, `artifact.create`, …
     pub action: &'a str,
     pub thread_id: Option<ThreadId>,
     pub run_id: Option<RunId>,
-    /// `allowed`, `denied`, or how it ended.
+    /// `allowed`, `denied`, or the outcome.
     pub decision: &'a str,
     pub detail: Value,
 }
 
-/// Written before the answer is sent: what is not on record did not happen.
-pub async fn record(app: &App, caller: &Principal, trace: Option<&Trace>, deed: Deed<'_>) -> Answer<()> {
-    let Deed { action, thread_id, run_id, decision, detail } = deed;
+/// Writes an audit record before the response is sent. If this fails, the request fails.
+pub async fn record(
+    app: &App,
+    caller: &Principal,
+    trace: Option<&Trace>,
+    audit_record: AuditRecord<'_>,
+) -> ApiResult<()> {
+    let AuditRecord { action, thread_id, run_id, decision, detail } = audit_record;
     let entry = AuditEntry {
         actor: caller.user.to_string(),
         on_behalf_of: None,
@@ -37,23 +42,24 @@ pub async fn record(app: &App, caller: &Principal, trace: Option<&Trace>, deed: 
     app.data(caller).record(entry).await.map_err(Into::into)
 }
 
-/// A refusal is on record too. That it cannot be written changes nothing for whoever was refused.
+/// Records a refusal. A failure to write it is only logged.
 pub async fn refused(app: &App, caller: &Principal, trace: Option<&Trace>, permission: &str, route: &str) {
     let detail = json!({ "permission": permission, "route": route });
-    let deed = Deed { action: "permission.refuse", decision: "denied", detail, ..Deed::default() };
-    if let Err(problem) = record(app, caller, trace, deed).await {
+    let audit_record =
+        AuditRecord { action: "permission.refuse", decision: "denied", detail, ..AuditRecord::default() };
+    if let Err(problem) = record(app, caller, trace, audit_record).await {
         tracing::warn!(detail = problem.detail, "a refusal could not be put on record");
     }
 }
 
-/// What only a handler knows to demand: whoever does not have it is refused, and that is on record.
+/// Checks a permission that only the handler knows, and records a refusal.
 pub async fn demand(
     app: &App,
     caller: &Principal,
     trace: &Trace,
     permission: &str,
     route: &str,
-) -> Answer<()> {
+) -> ApiResult<()> {
     let demanded = caller.demand(permission);
     if demanded.is_err() {
         refused(app, caller, Some(trace), permission, route).await;

@@ -1,7 +1,7 @@
-//! The web page: static files that are part of the binary, and the paths that the page routes by itself.
+//! The web UI: static files embedded in the binary, and the paths of client-side routes.
 //!
-//! The page is no part of the API. It is served by the router's fallback, outside the access layer and the OpenAPI document: it
-//! holds no data, and signing in happens inside it. A path that belongs to the API never gets HTML ([`path`]).
+//! The UI is not part of the API. The router's fallback serves it, outside the access layer and the OpenAPI document: it
+//! contains no data, and the user signs in inside it. API paths never return HTML ([`path`]).
 
 mod embedded;
 mod missing;
@@ -16,27 +16,27 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 use crate::app::App;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 use negotiation::Encoding;
 use path::PagePath;
 
 const INDEX: &str = "/index.html";
 
-/// Scripts, styles, fonts and requests only from this server; no inline code, no frames, no forms, no `innerHTML` with plain text.
+/// Scripts, styles, fonts and requests only from this server; no inline code, frames, forms, or `innerHTML` with plain strings.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; \
      connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'",
 );
-/// The names of these files contain a hash of their content.
+/// For files whose names contain a hash of their content.
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// Kept, but asked for again each time: an update of the server shows at once.
+/// Cached, but revalidated each time, so that an update of the server is visible immediately.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// One file of the page in up to three encodings.
+/// One file of the UI in up to three encodings.
 #[derive(Clone, Copy)]
-pub struct File {
-    /// As it is asked for: `/assets/app-4f2a.js`.
+pub struct UiFile {
+    /// Request path: `/assets/app-4f2a.js`.
     pub path: &'static str,
     /// Changes with the content; without quotes.
     pub etag: &'static str,
@@ -45,17 +45,17 @@ pub struct File {
     pub gzip: Option<&'static [u8]>,
 }
 
-/// The files of a page. Empty when none was there at build time; `/` then explains how to build it.
+/// The files of the UI. Empty if it was not built; `/` then explains how to build it.
 #[derive(Debug, Clone, Copy)]
-pub struct Site(&'static [File]);
+pub struct UiSite(&'static [UiFile]);
 
-impl Site {
-    /// The page that is part of this binary.
+impl UiSite {
+    /// The UI embedded in this binary.
     pub fn embedded() -> Self {
         Self(embedded::FILES)
     }
 
-    pub fn new(files: &'static [File]) -> Self {
+    pub fn new(files: &'static [UiFile]) -> Self {
         Self(files)
     }
 
@@ -63,12 +63,12 @@ impl Site {
         self.0.is_empty()
     }
 
-    fn file(self, path: &str) -> Option<&'static File> {
+    fn file(self, path: &str) -> Option<&'static UiFile> {
         self.0.iter().find(|file| file.path == path)
     }
 }
 
-/// Whether a request that no route matches is for the page or a file of it, also if there is no such file.
+/// Whether an unmatched request is for the UI, even if the file does not exist.
 pub fn is_page(app: &App, request: &Request) -> bool {
     app.settings.ui.is_some() && asked(app, request).is_some()
 }
@@ -78,8 +78,8 @@ fn asked(app: &App, request: &Request) -> Option<PagePath> {
     PagePath::of(request.uri().path(), |root| app.access.has_root(root)).filter(|_| is_read)
 }
 
-/// Answers whatever no route matches: with a file, with the page, or with the problem 404.
-pub async fn fallback(State(app): State<App>, request: Request) -> Answer<Response> {
+/// Answers unmatched requests: with a file, the index page, or the 404 problem.
+pub async fn fallback(State(app): State<App>, request: Request) -> ApiResult<Response> {
     let (path, headers) = (request.uri().path(), request.headers());
     let no_route = || Problem::new(Code::NotFound, "there is no such route; /docs lists them");
     let site = app.settings.ui.ok_or_else(no_route)?;
@@ -96,7 +96,7 @@ pub async fn fallback(State(app): State<App>, request: Request) -> Answer<Respon
     }
 }
 
-impl File {
+impl UiFile {
     fn response(&self, headers: &HeaderMap) -> Response {
         let (encoding, bytes) = self.chosen(headers);
         let etag = format!("\"{}{}\"", self.etag, encoding.suffix());
@@ -106,7 +106,7 @@ impl File {
         } else {
             Response::new(Body::from(Bytes::from_static(bytes)))
         };
-        // A 304 replaces the headers that the browser has stored, so it carries the same policy.
+        // A 304 replaces the headers that the browser has stored, so it carries the same policies.
         let answer = response.headers_mut();
         answer.extend(POLICIES);
         answer.insert(header::CACHE_CONTROL, if self.is_immutable() { IMMUTABLE } else { REVALIDATE });
@@ -141,7 +141,7 @@ impl File {
     }
 }
 
-/// Beside those that every answer has ([`crate::guards::headers`]).
+/// In addition to the headers of every response ([`crate::guards::headers`]).
 const POLICIES: [(HeaderName, HeaderValue); 2] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
@@ -169,7 +169,7 @@ fn media_type(path: &str) -> &'static str {
     }
 }
 
-impl fmt::Debug for File {
+impl fmt::Debug for UiFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("File").field("path", &self.path).field("etag", &self.etag).finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! What routes send and take, as types: the contract. Everything has a schema, and what comes in refuses unknown fields.
+//! Request and response types: the contract. All have a schema, and requests refuse unknown fields.
 
 pub mod accepted;
 pub mod agent;

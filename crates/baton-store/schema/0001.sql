@@ -106,10 +106,12 @@ CREATE TABLE runs (
 CREATE INDEX runs_of_thread ON runs (tenant, thread_id, run_id);
 CREATE INDEX runs_of_user ON runs (tenant, user_id, run_id);
 CREATE INDEX runs_of_agent ON runs (tenant, agent, run_id);
+-- No condition of an index uses IN: SQLite would fill a temporary table for it with each row that is written. `finished_at` is null
+-- exactly while a run is queued, running or waiting.
 -- The few that did not go well.
-CREATE INDEX runs_unsuccessful ON runs (tenant, status, run_id) WHERE status NOT IN ('queued', 'running', 'waiting', 'completed');
+CREATE INDEX runs_unsuccessful ON runs (tenant, status, run_id) WHERE finished_at IS NOT NULL AND status <> 'completed';
 -- Those that have not ended: how many a tenant has, which is the next of a thread, and which have no owner.
-CREATE INDEX runs_open ON runs (tenant, thread_id, ordinal) WHERE status IN ('queued', 'running', 'waiting');
+CREATE INDEX runs_open ON runs (tenant, thread_id, ordinal) WHERE finished_at IS NULL;
 -- Those whose process has to be asked to end them.
 CREATE INDEX runs_to_cancel ON runs (tenant, run_id) WHERE status = 'running' AND cancel IS NOT NULL;
 
@@ -212,8 +214,8 @@ CREATE TABLE handoffs (
     FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
 );
 -- One open handoff per thread, whoever asks and however many at once.
-CREATE UNIQUE INDEX handoffs_open ON handoffs (tenant, thread_id) WHERE state IN ('pending', 'active', 'returning');
-CREATE INDEX handoffs_of_target ON handoffs (tenant, target) WHERE state IN ('pending', 'active', 'returning');
+CREATE UNIQUE INDEX handoffs_open ON handoffs (tenant, thread_id) WHERE state <> 'completed' AND state <> 'cancelled' AND state <> 'error';
+CREATE INDEX handoffs_of_target ON handoffs (tenant, target) WHERE state <> 'completed' AND state <> 'cancelled' AND state <> 'error';
 CREATE INDEX handoffs_by_end ON handoffs (tenant, expires_at) WHERE state = 'active';
 CREATE INDEX handoffs_of_thread ON handoffs (tenant, thread_id, started_at);
 
@@ -267,6 +269,18 @@ CREATE TABLE artifacts (
     FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
 );
 CREATE INDEX artifacts_of_thread ON artifacts (tenant, thread_id, created_at);
+
+-- Tool output that is too long to show to a model at once, in chunks of 64 KiB. `size` is that of the whole output, `output_id` is in
+-- its handle. Deleted with its thread, or by the sweep once its run has ended.
+CREATE TABLE tool_outputs (
+    tenant TEXT NOT NULL,
+    run_id UUID NOT NULL,
+    output_id UUID NOT NULL,
+    chunk BIGINT NOT NULL,
+    size BIGINT NOT NULL,
+    bytes BYTEA NOT NULL,
+    PRIMARY KEY (tenant, run_id, output_id, chunk)
+);
 
 CREATE TABLE hops (
     tenant TEXT NOT NULL,
@@ -335,13 +349,13 @@ CREATE TABLE audit (
     entry TEXT NOT NULL,
     hash BYTEA NOT NULL,
     PRIMARY KEY (tenant, chain, number)
-);
+) /* clustered */;
 CREATE INDEX audit_by_time ON audit (tenant, at, chain, number);
 CREATE INDEX audit_of_thread ON audit (tenant, thread_id, at, chain, number);
 CREATE INDEX audit_of_actor ON audit (tenant, actor, at, chain, number);
 -- Every run has one entry of each of these three, so a page of them is found by time without passing many others.
 CREATE INDEX audit_of_action ON audit (tenant, action, at, chain, number)
-    WHERE action NOT IN ('message.send', 'run.start', 'run.end');
+    WHERE action <> 'message.send' AND action <> 'run.start' AND action <> 'run.end';
 
 -- The end of each chain: how many entries it has, the hash of the last and its time. Chain 16 is that of the seals: how many entries
 -- are sealed, the hash of the last seal and its time. The only index is the primary key, so that updates are HOT.

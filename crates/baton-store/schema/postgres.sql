@@ -75,7 +75,7 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT due.tenant, due.thread_id FROM (
         SELECT DISTINCT r.tenant, r.thread_id FROM runs r
         JOIN thread_work w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
-        WHERE r.status IN ('queued', 'running', 'waiting') AND CASE
+        WHERE r.finished_at IS NULL AND CASE
             WHEN w.active_run IS NULL THEN r.status = 'queued'
             ELSE r.run_id = w.active_run AND NOT EXISTS (
                 SELECT 1 FROM servers s
@@ -89,7 +89,7 @@ CREATE OR REPLACE FUNCTION system_claims(holding TEXT) RETURNS BIGINT
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT count(*) FROM runs r
     JOIN thread_work w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
-    WHERE r.status IN ('queued', 'running', 'waiting') AND w.active_run = r.run_id AND w.owner = $1
+    WHERE r.finished_at IS NULL AND w.active_run = r.run_id AND w.owner = $1
 $$;
 
 CREATE OR REPLACE FUNCTION system_key(hashed TEXT) RETURNS TABLE (

@@ -1,4 +1,4 @@
-//! Decisions that wait for a person.
+//! Approvals: decisions that a run waits for.
 
 use baton_core::store::{
     Approval, ApprovalFilter, ApprovalQuery, ApprovalStatus, Approvals, Page, PageRequest, Pending, micros,
@@ -6,16 +6,18 @@ use baton_core::store::{
 use baton_core::{StoreError, UserId};
 use uuid::Uuid;
 
-use crate::job::About;
-use crate::page::{self, Ordered, Place};
+use crate::job::JobSubject;
+use crate::page::{self, Ordered, PageCursor};
 use crate::tenant::{Tenant, refused};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 use crate::{runs, threads};
 
 impl Approvals for Tenant {
     fn ask(&self, approval: Approval) -> Pending<'_, Approval> {
-        self.write(About::Thread(approval.thread_id), approval, |tx, approval| Box::pin(ask(tx, approval)))
+        self.write(JobSubject::Thread(approval.thread_id), approval, |tx, approval| {
+            Box::pin(ask(tx, approval))
+        })
     }
 
     fn approval(&self, approval: Uuid) -> Pending<'_, Approval> {
@@ -23,7 +25,7 @@ impl Approvals for Tenant {
     }
 
     fn approvals(&self, query: ApprovalQuery, page: PageRequest) -> Pending<'_, Page<Approval>> {
-        match Place::in_order(&page, query.order) {
+        match PageCursor::in_order(&page, query.order) {
             Ok(after) => self.read((query, page, after), |tx, (query, page, after)| {
                 Box::pin(list(tx, query, page, after))
             }),
@@ -38,19 +40,20 @@ impl Approvals for Tenant {
         by: &UserId,
         reason: Option<&str>,
     ) -> Pending<'_, Approval> {
-        let decision = Decision { approval, status, by: by.clone(), reason: reason.map(str::to_owned) };
-        self.write(About::Tenant, decision, |tx, decision| Box::pin(decide(tx, decision)))
+        let decision =
+            ApprovalDecision { approval, status, by: by.clone(), reason: reason.map(str::to_owned) };
+        self.write(JobSubject::Tenant, decision, |tx, decision| Box::pin(decide(tx, decision)))
     }
 }
 
-struct Decision {
+struct ApprovalDecision {
     approval: Uuid,
     status: ApprovalStatus,
     by: UserId,
     reason: Option<String>,
 }
 
-/// One whose time is over counts as expired, whether or not somebody has swept since.
+/// An overdue approval reads as `expired` even before [`sweep`](crate::sweep) updates its row.
 macro_rules! status {
     () => {
         "CASE WHEN status = 'pending' AND expires_at <= $2 THEN 'expired' ELSE status END"
@@ -88,7 +91,7 @@ macro_rules! list {
     };
 }
 
-/// `$5` is a status, `decided` for every one but `pending`, or null for all.
+/// Filter on `$5`: a status, `decided` for every status except `pending`, or null for all.
 macro_rules! has_status {
     () => {
         concat!(
@@ -105,11 +108,11 @@ const ALL: Ordered = list!(has_status!());
 
 const OF_USER: Ordered = list!("user_id = $7 AND ", has_status!());
 
-/// There are never many of these, however many there were.
+/// Served by a partial index, so the cost depends on the open approvals only.
 const PENDING: Ordered =
     list!("status = 'pending' AND expires_at > $2 AND (CAST($5 AS TEXT) IS NULL OR user_id = $5)");
 
-/// Holds the run, so that it is not deleted before it has its approval.
+/// Locks the run's row, so that the run is not deleted before its approval is inserted.
 const HOLD: &str = "
     UPDATE runs SET attempts = attempts WHERE tenant = $1 AND run_id = $2 AND thread_id = $3
     RETURNING user_id";
@@ -127,7 +130,7 @@ async fn ask(tx: &Tx<'_>, new: &Approval) -> Result<Approval, StoreError> {
         return Err(runs::NOT_FOUND);
     };
     let (path, tool) = (new.path.as_str(), new.tool.as_str());
-    let arguments = Value::json(&new.arguments)?;
+    let arguments = SqlValue::json(&new.arguments)?;
     let (id, created_at, expires_at) = (new.approval_id, new.created_at, new.expires_at);
     let (thread, user, risk) = (new.thread_id, run.text(0)?, new.risk);
     let params = params![id, thread, user, new.run_id, path, tool, arguments, risk, created_at, expires_at];
@@ -145,7 +148,7 @@ async fn list(
     tx: &Tx<'_>,
     query: &ApprovalQuery,
     page: &PageRequest,
-    after: &Place,
+    after: &PageCursor,
 ) -> Result<Page<Approval>, StoreError> {
     let (now, at, id, limit) = (tx.now(), after.at, after.id, page::with_next(page));
     let order = query.order;
@@ -159,7 +162,7 @@ async fn list(
         (status, None) => tx.query(ALL.sql(order), params![now, at, id, status, limit]).await?,
     };
     let found = rows.iter().map(read).collect::<Result<Vec<Approval>, _>>()?;
-    let cursor = |last: &Approval| Place::cursor(micros(last.created_at), last.approval_id);
+    let cursor = |last: &Approval| PageCursor::cursor(micros(last.created_at), last.approval_id);
     Ok(page::cut(found, page.size(), |last| page::ordered(order, cursor(last))))
 }
 
@@ -167,9 +170,9 @@ const DECIDE: &str = "
     UPDATE approvals SET status = $4, decided_at = $3, decided_by = $5, reason = $6
     WHERE tenant = $1 AND approval_id = $2 AND status = 'pending' AND expires_at > $3";
 
-async fn decide(tx: &Tx<'_>, decision: &Decision) -> Result<Approval, StoreError> {
+async fn decide(tx: &Tx<'_>, decision: &ApprovalDecision) -> Result<Approval, StoreError> {
     let is_decision = matches!(decision.status, ApprovalStatus::Approved | ApprovalStatus::Denied);
-    let Decision { approval, status, by, reason } = decision;
+    let ApprovalDecision { approval, status, by, reason } = decision;
     let params = params![*approval, tx.now(), *status, by, reason.as_deref()];
     let is_decided = is_decision && tx.execute(DECIDE, params).await? > 0;
     let kept = one(tx, *approval).await?;

@@ -1,18 +1,18 @@
-//! Files that people sent or agents made.
+//! Artifacts: files that users upload and agents produce.
 
 use baton_core::store::{Artifact, Artifacts, Pending};
 use baton_core::{StoreError, ThreadId, UserId};
 use uuid::Uuid;
 
-use crate::job::About;
+use crate::job::JobSubject;
 use crate::tenant::Tenant;
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 use crate::{runs, threads};
 
 impl Artifacts for Tenant {
     fn put_artifact(&self, artifact: Artifact, user: Option<&UserId>, bytes: Vec<u8>) -> Pending<'_, ()> {
-        let about = About::Thread(artifact.thread_id);
+        let about = JobSubject::Thread(artifact.thread_id);
         self.write(about, (artifact, user.cloned(), bytes), |tx, (artifact, user, bytes)| {
             Box::pin(put(tx, artifact, user.as_ref(), bytes))
         })
@@ -32,7 +32,7 @@ const PUT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (tenant, artifact_id) DO NOTHING";
 
-/// The size is that of the bytes, whatever the artifact says.
+/// Stores the length of `bytes` as the size and ignores the artifact's own `size`.
 async fn put(
     tx: &Tx<'_>,
     artifact: &Artifact,
@@ -50,7 +50,7 @@ async fn put(
         None => threads::touch(tx, *thread_id).await?,
     }
     let (name, media_type, size) = (name.as_str(), media_type.as_str(), bytes.len() as u64);
-    let bytes = Value::Blob(bytes.to_vec());
+    let bytes = SqlValue::Blob(bytes.to_vec());
     let params = params![*artifact_id, *thread_id, *run_id, name, media_type, size, *created_at, bytes];
     match tx.execute(PUT, params).await? {
         0 => Err(StoreError::Conflict("the artifact")),

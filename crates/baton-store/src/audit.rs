@@ -1,8 +1,8 @@
-//! The audit trail of a tenant: 16 chains of entries, so that writers of different threads do not wait for each other, and a chain
-//! of seals over them.
+//! The audit trail of a tenant: 16 hash chains of entries and one chain of seals over them. Writers of different threads mostly
+//! use different chains and do not wait for each other.
 //!
-//! - [`chain`]: which chain an entry belongs to, and the hashes. [`stored`]: entries as rows. [`ends`]: where chains end.
-//! - [`seal`]: binds the chains together, once a second. [`verify`]: whether all is as it was written.
+//! - [`chain`]: the chain of an entry, and the hashes. [`stored`]: entries as rows. [`ends`]: the last position of each chain.
+//! - [`seal`]: one hash over all chains, about once a second. [`verify`]: recomputes every hash.
 //! - [`list`]: entries of all chains in one order.
 
 mod chain;
@@ -15,28 +15,28 @@ mod verify;
 use std::collections::BTreeMap;
 
 use baton_core::store::{
-    Audit, AuditEntry, AuditQuery, Audited, Page, PageRequest, Pending, Verdict, micros,
+    Audit, AuditEntry, AuditQuery, AuditVerdict, Audited, Page, PageRequest, Pending, micros,
 };
 use baton_core::{RunId, StoreError, ThreadId};
 pub(crate) use chain::chain_of;
-use list::Position;
+use list::AuditPosition;
 use serde_json::Value as Json;
 
 use crate::insert::Changes;
-use crate::job::About;
+use crate::job::JobSubject;
 use crate::tenant::{Tenant, refused};
 use crate::tx::Tx;
 
 impl Audit for Tenant {
     fn record(&self, entry: AuditEntry) -> Pending<'_, ()> {
-        self.write(About::Tenant, entry, |tx, entry| {
+        self.write(JobSubject::Tenant, entry, |tx, entry| {
             tx.audit(entry.clone());
             Box::pin(async { Ok(()) })
         })
     }
 
     fn audit(&self, query: AuditQuery, page: PageRequest) -> Pending<'_, Page<Audited>> {
-        match Position::parse(&page, query.order) {
+        match AuditPosition::parse(&page, query.order) {
             Ok(last) => self.read((query, page, last), |tx, (query, page, last)| {
                 Box::pin(list::list(tx, query, page, *last))
             }),
@@ -44,12 +44,12 @@ impl Audit for Tenant {
         }
     }
 
-    fn verify_audit(&self) -> Pending<'_, Verdict> {
+    fn verify_audit(&self) -> Pending<'_, AuditVerdict> {
         self.read((), |tx, ()| Box::pin(verify::verify(tx)))
     }
 }
 
-/// Who has done what, when nothing else is to be said about it.
+/// An entry without a thread, run, trace or detail.
 pub(crate) fn entry(actor: &str, action: &str, decision: &str) -> AuditEntry {
     AuditEntry {
         actor: actor.to_owned(),
@@ -63,14 +63,15 @@ pub(crate) fn entry(actor: &str, action: &str, decision: &str) -> AuditEntry {
     }
 }
 
-/// The same about a thread and perhaps one of its runs.
+/// Adds a thread and optionally one of its runs to an entry.
 pub(crate) fn about(entry: AuditEntry, thread: ThreadId, run: Option<RunId>) -> AuditEntry {
     AuditEntry { thread_id: Some(thread), run_id: run, ..entry }
 }
 
-/// Adds entries to their chains, in order. Called once, at the end of a transaction: chains stay locked until it commits.
+/// Appends entries to their chains, in order. Call once, at the end of a transaction: the chains stay locked until it commits.
 ///
-/// A transaction that waited here may have begun before the one that it waited for. Times in a chain do not go back for that.
+/// A transaction that waited for the lock may carry an older clock than the one it waited for. Times within a chain never
+/// decrease.
 pub(crate) async fn write(tx: &Tx<'_>, entries: &[AuditEntry]) -> Result<(), StoreError> {
     let mut chains: BTreeMap<u8, Vec<&AuditEntry>> = BTreeMap::new();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! Results that may be used again for a while.
+//! Cached results with an expiry time.
 
 use baton_core::StoreError;
 use baton_core::store::{Cache, Pending};
@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde_json::Value as Json;
 
 use crate::closing::know_tenant;
-use crate::job::About;
+use crate::job::JobSubject;
 use crate::tenant::Tenant;
 use crate::tx::Tx;
-use crate::value::{Value, params};
+use crate::value::{SqlValue, params};
 
 impl Cache for Tenant {
     fn cached(&self, key: &str) -> Pending<'_, Option<Json>> {
@@ -17,7 +17,7 @@ impl Cache for Tenant {
     }
 
     fn keep(&self, key: &str, value: Json, expires_at: Timestamp) -> Pending<'_, ()> {
-        self.write(About::Tenant, (key.to_owned(), value, expires_at), |tx, (key, value, expires_at)| {
+        self.write(JobSubject::Tenant, (key.to_owned(), value, expires_at), |tx, (key, value, expires_at)| {
             Box::pin(keep(tx, key, value, *expires_at))
         })
     }
@@ -35,5 +35,5 @@ const KEEP: &str = "
 
 async fn keep(tx: &Tx<'_>, key: &str, value: &Json, expires_at: Timestamp) -> Result<(), StoreError> {
     know_tenant(tx).await?;
-    tx.execute(KEEP, params![key, Value::json(value)?, expires_at]).await.map(drop)
+    tx.execute(KEEP, params![key, SqlValue::json(value)?, expires_at]).await.map(drop)
 }

@@ -1,7 +1,7 @@
-//! The end of a transaction: what its jobs have left to it.
+//! The end of a transaction: work that its jobs defer to it.
 //!
-//! The ends of audit chains and the sums over ways between agents are rows that many jobs of a tenant change. They are changed once,
-//! right before the commit, for all jobs of the transaction together, and in one order, so that no two transactions wait for each other.
+//! Many jobs of a tenant update the ends of audit chains and the sums of hop patterns. These rows are updated once, right
+//! before the commit, for all jobs of the transaction together and in a fixed order, so that transactions do not deadlock.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -10,28 +10,29 @@ use baton_core::StoreError;
 use baton_core::store::AuditEntry;
 
 use crate::audit;
-use crate::patterns::{self, Count, Way};
-use crate::runs::Room;
+use crate::patterns::{self, Count, PatternKey};
+use crate::runs::OpenRuns;
 use crate::tx::Tx;
 use crate::value::params;
 
-/// What the jobs of one transaction have left to its end, and what they share until then.
+/// Writes deferred by the jobs of one transaction, and state they share until then.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
     pub(crate) audit: Vec<AuditEntry>,
-    ways: BTreeMap<Way, Count>,
-    pub(crate) room: Room,
-    /// Whether the tenant is among the tenants once this has committed.
+    ways: BTreeMap<PatternKey, Count>,
+    pub(crate) room: OpenRuns,
+    /// Whether this transaction inserts the tenant into `tenants`.
     pub(crate) is_known: bool,
 }
 
 impl Closing {
-    pub(crate) fn count(&mut self, way: Way, count: Count) {
+    pub(crate) fn count(&mut self, way: PatternKey, count: Count) {
         *self.ways.entry(way).or_default() += count;
     }
 }
 
-/// Called once, right before the commit. Returns whether the tenant is certainly among the tenants after it.
+/// Performs the deferred writes. Call once, right before the commit. Returns whether the tenant is certainly in `tenants` after
+/// the commit.
 pub(crate) async fn close(tx: &Tx<'_>) -> Result<bool, StoreError> {
     let closing = std::mem::take(&mut *tx.closing.lock().unwrap_or_else(PoisonError::into_inner));
     let Closing { audit: entries, ways, is_known, .. } = closing;
@@ -44,7 +45,7 @@ pub(crate) async fn close(tx: &Tx<'_>) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Sees to it that the tenant is among the tenants. A tenant that this process knows is not written again.
+/// Inserts the tenant into `tenants`, unless this process knows that it is there.
 pub(crate) async fn know_tenant(tx: &Tx<'_>) -> Result<(), StoreError> {
     if tx.shared.is_known(tx.tenant) {
         return Ok(());

@@ -1,8 +1,8 @@
-//! What every store has to pass.
+//! Conformance tests for stores.
 //!
-//! Each function is one property. It makes tenants and threads of its own, so any number of them can use one database, and it
-//! panics where the property does not hold. [`each_property!`](crate::each_property) names them all, so that a store can have one
-//! test per property; [`all`] goes through them one by one.
+//! Each function checks one property. It creates its own tenants and threads, so any number of them can share a database, and
+//! panics if the property does not hold. [`each_property!`](crate::each_property) lists them all, so that a store can have one
+//! test per property; [`all`] runs them one after the other.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -31,6 +31,7 @@ pub mod history;
 pub mod isolation;
 pub mod keys;
 pub mod limiting;
+pub mod outputs;
 pub mod results;
 pub mod runs;
 pub mod starting;
@@ -44,7 +45,7 @@ use std::sync::Arc;
 
 use baton_core::Store;
 
-/// Calls a macro with the paths of all properties inside [`conformance`](crate::conformance).
+/// Calls a macro with the paths of all properties, relative to [`conformance`](crate::conformance).
 #[macro_export]
 macro_rules! each_property {
     ($each:ident) => {
@@ -137,6 +138,11 @@ macro_rules! each_property {
             approvals::a_user_sees_the_approvals_of_that_users_threads,
             artifacts::files_come_back_as_they_were,
             artifacts::a_thread_may_begin_with_a_file,
+            outputs::spooled_output_is_read_in_slices,
+            outputs::spooled_output_is_found_from_its_run_only,
+            outputs::spooled_output_is_written_with_its_append_or_not_at_all,
+            outputs::spooled_output_is_deleted_with_its_thread,
+            outputs::spooled_output_is_swept_once_its_run_has_ended,
             ways::a_hop_counts_once,
             ways::the_most_frequent_way_comes_first,
             feedback::a_later_rating_replaces_an_earlier_one,
@@ -164,7 +170,7 @@ macro_rules! each_property {
     };
 }
 
-/// Tries one property after the other, each on a store that `make` gives.
+/// Runs all properties one after the other, each on a new store from `make`.
 pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
     macro_rules! try_each {
         ($($module:ident :: $property:ident),* $(,)?) => {

@@ -1,11 +1,11 @@
-//! What people think of an answer.
+//! Ratings of messages by users.
 
 use std::ops::RangeInclusive;
 
 use baton_core::store::{Feedback, Feedbacks, Pending, Rating, ThreadMessage};
 use baton_core::{MessageId, RunId, StoreError, ThreadId, UserId};
 
-use crate::job::About;
+use crate::job::JobSubject;
 use crate::patterns::{self, Count};
 use crate::tenant::Tenant;
 use crate::threads::{self, history};
@@ -14,7 +14,7 @@ use crate::value::{Row, params};
 
 impl Feedbacks for Tenant {
     fn put_feedback(&self, feedback: Feedback) -> Pending<'_, ()> {
-        self.write(About::Tenant, feedback, |tx, feedback| Box::pin(put(tx, feedback)))
+        self.write(JobSubject::Tenant, feedback, |tx, feedback| Box::pin(put(tx, feedback)))
     }
 
     fn feedback(&self, message: MessageId) -> Pending<'_, Vec<Feedback>> {
@@ -51,7 +51,8 @@ const PUT: &str = "
     ON CONFLICT (tenant, message_id, user_id) DO UPDATE
     SET rating = excluded.rating, comment = excluded.comment, at = excluded.at";
 
-/// The thread is held, so that nobody rates or passes the baton in between: a rating that is replaced moves in the sums.
+/// Locks the thread, so that no rating or hop is written concurrently: a replaced rating also moves in the sums of its
+/// patterns.
 async fn put(tx: &Tx<'_>, new: &Feedback) -> Result<(), StoreError> {
     let (thread, found) = find(tx, new.message_id).await?;
     let run = found.message.run_id;
@@ -115,7 +116,7 @@ const OF_RUN: &str = "SELECT
     FROM feedback
     WHERE tenant = $1 AND run_id = $2 AND thread_id = $3";
 
-/// How many good ratings and bad ones the messages of a run have so far.
+/// Returns the numbers of good and bad ratings of a run's messages.
 pub(crate) async fn of_run(tx: &Tx<'_>, thread: ThreadId, run: RunId) -> Result<(i64, i64), StoreError> {
     let row = tx.first(OF_RUN, params![run, thread]).await?;
     row.map_or(Ok((0, 0)), |row| Ok((row.int(0)?, row.int(1)?)))

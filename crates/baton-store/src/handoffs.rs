@@ -1,4 +1,4 @@
-//! Leases of threads to agents. How one changes is in [`update`].
+//! Handoffs: a thread is leased to an agent. Changes are in [`update`].
 
 mod update;
 
@@ -9,15 +9,15 @@ use baton_core::{AgentName, HandoffId, StoreError, ThreadId};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::job::About;
+use crate::job::JobSubject;
 use crate::tenant::Tenant;
 use crate::threads;
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
 impl Handoffs for Tenant {
     fn open_handoff(&self, handoff: NewHandoff) -> Pending<'_, HandoffSession> {
-        self.write(About::Thread(handoff.thread_id), handoff, |tx, handoff| Box::pin(open(tx, handoff)))
+        self.write(JobSubject::Thread(handoff.thread_id), handoff, |tx, handoff| Box::pin(open(tx, handoff)))
     }
 
     fn handoff(&self, handoff: HandoffId) -> Pending<'_, HandoffSession> {
@@ -46,23 +46,23 @@ impl Handoffs for Tenant {
     }
 
     fn update_handoff(&self, changed: HandoffSession) -> Pending<'_, HandoffSession> {
-        let about = About::Thread(changed.thread_id);
+        let about = JobSubject::Thread(changed.thread_id);
         self.write(about, changed, |tx, changed| Box::pin(update::update(tx, changed)))
     }
 
     fn queue_handoff(&self, handoff: HandoffId, next: serde_json::Value) -> Pending<'_, bool> {
-        self.write(About::Tenant, (handoff, next), |tx, (handoff, next)| {
+        self.write(JobSubject::Tenant, (handoff, next), |tx, (handoff, next)| {
             Box::pin(async {
                 let sql = "UPDATE handoffs SET next = $3
                     WHERE tenant = $1 AND handoff_id = $2 AND next IS NULL
-                        AND state IN ('pending', 'active', 'returning')";
-                Ok(tx.execute(sql, params![*handoff, Value::json(next)?]).await? > 0)
+                        AND state <> 'completed' AND state <> 'cancelled' AND state <> 'error'";
+                Ok(tx.execute(sql, params![*handoff, SqlValue::json(next)?]).await? > 0)
             })
         })
     }
 
     fn unqueue_handoff(&self, handoff: HandoffId) -> Pending<'_, ()> {
-        self.write(About::Tenant, handoff, |tx, handoff| {
+        self.write(JobSubject::Tenant, handoff, |tx, handoff| {
             Box::pin(async {
                 let sql = "UPDATE handoffs SET next = NULL WHERE tenant = $1 AND handoff_id = $2";
                 tx.execute(sql, params![*handoff]).await.map(drop)
@@ -87,9 +87,11 @@ macro_rules! handoffs {
 
 const ONE: &str = handoffs!("h.handoff_id = $2");
 
-const OPEN: &str = handoffs!("h.thread_id = $2 AND h.state IN ('pending', 'active', 'returning')");
+const OPEN: &str = handoffs!(
+    "h.thread_id = $2 AND h.state <> 'completed' AND h.state <> 'cancelled' AND h.state <> 'error'"
+);
 
-/// SQLite has no arrays: the ids are one after the other in `$2`, 16 bytes each.
+/// SQLite has no arrays: `$2` is the concatenation of the ids, 16 bytes each.
 const OPEN_OF_MANY: &str = handoffs!(
     "h.handoff_id IN (
         SELECT t.handoff_id FROM thread_work AS t
@@ -144,7 +146,7 @@ async fn open(tx: &Tx<'_>, new: &NewHandoff) -> Result<HandoffSession, StoreErro
     one(tx, new.handoff_id).await
 }
 
-/// Writes what a run made of a handoff.
+/// Writes a run's change of a handoff. Version 0 is a new handoff.
 pub(crate) async fn change(tx: &Tx<'_>, change: &HandoffChange) -> Result<(), StoreError> {
     match change.session.version {
         0 => insert(tx, &change.session, change.max_open).await,
@@ -155,7 +157,7 @@ pub(crate) async fn change(tx: &Tx<'_>, change: &HandoffChange) -> Result<(), St
 async fn insert(tx: &Tx<'_>, new: &HandoffSession, max_open: Option<u32>) -> Result<(), StoreError> {
     must_be_free(tx, new.thread_id).await?;
     must_have_room(tx, &new.target_agent_id, max_open).await?;
-    // The thread remembers it also when it has ended before it was written.
+    // `last_handoff` of the thread is also set for a handoff that ended before its first write.
     update::pass_thread(tx, new, if new.state.is_open() { new.state } else { HandoffState::Pending }).await?;
     let has_ended = !new.state.is_open();
     let completed_at = has_ended.then(|| tx.now());
@@ -168,13 +170,13 @@ async fn insert(tx: &Tx<'_>, new: &HandoffSession, max_open: Option<u32>) -> Res
         new.state,
         new.context_summary.as_str(),
         new.handoff_reason.as_str(),
-        Value::json(&new.metadata)?,
+        SqlValue::json(&new.metadata)?,
         tx.now(),
         completed_at,
         new.result_summary.as_deref(),
-        Value::json(&new.artifacts_created)?,
+        SqlValue::json(&new.artifacts_created)?,
         new.expires_at.filter(|_| !has_ended),
-        Value::json(&new.notes)?
+        SqlValue::json(&new.notes)?
     ];
     if tx.execute(INSERT, params).await? == 0 {
         must_be_free(tx, new.thread_id).await?;
@@ -189,7 +191,7 @@ async fn insert(tx: &Tx<'_>, new: &HandoffSession, max_open: Option<u32>) -> Res
     }
 }
 
-/// As it stands when it is written for the first time.
+/// The session as first written.
 fn session(new: &NewHandoff, now: Timestamp) -> HandoffSession {
     let (state, activation) = match new.activation.clone() {
         Some(activation) => (HandoffState::Active, activation),
@@ -218,12 +220,13 @@ fn session(new: &NewHandoff, now: Timestamp) -> HandoffSession {
     }
 }
 
-/// Refuses when the target has its hands full. Two at once may both be let in: it is a measure against floods, not a seat count.
+/// Refuses if the target has reached `max_open` handoffs. Not exact: two concurrent handoffs may both pass, because this only
+/// protects against floods.
 async fn must_have_room(tx: &Tx<'_>, target: &AgentName, max_open: Option<u32>) -> Result<(), StoreError> {
     let Some(most) = max_open else { return Ok(()) };
     let sql = "SELECT COUNT(*) FROM (
         SELECT 1 FROM handoffs
-        WHERE tenant = $1 AND target = $2 AND state IN ('pending', 'active', 'returning')
+        WHERE tenant = $1 AND target = $2 AND state <> 'completed' AND state <> 'cancelled' AND state <> 'error'
         LIMIT $3
     ) AS open";
     let row = tx.first(sql, params![target, u64::from(most)]).await?;
@@ -234,7 +237,7 @@ async fn must_have_room(tx: &Tx<'_>, target: &AgentName, max_open: Option<u32>) 
 /// Refuses while a handoff is open on the thread.
 async fn must_be_free(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreError> {
     let sql = "SELECT handoff_id FROM handoffs
-        WHERE tenant = $1 AND thread_id = $2 AND state IN ('pending', 'active', 'returning')";
+        WHERE tenant = $1 AND thread_id = $2 AND state <> 'completed' AND state <> 'cancelled' AND state <> 'error'";
     match tx.first(sql, params![thread]).await? {
         Some(other) => Err(StoreError::HandoffActive(other.parse(0)?)),
         None => Ok(()),
@@ -253,7 +256,7 @@ async fn open_of(tx: &Tx<'_>, thread: ThreadId) -> Result<Option<HandoffSession>
 
 async fn open_of_many(tx: &Tx<'_>, threads: &[Uuid]) -> Result<Vec<HandoffSession>, StoreError> {
     let sql = if tx.is_postgres() { OPEN_OF_ARRAY } else { OPEN_OF_MANY };
-    tx.query(sql, &[Value::Ids(threads.to_vec())]).await?.iter().map(read).collect()
+    tx.query(sql, &[SqlValue::Ids(threads.to_vec())]).await?.iter().map(read).collect()
 }
 
 async fn of_thread(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<HandoffSession>, StoreError> {
@@ -266,7 +269,7 @@ async fn resumable(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<HandoffSession>,
     tx.query(RESUMABLE, params![thread]).await?.iter().map(read).collect()
 }
 
-/// The thread's last one, open or not.
+/// Returns the thread's most recent handoff, open or not.
 pub(crate) async fn last_of(tx: &Tx<'_>, thread: ThreadId) -> Result<Option<HandoffSession>, StoreError> {
     tx.first(LAST, params![thread]).await?.as_ref().map(read).transpose()
 }

@@ -1,22 +1,21 @@
-//! Rows of many tables, written together.
+//! Inserts into many tables at once.
 //!
-//! On SQLite each row is one execution of a prepared statement, which is the cheapest there. On PostgreSQL all rows of a table travel as
-//! arrays, one for each column, and all tables are parts of one statement.
+//! SQLite executes a prepared statement per row, which is fastest there. PostgreSQL gets all rows of a table as arrays, one per
+//! column, and all tables in one statement.
 
 use std::sync::OnceLock;
 
-use crate::value::Value;
+use crate::value::SqlValue;
 
-/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     Uuid,
     Text,
     Int,
     Bytes,
 }
 
-impl Kind {
+impl ColumnKind {
     fn array(self) -> &'static str {
         match self {
             Self::Uuid => "uuid[]",
@@ -27,29 +26,29 @@ impl Kind {
     }
 }
 
-/// A way to add rows to a table.
+/// An `INSERT` into a table.
 #[derive(Debug)]
 pub(crate) struct Insert {
     table: &'static str,
-    /// Those after the tenant.
-    columns: &'static [(&'static str, Kind)],
-    /// What is done with a row that exists. Rows of one call are different rows: PostgreSQL changes each only once.
+    /// The columns after `tenant`.
+    columns: &'static [(&'static str, ColumnKind)],
+    /// The `ON CONFLICT` clause. The rows of one call must be distinct: PostgreSQL refuses to update a row twice.
     conflict: &'static str,
-    /// For SQLite.
+    /// Cached statement for SQLite.
     one: OnceLock<String>,
 }
 
 impl Insert {
     pub(crate) const fn new(
         table: &'static str,
-        columns: &'static [(&'static str, Kind)],
+        columns: &'static [(&'static str, ColumnKind)],
         conflict: &'static str,
     ) -> Self {
         Self { table, columns, conflict, one: OnceLock::new() }
     }
 
-    /// `$1` is the tenant, `$2` and on are the columns.
-    pub(crate) fn one(&self) -> &str {
+    /// Statement for one row: `$1` is the tenant, the columns follow from `$2`.
+    pub(crate) fn one(&'static self) -> &'static str {
         self.one.get_or_init(|| {
             let values = (1..=self.columns.len() + 1).map(|number| format!("${number}"));
             let values = values.collect::<Vec<_>>().join(", ");
@@ -57,7 +56,7 @@ impl Insert {
         })
     }
 
-    /// `$1` is the tenant; the columns are arrays from `$first` on.
+    /// Statement for many rows: `$1` is the tenant, the columns are arrays from `$first` on.
     fn many(&self, first: usize) -> String {
         let arrays =
             (first..).zip(self.columns).map(|(number, (_, kind))| format!("${number}::{}", kind.array()));
@@ -71,41 +70,41 @@ impl Insert {
     }
 }
 
-/// Changes that do not depend on each other, and no two of the same row.
+/// Independent changes. No two of them touch the same row.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<StatementPart>,
 }
 
 #[derive(Debug)]
-pub(crate) enum Part {
-    Rows(&'static Insert, Vec<Vec<Value>>),
-    /// Anything else, with its values from `$2` on.
-    Statement(&'static str, Vec<Value>),
+pub(crate) enum StatementPart {
+    Rows(&'static Insert, Vec<Vec<SqlValue>>),
+    /// Any other statement, with its parameters from `$2` on.
+    Statement(&'static str, Vec<SqlValue>),
 }
 
-/// What PostgreSQL is given for a parameter.
+/// A parameter for PostgreSQL.
 pub(crate) enum Bound<'v> {
-    One(&'v Value),
-    Column(Vec<&'v Value>),
+    One(&'v SqlValue),
+    Column(Vec<&'v SqlValue>),
 }
 
 impl Changes {
-    pub(crate) fn insert(&mut self, into: &'static Insert, rows: Vec<Vec<Value>>) {
+    pub(crate) fn insert(&mut self, into: &'static Insert, rows: Vec<Vec<SqlValue>>) {
         if !rows.is_empty() {
-            self.parts.push(Part::Rows(into, rows));
+            self.parts.push(StatementPart::Rows(into, rows));
         }
     }
 
-    pub(crate) fn execute(&mut self, sql: &'static str, params: &[Value]) {
-        self.parts.push(Part::Statement(sql, params.to_vec()));
+    pub(crate) fn execute(&mut self, sql: &'static str, params: &[SqlValue]) {
+        self.parts.push(StatementPart::Statement(sql, params.to_vec()));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// One statement for PostgreSQL, and its values from `$2` on.
+    /// Combines all parts into one statement for PostgreSQL, with its parameters from `$2` on.
     pub(crate) fn together(&self) -> (String, Vec<Bound<'_>>) {
         let mut bound = Vec::new();
         let parts: Vec<String> = self.parts.iter().map(|part| part.text(&mut bound)).collect();
@@ -119,7 +118,7 @@ impl Changes {
     }
 }
 
-impl Part {
+impl StatementPart {
     fn text<'v>(&'v self, bound: &mut Vec<Bound<'v>>) -> String {
         let first = bound.len() + 2;
         match self {
@@ -138,7 +137,7 @@ impl Part {
     }
 }
 
-/// The statement with `$2` and on moved by `by`.
+/// Shifts the parameters from `$2` on by `by`.
 fn renumbered(sql: &str, by: usize) -> String {
     let mut pieces = sql.split('$');
     let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -156,8 +155,11 @@ mod tests {
     use super::*;
     use crate::value::params;
 
-    static NOTES: Insert =
-        Insert::new("notes", &[("id", Kind::Uuid), ("text", Kind::Text)], "ON CONFLICT DO NOTHING");
+    static NOTES: Insert = Insert::new(
+        "notes",
+        &[("id", ColumnKind::Uuid), ("text", ColumnKind::Text)],
+        "ON CONFLICT DO NOTHING",
+    );
 
     #[test]
     fn rows_and_statements_become_one_statement() {

@@ -1,4 +1,4 @@
-//! Work for a transaction, and the promise to say what came of it.
+//! Jobs: work to run in a transaction, with a channel for the result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,37 +10,38 @@ use tokio::sync::oneshot;
 use crate::audit::seal::Unsealed;
 use crate::tx::Tx;
 
-/// What a job is about. Jobs about different threads may be in progress at the same time within one transaction; all others
-/// are done one after the other.
+/// What a job affects. Within a transaction, jobs of different threads run concurrently; jobs of the tenant run one after the
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum About {
+pub(crate) enum JobSubject {
     Thread(ThreadId),
     Tenant,
 }
 
-/// A function over a transaction, together with its input, so that it can be done again when its transaction has to be.
-pub(crate) type Run<I, T> = for<'c> fn(&'c Tx<'c>, &'c I) -> Pending<'c, T>;
+/// A function over a transaction and its input. The input is borrowed, so that the job can run again if its transaction is
+/// retried.
+pub(crate) type JobFn<I, T> = for<'c> fn(&'c Tx<'c>, &'c I) -> Pending<'c, T>;
 
-/// Something to be done in a transaction, whatever it results in.
+/// A job with its result type erased.
 pub(crate) trait Job: Send + Sync {
-    /// Does it. The result is kept until the transaction has ended.
+    /// Runs the job. The result is kept until the transaction ends; running again replaces it.
     fn run<'c>(&'c self, tx: &'c Tx<'c>) -> Pending<'c, ()>;
 
-    /// Answers whoever waits: with the result, or with why there is none.
+    /// Sends the caller the result, or the error of the transaction.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
-struct Task<I, T> {
+struct JobTask<I, T> {
     input: I,
-    run: Run<I, T>,
+    run: JobFn<I, T>,
     result: Mutex<Option<T>>,
     waiting: oneshot::Sender<Result<T, StoreError>>,
-    /// Which trail is to be sealed once this has written something.
+    /// The audit trail to mark as unsealed if this job writes.
     trail: Option<(Arc<Unsealed>, Arc<str>)>,
     has_written: AtomicBool,
 }
 
-impl<I: Send + Sync, T: Send> Job for Task<I, T> {
+impl<I: Send + Sync, T: Send> Job for JobTask<I, T> {
     fn run<'c>(&'c self, tx: &'c Tx<'c>) -> Pending<'c, ()> {
         Box::pin(async move {
             let result = (self.run)(tx, &self.input).await?;
@@ -60,16 +61,16 @@ impl<I: Send + Sync, T: Send> Job for Task<I, T> {
         let answer = outcome.and_then(|()| {
             result.ok_or_else(|| StoreError::Failed("a job ended without a result".to_owned()))
         });
-        // Whoever waited may have gone; what was written stays written.
+        // The caller may have been cancelled; the write is committed regardless.
         let _ = self.waiting.send(answer);
     }
 }
 
-/// What a caller keeps of a job.
-pub(crate) type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
+/// The caller's end of a job.
+pub(crate) type JobReply<T> = oneshot::Receiver<Result<T, StoreError>>;
 
-/// A job that leaves nothing to be sealed, and the end of it that its caller keeps.
-pub(crate) fn job<I, T>(input: I, run: Run<I, T>) -> (Box<dyn Job>, Answer<T>)
+/// Creates a job that writes no audit entries, and its reply channel.
+pub(crate) fn job<I, T>(input: I, run: JobFn<I, T>) -> (Box<dyn Job>, JobReply<T>)
 where
     I: Send + Sync + 'static,
     T: Send + 'static,
@@ -77,13 +78,13 @@ where
     make(input, run, None)
 }
 
-/// A job that may add to the audit trail of a tenant, which is then noted as unsealed.
+/// Creates a job that may write audit entries. If it writes, the tenant is marked as unsealed after the commit.
 pub(crate) fn writing_job<I, T>(
     input: I,
-    run: Run<I, T>,
+    run: JobFn<I, T>,
     unsealed: &Arc<Unsealed>,
     tenant: &Arc<str>,
-) -> (Box<dyn Job>, Answer<T>)
+) -> (Box<dyn Job>, JobReply<T>)
 where
     I: Send + Sync + 'static,
     T: Send + 'static,
@@ -91,20 +92,28 @@ where
     make(input, run, Some((Arc::clone(unsealed), Arc::clone(tenant))))
 }
 
-fn make<I, T>(input: I, run: Run<I, T>, trail: Option<(Arc<Unsealed>, Arc<str>)>) -> (Box<dyn Job>, Answer<T>)
+fn make<I, T>(
+    input: I,
+    run: JobFn<I, T>,
+    trail: Option<(Arc<Unsealed>, Arc<str>)>,
+) -> (Box<dyn Job>, JobReply<T>)
 where
     I: Send + Sync + 'static,
     T: Send + 'static,
 {
     let (waiting, answer) = oneshot::channel();
     let (result, has_written) = (Mutex::new(None), AtomicBool::new(false));
-    (Box::new(Task { input, run, result, waiting, trail, has_written }), answer)
+    (Box::new(JobTask { input, run, result, waiting, trail, has_written }), answer)
 }
 
-/// A decision about the request, rather than a fault of the database.
+/// Whether the error is a decision about the request, as opposed to a fault of the database.
 pub(crate) fn is_refusal(error: &StoreError) -> bool {
     !matches!(
         error,
-        StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Corrupt(_) | StoreError::Failed(_)
+        StoreError::Unavailable(_)
+            | StoreError::Full(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Unreadable(_)
+            | StoreError::Failed(_)
     )
 }

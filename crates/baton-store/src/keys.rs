@@ -5,14 +5,14 @@ use baton_core::store::{ApiKey, Keys, Pending};
 use uuid::Uuid;
 
 use crate::closing::know_tenant;
-use crate::job::About;
+use crate::job::JobSubject;
 use crate::tenant::Tenant;
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
 impl Keys for Tenant {
     fn put_key(&self, key: ApiKey, hash: &str) -> Pending<'_, ()> {
-        self.write(About::Tenant, (key, hash.to_owned()), |tx, (key, hash)| Box::pin(put(tx, key, hash)))
+        self.write(JobSubject::Tenant, (key, hash.to_owned()), |tx, (key, hash)| Box::pin(put(tx, key, hash)))
     }
 
     fn keys(&self) -> Pending<'_, Vec<ApiKey>> {
@@ -20,7 +20,7 @@ impl Keys for Tenant {
     }
 
     fn revoke_key(&self, key: Uuid) -> Pending<'_, ApiKey> {
-        self.write(About::Tenant, key, |tx, key| Box::pin(revoke(tx, *key)))
+        self.write(JobSubject::Tenant, key, |tx, key| Box::pin(revoke(tx, *key)))
     }
 }
 
@@ -29,9 +29,9 @@ const PUT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT DO NOTHING";
 
-/// A hash belongs to one key of one tenant for ever, also when it was revoked.
+/// A hash stays bound to one key of one tenant, even after the key is revoked.
 async fn put(tx: &Tx<'_>, key: &ApiKey, hash: &str) -> Result<(), StoreError> {
-    let (roles, prefix) = (Value::json(&key.roles)?, key.prefix.as_str());
+    let (roles, prefix) = (SqlValue::json(&key.roles)?, key.prefix.as_str());
     let params = params![key.key_id, hash, &key.user_id, roles, prefix, key.created_at, key.revoked_at];
     if tx.execute(PUT, params).await? == 0 {
         return Err(StoreError::Conflict("the API key"));
@@ -47,7 +47,7 @@ async fn list(tx: &Tx<'_>) -> Result<Vec<ApiKey>, StoreError> {
     tx.query(sql, &[]).await?.iter().map(|row| read(row, 0)).collect()
 }
 
-/// A key that was revoked before keeps the time of that.
+/// Revokes a key. A key that is already revoked keeps its time.
 async fn revoke(tx: &Tx<'_>, key: Uuid) -> Result<ApiKey, StoreError> {
     let sql = "
         UPDATE api_keys SET revoked_at = coalesce(revoked_at, $3)
@@ -57,7 +57,7 @@ async fn revoke(tx: &Tx<'_>, key: Uuid) -> Result<ApiKey, StoreError> {
     read(&row.ok_or(StoreError::NotFound("API key"))?, 0)
 }
 
-/// Six columns from `at` on: id, user, roles, prefix, when it was made and when it was revoked.
+/// Reads six columns starting at `at`: id, user, roles, prefix, created, revoked.
 pub(crate) fn read(row: &Row, at: usize) -> Result<ApiKey, StoreError> {
     Ok(ApiKey {
         key_id: row.parse(at)?,

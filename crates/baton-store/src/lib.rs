@@ -1,15 +1,16 @@
-//! What survives: [`Store`](baton_core::Store) on SQLite and on PostgreSQL.
+//! [`Store`](baton_core::Store) on SQLite and PostgreSQL.
 //!
 //! In reading order:
 //!
-//! - [`open`]: from an address to a store, its schema brought up to date.
-//! - [`tx`]: one transaction in one tenant. All SQL goes through it, and `$1` of every statement is the tenant.
-//! - [`threads`], [`runs`], [`work`], …: what can be done, a file per noun, written once for both databases.
-//! - [`job`]: work for a transaction. [`sqlite`] and [`postgres`] put waiting jobs into one transaction and answer them all
-//!   when it has committed. [`insert`]: rows of many tables at once. [`closing`]: what is left to its end. [`meter`] counts.
-//! - [`once`]: texts that are stored once. [`page`]: lists in pieces. [`value`]: what goes into a statement and comes out of it.
-//! - [`migrate`]: the schema and its versions. [`system`]: the few questions that concern all tenants.
-//! - [`conformance`]: what every store has to pass; public, so that another one can be tested the same way.
+//! - [`open`]: opens a store by URL and migrates its schema.
+//! - [`tx`]: one transaction of one tenant. All SQL goes through it, and `$1` of every statement is the tenant.
+//! - [`threads`], [`runs`], [`work`], …: the operations, one module per noun, written once for both databases.
+//! - [`job`]: work for a transaction. [`sqlite`] and [`postgres`] batch queued jobs into one transaction and reply after it
+//!   commits.
+//! - [`insert`]: inserts into many tables at once. [`closing`]: writes deferred to the commit. [`meter`]: counters.
+//! - [`once`]: texts stored once. [`page`]: pagination. [`value`]: parameters and rows.
+//! - [`migrate`]: the schema and its versions. [`system`]: queries across tenants.
+//! - [`conformance`]: tests that every store must pass; public, so that other stores can run them.
 
 #![allow(rustdoc::private_intra_doc_links, reason = "the map of the crate names its private modules too")]
 
@@ -28,6 +29,7 @@ mod meter;
 mod migrate;
 mod once;
 mod open;
+mod outputs;
 mod page;
 mod patterns;
 mod postgres;

@@ -1,12 +1,12 @@
-//! How busy a store is, and what all its transactions share.
+//! Load counters, and state shared by all transactions of a store.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use baton_core::store::Load;
+use baton_core::store::StoreLoad;
 
-/// Counts since the store was opened. Each number is right by itself; together they are as of about the same moment.
+/// Counters since the store was opened. They are read one by one, so a snapshot is not consistent across counters.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     batches: AtomicU64,
@@ -15,30 +15,30 @@ pub(crate) struct Meter {
     statements: AtomicU64,
 }
 
-/// What all transactions of a store share.
+/// State shared by all transactions of a store.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct MeterShared {
     pub(crate) meter: Arc<Meter>,
     tenants: Mutex<HashSet<Arc<str>>>,
-    /// For each tenant and limit of open runs, how many may be opened without counting.
+    /// For each tenant and run limit, the number of runs that may be opened without counting.
     rooms: Mutex<HashMap<(Arc<str>, u32), u64>>,
-    /// Tenants that are near a limit of open runs.
+    /// Tenants close to their limit of open runs.
     short: Mutex<HashSet<Arc<str>>>,
 }
 
-impl Shared {
-    /// Whether the tenant is certainly among the tenants.
+impl MeterShared {
+    /// Whether the tenant is certainly in `tenants`.
     pub(crate) fn is_known(&self, tenant: &str) -> bool {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner).contains(tenant)
     }
 
-    /// Whether a run may be opened without counting those that are open.
+    /// Whether a run may be opened without counting the open runs.
     pub(crate) fn has_room(&self, tenant: &str, most: u32) -> bool {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         rooms.get(&(tenant.into(), most)).is_some_and(|room| *room > 0)
     }
 
-    /// The same, and opens it.
+    /// Takes one of the runs that may be opened without counting. Returns `false` if there is none.
     pub(crate) fn take_room(&self, tenant: &str, most: u32) -> bool {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         match rooms.get_mut(&(tenant.into(), most)) {
@@ -50,7 +50,7 @@ impl Shared {
         }
     }
 
-    /// So many may be opened without counting.
+    /// Sets the number of runs that may be opened without counting.
     pub(crate) fn set_room(&self, tenant: &str, most: u32, room: u64) {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         if room == 0 {
@@ -60,7 +60,7 @@ impl Shared {
         }
     }
 
-    /// Whether the tenant was near its limit of open runs when they were counted last.
+    /// Whether the tenant was close to its limit when its open runs were last counted.
     pub(crate) fn is_short(&self, tenant: &str) -> bool {
         self.short.lock().unwrap_or_else(PoisonError::into_inner).contains(tenant)
     }
@@ -74,7 +74,7 @@ impl Shared {
         }
     }
 
-    /// A transaction has committed that wrote for this tenant.
+    /// Records that the tenant is in `tenants`. Call after the commit.
     pub(crate) fn know(&self, tenant: &str) {
         if !self.is_known(tenant) {
             self.tenants.lock().unwrap_or_else(PoisonError::into_inner).insert(tenant.into());
@@ -82,17 +82,17 @@ impl Shared {
     }
 }
 
-/// A job that somebody waits for, until this is dropped.
+/// RAII guard: counts a waiting job until dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting(Arc<Meter>);
+pub(crate) struct WaitingJob(Arc<Meter>);
 
 impl Meter {
-    pub(crate) fn enter(self: &Arc<Self>) -> Waiting {
+    pub(crate) fn enter(self: &Arc<Self>) -> WaitingJob {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waiting(Arc::clone(self))
+        WaitingJob(Arc::clone(self))
     }
 
-    /// A transaction has committed in which so many jobs have written.
+    /// Counts a committed transaction in which `writes` jobs wrote.
     pub(crate) fn committed(&self, writes: u64) {
         if writes > 0 {
             self.batches.fetch_add(1, Ordering::Relaxed);
@@ -100,13 +100,13 @@ impl Meter {
         }
     }
 
-    /// Statements were sent to the database.
+    /// Counts statements sent to the database.
     pub(crate) fn executed(&self, statements: u64) {
         self.statements.fetch_add(statements, Ordering::Relaxed);
     }
 
-    pub(crate) fn load(&self) -> Load {
-        Load {
+    pub(crate) fn load(&self) -> StoreLoad {
+        StoreLoad {
             batches: self.batches.load(Ordering::Relaxed),
             writes: self.writes.load(Ordering::Relaxed),
             waiting: self.waiting.load(Ordering::Relaxed),
@@ -115,7 +115,7 @@ impl Meter {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingJob {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }

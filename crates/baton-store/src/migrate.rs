@@ -1,4 +1,4 @@
-//! The schema and its versions. A migration is never changed once it was released; a new one is added.
+//! The schema and its versions. A released migration never changes; new ones are appended.
 
 mod postgres;
 
@@ -7,13 +7,13 @@ use rusqlite::Connection;
 
 pub(crate) use postgres::postgres;
 
-/// In order; the version of a store is how many of them it has seen.
+/// In order. The schema version of a store is the number of migrations applied.
 pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../schema/0001.sql")];
 
-/// "BATN": tells a Baton store from any other SQLite file.
+/// "BATN" in ASCII: distinguishes a Baton store from other SQLite files.
 const APPLICATION_ID: i64 = 0x4241_544E;
 
-/// Brings a SQLite file up to date, in one transaction.
+/// Migrates a SQLite file, in one transaction.
 pub(crate) fn sqlite(
     connection: &mut Connection,
     fault: impl Fn(&rusqlite::Error) -> StoreError,
@@ -36,13 +36,14 @@ pub(crate) fn sqlite(
     transaction.commit().map_err(|error| fault(&error))
 }
 
-/// A file that another program made is not ours to change.
+/// Refuses a SQLite file that another program created.
 pub(crate) fn refuse_foreign(
     connection: &Connection,
     fault: impl Fn(&rusqlite::Error) -> StoreError,
 ) -> Result<(), StoreError> {
-    let ours = number(connection, "PRAGMA application_id").map(|id| id == APPLICATION_ID);
+    // The order matters: another process may create the tables and the id between the two reads, in one transaction.
     let is_empty = number(connection, "SELECT count(*) FROM sqlite_schema").map(|tables| tables == 0);
+    let ours = number(connection, "PRAGMA application_id").map(|id| id == APPLICATION_ID);
     match (ours.map_err(|error| fault(&error))?, is_empty.map_err(|error| fault(&error))?) {
         (false, false) => Err(StoreError::Corrupt("it is a SQLite file of another program".to_owned())),
         _ => Ok(()),
@@ -53,7 +54,7 @@ fn number(connection: &Connection, sql: &str) -> rusqlite::Result<i64> {
     connection.query_row(sql, [], |row| row.get(0))
 }
 
-/// Written by a Baton that knows more than this one.
+/// The error for a schema written by a newer version of Baton.
 pub(crate) fn newer(version: i64) -> StoreError {
     let known = MIGRATIONS.len();
     StoreError::Failed(format!(
@@ -61,7 +62,7 @@ pub(crate) fn newer(version: i64) -> StoreError {
     ))
 }
 
-/// Migrations are written for PostgreSQL; SQLite wants other names for the same types, and has no fill factors.
+/// Translates a migration from PostgreSQL to SQLite: type names, table options and fill factors.
 fn for_sqlite(migration: &str) -> String {
     let types = [("BIGINT", "INTEGER"), ("BYTEA", "BLOB"), (" UUID", " BLOB")];
     let options = [

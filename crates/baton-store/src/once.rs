@@ -1,9 +1,9 @@
-//! A text that is stored once.
+//! Texts that are stored once.
 //!
-//! The answer of a run is a message, and also part of an event, of steps and of the run's end. When all of these are written together, the
-//! text is kept in the message only. In the others one character that no JSON contains, a raw U+0001, stands in its place, and
-//! a column names the message. The id of the run, with which the ids of its sessions begin, is in a column of each of these rows: a
-//! raw U+0002 stands in its place.
+//! The answer of a run is a message, and also part of an event, of steps and of the run's end. When these are written together,
+//! the text is stored in the message only. The other rows contain a raw U+0001 in its place, which never occurs in JSON, and
+//! name the message in a column. The id of the run, with which the ids of its sessions begin, is a column of these rows: a raw
+//! U+0002 replaces it.
 
 use std::borrow::Cow;
 
@@ -11,23 +11,23 @@ use baton_core::message::{Message, Part};
 use baton_core::{Role, RunId, StoreError};
 use serde::de::DeserializeOwned;
 
-use crate::value::{Row, Value};
+use crate::value::{Row, SqlValue};
 
-/// Shorter texts cost less than the reference to them.
+/// Shorter texts cost less than a reference.
 const SHORTEST: usize = 32;
 const MARK: &str = "\u{1}";
 const RUN_MARK: &str = "\u{2}";
 
-/// What is left out of the rows that a run is about to write.
+/// The texts to omit from the rows of an append.
 #[derive(Debug)]
-pub(crate) struct Texts {
+pub(crate) struct StoredTexts {
     run: String,
-    /// Of messages: each as JSON, with the number of its message.
+    /// Texts of messages as JSON literals, with the number of the message.
     texts: Vec<(String, u64)>,
 }
 
-impl Texts {
-    /// The first message has the number `first`.
+impl StoredTexts {
+    /// Collects the texts of messages. The first message has the number `first`.
     pub(crate) fn of(run: RunId, first: u64, messages: &[Message]) -> Result<Self, StoreError> {
         let mut texts = Vec::new();
         for (number, message) in (first..).zip(messages) {
@@ -41,9 +41,9 @@ impl Texts {
         Ok(Self { run: run.to_string(), texts })
     }
 
-    /// The same JSON without the id of the run and without the text of a message, and the number of that message if there is one.
-    pub(crate) fn refer(&self, json: Value) -> (Value, Option<u64>) {
-        let Value::Text(mut text) = json else { return (json, None) };
+    /// Replaces the run's id and the text of a message. Also returns the number of that message, if any.
+    pub(crate) fn refer(&self, json: SqlValue) -> (SqlValue, Option<u64>) {
+        let SqlValue::Text(mut text) = json else { return (json, None) };
         let found = self.texts.iter().find(|(literal, _)| text.contains(literal.as_str()));
         if let Some((literal, _)) = found {
             text = text.replace(literal.as_str(), MARK);
@@ -51,14 +51,14 @@ impl Texts {
         if text.contains(&self.run) {
             text = text.replace(&self.run, RUN_MARK);
         }
-        (Value::Text(text), found.map(|(_, number)| *number))
+        (SqlValue::Text(text), found.map(|(_, number)| *number))
     }
 }
 
-/// The JSON of column `at` as it was before [`Texts::refer`]; column `parts` is that of the message, or null.
+/// Reverses [`StoredTexts::refer`] for column `at`. Column `parts` holds the parts of the message, or null.
 fn whole(run: RunId, row: &Row, at: usize, parts: usize) -> Result<Cow<'_, str>, StoreError> {
     let json = row.text(at)?;
-    // Before the text, which may contain anything.
+    // The run's id first: the text of the message may contain any character.
     let json = if json.contains(RUN_MARK) {
         json.replace(RUN_MARK, &run.to_string()).into()
     } else {
@@ -66,12 +66,12 @@ fn whole(run: RunId, row: &Row, at: usize, parts: usize) -> Result<Cow<'_, str>,
     };
     let Some(parts) = row.optional(parts, Row::json::<Vec<Part>>)? else { return Ok(json) };
     let [Part::Text { text }] = parts.as_slice() else {
-        return Err(StoreError::Corrupt("a row refers to a message that is not a text".to_owned()));
+        return Err(StoreError::Unreadable("a row refers to a message that is not a text".to_owned()));
     };
     Ok(json.replace(MARK, &literal(text)?).into())
 }
 
-/// The same, read.
+/// Same as [`whole`], deserialized.
 pub(crate) fn json<T: DeserializeOwned>(
     run: RunId,
     row: &Row,
@@ -79,7 +79,7 @@ pub(crate) fn json<T: DeserializeOwned>(
     parts: usize,
 ) -> Result<T, StoreError> {
     serde_json::from_str(&whole(run, row, at, parts)?)
-        .map_err(|_| StoreError::Corrupt(format!("column {at} of a row has unexpected JSON")))
+        .map_err(|_| StoreError::Unreadable(format!("column {at} of a row has unexpected JSON")))
 }
 
 fn literal(text: &str) -> Result<String, StoreError> {
@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn a_short_text_is_kept_as_it_is() {
-        let texts = Texts::of(RunId::from_uuid(Uuid::nil()), 1, &[message("yes")]).unwrap();
-        assert_eq!(texts.refer(Value::from("[\"yes\"]")), (Value::from("[\"yes\"]"), None));
+        let texts = StoredTexts::of(RunId::from_uuid(Uuid::nil()), 1, &[message("yes")]).unwrap();
+        assert_eq!(texts.refer(SqlValue::from("[\"yes\"]")), (SqlValue::from("[\"yes\"]"), None));
     }
 
     proptest! {
@@ -120,17 +120,17 @@ mod tests {
         fn what_is_read_is_what_was_written(text in ".{32,80}", before in ".*", number in 1_u64..100) {
             let message = message(&text);
             let run = RunId::from_uuid(Uuid::now_v7());
-            let texts = Texts::of(run, number, std::slice::from_ref(&message)).unwrap();
+            let texts = StoredTexts::of(run, number, std::slice::from_ref(&message)).unwrap();
             let session = format!("{run}:sub_research_0000002a");
             let json = json!({"answer": text, "before": before, "more": [text, format!("{before}{text}")], "in": session});
-            let written = Value::json(&json).unwrap();
+            let written = SqlValue::json(&json).unwrap();
             let (short, referred) = texts.refer(written.clone());
             prop_assert_eq!(referred, Some(number));
-            let Value::Text(shorter) = &short else { panic!("not a text") };
+            let SqlValue::Text(shorter) = &short else { panic!("not a text") };
             prop_assert!(!shorter.contains(&serde_json::to_string(&text).unwrap()));
             prop_assert!(!shorter.contains(&run.to_string()));
-            let row = Row(vec![short, Value::json(&message.parts).unwrap()]);
-            prop_assert_eq!(Value::Text(whole(run, &row, 0, 1).unwrap().into_owned()), written);
+            let row = Row(vec![short, SqlValue::json(&message.parts).unwrap()]);
+            prop_assert_eq!(SqlValue::Text(whole(run, &row, 0, 1).unwrap().into_owned()), written);
         }
     }
 }

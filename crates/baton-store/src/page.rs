@@ -1,4 +1,4 @@
-//! Lists in pieces: a cursor says after which row the next piece begins, so that pieces stay right while rows come and go.
+//! Keyset pagination: a cursor names the last row of a page, so that pages stay correct while rows are inserted and deleted.
 
 use std::fmt::Display;
 
@@ -6,24 +6,24 @@ use baton_core::StoreError;
 use baton_core::store::{Order, Page, PageRequest};
 use uuid::Uuid;
 
-/// The row after which a piece begins, in a list that is sorted by time and id.
+/// The row after which a page begins, in a list sorted by time and id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PageCursor {
     pub(crate) at: i64,
     pub(crate) id: Uuid,
 }
 
-impl Place {
-    /// For lists with the newest first: before everything there is.
+impl PageCursor {
+    /// Start of a list with the newest first.
     const NEWEST: Self = Self { at: i64::MAX, id: Uuid::max() };
-    /// For lists with the oldest first.
+    /// Start of a list with the oldest first.
     const OLDEST: Self = Self { at: i64::MIN, id: Uuid::nil() };
 
     pub(crate) fn from_newest(page: &PageRequest) -> Result<Self, StoreError> {
         page.cursor.as_deref().map_or(Ok(Self::NEWEST), Self::parse)
     }
 
-    /// For lists that are read in either order.
+    /// Parses the cursor of a list that can be read in either order.
     pub(crate) fn in_order(page: &PageRequest, order: Order) -> Result<Self, StoreError> {
         let first = match order {
             Order::Asc => Self::OLDEST,
@@ -39,16 +39,17 @@ impl Place {
         place.ok_or(StoreError::InvalidCursor)
     }
 
-    /// The cursor of whatever comes after a row.
+    /// The cursor that continues after a row.
     pub(crate) fn cursor(at: i64, id: impl Display) -> String {
         format!("{at}.{id}")
     }
 }
 
-/// What cursors of descending lists begin with. Those of ascending lists begin with a number, so neither can be used for the other.
+/// Prefix of the cursors of descending lists. Those of ascending lists begin with a number, so a cursor is only valid in its
+/// own order.
 const DESCENDING: &str = "desc.";
 
-/// The cursor of a list that is read in either order.
+/// Marks a cursor with the order of its list.
 pub(crate) fn ordered(order: Order, cursor: String) -> String {
     match order {
         Order::Asc => cursor,
@@ -56,7 +57,7 @@ pub(crate) fn ordered(order: Order, cursor: String) -> String {
     }
 }
 
-/// What was given to [`ordered`].
+/// Reverses [`ordered`].
 pub(crate) fn cursor_in(page: &PageRequest, order: Order) -> Result<Option<&str>, StoreError> {
     match (page.cursor.as_deref(), order) {
         (Some(cursor), Order::Desc) => {
@@ -81,12 +82,12 @@ impl Ordered {
     }
 }
 
-/// How many rows to ask for: one more than wanted tells whether there are more.
+/// One row more than the page size, to find out whether there is a next page.
 pub(crate) fn with_next(page: &PageRequest) -> u32 {
     page.size() + 1
 }
 
-/// Makes a piece of the rows that [`with_next`] asked for.
+/// Builds a page from the rows that [`with_next`] requested.
 pub(crate) fn cut<T>(mut rows: Vec<T>, size: u32, cursor: impl FnOnce(&T) -> String) -> Page<T> {
     let size = size as usize;
     let has_next = rows.len() > size;
@@ -101,10 +102,11 @@ mod tests {
 
     #[test]
     fn cursors_are_read_back_and_nothing_else_is() {
-        let after =
-            |cursor: &str| Place::from_newest(&PageRequest { limit: 1, cursor: Some(cursor.to_owned()) });
+        let after = |cursor: &str| {
+            PageCursor::from_newest(&PageRequest { limit: 1, cursor: Some(cursor.to_owned()) })
+        };
         let id = Uuid::from_u128(1);
-        assert_eq!(after(&Place::cursor(17, id)), Ok(Place { at: 17, id }));
+        assert_eq!(after(&PageCursor::cursor(17, id)), Ok(PageCursor { at: 17, id }));
         let (wrong_time, too_late) = (format!("x.{id}"), format!("99999999999999999999.{id}"));
         for bad in ["", "17", "17.0a", "17.' OR 1", "17.\u{0}", &wrong_time, &too_late] {
             assert_eq!(after(bad), Err(StoreError::InvalidCursor), "{bad}");
@@ -113,13 +115,13 @@ mod tests {
 
     #[test]
     fn a_cursor_of_one_order_is_invalid_in_the_other() {
-        let place = Place { at: 17, id: Uuid::from_u128(1) };
+        let place = PageCursor { at: 17, id: Uuid::from_u128(1) };
         for (order, other) in [(Order::Asc, Order::Desc), (Order::Desc, Order::Asc)] {
             let at = |cursor| PageRequest { limit: 1, cursor: Some(ordered(order, cursor)) };
-            let by_time = at(Place::cursor(17, place.id));
-            assert_eq!(Place::in_order(&by_time, order), Ok(place.clone()));
-            assert_eq!(Place::in_order(&by_time, other), Err(StoreError::InvalidCursor));
-            assert_eq!(cursor_in(&by_time, order), Ok(Some(&*Place::cursor(17, place.id))));
+            let by_time = at(PageCursor::cursor(17, place.id));
+            assert_eq!(PageCursor::in_order(&by_time, order), Ok(place.clone()));
+            assert_eq!(PageCursor::in_order(&by_time, other), Err(StoreError::InvalidCursor));
+            assert_eq!(cursor_in(&by_time, order), Ok(Some(&*PageCursor::cursor(17, place.id))));
         }
         assert_eq!(cursor_in(&PageRequest::default(), Order::Desc), Ok(None));
     }

@@ -1,4 +1,4 @@
-//! Which ways conversations take between agents. What is known of each way is in [`ways`].
+//! Patterns: how often conversations move from one agent to another. Sums are in [`ways`].
 
 mod ways;
 
@@ -6,21 +6,21 @@ use baton_core::store::{Hop, Pattern, Patterns, Pending, micros};
 use baton_core::{StoreError, ThreadId, Usd};
 
 use crate::feedback;
-use crate::job::About;
+use crate::job::JobSubject;
 use crate::tenant::Tenant;
 use crate::threads;
 use crate::tx::Tx;
 use crate::value::{Row, params};
-pub(crate) use ways::{Count, Way, add, of_run};
+pub(crate) use ways::{Count, PatternKey, add, of_run};
 
-/// Longer ones are cut, so that their sums stay in their column: about 35 years.
+/// Limit of one latency, about 35 years, so that sums fit their column.
 const MOST_MS: u64 = 1 << 40;
-/// The same for costs: a million dollars.
+/// Limit of one cost, about a million dollars, so that sums fit their column.
 const MOST_NANOS: i64 = 1 << 50;
 
 impl Patterns for Tenant {
     fn record_hop(&self, hop: Hop) -> Pending<'_, ()> {
-        self.write(About::Thread(hop.thread_id), hop, |tx, hop| {
+        self.write(JobSubject::Thread(hop.thread_id), hop, |tx, hop| {
             Box::pin(async {
                 threads::hold(tx, hop.thread_id, None).await?;
                 record(tx, hop).await
@@ -44,14 +44,14 @@ const HOP: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
     ON CONFLICT (tenant, hop_id) DO NOTHING";
 
-/// The thread is held by the transaction.
+/// The transaction must hold the thread's lock.
 pub(crate) async fn record(tx: &Tx<'_>, hop: &Hop) -> Result<(), StoreError> {
     let latency = hop.latency_ms.min(MOST_MS);
     let cost = hop.cost.nanos().clamp(-MOST_NANOS, MOST_NANOS);
     let (reason, class) = (hop.reason.as_str(), hop.query_class.as_str());
     let (id, thread, run) = (hop.hop_id, hop.thread_id, hop.run_id);
     let (kind, from, to, success) = (hop.kind, &hop.from, &hop.to, hop.success);
-    let way = Way::of(hop);
+    let way = PatternKey::of(hop);
     let ratings = ratings(tx, hop, &way).await?;
     let params = params![id, thread, run, kind, from, to, reason, class, success, latency, cost, hop.at];
     if tx.execute(HOP, params).await? == 0 {
@@ -69,8 +69,8 @@ pub(crate) async fn record(tx: &Tx<'_>, hop: &Hop) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What was thought of the run before the baton went this way. It counts for each of the run's ways once.
-async fn ratings(tx: &Tx<'_>, hop: &Hop, way: &Way) -> Result<(i64, i64), StoreError> {
+/// Ratings given before this hop. They count once for each pattern of the run.
+async fn ratings(tx: &Tx<'_>, hop: &Hop, way: &PatternKey) -> Result<(i64, i64), StoreError> {
     let ratings = feedback::of_run(tx, hop.thread_id, hop.run_id).await?;
     let is_counted = ratings != (0, 0) && of_run(tx, hop.thread_id, hop.run_id).await?.contains(way);
     Ok(if is_counted { (0, 0) } else { ratings })

@@ -1,8 +1,7 @@
 //! PostgreSQL: a few tasks write, a pool of connections reads.
 //!
-//! Whatever waits to be written for a tenant goes into one transaction, and everyone is answered when it has committed. Every
-//! transaction names its tenant before anything else and runs under a role that row-level security applies to, so a statement
-//! that forgot its tenant would find nothing.
+//! All jobs queued for a tenant go into one transaction and are answered after it commits. Every transaction sets its tenant
+//! first and runs under a role subject to row-level security, so a statement without a tenant filter finds no foreign rows.
 
 mod address;
 mod batch;
@@ -16,22 +15,22 @@ mod wire;
 use std::sync::{Arc, Mutex};
 
 use baton_core::StoreError;
-use baton_core::store::Load;
+use baton_core::store::StoreLoad;
 use deadpool_postgres::{Client, Pool};
 
-use address::Address;
-pub(crate) use fault::{Fault, Kind};
-use lanes::{LANES, Lane, Lanes, Queued, TENANTS};
-use pool::Session;
+use address::PostgresAddress;
+pub(crate) use fault::{FaultKind, PostgresFault};
+use lanes::{LANES, Lane, LaneJob, Lanes, TENANTS};
+use pool::ConnectionRole;
 pub(crate) use transaction::PgTransaction;
-use transaction::{Mode, rows};
+use transaction::{TransactionMode, rows};
 
-use crate::job::{About, Job};
-use crate::meter::Shared;
+use crate::job::{Job, JobSubject};
+use crate::meter::MeterShared;
 use crate::migrate;
-use crate::value::{Row, Value};
+use crate::value::{Row, SqlValue};
 
-/// Reads at the same time; more wait for their turn. Writing has its own connections, so that no read is in its way.
+/// Connections for concurrent reads; further reads wait. Writes use a separate pool, so that reads do not delay them.
 const READERS: usize = 12;
 
 #[derive(Debug)]
@@ -39,20 +38,20 @@ pub(crate) struct Postgres {
     lanes: Lanes,
     writers: Pool,
     readers: Pool,
-    shared: Arc<Shared>,
+    shared: Arc<MeterShared>,
 }
 
 impl Postgres {
-    /// Connects, and brings the schema up to date.
+    /// Connects, and migrates the schema.
     pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
-        let address = Address::parse(url)?;
-        let first = pool::build(&address, 1, Session::AsLoggedIn)?;
+        let address = PostgresAddress::parse(url)?;
+        let first = pool::build(&address, 1, ConnectionRole::AsLoggedIn)?;
         migrate::postgres(&mut pool::client(&first).await?).await?;
         first.close();
-        let writers = pool::build(&address, LANES * TENANTS, Session::AsApplication)?;
-        let readers = pool::build(&address, READERS, Session::AsApplication)?;
+        let writers = pool::build(&address, LANES * TENANTS, ConnectionRole::AsApplication)?;
+        let readers = pool::build(&address, READERS, ConnectionRole::AsApplication)?;
         check_isolation(&pool::client(&readers).await?).await?;
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<MeterShared>::default();
         let lanes = Lanes::start(&Lane { pool: writers.clone(), shared: Arc::clone(&shared) });
         Ok(Self { lanes, writers, readers, shared })
     }
@@ -60,17 +59,16 @@ impl Postgres {
     pub(crate) async fn write(
         &self,
         tenant: Arc<str>,
-        about: About,
+        about: JobSubject,
         job: Box<dyn Job>,
     ) -> Result<(), StoreError> {
         let waiting = self.shared.meter.enter();
-        self.lanes.queue(Queued { tenant, about, job, waiting }).await
+        self.lanes.queue(LaneJob { tenant, about, job, waiting }).await
     }
 
-    /// A transaction of its own, so that all statements of a read see the same moment. It changes nothing, so nobody waits for
-    /// its end.
+    /// Reads in a transaction of its own, so that all statements see one snapshot. It is read-only, so its end is not awaited.
     pub(crate) async fn read(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
-        let (transaction, now) = PgTransaction::begin(&self.readers, Mode::Read, &tenant).await?;
+        let (transaction, now) = PgTransaction::begin(&self.readers, TransactionMode::Read, &tenant).await?;
         let closing = Mutex::default();
         let tx = transaction.tx(&tenant, now, &closing, &self.shared);
         self.shared.meter.executed(3);
@@ -79,9 +77,9 @@ impl Postgres {
         Ok(())
     }
 
-    /// A transaction of its own, beside the lanes: nothing that waits in them waits for it.
+    /// Writes in a transaction of its own, beside the lanes, without delaying the jobs queued there.
     pub(crate) async fn write_apart(&self, tenant: &str, job: Box<dyn Job>) -> Result<(), StoreError> {
-        let (transaction, now) = PgTransaction::begin(&self.readers, Mode::Write, tenant).await?;
+        let (transaction, now) = PgTransaction::begin(&self.readers, TransactionMode::Write, tenant).await?;
         let closing = Mutex::default();
         let outcome = batch::guarded(&*job, &transaction.tx(tenant, now, &closing, &self.shared)).await;
         let outcome = match transaction.verdict(outcome) {
@@ -92,17 +90,21 @@ impl Postgres {
         Ok(())
     }
 
-    /// A question that concerns all tenants. Only functions that belong to the owner of the tables can answer it.
-    pub(crate) async fn system(&self, sql: &'static str, params: &[Value]) -> Result<Vec<Row>, StoreError> {
+    /// Runs a query across tenants. Only functions owned by the tables' owner can answer it.
+    pub(crate) async fn system(
+        &self,
+        sql: &'static str,
+        params: &[SqlValue],
+    ) -> Result<Vec<Row>, StoreError> {
         let client = pool::client(&self.readers).await?;
         Ok(rows(&client, sql, params).await?)
     }
 
-    pub(crate) fn load(&self) -> Load {
+    pub(crate) fn load(&self) -> StoreLoad {
         self.shared.meter.load()
     }
 
-    /// What was queued before is still written.
+    /// Writes the jobs queued so far, then closes the pools.
     pub(crate) async fn close(&self) -> Result<(), StoreError> {
         self.lanes.close().await;
         self.writers.close();
@@ -111,8 +113,8 @@ impl Postgres {
     }
 }
 
-/// A role with too many rights would see every tenant's rows, and nobody would notice.
-async fn check_isolation(client: &Client) -> Result<(), Fault> {
+/// Fails if the role has rights that bypass row-level security: it would silently see the rows of every tenant.
+async fn check_isolation(client: &Client) -> Result<(), PostgresFault> {
     let is_active = client.query_one("SELECT row_security_active('threads')", &[]).await?;
     if is_active.try_get(0)? {
         return Ok(());

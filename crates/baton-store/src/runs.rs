@@ -1,36 +1,36 @@
-//! Runs, from a message to their end.
+//! Runs:
 //!
-//! - [`accept`]: a message comes in and its run is queued, if there is [`room`] for it.
-//! - [`cancel`]: a run is to end before it is done.
-//! - [`record`]: a run as it is kept, one or many.
+//! - [`accept`]: stores a message and queues its run, if [`room`] permits it.
+//! - [`cancel`]: ends a run early.
+//! - [`record`]: stored runs, one or a list.
 //! - [`ledger`], [`steps`], [`sessions`]: what a run did.
 
 pub(crate) mod accept;
-mod cancel;
+pub(crate) mod cancel;
 pub(crate) mod ledger;
 pub(crate) mod record;
 pub(crate) mod room;
 pub(crate) mod sessions;
 pub(crate) mod steps;
 
-pub(crate) use room::Room;
+pub(crate) use room::OpenRuns;
 
 use baton_core::store::{
-    Accepted, Cancel, NewRun, Page, PageRequest, Pending, RunQuery, RunRecord, RunStatus, Runs,
+    AcceptedRun, Cancel, NewRun, Page, PageRequest, Pending, RunQuery, RunRecord, RunStatus, Runs,
     SessionRecord, Step,
 };
 use baton_core::{Event, LedgerRow, RunId, SessionId, StoreError, ThreadId};
 
-use crate::job::About;
-use crate::page::Place;
+use crate::job::JobSubject;
+use crate::page::PageCursor;
 use crate::tenant::{Tenant, refused};
 use crate::threads::events;
 use crate::tx::Tx;
 use crate::value::params;
 
 impl Runs for Tenant {
-    fn accept(&self, run: NewRun) -> Pending<'_, Accepted> {
-        self.write(About::Thread(run.thread_id), run, |tx, run| Box::pin(accept::accept(tx, run)))
+    fn accept(&self, run: NewRun) -> Pending<'_, AcceptedRun> {
+        self.write(JobSubject::Thread(run.thread_id), run, |tx, run| Box::pin(accept::accept(tx, run)))
     }
 
     fn run(&self, run: RunId) -> Pending<'_, RunRecord> {
@@ -38,7 +38,7 @@ impl Runs for Tenant {
     }
 
     fn runs(&self, query: RunQuery, page: PageRequest) -> Pending<'_, Page<RunRecord>> {
-        match Place::from_newest(&page) {
+        match PageCursor::from_newest(&page) {
             Ok(after) => self.read((query, page, after), |tx, (query, page, after)| {
                 Box::pin(record::list(tx, query, page, after))
             }),
@@ -47,7 +47,7 @@ impl Runs for Tenant {
     }
 
     fn cancel_run(&self, run: RunId, how: Cancel) -> Pending<'_, RunStatus> {
-        self.write(About::Tenant, (run, how), |tx, (run, how)| Box::pin(cancel::cancel(tx, *run, *how)))
+        self.write(JobSubject::Tenant, (run, how), |tx, (run, how)| Box::pin(cancel::cancel(tx, *run, *how)))
     }
 
     fn run_events(&self, run: RunId, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {
@@ -75,7 +75,7 @@ impl Runs for Tenant {
     }
 
     fn sessions(&self, thread: Option<ThreadId>, page: PageRequest) -> Pending<'_, Page<SessionRecord>> {
-        match Place::from_newest(&page) {
+        match PageCursor::from_newest(&page) {
             Ok(after) => self.read((thread, page, after), |tx, (thread, page, after)| {
                 Box::pin(sessions::list(tx, *thread, page, after))
             }),

@@ -1,7 +1,7 @@
 //! SQLite: one thread writes, a few connections read.
 //!
-//! Whatever waits to be written goes into one transaction, and everyone is answered when it has committed: many appends share
-//! one sync of the disk. Reads have connections of their own and, in WAL mode, never wait for the writer.
+//! All queued jobs go into one transaction and are answered after it commits, so that many appends share one sync of the disk.
+//! Reads use separate connections and, in WAL mode, never wait for the writer.
 
 mod connection;
 mod fault;
@@ -12,59 +12,59 @@ mod writer;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baton_core::StoreError;
-use baton_core::store::Load;
+use baton_core::store::StoreLoad;
 
 pub(crate) use connection::SqliteConnection;
-pub(crate) use file::File;
+pub(crate) use file::DatabaseFile;
 use readers::Readers;
-use writer::{Queued, Writer};
+use writer::{Writer, WriterJob};
 
 use crate::job::Job;
-use crate::meter::Shared;
+use crate::meter::MeterShared;
 use crate::tenant::closed;
 
 #[derive(Debug)]
 pub(crate) struct Sqlite {
-    place: Place,
-    shared: Arc<Shared>,
+    place: DatabaseLocation,
+    shared: Arc<MeterShared>,
 }
 
 #[derive(Debug)]
-enum Place {
+enum DatabaseLocation {
     OnDisk {
         writer: Writer,
         readers: Readers,
     },
-    /// Only its one connection sees it, so whoever calls does the work: no thread, and nothing to wait for. Gone once it was
-    /// closed.
+    /// Visible to its one connection only, so the caller's thread does the work. `None` after the store is closed.
     InMemory(Mutex<Option<SqliteConnection>>),
 }
 
 impl Sqlite {
-    /// Opens the file, or a store in memory, and brings its schema up to date.
-    pub(crate) async fn open(file: Option<File>) -> Result<Self, StoreError> {
+    /// Opens the file or an in-memory store, and migrates its schema.
+    pub(crate) async fn open(file: Option<DatabaseFile>) -> Result<Self, StoreError> {
         let Some(file) = file else {
             let connection = SqliteConnection::open(None)?;
             connection.migrate()?;
-            let place = Place::InMemory(Mutex::new(Some(connection)));
+            let place = DatabaseLocation::InMemory(Mutex::new(Some(connection)));
             return Ok(Self { place, shared: Arc::default() });
         };
         let opened = tokio::task::spawn_blocking(move || {
             let connection = SqliteConnection::open(Some(&file))?;
             connection.migrate().map_err(|error| connection::at(&file.path, error))?;
-            let shared = Arc::<Shared>::default();
+            connection.enlarge_cache()?;
+            let shared = Arc::<MeterShared>::default();
             let writer = Writer::start(connection, Arc::clone(&shared))?;
             let readers = Readers::new(file, Arc::clone(&shared));
-            Ok(Self { place: Place::OnDisk { writer, readers }, shared })
+            Ok(Self { place: DatabaseLocation::OnDisk { writer, readers }, shared })
         });
         opened.await.unwrap_or_else(|_| Err(closed()))
     }
 
     pub(crate) async fn write(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
-        let queued = Queued { tenant, job, waiting: self.shared.meter.enter() };
+        let queued = WriterJob { tenant, job, waiting: self.shared.meter.enter() };
         match &self.place {
-            Place::OnDisk { writer, .. } => writer.queue(queued).await,
-            Place::InMemory(connection) => within(connection, |connection| {
+            DatabaseLocation::OnDisk { writer, .. } => writer.queue(queued).await,
+            DatabaseLocation::InMemory(connection) => within(connection, |connection| {
                 writer::commit_all(connection, &self.shared, vec![queued]);
                 Ok(())
             }),
@@ -73,44 +73,44 @@ impl Sqlite {
 
     pub(crate) async fn read(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
         match &self.place {
-            Place::OnDisk { readers, .. } => readers.read(tenant, job).await,
-            Place::InMemory(_) => self.write(tenant, job).await,
+            DatabaseLocation::OnDisk { readers, .. } => readers.read(tenant, job).await,
+            DatabaseLocation::InMemory(_) => self.write(tenant, job).await,
         }
     }
 
-    /// A question that concerns all tenants.
+    /// Runs a query across tenants.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         match &self.place {
-            Place::OnDisk { readers, .. } => readers.ask(work).await,
-            Place::InMemory(connection) => within(connection, work),
+            DatabaseLocation::OnDisk { readers, .. } => readers.ask(work).await,
+            DatabaseLocation::InMemory(connection) => within(connection, work),
         }
     }
 
-    /// A change that concerns all tenants.
+    /// Runs a change across tenants.
     pub(crate) async fn change<T: Send + 'static>(
         &self,
         work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         match &self.place {
-            Place::OnDisk { writer, .. } => writer.with_connection(work).await,
-            Place::InMemory(connection) => within(connection, work),
+            DatabaseLocation::OnDisk { writer, .. } => writer.with_connection(work).await,
+            DatabaseLocation::InMemory(connection) => within(connection, work),
         }
     }
 
-    pub(crate) fn load(&self) -> Load {
+    pub(crate) fn load(&self) -> StoreLoad {
         self.shared.meter.load()
     }
 
     pub(crate) async fn close(&self) -> Result<(), StoreError> {
         match &self.place {
-            Place::OnDisk { writer, readers } => {
+            DatabaseLocation::OnDisk { writer, readers } => {
                 writer.close().await;
                 readers.close();
             }
-            Place::InMemory(connection) => {
+            DatabaseLocation::InMemory(connection) => {
                 connection.lock().unwrap_or_else(PoisonError::into_inner).take();
             }
         }

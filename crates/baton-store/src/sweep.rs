@@ -1,10 +1,11 @@
-//! Removes what has outlived its time.
+//! Deletes expired data.
 
 use baton_core::store::{Pending, Retention, Swept};
 use baton_core::{StoreError, TenantId, TenantStore};
 use jiff::Timestamp;
 
-use crate::job::About;
+use crate::job::JobSubject;
+use crate::outputs;
 use crate::tenant::Tenant;
 use crate::tx::Tx;
 use crate::value::params;
@@ -15,21 +16,32 @@ impl TenantStore for Tenant {
     }
 
     fn sweep(&self, retention: Retention) -> Pending<'_, Swept> {
-        self.write(About::Tenant, retention, |tx, retention| Box::pin(sweep(tx, *retention)))
+        Box::pin(async move {
+            let once =
+                self.write(JobSubject::Tenant, retention, |tx, retention| Box::pin(sweep(tx, *retention)));
+            let mut swept = once.await?;
+            let mut deleted = swept.spooled_outputs;
+            while deleted == outputs::DELETED_AT_ONCE {
+                deleted =
+                    self.write(JobSubject::Tenant, (), |tx, ()| Box::pin(outputs::delete_ended(tx))).await?;
+                swept.spooled_outputs += deleted;
+            }
+            Ok(swept)
+        })
     }
 }
 
-/// The handoffs themselves are history and stay.
+/// The handoffs themselves are kept.
 const WORKFLOW_STATES: &str = "
     DELETE FROM workflow_states
     WHERE tenant = $1 AND updated_at < $2
         AND NOT EXISTS (
             SELECT 1 FROM handoffs AS h
             WHERE h.tenant = $1 AND h.handoff_id = workflow_states.handoff_id
-                AND h.state IN ('pending', 'active', 'returning')
+                AND h.state <> 'completed' AND h.state <> 'cancelled' AND h.state <> 'error'
         )";
 
-/// Whoever wanted to know is told that nobody decided.
+/// The waiting run then learns that its approval has expired.
 const APPROVALS: &str = "
     UPDATE approvals SET status = 'expired' WHERE tenant = $1 AND status = 'pending' AND expires_at <= $2";
 
@@ -43,6 +55,7 @@ async fn sweep(tx: &Tx<'_>, retention: Retention) -> Result<Swept, StoreError> {
         idempotency_records: tx.execute(idempotency, params![now]).await?,
         cached_results: tx.execute(results, params![now]).await?,
         approvals: tx.execute(APPROVALS, params![now]).await?,
+        spooled_outputs: outputs::delete_ended(tx).await?,
     })
 }
 

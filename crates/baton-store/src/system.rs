@@ -1,4 +1,4 @@
-//! The few questions that concern all tenants.
+//! Queries across tenants.
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use crate::keys;
 use crate::postgres::Postgres;
 use crate::sqlite::SqliteConnection;
 use crate::tenant::Driver;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
-/// A question in the words of both databases. SQLite's begins its values at `$2`, as every statement does; PostgreSQL's asks a
-/// function that belongs to the owner of the tables (see `schema/postgres.sql`).
-struct Question {
+/// A query for each database. SQLite's parameters begin at `$2`, as in every statement. PostgreSQL calls a function owned by
+/// the tables' owner (see `schema/postgres.sql`).
+struct SystemStatement {
     sqlite: &'static str,
     postgres: &'static str,
 }
 
-const TENANTS: Question = Question {
+const TENANTS: SystemStatement = SystemStatement {
     sqlite: "SELECT tenant FROM tenants ORDER BY tenant",
     postgres: "SELECT * FROM system_tenants()",
 };
 
-/// SQLite has no clock that counts microseconds, so the moment is a value; PostgreSQL takes its own.
-const DUE: Question = Question {
+/// SQLite has no clock with microseconds, so the time is a parameter; PostgreSQL uses its own.
+const DUE: SystemStatement = SystemStatement {
     sqlite: "SELECT DISTINCT r.tenant, r.thread_id FROM runs AS r
         JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
-        WHERE r.status IN ('queued', 'running', 'waiting') AND CASE
+        WHERE r.finished_at IS NULL AND CASE
             WHEN w.active_run IS NULL THEN r.status = 'queued'
             ELSE r.run_id = w.active_run
                 AND NOT EXISTS (SELECT 1 FROM servers AS s WHERE s.owner = w.owner AND s.lease_until >= $3)
@@ -39,16 +39,16 @@ const DUE: Question = Question {
 
 const OWNERS: &str = "SELECT owner FROM servers ORDER BY owner";
 
-/// Renews a lease that there is.
-const RENEW: Question = Question {
+/// Renews an existing lease.
+const RENEW: SystemStatement = SystemStatement {
     sqlite: "UPDATE servers SET lease_until = $3 WHERE owner = $2 RETURNING owner",
     postgres:
         "UPDATE servers SET lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $2
         WHERE owner = $1 RETURNING owner",
 };
 
-/// Begins a lease.
-const REGISTER: Question = Question {
+/// Inserts a lease.
+const REGISTER: SystemStatement = SystemStatement {
     sqlite: "INSERT INTO servers (owner, started_at, lease_until) VALUES ($2, $4, $3)",
     postgres: "INSERT INTO servers (owner, started_at, lease_until)
         SELECT $1, clock.now, clock.now + $2
@@ -56,39 +56,39 @@ const REGISTER: Question = Question {
         ON CONFLICT (owner) DO UPDATE SET lease_until = excluded.lease_until",
 };
 
-/// Forgets processes that have had no lease for a day.
-const FORGET: Question = Question {
+/// Deletes processes whose lease expired more than 24 h ago.
+const FORGET: SystemStatement = SystemStatement {
     sqlite: "DELETE FROM servers WHERE lease_until < $2",
     postgres: "DELETE FROM servers
         WHERE lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000",
 };
 
-const CANCELLED: Question = Question {
+const CANCELLED: SystemStatement = SystemStatement {
     sqlite: "SELECT r.tenant, r.run_id, r.cancel FROM runs AS r
         JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
         WHERE r.status = 'running' AND r.cancel IS NOT NULL AND w.active_run = r.run_id AND w.owner = $2",
     postgres: "SELECT * FROM system_cancelled($1)",
 };
 
-const CLAIMS: Question = Question {
+const CLAIMS: SystemStatement = SystemStatement {
     sqlite: "SELECT count(*) FROM runs AS r
         JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
-        WHERE r.status IN ('queued', 'running', 'waiting') AND w.active_run = r.run_id AND w.owner = $2",
+        WHERE r.finished_at IS NULL AND w.active_run = r.run_id AND w.owner = $2",
     postgres: "SELECT system_claims($1)",
 };
 
-const RELEASE: Question = Question {
+const RELEASE: SystemStatement = SystemStatement {
     sqlite: "DELETE FROM servers WHERE owner = $2",
     postgres: "DELETE FROM servers WHERE owner = $1",
 };
 
-const UNSEALED: Question = Question {
+const UNSEALED: SystemStatement = SystemStatement {
     sqlite: "SELECT tenant FROM audit_chains GROUP BY tenant
         HAVING sum(CASE WHEN chain < 16 THEN entries ELSE -entries END) <> 0",
     postgres: "SELECT * FROM system_unsealed()",
 };
 
-const KEY: Question = Question {
+const KEY: SystemStatement = SystemStatement {
     sqlite: "SELECT tenant, key_id, user_id, roles, prefix, created_at, revoked_at FROM api_keys
         WHERE hash = $2 AND revoked_at IS NULL",
     postgres: "SELECT * FROM system_key($1)",
@@ -108,7 +108,7 @@ impl Driver {
     pub(crate) async fn due(&self, limit: u32) -> Result<Vec<(TenantId, ThreadId)>, StoreError> {
         let rows = match self {
             Self::Sqlite(sqlite) => {
-                let values = [Value::from(limit), Value::from(Timestamp::now())];
+                let values = [SqlValue::from(limit), SqlValue::from(Timestamp::now())];
                 sqlite.ask(move |connection| connection.query(DUE.sqlite, "", &values)).await?
             }
             Self::Postgres(postgres) => postgres.system(DUE.postgres, params![limit]).await?,
@@ -139,7 +139,7 @@ impl Driver {
     }
 
     pub(crate) async fn release(&self, owner: Owner) -> Result<u64, StoreError> {
-        let owner = [Value::from(&*owner.0)];
+        let owner = [SqlValue::from(&*owner.0)];
         let claims = match self {
             Self::Sqlite(sqlite) => {
                 let release = move |connection: &SqliteConnection| {
@@ -168,7 +168,7 @@ impl Driver {
     }
 
     pub(crate) async fn key(&self, hash: String) -> Result<Option<(TenantId, ApiKey)>, StoreError> {
-        let values = [Value::from(hash)];
+        let values = [SqlValue::from(hash)];
         let rows = match self {
             Self::Sqlite(sqlite) => {
                 sqlite.ask(move |connection| connection.query(KEY.sqlite, "", &values)).await?
@@ -179,7 +179,7 @@ impl Driver {
     }
 }
 
-/// How long a process without a lease is remembered.
+/// How long a process is kept after its lease expired.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
 
 fn beat_on_sqlite(
@@ -189,9 +189,9 @@ fn beat_on_sqlite(
 ) -> Result<Vec<Row>, StoreError> {
     let now = Timestamp::now();
     let until = now.saturating_add(lease).unwrap_or(Timestamp::MAX);
-    let (owner, until) = (Value::from(&*owner.0), Value::from(until));
+    let (owner, until) = (SqlValue::from(&*owner.0), SqlValue::from(until));
     if connection.query(RENEW.sqlite, "", &[owner.clone(), until.clone()])?.is_empty() {
-        connection.execute(REGISTER.sqlite, "", &[owner.clone(), until, Value::from(now)])?;
+        connection.execute(REGISTER.sqlite, "", &[owner.clone(), until, SqlValue::from(now)])?;
         let oldest = now.saturating_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
         connection.execute(FORGET.sqlite, "", params![oldest])?;
     }
@@ -204,7 +204,7 @@ async fn beat_on_postgres(
     lease: Duration,
 ) -> Result<Vec<Row>, StoreError> {
     let micros = u64::try_from(lease.as_micros()).unwrap_or(u64::MAX);
-    let lease = [Value::from(&*owner.0), Value::from(micros.min(1 << 60))];
+    let lease = [SqlValue::from(&*owner.0), SqlValue::from(micros.min(1 << 60))];
     if postgres.system(RENEW.postgres, &lease).await?.is_empty() {
         postgres.system(REGISTER.postgres, &lease).await?;
         postgres.system(FORGET.postgres, &[]).await?;

@@ -1,25 +1,25 @@
-//! A store and its tenants: every call becomes a job for the database.
+//! The store and its tenants: every call becomes a job for the database.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::store::{ApiKey, Cancel, Load, Owner, Pending};
+use baton_core::store::{ApiKey, Cancel, Owner, Pending, StoreLoad};
 use baton_core::{RunId, Store, StoreError, TenantId, TenantStore, ThreadId};
 
 use crate::audit::seal;
-use crate::job::{About, Run, job, writing_job};
+use crate::job::{JobFn, JobSubject, job, writing_job};
 use crate::open::Database;
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
 
-/// Where jobs are done.
+/// The database in use.
 #[derive(Debug)]
 pub(crate) enum Driver {
     Sqlite(Sqlite),
     Postgres(Postgres),
 }
 
-/// The data of one tenant on either database. What can be done with it is in the files of the nouns.
+/// The data of one tenant on either database. The operations are in the modules of the nouns.
 #[derive(Debug)]
 pub(crate) struct Tenant {
     database: Database,
@@ -27,8 +27,9 @@ pub(crate) struct Tenant {
 }
 
 impl Tenant {
-    /// Done, committed and durable when the future is.
-    pub(crate) fn write<I, T>(&self, about: About, input: I, run: Run<I, T>) -> Pending<'static, T>
+    /// Queues a write. The future resolves once the write is committed and durable. If it is dropped after the job is queued,
+    /// the job still runs.
+    pub(crate) fn write<I, T>(&self, about: JobSubject, input: I, run: JobFn<I, T>) -> Pending<'static, T>
     where
         I: Send + Sync + 'static,
         T: Send + 'static,
@@ -44,8 +45,8 @@ impl Tenant {
         })
     }
 
-    /// Sees what was committed, and never waits for a write.
-    pub(crate) fn read<I, T>(&self, input: I, run: Run<I, T>) -> Pending<'static, T>
+    /// Reads committed data, without waiting for writes.
+    pub(crate) fn read<I, T>(&self, input: I, run: JobFn<I, T>) -> Pending<'static, T>
     where
         I: Send + Sync + 'static,
         T: Send + 'static,
@@ -62,7 +63,7 @@ impl Tenant {
     }
 }
 
-/// The answer to a request that is wrong before the database is asked.
+/// An immediate error for an invalid request.
 pub(crate) fn refused<T: 'static>(error: StoreError) -> Pending<'static, T> {
     Box::pin(async { Err(error) })
 }
@@ -104,7 +105,7 @@ impl Store for Database {
         Box::pin(seal::seal_all(self))
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> StoreLoad {
         match &*self.driver {
             Driver::Sqlite(sqlite) => sqlite.load(),
             Driver::Postgres(postgres) => postgres.load(),

@@ -1,5 +1,5 @@
-//! Conversations: one, a list of them, and their end ([`delete`]). What was said in them is in [`history`], what happened in
-//! [`events`]; [`find`] looks for titles; [`last_seqs`] asks about many threads at once.
+//! Threads: one, a list of them, and their deletion ([`delete`]). Messages are in [`history`], events in [`events`]. [`find`]
+//! searches titles, [`last_seqs`] reads the last event numbers of many threads.
 
 mod delete;
 pub(crate) mod events;
@@ -12,13 +12,13 @@ use baton_core::{Event, StoreError, ThreadId, UserId};
 use uuid::Uuid;
 
 use crate::closing::know_tenant;
-use crate::job::About;
-use crate::page::{self, Place};
+use crate::job::JobSubject;
+use crate::page::{self, PageCursor};
 use crate::tenant::{Tenant, refused};
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
-/// In characters.
+/// Maximum length in characters.
 const TITLE: usize = 80;
 
 impl Threads for Tenant {
@@ -27,7 +27,7 @@ impl Threads for Tenant {
     }
 
     fn threads(&self, user: Option<&UserId>, page: PageRequest) -> Pending<'_, Page<Thread>> {
-        let after = match Place::from_newest(&page) {
+        let after = match PageCursor::from_newest(&page) {
             Ok(after) => after,
             Err(error) => return refused(error),
         };
@@ -42,7 +42,7 @@ impl Threads for Tenant {
         text: &str,
         page: PageRequest,
     ) -> Pending<'_, Page<Thread>> {
-        let after = match Place::from_newest(&page) {
+        let after = match PageCursor::from_newest(&page) {
             Ok(after) => after,
             Err(error) => return refused(error),
         };
@@ -54,13 +54,13 @@ impl Threads for Tenant {
 
     fn rename_thread(&self, thread: ThreadId, user: Option<&UserId>, title: &str) -> Pending<'_, Thread> {
         let input = (thread, user.cloned(), title.to_owned());
-        self.write(About::Thread(thread), input, |tx, (thread, user, title)| {
+        self.write(JobSubject::Thread(thread), input, |tx, (thread, user, title)| {
             Box::pin(rename(tx, *thread, user.as_ref(), title))
         })
     }
 
     fn delete_thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, ()> {
-        self.write(About::Thread(thread), (thread, user.cloned()), |tx, (thread, user)| {
+        self.write(JobSubject::Thread(thread), (thread, user.cloned()), |tx, (thread, user)| {
             Box::pin(delete::delete(tx, *thread, user.as_ref()))
         })
     }
@@ -81,7 +81,7 @@ impl Threads for Tenant {
     }
 }
 
-/// What [`read`] reads.
+/// The columns of [`read`].
 macro_rules! columns {
     () => {
         "t.thread_id, t.user_id, t.title, t.created_at, t.updated_at, w.holder, w.handoff_id, w.messages, w.last_seq,
@@ -128,12 +128,12 @@ async fn one(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<Thr
     read(&row)
 }
 
-/// Whoever asks for something in a thread hears first whether there is one.
+/// Fails with `ThreadNotFound` if there is no such thread.
 pub(crate) async fn must_exist(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreError> {
     must_be_of(tx, thread, None).await
 }
 
-/// With a user, one of another user is not there.
+/// Like [`must_exist`]. With a user, the thread must also belong to that user.
 pub(crate) async fn must_be_of(
     tx: &Tx<'_>,
     thread: ThreadId,
@@ -144,7 +144,7 @@ pub(crate) async fn must_be_of(
     tx.first(sql, params![thread, user]).await?.map(drop).ok_or(StoreError::ThreadNotFound)
 }
 
-/// Until the transaction ends, nobody else can change or delete the thread.
+/// Locks the thread until the transaction ends: no other transaction can change or delete it.
 pub(crate) async fn hold(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<(), StoreError> {
     match tx.execute(HOLD, params![thread, user]).await? {
         0 => Err(StoreError::ThreadNotFound),
@@ -152,16 +152,16 @@ pub(crate) async fn hold(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -
     }
 }
 
-/// Marks a thread as used. Until the transaction ends, nobody else can change or delete it.
+/// Marks a thread as used, and locks it until the transaction ends.
 pub(crate) async fn touch(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreError> {
     hold(tx, thread, None).await?;
     tx.execute(USED, params![thread, tx.now()]).await.map(drop)
 }
 
-/// The thread comes first in lists.
+/// Moves the thread to the top of lists.
 pub(crate) const USED: &str = "UPDATE threads SET updated_at = $3 WHERE tenant = $1 AND thread_id = $2";
 
-/// Begins a thread, or marks it as used.
+/// Creates a thread, or marks it as used.
 pub(crate) const USE: &str = "
     INSERT INTO threads (tenant, thread_id, user_id, title, created_at, updated_at)
     VALUES ($1, $2, $3, $4, $5, $5)
@@ -172,7 +172,7 @@ const BEGIN: &str = "
     ON CONFLICT (tenant, thread_id) DO UPDATE SET records = thread_work.records
     WHERE thread_work.user_id = excluded.user_id";
 
-/// Begins a thread that is not there, and marks one that is as used. One of another user is not found.
+/// Creates a thread, or marks it as used. Fails with `ThreadNotFound` if it belongs to another user.
 pub(crate) async fn begin(
     tx: &Tx<'_>,
     thread: ThreadId,
@@ -186,7 +186,7 @@ pub(crate) async fn begin(
     know_tenant(tx).await
 }
 
-/// The beginning of what a thread begins with, on one line.
+/// The first [`TITLE`] characters of a text, on one line.
 pub(crate) fn title(text: &str) -> String {
     let one_line = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
     one_line.take(TITLE).collect::<String>().trim_end().to_owned()
@@ -196,7 +196,7 @@ async fn list(
     tx: &Tx<'_>,
     user: Option<&UserId>,
     page: &PageRequest,
-    after: &Place,
+    after: &PageCursor,
 ) -> Result<Page<Thread>, StoreError> {
     let (at, id, limit) = (after.at, after.id, page::with_next(page));
     let rows = match user {
@@ -208,7 +208,7 @@ async fn list(
 
 fn cut(rows: &[Row], page: &PageRequest) -> Result<Page<Thread>, StoreError> {
     let threads = rows.iter().map(read).collect::<Result<Vec<Thread>, _>>()?;
-    Ok(page::cut(threads, page.size(), |last| Place::cursor(micros(last.updated_at), last.thread_id)))
+    Ok(page::cut(threads, page.size(), |last| PageCursor::cursor(micros(last.updated_at), last.thread_id)))
 }
 
 const RENAME: &str = "

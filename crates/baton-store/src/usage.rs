@@ -1,4 +1,4 @@
-//! What was spent, added up.
+//! Usage reports.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use crate::tenant::Tenant;
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
 impl Usages for Tenant {
     fn usage(&self, query: UsageQuery) -> Pending<'_, Vec<UsageLine>> {
@@ -18,14 +18,14 @@ impl Usages for Tenant {
     }
 }
 
-/// The calls of a stretch of time.
+/// The calls within a time range.
 macro_rules! calls {
     () => {
         "FROM ledger AS l WHERE l.tenant = $1 AND l.started_at >= $2 AND l.started_at < $3"
     };
 }
 
-/// The same with the run of each, which says whose it is. `CROSS JOIN` keeps SQLite from beginning with the runs.
+/// Same as `calls!`, with the run of each call, which names the user. `CROSS JOIN` keeps SQLite from scanning the runs first.
 macro_rules! calls_in_runs {
     () => {
         "FROM ledger AS l CROSS JOIN runs AS r
@@ -33,8 +33,8 @@ macro_rules! calls_in_runs {
     };
 }
 
-/// One line for each `$key` among these calls. Sums are made in two parts, of the millions and of the rest: numbers from a wire
-/// may add up to more than a column holds, and a database answers that with an error.
+/// One row per `$key`. Values are summed in two parts, millions and remainder: provider-reported numbers could overflow a
+/// column, which both databases answer with an error.
 macro_rules! sums {
     ($key:literal, $($calls:tt)+) => {
         concat!(
@@ -51,23 +51,23 @@ macro_rules! sums {
     };
 }
 
-/// One text per question, so that the database sees what it need not read.
-struct Question {
+/// One SQL text per filter, so that the planner can skip the join.
+struct UsageStatement {
     of_all: &'static str,
     of_user: &'static str,
 }
 
-const BY_AGENT: Question = Question {
+const BY_AGENT: UsageStatement = UsageStatement {
     of_all: sums!("l.agent", calls!()),
     of_user: sums!("l.agent", calls_in_runs!(), " AND r.user_id = $4"),
 };
 
-const BY_USER: Question = Question {
+const BY_USER: UsageStatement = UsageStatement {
     of_all: sums!("r.user_id", calls_in_runs!()),
     of_user: sums!("r.user_id", calls_in_runs!(), " AND r.user_id = $4"),
 };
 
-const BY_MODEL: Question = Question {
+const BY_MODEL: UsageStatement = UsageStatement {
     of_all: sums!("l.provider || '/' || l.name", calls!(), " AND l.kind = 'model'"),
     of_user: sums!(
         "l.provider || '/' || l.name",
@@ -76,8 +76,8 @@ const BY_MODEL: Question = Question {
     ),
 };
 
-/// Days since 1970.
-const BY_DAY: Question = Question {
+/// Grouped by days since 1970-01-01 UTC.
+const BY_DAY: UsageStatement = UsageStatement {
     of_all: sums!("l.started_at / 86400000000", calls!()),
     of_user: sums!("l.started_at / 86400000000", calls_in_runs!(), " AND r.user_id = $4"),
 };
@@ -89,8 +89,8 @@ async fn usage(tx: &Tx<'_>, query: &UsageQuery) -> Result<Vec<UsageLine>, StoreE
         UsageBy::Model => BY_MODEL,
         UsageBy::Day => BY_DAY,
     };
-    let since = query.since.map_or(Value::Int(i64::MIN), Value::from);
-    let until = query.until.map_or(Value::Int(i64::MAX), Value::from);
+    let since = query.since.map_or(SqlValue::Int(i64::MIN), SqlValue::from);
+    let until = query.until.map_or(SqlValue::Int(i64::MAX), SqlValue::from);
     let rows = match &query.user_id {
         Some(user) => tx.query(question.of_user, params![since, until, user]).await?,
         None => tx.query(question.of_all, params![since, until]).await?,
@@ -125,7 +125,7 @@ fn read(by: UsageBy, row: &Row) -> Result<UsageLine, StoreError> {
     Ok(UsageLine { key, runs: row.count(1)?, model_calls, tool_calls: calls - model_calls, usage })
 }
 
-/// The millions and the rest, put together again.
+/// Combines the millions and the remainder.
 fn whole(row: &Row, at: usize) -> Result<i128, StoreError> {
     Ok(i128::from(row.int(at)?) * 1_000_000 + i128::from(row.int(at + 1)?))
 }

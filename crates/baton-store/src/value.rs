@@ -1,6 +1,7 @@
-//! What goes into a statement and what comes out of it, the same for both databases.
+//! Parameters and rows, common to both databases.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use baton_core::choice::Choice;
 use baton_core::ledger::CallOutcome;
@@ -17,24 +18,24 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-/// One value of a row.
+/// A parameter, or a column of a row.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum SqlValue {
     Null,
     Int(i64),
     Text(String),
-    /// Bytes. An id that is a UUID is its 16 bytes.
+    /// `'static` text, written without a copy. Reads return `Text`.
+    StaticText(&'static str),
     Blob(Vec<u8>),
-    /// Many ids as one value: an array for PostgreSQL, one after the other for SQLite.
+    /// Bytes to write without a copy. Reads return `Blob`.
+    SharedBlob(Arc<[u8]>),
+    /// A UUID to write. Reads return its 16 bytes as `Blob`.
+    Id(Uuid),
+    /// Many ids as one parameter: an array for PostgreSQL, their concatenation for SQLite.
     Ids(Vec<Uuid>),
 }
 
-impl Value {
-    /// An id, a choice: whatever is kept as it is written.
-    pub(crate) fn shown(value: &impl ToString) -> Self {
-        Self::Text(value.to_string())
-    }
-
+impl SqlValue {
     pub(crate) fn json(value: &impl Serialize) -> Result<Self, StoreError> {
         serde_json::to_string(value)
             .map(Self::Text)
@@ -42,65 +43,80 @@ impl Value {
     }
 }
 
-impl From<i64> for Value {
+impl From<i64> for SqlValue {
     fn from(value: i64) -> Self {
         Self::Int(value)
     }
 }
 
-/// Numbers from a wire may be larger than a column; they saturate, as sums do.
-impl From<u64> for Value {
+/// Provider-reported numbers may exceed `i64`; they saturate.
+impl From<u64> for SqlValue {
     fn from(value: u64) -> Self {
         Self::Int(i64::try_from(value).unwrap_or(i64::MAX))
     }
 }
 
-impl From<u32> for Value {
+impl From<u32> for SqlValue {
     fn from(value: u32) -> Self {
         Self::Int(value.into())
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for SqlValue {
     fn from(value: bool) -> Self {
         Self::Int(value.into())
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for SqlValue {
     fn from(value: &str) -> Self {
         Self::from(value.to_owned())
     }
 }
 
-/// PostgreSQL keeps no NUL in a text, so nobody does. JSON has another way to write it.
-impl From<String> for Value {
+/// Removes NUL, which PostgreSQL text cannot contain. JSON escapes it.
+impl From<String> for SqlValue {
     fn from(mut value: String) -> Self {
-        value.retain(|c| c != '\0');
+        if value.contains('\0') {
+            value.retain(|c| c != '\0');
+        }
         Self::Text(value)
     }
 }
 
-impl From<Timestamp> for Value {
+impl From<&Arc<[u8]>> for SqlValue {
+    fn from(value: &Arc<[u8]>) -> Self {
+        Self::SharedBlob(Arc::clone(value))
+    }
+}
+
+impl From<Timestamp> for SqlValue {
     fn from(value: Timestamp) -> Self {
         Self::Int(micros(value))
     }
 }
 
-/// Ids and choices are kept as they are written.
-macro_rules! shown {
+macro_rules! names {
     ($($kind:ty),* $(,)?) => {
-        $(impl From<$kind> for Value {
-            fn from(value: $kind) -> Self {
-                Self::shown(&value)
+        $(impl From<&$kind> for SqlValue {
+            fn from(value: &$kind) -> Self {
+                Self::Text(value.as_str().to_owned())
             }
         })*
     };
 }
-shown!(
-    &AgentName,
-    &UserId,
-    &SessionId,
+names!(AgentName, UserId, SessionId);
+
+macro_rules! words {
+    ($($kind:ty),* $(,)?) => {
+        $(impl From<$kind> for SqlValue {
+            fn from(value: $kind) -> Self {
+                Self::StaticText(value.word())
+            }
+        })*
+    };
+}
+words!(
     Role,
     Visibility,
     Risk,
@@ -116,15 +132,15 @@ shown!(
     CallOutcome,
 );
 
-impl From<Uuid> for Value {
+impl From<Uuid> for SqlValue {
     fn from(value: Uuid) -> Self {
-        Self::Blob(value.as_bytes().to_vec())
+        Self::Id(value)
     }
 }
 
 macro_rules! uuids {
     ($($kind:ty),* $(,)?) => {
-        $(impl From<$kind> for Value {
+        $(impl From<$kind> for SqlValue {
             fn from(value: $kind) -> Self {
                 Self::from(value.as_uuid())
             }
@@ -133,27 +149,27 @@ macro_rules! uuids {
 }
 uuids!(ThreadId, RunId, MessageId, HandoffId);
 
-impl<T: Into<Value>> From<Option<T>> for Value {
+impl<T: Into<SqlValue>> From<Option<T>> for SqlValue {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)
     }
 }
 
-/// One row of an answer, its columns by position.
+/// One row of a result, with its columns by position.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Row(pub(crate) Vec<Value>);
+pub(crate) struct Row(pub(crate) Vec<SqlValue>);
 
 impl Row {
     pub(crate) fn text(&self, at: usize) -> Result<&str, StoreError> {
         match self.0.get(at) {
-            Some(Value::Text(text)) => Ok(text),
+            Some(SqlValue::Text(text)) => Ok(text),
             other => Err(unexpected(at, other)),
         }
     }
 
     pub(crate) fn int(&self, at: usize) -> Result<i64, StoreError> {
         match self.0.get(at) {
-            Some(Value::Int(int)) => Ok(*int),
+            Some(SqlValue::Int(int)) => Ok(*int),
             other => Err(unexpected(at, other)),
         }
     }
@@ -163,12 +179,12 @@ impl Row {
     }
 
     pub(crate) fn is_null(&self, at: usize) -> bool {
-        matches!(self.0.get(at), None | Some(Value::Null))
+        matches!(self.0.get(at), None | Some(SqlValue::Null))
     }
 
     pub(crate) fn blob(&self, at: usize) -> Result<&[u8], StoreError> {
         match self.0.get(at) {
-            Some(Value::Blob(bytes)) => Ok(bytes),
+            Some(SqlValue::Blob(bytes)) => Ok(bytes),
             other => Err(unexpected(at, other)),
         }
     }
@@ -177,15 +193,15 @@ impl Row {
         Timestamp::from_microsecond(self.int(at)?).map_err(|_| unexpected(at, self.0.get(at)))
     }
 
-    /// A word of a closed set.
+    /// Parses a word of a closed set.
     pub(crate) fn choice<T: Choice>(&self, at: usize) -> Result<T, StoreError> {
         T::parse(self.text(at)?).ok_or_else(|| unexpected(at, self.0.get(at)))
     }
 
-    /// An id: a name, or the 16 bytes of a UUID.
+    /// Parses an id: a name, or the 16 bytes of a UUID.
     pub(crate) fn parse<T: FromStr>(&self, at: usize) -> Result<T, StoreError> {
         let parsed = match self.0.get(at) {
-            Some(Value::Blob(bytes)) => {
+            Some(SqlValue::Blob(bytes)) => {
                 let id = Uuid::from_slice(bytes).map_err(|_| unexpected(at, self.0.get(at)))?;
                 id.hyphenated().encode_lower(&mut Uuid::encode_buffer()).parse()
             }
@@ -198,7 +214,7 @@ impl Row {
         serde_json::from_str(self.text(at)?).map_err(|_| unexpected(at, self.0.get(at)))
     }
 
-    /// What `read` makes of the column, unless it is null.
+    /// Reads a nullable column.
     pub(crate) fn optional<'a, T>(
         &'a self,
         at: usize,
@@ -208,21 +224,21 @@ impl Row {
     }
 }
 
-/// Says which column it was, never what stood in it: that may be somebody's words.
-fn unexpected(at: usize, found: Option<&Value>) -> StoreError {
+/// Names the column and the type found, but not the value, which may be user content.
+fn unexpected(at: usize, found: Option<&SqlValue>) -> StoreError {
     let found = match found {
         None => "nothing",
-        Some(Value::Null) => "null",
-        Some(Value::Int(_)) => "a number",
-        Some(Value::Text(_)) => "text",
-        Some(Value::Blob(_)) => "bytes",
-        Some(Value::Ids(_)) => "ids",
+        Some(SqlValue::Null) => "null",
+        Some(SqlValue::Int(_)) => "a number",
+        Some(SqlValue::Text(_) | SqlValue::StaticText(_)) => "text",
+        Some(SqlValue::Blob(_) | SqlValue::SharedBlob(_)) => "bytes",
+        Some(SqlValue::Id(_) | SqlValue::Ids(_)) => "ids",
     };
-    StoreError::Corrupt(format!("column {at} of a row has an unexpected value ({found})"))
+    StoreError::Unreadable(format!("column {at} of a row has an unexpected value ({found})"))
 }
 
-/// Values for a statement. `$1` is always the tenant, so these are `$2` and on.
+/// Parameters for a statement from `$2` on. `$1` is always the tenant.
 macro_rules! params {
-    ($($value:expr),* $(,)?) => { &[$($crate::value::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { &[$($crate::value::SqlValue::from($value)),*] };
 }
 pub(crate) use params;

@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_core::Tool;
+use baton_core::{Store, Tool};
 
 use crate::ask_user::AskUser;
 use crate::list_files::ListFiles;
-use crate::outputs::Outputs;
 use crate::read_file::ReadFile;
 use crate::read_output::ReadOutput;
 use crate::save_skill::SaveSkill;
 use crate::search_docs::SearchDocs;
 use crate::shell::{Shell, ShellSettings};
-use crate::skills::Skills;
+use crate::skills::SkillFolder;
 use crate::validate_skill::ValidateSkill;
 use crate::web::Reach;
 use crate::web_fetch::WebFetch;
@@ -25,40 +24,41 @@ pub const SKILLS_DIR: &str = ".agents/skills";
 
 /// What an operator decides. Paths are absolute, or relative to the folder the process runs in.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ToolSettings {
     /// What `search_docs` searches.
     pub docs_dirs: Vec<PathBuf>,
     /// What `write_file` leaves alone beside hidden files and `baton.toml`: the agent folders. Relative paths start at
     /// the work folder.
     pub protected: Vec<PathBuf>,
     /// What the skill tools fill. File tools do not look into the folders of tenants below it.
-    pub skills: Skills,
+    pub skills: SkillFolder,
     /// Which addresses `web_fetch` may reach beside the public ones.
     pub web: Reach,
     /// `None` leaves the tool `shell` out.
     pub shell: Option<ShellSettings>,
 }
 
-impl Default for Settings {
+impl Default for ToolSettings {
     fn default() -> Self {
         Self {
             docs_dirs: vec![PathBuf::from("docs")],
             protected: vec![PathBuf::from("agents")],
-            skills: Skills::new(SKILLS_DIR),
+            skills: SkillFolder::new(SKILLS_DIR),
             web: Reach::default(),
             shell: None,
         }
     }
 }
 
-/// The tools of [`baton_core::agent::BUILT_IN_TOOLS`], sorted by name; without `shell` unless it is enabled.
-pub fn built_in(settings: &Settings, outputs: &Outputs) -> Vec<Arc<dyn Tool>> {
+/// The tools of [`baton_core::agent::BUILT_IN_TOOLS`], sorted by name; without `shell` unless it is enabled. `read_output`
+/// reads from `store`.
+pub fn built_in(settings: &ToolSettings, store: &Arc<dyn Store>) -> Vec<Arc<dyn Tool>> {
     let (skills, private) = (&settings.skills, settings.skills.private());
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(AskUser::default()),
         Arc::new(ListFiles::without(private.to_vec())),
         Arc::new(ReadFile::without(private.to_vec())),
-        Arc::new(ReadOutput::new(outputs.clone())),
+        Arc::new(ReadOutput::new(Arc::clone(store))),
         Arc::new(SaveSkill::new(skills.clone())),
         Arc::new(SearchDocs::new(settings.docs_dirs.clone())),
         Arc::new(ValidateSkill::new(skills.clone())),

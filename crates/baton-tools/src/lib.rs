@@ -10,7 +10,7 @@
 //! - [`web_fetch`] over [`web`]: which addresses may be reached, and web pages as readable text.
 //! - [`shell`]: one command in a process group of its own.
 //! - [`skills`]: the store of Agent Skills; [`write_skill`], [`validate_skill`] and [`save_skill`] fill it.
-//! - [`outputs`]: where output that is too long for a model is kept, and [`read_output`], which pages through it.
+//! - [`read_output`]: more of an output that was too long for a model, from the store.
 //! - [`ask_user`]: a question that the engine puts to a person.
 //!
 //! A tool that fails gives a [`baton_core::ToolError`], which becomes text for the model. Every tool is bounded in time and
@@ -20,7 +20,6 @@ pub mod ask_user;
 pub mod builtin;
 pub mod list_files;
 pub mod offload;
-pub mod outputs;
 pub mod protected;
 pub mod read_file;
 pub mod read_output;
@@ -37,6 +36,5 @@ pub mod work_dir;
 pub mod write_file;
 pub mod write_skill;
 
-pub use builtin::{SKILLS_DIR, Settings, built_in};
-pub use outputs::{Outputs, RunOutputs};
-pub use skills::{SkillProblem, Skills, Strictness, validate};
+pub use builtin::{SKILLS_DIR, ToolSettings, built_in};
+pub use skills::{SkillFolder, SkillProblem, SkillStrictness, validate};

@@ -29,7 +29,7 @@ pub struct ListFiles {
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct ListFilesArguments {
     path: Option<String>,
     recursive: Option<bool>,
     limit: Option<usize>,
@@ -69,10 +69,14 @@ impl Tool for ListFiles {
         &self.spec
     }
 
+    fn is_untrusted(&self) -> bool {
+        true
+    }
+
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
         let private = self.private.clone();
         Box::pin(async move {
-            let wanted: Arguments = arguments(input)?;
+            let wanted: ListFilesArguments = arguments(input)?;
             let text = offload(move |abandoned| {
                 let path = wanted.path.unwrap_or_default();
                 let folder = WorkDir::open(&context.work_dir)?.without(&private).folder(&path)?;

@@ -21,9 +21,9 @@ impl Abandoned {
 }
 
 /// Sets the flag when the waiting future is dropped, finished or not.
-struct Waiting(Abandoned);
+struct WaitFlag(Abandoned);
 
-impl Drop for Waiting {
+impl Drop for WaitFlag {
     fn drop(&mut self) {
         self.0.0.store(true, Ordering::Relaxed);
     }
@@ -36,7 +36,7 @@ where
     F: FnOnce(&Abandoned) -> Result<T, ToolError> + Send + 'static,
 {
     let abandoned = Abandoned::default();
-    let _waiting = Waiting(abandoned.clone());
+    let _waiting = WaitFlag(abandoned.clone());
     let task = tokio::task::spawn_blocking(move || {
         abandoned.check()?;
         work(&abandoned)

@@ -29,7 +29,7 @@ pub struct ReadFile {
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct ReadFileArguments {
     path: String,
     offset: Option<usize>,
     limit: Option<usize>,
@@ -70,10 +70,14 @@ impl Tool for ReadFile {
         &self.spec
     }
 
+    fn is_untrusted(&self) -> bool {
+        true
+    }
+
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
         let private = self.private.clone();
         Box::pin(async move {
-            let wanted: Arguments = arguments(input)?;
+            let wanted: ReadFileArguments = arguments(input)?;
             let text = offload(move |_| {
                 let file = WorkDir::open(&context.work_dir)?.without(&private).file(&wanted.path)?;
                 read(&file, &wanted)
@@ -83,7 +87,7 @@ impl Tool for ReadFile {
     }
 }
 
-fn read(file: &File, wanted: &Arguments) -> Result<String, ToolError> {
+fn read(file: &File, wanted: &ReadFileArguments) -> Result<String, ToolError> {
     let failed = |error: std::io::Error| ToolError::Execution(format!("`{}`: {error}", wanted.path));
     let size = file.metadata().map_err(failed)?.len();
     if size > MAX_FILE_BYTES {
@@ -92,7 +96,7 @@ fn read(file: &File, wanted: &Arguments) -> Result<String, ToolError> {
             wanted.path
         )));
     }
-    let mut page = Page::new(wanted);
+    let mut page = LinePage::new(wanted);
     // The file may grow while it is read.
     let mut reader = BufReader::new(file.take(MAX_FILE_BYTES));
     let mut line = Vec::new();
@@ -107,7 +111,7 @@ fn read(file: &File, wanted: &Arguments) -> Result<String, ToolError> {
 }
 
 /// The wanted lines, and how many there are in all.
-struct Page {
+struct LinePage {
     first: usize,
     last: usize,
     total: usize,
@@ -116,8 +120,8 @@ struct Page {
     shown: usize,
 }
 
-impl Page {
-    fn new(wanted: &Arguments) -> Self {
+impl LinePage {
+    fn new(wanted: &ReadFileArguments) -> Self {
         let first = wanted.offset.unwrap_or(1).max(1);
         let lines = wanted.limit.unwrap_or(DEFAULT_LINES).clamp(1, MAX_LINES);
         Self { first, last: first.saturating_add(lines - 1), total: 0, text: String::new(), shown: 0 }

@@ -2,34 +2,35 @@
 
 use std::sync::Arc;
 
-use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolSpec};
+use baton_core::store::{OutputHandle, OutputSlice};
+use baton_core::tool::{Effect, Risk, SHOWN_OUTPUT_BYTES, ToolFuture};
+use baton_core::{CallContext, HumanDuration, Store, StoreError, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::offload::offload;
-use crate::outputs::{Outputs, SHOWN_BYTES, Slice};
 use crate::schema::{arguments, object};
 
 /// With its first line a page stays below what is shown at once, or reading would itself give a handle.
-const MAX_BYTES: usize = SHOWN_BYTES - 1024;
+const MAX_BYTES: usize = SHOWN_OUTPUT_BYTES - 1024;
 const DEFAULT_BYTES: usize = 8 * 1024;
+/// The bytes of a character after its first.
+const CHARACTER_END: usize = 3;
 
 #[derive(Debug)]
 pub struct ReadOutput {
     spec: ToolSpec,
-    outputs: Outputs,
+    store: Arc<dyn Store>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct ReadOutputArguments {
     handle: String,
-    offset: Option<usize>,
+    offset: Option<u64>,
     limit: Option<usize>,
 }
 
 impl ReadOutput {
-    pub fn new(outputs: Outputs) -> Self {
+    pub fn new(store: Arc<dyn Store>) -> Self {
         let spec = ToolSpec {
             name: "read_output".to_owned(),
             description: "Reads more of a tool's output that was too long to be shown at once. The shortened output ends with \
@@ -47,7 +48,7 @@ impl ReadOutput {
             risk: Risk::Low,
             timeout: HumanDuration::from_secs(30),
         };
-        Self { spec, outputs }
+        Self { spec, store }
     }
 }
 
@@ -56,24 +57,76 @@ impl Tool for ReadOutput {
         &self.spec
     }
 
+    fn is_untrusted(&self) -> bool {
+        true
+    }
+
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
-        let outputs = self.outputs.clone();
+        let store = self.store.tenant(&context.tenant);
         Box::pin(async move {
-            let Arguments { handle, offset, limit } = arguments(input)?;
+            let ReadOutputArguments { handle, offset, limit } = arguments(input)?;
             let limit = limit.unwrap_or(DEFAULT_BYTES).clamp(1, MAX_BYTES);
-            let text = offload(move |_| {
-                let found = outputs.read(&context, &handle, offset.unwrap_or(0), limit);
-                let slice =
-                    found.ok_or_else(|| ToolError::Execution(format!("there is no output `{handle}`")))?;
-                slice.map(|slice| shown(&slice)).map_err(|error| ToolError::Execution(error.to_string()))
-            });
-            Ok(text.await?.into())
+            let unknown = || ToolError::Execution(format!("there is no output `{handle}`"));
+            let known = OutputHandle::parse(&handle).ok_or_else(unknown)?;
+            let bytes = u32::try_from(limit + CHARACTER_END).unwrap_or(u32::MAX);
+            match store.output_slice(context.run_id, known, offset.unwrap_or(0), bytes).await {
+                Ok(slice) => Ok(Page::of(&slice, limit).shown().into()),
+                Err(StoreError::NotFound(_)) => Err(unknown()),
+                Err(error) => Err(ToolError::Execution(error.to_string())),
+            }
         })
     }
 }
 
-fn shown(slice: &Slice) -> String {
-    let Slice { text, start, end, total } = slice;
-    let next = if end < total { format!("read on with offset {end}") } else { "this is the end".to_owned() };
-    format!("Bytes {start} to {end} of {total}; {next}.\n\n{text}")
+/// Whole characters of an output. It begins and ends between them.
+#[derive(Debug, PartialEq, Eq)]
+struct Page {
+    text: String,
+    /// Where it begins and ends, in bytes.
+    start: u64,
+    end: u64,
+    total: u64,
+}
+
+impl Page {
+    /// About `limit` bytes. The slice has [`CHARACTER_END`] bytes more if the output has, to finish a character.
+    fn of(slice: &OutputSlice, limit: usize) -> Self {
+        let OutputSlice { bytes, offset, size } = slice;
+        let is_inside = |byte: &u8| byte & 0xc0 == 0x80;
+        let skipped = bytes.iter().take_while(|byte| is_inside(byte)).count();
+        let mut end = bytes.len().min(skipped.max(limit));
+        while bytes.get(end).is_some_and(is_inside) {
+            end += 1;
+        }
+        let text = String::from_utf8_lossy(&bytes[skipped..end]).into_owned();
+        Self { text, start: offset + skipped as u64, end: offset + end as u64, total: *size }
+    }
+
+    fn shown(&self) -> String {
+        let Self { text, start, end, total } = self;
+        let next =
+            if end < total { format!("read on with offset {end}") } else { "this is the end".to_owned() };
+        format!("Bytes {start} to {end} of {total}; {next}.\n\n{text}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_begin_and_end_between_characters() {
+        let whole = "🎷".repeat(50);
+        for offset in 0..=whole.len() {
+            for limit in 1..=9 {
+                let end = whole.len().min(offset + limit + CHARACTER_END);
+                let bytes = whole.as_bytes()[offset..end].to_vec();
+                let slice = OutputSlice { bytes, offset: offset as u64, size: whole.len() as u64 };
+                let page = Page::of(&slice, limit);
+                let (start, end) = (usize::try_from(page.start).unwrap(), usize::try_from(page.end).unwrap());
+                assert_eq!(whole.get(start..end), Some(page.text.as_str()), "{offset} {limit}");
+                assert!(end > offset || offset > whole.len() - 4, "{offset} {limit}");
+            }
+        }
+    }
 }

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, Tool, ToolSpec};
+use baton_core::{CallContext, HumanDuration, Tool, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::offload::offload;
 use crate::schema::{arguments, object};
-use crate::skills::{Desk, Saved, Skills};
-use crate::validate_skill::Arguments;
+use crate::skills::{DraftOwner, Saved, SkillFolder};
+use crate::validate_skill::ValidateSkillArguments;
 
 #[derive(Debug)]
 pub struct SaveSkill {
     spec: ToolSpec,
-    skills: Skills,
+    skills: SkillFolder,
 }
 
 impl SaveSkill {
-    pub fn new(skills: Skills) -> Self {
+    pub fn new(skills: SkillFolder) -> Self {
         let spec = ToolSpec {
             name: "save_skill".to_owned(),
             description: "Saves the draft of a skill, so that agents can use it from now on. Refused when the draft breaks the \
@@ -45,16 +45,17 @@ impl Tool for SaveSkill {
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
         let skills = self.skills.clone();
         Box::pin(async move {
-            let name = arguments::<Arguments>(input)?.name()?;
-            let text = offload(move |_| {
-                let saved = skills.save(&Desk::from(context.as_ref()), &name)?;
+            let name = arguments::<ValidateSkillArguments>(input)?.name()?;
+            let output = offload(move |_| {
+                let saved = skills.save(&DraftOwner::from(context.as_ref()), &name)?;
                 let name = name.as_str();
-                Ok(match saved {
+                let text = match saved {
                     Saved::Now => format!("Saved the skill `{name}`. It can be used from now on."),
                     Saved::Before => format!("The skill `{name}` was saved before. It can be used."),
-                })
+                };
+                Ok(ToolOutput::from(text).with_artifact(name))
             });
-            Ok(text.await?.into())
+            output.await
         })
     }
 }

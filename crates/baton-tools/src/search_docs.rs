@@ -27,7 +27,7 @@ pub struct SearchDocs {
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct SearchDocsArguments {
     query: String,
     limit: Option<usize>,
 }
@@ -62,10 +62,14 @@ impl Tool for SearchDocs {
         &self.spec
     }
 
+    fn is_untrusted(&self) -> bool {
+        true
+    }
+
     fn call(&self, input: Value, _: Arc<CallContext>) -> ToolFuture {
         let corpus = self.corpus.clone();
         Box::pin(async move {
-            let Arguments { query, limit } = arguments(input)?;
+            let SearchDocsArguments { query, limit } = arguments(input)?;
             let limit = limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
             let text = offload(move |abandoned| {
                 let index = corpus.refresh(abandoned)?;

@@ -13,8 +13,8 @@ use tokio::process::Command;
 mod group;
 mod output;
 
-use group::Group;
-use output::{Output, Pipes};
+use group::ProcessGroup;
+use output::{ShellOutput, ShellPipes};
 
 use crate::schema::{arguments, object};
 
@@ -46,7 +46,7 @@ pub struct Shell {
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct ShellArguments {
     command: String,
 }
 
@@ -82,10 +82,14 @@ impl Tool for Shell {
         &self.spec
     }
 
+    fn is_untrusted(&self) -> bool {
+        true
+    }
+
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
         let settings = self.settings.clone();
         Box::pin(async move {
-            let Arguments { command } = arguments(input)?;
+            let ShellArguments { command } = arguments(input)?;
             let limit = settings.timeout;
             let done = tokio::time::timeout(limit.get(), run(&command, &settings, &context)).await;
             Ok(done.map_err(|_| ToolError::Timeout(limit))??.into())
@@ -98,9 +102,9 @@ async fn run(command: &str, settings: &ShellSettings, context: &CallContext) -> 
     let failed = |error: std::io::Error| ToolError::Execution(format!("the command could not run: {error}"));
     let mut child = prepare(command, settings, context).spawn().map_err(failed)?;
     // Declared after the child and so dropped before it: the leader's id is not free for others until it is reaped.
-    let group = Group::led_by(&child);
-    let mut pipes = Pipes::of(&mut child);
-    let mut output = Output::default();
+    let group = ProcessGroup::led_by(&child);
+    let mut pipes = ShellPipes::of(&mut child);
+    let mut output = ShellOutput::default();
     let status = loop {
         tokio::select! {
             status = child.wait() => break status.map_err(failed)?,

@@ -24,9 +24,9 @@ pub mod source;
 pub mod triggers;
 pub mod wording;
 
-pub use check::{Severity, SkillProblem, Strictness, validate};
-pub use folders::Desk;
-pub use shelf::Found;
+pub use check::{CheckSeverity, SkillProblem, SkillStrictness, validate};
+pub use folders::DraftOwner;
+pub use shelf::FoundSkill;
 pub use slug::slug;
 
 use shelf::{MAX_SKILLS, Shelves};
@@ -40,7 +40,7 @@ const MAX_SWEPT: usize = 1_000;
 
 /// The skills below one folder. Everything here blocks.
 #[derive(Debug, Clone)]
-pub struct Skills {
+pub struct SkillFolder {
     dir: PathBuf,
     shelves: Arc<Shelves>,
 }
@@ -53,7 +53,7 @@ pub enum Saved {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SkillError {
-    #[error("there is already a skill `{name}`; choose another name, such as `{other}`")]
+    #[error("{}; choose another name, such as `{other}`", already_there(.name))]
     Taken { name: String, other: String },
     #[error("there is no draft `{0}`; write it with write_skill first")]
     NoDraft(String),
@@ -67,6 +67,10 @@ pub enum SkillError {
     Io(#[from] io::Error),
 }
 
+fn already_there(name: &str) -> String {
+    format!("there is already a skill `{name}`")
+}
+
 fn list(problems: &[SkillProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
@@ -74,14 +78,16 @@ fn list(problems: &[SkillProblem]) -> String {
 impl From<SkillError> for ToolError {
     fn from(error: SkillError) -> Self {
         match error {
-            SkillError::Taken { .. } => Self::InvalidArguments(error.to_string()),
+            SkillError::Taken { name, other } => {
+                Self::NameTaken { problem: already_there(&name), alternative: other }
+            }
             SkillError::Full(_) => Self::Limit(error.to_string()),
             _ => Self::Execution(error.to_string()),
         }
     }
 }
 
-impl Skills {
+impl SkillFolder {
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), shelves: Arc::default() }
     }
@@ -92,7 +98,7 @@ impl Skills {
     }
 
     /// All that a tenant can use, sorted by name. What its own people made wins over a shared skill that got the same name later.
-    pub fn all(&self, tenant: &TenantId) -> Vec<Found> {
+    pub fn all(&self, tenant: &TenantId) -> Vec<FoundSkill> {
         let mut all = self.shelves.list(&folders::of_tenant(&self.dir, tenant), SkillOrigin::Created);
         all.extend(self.shelves.list(&self.dir, SkillOrigin::Shared));
         all.sort_by(|a, b| a.head.name.cmp(&b.head.name));
@@ -109,12 +115,12 @@ impl Skills {
         Ok(SkillFile { head: found.head, text, body_at })
     }
 
-    pub fn found(&self, tenant: &TenantId, name: &SkillName) -> Option<Found> {
+    pub fn found(&self, tenant: &TenantId, name: &SkillName) -> Option<FoundSkill> {
         self.all(tenant).into_iter().find(|found| found.head.name == *name)
     }
 
     /// Where a draft is; where the saved skill is, when there is no draft.
-    pub fn find(&self, desk: &Desk, name: &SkillName) -> Result<PathBuf, SkillError> {
+    pub fn find(&self, desk: &DraftOwner, name: &SkillName) -> Result<PathBuf, SkillError> {
         let draft = folders::draft(&self.dir, desk, name);
         if draft.join(FILE).is_file() {
             return Ok(draft);
@@ -124,7 +130,7 @@ impl Skills {
     }
 
     /// Keeps a draft, in place of an earlier one of the same name in the same conversation.
-    pub fn write_draft(&self, desk: &Desk, name: &SkillName, text: &str) -> Result<(), SkillError> {
+    pub fn write_draft(&self, desk: &DraftOwner, name: &SkillName, text: &str) -> Result<(), SkillError> {
         self.check_free(&desk.tenant, name)?;
         sweep(&folders::drafts(&self.dir, &desk.tenant));
         let folder = folders::draft(&self.dir, desk, name);
@@ -136,7 +142,7 @@ impl Skills {
     }
 
     /// Puts a draft where the tenant's agents find it. A second time it does nothing.
-    pub fn save(&self, desk: &Desk, name: &SkillName) -> Result<Saved, SkillError> {
+    pub fn save(&self, desk: &DraftOwner, name: &SkillName) -> Result<Saved, SkillError> {
         let draft = folders::draft(&self.dir, desk, name);
         let target = folders::of_tenant(&self.dir, &desk.tenant).join(name.as_str());
         let text = match read_file(&draft) {
@@ -166,8 +172,8 @@ impl Skills {
         }
         self.check_free(tenant, name)?;
         self.check_room(tenant)?;
-        let mut problems = check::validate_text(text, name.as_str(), Strictness::Strict);
-        problems.retain(|problem| problem.severity == Severity::Error);
+        let mut problems = check::validate_text(text, name.as_str(), SkillStrictness::Strict);
+        problems.retain(|problem| problem.severity == CheckSeverity::Error);
         if !problems.is_empty() {
             return Err(SkillError::Invalid(problems));
         }

@@ -11,21 +11,23 @@ use serde_json::{Value, json};
 
 use crate::offload::offload;
 use crate::schema::{arguments, object};
-use crate::skills::triggers::{Trial, Verdict, try_all};
-use crate::skills::{Desk, Severity, SkillProblem, Skills, Strictness, head, read_file, slug, validate};
+use crate::skills::triggers::{Trial, TriggerVerdict, try_all};
+use crate::skills::{
+    CheckSeverity, DraftOwner, SkillFolder, SkillProblem, SkillStrictness, head, read_file, slug, validate,
+};
 
 #[derive(Debug)]
 pub struct ValidateSkill {
     spec: ToolSpec,
-    skills: Skills,
+    skills: SkillFolder,
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Arguments {
+pub(crate) struct ValidateSkillArguments {
     name: String,
 }
 
-impl Arguments {
+impl ValidateSkillArguments {
     /// The same name as the draft got, however it is written.
     pub(crate) fn name(&self) -> Result<SkillName, ToolError> {
         slug(&self.name).ok_or_else(|| ToolError::InvalidArguments("`name` is empty".to_owned()))
@@ -33,7 +35,7 @@ impl Arguments {
 }
 
 impl ValidateSkill {
-    pub fn new(skills: Skills) -> Self {
+    pub fn new(skills: SkillFolder) -> Self {
         let spec = ToolSpec {
             name: "validate_skill".to_owned(),
             description: "Checks the draft of a skill against the rules of Agent Skills and tries its triggers and near misses. \
@@ -60,8 +62,9 @@ impl Tool for ValidateSkill {
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
         let skills = self.skills.clone();
         Box::pin(async move {
-            let name = arguments::<Arguments>(input)?.name()?;
-            let text = offload(move |_| report(&name, &skills.find(&Desk::from(context.as_ref()), &name)?));
+            let name = arguments::<ValidateSkillArguments>(input)?.name()?;
+            let text =
+                offload(move |_| report(&name, &skills.find(&DraftOwner::from(context.as_ref()), &name)?));
             Ok(text.await?.into())
         })
     }
@@ -69,10 +72,10 @@ impl Tool for ValidateSkill {
 
 /// For people too: it is shown in the conversation.
 fn report(name: &SkillName, folder: &Path) -> Result<String, ToolError> {
-    let problems = validate(folder, Strictness::Strict);
+    let problems = validate(folder, SkillStrictness::Strict);
     let text = read_file(folder).unwrap_or_default();
     let trials = head::read(&text).map(|(head, _)| try_all(&head)).unwrap_or_default();
-    let is_error = |problem: &&SkillProblem| problem.severity == Severity::Error;
+    let is_error = |problem: &&SkillProblem| problem.severity == CheckSeverity::Error;
     let contradictions = trials.iter().filter(|trial| trial.is_contradiction()).count();
     let errors = problems.iter().filter(is_error).count() + contradictions;
     let details = [
@@ -104,8 +107,8 @@ fn listed(heading: &str, items: impl Iterator<Item = String>) -> String {
 
 fn line(trial: &Trial) -> String {
     match &trial.verdict {
-        Verdict::Good => format!("✓ “{}”", trial.prompt),
-        Verdict::Doubtful(why) => format!("? “{}”: {why}", trial.prompt),
-        Verdict::Contradiction(why) => format!("✗ “{}”: {why}", trial.prompt),
+        TriggerVerdict::Good => format!("✓ “{}”", trial.prompt),
+        TriggerVerdict::Doubtful(why) => format!("? “{}”: {why}", trial.prompt),
+        TriggerVerdict::Contradiction(why) => format!("✗ “{}”: {why}", trial.prompt),
     }
 }

@@ -8,13 +8,12 @@ use reqwest::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
-use uuid::Uuid;
 
 use crate::offload::offload;
 use crate::schema::{arguments, object};
 use crate::web::Reach;
 use crate::web::content::text;
-use crate::web::fetch::{MAX_BYTES, Page, fetch};
+use crate::web::fetch::{FetchedPage, MAX_BYTES, fetch};
 
 const WITHIN: HumanDuration = HumanDuration::from_secs(30);
 
@@ -32,7 +31,7 @@ struct Web {
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct WebFetchArguments {
     url: String,
 }
 
@@ -64,10 +63,14 @@ impl Tool for WebFetch {
         &self.spec
     }
 
+    fn is_untrusted(&self) -> bool {
+        true
+    }
+
     fn call(&self, input: Value, _: Arc<CallContext>) -> ToolFuture {
         let web = self.web.clone();
         Box::pin(async move {
-            let Arguments { url } = arguments(input)?;
+            let WebFetchArguments { url } = arguments(input)?;
             let url = Url::parse(url.trim()).map_err(|error| {
                 ToolError::InvalidArguments(format!("`{url}` is not a web address: {error}"))
             })?;
@@ -89,16 +92,12 @@ impl Web {
     }
 }
 
-/// The text between two marks that the page cannot know, so that it cannot pretend to end.
-fn shown(page: &Page) -> Result<String, ToolError> {
+/// The text with its address.
+fn shown(page: &FetchedPage) -> Result<String, ToolError> {
     let text = text(page).map_err(|kind| {
         ToolError::Execution(format!("{} is `{kind}`; only text can be fetched", page.url))
     })?;
-    let mark = &Uuid::new_v4().simple().to_string()[..8];
     let cut = if page.is_cut { format!("\n… (cut after {MAX_BYTES} bytes)") } else { String::new() };
-    Ok(format!(
-        "<untrusted-{mark} source=\"{}\">\n{}{cut}\n</untrusted-{mark}>",
-        page.url,
-        if text.trim().is_empty() { "(no text)" } else { &text }
-    ))
+    let text = if text.trim().is_empty() { "(no text)" } else { &text };
+    Ok(format!("Source: {}\n\n{text}{cut}", page.url))
 }

@@ -62,7 +62,7 @@ impl From<PathError> for ToolError {
 
 /// Where a file is, or would be: an open folder and a name in it that is no link.
 #[derive(Debug)]
-pub struct Place {
+pub struct ResolvedFile {
     pub folder: OwnedFd,
     pub name: OsString,
 }
@@ -127,14 +127,14 @@ impl WorkDir {
     }
 
     /// Where `path` leads, whether or not something is there, for writing. Makes missing folders.
-    pub fn place(&self, path: &str, protected: &Protected) -> Result<Place, PathError> {
+    pub fn place(&self, path: &str, protected: &Protected) -> Result<ResolvedFile, PathError> {
         self.walk(path, Some(protected))?.into_place()
     }
 
-    fn walk<'a>(&'a self, path: &'a str, writing: Option<&'a Protected>) -> Result<Walk<'a>, PathError> {
+    fn walk<'a>(&'a self, path: &'a str, writing: Option<&'a Protected>) -> Result<PathWalk<'a>, PathError> {
         let root = self.root.try_clone().map_err(|error| PathError::Io { path: path.to_owned(), error })?;
         let (open, names, todo) = (vec![root], Vec::new(), Vec::new());
-        let mut walk = Walk { dir: self, path, open, names, todo, links: 0, writing };
+        let mut walk = PathWalk { dir: self, path, open, names, todo, links: 0, writing };
         if path.len() > MAX_PATH_BYTES {
             return Err(PathError::TooComplex(path.chars().take(64).collect()));
         }
@@ -149,7 +149,7 @@ impl WorkDir {
 }
 
 /// A path half walked.
-struct Walk<'a> {
+struct PathWalk<'a> {
     dir: &'a WorkDir,
     path: &'a str,
     /// The folders from the root to where the walk is.
@@ -157,18 +157,18 @@ struct Walk<'a> {
     /// Those of the open folders below the root.
     names: Vec<OsString>,
     /// What is still to walk, next last.
-    todo: Vec<Step>,
+    todo: Vec<PathStep>,
     links: usize,
     /// What may not be written; missing folders are made. `None` when the path is only read.
     writing: Option<&'a Protected>,
 }
 
-enum Step {
+enum PathStep {
     Up,
     Into(OsString),
 }
 
-impl Walk<'_> {
+impl PathWalk<'_> {
     fn push(&mut self, path: &Path) -> Result<(), PathError> {
         let mut path = path;
         if path.is_absolute() {
@@ -178,8 +178,8 @@ impl Walk<'_> {
         }
         for component in path.components().rev() {
             match component {
-                Component::Normal(name) => self.todo.push(Step::Into(name.to_owned())),
-                Component::ParentDir => self.todo.push(Step::Up),
+                Component::Normal(name) => self.todo.push(PathStep::Into(name.to_owned())),
+                Component::ParentDir => self.todo.push(PathStep::Up),
                 Component::CurDir => {}
                 Component::RootDir | Component::Prefix(_) => return Err(self.escapes()),
             }
@@ -191,12 +191,12 @@ impl Walk<'_> {
     fn reach_end(&mut self) -> Result<Option<OsString>, PathError> {
         while let Some(step) = self.todo.pop() {
             match step {
-                Step::Up if self.open.len() == 1 => return Err(self.escapes()),
-                Step::Up => {
+                PathStep::Up if self.open.len() == 1 => return Err(self.escapes()),
+                PathStep::Up => {
                     self.open.pop();
                     self.names.pop();
                 }
-                Step::Into(name) => {
+                PathStep::Into(name) => {
                     // Also the names of links: `.mcp.json` is protected wherever it leads.
                     if self.writing.is_some() && Protected::has_name(&name) {
                         return Err(self.protected());
@@ -262,9 +262,9 @@ impl Walk<'_> {
         self.open.last().expect("the root stays open")
     }
 
-    fn into_place(mut self) -> Result<Place, PathError> {
+    fn into_place(mut self) -> Result<ResolvedFile, PathError> {
         let name = self.reach_end()?.ok_or_else(|| PathError::NotAFile(self.path.to_owned()))?;
-        Ok(Place { folder: self.into_folder()?, name })
+        Ok(ResolvedFile { folder: self.into_folder()?, name })
     }
 
     fn into_folder(mut self) -> Result<OwnedFd, PathError> {

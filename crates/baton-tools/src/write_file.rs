@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::builtin::Settings;
+use crate::builtin::ToolSettings;
 use crate::offload::{Abandoned, offload};
 use crate::schema::{arguments, object};
-use crate::work_dir::{PathError, Place, WorkDir, io};
+use crate::work_dir::{PathError, ResolvedFile, WorkDir, io};
 
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
@@ -27,14 +27,14 @@ pub struct WriteFile {
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct WriteFileArguments {
     path: String,
     content: String,
 }
 
 impl Default for WriteFile {
     fn default() -> Self {
-        Self::new(Settings::default().protected)
+        Self::new(ToolSettings::default().protected)
     }
 }
 
@@ -70,7 +70,7 @@ impl Tool for WriteFile {
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
         let protected = self.protected.clone();
         Box::pin(async move {
-            let Arguments { path, content } = arguments(input)?;
+            let WriteFileArguments { path, content } = arguments(input)?;
             if content.len() > MAX_BYTES {
                 return Err(ToolError::Limit(format!("a file has at most {MAX_BYTES} bytes")));
             }
@@ -86,7 +86,7 @@ impl Tool for WriteFile {
 }
 
 /// Writes beside the place and renames, so that readers see the old file or the new one.
-fn write(place: &Place, path: &str, content: &str, abandoned: &Abandoned) -> Result<(), ToolError> {
+fn write(place: &ResolvedFile, path: &str, content: &str, abandoned: &Abandoned) -> Result<(), ToolError> {
     let mode = mode_of(place, path)?;
     let temporary = Temporary { place, name: format!(".{}.tmp", Uuid::new_v4().simple()) };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -103,7 +103,7 @@ fn write(place: &Place, path: &str, content: &str, abandoned: &Abandoned) -> Res
 }
 
 /// The permissions of the file that is replaced.
-fn mode_of(place: &Place, path: &str) -> Result<Option<Mode>, PathError> {
+fn mode_of(place: &ResolvedFile, path: &str) -> Result<Option<Mode>, PathError> {
     match statat(&place.folder, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(status) if FileType::from_raw_mode(status.st_mode) == FileType::RegularFile => {
             // Never set-user-id: the content is somebody else's now.
@@ -117,7 +117,7 @@ fn mode_of(place: &Place, path: &str) -> Result<Option<Mode>, PathError> {
 
 /// Removed on every way out. After the rename there is nothing left to remove.
 struct Temporary<'a> {
-    place: &'a Place,
+    place: &'a ResolvedFile,
     name: String,
 }
 

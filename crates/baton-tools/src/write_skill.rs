@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, Tool, ToolSpec};
+use baton_core::{CallContext, HumanDuration, Tool, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::offload::offload;
 use crate::schema::{arguments, object, texts};
-use crate::skills::draft::{Draft, Wishes};
-use crate::skills::{Desk, Skills};
+use crate::skills::draft::{SkillDraft, Wishes};
+use crate::skills::{DraftOwner, SkillFolder};
 
 #[derive(Debug)]
 pub struct WriteSkill {
     spec: ToolSpec,
-    skills: Skills,
+    skills: SkillFolder,
 }
 
 impl WriteSkill {
-    pub fn new(skills: Skills) -> Self {
+    pub fn new(skills: SkillFolder) -> Self {
         let spec = ToolSpec {
             name: "write_skill".to_owned(),
             description: "Writes a draft of an Agent Skill (SKILL.md) from what was collected, and returns the file. Writing \
@@ -55,18 +55,19 @@ impl Tool for WriteSkill {
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
         let skills = self.skills.clone();
         Box::pin(async move {
-            let draft = Draft::new(&arguments::<Wishes>(input)?)?;
-            let text = offload(move |abandoned| {
+            let draft = SkillDraft::new(&arguments::<Wishes>(input)?)?;
+            let output = offload(move |abandoned| {
                 let (name, file) = (&draft.name, draft.file());
                 abandoned.check()?;
-                skills.write_draft(&Desk::from(context.as_ref()), name, &file)?;
+                skills.write_draft(&DraftOwner::from(context.as_ref()), name, &file)?;
                 let fence = fence(&file);
-                Ok(format!(
+                let text = format!(
                     "Draft of the skill `{}`, not saved yet:\n\n{fence}markdown\n{file}{fence}",
                     name.as_str()
-                ))
+                );
+                Ok(ToolOutput::from(text).with_artifact(name.as_str()))
             });
-            Ok(text.await?.into())
+            output.await
         })
     }
 }

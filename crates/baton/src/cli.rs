@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::commands;
 use crate::config::{Config, ConfigError, Telemetry};
-use crate::exit::{Exit, Refused};
+use crate::exit::{Exit, ExitError};
 use crate::logs::{self, Usual};
 use crate::telemetry::Exporter;
 
@@ -174,7 +174,7 @@ impl Common {
 }
 
 fn code(error: &anyhow::Error) -> Exit {
-    match error.downcast_ref::<Refused>() {
+    match error.downcast_ref::<ExitError>() {
         Some(refused) => refused.exit,
         None if error.is::<ConfigError>() => Exit::Invalid,
         None => Exit::Failed,

@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baton_core::{TenantId, ThreadId, UserId};
-use baton_engine::{Agents, Caller};
+use baton_engine::{Agents, RunCaller};
 
 use crate::cli::Common;
 use crate::config::ConfigError;
@@ -59,8 +59,8 @@ fn user() -> UserId {
 }
 
 /// Without a server everyone is the local user.
-fn local(thread_id: ThreadId) -> Caller {
-    Caller { tenant: tenant(), user: user(), thread_id }
+fn local(thread_id: ThreadId) -> RunCaller {
+    RunCaller { tenant: tenant(), user: user(), thread_id }
 }
 
 /// Writes a result. A reader that has gone, as in `baton graph | head`, is not an error.

@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
 pub use sections::{
-    Agents, ApprovalLevel, Approvals, Bus, Feature, Features, Handoff, Limits, LogFormat, Main, McpServers,
-    Models, Orchestration, OtlpEndpoint, Provider, SearchDocs, Server, Shell, Store, Telemetry, Tools,
-    WebFetch,
+    AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, Feature, Features, Handoff, LimitsConfig, LogFormat,
+    Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SearchDocsConfig,
+    ServerConfig, ShellConfig, StoreConfig, Telemetry, ToolsConfig, WebFetchConfig,
 };
 
 pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
@@ -21,19 +21,19 @@ pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    pub server: Server,
-    pub store: Store,
+    pub server: ServerConfig,
+    pub store: StoreConfig,
     pub bus: Bus,
-    pub agents: Agents,
-    pub models: Models,
-    pub tools: Tools,
+    pub agents: AgentsConfig,
+    pub models: ModelsConfig,
+    pub tools: ToolsConfig,
     pub mcp: McpServers,
-    pub approvals: Approvals,
+    pub approvals: ApprovalsConfig,
     pub auth: Auth,
     pub features: Features,
     pub orchestration: Orchestration,
     pub handoff: Handoff,
-    pub limits: Limits,
+    pub limits: LimitsConfig,
     pub telemetry: Telemetry,
 }
 
@@ -107,15 +107,15 @@ pub(crate) fn upwards(start: &Path) -> impl Iterator<Item = PathBuf> {
 /// Where `main` or `fallback` of `[agents]` stands in a `baton.toml`, if it says `expected` there.
 pub(crate) fn position_in_agents(text: &str, key: &str, expected: &str) -> Option<std::ops::Range<usize>> {
     #[derive(Deserialize)]
-    struct File {
-        agents: Section,
+    struct ConfigFile {
+        agents: ConfigSection,
     }
     #[derive(Deserialize)]
-    struct Section {
+    struct ConfigSection {
         main: Option<toml::Spanned<String>>,
         fallback: Option<toml::Spanned<String>>,
     }
-    let Section { main, fallback } = toml::from_str::<File>(text).ok()?.agents;
+    let ConfigSection { main, fallback } = toml::from_str::<ConfigFile>(text).ok()?.agents;
     let value = if key == "fallback" { fallback } else { main }?;
     (value.get_ref() == expected).then(|| value.span())
 }

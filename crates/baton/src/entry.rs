@@ -2,13 +2,13 @@
 
 use baton_core::AgentName;
 use baton_engine::Agents;
-use baton_engine::entry::{Classification, choose};
+use baton_engine::classifier::{Classification, choose};
 
 use crate::config::{self, Main};
 
 /// The configured choice for one roster. Nothing in it points to an agent that is not there.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Entry {
+pub enum EntryChoice {
     Agent(AgentName),
     /// `main = "auto"`.
     ByMessage {
@@ -38,8 +38,8 @@ impl Unknown {
     }
 }
 
-impl Entry {
-    pub fn of(config: &config::Agents, agents: &Agents) -> Result<Self, Unknown> {
+impl EntryChoice {
+    pub fn of(config: &config::AgentsConfig, agents: &Agents) -> Result<Self, Unknown> {
         if let Some(fallback) = config.fallback.as_ref().filter(|name| !agents.contains_key(*name)) {
             return Err(Unknown::Fallback(fallback.clone()));
         }

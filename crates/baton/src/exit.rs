@@ -28,14 +28,14 @@ pub enum Exit {
 impl Exit {
     /// An error that ends the command with this code.
     pub fn because(self, error: impl Into<anyhow::Error>) -> anyhow::Error {
-        Refused { exit: self, error: error.into() }.into()
+        ExitError { exit: self, error: error.into() }.into()
     }
 }
 
 /// An error that knows its exit code.
 #[derive(Debug, thiserror::Error)]
 #[error("{error:#}")]
-pub struct Refused {
+pub struct ExitError {
     pub exit: Exit,
     error: anyhow::Error,
 }

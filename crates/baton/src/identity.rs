@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use baton_core::store::Owner;
-use baton_engine::Identity;
+use baton_engine::ProcessIdentity;
 use rustix::io::Errno;
 use rustix::process::Pid;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 /// What a process on this machine is recognised by: the machine since it started, the process ids' space, the process, and
 /// when it began, because process ids are used again.
 #[derive(Debug, PartialEq, Eq)]
-struct Process {
+struct ProcessFingerprint {
     boot: String,
     space: String,
     pid: u32,
@@ -20,18 +20,20 @@ struct Process {
 }
 
 /// This process. Unknown parts, as on systems without `/proc`, make it one that nobody takes for dead before its lease ends.
-pub fn identity() -> Identity {
-    let owner = match Process::this() {
-        Some(Process { boot, space, pid, started }) => format!("{boot}/{space}/{pid}/{started}"),
+pub fn identity() -> ProcessIdentity {
+    let owner = match ProcessFingerprint::this() {
+        Some(ProcessFingerprint { boot, space, pid, started }) => format!("{boot}/{space}/{pid}/{started}"),
         None => format!("unknown/{}", Uuid::new_v4()),
     };
     // Two engines in one process are two owners.
-    Identity { owner: Owner(Arc::from(format!("{owner}/{}", Uuid::new_v4().simple()))), is_gone }
+    ProcessIdentity { owner: Owner(Arc::from(format!("{owner}/{}", Uuid::new_v4().simple()))), is_gone }
 }
 
 /// Whether the owner was a process of this machine that does not exist any more. Whoever cannot be looked at is alive.
 fn is_gone(owner: &Owner) -> bool {
-    let Some((process, this)) = Process::parse(&owner.0).zip(Process::this()) else { return false };
+    let Some((process, this)) = ProcessFingerprint::parse(&owner.0).zip(ProcessFingerprint::this()) else {
+        return false;
+    };
     if process.boot != this.boot || process.space != this.space {
         return false;
     }
@@ -41,7 +43,7 @@ fn is_gone(owner: &Owner) -> bool {
     !exists || state_of(process.pid).is_some_and(|(is_dead, started)| is_dead || started != process.started)
 }
 
-impl Process {
+impl ProcessFingerprint {
     fn this() -> Option<Self> {
         let pid = std::process::id();
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
@@ -75,7 +77,7 @@ mod tests {
         let here = identity();
         assert!(!(here.is_gone)(&here.owner), "{:?}", here.owner);
         assert!(!is_gone(&Owner("unknown/x".into())) && !is_gone(&Owner("".into())));
-        let Some(this) = Process::this() else { return };
+        let Some(this) = ProcessFingerprint::this() else { return };
         let owner =
             |boot: &str, pid, started| Owner(Arc::from(format!("{boot}/{}/{pid}/{started}/x", this.space)));
         assert!(is_gone(&owner(&this.boot, this.pid, this.started + 1)), "the number was used again");
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn a_child_that_was_killed_is_gone() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let this = Process::this().unwrap();
+        let this = ProcessFingerprint::this().unwrap();
         let (_, started) = state_of(child.id()).unwrap();
         let owner = Owner(Arc::from(format!("{}/{}/{}/{started}/x", this.boot, this.space, child.id())));
         assert!(!is_gone(&owner));

@@ -6,8 +6,8 @@ mod json;
 use std::io::{IsTerminal as _, Write};
 
 use baton_core::choice::Choice as _;
-use baton_core::{Mask, sanitize};
 use baton_engine::telemetry::{CONTEXT, TARGET};
+use baton_sanitize::{Mask, sanitize};
 use tracing::level_filters::LevelFilter;
 use tracing::{Dispatch, Subscriber};
 use tracing_subscriber::filter::Targets;
@@ -128,20 +128,20 @@ fn filter(text: Option<&str>, usual: Usual) -> Result<Targets, ConfigError> {
 struct Sanitized<W>(W);
 
 impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for Sanitized<W> {
-    type Writer = Line<W::Writer>;
+    type Writer = LogLine<W::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Line { event: Vec::new(), out: self.0.make_writer() }
+        LogLine { event: Vec::new(), out: self.0.make_writer() }
     }
 }
 
 /// One event. It is written when it is complete, since a secret may come in two pieces.
-struct Line<W: Write> {
+struct LogLine<W: Write> {
     event: Vec<u8>,
     out: W,
 }
 
-impl<W: Write> Write for Line<W> {
+impl<W: Write> Write for LogLine<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.event.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -152,7 +152,7 @@ impl<W: Write> Write for Line<W> {
     }
 }
 
-impl<W: Write> Drop for Line<W> {
+impl<W: Write> Drop for LogLine<W> {
     /// A log that nobody can read must not end what is being logged.
     fn drop(&mut self) {
         let line = line(&self.event);

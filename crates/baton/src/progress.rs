@@ -11,14 +11,14 @@ use baton_core::event::{Event, EventKind};
 use baton_core::message::Visibility;
 use baton_core::store::RunStatus;
 use baton_core::{AgentName, ThreadId};
-use baton_engine::Finished;
+use baton_engine::RunResult;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::termios::{self, LocalModes};
 
 use crate::report::table::{cut, width_of};
 use crate::report::{self, figures, visible};
-pub use crew::Names;
-use crew::{Change, Crew};
+pub use crew::AgentNames;
+use crew::{Crew, CrewChange};
 
 const TICK: Duration = Duration::from_millis(100);
 /// What the spinner and the time take of a line.
@@ -64,7 +64,7 @@ pub struct Progress {
     /// One for each member of the crew, or none while they are not shown.
     lines: Vec<ProgressBar>,
     agent: String,
-    names: Names,
+    names: AgentNames,
     /// Known from the first event on.
     thread: Option<ThreadId>,
     started: Instant,
@@ -72,7 +72,7 @@ pub struct Progress {
 
 impl Progress {
     /// `is_wanted` is false when every event is printed anyway.
-    pub fn new(agent: &AgentName, names: Names, is_wanted: bool) -> Self {
+    pub fn new(agent: &AgentName, names: AgentNames, is_wanted: bool) -> Self {
         let mut progress = Self {
             is_shown: is_wanted && std::io::stderr().is_terminal(),
             crew: Crew::new(names.clone(), agent),
@@ -97,12 +97,12 @@ impl Progress {
         // While a text grows its line stays away, until its agent does something else.
         let is_hidden = self.lines.is_empty();
         match change {
-            Change::Nothing => {}
-            Change::Changed(_) if is_hidden && is_more_of_answer(event) => {}
+            CrewChange::Nothing => {}
+            CrewChange::Changed(_) if is_hidden && is_more_of_answer(event) => {}
             _ if is_hidden => self.draw(),
-            Change::Changed(at) => self.update(at),
-            Change::Joined(at) => self.insert(at),
-            Change::Left(at, count, told) => self.remove(at, count, &told),
+            CrewChange::Changed(at) => self.update(at),
+            CrewChange::Joined(at) => self.insert(at),
+            CrewChange::Left(at, count, told) => self.remove(at, count, &told),
         }
     }
 
@@ -164,7 +164,7 @@ impl Progress {
     }
 
     /// One line that says what it took, and one that says how the conversation goes on.
-    pub fn end(&mut self, finished: &Finished) {
+    pub fn end(&mut self, finished: &RunResult) {
         self.clear();
         if !self.is_shown {
             return;
@@ -188,7 +188,7 @@ impl Progress {
     }
 
     /// Who was asked and, if that is another one, who answered.
-    fn answered_by(&self, finished: &Finished) -> String {
+    fn answered_by(&self, finished: &RunResult) -> String {
         let other = finished.answered_by.as_ref();
         let other = other.map(|agent| visible(self.names.get(agent).map_or(agent.as_str(), String::as_str)));
         match other.filter(|other| *other != self.agent) {
@@ -223,9 +223,9 @@ fn colored(text: &str) -> String {
 
 /// For work that has no events to tell: a line that goes away when this is dropped.
 #[derive(Debug)]
-pub struct Waiting(Option<ProgressBar>);
+pub struct WaitingLine(Option<ProgressBar>);
 
-impl Waiting {
+impl WaitingLine {
     pub fn new(message: &str) -> Self {
         let is_shown = std::io::stderr().is_terminal();
         let spinner = is_shown.then(|| spinner(Instant::now()));
@@ -238,7 +238,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingLine {
     fn drop(&mut self) {
         if let Some(spinner) = self.0.take() {
             spinner.finish_and_clear();

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use baton_agents::{Draft, Known, Problem, Rule, Source, Span, files, secrets};
+use baton_agents::{Diagnostic, KnownNames, Prices, RosterDraft, Rule, SourceFile, Span, files, secrets};
 use baton_core::AgentName;
+use baton_core::agent::ModelName;
+use baton_models::registry::WELL_KNOWN;
 
-use crate::config::{Config, ConfigError, FILE_NAME, upwards};
+use crate::config::{Config, ConfigError, FILE_NAME, ModelsConfig, upwards};
 
 /// Where agents are loaded from and what they may refer to.
 #[derive(Debug)]
@@ -55,22 +57,25 @@ impl Project {
     }
 
     /// Reads all agents, good or bad.
-    pub fn draft(&self) -> Draft {
-        Draft::read(&self.dirs, &self.known())
+    pub fn draft(&self) -> RosterDraft {
+        RosterDraft::read(&self.dirs, &self.known())
     }
 
     /// What agent files may refer to besides each other.
-    pub fn known(&self) -> Known {
-        let mut known = Known::default();
+    pub fn known(&self) -> KnownNames {
+        let mut known = KnownNames::default();
         known.model_aliases.extend(self.config.models.aliases.keys().cloned());
+        known.providers.extend(WELL_KNOWN.iter().map(|(name, _)| (*name).to_owned()));
         known.providers.extend(self.config.models.providers.keys().cloned());
         known.mcp_servers = self.config.mcp.servers.keys().cloned().collect();
         known.mcp_servers.extend(self.mcp_json().unwrap_or_default());
+        let models = self.config.models.clone();
+        known.prices = Prices::new(move |names| first_unpriced(&models, names));
         known
     }
 
     /// Names of the servers in `.mcp.json`; a missing file has none.
-    pub fn mcp_json(&self) -> Result<BTreeSet<String>, Box<Problem>> {
+    pub fn mcp_json(&self) -> Result<BTreeSet<String>, Box<Diagnostic>> {
         let path = self.root.join(".mcp.json");
         if !path.is_file() {
             return Ok(BTreeSet::new());
@@ -83,8 +88,31 @@ impl Project {
     }
 
     /// The configured main agent, if one is named and the draft has it.
-    pub fn main<'a>(&'a self, draft: &Draft) -> Option<&'a AgentName> {
+    pub fn main<'a>(&'a self, draft: &RosterDraft) -> Option<&'a AgentName> {
         self.config.agents.main.agent().filter(|main| draft.agent(main).is_some())
+    }
+}
+
+/// The first of an agent's models whose price is not known. One that is not configured stands for the default model.
+fn first_unpriced(models: &ModelsConfig, names: &[ModelName]) -> Option<String> {
+    let default = std::slice::from_ref(&models.default);
+    let names = if names.is_empty() { default } else { names };
+    names.iter().map(|name| resolve(models, name)).find_map(|name| match name {
+        ModelName::Provider { provider, model } => {
+            let base_url = models.providers.get(provider).and_then(|table| table.base_url.as_deref());
+            let price = baton_models::facts(provider, base_url, model).price;
+            price.is_none().then(|| name.to_string())
+        }
+        // The offline model, which costs nothing.
+        ModelName::Alias(_) => None,
+    })
+}
+
+fn resolve<'a>(models: &'a ModelsConfig, name: &'a ModelName) -> &'a ModelName {
+    match name {
+        ModelName::Alias(alias) if alias == "offline" => name,
+        ModelName::Alias(alias) => models.aliases.get(alias).unwrap_or(&models.default),
+        ModelName::Provider { .. } => name,
     }
 }
 
@@ -94,7 +122,7 @@ fn join(root: &Path, dir: &Path) -> PathBuf {
 }
 
 /// The file holds secrets of servers, so neither its lines nor values in the message are repeated.
-fn invalid_mcp(source: &std::sync::Arc<Source>, error: &str) -> Problem {
+fn invalid_mcp(source: &std::sync::Arc<SourceFile>, error: &str) -> Diagnostic {
     let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
     let bom = source.text.len() - text.len();
     let at = serde_json::from_str::<serde::de::IgnoredAny>(text).err().map_or(0, |error| {
@@ -105,7 +133,7 @@ fn invalid_mcp(source: &std::sync::Arc<Source>, error: &str) -> Problem {
     });
     let location = secrets::masked_lines(source).locate(Span::new(at, at));
     let quoted = error.split('"').step_by(2).collect::<Vec<_>>().join("\"…\"");
-    Problem::new(Rule::InvalidMcp, location, quoted, "correct it; until then none of its servers is known")
+    Diagnostic::new(Rule::InvalidMcp, location, quoted, "correct it; until then none of its servers is known")
 }
 
 /// The topmost folder around a file that is called as agent folders are, or else the folder itself. Looking up ends
@@ -153,4 +181,37 @@ pub fn nested(path: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(toml: &str) -> Project {
+        let config = Config::parse(toml, Path::new(FILE_NAME), std::iter::empty()).unwrap();
+        Project { root: PathBuf::new(), file: None, config, dirs: Vec::new() }
+    }
+
+    #[test]
+    fn every_provider_with_a_known_address_is_known() {
+        let known = project("[models.providers.acme]\nbase_url = \"http://127.0.0.1:1\"\n").known();
+        for provider in ["mistral", "google", "acme"] {
+            assert!(known.providers.contains(provider), "{provider}");
+        }
+    }
+
+    #[test]
+    fn prices_are_looked_up_behind_aliases_and_the_default() {
+        let models = |text: &str| -> Vec<ModelName> {
+            text.split_whitespace().map(|name| ModelName::parse(name).unwrap()).collect()
+        };
+        let project = project("[models]\ndefault = \"openai/odd\"\naliases = { cheap = \"ollama/small\" }\n");
+        let unpriced = |text: &str| first_unpriced(&project.config.models, &models(text));
+        for priced in ["openai/gpt-5", "cheap", "offline", "ollama/other cheap"] {
+            assert_eq!(unpriced(priced), None, "{priced}");
+        }
+        for missing in ["", "nowhere", "default", "cheap openai/odd"] {
+            assert_eq!(unpriced(missing).as_deref(), Some("openai/odd"), "{missing}");
+        }
+    }
 }

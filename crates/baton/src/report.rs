@@ -11,7 +11,7 @@ pub mod tree;
 
 use std::io::Write as _;
 
-use baton_agents::{Draft, Problem, Severity};
+use baton_agents::{Diagnostic, RosterDraft, Severity};
 use serde::Serialize;
 use serde::ser::SerializeStruct;
 
@@ -40,12 +40,12 @@ pub fn tell(text: &str) {
 }
 
 /// Prints the errors of a draft. Whether there are any.
-pub fn errors_of(draft: &Draft) -> bool {
+pub fn errors_of(draft: &RosterDraft) -> bool {
     let errors: Vec<_> = draft.problems().iter().filter(|problem| problem.is_error()).cloned().collect();
     if errors.is_empty() {
         return false;
     }
-    let mut found = Report::default();
+    let mut found = ValidationReport::default();
     found.add(draft.files(), errors);
     let _ = write!(anstream::stderr(), "{}", text::render(&found));
     true
@@ -53,13 +53,13 @@ pub fn errors_of(draft: &Draft) -> bool {
 
 /// Everything a validation found.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct ValidationReport {
     pub files: usize,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnostic>,
 }
 
-impl Report {
-    pub fn add(&mut self, files: usize, problems: impl IntoIterator<Item = Problem>) {
+impl ValidationReport {
+    pub fn add(&mut self, files: usize, problems: impl IntoIterator<Item = Diagnostic>) {
         self.files += files;
         self.problems.extend(problems);
     }
@@ -73,7 +73,7 @@ impl Report {
     }
 }
 
-impl Serialize for Report {
+impl Serialize for ValidationReport {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut report = serializer.serialize_struct("Report", 5)?;
         report.serialize_field("files", &self.files)?;

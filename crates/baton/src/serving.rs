@@ -3,7 +3,7 @@
 mod auth;
 mod inspect;
 
-use baton_server::settings::{Limits, Settings};
+use baton_server::settings::{RequestLimits, ServerSettings};
 
 use crate::config::Config;
 use crate::project::Project;
@@ -12,29 +12,29 @@ pub use auth::auth_settings;
 pub use inspect::inspect;
 
 /// Everything the server is told.
-pub fn settings(project: &Project) -> anyhow::Result<Settings> {
+pub fn settings(project: &Project) -> anyhow::Result<ServerSettings> {
     let main = project.config.agents.main.agent().cloned();
-    Ok(Settings { auth: auth_settings(project)?, main, ..limits(&project.config) })
+    Ok(ServerSettings { auth: auth_settings(project)?, main, ..limits(&project.config) })
 }
 
 /// Limits and times. What is not in the file has the server's own defaults.
-pub fn limits(config: &Config) -> Settings {
+pub fn limits(config: &Config) -> ServerSettings {
     let bytes = |number| usize::try_from(number).unwrap_or(usize::MAX);
     let given = &config.limits;
-    let limits = Limits {
+    let limits = RequestLimits {
         requests_per_minute: given.requests_per_minute,
         max_body_bytes: bytes(given.max_body_bytes),
         max_upload_bytes: bytes(given.max_upload_bytes),
         max_connections: bytes(given.max_connections.get().into()),
         max_concurrent_runs: given.max_concurrent_runs,
-        ..Limits::default()
+        ..RequestLimits::default()
     };
-    Settings {
+    ServerSettings {
         limits,
         allowed_origins: config.server.allowed_origins.clone(),
         grace: config.server.grace.get(),
         drain: config.server.drain.get(),
-        ..Settings::default()
+        ..ServerSettings::default()
     }
 }
 
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn both_have_the_same_defaults() {
-        assert_eq!(format!("{:?}", limits(&Config::default())), format!("{:?}", Settings::default()));
+        assert_eq!(format!("{:?}", limits(&Config::default())), format!("{:?}", ServerSettings::default()));
     }
 
     #[test]

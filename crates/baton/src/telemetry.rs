@@ -10,8 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::{Mask, TraceParent, sanitize};
-use baton_engine::telemetry::{CONTEXT, PARENT, TRACE, begin, fresh};
+use baton_core::TraceParent;
+use baton_engine::telemetry::{CONTEXT, PARENT, TRACE, new_span_id, new_trace};
+use baton_sanitize::{Mask, sanitize};
 use opentelemetry::KeyValue;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
@@ -69,7 +70,7 @@ pub(crate) fn command(name: &'static str) -> (TraceParent, Span) {
     let given = variable("TRACEPARENT").and_then(|text| TraceParent::parse(&text).ok());
     let from = given.as_ref().map(|given| given.ids().1);
     let stated = |given: TraceParent| given.with_state(&variable("TRACESTATE").unwrap_or_default());
-    let trace = given.map_or_else(begin, stated).at_span(fresh());
+    let trace = given.map_or_else(new_trace, stated).at_span(new_span_id());
     let span = tracing::info_span!(
         target: CONTEXT, parent: None, "command", otel.name = name, { TRACE } = String::from(trace.clone()), { PARENT } = from
     );

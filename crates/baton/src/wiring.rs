@@ -2,25 +2,26 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use baton_core::agent::{McpServer, ModelName, ToolPattern};
 use baton_core::store::Retention;
-use baton_core::tool::{Overflow, Risk, Room, ToolError, ToolSource, ToolsFuture};
-use baton_core::{CallContext, RunId, Store, TenantId};
+use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFuture};
+use baton_core::{Store, TenantId};
 use baton_engine::{
-    Agents, Engine, LeaseTimes, Live, Models, Observer, Parts, Patience, Policy, Stays, Switch,
+    Agents, Engine, EngineParts, HeartbeatConfig, ModelRegistry, ModelTimeouts, Observer, Policy, Switch,
+    ThreadChannels, WorkerLifetime,
 };
 use baton_mcp::Servers;
-use baton_models::offline::Offline;
-use baton_models::{Endpoint, Wire};
+use baton_models::registry::key_variable;
+use baton_models::{Endpoint, WireFormat};
+use baton_offline::Offline;
 use baton_store::Database;
 use baton_tools::shell::ShellSettings;
 use baton_tools::web::Reach;
-use baton_tools::{Outputs, RunOutputs, SKILLS_DIR, Settings, Skills};
+use baton_tools::{SKILLS_DIR, SkillFolder, ToolSettings};
 use jiff::SignedDuration;
 use secrecy::SecretString;
 use tokio::sync::watch;
@@ -55,7 +56,10 @@ pub async fn wire_chat(project: &Project, agents: Arc<Agents>) -> anyhow::Result
     let servers = servers(project)?;
     let store: Arc<dyn Store> = Arc::new(store(project).await?);
     let parts = parts(project, agents, servers.clone(), store)?;
-    Ok(Wired { engine: Engine::new(Parts { stays: Stays::UntilDone, ..parts }), servers })
+    Ok(Wired {
+        engine: Engine::new(EngineParts { worker_lifetime: WorkerLifetime::UntilDone, ..parts }),
+        servers,
+    })
 }
 
 /// The same for a server: its agents may change while it runs, it works on whatever nobody works on, and somebody counts.
@@ -69,8 +73,13 @@ pub async fn wire_server(
     let now = Arc::clone(&agents.borrow());
     let parts = parts(project, now, servers.clone(), store)?;
     let models = models(&project.config, providers_within_reach(&project.config, &agents.borrow()))?;
-    let engine =
-        Engine::new(Parts { models, agents, stays: Stays::UntilDone, observer: Some(observer), ..parts });
+    let engine = Engine::new(EngineParts {
+        models,
+        agents,
+        worker_lifetime: WorkerLifetime::UntilDone,
+        observer: Some(observer),
+        ..parts
+    });
     Ok(Wired { engine, servers })
 }
 
@@ -101,16 +110,16 @@ fn parts(
     agents: Arc<Agents>,
     servers: Servers,
     store: Arc<dyn Store>,
-) -> anyhow::Result<Parts> {
+) -> anyhow::Result<EngineParts> {
     let config = &project.config;
-    let (outputs, settings) = (Outputs::default(), tools(project));
+    let settings = tools(project);
     let state_retention = SignedDuration::try_from(config.handoff.state_retention.get())?;
-    Ok(Parts {
+    Ok(EngineParts {
         models: models(config, providers(config, &agents))?,
-        tools: baton_tools::built_in(&settings, &outputs),
+        tools: baton_tools::built_in(&settings, &store),
         servers: Some(Arc::new(Mcp(servers))),
         skills: Some(Arc::new(settings.skills)),
-        overflow: Some(Arc::new(Spool(outputs))),
+        shown_output_bytes: SHOWN_OUTPUT_BYTES,
         work_dir: root(project),
         ask_at: match config.approvals.ask_at {
             ApprovalLevel::Low => Some(Risk::Low),
@@ -118,17 +127,17 @@ fn parts(
             ApprovalLevel::High => Some(Risk::High),
             ApprovalLevel::Never => None,
         },
-        patience: Patience::default(),
+        model_timeouts: ModelTimeouts::default(),
         store,
         agents: watch::Sender::new(agents).subscribe(),
         identity: identity(),
-        lease: LeaseTimes::default(),
+        lease: HeartbeatConfig::default(),
         flush: FLUSH,
-        stays: Stays::WhileAwaited,
+        worker_lifetime: WorkerLifetime::WhileAwaited,
         retention: Retention { workflow_state: state_retention },
         policy: policy(config)?,
         team_hooks: None,
-        live: Live::new(),
+        live: ThreadChannels::new(),
         observer: None,
     })
 }
@@ -174,20 +183,20 @@ fn root(project: &Project) -> PathBuf {
     if project.root == Path::new("") { PathBuf::from(".") } else { project.root.clone() }
 }
 
-fn models(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<Models> {
-    let mut models = Models::new(config.models.default.clone()).with_provider(Arc::new(Offline));
+fn models(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<ModelRegistry> {
+    let mut models = ModelRegistry::new(config.models.default.clone()).with_provider(Arc::new(Offline));
     for (alias, name) in &config.models.aliases {
         models = models.with_alias(alias.clone(), name.clone());
     }
     if wanted.is_empty() {
         return Ok(models);
     }
-    let client = baton_models::Client::default();
+    let client = baton_models::ModelHttpClient::default();
     for provider in wanted {
         let base_url = config.models.providers.get(&provider).and_then(|table| table.base_url.clone());
         let endpoint = Endpoint { key: key(&provider)?, base_url, provider };
         models = models.with_provider(baton_models::connect(
-            Wire::of(&endpoint.provider),
+            WireFormat::of(&endpoint.provider),
             endpoint,
             client.clone(),
         ));
@@ -218,10 +227,6 @@ pub(crate) fn key(provider: &str) -> anyhow::Result<Option<SecretString>> {
     secret_from(&key_variable(provider))
 }
 
-pub(crate) fn key_variable(provider: &str) -> String {
-    format!("{}_API_KEY", provider.to_uppercase().replace('-', "_"))
-}
-
 /// The variable `name`, or the file that `<name>_FILE` names.
 pub(crate) fn secret_from(name: &str) -> anyhow::Result<Option<SecretString>> {
     // Empty is as good as absent: compose files and CI set what they do not have to nothing.
@@ -244,15 +249,15 @@ fn secret(text: &str) -> Option<SecretString> {
 }
 
 /// Where skills are: the folder that tools which know Agent Skills share.
-pub(crate) fn skills(project: &Project) -> Skills {
-    Skills::new(root(project).join(SKILLS_DIR))
+pub(crate) fn skills(project: &Project) -> SkillFolder {
+    SkillFolder::new(root(project).join(SKILLS_DIR))
 }
 
-fn tools(project: &Project) -> Settings {
+fn tools(project: &Project) -> ToolSettings {
     let root = root(project);
     let tools = &project.config.tools;
     let shell = ShellSettings { environment: tools.shell.env.clone(), ..ShellSettings::default() };
-    Settings {
+    ToolSettings {
         docs_dirs: tools.search_docs.dirs.iter().map(|dir| root.join(dir)).collect(),
         skills: skills(project),
         web: Reach {
@@ -280,7 +285,18 @@ fn servers(project: &Project) -> anyhow::Result<Servers> {
         indexmap::IndexMap::new()
     };
     configured.extend(project.config.mcp.servers.clone());
-    Ok(Servers::new(configured, baton_mcp::Settings::default()))
+    let mcp = &project.config.mcp;
+    if let Some(unknown) = mcp.trusted.iter().find(|name| !configured.contains_key(*name)) {
+        let problem = format!("`mcp.trusted` names `{unknown}`, and no MCP server is called that");
+        return Err(Exit::Invalid.because(anyhow::anyhow!(problem)));
+    }
+    let max_processes = usize::try_from(mcp.max_processes_per_tenant.get()).unwrap_or(usize::MAX);
+    let settings = baton_mcp::McpSettings {
+        max_processes,
+        trusted: mcp.trusted.clone(),
+        ..baton_mcp::McpSettings::default()
+    };
+    Ok(Servers::new(configured, settings))
 }
 
 /// MCP servers as the engine knows them.
@@ -298,32 +314,5 @@ impl ToolSource for Mcp {
             let tools = self.0.tools_of(tenant, server, definition).await;
             tools.map_err(|error| ToolError::Transport(error.to_string()))
         })
-    }
-}
-
-/// Long output, kept in files while the run lasts.
-#[derive(Debug)]
-struct Spool(Outputs);
-
-impl Overflow for Spool {
-    fn open(&self, tenant: &TenantId, run: RunId) -> Box<dyn Room> {
-        Box::new(SpoolRoom { outputs: self.0.clone(), _open: self.0.open(tenant, run) })
-    }
-}
-
-#[derive(Debug)]
-struct SpoolRoom {
-    outputs: Outputs,
-    /// Removes the files when the run ends.
-    _open: RunOutputs,
-}
-
-impl Room for SpoolRoom {
-    fn fit<'a>(
-        &'a self,
-        context: &'a CallContext,
-        text: String,
-    ) -> Pin<Box<dyn Future<Output = String> + Send + 'a>> {
-        Box::pin(self.outputs.fit(context, text))
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use baton_core::agent::RoutingMode;
 
 use crate::graph::EdgeKind;
-use crate::problem::{Problem, Rule};
-use crate::roster::{Draft, Entry};
+use crate::problem::{Diagnostic, Rule};
+use crate::roster::{RosterDraft, RosterEntry};
 
 /// What a pure router, whose only tool is `route_to`, cannot have.
 const NOT_IN_PURE_ROUTER: &[&str] = &[
@@ -21,7 +21,7 @@ const NOT_IN_PURE_ROUTER: &[&str] = &[
     "handoffs",
 ];
 
-pub(super) fn check(entry: &Entry, draft: &Draft, problems: &mut Vec<Problem>) {
+pub(super) fn check(entry: &RosterEntry, draft: &RosterDraft, problems: &mut Vec<Diagnostic>) {
     router(entry, problems);
     team(entry, problems);
     transfers(entry, draft, problems);
@@ -30,21 +30,21 @@ pub(super) fn check(entry: &Entry, draft: &Draft, problems: &mut Vec<Problem>) {
 
 /// A problem between two keys: reported at the one to remove, pointing at the other.
 fn conflict(
-    entry: &Entry,
+    entry: &RosterEntry,
     rule: Rule,
     remove: &str,
     because: &str,
     message: String,
     help: &str,
-) -> Option<Problem> {
-    let problem = Problem::new(rule, entry.locate(entry.spans.get(remove)?), message, help);
+) -> Option<Diagnostic> {
+    let problem = Diagnostic::new(rule, entry.locate(entry.spans.get(remove)?), message, help);
     Some(match entry.spans.get(because) {
         Some(span) => problem.with_related(format!("`{because}` is here"), entry.locate(span)),
         None => problem,
     })
 }
 
-fn router(entry: &Entry, problems: &mut Vec<Problem>) {
+fn router(entry: &RosterEntry, problems: &mut Vec<Diagnostic>) {
     let Some(router) = &entry.agent.router else { return };
     if router.mode == RoutingMode::Pure {
         for key in NOT_IN_PURE_ROUTER {
@@ -71,7 +71,7 @@ fn router(entry: &Entry, problems: &mut Vec<Problem>) {
     }
 }
 
-fn team(entry: &Entry, problems: &mut Vec<Problem>) {
+fn team(entry: &RosterEntry, problems: &mut Vec<Diagnostic>) {
     if entry.agent.team.is_some() && entry.spans.get("handoff").is_some() {
         let message = "a team coordinator cannot have `handoff`: it owns the team's answer".to_owned();
         let help = "remove it, or let another agent lead the team and hand off to this one";
@@ -79,12 +79,12 @@ fn team(entry: &Entry, problems: &mut Vec<Problem>) {
     }
 }
 
-fn transfers(entry: &Entry, draft: &Draft, problems: &mut Vec<Problem>) {
+fn transfers(entry: &RosterEntry, draft: &RosterDraft, problems: &mut Vec<Diagnostic>) {
     let mut tools: BTreeMap<String, &str> = BTreeMap::new();
     for edge in draft.edges_of(&entry.agent.name).filter(|edge| edge.kind == EdgeKind::Transfer) {
         let Some(target) = edge.to.agent() else { continue };
         if *target == entry.agent.name {
-            problems.push(Problem::new(
+            problems.push(Diagnostic::new(
                 Rule::SelfTransfer,
                 edge.location.clone(),
                 format!("`{target}` cannot transfer to itself"),
@@ -94,7 +94,7 @@ fn transfers(entry: &Entry, draft: &Draft, problems: &mut Vec<Problem>) {
         let clash =
             tools.insert(target.transfer_tool(), target.as_str()).filter(|other| *other != target.as_str());
         if let Some(other) = clash {
-            problems.push(Problem::new(
+            problems.push(Diagnostic::new(
                 Rule::TransferClash,
                 edge.location.clone(),
                 format!("`{other}` and `{target}` would both get the tool `{}`", target.transfer_tool()),
@@ -104,7 +104,7 @@ fn transfers(entry: &Entry, draft: &Draft, problems: &mut Vec<Problem>) {
     }
 }
 
-fn orchestration(entry: &Entry, draft: &Draft, problems: &mut Vec<Problem>) {
+fn orchestration(entry: &RosterEntry, draft: &RosterDraft, problems: &mut Vec<Diagnostic>) {
     for edge in draft.edges_of(&entry.agent.name) {
         let closed = edge
             .to
@@ -117,7 +117,7 @@ fn orchestration(entry: &Entry, draft: &Draft, problems: &mut Vec<Problem>) {
             continue;
         };
         let name = &target.agent.name;
-        let problem = Problem::new(
+        let problem = Diagnostic::new(
             Rule::NotOrchestratable,
             edge.location.clone(),
             format!(

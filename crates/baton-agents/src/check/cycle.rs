@@ -2,19 +2,19 @@
 
 use crate::check::walk::walk;
 use crate::graph::{Edge, EdgeKind};
-use crate::problem::{Problem, Rule};
-use crate::roster::Draft;
+use crate::problem::{Diagnostic, Rule};
+use crate::roster::RosterDraft;
 
 /// A path longer than this is shortened in the message.
 const MAX_SHOWN: usize = 12;
 
-pub(super) fn check(draft: &Draft, problems: &mut Vec<Problem>) {
+pub(super) fn check(draft: &RosterDraft, problems: &mut Vec<Diagnostic>) {
     for cycle in walk(draft).cycles {
         problems.push(explain(&cycle));
     }
 }
 
-fn explain(cycle: &[&Edge]) -> Problem {
+fn explain(cycle: &[&Edge]) -> Diagnostic {
     // Shown from the alphabetically first agent, so that the message does not depend on where the walk began.
     let first = cycle.iter().enumerate().min_by_key(|(_, edge)| &edge.from).map_or(0, |(at, _)| at);
     let cycle: Vec<&Edge> = cycle[first..].iter().chain(&cycle[..first]).copied().collect();
@@ -33,7 +33,7 @@ fn explain(cycle: &[&Edge]) -> Problem {
         (Rule::Cycle, format!("agents lead to each other in a circle: {path}"))
     };
     let help = "remove one of these references; only `collaborations` may be mutual, because a model decides about them";
-    let problem = Problem::new(rule, back.location.clone(), message, help);
+    let problem = Diagnostic::new(rule, back.location.clone(), message, help);
     cycle[..cycle.len() - 1].iter().take(MAX_SHOWN).fold(problem, |problem, edge| {
         let note = format!("`{}` {} `{}` here", edge.from, edge.kind.verb(), edge.to.as_str());
         problem.with_related(note, edge.location.clone())

@@ -1,21 +1,21 @@
 //! Words of Claude Code, Copilot and VS Code, Gemini CLI, opencode and Cursor, in Baton's terms.
 
-use baton_core::agent::{Approvals, ToolPattern};
+use baton_core::agent::{ApprovalRules, ToolPattern};
 use baton_core::duration::HumanDuration;
 
-use super::Decoder;
-use super::section::Head;
+use super::AgentDecoder;
+use super::section::FrontmatterMap;
 use super::settings::ForeignLimits;
-use crate::known::Known;
+use crate::known::KnownNames;
 use crate::names::shortened;
-use crate::problem::{Problem, Rule, Severity};
-use crate::yaml::{Entry, Node, Value};
+use crate::problem::{Diagnostic, Rule, Severity};
+use crate::yaml::{YamlEntry, YamlNode, YamlValue};
 
 /// What other tools' keys say, for the parts of an agent they belong to.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     pub(super) limits: ForeignLimits,
-    pub(super) approvals: Approvals,
+    pub(super) approvals: ApprovalRules,
     pub(super) read_only: bool,
     /// Only people may start it, never another agent.
     pub(super) people_only: bool,
@@ -23,8 +23,8 @@ pub(super) struct Foreign {
     pub(super) hidden: bool,
 }
 
-impl<'a> Decoder<'a> {
-    pub(super) fn foreign(&mut self, head: &Head<'a>) -> Foreign {
+impl<'a> AgentDecoder<'a> {
+    pub(super) fn foreign(&mut self, head: &FrontmatterMap<'a>) -> Foreign {
         let mut flag = |key: &str| head.get(key).and_then(|node| self.flag(node));
         let mut foreign = Foreign {
             read_only: flag("readonly") == Some(true),
@@ -37,7 +37,7 @@ impl<'a> Decoder<'a> {
         foreign.limits.timeout = minutes.map(|minutes| HumanDuration::from_mins(minutes.into()));
         if let Some(node) = head.get("disable").filter(|node| self.flag(node) == Some(true)) {
             let message = "`disable: true` of opencode has no effect: Baton loads every agent of its folders";
-            let problem = Problem::new(
+            let problem = Diagnostic::new(
                 Rule::UnusedKey,
                 self.document.locate(node.span),
                 message,
@@ -58,7 +58,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Claude Code's `plan` only reads. Its other modes describe its own prompts.
-    fn permission_mode(&mut self, node: &Node, foreign: &mut Foreign) {
+    fn permission_mode(&mut self, node: &YamlNode, foreign: &mut Foreign) {
         match node.scalar().map(|scalar| scalar.text.as_str()) {
             Some("plan") => foreign.read_only = true,
             _ => self.report(
@@ -72,25 +72,25 @@ impl<'a> Decoder<'a> {
 
     /// opencode's `permission: {edit: ask, bash: {"git *": allow, "*": deny}}`, or one answer for all tools. Patterns
     /// inside a tool are finer than Baton's: such a tool is denied if every pattern is, and asks otherwise.
-    fn permission_map(&mut self, node: &'a Node, approvals: &mut Approvals) {
+    fn permission_map(&mut self, node: &'a YamlNode, approvals: &mut ApprovalRules) {
         match &node.value {
-            Value::Scalar(_) => {
+            YamlValue::Scalar(_) => {
                 let all = ToolPattern::parse("*").expect("a glob");
                 self.answer(all, node, approvals);
             }
-            Value::Map(entries) => {
+            YamlValue::Map(entries) => {
                 for entry in entries {
                     if let Some(pattern) = self.permitted(entry) {
                         self.answer(pattern, &entry.value, approvals);
                     }
                 }
             }
-            Value::List(_) => self.wrong_type(node, "a map of tools to `allow`, `ask` or `deny`"),
+            YamlValue::List(_) => self.wrong_type(node, "a map of tools to `allow`, `ask` or `deny`"),
         }
     }
 
     /// The tools that an entry of `permission` is about. Some of its words are about other things.
-    fn permitted(&mut self, entry: &Entry) -> Option<ToolPattern> {
+    fn permitted(&mut self, entry: &YamlEntry) -> Option<ToolPattern> {
         let name = match tool(&entry.key, self.known) {
             ForeignTool::Same(name) => Some(name),
             ForeignTool::Native => Some(entry.key.clone()),
@@ -108,14 +108,14 @@ impl<'a> Decoder<'a> {
         pattern
     }
 
-    fn answer(&mut self, pattern: ToolPattern, node: &Node, approvals: &mut Approvals) {
+    fn answer(&mut self, pattern: ToolPattern, node: &YamlNode, approvals: &mut ApprovalRules) {
         let answer = match &node.value {
-            Value::Scalar(scalar) => scalar.text.as_str(),
-            Value::Map(patterns) => {
-                let denied = |node: &Node| node.scalar().is_some_and(|answer| answer.text == "deny");
+            YamlValue::Scalar(scalar) => scalar.text.as_str(),
+            YamlValue::Map(patterns) => {
+                let denied = |node: &YamlNode| node.scalar().is_some_and(|answer| answer.text == "deny");
                 if patterns.iter().all(|pattern| denied(&pattern.value)) { "deny" } else { "ask" }
             }
-            Value::List(_) => "",
+            YamlValue::List(_) => "",
         };
         match answer {
             "allow" => approvals.auto.push(pattern),
@@ -181,7 +181,7 @@ const TOOLS: &[(&str, Option<&str>)] = &[
     ("write_todos", None),
 ];
 
-pub(super) fn tool(text: &str, known: &Known) -> ForeignTool {
+pub(super) fn tool(text: &str, known: &KnownNames) -> ForeignTool {
     if known.tools.contains(text) || text.starts_with("mcp:") {
         return ForeignTool::Native;
     }
@@ -205,7 +205,7 @@ pub(super) fn tool(text: &str, known: &Known) -> ForeignTool {
 }
 
 /// `mcp__server__tool` of Claude Code and `mcp_server_tool` of Gemini CLI.
-fn mcp_tool(text: &str, known: &Known) -> Option<String> {
+fn mcp_tool(text: &str, known: &KnownNames) -> Option<String> {
     if let Some(rest) = text.strip_prefix("mcp__") {
         let (server, tool) = rest.split_once("__").unwrap_or((rest, "*"));
         return Some(format!("mcp:{server}/{tool}"));
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn other_programs_tools() {
-        let known = Known { mcp_servers: ["my_srv".to_owned()].into(), ..Known::default() };
+        let known = KnownNames { mcp_servers: ["my_srv".to_owned()].into(), ..KnownNames::default() };
         let same = |text: &str| match tool(text, &known) {
             ForeignTool::Same(name) => name,
             ForeignTool::Native => "native".into(),

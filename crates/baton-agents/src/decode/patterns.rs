@@ -2,32 +2,32 @@
 
 use baton_core::AgentName;
 use baton_core::agent::{
-    Advisor, Advisors, Button, Caching, Collaboration, Delegation, Destination, Kind, OnQuorumFail, Quorum,
-    Router, RoutingMode, Team, TerminationMode,
+    Advisor, Advisors, AgentKind, Button, Caching, Collaboration, Delegation, Destination, OnQuorumFail,
+    Quorum, Router, RoutingMode, Team, TerminationMode,
 };
 use baton_core::choice::snake_case;
 use baton_core::duration::HumanDuration;
 
-use super::section::Head;
-use super::{Decoder, is_local};
+use super::section::FrontmatterMap;
+use super::{AgentDecoder, is_local};
 use crate::graph::EdgeKind;
 use crate::names::shortened;
 use crate::problem::Rule;
 use crate::source::Span;
-use crate::yaml::{Node, Value};
+use crate::yaml::{YamlNode, YamlValue};
 
-impl<'a> Decoder<'a> {
+impl<'a> AgentDecoder<'a> {
     /// `agents:`, plus those a foreign tool list names. Where `agents` serve as a router's destinations they are not
     /// callable as well.
     pub(super) fn callable(
         &mut self,
-        head: &Head<'a>,
+        head: &FrontmatterMap<'a>,
         mut found: Vec<AgentName>,
         router: Option<&Router>,
     ) -> Vec<AgentName> {
         let are_destinations = router.is_some() && own_destinations(head).is_none();
         let Some(listed) = head.get("agents").filter(|_| !are_destinations) else { return found };
-        let is_everyone = |item: &&Node| item.scalar().is_some_and(|scalar| scalar.text == "*");
+        let is_everyone = |item: &&YamlNode| item.scalar().is_some_and(|scalar| scalar.text == "*");
         self.everyone = Self::items(listed).iter().find(is_everyone).map(|item| item.span);
         let named = Self::items(listed).iter().filter(|item| !is_everyone(item));
         for agent in self.agent_names(named, EdgeKind::Call) {
@@ -38,11 +38,11 @@ impl<'a> Decoder<'a> {
         found
     }
 
-    fn agent_list(&mut self, node: &'a Node, kind: EdgeKind) -> Vec<AgentName> {
+    fn agent_list(&mut self, node: &'a YamlNode, kind: EdgeKind) -> Vec<AgentName> {
         self.agent_names(Self::items(node).iter(), kind)
     }
 
-    fn agent_names(&mut self, items: impl Iterator<Item = &'a Node>, kind: EdgeKind) -> Vec<AgentName> {
+    fn agent_names(&mut self, items: impl Iterator<Item = &'a YamlNode>, kind: EdgeKind) -> Vec<AgentName> {
         let mut agents = Vec::new();
         for item in items {
             let Some(agent) = self.agent_name(item, kind, None) else { continue };
@@ -65,7 +65,7 @@ impl<'a> Decoder<'a> {
         );
     }
 
-    pub(super) fn delegation(&mut self, head: &Head<'a>) -> Delegation {
+    pub(super) fn delegation(&mut self, head: &FrontmatterMap<'a>) -> Delegation {
         const KEYS: &[&str] = &[
             "strategy",
             "synthesis",
@@ -98,18 +98,18 @@ impl<'a> Decoder<'a> {
     }
 
     /// `off` is a word in YAML 1.2 and a boolean in 1.1; both mean the same here.
-    fn caching(&mut self, node: &Node) -> Caching {
+    fn caching(&mut self, node: &YamlNode) -> Caching {
         match node.scalar() {
             Some(scalar) if scalar.text == "off" || scalar.as_bool() == Some(false) => Caching::Off,
             _ => self.duration(node).map_or(Caching::Off, Caching::For),
         }
     }
 
-    pub(super) fn advisors(&mut self, head: &Head<'a>) -> Advisors {
+    pub(super) fn advisors(&mut self, head: &FrontmatterMap<'a>) -> Advisors {
         const KEYS: &[&str] = &["agents", "min_success", "deadline", "on_quorum_fail"];
         let defaults = Advisors::default();
         let Some(node) = head.get("advisors") else { return defaults };
-        if !matches!(node.value, Value::Map(_)) {
+        if !matches!(node.value, YamlValue::Map(_)) {
             return Advisors { agents: self.advisor_list(node), ..defaults };
         }
         let Some(section) = self.section(node, "`advisors`", KEYS) else { return defaults };
@@ -126,7 +126,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn advisor_list(&mut self, node: &'a Node) -> Vec<Advisor> {
+    fn advisor_list(&mut self, node: &'a YamlNode) -> Vec<Advisor> {
         let mut advisors: Vec<Advisor> = Vec::new();
         for item in Self::items(node) {
             let Some(advisor) = self.advisor(item) else { continue };
@@ -139,9 +139,9 @@ impl<'a> Decoder<'a> {
         advisors
     }
 
-    fn advisor(&mut self, node: &'a Node) -> Option<Advisor> {
+    fn advisor(&mut self, node: &'a YamlNode) -> Option<Advisor> {
         const TIMEOUT: HumanDuration = HumanDuration::from_secs(60);
-        if !matches!(node.value, Value::Map(_)) {
+        if !matches!(node.value, YamlValue::Map(_)) {
             let agent = self.agent_name(node, EdgeKind::Advise, None)?;
             return Some(Advisor { agent, required: false, timeout: TIMEOUT });
         }
@@ -160,7 +160,7 @@ impl<'a> Decoder<'a> {
     /// The agent of a map entry, which cannot be left out.
     fn required_agent(
         &mut self,
-        node: Option<&Node>,
+        node: Option<&YamlNode>,
         of: Span,
         kind: EdgeKind,
         label: Option<&str>,
@@ -171,10 +171,10 @@ impl<'a> Decoder<'a> {
         self.agent_name(node?, kind, label)
     }
 
-    pub(super) fn router(&mut self, head: &Head<'a>) -> Option<Router> {
+    pub(super) fn router(&mut self, head: &FrontmatterMap<'a>) -> Option<Router> {
         let node = head.get("router")?;
         let agents = head.get("agents");
-        if !matches!(node.value, Value::Map(_)) {
+        if !matches!(node.value, YamlValue::Map(_)) {
             return self.flag(node)?.then(|| self.pure_router(node, agents));
         }
         let section = self.section(node, "`router`", &["destinations", "fallback", "may_answer"])?;
@@ -189,7 +189,7 @@ impl<'a> Decoder<'a> {
         Some(Router { mode: RoutingMode::Full, destinations, fallback, may_answer })
     }
 
-    fn pure_router(&mut self, node: &Node, agents: Option<&'a Node>) -> Router {
+    fn pure_router(&mut self, node: &YamlNode, agents: Option<&'a YamlNode>) -> Router {
         let destinations = agents.map(|node| self.agent_list(node, EdgeKind::Route)).unwrap_or_default();
         if agents.is_none_or(|list| Self::items(list).is_empty()) {
             self.no_destinations(node.span);
@@ -206,7 +206,7 @@ impl<'a> Decoder<'a> {
         );
     }
 
-    pub(super) fn handoff(&mut self, head: &Head<'a>) -> Vec<Destination> {
+    pub(super) fn handoff(&mut self, head: &FrontmatterMap<'a>) -> Vec<Destination> {
         let Some(node) = head.get("handoff") else { return Vec::new() };
         let items = Self::items(node);
         let destinations: Vec<Destination> = items.iter().filter_map(|item| self.destination(item)).collect();
@@ -223,8 +223,8 @@ impl<'a> Decoder<'a> {
         destinations
     }
 
-    fn destination(&mut self, node: &'a Node) -> Option<Destination> {
-        if !matches!(node.value, Value::Map(_)) {
+    fn destination(&mut self, node: &'a YamlNode) -> Option<Destination> {
+        if !matches!(node.value, YamlValue::Map(_)) {
             return Some(Destination { to: self.agent_name(node, EdgeKind::Chain, None)?, when: None });
         }
         let section = self.section(node, "a `handoff` entry", &["to", "when"])?;
@@ -233,7 +233,7 @@ impl<'a> Decoder<'a> {
         Some(Destination { to, when })
     }
 
-    pub(super) fn team(&mut self, head: &Head<'a>) -> Option<Team> {
+    pub(super) fn team(&mut self, head: &FrontmatterMap<'a>) -> Option<Team> {
         const KEYS: &[&str] = &[
             "members",
             "termination_mode",
@@ -278,7 +278,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A file may say that its agent coordinates, and nothing else: a team belongs to who declares it.
-    fn coordinator(&mut self, node: &Node) {
+    fn coordinator(&mut self, node: &YamlNode) {
         let Some(named) = self.text(node, "the name of this agent") else { return };
         let own = &self.identity.id;
         if named != own.as_str() && named != self.identity.display_name {
@@ -290,7 +290,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn quorum(&mut self, node: &Node, members: u32) -> Option<Quorum> {
+    fn quorum(&mut self, node: &YamlNode, members: u32) -> Option<Quorum> {
         match node.scalar().map(|scalar| scalar.text.as_str()) {
             Some("all") => Some(Quorum::All),
             Some("majority") => Some(Quorum::Majority),
@@ -305,7 +305,11 @@ impl<'a> Decoder<'a> {
     }
 
     /// `collaborations:` and the body line `**Collaborations**: Name (specialty), …`.
-    pub(super) fn collaborations(&mut self, head: &Head<'a>, kind: &Kind) -> Vec<Collaboration> {
+    pub(super) fn collaborations(
+        &mut self,
+        head: &FrontmatterMap<'a>,
+        kind: &AgentKind,
+    ) -> Vec<Collaboration> {
         let listed = head.get("collaborations").map(Self::items).unwrap_or_default();
         let mut found: Vec<(Collaboration, Span)> =
             listed.iter().filter_map(|item| Some((self.collaboration(item)?, item.span))).collect();
@@ -324,8 +328,8 @@ impl<'a> Decoder<'a> {
         collaborations
     }
 
-    fn collaboration(&mut self, node: &'a Node) -> Option<Collaboration> {
-        if !matches!(node.value, Value::Map(_)) {
+    fn collaboration(&mut self, node: &'a YamlNode) -> Option<Collaboration> {
+        if !matches!(node.value, YamlValue::Map(_)) {
             return Some(Collaboration {
                 agent: self.agent_name(node, EdgeKind::Transfer, None)?,
                 when: None,
@@ -339,12 +343,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// VS Code's `handoffs:`. Its `model` and `showContinueOn` have no meaning here.
-    pub(super) fn buttons(&mut self, head: &Head<'a>) -> Vec<Button> {
+    pub(super) fn buttons(&mut self, head: &FrontmatterMap<'a>) -> Vec<Button> {
         let listed = head.get("handoffs").map(Self::items).unwrap_or_default();
         listed.iter().filter_map(|item| self.button(item)).collect()
     }
 
-    fn button(&mut self, node: &'a Node) -> Option<Button> {
+    fn button(&mut self, node: &'a YamlNode) -> Option<Button> {
         const KEYS: &[&str] = &["label", "agent", "prompt", "send", "model", "show_continue_on"];
         let section = self.section(node, "a `handoffs` entry", KEYS)?;
         for (key, name) in [("model", "model"), ("show_continue_on", "showContinueOn")] {
@@ -371,8 +375,8 @@ impl<'a> Decoder<'a> {
 }
 
 /// `destinations` in the map form of `router`.
-fn own_destinations<'a>(head: &Head<'a>) -> Option<&'a Node> {
-    let Value::Map(entries) = &head.get("router")?.value else { return None };
+fn own_destinations<'a>(head: &FrontmatterMap<'a>) -> Option<&'a YamlNode> {
+    let YamlValue::Map(entries) = &head.get("router")?.value else { return None };
     let entry = entries.iter().find(|entry| snake_case(&entry.key) == "destinations")?;
     Some(&entry.value).filter(|node| !node.is_null())
 }

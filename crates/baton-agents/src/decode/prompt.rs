@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use baton_core::agent::{Collaboration, Kind};
+use baton_core::agent::{AgentKind, Collaboration};
 
-use super::template::{self, Mention, Role, TEMPLATES, is_filter, is_global, is_test};
-use super::{Decoder, is_local};
+use super::template::{self, NameRole, TEMPLATES, TemplateMention, is_filter, is_global, is_test};
+use super::{AgentDecoder, is_local};
 use crate::graph::EdgeKind;
 use crate::names::shortened;
 use crate::problem::Rule;
@@ -18,14 +18,14 @@ const OTHER_TEMPLATES: &[&str] = &["extends", "from", "import", "include"];
 /// A template with more unknown names than this has one mistake, not many.
 const MAX_REPORTED: usize = 20;
 
-impl Decoder<'_> {
-    pub(super) fn prompt(&mut self, kind: &Kind) -> String {
+impl AgentDecoder<'_> {
+    pub(super) fn prompt(&mut self, kind: &AgentKind) -> String {
         let body = self.document.body();
         if !is_local(kind) {
             return body.to_owned();
         }
         if body.is_empty() {
-            self.problems.push(crate::problem::Problem::new(
+            self.problems.push(crate::problem::Diagnostic::new(
                 Rule::MissingKey,
                 self.document.top(),
                 "the agent has no prompt",
@@ -46,19 +46,19 @@ impl Decoder<'_> {
     /// What a template that compiles would stumble over when it runs, each name once.
     fn unknown_names(&mut self, body: &str, undeclared: &HashSet<String>) {
         let mut seen = HashSet::new();
-        let wrong = template::mentions(body).into_iter().filter(|Mention { name, role, .. }| {
+        let wrong = template::mentions(body).into_iter().filter(|TemplateMention { name, role, .. }| {
             seen.insert((*role, *name))
                 && match role {
-                    Role::Tag => OTHER_TEMPLATES.contains(name),
-                    Role::Filter => !is_filter(name),
-                    Role::Test => !is_test(name),
-                    Role::Call | Role::Variable => undeclared.contains(*name),
-                    Role::Other => false,
+                    NameRole::Tag => OTHER_TEMPLATES.contains(name),
+                    NameRole::Filter => !is_filter(name),
+                    NameRole::Test => !is_test(name),
+                    NameRole::Call | NameRole::Variable => undeclared.contains(*name),
+                    NameRole::Other => false,
                 }
         });
-        let mut wrong: Vec<Mention<'_>> = wrong.collect();
+        let mut wrong: Vec<TemplateMention<'_>> = wrong.collect();
         // Errors first, so that none of them is among those left out.
-        wrong.sort_by_key(|mention| mention.role == Role::Variable);
+        wrong.sort_by_key(|mention| mention.role == NameRole::Variable);
         for mention in wrong.iter().take(MAX_REPORTED) {
             self.unknown_name(mention);
         }
@@ -70,24 +70,24 @@ impl Decoder<'_> {
         }
     }
 
-    fn unknown_name(&mut self, mention: &Mention<'_>) {
+    fn unknown_name(&mut self, mention: &TemplateMention<'_>) {
         let name = shortened(mention.name);
         let span = self.in_body(mention);
         let (message, help) = match mention.role {
-            Role::Variable => return self.unknown_variable(mention.name, span),
-            Role::Tag => (
+            NameRole::Variable => return self.unknown_variable(mention.name, span),
+            NameRole::Tag => (
                 format!("a prompt cannot use `{name}`: there are no other templates"),
                 "write the text here, or let the agent read it with a tool",
             ),
-            Role::Filter => (
+            NameRole::Filter => (
                 format!("no filter is called `{name}`"),
                 "use one of minijinja's filters, such as `upper`, `join` or `default`",
             ),
-            Role::Test => (
+            NameRole::Test => (
                 format!("no test is called `{name}`"),
                 "use one of minijinja's tests, such as `defined` or `string`",
             ),
-            Role::Call | Role::Other => (
+            NameRole::Call | NameRole::Other => (
                 format!("no function is called `{name}`"),
                 "functions are `range`, `dict`, `namespace`, `debug` and the macros of this prompt",
             ),
@@ -95,7 +95,7 @@ impl Decoder<'_> {
         self.report(Rule::InvalidTemplate, span, message, help);
     }
 
-    fn in_body(&self, mention: &Mention<'_>) -> Span {
+    fn in_body(&self, mention: &TemplateMention<'_>) -> Span {
         let start = self.document.body.start + mention.at;
         Span::new(start, start + mention.name.len())
     }

@@ -1,13 +1,13 @@
 //! `kind: remote` and what belongs to it.
 
-use baton_core::agent::{Kind, RemoteAuth, RemoteCard, SecretName};
+use baton_core::agent::{AgentKind, RemoteAuth, RemoteCard, SecretName};
 use baton_core::choices;
 
-use super::Decoder;
-use super::section::{Head, Section};
-use crate::problem::{Problem, Rule};
+use super::AgentDecoder;
+use super::section::{FrontmatterMap, MapSection};
+use crate::problem::{Diagnostic, Rule};
 use crate::secrets::is_short_word;
-use crate::yaml::{Node, Value};
+use crate::yaml::{YamlNode, YamlValue};
 
 choices! {
     enum KindWord {
@@ -46,8 +46,8 @@ const UNUSED_BY_REMOTE: &[&str] = &[
     "collaborations",
 ];
 
-impl<'a> Decoder<'a> {
-    pub(super) fn kind(&mut self, head: &mut Head<'a>) -> Kind {
+impl<'a> AgentDecoder<'a> {
+    pub(super) fn kind(&mut self, head: &mut FrontmatterMap<'a>) -> AgentKind {
         if self.choice_at(head, "kind", KindWord::Local) == KindWord::Local {
             for key in ["agent_card_url", "agent_card_json", "auth"] {
                 if let Some(node) = head.get(key) {
@@ -55,7 +55,7 @@ impl<'a> Decoder<'a> {
                     self.report(Rule::MissingKey, node.span, message, "add `kind: remote`, or remove it");
                 }
             }
-            return Kind::Local;
+            return AgentKind::Local;
         }
         for key in UNUSED_BY_REMOTE.iter().filter(|key| head.has(key)) {
             let span = head.get(key).map(|node| node.span).unwrap_or_default();
@@ -69,10 +69,10 @@ impl<'a> Decoder<'a> {
         }
         head.remove(UNUSED_BY_REMOTE);
         let auth = head.get("auth").and_then(|node| self.auth(node));
-        Kind::Remote { card: self.card(head), auth }
+        AgentKind::Remote { card: self.card(head), auth }
     }
 
-    fn card(&mut self, head: &Head<'a>) -> RemoteCard {
+    fn card(&mut self, head: &FrontmatterMap<'a>) -> RemoteCard {
         if let Some(node) = head.get("agent_card_url") {
             let url = self.text(node, "a URL").unwrap_or_default();
             let address = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
@@ -92,7 +92,7 @@ impl<'a> Decoder<'a> {
         if let Some(node) = head.get("agent_card_json") {
             return RemoteCard::Inline(self.inline_card(node));
         }
-        self.problems.push(Problem::new(
+        self.problems.push(Diagnostic::new(
             Rule::MissingKey,
             self.document.top(),
             "a remote agent needs `agent_card_url`",
@@ -102,22 +102,22 @@ impl<'a> Decoder<'a> {
     }
 
     /// A map, or JSON as text (Gemini CLI).
-    fn inline_card(&mut self, node: &Node) -> serde_json::Value {
+    fn inline_card(&mut self, node: &YamlNode) -> serde_json::Value {
         match &node.value {
-            Value::Map(_) => node.to_json(),
-            Value::Scalar(scalar) => serde_json::from_str(&scalar.text).unwrap_or_else(|error| {
+            YamlValue::Map(_) => node.to_json(),
+            YamlValue::Scalar(scalar) => serde_json::from_str(&scalar.text).unwrap_or_else(|error| {
                 let message = format!("`agent_card_json` is not JSON: {error}");
                 self.report(Rule::WrongType, node.span, message, "write the card as JSON or as a map");
                 serde_json::Value::Null
             }),
-            Value::List(_) => {
+            YamlValue::List(_) => {
                 self.wrong_type(node, "an agent card as a map");
                 serde_json::Value::Null
             }
         }
     }
 
-    fn auth(&mut self, node: &'a Node) -> Option<RemoteAuth> {
+    fn auth(&mut self, node: &'a YamlNode) -> Option<RemoteAuth> {
         const KEYS: &[&str] = &["type", "scheme", "token", "header", "name", "key", "username", "password"];
         let section = self.section(node, "`auth`", KEYS)?;
         let Some(kind) = section.get("type") else {
@@ -125,7 +125,8 @@ impl<'a> Decoder<'a> {
             self.report(Rule::MissingKey, node.span, "`auth` needs a `type`", help);
             return None;
         };
-        let scheme = section.get("scheme").and_then(Node::scalar).map(|scalar| scalar.text.to_lowercase());
+        let scheme =
+            section.get("scheme").and_then(YamlNode::scalar).map(|scalar| scalar.text.to_lowercase());
         // A choice repeats what was written, which must not be a secret.
         if kind.scalar().is_none_or(|scalar| !is_short_word(&scalar.text)) {
             self.wrong_type(kind, "`bearer`, `api_key` or `basic`");
@@ -146,13 +147,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn basic(&mut self, section: &Section<'a>) -> Option<RemoteAuth> {
+    fn basic(&mut self, section: &MapSection<'a>) -> Option<RemoteAuth> {
         let username = section.get("username").and_then(|n| self.text(n, "a user name")).unwrap_or_default();
         Some(RemoteAuth::Basic { username, password: self.secret(section, "password")? })
     }
 
     /// The name of an environment variable. The text is not repeated: it may be the secret itself.
-    fn secret(&mut self, section: &Section<'a>, key: &str) -> Option<SecretName> {
+    fn secret(&mut self, section: &MapSection<'a>, key: &str) -> Option<SecretName> {
         let Some(node) = section.get(key) else {
             let help = format!("add `{key}: $NAME`, where NAME is an environment variable");
             self.report(Rule::MissingKey, section.span, format!("`auth` needs `{key}`"), help);

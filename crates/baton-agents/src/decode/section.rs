@@ -2,21 +2,21 @@
 
 use baton_core::choice::snake_case;
 
-use super::Decoder;
-use crate::keys::{self, Key};
+use super::AgentDecoder;
+use crate::keys::{self, AgentKey};
 use crate::names::{nearest, shortened};
-use crate::problem::{Problem, Rule, Severity};
+use crate::problem::{Diagnostic, Rule, Severity};
 use crate::source::Span;
-use crate::yaml::{Entry, Node, Value};
+use crate::yaml::{YamlEntry, YamlNode, YamlValue};
 
 /// The top level of a frontmatter, by canonical key.
-pub(super) struct Head<'a> {
-    entries: Vec<(&'static str, &'a Entry)>,
+pub(super) struct FrontmatterMap<'a> {
+    entries: Vec<(&'static str, &'a YamlEntry)>,
 }
 
-impl<'a> Head<'a> {
+impl<'a> FrontmatterMap<'a> {
     /// The value of a key; an empty value is as good as none.
-    pub(super) fn get(&self, key: &str) -> Option<&'a Node> {
+    pub(super) fn get(&self, key: &str) -> Option<&'a YamlNode> {
         self.find(key).map(|entry| &entry.value).filter(|node| !node.is_null())
     }
 
@@ -29,7 +29,7 @@ impl<'a> Head<'a> {
         self.entries.retain(|(name, _)| !keys.contains(name));
     }
 
-    fn find(&self, key: &str) -> Option<&'a Entry> {
+    fn find(&self, key: &str) -> Option<&'a YamlEntry> {
         self.entries.iter().find(|(name, _)| *name == key).map(|(_, entry)| *entry)
     }
 
@@ -39,10 +39,10 @@ impl<'a> Head<'a> {
     }
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> AgentDecoder<'a> {
     /// Sorts the keys of the file into known ones and the rest, which is reported.
-    pub(super) fn head(&mut self) -> Head<'a> {
-        let mut head = Head { entries: Vec::new() };
+    pub(super) fn head(&mut self) -> FrontmatterMap<'a> {
+        let mut head = FrontmatterMap { entries: Vec::new() };
         for entry in self.document.entries() {
             self.classify(entry, &mut head);
             self.no_duplicates(&entry.value);
@@ -50,20 +50,20 @@ impl<'a> Decoder<'a> {
         head
     }
 
-    fn classify(&mut self, entry: &'a Entry, head: &mut Head<'a>) {
+    fn classify(&mut self, entry: &'a YamlEntry, head: &mut FrontmatterMap<'a>) {
         let span = entry.key_span;
         match keys::lookup(&snake_case(&entry.key)) {
-            Some(Key::Own(name) | Key::Foreign(name)) => match head.find(name) {
+            Some(AgentKey::Own(name) | AgentKey::Foreign(name)) => match head.find(name) {
                 Some(first) => self.duplicate(entry, first),
                 None => head.entries.push((name, entry)),
             },
-            Some(Key::Unused { of }) => self.report(
+            Some(AgentKey::Unused { of }) => self.report(
                 Rule::UnusedKey,
                 span,
                 format!("`{}` is a key of {of} and has no effect in Baton", entry.key),
                 "nothing to do; the file still works in the other tool",
             ),
-            Some(Key::Renamed { to }) => self.report(
+            Some(AgentKey::Renamed { to }) => self.report(
                 Rule::RenamedKey,
                 span,
                 format!("`{}` is called `{to}`", entry.key),
@@ -73,8 +73,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn duplicate(&mut self, entry: &Entry, first: &Entry) {
-        let problem = Problem::new(
+    fn duplicate(&mut self, entry: &YamlEntry, first: &YamlEntry) {
+        let problem = Diagnostic::new(
             Rule::DuplicateKey,
             self.document.locate(entry.key_span),
             format!("the key `{}` appears twice", entry.key),
@@ -85,11 +85,11 @@ impl<'a> Decoder<'a> {
     }
 
     /// Exact repetitions in maps below the top level.
-    fn no_duplicates(&mut self, node: &'a Node) {
+    fn no_duplicates(&mut self, node: &'a YamlNode) {
         match &node.value {
-            Value::Scalar(_) => {}
-            Value::List(items) => items.iter().for_each(|item| self.no_duplicates(item)),
-            Value::Map(entries) => {
+            YamlValue::Scalar(_) => {}
+            YamlValue::List(items) => items.iter().for_each(|item| self.no_duplicates(item)),
+            YamlValue::Map(entries) => {
                 let mut seen = std::collections::HashMap::new();
                 for entry in entries {
                     if let Some(first) = seen.insert(entry.key.as_str(), entry) {
@@ -113,14 +113,14 @@ impl<'a> Decoder<'a> {
         let key = shortened(key);
         let location = self.document.locate(span);
         let problem = match near {
-            Some((_, near)) => Problem::new(
+            Some((_, near)) => Diagnostic::new(
                 Rule::UnknownKey,
                 location,
                 format!("unknown key `{key}`; did you mean `{near}`?"),
                 format!("write `{near}:` instead"),
             )
             .with_severity(Severity::Error),
-            None => Problem::new(
+            None => Diagnostic::new(
                 Rule::UnknownKey,
                 location,
                 format!("unknown key `{key}`"),
@@ -133,11 +133,11 @@ impl<'a> Decoder<'a> {
     /// Reads a map that has exactly these keys. `None` when the value is no map, which is reported.
     pub(super) fn section(
         &mut self,
-        node: &'a Node,
+        node: &'a YamlNode,
         what: &str,
         keys: &'static [&'static str],
-    ) -> Option<Section<'a>> {
-        let Value::Map(entries) = &node.value else {
+    ) -> Option<MapSection<'a>> {
+        let YamlValue::Map(entries) = &node.value else {
             self.report(
                 Rule::WrongType,
                 node.span,
@@ -146,7 +146,7 @@ impl<'a> Decoder<'a> {
             );
             return None;
         };
-        let mut known: Vec<(&'static str, &'a Entry)> = Vec::new();
+        let mut known: Vec<(&'static str, &'a YamlEntry)> = Vec::new();
         for entry in entries {
             let snake = snake_case(&entry.key);
             match keys.iter().find(|key| **key == snake) {
@@ -157,10 +157,10 @@ impl<'a> Decoder<'a> {
                 None => self.unknown_section_key(entry, what, keys),
             }
         }
-        Some(Section { entries: known, span: node.span })
+        Some(MapSection { entries: known, span: node.span })
     }
 
-    fn unknown_section_key(&mut self, entry: &Entry, what: &str, keys: &'static [&'static str]) {
+    fn unknown_section_key(&mut self, entry: &YamlEntry, what: &str, keys: &'static [&'static str]) {
         let snake = snake_case(&entry.key);
         if nearest(&snake, keys.iter().copied(), |_| 2).is_empty() {
             let message = format!("{what} has no key `{}`", shortened(&entry.key));
@@ -176,13 +176,13 @@ fn listed(keys: &[&str]) -> String {
 }
 
 /// A map below the top level.
-pub(super) struct Section<'a> {
-    entries: Vec<(&'static str, &'a Entry)>,
+pub(super) struct MapSection<'a> {
+    entries: Vec<(&'static str, &'a YamlEntry)>,
     pub(super) span: Span,
 }
 
-impl<'a> Section<'a> {
-    pub(super) fn get(&self, key: &str) -> Option<&'a Node> {
+impl<'a> MapSection<'a> {
+    pub(super) fn get(&self, key: &str) -> Option<&'a YamlNode> {
         debug_assert!(!key.is_empty());
         let entry = self.entries.iter().find(|(name, _)| *name == key).map(|(_, entry)| *entry);
         entry.map(|entry| &entry.value).filter(|node| !node.is_null())

@@ -1,16 +1,16 @@
 //! Model, sampling, version, limits, history, output schema.
 
-use baton_core::agent::{Effort, History, Limits, ModelName, Sampling};
+use baton_core::agent::{AgentLimits, Effort, HistoryAccess, ModelName, Sampling};
 use baton_core::{choices, duration::HumanDuration};
 use semver::Version;
 
-use super::Decoder;
-use super::section::Head;
+use super::AgentDecoder;
+use super::section::FrontmatterMap;
 use crate::problem::Rule;
-use crate::yaml::{Node, Scalar, Value};
+use crate::yaml::{Scalar, YamlNode, YamlValue};
 
-impl<'a> Decoder<'a> {
-    pub(super) fn version(&mut self, head: &Head<'a>) -> Version {
+impl<'a> AgentDecoder<'a> {
+    pub(super) fn version(&mut self, head: &FrontmatterMap<'a>) -> Version {
         const DEFAULT: Version = Version::new(1, 0, 0);
         let Some((text, node)) =
             head.get("version").and_then(|node| Some((self.text(node, "a version")?, node)))
@@ -31,13 +31,13 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    pub(super) fn models(&mut self, head: &Head<'a>) -> Vec<ModelName> {
+    pub(super) fn models(&mut self, head: &FrontmatterMap<'a>) -> Vec<ModelName> {
         let Some(node) = head.get("model") else { return Vec::new() };
         Self::items(node).iter().filter_map(|item| self.model(item)).collect()
     }
 
     /// Another tool's model name never fails a load: the default model answers instead.
-    fn model(&mut self, node: &Node) -> Option<ModelName> {
+    fn model(&mut self, node: &YamlNode) -> Option<ModelName> {
         let text = self.text(node, "a model")?;
         let name = match ModelName::parse(&text) {
             Ok(name) => name,
@@ -55,7 +55,7 @@ impl<'a> Decoder<'a> {
             ModelName::Provider { provider, .. } => (
                 self.known.providers.contains(provider),
                 format!(
-                    "add `[models.providers.{provider}]` to baton.toml; the default model answers until then"
+                    "add `[models.providers.{provider}]` with its `base_url` to baton.toml; calls fail until then"
                 ),
             ),
             ModelName::Alias(alias) => (
@@ -71,7 +71,7 @@ impl<'a> Decoder<'a> {
         Some(name)
     }
 
-    pub(super) fn sampling(&mut self, head: &Head<'a>) -> Sampling {
+    pub(super) fn sampling(&mut self, head: &FrontmatterMap<'a>) -> Sampling {
         Sampling {
             temperature: head.get("temperature").and_then(|node| self.number(node, 0.0..=2.0)),
             top_p: head.get("top_p").and_then(|node| self.number(node, 0.0..=1.0)),
@@ -81,7 +81,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Some tools also take a number, whose scale is their own.
-    fn effort(&mut self, node: &Node) -> Option<Effort> {
+    fn effort(&mut self, node: &YamlNode) -> Option<Effort> {
         if node.scalar().and_then(Scalar::as_number).is_some() {
             let help = "write `low`, `medium` or `high`";
             self.report(Rule::UnusedKey, node.span, "a number for `effort` has no effect in Baton", help);
@@ -91,9 +91,14 @@ impl<'a> Decoder<'a> {
     }
 
     /// `foreign` holds the limits that another tool's keys set; `limits:` wins.
-    pub(super) fn limits(&mut self, head: &Head<'a>, foreign: &ForeignLimits) -> Limits {
-        let defaults = Limits::default();
-        let mut limits = Limits {
+    pub(super) fn limits(
+        &mut self,
+        head: &FrontmatterMap<'a>,
+        foreign: &ForeignLimits,
+        models: &[ModelName],
+    ) -> AgentLimits {
+        let defaults = AgentLimits::default();
+        let mut limits = AgentLimits {
             max_turns: foreign.max_turns.unwrap_or(defaults.max_turns),
             timeout: foreign.timeout.unwrap_or(defaults.timeout),
             ..defaults
@@ -121,38 +126,45 @@ impl<'a> Decoder<'a> {
         limits.timeout =
             section.get("timeout").and_then(|node| self.duration(node)).unwrap_or(limits.timeout);
         limits.max_cost_usd = section.get("max_cost_usd").and_then(|node| self.money(node));
+        if let Some(node) = section.get("max_cost_usd")
+            && let Some(model) = self.known.prices.first_unknown(models)
+        {
+            let message = format!("the price of `{model}` is not known, so that its cost cannot be limited");
+            let help = "limit `max_tokens` instead, or use a model whose price is known";
+            self.report(Rule::UnpricedModel, node.span, message, help);
+        }
         limits.max_tokens = section.get("max_tokens").and_then(|node| self.count(node, 1..=u64::MAX));
         limits
     }
 
     /// A word, `{last: 5}`, or `last: 5` after it was quoted.
-    pub(super) fn history(&mut self, head: &Head<'a>) -> History {
-        let Some(node) = head.get("history") else { return History::Conversation };
+    pub(super) fn history(&mut self, head: &FrontmatterMap<'a>) -> HistoryAccess {
+        let Some(node) = head.get("history") else { return HistoryAccess::Conversation };
         let read = match &node.value {
-            Value::Map(_) => {
+            YamlValue::Map(_) => {
                 self.section(node, "`history`", &["last"]).and_then(|section| match section.get("last") {
-                    Some(last) => self.count(last, 1..=10_000).map(History::Last),
+                    Some(last) => self.count(last, 1..=10_000).map(HistoryAccess::Last),
                     None => {
                         self.wrong_type(node, "`last: 5`");
                         None
                     }
                 })
             }
-            Value::Scalar(Scalar { text, .. }) if text.starts_with("last:") => {
+            YamlValue::Scalar(Scalar { text, .. }) if text.starts_with("last:") => {
                 let last = text["last:".len()..].trim().parse().ok().filter(|last| *last > 0);
                 if last.is_none() {
                     self.wrong_type(node, "`{last: 5}`");
                 }
-                last.map(History::Last)
+                last.map(HistoryAccess::Last)
             }
-            _ => self.choice::<HistoryWord>(node).map(History::from),
+            _ => self.choice::<HistoryWord>(node).map(HistoryAccess::from),
         };
-        read.unwrap_or(History::Conversation)
+        read.unwrap_or(HistoryAccess::Conversation)
     }
 
-    pub(super) fn output_schema(&mut self, node: &Node) -> Option<serde_json::Value> {
+    pub(super) fn output_schema(&mut self, node: &YamlNode) -> Option<serde_json::Value> {
         let schema = node.to_json();
-        if !matches!(node.value, Value::Map(_)) {
+        if !matches!(node.value, YamlValue::Map(_)) {
             self.wrong_type(node, "a JSON Schema as a map");
             return None;
         }
@@ -205,7 +217,7 @@ choices! {
 }
 
 /// `last` alone means the last message.
-impl From<HistoryWord> for History {
+impl From<HistoryWord> for HistoryAccess {
     fn from(word: HistoryWord) -> Self {
         match word {
             HistoryWord::Conversation => Self::Conversation,

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use baton_core::agent::{AcceptsHandoff, Slot, State, StateName, ToolPattern, Workflow};
+use baton_core::agent::{AcceptsHandoff, Slot, StateName, ToolPattern, Workflow, WorkflowStep};
 use baton_core::permission::Permission;
 
-use super::Decoder;
-use super::section::Head;
+use super::AgentDecoder;
+use super::section::FrontmatterMap;
 use crate::names::{nearest, shortened};
-use crate::problem::{Problem, Rule, Severity};
+use crate::problem::{Diagnostic, Rule, Severity};
 use crate::source::Span;
-use crate::yaml::{Node, Value};
+use crate::yaml::{YamlNode, YamlValue};
 
 /// States that an error names when none is near.
 const MAX_LISTED: usize = 12;
@@ -24,8 +24,8 @@ struct Transition {
     span: Span,
 }
 
-impl<'a> Decoder<'a> {
-    pub(super) fn accepts_handoff(&mut self, head: &Head<'a>) -> Option<AcceptsHandoff> {
+impl<'a> AgentDecoder<'a> {
+    pub(super) fn accepts_handoff(&mut self, head: &FrontmatterMap<'a>) -> Option<AcceptsHandoff> {
         const KEYS: &[&str] = &[
             "triggers",
             "trigger_mode",
@@ -38,7 +38,7 @@ impl<'a> Decoder<'a> {
         ];
         let defaults = AcceptsHandoff::default();
         let node = head.get("accepts_handoff")?;
-        if !matches!(node.value, Value::Map(_)) {
+        if !matches!(node.value, YamlValue::Map(_)) {
             return self.flag(node)?.then_some(defaults);
         }
         let section = self.section(node, "`accepts_handoff`", KEYS)?;
@@ -60,7 +60,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn permission(&mut self, node: &Node) -> Option<Permission> {
+    fn permission(&mut self, node: &YamlNode) -> Option<Permission> {
         let text = self.text(node, "a permission, such as `skill:create`")?;
         match Permission::parse(&text) {
             Ok(permission) => Some(permission),
@@ -76,7 +76,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    pub(super) fn workflow(&mut self, head: &Head<'a>) -> Option<Workflow> {
+    pub(super) fn workflow(&mut self, head: &FrontmatterMap<'a>) -> Option<Workflow> {
         let node = head.get("workflow")?;
         let section = self.section(node, "`workflow`", &["states"])?;
         let Some(states) = section.get("states") else {
@@ -84,7 +84,7 @@ impl<'a> Decoder<'a> {
             self.report(Rule::MissingKey, node.span, "the workflow has no states", help);
             return None;
         };
-        let mut read: Vec<(State, Span)> = Vec::new();
+        let mut read: Vec<(WorkflowStep, Span)> = Vec::new();
         let mut transitions: Vec<Transition> = Vec::new();
         for item in Self::items(states) {
             let Some((state, span)) = self.state(item, &mut transitions) else { continue };
@@ -97,7 +97,11 @@ impl<'a> Decoder<'a> {
         Some(Workflow { states: read.into_iter().map(|(state, _)| state).collect() })
     }
 
-    fn state(&mut self, node: &'a Node, transitions: &mut Vec<Transition>) -> Option<(State, Span)> {
+    fn state(
+        &mut self,
+        node: &'a YamlNode,
+        transitions: &mut Vec<Transition>,
+    ) -> Option<(WorkflowStep, Span)> {
         const KEYS: &[&str] = &["name", "collect", "run", "on_failure", "confirm", "next"];
         let section = self.section(node, "a workflow state", KEYS)?;
         let Some(name) = section.get("name") else {
@@ -117,7 +121,7 @@ impl<'a> Decoder<'a> {
         {
             let message =
                 "`on_failure` has no effect: the state neither runs a tool nor asks for a confirmation";
-            let problem = Problem::new(
+            let problem = Diagnostic::new(
                 Rule::WrongType,
                 self.document.locate(target.span),
                 message,
@@ -126,7 +130,7 @@ impl<'a> Decoder<'a> {
             self.problems.push(problem.with_severity(Severity::Warning));
         }
         // A target that cannot be read is reported and left out; the state itself stays.
-        let mut lead = |decoder: &mut Self, target: &'a Node| {
+        let mut lead = |decoder: &mut Self, target: &'a YamlNode| {
             let to = decoder.state_name(target)?;
             transitions.push(Transition { from: name.clone(), to: to.clone(), span: target.span });
             Some(to)
@@ -134,7 +138,7 @@ impl<'a> Decoder<'a> {
         let next = section.get("next").map(Self::items).unwrap_or_default();
         let next = next.iter().filter_map(|target| lead(self, target)).collect();
         let on_failure = on_failure.and_then(|target| lead(self, target));
-        let state = State {
+        let state = WorkflowStep {
             name,
             collect: section.get("collect").map(|n| self.slots(n)).unwrap_or_default(),
             run: section.get("run").and_then(|n| self.workflow_tool(n)),
@@ -145,7 +149,7 @@ impl<'a> Decoder<'a> {
         Some((state, span))
     }
 
-    fn state_name(&mut self, node: &Node) -> Option<StateName> {
+    fn state_name(&mut self, node: &YamlNode) -> Option<StateName> {
         let text = self.text(node, "the name of a state")?;
         let is_name = !text.is_empty()
             && text.len() <= 64
@@ -158,7 +162,7 @@ impl<'a> Decoder<'a> {
         is_name.then_some(StateName(text))
     }
 
-    fn slots(&mut self, node: &'a Node) -> Vec<Slot> {
+    fn slots(&mut self, node: &'a YamlNode) -> Vec<Slot> {
         let mut slots: Vec<Slot> = Vec::new();
         for item in Self::items(node) {
             let Some(slot) = self.slot(item) else { continue };
@@ -172,7 +176,7 @@ impl<'a> Decoder<'a> {
         slots
     }
 
-    fn slot(&mut self, node: &'a Node) -> Option<Slot> {
+    fn slot(&mut self, node: &'a YamlNode) -> Option<Slot> {
         let section = self.section(node, "an entry of `collect`", &["key", "ask", "choices", "required"])?;
         let (Some(key), Some(ask)) = (section.get("key"), section.get("ask")) else {
             let help = "write for example `{ key: purpose, ask: \"What should it do?\" }`";
@@ -188,7 +192,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A tool that does not exist would stop the person in the middle of the walk: an error, unlike in `tools:`.
-    fn workflow_tool(&mut self, node: &Node) -> Option<String> {
+    fn workflow_tool(&mut self, node: &YamlNode) -> Option<String> {
         let text = self.text(node, "the name of a tool")?;
         let (rule, message, help) = match ToolPattern::parse(&text) {
             Err(error) => (Rule::InvalidGlob, error.to_string(), "write the name of one tool".to_owned()),
@@ -210,13 +214,13 @@ impl<'a> Decoder<'a> {
                 ),
             },
         };
-        let problem = Problem::new(rule, self.document.locate(node.span), message, help);
+        let problem = Diagnostic::new(rule, self.document.locate(node.span), message, help);
         self.problems.push(problem.with_severity(Severity::Error));
         None
     }
 
     /// Fills in where each state leads by default, and looks for states that lead nowhere or that none leads to.
-    fn link(&mut self, states: &mut [(State, Span)], transitions: &[Transition], list: &Node) {
+    fn link(&mut self, states: &mut [(WorkflowStep, Span)], transitions: &[Transition], list: &YamlNode) {
         let names: Vec<StateName> = states.iter().map(|(state, _)| state.name.clone()).collect();
         let shown = names.iter().take(MAX_LISTED).map(|name| format!("`{name}`"));
         let more = (names.len() > MAX_LISTED).then(|| "…".to_owned());
@@ -253,7 +257,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn duplicate_state(&mut self, name: &StateName, span: Span, first: Span) {
-        let problem = Problem::new(
+        let problem = Diagnostic::new(
             Rule::DuplicateState,
             self.document.locate(span),
             format!("two states are called `{name}`"),

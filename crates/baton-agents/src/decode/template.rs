@@ -10,15 +10,15 @@ pub(super) static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(Envi
 
 /// A name inside a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mention<'a> {
+pub(super) struct TemplateMention<'a> {
     pub(super) name: &'a str,
     pub(super) at: usize,
-    pub(super) role: Role,
+    pub(super) role: NameRole,
 }
 
 /// As what a name is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Role {
+pub(super) enum NameRole {
     /// The first word of `{% … %}`.
     Tag,
     Filter,
@@ -30,7 +30,7 @@ pub(super) enum Role {
 }
 
 /// All names in the tags of a template, in one pass.
-pub(super) fn mentions(template: &str) -> Vec<Mention<'_>> {
+pub(super) fn mentions(template: &str) -> Vec<TemplateMention<'_>> {
     let mut reader = Reader { text: template, at: 0, found: Vec::new() };
     while let Some(open) = reader.rest().find('{') {
         reader.at += open + 1;
@@ -46,7 +46,7 @@ pub(super) fn mentions(template: &str) -> Vec<Mention<'_>> {
 }
 
 /// The same for an expression, which is the inside of a tag.
-pub(super) fn mentions_in_expression(expression: &str) -> Vec<Mention<'_>> {
+pub(super) fn mentions_in_expression(expression: &str) -> Vec<TemplateMention<'_>> {
     let mut reader = Reader { text: expression, at: 0, found: Vec::new() };
     reader.names("", Previous::Start);
     reader.found
@@ -57,15 +57,15 @@ pub(super) fn is_global(name: &str) -> bool {
 }
 
 /// minijinja tells through tests of its own what exists.
-type Question = LazyLock<Expression<'static, 'static>>;
+type ExistenceTest = LazyLock<Expression<'static, 'static>>;
 
 pub(super) fn is_filter(name: &str) -> bool {
-    static QUESTION: Question = LazyLock::new(|| question("name is filter"));
+    static QUESTION: ExistenceTest = LazyLock::new(|| question("name is filter"));
     is_true(&QUESTION, name)
 }
 
 pub(super) fn is_test(name: &str) -> bool {
-    static QUESTION: Question = LazyLock::new(|| question("name is test"));
+    static QUESTION: ExistenceTest = LazyLock::new(|| question("name is test"));
     is_true(&QUESTION, name)
 }
 
@@ -80,7 +80,7 @@ fn is_true(question: &Expression<'_, '_>, name: &str) -> bool {
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    found: Vec<Mention<'a>>,
+    found: Vec<TemplateMention<'a>>,
 }
 
 /// What stands before a name decides what it is.
@@ -178,16 +178,16 @@ impl<'a> Reader<'a> {
         let next = self.rest().trim_start();
         let role = match previous {
             Previous::Is if word == "not" => return Previous::Is,
-            Previous::Tag => Role::Tag,
-            Previous::Pipe => Role::Filter,
-            Previous::Is if !is_operator(word) => Role::Test,
-            Previous::Dot => Role::Other,
-            _ if is_word(word) => Role::Other,
-            _ if next.starts_with('(') => Role::Call,
-            _ if next.starts_with('=') && !next.starts_with("==") => Role::Other,
-            _ => Role::Variable,
+            Previous::Tag => NameRole::Tag,
+            Previous::Pipe => NameRole::Filter,
+            Previous::Is if !is_operator(word) => NameRole::Test,
+            Previous::Dot => NameRole::Other,
+            _ if is_word(word) => NameRole::Other,
+            _ if next.starts_with('(') => NameRole::Call,
+            _ if next.starts_with('=') && !next.starts_with("==") => NameRole::Other,
+            _ => NameRole::Variable,
         };
-        self.found.push(Mention { name, at, role });
+        self.found.push(TemplateMention { name, at, role });
         match (previous, word) {
             (Previous::Tag, "filter") => Previous::Pipe,
             (Previous::Start | Previous::Tag | Previous::Dot | Previous::Pipe, _) => Previous::Else,
@@ -228,7 +228,7 @@ fn is_word(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of_role(template: &str, role: Role) -> Vec<&str> {
+    fn of_role(template: &str, role: NameRole) -> Vec<&str> {
         mentions(template)
             .into_iter()
             .filter(|mention| mention.role == role)
@@ -241,11 +241,11 @@ mod tests {
         let template = "a {{ b }} {# {{ c }} #} {% raw %}{{ d }}{% endraw %} {%- if e.f is not g(h) and i | j(k=l) -%} \
              {{ {'m': n}['o'] ~ \"}} {{ p\" }} { q } {% filter r | s %}{% endfilter %} {{ t(1e5, u is v.w) }} \
              {% set x = y %}{{ a == b }}";
-        assert_eq!(of_role(template, Role::Tag), ["if", "filter", "endfilter", "set"]);
-        assert_eq!(of_role(template, Role::Filter), ["j", "r", "s"]);
-        assert_eq!(of_role(template, Role::Test), ["g", "v.w"]);
-        assert_eq!(of_role(template, Role::Call), ["t"]);
-        assert_eq!(of_role(template, Role::Variable), ["b", "e", "h", "i", "l", "n", "u", "y", "a", "b"]);
+        assert_eq!(of_role(template, NameRole::Tag), ["if", "filter", "endfilter", "set"]);
+        assert_eq!(of_role(template, NameRole::Filter), ["j", "r", "s"]);
+        assert_eq!(of_role(template, NameRole::Test), ["g", "v.w"]);
+        assert_eq!(of_role(template, NameRole::Call), ["t"]);
+        assert_eq!(of_role(template, NameRole::Variable), ["b", "e", "h", "i", "l", "n", "u", "y", "a", "b"]);
         let at = mentions(template)[0].at;
         assert_eq!(&template[at..=at], "b");
     }

@@ -1,37 +1,37 @@
 //! `tools`, `disallowed_tools`, `approvals`, `mcp_servers`, `skills`.
 
 use baton_core::AgentName;
-use baton_core::agent::{Approvals, McpServer, SkillName, Skills, ToolAccess, ToolPattern};
+use baton_core::agent::{ApprovalRules, McpServer, SkillName, Skills, ToolAccess, ToolPattern};
 use indexmap::IndexMap;
 
-use super::Decoder;
+use super::AgentDecoder;
 use super::foreign::{Foreign, ForeignTool};
 use super::prompt::split_outside_parentheses;
-use super::section::Head;
+use super::section::FrontmatterMap;
 use crate::graph::EdgeKind;
 use crate::names::nearest;
-use crate::problem::{Problem, Rule, Severity};
+use crate::problem::{Diagnostic, Rule, Severity};
 use crate::source::Span;
-use crate::yaml::{Node, Value};
+use crate::yaml::{YamlNode, YamlValue};
 
 /// Tools that the file names, and agents that another tool's syntax names among them.
 #[derive(Default)]
-pub(super) struct Tools {
+pub(super) struct NamedTools {
     pub(super) access: ToolAccess,
     pub(super) agents: Vec<AgentName>,
 }
 
 /// One name in a tool list, with where it stands.
-struct Mention<'a> {
+struct ToolMention<'a> {
     text: &'a str,
     span: Span,
 }
 
-impl<'a> Decoder<'a> {
-    pub(super) fn tools(&mut self, head: &Head<'a>, foreign: &Foreign) -> Tools {
-        let mut tools = Tools {
+impl<'a> AgentDecoder<'a> {
+    pub(super) fn tools(&mut self, head: &FrontmatterMap<'a>, foreign: &Foreign) -> NamedTools {
+        let mut tools = NamedTools {
             access: ToolAccess { read_only: foreign.read_only, ..ToolAccess::default() },
-            ..Tools::default()
+            ..NamedTools::default()
         };
         if let Some(node) = head.get("tools") {
             let (allowed, denied) = self.mentions(node);
@@ -49,12 +49,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// A list, a comma-separated text, or opencode's map of names to true or false.
-    fn mentions(&mut self, node: &'a Node) -> (Vec<Mention<'a>>, Vec<Mention<'a>>) {
+    fn mentions(&mut self, node: &'a YamlNode) -> (Vec<ToolMention<'a>>, Vec<ToolMention<'a>>) {
         match &node.value {
-            Value::Map(entries) => {
+            YamlValue::Map(entries) => {
                 let (mut allowed, mut denied) = (Vec::new(), Vec::new());
                 for entry in entries {
-                    let mention = Mention { text: &entry.key, span: entry.key_span };
+                    let mention = ToolMention { text: &entry.key, span: entry.key_span };
                     match self.flag(&entry.value) {
                         Some(true) => allowed.push(mention),
                         Some(false) => denied.push(mention),
@@ -63,16 +63,18 @@ impl<'a> Decoder<'a> {
                 }
                 (allowed, denied)
             }
-            Value::Scalar(scalar) => {
+            YamlValue::Scalar(scalar) => {
                 // Where the text stands in the file as it is, each part has a place of its own.
                 let verbatim = self.document.source.text[node.span.range()] == scalar.text;
                 (comma_separated(&scalar.text, node.span, verbatim), Vec::new())
             }
-            Value::List(items) => {
+            YamlValue::List(items) => {
                 let mut allowed = Vec::new();
                 for item in items {
                     match item.scalar() {
-                        Some(scalar) => allowed.push(Mention { text: scalar.text.trim(), span: item.span }),
+                        Some(scalar) => {
+                            allowed.push(ToolMention { text: scalar.text.trim(), span: item.span });
+                        }
                         None => self.wrong_type(item, "the name of a tool"),
                     }
                 }
@@ -81,7 +83,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn allow(&mut self, mention: &Mention<'_>, tools: &mut Tools) {
+    fn allow(&mut self, mention: &ToolMention<'_>, tools: &mut NamedTools) {
         if let Some(agents) = super::foreign::agents_in(mention.text) {
             let named = agents.split(',').map(str::trim).filter(|name| !name.is_empty());
             tools
@@ -97,7 +99,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// What a mention means here: itself, or what another tool's word for it stands for.
-    fn patterns(&mut self, mention: &Mention<'_>) -> Vec<ToolPattern> {
+    fn patterns(&mut self, mention: &ToolMention<'_>) -> Vec<ToolPattern> {
         let text = match super::foreign::tool(mention.text, self.known) {
             ForeignTool::Native => mention.text.to_owned(),
             ForeignTool::Same(name) => {
@@ -125,14 +127,14 @@ impl<'a> Decoder<'a> {
     }
 
     /// `Bash(git:*)` grants less in Claude Code than `shell` does here, which must not go unnoticed.
-    fn no_arguments(&mut self, mention: &Mention<'_>, name: &str) {
+    fn no_arguments(&mut self, mention: &ToolMention<'_>, name: &str) {
         if mention.text.contains('(') {
             let message =
                 format!("Baton does not limit a tool by its arguments: the whole tool `{name}` is granted");
             let help = format!(
                 "remove the tool, or let a person decide about each call: `approvals: {{ask: [{name}]}}`"
             );
-            let problem = Problem::new(Rule::UnusedKey, self.document.locate(mention.span), message, help);
+            let problem = Diagnostic::new(Rule::UnusedKey, self.document.locate(mention.span), message, help);
             self.problems.push(problem.with_severity(Severity::Warning));
         }
     }
@@ -188,7 +190,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    pub(super) fn approvals(&mut self, head: &Head<'a>, foreign: Approvals) -> Approvals {
+    pub(super) fn approvals(&mut self, head: &FrontmatterMap<'a>, foreign: ApprovalRules) -> ApprovalRules {
         let Some(section) = head
             .get("approvals")
             .and_then(|node| self.section(node, "`approvals`", &["ask", "deny", "auto"]))
@@ -199,14 +201,14 @@ impl<'a> Decoder<'a> {
             let (mentions, _) = section.get(key).map(|node| self.mentions(node)).unwrap_or_default();
             mentions.iter().flat_map(|mention| self.patterns(mention)).collect::<Vec<_>>()
         };
-        let mut approvals = Approvals { ask: globs("ask"), deny: globs("deny"), auto: globs("auto") };
+        let mut approvals = ApprovalRules { ask: globs("ask"), deny: globs("deny"), auto: globs("auto") };
         approvals.ask.extend(foreign.ask);
         approvals.deny.extend(foreign.deny);
         approvals.auto.extend(foreign.auto);
         approvals
     }
 
-    pub(super) fn skills(&mut self, head: &Head<'a>) -> Skills {
+    pub(super) fn skills(&mut self, head: &FrontmatterMap<'a>) -> Skills {
         let Some(node) = head.get("skills") else { return Skills::default() };
         if node.scalar().is_some_and(|scalar| scalar.text == "all") {
             return Skills::All;
@@ -228,12 +230,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// Names of configured servers, or servers described in place.
-    pub(super) fn mcp_servers(&mut self, head: &Head<'a>) -> IndexMap<String, McpServer> {
+    pub(super) fn mcp_servers(&mut self, head: &FrontmatterMap<'a>) -> IndexMap<String, McpServer> {
         let mut servers = IndexMap::new();
         let Some(node) = head.get("mcp_servers") else { return servers };
         // Claude Code writes a list whose entries are names or one-entry maps; others write one map.
         for item in Self::items(node) {
-            if let Value::Map(entries) = &item.value {
+            if let YamlValue::Map(entries) = &item.value {
                 for entry in entries {
                     let Some(server) = self.mcp_server(&entry.value) else { continue };
                     self.servers.insert(entry.key.clone());
@@ -249,7 +251,7 @@ impl<'a> Decoder<'a> {
         servers
     }
 
-    fn mcp_server(&mut self, node: &'a Node) -> Option<McpServer> {
+    fn mcp_server(&mut self, node: &'a YamlNode) -> Option<McpServer> {
         const KEYS: &[&str] = &[
             "type", "command", "args", "env", "url", "http_url", "headers", "tools", "timeout", "trust",
             "cwd",
@@ -283,7 +285,7 @@ impl<'a> Decoder<'a> {
             }),
             _ => {
                 let message = "an MCP server has either `command` or `url`";
-                let problem = Problem::new(
+                let problem = Diagnostic::new(
                     Rule::MissingKey,
                     self.document.locate(node.span),
                     message,
@@ -295,8 +297,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn text_map(&mut self, node: &'a Node) -> IndexMap<String, String> {
-        let Value::Map(entries) = &node.value else {
+    fn text_map(&mut self, node: &'a YamlNode) -> IndexMap<String, String> {
+        let YamlValue::Map(entries) = &node.value else {
             self.wrong_type(node, "a map of names to texts");
             return IndexMap::new();
         };
@@ -309,12 +311,12 @@ impl<'a> Decoder<'a> {
 
 /// Splits at commas outside parentheses: `Read, Agent(a, b), mcp__x__*`. Parts of a text that does not stand
 /// verbatim in the file share its span.
-fn comma_separated(text: &str, span: Span, verbatim: bool) -> Vec<Mention<'_>> {
+fn comma_separated(text: &str, span: Span, verbatim: bool) -> Vec<ToolMention<'_>> {
     let mentions = split_outside_parentheses(text).into_iter().filter_map(|(at, part)| {
         let start = span.start + at + (part.len() - part.trim_start().len());
         let text = part.trim();
         let span = if verbatim { Span::new(start, start + text.len()) } else { span };
-        (!text.is_empty()).then_some(Mention { text, span })
+        (!text.is_empty()).then_some(ToolMention { text, span })
     });
     mentions.collect()
 }

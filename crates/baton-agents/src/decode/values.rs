@@ -6,23 +6,23 @@ use baton_core::choice::Choice;
 use baton_core::duration::HumanDuration;
 use baton_core::money::Usd;
 
-use super::Decoder;
-use super::section::Head;
-use super::template::{self, Mention, Role, TEMPLATES, is_filter, is_global, is_test};
+use super::AgentDecoder;
+use super::section::FrontmatterMap;
+use super::template::{self, NameRole, TEMPLATES, TemplateMention, is_filter, is_global, is_test};
 use crate::names::{nearest, shortened};
 use crate::problem::Rule;
-use crate::yaml::{Node, Value};
+use crate::yaml::{YamlNode, YamlValue};
 
 /// What a condition can see.
 const CONDITION_VARIABLES: &[&str] = &["input", "output", "user"];
 
-impl<'a> Decoder<'a> {
-    pub(super) fn wrong_type(&mut self, node: &Node, expected: &str) {
+impl<'a> AgentDecoder<'a> {
+    pub(super) fn wrong_type(&mut self, node: &YamlNode, expected: &str) {
         let message = format!("this is {}, and {expected} is expected", node.describe());
         self.report(Rule::WrongType, node.span, message, format!("write {expected}"));
     }
 
-    pub(super) fn text(&mut self, node: &Node, expected: &str) -> Option<String> {
+    pub(super) fn text(&mut self, node: &YamlNode, expected: &str) -> Option<String> {
         match node.scalar() {
             Some(scalar) if !node.is_null() => Some(scalar.text.trim_end().to_owned()),
             _ => {
@@ -32,11 +32,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    pub(super) fn text_at(&mut self, head: &Head<'a>, key: &str) -> Option<String> {
+    pub(super) fn text_at(&mut self, head: &FrontmatterMap<'a>, key: &str) -> Option<String> {
         head.get(key).and_then(|node| self.text(node, "text"))
     }
 
-    pub(super) fn flag(&mut self, node: &Node) -> Option<bool> {
+    pub(super) fn flag(&mut self, node: &YamlNode) -> Option<bool> {
         let flag = node.scalar().and_then(crate::yaml::Scalar::as_bool);
         if flag.is_none() {
             self.wrong_type(node, "`true` or `false`");
@@ -44,13 +44,13 @@ impl<'a> Decoder<'a> {
         flag
     }
 
-    pub(super) fn flag_at(&mut self, head: &Head<'a>, key: &str, default: bool) -> bool {
+    pub(super) fn flag_at(&mut self, head: &FrontmatterMap<'a>, key: &str, default: bool) -> bool {
         head.get(key).and_then(|node| self.flag(node)).unwrap_or(default)
     }
 
     pub(super) fn count<N: TryFrom<u64> + Into<u64> + Copy>(
         &mut self,
-        node: &Node,
+        node: &YamlNode,
         range: RangeInclusive<N>,
     ) -> Option<N> {
         let Some(number) = node.scalar().and_then(crate::yaml::Scalar::as_number) else {
@@ -71,7 +71,7 @@ impl<'a> Decoder<'a> {
         within.and_then(|value| N::try_from(value).ok())
     }
 
-    pub(super) fn number(&mut self, node: &Node, range: RangeInclusive<f64>) -> Option<f64> {
+    pub(super) fn number(&mut self, node: &YamlNode, range: RangeInclusive<f64>) -> Option<f64> {
         let number =
             node.scalar().and_then(crate::yaml::Scalar::as_number).and_then(|number| number.as_f64());
         match number {
@@ -89,7 +89,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    pub(super) fn money(&mut self, node: &Node) -> Option<Usd> {
+    pub(super) fn money(&mut self, node: &YamlNode) -> Option<Usd> {
         let text = self.text(node, "an amount in dollars, such as 0.25")?;
         match text.parse() {
             Ok(amount) => Some(amount),
@@ -100,7 +100,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    pub(super) fn duration(&mut self, node: &Node) -> Option<HumanDuration> {
+    pub(super) fn duration(&mut self, node: &YamlNode) -> Option<HumanDuration> {
         let text = self.text(node, "a duration, such as 30s")?;
         match HumanDuration::parse(&text) {
             Ok(duration) => Some(duration),
@@ -117,7 +117,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    pub(super) fn choice<C: Choice>(&mut self, node: &Node) -> Option<C> {
+    pub(super) fn choice<C: Choice>(&mut self, node: &YamlNode) -> Option<C> {
         let words = || C::ALL.iter().map(|(word, _)| *word);
         let listed = || words().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         let text = self.text(node, "a word")?;
@@ -133,24 +133,24 @@ impl<'a> Decoder<'a> {
         choice
     }
 
-    pub(super) fn choice_at<C: Choice>(&mut self, head: &Head<'a>, key: &str, default: C) -> C {
+    pub(super) fn choice_at<C: Choice>(&mut self, head: &FrontmatterMap<'a>, key: &str, default: C) -> C {
         head.get(key).and_then(|node| self.choice(node)).unwrap_or(default)
     }
 
     /// The items of a list; a single value is a list of one.
-    pub(super) fn items(node: &'a Node) -> &'a [Node] {
+    pub(super) fn items(node: &'a YamlNode) -> &'a [YamlNode] {
         match &node.value {
-            Value::List(items) => items,
+            YamlValue::List(items) => items,
             _ => std::slice::from_ref(node),
         }
     }
 
-    pub(super) fn texts(&mut self, node: &'a Node) -> Vec<String> {
+    pub(super) fn texts(&mut self, node: &'a YamlNode) -> Vec<String> {
         Self::items(node).iter().filter_map(|item| self.text(item, "text")).collect()
     }
 
     /// A minijinja expression, checked and kept as text.
-    pub(super) fn expression(&mut self, node: &Node) -> Option<String> {
+    pub(super) fn expression(&mut self, node: &YamlNode) -> Option<String> {
         let text = match node.scalar().and_then(crate::yaml::Scalar::as_bool) {
             Some(flag) => flag.to_string(),
             None => self.text(node, "a condition, such as `\"refund\" in output`")?,
@@ -172,27 +172,28 @@ impl<'a> Decoder<'a> {
     }
 
     /// The first name that a condition would stumble over. A condition is one line; its first mistake is enough.
-    fn mentions_in_condition(&mut self, text: &str, node: &Node) {
+    fn mentions_in_condition(&mut self, text: &str, node: &YamlNode) {
         let see = "conditions see `output`, `input` and `user`";
-        let wrong =
-            template::mentions_in_expression(text).into_iter().find_map(|Mention { name, role, .. }| {
+        let wrong = template::mentions_in_expression(text).into_iter().find_map(
+            |TemplateMention { name, role, .. }| {
                 let shown = shortened(name);
                 match role {
-                    Role::Variable if !CONDITION_VARIABLES.contains(&name) && !is_global(name) => {
+                    NameRole::Variable if !CONDITION_VARIABLES.contains(&name) && !is_global(name) => {
                         let near = nearest(name, CONDITION_VARIABLES.iter().copied(), |_| 2);
                         let help = near.first().map(|near| format!("did you mean `{near}`?"));
                         Some((format!("the condition uses `{shown}`, which does not exist"), help))
                     }
-                    Role::Call if !is_global(name) => {
+                    NameRole::Call if !is_global(name) => {
                         Some((format!("no function is called `{shown}`"), None))
                     }
-                    Role::Filter if !is_filter(name) => {
+                    NameRole::Filter if !is_filter(name) => {
                         Some((format!("no filter is called `{shown}`"), None))
                     }
-                    Role::Test if !is_test(name) => Some((format!("no test is called `{shown}`"), None)),
+                    NameRole::Test if !is_test(name) => Some((format!("no test is called `{shown}`"), None)),
                     _ => None,
                 }
-            });
+            },
+        );
         if let Some((message, help)) = wrong {
             self.report(Rule::InvalidExpression, node.span, message, help.unwrap_or_else(|| see.to_owned()));
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use baton_core::AgentName;
 
-use super::{Graph, Line, Node};
+use super::{AgentNode, ChainLine, Graph};
 
 /// Chains longer than this are cut with a hint; nobody reads deeper on a screen.
 const MAX_DEPTH: usize = 12;
@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 12;
 pub(super) fn render(graph: &Graph, first: Option<&AgentName>) -> String {
     let mut tree = Tree::new(graph);
     let targets: BTreeSet<&str> = graph.edges.iter().map(|line| line.to.as_str()).collect();
-    let is_root = |node: &&Node| !targets.contains(node.id.as_str());
+    let is_root = |node: &&AgentNode| !targets.contains(node.id.as_str());
     let first = graph.agents.iter().filter(|node| Some(&node.id) == first);
     // Whoever is nobody's target starts a tree; what is left after that stands in a circle.
     let roots = first.chain(graph.agents.iter().filter(is_root)).chain(&graph.agents);
@@ -27,15 +27,15 @@ pub(super) fn render(graph: &Graph, first: Option<&AgentName>) -> String {
 
 struct Tree<'a> {
     graph: &'a Graph,
-    nodes: BTreeMap<&'a str, &'a Node>,
-    lines: BTreeMap<&'a str, Vec<&'a Line>>,
+    nodes: BTreeMap<&'a str, &'a AgentNode>,
+    lines: BTreeMap<&'a str, Vec<&'a ChainLine>>,
     shown: BTreeSet<&'a str>,
     out: String,
 }
 
 impl<'a> Tree<'a> {
     fn new(graph: &'a Graph) -> Self {
-        let mut lines: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
+        let mut lines: BTreeMap<&str, Vec<&ChainLine>> = BTreeMap::new();
         for line in &graph.edges {
             lines.entry(line.from.as_str()).or_default().push(line);
         }
@@ -43,7 +43,7 @@ impl<'a> Tree<'a> {
         Self { graph, nodes, lines, shown: BTreeSet::new(), out: String::new() }
     }
 
-    fn root(&mut self, node: &'a Node) {
+    fn root(&mut self, node: &'a AgentNode) {
         if !self.out.is_empty() {
             self.out.push('\n');
         }
@@ -52,7 +52,7 @@ impl<'a> Tree<'a> {
         self.children(node, "", 1);
     }
 
-    fn children(&mut self, node: &'a Node, indent: &str, depth: usize) {
+    fn children(&mut self, node: &'a AgentNode, indent: &str, depth: usize) {
         self.shown.insert(node.id.as_str());
         let lines = self.lines.get(node.id.as_str()).cloned().unwrap_or_default();
         // What is wrong with a reference is said beside it.
@@ -68,7 +68,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn target(&mut self, line: &'a Line, indent: &str, depth: usize) {
+    fn target(&mut self, line: &'a ChainLine, indent: &str, depth: usize) {
         let node = self.nodes.get(line.to.as_str()).copied();
         let label = line.label.as_ref().map(|label| format!("  ({label})")).unwrap_or_default();
         let problem = line.problem.as_ref().map(|problem| format!("  ✗ {problem}")).unwrap_or_default();
@@ -90,7 +90,7 @@ impl<'a> Tree<'a> {
 }
 
 /// What is special about an agent, behind its name.
-fn marks(node: &Node) -> String {
+fn marks(node: &AgentNode) -> String {
     let mut marks = String::new();
     if node.remote {
         marks += "  [remote]";

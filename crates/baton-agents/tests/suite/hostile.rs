@@ -1,13 +1,15 @@
 //! No input makes the reader panic, hang or grow without limit.
 
-use baton_agents::{Draft, Graph, Known, Source};
+use baton_agents::{Graph, KnownNames, RosterDraft, SourceFile};
 use proptest::prelude::*;
 
 /// Reads a text as two files that refer to each other, and draws the result in every form.
 fn survive(text: &str) {
-    let sources =
-        [Source::new("a.md", text), Source::new("b.md", "---\ndescription: B.\nagents: [a]\n---\nB.\n")];
-    let draft = Draft::parse(&sources, &Known::default(), Vec::new());
+    let sources = [
+        SourceFile::new("a.md", text),
+        SourceFile::new("b.md", "---\ndescription: B.\nagents: [a]\n---\nB.\n"),
+    ];
+    let draft = RosterDraft::parse(&sources, &KnownNames::default(), Vec::new());
     for problem in draft.problems() {
         let (start, end) = (problem.location.start(), problem.location.end());
         assert!(start.line >= 1 && start.column >= 1 && end.line >= start.line, "{problem}");

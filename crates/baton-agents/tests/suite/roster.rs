@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use baton_agents::{Known, Roster, Severity, Strictness};
-use baton_core::agent::{Agent, History, ModelName, Quorum, RoutingMode, Skills, Strategy, TerminationMode};
+use baton_agents::{KnownNames, Roster, Severity, Strictness};
+use baton_core::agent::{
+    Agent, HistoryAccess, ModelName, Quorum, RoutingMode, Skills, Strategy, TerminationMode,
+};
 use baton_core::{HumanDuration, Usd};
 
 use crate::{draft, errors, name};
@@ -25,7 +27,7 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!(agent.limits.max_transfers, 5);
     assert_eq!(agent.limits.timeout, HumanDuration::from_mins(5));
     assert_eq!(agent.limits.max_parallel_tools, 4);
-    assert_eq!(agent.history, History::Conversation);
+    assert_eq!(agent.history, HistoryAccess::Conversation);
     assert_eq!(agent.skills, Skills::default());
     assert_eq!(agent.delegation.strategy, Strategy::Parallel);
     assert_eq!(agent.delegation.timeout, HumanDuration::from_secs(30));
@@ -115,7 +117,7 @@ fn every_key_has_a_typed_value() {
     assert!(agent.advisors.agents[0].required && !agent.advisors.agents[1].required);
     assert_eq!(agent.handoff[0].when.as_deref(), Some("'x' in output"));
     assert_eq!(agent.collaborations[0].when.as_deref(), Some("it is about b"));
-    assert_eq!(agent.history, History::Last(4));
+    assert_eq!(agent.history, HistoryAccess::Last(4));
     assert_eq!(agent.limits.max_cost_usd, Some("0.25".parse::<Usd>().unwrap()));
     assert_eq!(agent.handoffs[0].label, "Go");
     assert_eq!(agent.version.to_string(), "2.0.1");
@@ -266,8 +268,8 @@ fn all_errors_of_a_schema_come_at_once() {
 #[test]
 fn templates_use_what_exists() {
     let problems = |body: &str| {
-        let source = baton_agents::Source::new("a.md", format!("---\ndescription: x\n---\n{body}"));
-        let draft = baton_agents::Draft::parse(&[source], &Known::default(), Vec::new());
+        let source = baton_agents::SourceFile::new("a.md", format!("---\ndescription: x\n---\n{body}"));
+        let draft = baton_agents::RosterDraft::parse(&[source], &KnownNames::default(), Vec::new());
         draft
             .problems()
             .iter()
@@ -337,8 +339,8 @@ fn conditions_see_output_input_and_user() {
 #[test]
 fn collaborators_are_found_inside_their_markup() {
     let text = "---\ndescription: x\n---\n~~~~\n~~~\n**Collaborations**: In Code\n~~~~\n**Collaborations**: `nobody`, **No One** (x)\n";
-    let source = baton_agents::Source::new("a.md", text);
-    let draft = baton_agents::Draft::parse(&[source], &Known::default(), Vec::new());
+    let source = baton_agents::SourceFile::new("a.md", text);
+    let draft = baton_agents::RosterDraft::parse(&[source], &KnownNames::default(), Vec::new());
     assert_eq!(
         errors(&draft),
         [
@@ -392,14 +394,14 @@ fn baton_settings_may_stand_under_one_key() {
 #[test]
 fn g1_collaborators_in_the_body_are_read_like_the_key() {
     let sources = [
-        baton_agents::Source::new(
+        baton_agents::SourceFile::new(
             "sre.md",
             "---\ndescription: Keeps things running.\n---\n**Collaborations**: Security Specialist (reviews, audits), dba\n\n```\n**Collaborations**: Nobody\n```\n",
         ),
-        baton_agents::Source::new("security_specialist.md", "---\ndescription: Secures.\n---\nSecure.\n"),
-        baton_agents::Source::new("dba.md", "---\ndescription: Stores.\n---\nStore.\n"),
+        baton_agents::SourceFile::new("security_specialist.md", "---\ndescription: Secures.\n---\nSecure.\n"),
+        baton_agents::SourceFile::new("dba.md", "---\ndescription: Stores.\n---\nStore.\n"),
     ];
-    let draft = baton_agents::Draft::parse(&sources, &Known::default(), Vec::new());
+    let draft = baton_agents::RosterDraft::parse(&sources, &KnownNames::default(), Vec::new());
     assert_eq!(errors(&draft), [""; 0]);
     let sre = &draft.agent(&name("sre")).unwrap().agent;
     let collaborators: Vec<_> =
@@ -428,7 +430,7 @@ fn e40_consult_points_to_advisors() {
 fn strict_mode_makes_warnings_errors_and_leaves_notes() {
     let head = "model: sonnet\nmemory: project";
     let severities =
-        |draft: &baton_agents::Draft| draft.problems().iter().map(|p| p.severity).collect::<Vec<_>>();
+        |draft: &baton_agents::RosterDraft| draft.problems().iter().map(|p| p.severity).collect::<Vec<_>>();
     let lenient = draft(&[("a", head)]);
     assert_eq!(severities(&lenient), [Severity::Warning, Severity::Note]);
     assert!(lenient.finish().is_ok());
@@ -459,7 +461,7 @@ fn e31_a_folder_is_loaded_recursively_and_all_problems_come_at_once() {
     write("other/baton.toml", "");
     write("other/agents/three.md", "broken, but another project's");
     write(".hidden/four.md", "broken, but hidden");
-    let load = || Roster::load(&[dir.path().to_owned()], &Known::default(), Strictness::Lenient);
+    let load = || Roster::load(&[dir.path().to_owned()], &KnownNames::default(), Strictness::Lenient);
     assert_eq!(load().unwrap_err().problems.len(), 2);
     write("one.md", "---\ndescription: One.\nhandoff: two\n---\nOne.\n");
     write("deep/er/two.md", "---\ndescription: Two.\n---\nTwo.\n");
@@ -478,7 +480,7 @@ fn a_folder_that_cannot_be_read_is_named_and_the_rest_goes_on() {
     std::fs::create_dir(&locked).unwrap();
     std::fs::write(dir.path().join("a.md"), "---\ndescription: A.\n---\nA.\n").unwrap();
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o000)).unwrap();
-    let draft = baton_agents::Draft::read(&[dir.path().to_owned()], &Known::default());
+    let draft = baton_agents::RosterDraft::read(&[dir.path().to_owned()], &KnownNames::default());
     // The superuser reads everything.
     if std::fs::read_dir(&locked).is_err() {
         assert_eq!(draft.problems().len(), 1);
@@ -497,15 +499,17 @@ fn a_folder_in_two_spellings_is_one() {
         dir.path().join("."),
         dir.path().join("../").join(dir.path().file_name().unwrap()),
     ];
-    assert_eq!(Roster::load(&dirs, &Known::default(), Strictness::Lenient).unwrap().len(), 1);
+    assert_eq!(Roster::load(&dirs, &KnownNames::default(), Strictness::Lenient).unwrap().len(), 1);
 }
 
 #[test]
 fn a_missing_or_empty_folder_says_so() {
-    let missing = Roster::load(&[PathBuf::from("/nowhere/agents")], &Known::default(), Strictness::Lenient);
+    let missing =
+        Roster::load(&[PathBuf::from("/nowhere/agents")], &KnownNames::default(), Strictness::Lenient);
     let error = missing.unwrap_err().to_string();
     assert!(error.contains("/nowhere/agents") && error.contains("agents.dirs"), "{error}");
     let empty = tempfile::tempdir().unwrap();
-    let error = Roster::load(&[empty.path().to_owned()], &Known::default(), Strictness::Lenient).unwrap_err();
+    let error =
+        Roster::load(&[empty.path().to_owned()], &KnownNames::default(), Strictness::Lenient).unwrap_err();
     assert!(error.to_string().contains("baton init"), "{error}");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use baton_agents::{Known, Reload, Strictness, Watch};
+use baton_agents::{KnownNames, Reload, Strictness, Watch};
 
 use crate::name;
 
@@ -20,7 +20,7 @@ fn write(dir: &Path, file: &str, description: &str, head: &str) {
 fn start(dir: &Path) -> (Watch, Receiver<Reload>) {
     let (tell, told) = channel();
     let on_reload = move |reload| drop(tell.send(reload));
-    (Watch::start(vec![dir.to_owned()], Known::default(), Strictness::Lenient, on_reload).unwrap(), told)
+    (Watch::start(vec![dir.to_owned()], KnownNames::default(), Strictness::Lenient, on_reload).unwrap(), told)
 }
 
 /// Waits for the first reload that `wanted` accepts; writing a file may cause more than one.
@@ -177,7 +177,7 @@ fn dropping_the_watch_ends_it() {
 fn a_watch_does_not_start_on_broken_files() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "a.md", "A.", "handoff: nobody");
-    let error =
-        Watch::start(vec![dir.path().to_owned()], Known::default(), Strictness::Lenient, |_| {}).unwrap_err();
+    let error = Watch::start(vec![dir.path().to_owned()], KnownNames::default(), Strictness::Lenient, |_| {})
+        .unwrap_err();
     assert!(error.to_string().contains("nobody"), "{error}");
 }

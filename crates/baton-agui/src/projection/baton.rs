@@ -1,4 +1,4 @@
-//! Who has the baton, as far as the person is concerned: whoever speaks to them. In AG-UI that is state.
+//! The agent that speaks to the user, as AG-UI state `activeAgent`.
 
 use std::sync::Arc;
 
@@ -7,53 +7,57 @@ use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, is_within}
 use baton_core::message::Visibility;
 use serde_json::{Map, Value, json};
 
-use crate::Faces;
-use crate::wire::Body;
+use crate::AgentProfiles;
+use crate::wire::EventBody;
 
+/// Stack of the agents that have held the baton in this run.
 #[derive(Debug, Default)]
-pub(super) struct Baton {
-    /// The last one has it. Those before get it back if passing it on fails.
-    holders: Vec<Holder>,
+pub(super) struct BatonState {
+    /// The last one holds the baton. An earlier one gets it back if a pass fails.
+    holders: Vec<BatonHolder>,
 }
 
+/// An agent on the stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Holder {
+struct BatonHolder {
     agent: AgentName,
-    hold: Hold,
-    /// Where its part is, if it got the baton within the run.
+    hold: HoldDuration,
+    /// Path of its part, if it got the baton by a pass within the run.
     place: Option<Arc<str>>,
 }
 
-/// For how long somebody has the baton.
+/// How long an agent holds the baton.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(super) enum HoldDuration {
     /// For the rest of the run.
     Run,
-    /// Until it gives the thread back, or the person leaves.
+    /// Until it returns the thread or the user leaves.
     Thread,
 }
 
-impl Baton {
-    /// Whoever begins the run has it first.
-    pub(super) fn begin(&mut self, agent: &AgentName, hold: Hold) {
-        self.holders.push(Holder { agent: agent.clone(), hold, place: None });
+impl BatonState {
+    /// The agent that starts the run holds the baton first.
+    pub(super) fn begin(&mut self, agent: &AgentName, hold: HoldDuration) {
+        self.holders.push(BatonHolder { agent: agent.clone(), hold, place: None });
     }
 
     pub(super) fn is_held(&self) -> bool {
         !self.holders.is_empty()
     }
 
-    /// Whether somebody else has it now.
-    pub(super) fn hear(&mut self, event: &Event) -> bool {
+    /// Applies an event. Returns whether the state has changed.
+    pub(super) fn apply(&mut self, event: &Event) -> bool {
         let to_person = event.visibility == Visibility::User;
         let now = match &event.kind {
-            // Whoever has got the thread has it for longer than this run.
+            // The target of a handoff holds the thread beyond this run.
             EventKind::Passed { to, .. } if self.has_thread(to) => return false,
-            EventKind::Passed { to, heard_by: Visibility::User, .. } => {
-                Holder { agent: to.clone(), hold: Hold::Run, place: Some(Arc::clone(&event.path)) }
-            }
-            EventKind::Handoff(handoff) if to_person => match handed(handoff) {
-                Some((agent, hold)) => Holder { agent: agent.clone(), hold, place: None },
+            EventKind::Passed { to, heard_by: Visibility::User, .. } => BatonHolder {
+                agent: to.clone(),
+                hold: HoldDuration::Run,
+                place: Some(Arc::clone(&event.path)),
+            },
+            EventKind::Handoff(handoff) if to_person => match holder_after(handoff) {
+                Some((agent, hold)) => BatonHolder { agent: agent.clone(), hold, place: None },
                 None => return false,
             },
             EventKind::SessionFailed { .. } => return self.take_back(&event.path),
@@ -66,46 +70,48 @@ impl Baton {
     }
 
     fn has_thread(&self, agent: &AgentName) -> bool {
-        self.holders.last().is_some_and(|holder| holder.hold == Hold::Thread && holder.agent == *agent)
+        self.holders
+            .last()
+            .is_some_and(|holder| holder.hold == HoldDuration::Thread && holder.agent == *agent)
     }
 
-    /// Whoever failed here, or below, does not have it any more.
+    /// Removes the holders at `place` and below, which have failed. Returns whether the state has changed.
     fn take_back(&mut self, place: &str) -> bool {
         let before = self.holders.last().cloned();
         self.holders.retain(|holder| !holder.place.as_ref().is_some_and(|path| is_within(path, place)));
         before.as_ref() != self.holders.last()
     }
 
-    /// All of the state, for whoever has none of it.
-    pub(super) fn snapshot(&self, faces: &Faces) -> Option<Body> {
-        Some(Body::StateSnapshot { snapshot: json!({ "activeAgent": self.active(faces)? }) })
+    /// The whole state, for a client without any.
+    pub(super) fn snapshot(&self, profiles: &AgentProfiles) -> Option<EventBody> {
+        Some(EventBody::StateSnapshot { snapshot: json!({ "activeAgent": self.active(profiles)? }) })
     }
 
-    pub(super) fn delta(&self, faces: &Faces) -> Option<Body> {
-        let patch = json!([{ "op": "replace", "path": "/activeAgent", "value": self.active(faces)? }]);
-        Some(Body::StateDelta { delta: patch })
+    pub(super) fn delta(&self, profiles: &AgentProfiles) -> Option<EventBody> {
+        let patch = json!([{ "op": "replace", "path": "/activeAgent", "value": self.active(profiles)? }]);
+        Some(EventBody::StateDelta { delta: patch })
     }
 
-    fn active(&self, faces: &Faces) -> Option<Value> {
-        let Holder { agent, hold, .. } = self.holders.last()?;
-        let face = faces.get(agent);
+    fn active(&self, profiles: &AgentProfiles) -> Option<Value> {
+        let BatonHolder { agent, hold, .. } = self.holders.last()?;
+        let face = profiles.get(agent);
         let may_be_left = face.is_none_or(|face| face.exitable);
         let mut active = Map::new();
         active.insert("id".into(), json!(agent));
-        active.insert("display_name".into(), json!(faces.name_of(agent)));
+        active.insert("display_name".into(), json!(profiles.name_of(agent)));
         active.extend(face.and_then(|face| Some(("color".into(), json!(face.color.as_ref()?)))));
-        active.insert("exitable".into(), json!(*hold == Hold::Thread && may_be_left));
+        active.insert("exitable".into(), json!(*hold == HoldDuration::Thread && may_be_left));
         Some(Value::Object(active))
     }
 }
 
-/// Who has the baton after a change of the thread's lease, if it changes that.
-fn handed(handoff: &HandoffEvent) -> Option<(&AgentName, Hold)> {
+/// The holder after a phase of a handoff. `None` if the phase does not change it.
+fn holder_after(handoff: &HandoffEvent) -> Option<(&AgentName, HoldDuration)> {
     match handoff.phase {
         HandoffPhase::Connecting | HandoffPhase::Returning => None,
-        HandoffPhase::Active => Some((&handoff.to, Hold::Thread)),
+        HandoffPhase::Active => Some((&handoff.to, HoldDuration::Thread)),
         HandoffPhase::Completed | HandoffPhase::Cancelled | HandoffPhase::Error => {
-            Some((&handoff.from, Hold::Run))
+            Some((&handoff.from, HoldDuration::Run))
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Tools that agents use. A call is sent whole, so none is ever open.
+//! Tool calls. A call is sent as start, arguments and end at once, so none is ever open.
 
 use std::sync::Arc;
 
 use baton_core::SessionId;
 use baton_core::event::{Event, EventKind, is_within};
 
-use super::Out;
-use crate::wire::Body;
+use super::Projected;
+use crate::wire::EventBody;
 
+/// The tool calls that the subscriber knows.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    /// Those the listener knows of.
-    seen: Vec<Call>,
+pub(super) struct SeenCalls {
+    seen: Vec<SeenCall>,
 }
 
 #[derive(Debug)]
-struct Call {
+struct SeenCall {
     id: String,
     path: Arc<str>,
     owner: Option<SessionId>,
 }
 
-impl Calls {
-    pub(super) fn add(&mut self, event: &Event, owner: Option<SessionId>, out: &mut Out) {
+impl SeenCalls {
+    pub(super) fn add(&mut self, event: &Event, owner: Option<SessionId>, out: &mut Projected) {
         match &event.kind {
             EventKind::ToolCalled { call_id, tool, arguments } => {
                 let id = unique(event, call_id.as_str());
@@ -30,12 +30,12 @@ impl Calls {
                     return;
                 }
                 let bodies = [
-                    Body::ToolCallStart { tool_call_id: id.clone(), tool_call_name: tool.clone() },
-                    Body::ToolCallArgs { tool_call_id: id.clone(), delta: arguments.to_string() },
-                    Body::ToolCallEnd { tool_call_id: id.clone() },
+                    EventBody::ToolCallStart { tool_call_id: id.clone(), tool_call_name: tool.clone() },
+                    EventBody::ToolCallArgs { tool_call_id: id.clone(), delta: arguments.to_string() },
+                    EventBody::ToolCallEnd { tool_call_id: id.clone() },
                 ];
                 out.extend(bodies.map(|body| (owner.clone(), body)));
-                self.seen.push(Call { id, path: Arc::clone(&event.path), owner });
+                self.seen.push(SeenCall { id, path: Arc::clone(&event.path), owner });
             }
             EventKind::ToolReturned { call_id, output, .. } => {
                 let tool_call_id = unique(event, call_id.as_str());
@@ -43,20 +43,23 @@ impl Calls {
                 let called = self.seen.iter().find(|call| call.id == tool_call_id);
                 let owner = called.map_or(owner, |call| call.owner.clone());
                 let content = output.clone();
-                out.push((owner, Body::ToolCallResult { message_id, tool_call_id, content, role: "tool" }));
+                out.push((
+                    owner,
+                    EventBody::ToolCallResult { message_id, tool_call_id, content, role: "tool" },
+                ));
             }
             _ => {}
         }
     }
 
-    /// The call within which something happens.
-    pub(super) fn around(&self, path: &str) -> Option<String> {
+    /// The innermost call that contains `path`.
+    pub(super) fn enclosing(&self, path: &str) -> Option<String> {
         let around = self.seen.iter().filter(|call| is_within(path, &call.path));
         around.max_by_key(|call| call.path.len()).map(|call| call.id.clone())
     }
 }
 
-/// Providers number calls anew in each turn; clients want an id once per run.
+/// Providers reuse call ids in each turn; clients require them to be unique within a run.
 fn unique(event: &Event, call_id: &str) -> String {
     format!("{}/{call_id}", event.path)
 }

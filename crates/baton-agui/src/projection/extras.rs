@@ -1,13 +1,13 @@
-//! What AG-UI has no event for: ACTIVITY and CUSTOM events whose names begin with `baton.`.
+//! Events that AG-UI does not define: ACTIVITY and CUSTOM events whose names begin with `baton.`.
 
 use baton_core::SessionId;
 use baton_core::event::{Event, EventKind};
 use serde_json::{Map, Value, json};
 
-use crate::Faces;
-use crate::wire::Body;
+use crate::AgentProfiles;
+use crate::wire::EventBody;
 
-pub(super) fn of(event: &Event, owner: Option<&SessionId>, faces: &Faces) -> Option<Body> {
+pub(super) fn of(event: &Event, owner: Option<&SessionId>, profiles: &AgentProfiles) -> Option<EventBody> {
     Some(match &event.kind {
         EventKind::Status { text } => activity(event, owner, "baton.status", json!({ "text": text })),
         EventKind::Progress { state, label, step, total } => {
@@ -16,14 +16,14 @@ pub(super) fn of(event: &Event, owner: Option<&SessionId>, faces: &Faces) -> Opt
         }
         EventKind::Handoff(handoff) => {
             let mut value = json!(handoff);
-            value["display_name"] = json!(faces.name_of(&handoff.to));
+            value["display_name"] = json!(profiles.name_of(&handoff.to));
             custom("baton.handoff", value)
         }
-        EventKind::Brought(result) => custom("baton.result", json!(result)),
+        EventKind::SubAgentFinished(result) => custom("baton.result", json!(result)),
         EventKind::Passed { by, from, to, reason, .. } => {
             custom("baton.hop", json!({ "by": by, "from": from, "to": to, "reason": reason }))
         }
-        // `kind` says which it is.
+        // The field `kind` tells them apart.
         kind @ (EventKind::Broadcast { .. } | EventKind::Voted { .. } | EventKind::TeamEnded { .. }) => {
             custom("baton.team", json!(kind))
         }
@@ -31,7 +31,7 @@ pub(super) fn of(event: &Event, owner: Option<&SessionId>, faces: &Faces) -> Opt
     })
 }
 
-/// What a run took and who took it, whose answer it has and who contributed to it.
+/// Value of `baton.usage`: usage in total and by agent, the limit, the answering agent and the sources.
 pub(super) fn usage(end: &EventKind) -> Value {
     let mut value = Map::new();
     match end {
@@ -52,12 +52,17 @@ pub(super) fn usage(end: &EventKind) -> Value {
     Value::Object(value)
 }
 
-fn custom(name: &'static str, value: Value) -> Body {
-    Body::Custom { name, value }
+fn custom(name: &'static str, value: Value) -> EventBody {
+    EventBody::Custom { name, value }
 }
 
-/// One for each who is at work, replaced by the next.
-fn activity(event: &Event, owner: Option<&SessionId>, activity_type: &'static str, content: Value) -> Body {
+/// A status of the run or of a sub-agent. The message id is stable, so each snapshot replaces the previous one.
+fn activity(
+    event: &Event,
+    owner: Option<&SessionId>,
+    activity_type: &'static str,
+    content: Value,
+) -> EventBody {
     let whose = owner.map_or_else(|| event.run_id.to_string(), SessionId::to_string);
-    Body::ActivitySnapshot { message_id: format!("{whose}/{activity_type}"), activity_type, content }
+    EventBody::ActivitySnapshot { message_id: format!("{whose}/{activity_type}"), activity_type, content }
 }

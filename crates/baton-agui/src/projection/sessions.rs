@@ -1,4 +1,4 @@
-//! Sessions that begin and end behind the scenes.
+//! Start and end of sub-agent sessions.
 
 use std::sync::Arc;
 
@@ -8,35 +8,35 @@ use baton_core::message::Visibility;
 use serde_json::json;
 
 use super::subagents::{Subagent, is_behind_the_scenes};
-use super::{Out, Projection};
-use crate::wire::{Begun, Body};
+use super::{Projected, Projection};
+use crate::wire::{EventBody, SubagentStart};
 
 impl Projection {
-    pub(super) fn begin_session(&mut self, event: &Event, out: &mut Out) {
+    pub(super) fn begin_session(&mut self, event: &Event, out: &mut Projected) {
         let EventKind::SessionStarted { session_id, parent, why } = &event.kind else { return };
         if event.visibility == Visibility::Internal && !is_behind_the_scenes(&event.path) {
             return;
         }
-        let begun = Begun {
+        let start = SubagentStart {
             subagent_run_id: session_id.clone(),
-            name: self.faces.name_of(&event.agent).to_owned(),
+            name: self.profiles.name_of(&event.agent).to_owned(),
             description: why.clone().filter(|why| !why.is_empty()),
-            // Whoever joins later hears only of those that are at work.
+            // A client that joined later knows only the open sub-agents.
             parent_subagent_run_id: parent.clone().filter(|parent| self.subagents.is_open(parent)),
-            parent_tool_call_id: self.calls.around(&event.path),
+            parent_tool_call_id: self.calls.enclosing(&event.path),
         };
         let (agent, path) = (event.agent.clone(), Arc::clone(&event.path));
-        if self.subagents.begin(Subagent { begun: begun.clone(), agent, path }) {
-            out.push((None, Body::SubagentStarted(begun)));
+        if self.subagents.begin(Subagent { start: start.clone(), agent, path }) {
+            out.push((None, EventBody::SubagentStarted(start)));
         }
     }
 
-    /// Whatever is still open below it ends first.
+    /// Ends a session. Sessions and texts that are open below it end first.
     pub(super) fn end_session(
         &mut self,
         session: &SessionId,
         failed: Option<(&String, &String)>,
-        out: &mut Out,
+        out: &mut Projected,
     ) {
         for ended in self.subagents.end(session) {
             self.texts.end_all(Some(&ended), out);
@@ -44,11 +44,13 @@ impl Projection {
             out.push((
                 None,
                 match failed.filter(|_| ended == *session) {
-                    Some((code, message)) => {
-                        Body::SubagentError { subagent_run_id, message: message.clone(), code: code.clone() }
-                    }
+                    Some((code, message)) => EventBody::SubagentError {
+                        subagent_run_id,
+                        message: message.clone(),
+                        code: code.clone(),
+                    },
                     None if ended == *session => {
-                        Body::SubagentFinished { subagent_run_id, outcome: json!({ "type": "success" }) }
+                        EventBody::SubagentFinished { subagent_run_id, outcome: json!({ "type": "success" }) }
                     }
                     None => cancelled(subagent_run_id),
                 },
@@ -57,7 +59,7 @@ impl Projection {
     }
 }
 
-pub(super) fn cancelled(subagent_run_id: SessionId) -> Body {
+pub(super) fn cancelled(subagent_run_id: SessionId) -> EventBody {
     let (message, code) = ("it was ended with what it worked for".to_owned(), "cancelled".to_owned());
-    Body::SubagentError { subagent_run_id, message, code }
+    EventBody::SubagentError { subagent_run_id, message, code }
 }

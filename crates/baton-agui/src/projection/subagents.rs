@@ -1,4 +1,4 @@
-//! Agents at work behind the scenes.
+//! Sub-agents of a run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,33 +6,33 @@ use std::sync::Arc;
 use baton_core::event::is_within;
 use baton_core::{AgentName, SessionId};
 
-use crate::wire::Begun;
+use crate::wire::SubagentStart;
 
-/// Who was announced, and who of them is at work.
+/// The announced sub-agents, open and ended.
 #[derive(Debug, Default)]
 pub(super) struct Subagents {
-    /// In the order in which they began.
+    /// In the order of their start.
     open: Vec<Subagent>,
-    /// A client hears of each once.
+    /// Sessions that were announced. A client gets each start once.
     known: BTreeSet<SessionId>,
 }
 
-/// One at work, as it was announced.
+/// An open sub-agent, as it was announced.
 #[derive(Debug)]
 pub(super) struct Subagent {
-    pub(super) begun: Begun,
+    pub(super) start: SubagentStart,
     pub(super) agent: AgentName,
     pub(super) path: Arc<str>,
 }
 
 impl Subagent {
     fn session(&self) -> &SessionId {
-        &self.begun.subagent_run_id
+        &self.start.subagent_run_id
     }
 }
 
 impl Subagents {
-    /// False for one that was announced before.
+    /// Returns `false` if the sub-agent was announced before.
     pub(super) fn begin(&mut self, subagent: Subagent) -> bool {
         let is_new = self.known.insert(subagent.session().clone());
         if is_new {
@@ -41,7 +41,7 @@ impl Subagents {
         is_new
     }
 
-    /// In the order in which they began: nobody begins before whom they work for.
+    /// Open sub-agents in the order of their start, which puts a parent before its children.
     pub(super) fn open(&self) -> impl Iterator<Item = &Subagent> {
         self.open.iter()
     }
@@ -50,27 +50,27 @@ impl Subagents {
         self.open.iter().any(|open| open.session() == session)
     }
 
-    /// Whose work something at this place is: the nearest one above it.
+    /// The innermost open sub-agent that contains `path`.
     pub(super) fn owner(&self, path: &str) -> Option<SessionId> {
         let above = self.open.iter().filter(|open| is_within(path, &open.path));
         above.max_by_key(|open| open.path.len()).map(|open| open.session().clone())
     }
 
-    /// Ends one with all below it, which are the first to go.
+    /// Ends a sub-agent and all below it. Returns the sessions with the innermost first.
     pub(super) fn end(&mut self, session: &SessionId) -> Vec<SessionId> {
         let Some(at) = self.open.iter().position(|open| open.session() == session) else { return Vec::new() };
         let place = Arc::clone(&self.open[at].path);
         let ended = self.open.extract_if(.., |open| is_within(&open.path, &place));
-        let ended: Vec<SessionId> = ended.map(|one| one.begun.subagent_run_id).collect();
+        let ended: Vec<SessionId> = ended.map(|one| one.start.subagent_run_id).collect();
         ended.into_iter().rev().collect()
     }
 
     pub(super) fn end_all(&mut self) -> Vec<SessionId> {
-        std::mem::take(&mut self.open).into_iter().rev().map(|one| one.begun.subagent_run_id).collect()
+        std::mem::take(&mut self.open).into_iter().rev().map(|one| one.start.subagent_run_id).collect()
     }
 }
 
-/// Whether the one at work here was involved without getting the baton, or works for somebody who was.
+/// Whether the path is within a sub-agent: an agent that was invoked without getting the baton, or one below it.
 pub(super) fn is_behind_the_scenes(path: &str) -> bool {
     let words = ["call:", "delegate:", "advisor:", "member:"];
     path.split('/').any(|segment| words.iter().any(|word| segment.starts_with(word)))

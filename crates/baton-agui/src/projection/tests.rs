@@ -1,6 +1,6 @@
-mod joining;
-mod pieces;
+mod catch_up;
 mod state;
+mod text_delta;
 
 use baton_core::ledger::AgentUsage;
 use baton_core::store::HopKind;
@@ -9,10 +9,10 @@ use baton_core::{AgentName, MessageId, RunId, ThreadId, ToolCallId, Usage};
 use serde_json::Value;
 
 use super::*;
-use crate::Face;
+use crate::AgentProfile;
 
-fn face(name: &str) -> Face {
-    Face { display_name: name.to_owned(), color: None, exitable: true }
+fn face(name: &str) -> AgentProfile {
+    AgentProfile { display_name: name.to_owned(), color: None, exitable: true }
 }
 
 fn event(visibility: Visibility, kind: EventKind) -> Event {
@@ -28,7 +28,7 @@ fn event(visibility: Visibility, kind: EventKind) -> Event {
     }
 }
 
-/// A run with thinking, a tool, a cut answer and the answer, as type names.
+/// Event types of a run with reasoning, a tool call, an interrupted answer and the answer.
 fn types(detail: Detail) -> Vec<String> {
     let id = |n: u8| MessageId::parse(&format!("01890a5d-ac96-774b-bcce-b3020000000{n}")).unwrap();
     let call_id = ToolCallId::parse("call_1").unwrap();
@@ -53,7 +53,7 @@ fn types(detail: Detail) -> Vec<String> {
         (
             user,
             EventKind::RunFinished {
-                outcome: Outcome::Success,
+                outcome: RunOutcome::Success,
                 usage: Usage::default(),
                 limit: None,
                 answered_by: None,
@@ -69,7 +69,7 @@ fn types(detail: Detail) -> Vec<String> {
 }
 
 #[test]
-fn a_person_sees_only_what_is_said_to_them() {
+fn person_sees_only_user_visible_events() {
     assert_eq!(
         types(Detail::Person),
         [
@@ -89,7 +89,7 @@ fn a_person_sees_only_what_is_said_to_them() {
 }
 
 #[test]
-fn a_trace_shows_everything_and_leaves_nothing_open() {
+fn trace_shows_everything_and_closes_every_item() {
     let types = types(Detail::Trace);
     let count = |name: &str| types.iter().filter(|t| *t == name).count();
     assert_eq!(count("REASONING_START"), 2);
@@ -104,7 +104,7 @@ fn a_trace_shows_everything_and_leaves_nothing_open() {
 }
 
 #[test]
-fn what_was_missed_of_a_text_comes_with_its_end() {
+fn missed_text_is_sent_with_its_end() {
     let message_id = MessageId::parse("01890a5d-ac96-774b-bcce-b30200000001").unwrap();
     let (speaker, text) = ("A".to_owned(), "Hello, world".to_owned());
     let finished = EventKind::TextFinished { message_id, speaker: speaker.clone(), text };
@@ -134,12 +134,12 @@ fn fields_are_camel_case_and_never_null() {
     );
 }
 
-/// An event behind the scenes at another place, by another agent.
+/// An internal event at another path, by another agent.
 fn at(path: &str, agent: &str, visibility: Visibility, kind: EventKind) -> Event {
     Event { path: path.into(), agent: AgentName::parse(agent).unwrap(), ..event(visibility, kind) }
 }
 
-/// What is left of events when everything that all have in common is taken away.
+/// Events as JSON without the fields that all have in common.
 fn essence(projected: Vec<AguiEvent>) -> Vec<Value> {
     let strip = |event| {
         let mut json = serde_json::to_value(event).unwrap();
@@ -151,9 +151,9 @@ fn essence(projected: Vec<AguiEvent>) -> Vec<Value> {
     projected.into_iter().map(strip).collect()
 }
 
-/// Delegation as AG-UI has it: the call, the sub-agent within it, its words, its end, the result.
+/// A delegation in AG-UI: the call, the sub-agent within it, its text, its end, the result.
 #[test]
-fn a_sub_agent_is_announced_within_its_call_and_speaks_under_its_id() {
+fn sub_agent_starts_within_its_call_and_uses_its_own_id() {
     let run = RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap();
     let session_id = SessionId::root(run).child(&AgentName::parse("legal").unwrap(), 1);
     let call_id = ToolCallId::parse("c1").unwrap();
@@ -174,10 +174,10 @@ fn a_sub_agent_is_announced_within_its_call_and_speaks_under_its_id() {
         at(&format!("{child}/turn:1"), "legal", internal, said),
         at(child, "legal", user, failed),
     ];
-    let faces: Arc<Faces> =
+    let profiles: Arc<AgentProfiles> =
         Arc::new([(AgentName::parse("legal").unwrap(), face("Legal Counsel"))].into_iter().collect());
     let heard = |detail| {
-        let mut projection = Projection::new(detail).with_faces(Arc::clone(&faces));
+        let mut projection = Projection::new(detail).with_profiles(Arc::clone(&profiles));
         essence(events.iter().flat_map(|event| projection.project(event)).collect())
     };
     let id = "01890a5d-ac96-774b-bcce-b302099a8057:sub_legal_00000001";
@@ -206,7 +206,7 @@ fn a_sub_agent_is_announced_within_its_call_and_speaks_under_its_id() {
 }
 
 #[test]
-fn hops_and_teams_are_for_traces_and_the_end_says_whose_answer_it_is() {
+fn hops_and_teams_are_trace_only_and_run_end_names_the_answering_agent() {
     let name = |text| AgentName::parse(text).unwrap();
     let events = [
         EventKind::Passed {
@@ -218,7 +218,7 @@ fn hops_and_teams_are_for_traces_and_the_end_says_whose_answer_it_is() {
         },
         EventKind::Voted { member: name("b"), round: 1, ready: true, reason: "yes".into() },
         EventKind::RunFinished {
-            outcome: Outcome::Success,
+            outcome: RunOutcome::Success,
             usage: Usage::default(),
             limit: None,
             answered_by: Some(name("b")),

@@ -1,17 +1,18 @@
-//! The messages of a run, as a client has them that saw everything of it so far. The same rules as those of `@ag-ui/client`, as far as
-//! Baton's events need them, with one more: what a restarted turn had said is gone.
+//! The messages of a run, as a client has them that got all events. Follows the rules of `@ag-ui/client` for the events that
+//! Baton sends, with one addition: the text of a restarted turn is removed.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::wire::message::{Function, MessageBody, Provenance, ToolCall};
-use crate::wire::{AguiEvent, AguiMessage, Body, Metadata};
+use crate::wire::message::{AguiFunction, AguiToolCall, MessageBody, Provenance};
+use crate::wire::{AguiEvent, AguiMessage, EventBody, Metadata};
 
+/// Messages that are built from AG-UI events.
 #[derive(Debug, Default)]
 pub(super) struct Transcript {
     messages: Vec<AguiMessage>,
-    /// So that nobody has to look through all messages for one that is not there.
+    /// Ids of all messages, to skip the search for an id that is not there.
     ids: HashSet<String>,
 }
 
@@ -24,41 +25,43 @@ impl Transcript {
         let AguiEvent { body, subagent, metadata, .. } = event;
         let new = |id: String, body: MessageBody| AguiMessage { id, body, subagent, metadata: None };
         match body {
-            Body::TextMessageStart { message_id, name, .. } => {
+            EventBody::TextMessageStart { message_id, name, .. } => {
                 let (name, content) = (Some(name), Some(String::new()));
                 let text = MessageBody::Assistant { name, content, tool_calls: Vec::new() };
                 self.begin(new(message_id, text), metadata);
             }
-            Body::ReasoningMessageStart { message_id, .. } => {
+            EventBody::ReasoningMessageStart { message_id, .. } => {
                 self.begin(new(message_id, MessageBody::Reasoning { content: String::new() }), metadata);
             }
-            Body::TextMessageContent { message_id, delta }
-            | Body::ReasoningMessageContent { message_id, delta } => {
+            EventBody::TextMessageContent { message_id, delta }
+            | EventBody::ReasoningMessageContent { message_id, delta } => {
                 self.change(&message_id, metadata, |body| body.append(&delta));
             }
-            Body::TextMessageEnd { message_id } | Body::ReasoningMessageEnd { message_id } => {
+            EventBody::TextMessageEnd { message_id } | EventBody::ReasoningMessageEnd { message_id } => {
                 self.change(&message_id, metadata, |_| ());
             }
-            Body::ActivitySnapshot { message_id, activity_type, content } => {
+            EventBody::ActivitySnapshot { message_id, activity_type, content } => {
                 let activity = new(message_id, MessageBody::Activity { activity_type, content });
                 self.replace(activity, metadata);
             }
-            Body::ToolCallStart { tool_call_id: id, tool_call_name: name } => {
-                let function = Function { name, arguments: String::new() };
-                let call = ToolCall { id: id.clone(), kind: "function", function, metadata };
+            EventBody::ToolCallStart { tool_call_id: id, tool_call_name: name } => {
+                let function = AguiFunction { name, arguments: String::new() };
+                let call = AguiToolCall { id: id.clone(), kind: "function", function, metadata };
                 let call = MessageBody::Assistant { name: None, content: None, tool_calls: vec![call] };
                 self.push(new(id, call));
             }
-            Body::ToolCallArgs { tool_call_id, delta } => self.change_call(&tool_call_id, &delta, metadata),
-            Body::ToolCallEnd { tool_call_id } => self.change_call(&tool_call_id, "", metadata),
-            Body::ToolCallResult { message_id, tool_call_id, content, .. } => {
+            EventBody::ToolCallArgs { tool_call_id, delta } => {
+                self.change_call(&tool_call_id, &delta, metadata);
+            }
+            EventBody::ToolCallEnd { tool_call_id } => self.change_call(&tool_call_id, "", metadata),
+            EventBody::ToolCallResult { message_id, tool_call_id, content, .. } => {
                 let at = self.behind(&tool_call_id);
                 let result = new(message_id, MessageBody::Tool { tool_call_id, content });
                 self.ids.insert(result.id.clone());
                 self.messages
                     .insert(at, AguiMessage { metadata: Some(Provenance::Event(metadata)), ..result });
             }
-            Body::Custom { name: "baton.turn_restarted", value } => self.forget(&value),
+            EventBody::Custom { name: "baton.turn_restarted", value } => self.forget(&value),
             _ => {}
         }
     }
@@ -68,7 +71,7 @@ impl Transcript {
         self.messages.push(message);
     }
 
-    /// A message that may be there already: a thought that goes on.
+    /// Adds a message unless it exists: a thought can be reopened.
     fn begin(&mut self, message: AguiMessage, metadata: Metadata) {
         let id = message.id.clone();
         if !self.ids.contains(&id) {
@@ -94,7 +97,7 @@ impl Transcript {
         }
     }
 
-    /// What is known of a call belongs to the call, not to the message around it.
+    /// Metadata of a call belongs to the call, not to the message around it.
     fn change_call(&mut self, id: &str, delta: &str, metadata: Metadata) {
         let Some(at) = self.at(id) else { return };
         if let MessageBody::Assistant { tool_calls, .. } = &mut self.messages[at].body
@@ -105,7 +108,7 @@ impl Transcript {
         }
     }
 
-    /// Behind the call, and behind what it has returned before.
+    /// The index behind the call and its earlier results.
     fn behind(&self, call: &str) -> usize {
         let Some(at) = self.at(call) else { return self.messages.len() };
         let is_result = |message: &&AguiMessage| matches!(message.body, MessageBody::Tool { .. });
@@ -120,7 +123,7 @@ impl Transcript {
         }
     }
 
-    /// What changes is mostly among the last.
+    /// Searches from the end, because most changes affect the latest messages.
     fn at(&self, id: &str) -> Option<usize> {
         if !self.ids.contains(id) {
             return None;

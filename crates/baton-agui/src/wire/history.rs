@@ -1,24 +1,24 @@
-//! The conversation as it is kept, in messages of AG-UI.
+//! Converts stored messages to AG-UI messages.
 
 use baton_core::message::{Image, ImageSource, Message, Part, Role, Visibility};
 use serde_json::json;
 
 use super::message::{
-    AguiMessage, Author, Content, ContentPart, Media, MediaSource, MessageBody, Provenance,
+    AguiMessage, Author, ContentPart, Media, MediaSource, MessageBody, MessageContent, Provenance,
 };
-use crate::{Detail, Faces};
+use crate::{AgentProfiles, Detail};
 
 impl AguiMessage {
-    /// A message of the conversation as a client gets it, if this listener may see it.
-    pub fn of(message: &Message, detail: Detail, faces: &Faces) -> Option<Self> {
+    /// Converts a stored message. Returns `None` if the subscriber may not see it.
+    pub fn of(message: &Message, detail: Detail, profiles: &AgentProfiles) -> Option<Self> {
         if message.visibility == Visibility::Internal && detail == Detail::Person {
             return None;
         }
         let body = match message.role {
-            Role::User => MessageBody::User { content: Content::of(&message.parts) },
+            Role::User => MessageBody::User { content: MessageContent::of(&message.parts) },
             Role::System => MessageBody::System { content: words(&message.parts) },
             Role::Assistant => MessageBody::Assistant {
-                name: message.agent.as_ref().map(|agent| faces.name_of(agent).to_owned()),
+                name: message.agent.as_ref().map(|agent| profiles.name_of(agent).to_owned()),
                 content: Some(words(&message.parts)),
                 tool_calls: Vec::new(),
             },
@@ -29,7 +29,7 @@ impl AguiMessage {
     }
 }
 
-impl Content {
+impl MessageContent {
     fn of(parts: &[Part]) -> Self {
         let is_words = |part: &Part| matches!(part, Part::Text { .. } | Part::Data { .. });
         if parts.iter().all(is_words) {
@@ -69,7 +69,7 @@ impl Media {
     }
 }
 
-/// A line for each part. In AG-UI only people and tools send anything but words.
+/// The parts as text, one line each. In AG-UI only user and tool messages carry anything but text.
 fn words(parts: &[Part]) -> String {
     parts.iter().map(word).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! AG-UI 1.0 messages: what a client has when it has applied the events of a run.
+//! AG-UI 1.0 messages: the state of a client that has applied the events of a run.
 
 use baton_core::{AgentName, RunId, SessionId};
 use serde::Serialize;
@@ -6,35 +6,37 @@ use serde_json::Value;
 
 use super::Metadata;
 
+/// An AG-UI message with Baton's metadata.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AguiMessage {
     pub id: String,
     #[serde(flatten)]
     pub body: MessageBody,
-    /// Whose work behind the scenes it is.
+    /// The sub-agent that the message belongs to.
     #[serde(rename = "subagentRunId", skip_serializing_if = "Option::is_none")]
     pub subagent: Option<SessionId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Provenance>,
 }
 
+/// Role and content of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum MessageBody {
     User {
-        content: Content,
+        content: MessageContent,
     },
     System {
         content: String,
     },
-    /// What an agent said, or which tools it called: clients make a message of its own for each call.
+    /// Text of an agent, or one tool call: clients create a message for each call.
     Assistant {
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<ToolCall>,
+        tool_calls: Vec<AguiToolCall>,
     },
     Tool {
         tool_call_id: String,
@@ -49,22 +51,24 @@ pub enum MessageBody {
     },
 }
 
+/// A tool call within an assistant message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ToolCall {
+pub struct AguiToolCall {
     pub id: String,
     #[serde(rename = "type")]
     pub kind: &'static str,
-    pub function: Function,
+    pub function: AguiFunction,
     pub metadata: Metadata,
 }
 
+/// Name and JSON arguments of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Function {
+pub struct AguiFunction {
     pub name: String,
     pub arguments: String,
 }
 
-/// Where a message comes from: the last event that changed it, or the conversation as it is kept.
+/// Origin of a message: the last event that changed it, or the stored conversation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Provenance {
@@ -72,7 +76,7 @@ pub enum Provenance {
     Kept { baton: Author },
 }
 
-/// Who wrote a message that was kept, and in which run.
+/// Run and agent of a stored message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Author {
     pub run_id: RunId,
@@ -80,14 +84,15 @@ pub struct Author {
     pub agent: Option<AgentName>,
 }
 
-/// What a person sent: only words, or something beside them.
+/// Content of a user message: plain text, or parts if there is media.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Content {
+pub enum MessageContent {
     Text(String),
     Parts(Vec<ContentPart>),
 }
 
+/// A text or a media part of a user message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ContentPart {
@@ -98,6 +103,7 @@ pub enum ContentPart {
     Document(Media),
 }
 
+/// A media part.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Media {
     pub source: MediaSource,
@@ -105,6 +111,7 @@ pub struct Media {
     pub metadata: Option<Value>,
 }
 
+/// Embedded data, or a URL.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum MediaSource {

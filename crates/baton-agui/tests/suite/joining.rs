@@ -55,7 +55,7 @@ pub fn history() -> Vec<AguiMessage> {
         message(u128::MAX - 1, Role::Assistant, Some(agent), parts.clone()),
         message(u128::MAX - 2, Role::User, None, parts),
     ];
-    messages.iter().filter_map(|one| AguiMessage::of(one, Detail::Person, &stories::faces())).collect()
+    messages.iter().filter_map(|one| AguiMessage::of(one, Detail::Person, &stories::profiles())).collect()
 }
 
 /// Only what can be read again.
@@ -105,7 +105,7 @@ proptest! {
 
     /// Whoever remembers goes on exactly like whoever was told.
     #[test]
-    fn what_follows_is_the_same_after_a_replay(story in stories::story(), at: Index, is_kept: bool) {
+    fn events_after_a_replay_are_the_same(story in stories::story(), at: Index, is_kept: bool) {
         let events = if is_kept { kept(&story.events) } else { story.events };
         let (seen, rest) = cut(&events, at);
         for detail in [Detail::Person, Detail::Trace] {
@@ -125,7 +125,7 @@ proptest! {
 
     /// From what is kept, what is growing and what follows.
     #[test]
-    fn whoever_comes_late_gets_everything_once(story in stories::story(), at: Index) {
+    fn late_client_gets_every_event_once(story in stories::story(), at: Index) {
         let (seen, rest) = cut(&story.events, at);
         for detail in [Detail::Person, Detail::Trace] {
             let told = joined(detail, &kept(seen), &growing(seen), rest);
@@ -144,7 +144,7 @@ proptest! {
     /// A listener that is too slow misses pieces, reads what was kept and gets exactly the rest of what is growing; as often as that
     /// happens.
     #[test]
-    fn whoever_falls_behind_misses_nothing_and_hears_nothing_twice(
+    fn lagging_client_misses_and_repeats_nothing(
         story in stories::story(),
         at in prop::collection::vec(any::<Index>(), 1..6),
     ) {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use stories::Story;
 
 fn projection(detail: Detail) -> Projection {
-    Projection::new(detail).with_faces(stories::faces())
+    Projection::new(detail).with_profiles(stories::profiles())
 }
 
 /// The story as a listener hears it.
@@ -31,7 +31,7 @@ proptest! {
 
     /// Every stream keeps the rules, whatever happened and wherever it was cut.
     #[test]
-    fn every_stream_keeps_the_rules(story in stories::story()) {
+    fn every_stream_follows_the_protocol(story in stories::story()) {
         for detail in [Detail::Person, Detail::Trace] {
             let events = heard(&story, detail);
             if let Err(broken) = rules::check(&events) {
@@ -42,7 +42,7 @@ proptest! {
 
     /// Pieces that are written directly are the bytes that their events would be.
     #[test]
-    fn pieces_are_written_as_their_events(story in stories::story()) {
+    fn text_deltas_are_written_as_their_events(story in stories::story()) {
         for detail in [Detail::Person, Detail::Trace] {
             let (mut direct, mut usual) = (projection(detail), projection(detail));
             for event in &story.events {
@@ -59,7 +59,7 @@ proptest! {
 
     /// Whole texts arrive, each as the work of who wrote it, and those for the person as nobody's.
     #[test]
-    fn texts_arrive_whole_and_belong_to_who_wrote_them(story in stories::story()) {
+    fn texts_arrive_whole_under_their_author(story in stories::story()) {
         let trace = heard(&story, Detail::Trace);
         let person = heard(&story, Detail::Person);
         for said in &story.said {
@@ -73,7 +73,7 @@ proptest! {
 
     /// A person hears who is at work, and not a word of theirs.
     #[test]
-    fn a_person_hears_nothing_from_behind_the_scenes(story in stories::story()) {
+    fn person_gets_no_internal_events(story in stories::story()) {
         let tagged = |event: &&Value| {
             let kind = event["type"].as_str().unwrap_or_default();
             event.get("subagentRunId").is_some() && !kind.starts_with("SUBAGENT_")

@@ -70,7 +70,7 @@ fn the_npm_client_accepts_every_stream() {
 
 /// Wherever somebody comes into a run, their client has the same messages and state at its end as one that was there all the time.
 #[test]
-fn whoever_joins_has_the_same_as_whoever_was_there() {
+fn joining_client_has_the_same_state_as_a_connected_one() {
     let (mut input, mut joins) = (String::new(), 0);
     let stories = told(STORIES).into_iter().filter(|story| story.events.len() <= LONGEST_JOINED);
     for story in stories.take(JOINED) {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use baton_agui::{AguiEvent, Detail, Face, Faces, Projection};
+use baton_agui::{AgentProfile, AgentProfiles, AguiEvent, Detail, Projection};
 use baton_core::event::Event;
 use baton_core::message::Message;
 use baton_core::{AgentName, RunId};
@@ -119,7 +119,7 @@ impl View {
 
     fn projection(&mut self, run: RunId) -> &mut Projection {
         if self.run.as_ref().is_none_or(|(current, _)| *current != run) {
-            self.run = Some((run, Projection::new(self.detail).with_faces(faces())));
+            self.run = Some((run, Projection::new(self.detail).with_profiles(profiles())));
         }
         &mut self.run.as_mut().unwrap().1
     }
@@ -136,8 +136,8 @@ impl View {
     }
 }
 
-fn faces() -> Faces {
-    let face = |display_name: &str, color: &str, exitable| Face {
+fn profiles() -> AgentProfiles {
+    let face = |display_name: &str, color: &str, exitable| AgentProfile {
         display_name: display_name.to_owned(),
         color: Some(color.to_owned()),
         exitable,

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use baton_agui::{Face, Faces};
+use baton_agui::{AgentProfile, AgentProfiles};
 use baton_core::choice::Choice as _;
-use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, Outcome, Source};
+use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, RunOutcome, Source};
 use baton_core::ledger::AgentUsage;
 use baton_core::message::Visibility;
 use baton_core::store::HopKind;
@@ -36,9 +36,9 @@ pub struct Said {
 }
 
 /// How agents look to people; most have only their id.
-pub fn faces() -> Faces {
+pub fn profiles() -> AgentProfiles {
     let color = Some("#15803d".to_owned());
-    let face = Face { display_name: "Agent One".to_owned(), color, exitable: true };
+    let face = AgentProfile { display_name: "Agent One".to_owned(), color, exitable: true };
     [(name("a1"), face)].into_iter().collect()
 }
 
@@ -160,7 +160,7 @@ fn ending(seed: u64) -> EventKind {
             by_agent: Vec::new(),
         },
         other => EventKind::RunFinished {
-            outcome: if other == 1 { Outcome::Success } else { Outcome::Cancelled },
+            outcome: if other == 1 { RunOutcome::Success } else { RunOutcome::Cancelled },
             usage: Usage::default(),
             limit: None,
             answered_by: Some(name("root")),

@@ -1,15 +1,15 @@
-//! MCP servers as agent files, `.mcp.json` and `baton.toml` describe them.
+//! MCP servers as agent files, `.mcp.json` and `baton.toml` define them.
 
 use std::fmt;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-/// How to reach a server. `${VAR}` in values is filled from the environment when it is started.
+/// How to reach a server. `${VAR}` in values is expanded from the environment when the server starts.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpServer {
-    /// Described in `.mcp.json` or `baton.toml` under this name.
+    /// Defined under this name in `.mcp.json` or `baton.toml`.
     Configured,
     Stdio {
         command: String,
@@ -22,7 +22,7 @@ pub enum McpServer {
     },
 }
 
-/// Names only: values of variables and headers may be secrets, and what can be debugged ends up in logs.
+/// Prints names only: values of variables and headers may be secrets, and debug output ends up in logs.
 impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Which model answers, and how it samples.
+//! Model names and sampling parameters.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::choices;
 
-/// A model as files name it.
+/// A model as agent files name it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum ModelName {
-    /// `openai/gpt-5-mini`; the model part may itself hold slashes.
+    /// `openai/gpt-5-mini`. The model part may contain slashes.
     Provider { provider: String, model: String },
-    /// `fast`, `offline`, `sonnet`: looked up in `models.aliases`.
+    /// `fast`, `offline`, `sonnet`: resolved through `models.aliases`.
     Alias(String),
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for ModelName {
     }
 }
 
-/// What is absent is left to the provider.
+/// Sampling parameters. `None` leaves the choice to the provider.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Sampling {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub struct Sampling {
 }
 
 choices! {
-    /// How hard a reasoning model thinks.
+    /// Reasoning effort of the model.
     pub enum Effort {
         Minimal = "minimal",
         Low = "low",

@@ -1,4 +1,4 @@
-//! How an agent works with others: call, consult, route, chain, lead a team, transfer.
+//! How an agent works with others: delegation, advisors, routing, chains, teams and transfers.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::choices;
 use crate::duration::HumanDuration;
 use crate::id::AgentName;
 
-/// How `delegate` and `call_agent` behave.
+/// Settings of `delegate` and `call_agent`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Delegation {
     pub strategy: Strategy,
@@ -15,7 +15,7 @@ pub struct Delegation {
     pub max_concurrent: u32,
     pub summarize_results: bool,
     pub summary_max_length: u32,
-    /// What the operator says, unless the file says otherwise.
+    /// `None` uses the server's setting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Caching>,
 }
@@ -43,7 +43,7 @@ choices! {
 }
 
 choices! {
-    /// Who makes one answer of several results.
+    /// How several results are combined into one answer.
     pub enum Synthesis {
         Model = "model",
         Concat = "concat",
@@ -51,7 +51,7 @@ choices! {
     }
 }
 
-/// Whether, and for how long, the result of the same mission is used again.
+/// Whether, and for how long, the result of an identical task is reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Caching {
@@ -60,7 +60,7 @@ pub enum Caching {
     For(HumanDuration),
 }
 
-/// Whom an agent consults before each answer.
+/// Agents that are consulted before each answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advisors {
     pub agents: Vec<Advisor>,
@@ -83,7 +83,7 @@ impl Default for Advisors {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advisor {
     pub agent: AgentName,
-    /// Its failure fails the run; otherwise the failure is reported beside the other advice.
+    /// If `true`, a failure of this advisor fails the run. Otherwise the failure is reported beside the other advice.
     pub required: bool,
     pub timeout: HumanDuration,
 }
@@ -95,27 +95,27 @@ choices! {
     }
 }
 
-/// An agent that picks who handles the request.
+/// Settings of an agent that chooses which agent handles a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Router {
     pub mode: RoutingMode,
     pub destinations: Vec<AgentName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<AgentName>,
-    /// It may answer itself instead of choosing.
+    /// The router may answer by itself instead of choosing.
     pub may_answer: bool,
 }
 
 choices! {
     pub enum RoutingMode {
-        /// One turn with `route_to` as its only tool.
+        /// One turn with `route_to` as the only tool.
         Pure = "pure",
-        /// It keeps its own tools and may look before it chooses.
+        /// The router keeps its own tools and may use them before it chooses.
         Full = "full",
     }
 }
 
-/// A link of a chain: who speaks next, if the condition holds.
+/// A link of a chain: the next agent, if the condition holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Destination {
     pub to: AgentName,
@@ -124,7 +124,7 @@ pub struct Destination {
     pub when: Option<String>,
 }
 
-/// The declaring agent coordinates; the members discuss in rounds.
+/// A team: this agent coordinates, and the members discuss in rounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Team {
     pub members: Vec<AgentName>,
@@ -142,7 +142,7 @@ choices! {
     }
 }
 
-/// How many members must be ready to conclude.
+/// Number of members that must be ready before the discussion ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quorum {
@@ -152,7 +152,7 @@ pub enum Quorum {
     AtLeast(u32),
 }
 
-/// Someone the agent may transfer to, and when it should.
+/// An agent that this one may transfer to, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Collaboration {
     pub agent: AgentName,
@@ -160,13 +160,13 @@ pub struct Collaboration {
     pub when: Option<String>,
 }
 
-/// A button under the answer that starts a handoff.
+/// A button below the answer that starts a handoff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Button {
     pub label: String,
     pub agent: AgentName,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// Send the prompt at once instead of placing it in the composer.
+    /// Sends the prompt immediately instead of placing it in the composer.
     pub send: bool,
 }

@@ -1,11 +1,11 @@
-//! Agents that run elsewhere and are reached over A2A.
+//! Remote agents, reached over A2A.
 
 use serde::Serialize;
 use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Kind {
+pub enum AgentKind {
     Local,
     Remote {
         card: RemoteCard,
@@ -14,7 +14,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl AgentKind {
     pub fn is_remote(&self) -> bool {
         matches!(self, Self::Remote { .. })
     }
@@ -24,11 +24,11 @@ impl Kind {
 #[serde(rename_all = "snake_case")]
 pub enum RemoteCard {
     Url(String),
-    /// The card itself, in the file.
+    /// The agent card itself, in the file.
     Inline(Value),
 }
 
-/// How Baton proves who it is. Files name secrets; they never hold them.
+/// Credentials for a remote agent. Files contain the names of secrets, never the secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum RemoteAuth {
@@ -37,7 +37,7 @@ pub enum RemoteAuth {
     Basic { username: String, password: SecretName },
 }
 
-/// The environment variable that holds a secret.
+/// The environment variable that contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SecretName(String);
 
@@ -46,7 +46,7 @@ pub struct SecretName(String);
 pub struct InvalidSecret;
 
 impl SecretName {
-    /// `$NAME` or `${NAME}`. The text itself is never repeated in the error: it may be the secret.
+    /// Parses `$NAME` or `${NAME}`. The error never repeats the text, which may be the secret itself.
     pub fn parse(text: &str) -> Result<Self, InvalidSecret> {
         let name = text.strip_prefix('$').ok_or(InvalidSecret)?;
         let name = name.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(name);

@@ -1,4 +1,4 @@
-//! Which Agent Skills an agent knows of.
+//! The Agent Skills available to an agent.
 
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ impl SkillName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skills {
-    /// Whatever is installed, including what is created later.
+    /// All installed skills, including those created later.
     All,
     #[serde(untagged)]
     Named(Vec<SkillName>),

@@ -1,4 +1,4 @@
-//! Holding a thread across turns.
+//! Settings for holding a thread across runs.
 
 use serde::Serialize;
 
@@ -6,22 +6,22 @@ use crate::choices;
 use crate::duration::HumanDuration;
 use crate::permission::Permission;
 
-/// Words that always bring the person back to the main agent, unless the file names its own.
+/// Default words that return the user to the main agent.
 pub const EXIT_WORDS: &[&str] = &["cancel", "exit", "quit", "stop", "leave", "never mind"];
 
-/// The terms on which an agent takes over a thread.
+/// The conditions under which an agent takes over a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AcceptsHandoff {
     pub triggers: Vec<String>,
     pub trigger_mode: TriggerMode,
-    /// What the person must be allowed to do.
+    /// The permission that the user needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<Permission>,
     pub exclusive: bool,
     pub max_session: HumanDuration,
     #[serde(rename = "return")]
     pub returns: Return,
-    /// A session that was left can be continued later.
+    /// Whether an unfinished session can be resumed later.
     pub resume: bool,
     pub exit_words: Vec<String>,
 }
@@ -43,9 +43,9 @@ impl Default for AcceptsHandoff {
 
 choices! {
     pub enum TriggerMode {
-        /// Triggers are shown to the giving agent's model, which decides.
+        /// Triggers are shown to the current agent's model, which decides.
         Hint = "hint",
-        /// A trigger in the person's message starts the handoff by itself.
+        /// A trigger in the user's message starts the handoff without a model.
         Auto = "auto",
     }
 }

@@ -1,11 +1,11 @@
-//! Which tools an agent has, and which of its calls wait for a person.
+//! Which tools an agent has, and which calls require approval.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The tools that come with Baton and that `tools:` may name. Tools of patterns (`call_agent`,
-/// `transfer_to_…`) are given by the engine and are not listed.
+/// Tools that come with Baton and that `tools:` may name. Tools of patterns (`call_agent`, `transfer_to_…`) are added by the
+/// engine and are not listed.
 pub const BUILT_IN_TOOLS: &[&str] = &[
     "ask_user",
     "list_files",
@@ -20,10 +20,10 @@ pub const BUILT_IN_TOOLS: &[&str] = &[
     "write_skill",
 ];
 
-/// Tools of the engine that an agent has only if `tools:` names them.
+/// Engine tools that an agent has only if `tools:` names them.
 pub const ENGINE_TOOLS: &[&str] = &["read_thread"];
 
-/// A tool name in which `*` stands for any run of characters: `search_docs`, `mcp:github/*`.
+/// A tool name in which `*` matches any sequence of characters: `search_docs`, `mcp:github/*`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolPattern(String);
@@ -67,7 +67,7 @@ impl ToolPattern {
         !self.0.contains('*')
     }
 
-    /// Greedy matching with one backtrack point: linear in the name for every star, never exponential.
+    /// Greedy matching with one backtrack point. The cost is at most the product of both lengths, never exponential.
     pub fn matches(&self, name: &str) -> bool {
         let (pattern, name) = (self.0.as_bytes(), name.as_bytes());
         let (mut p, mut n) = (0, 0);
@@ -110,12 +110,12 @@ impl fmt::Display for ToolPattern {
     }
 }
 
-/// What an agent may use. Nothing is inherited from a caller; a denial wins.
+/// The tools an agent may use. Nothing is inherited from a caller, and `deny` takes precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ToolAccess {
     pub allow: Vec<ToolPattern>,
     pub deny: Vec<ToolPattern>,
-    /// Only tools that change nothing.
+    /// Only tools without side effects.
     pub read_only: bool,
 }
 
@@ -125,7 +125,7 @@ impl ToolAccess {
         any(&self.allow) && !any(&self.deny)
     }
 
-    /// Whether the list has this very name, not just a glob that covers it.
+    /// Whether the list contains this exact name, as opposed to a glob that matches it.
     pub fn names(&self, name: &str) -> bool {
         self.allow.iter().any(|pattern| pattern.as_str() == name) && self.permits(name)
     }
@@ -133,7 +133,7 @@ impl ToolAccess {
 
 /// Overrides of the server's approval policy, by tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Approvals {
+pub struct ApprovalRules {
     pub ask: Vec<ToolPattern>,
     pub deny: Vec<ToolPattern>,
     pub auto: Vec<ToolPattern>,

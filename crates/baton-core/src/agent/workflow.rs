@@ -1,4 +1,4 @@
-//! The states a holder of a thread walks through.
+//! The states of a workflow.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workflow {
-    /// In order; the first is where it starts.
-    pub states: Vec<State>,
+    /// In order; the first is the initial state.
+    pub states: Vec<WorkflowStep>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -20,22 +20,21 @@ impl fmt::Display for StateName {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct State {
+pub struct WorkflowStep {
     pub name: StateName,
-    /// Asked one after the other until all required keys are filled.
+    /// Values to ask for, in order, until all required ones are set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub collect: Vec<Slot>,
-    /// A tool, called on entry with everything collected so far.
+    /// A tool that is called on entry, with all values collected so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Where to go when that tool fails.
+    /// The state entered when that tool fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<StateName>,
-    /// A question the person must say yes to before the state is left.
+    /// A question that the user must confirm before the workflow leaves the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<String>,
-    /// Where it may go next; the first is the default. Filled in from the order of the states when the
-    /// file does not say.
+    /// Possible next states; the first is the default. If the file names none, it is the following state.
     pub next: Vec<StateName>,
 }
 
@@ -50,11 +49,11 @@ pub struct Slot {
 }
 
 impl Workflow {
-    pub fn state(&self, name: &StateName) -> Option<&State> {
+    pub fn state(&self, name: &StateName) -> Option<&WorkflowStep> {
         self.states.iter().find(|state| state.name == *name)
     }
 
-    /// States that no walk from the first one can enter, neither by going on nor by failing.
+    /// States that are not reachable from the first one, neither by `next` nor by `on_failure`.
     pub fn unreachable(&self) -> Vec<&StateName> {
         let index_of = |name: &StateName| self.states.iter().position(|state| state.name == *name);
         let mut seen = vec![false; self.states.len()];

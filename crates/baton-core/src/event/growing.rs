@@ -1,19 +1,19 @@
-//! What is being said or thought, before it is finished and kept.
+//! Texts and reasoning that are still streaming and not yet stored.
 
 use super::{Event, EventKind, is_within};
 use crate::id::MessageId;
 
-/// A text or a thought that is not finished, with all of it so far: what whoever comes late has missed of it.
+/// An unfinished text or reasoning with its content so far, for subscribers that join late.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Growing {
-    /// The envelope of its first piece; what has grown since is in `text`.
+    /// The first event. Later content is in `text`.
     pub first: Event,
     pub message_id: MessageId,
     pub text: String,
 }
 
 impl Growing {
-    /// Brings what is growing up to date with something that happened.
+    /// Updates the unfinished texts with an event.
     pub fn follow(growing: &mut Vec<Self>, event: &Event) {
         let (message_id, piece) = match &event.kind {
             EventKind::TextStarted { message_id, .. } => (*message_id, ""),
@@ -33,14 +33,14 @@ impl Growing {
         matches!(self.first.kind, EventKind::Reasoning { .. })
     }
 
-    /// Whether a piece belongs to it. What somebody thinks before a text may have that text's id.
+    /// Whether a delta belongs to this text. Reasoning may have the same message id as the text that follows it.
     fn is(&self, message_id: MessageId, piece: &Event) -> bool {
         self.message_id == message_id
             && self.is_thought() == matches!(piece.kind, EventKind::Reasoning { .. })
     }
 
-    /// A thought has no end of its own: it is over when whoever has it does something that is kept. Nothing grows any more where a
-    /// session has ended.
+    /// Reasoning has no end event: it ends with the next stored event of its turn. The end of a session ends all texts below
+    /// it.
     fn is_ended_by(&self, event: &Event) -> bool {
         let place = &self.first.path;
         match &event.kind {

@@ -1,4 +1,4 @@
-//! Decisions that wait for a person.
+//! Approvals: decisions that a run waits for.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -20,28 +20,28 @@ choices! {
 }
 
 choices! {
-    /// Which approvals a list has.
+    /// Selects approvals by status.
     pub enum ApprovalFilter {
         Pending = "pending",
         Approved = "approved",
         Denied = "denied",
         Expired = "expired",
-        /// Approved, denied or expired: every status but `pending`.
+        /// Every status except `pending`.
         Decided = "decided",
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApprovalQuery {
-    /// Without it, all.
+    /// `None` selects all.
     pub status: Option<ApprovalFilter>,
-    /// Only those of this user's threads.
+    /// Only approvals of this user's threads.
     pub user_id: Option<UserId>,
-    /// By the time at which the call was asked for.
+    /// By creation time.
     pub order: Order,
 }
 
-/// A call that waits for a person's yes.
+/// A tool call that waits for a decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
     pub approval_id: Uuid,
@@ -59,9 +59,9 @@ pub struct Approval {
     pub reason: Option<String>,
 }
 
-/// What can be done with approvals.
+/// Operations on approvals.
 pub trait Approvals: Send + Sync {
-    /// Asking again for the same run and path gives the first one back.
+    /// Creates an approval. For the same run and path, returns the existing one.
     fn ask(&self, approval: Approval) -> Pending<'_, Approval>;
 
     fn approval(&self, approval: Uuid) -> Pending<'_, Approval>;
@@ -69,7 +69,7 @@ pub trait Approvals: Send + Sync {
     /// In the order of the query.
     fn approvals(&self, query: ApprovalQuery, page: PageRequest) -> Pending<'_, Page<Approval>>;
 
-    /// Decides one that is pending and not expired; anything else is a conflict.
+    /// Decides a pending approval that has not expired; anything else is a conflict.
     fn decide(
         &self,
         approval: Uuid,

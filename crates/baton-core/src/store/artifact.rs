@@ -1,4 +1,4 @@
-//! Files that people sent or agents made.
+//! Artifacts: files that users upload and agents produce.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::id::{RunId, ThreadId, UserId};
 use crate::store::Pending;
 
-/// A file, without its bytes.
+/// Metadata of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     pub artifact_id: Uuid,
@@ -19,13 +19,13 @@ pub struct Artifact {
     pub created_at: Timestamp,
 }
 
-/// What can be done with artifacts.
+/// Operations on artifacts.
 pub trait Artifacts: Send + Sync {
-    /// With a user, its thread begins if there is none; one of another user is not found.
+    /// Stores a file. With a user, the thread is created if it does not exist; another user's thread is not found.
     fn put_artifact(&self, artifact: Artifact, user: Option<&UserId>, bytes: Vec<u8>) -> Pending<'_, ()>;
 
     fn artifact(&self, artifact: Uuid) -> Pending<'_, (Artifact, Vec<u8>)>;
 
-    /// The newest first.
+    /// Newest first.
     fn artifacts(&self, thread: ThreadId) -> Pending<'_, Vec<Artifact>>;
 }

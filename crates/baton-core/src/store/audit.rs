@@ -1,4 +1,4 @@
-//! Who did what: append-only, per tenant. Entries form several hash chains, and seals bind the chains together.
+//! The audit trail: append-only, per tenant. Entries form several hash chains, and seals bind the chains together.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::id::{RunId, ThreadId};
 use crate::store::{Order, Page, PageRequest, Pending};
 
-/// Something that somebody did. Never holds what was said.
+/// An action. Never contains message content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditEntry {
     /// A user, an agent, or `system`. Stored without NUL characters.
     pub actor: String,
-    /// On whose behalf, when that is somebody else.
+    /// The principal, if it differs from the actor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<String>,
     /// `thread.delete`, `run.start`, `agent.delegate`, … Stored without NUL characters.
@@ -21,7 +21,7 @@ pub struct AuditEntry {
     pub thread_id: Option<ThreadId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// `allowed`, `denied`, or how it ended.
+    /// `allowed`, `denied`, or the outcome.
     pub decision: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
@@ -29,17 +29,17 @@ pub struct AuditEntry {
     pub detail: Value,
 }
 
-/// An entry in its place in the trail. `chain` and `number` together identify it within its tenant.
+/// An entry with its position. `chain` and `number` identify it within its tenant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Audited {
     /// 0 to 15. All entries of a thread are in the same chain; those without a thread are in chain 0.
     pub chain: u8,
-    /// Within the chain: from 1, without gaps.
+    /// Position in the chain: from 1, without gaps.
     pub number: u64,
     pub at: Timestamp,
     #[serde(flatten)]
     pub entry: AuditEntry,
-    /// SHA-256 over the hash before it in the chain, the number, the time and the entry, as 64 hexadecimal digits.
+    /// SHA-256 over the previous hash of the chain, the number, the time and the entry, as 64 hexadecimal digits.
     pub hash: String,
 }
 
@@ -48,41 +48,41 @@ pub struct AuditQuery {
     pub thread_id: Option<ThreadId>,
     pub actor: Option<String>,
     pub action: Option<String>,
-    /// Only entries of this time or later,
+    /// Inclusive lower bound.
     pub since: Option<Timestamp>,
-    /// and before this one.
+    /// Exclusive upper bound.
     pub until: Option<Timestamp>,
     pub order: Order,
 }
 
-/// The ends of all chains of a tenant at one moment, bound to the seal before by its hash.
+/// One hash over the ends of all chains of a tenant, chained to the previous seal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Seal {
     /// From 1, without gaps.
     pub number: u64,
     pub at: Timestamp,
-    /// How many entries it covers, in all chains together.
+    /// Number of entries covered, over all chains.
     pub entries: u64,
-    /// SHA-256 over the hash of the seal before, the number, the time and the Merkle root of all chains, in hexadecimal.
+    /// SHA-256 over the previous seal's hash, the number, the time and the Merkle root of all chains, in hexadecimal.
     pub hash: String,
 }
 
-/// Result of reading the whole trail.
+/// Result of verifying the whole trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
-    /// All entries and seals are there and as they were written.
+pub enum AuditVerdict {
+    /// All entries and seals are present and unchanged.
     Intact {
         entries: u64,
         /// Merkle root over the ends of all chains. Empty if there are no entries.
         head: String,
-        /// The newest seal. Kept elsewhere, it shows later that nothing it covers was changed or removed.
+        /// The newest seal. A copy kept elsewhere later proves that nothing it covers was changed or removed.
         #[serde(skip_serializing_if = "Option::is_none")]
         seal: Option<Seal>,
     },
-    /// The first place that is not as it was written.
+    /// The first position that fails verification.
     Broken {
-        /// The chain of the entry; `None` if `number` is that of a seal.
+        /// The chain of the entry; `None` if `number` is a seal's.
         #[serde(skip_serializing_if = "Option::is_none")]
         chain: Option<u8>,
         number: u64,
@@ -90,14 +90,14 @@ pub enum Verdict {
     },
 }
 
-/// What can be done with the trail. There is no change and no deletion.
+/// Operations on the audit trail. Entries cannot be changed or deleted.
 pub trait Audit: Send + Sync {
     fn record(&self, entry: AuditEntry) -> Pending<'_, ()>;
 
-    /// In the order of the query: by time, then chain, then number. The cost depends on the page and not on the length of the
-    /// trail, with two exceptions: a second filter is applied to the entries that the first one finds, and `message.send`,
-    /// `run.start` and `run.end` are picked from the entries of all actions.
+    /// In the order of the query: by time, then chain, then number. The cost depends on the page size and not on the length of
+    /// the trail, with two exceptions: a second filter is applied to the entries that the first one finds, and `message.send`,
+    /// `run.start` and `run.end` are filtered from the entries of all actions.
     fn audit(&self, query: AuditQuery, page: PageRequest) -> Pending<'_, Page<Audited>>;
 
-    fn verify_audit(&self) -> Pending<'_, Verdict>;
+    fn verify_audit(&self) -> Pending<'_, AuditVerdict>;
 }

@@ -1,4 +1,4 @@
-//! Results that may be used again for a while.
+//! Cached results with an expiry time.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::store::Pending;
 
 pub trait Cache: Send + Sync {
-    /// `None` when there is none or its time is over.
+    /// `None` if there is no result or it has expired.
     fn cached(&self, key: &str) -> Pending<'_, Option<Value>>;
 
     fn keep(&self, key: &str, value: Value, expires_at: Timestamp) -> Pending<'_, ()>;

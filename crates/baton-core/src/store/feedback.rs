@@ -1,4 +1,4 @@
-//! What people think of an answer.
+//! Feedback: ratings of messages by users.
 
 use std::ops::RangeInclusive;
 
@@ -16,7 +16,7 @@ choices! {
     }
 }
 
-/// One per message and user; a later one replaces it.
+/// One rating per message and user; a later one replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feedback {
     pub message_id: MessageId,
@@ -28,13 +28,13 @@ pub struct Feedback {
 }
 
 pub trait Feedbacks: Send + Sync {
-    /// The message must exist. What is thought of an answer counts for the ways the baton took in its run.
+    /// Stores a rating. The message must exist. The rating also counts for the patterns of its run's hops.
     fn put_feedback(&self, feedback: Feedback) -> Pending<'_, ()>;
 
-    /// Of one message, the oldest first.
+    /// Ratings of one message, oldest first.
     fn feedback(&self, message: MessageId) -> Pending<'_, Vec<Feedback>>;
 
-    /// How one user rated messages of a thread, for those whose number is in the range. What was not rated is left out.
+    /// Ratings by one user for the messages of a thread with these numbers. Messages without a rating are omitted.
     fn ratings(
         &self,
         thread: ThreadId,
@@ -42,6 +42,6 @@ pub trait Feedbacks: Send + Sync {
         numbers: RangeInclusive<u64>,
     ) -> Pending<'_, Vec<(MessageId, Rating)>>;
 
-    /// A message and the thread it stands in.
+    /// A message and its thread.
     fn message(&self, message: MessageId) -> Pending<'_, (ThreadId, ThreadMessage)>;
 }

@@ -1,4 +1,4 @@
-//! Leases of threads to agents, and where their holders stand in their workflows.
+//! Handoffs, and the workflow state of their holders.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -20,13 +20,13 @@ choices! {
 }
 
 impl HandoffState {
-    /// Whether the target still has the thread or is about to.
+    /// Whether the handoff is pending, active or returning.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::Active | Self::Returning)
     }
 }
 
-/// A handoff that is about to begin.
+/// A handoff to be created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewHandoff {
     pub handoff_id: HandoffId,
@@ -36,23 +36,23 @@ pub struct NewHandoff {
     pub target_agent_id: AgentName,
     pub context_summary: String,
     pub handoff_reason: String,
-    /// What the caller wants to find again with it.
+    /// Opaque data of the caller.
     pub metadata: Value,
     pub notes: HandoffNotes,
-    /// Refused when the target has this many open in the tenant.
+    /// Refuses if the target already has this many open handoffs in the tenant.
     pub max_open: Option<u32>,
-    /// With it the target has the thread at once, in the same write.
+    /// Creates the handoff as active, in the same write.
     pub activation: Option<Activation>,
 }
 
-/// What a target begins with that has the thread.
+/// The initial state of an active handoff.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Activation {
     pub workflow: Option<WorkflowState>,
     pub expires_at: Option<Timestamp>,
 }
 
-/// A handoff as it stands.
+/// A stored handoff.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HandoffSession {
     pub handoff_id: HandoffId,
@@ -69,75 +69,75 @@ pub struct HandoffSession {
     pub result_summary: Option<String>,
     pub artifacts_created: Vec<String>,
     pub metadata: Value,
-    /// When the target loses the thread; set while it has it.
+    /// When the lease ends; set while the handoff is open.
     pub expires_at: Option<Timestamp>,
     pub notes: HandoffNotes,
-    /// The request that waits for its end. Written only by [`Handoffs::queue_handoff`]; it is not part of the version.
+    /// A request queued until this handoff ends. Written only by [`Handoffs::queue_handoff`]; not covered by the version.
     #[serde(skip)]
     pub next: Option<Value>,
-    /// Where the holder stands; gone once it has outlived its retention.
+    /// State of the holder's workflow; `None` once its retention has passed.
     pub workflow: Option<WorkflowState>,
-    /// Counts changes; a change names the one it was made on. 0 while it is not stored.
+    /// Incremented by each change, which names the version it is based on. 0 before the first write.
     pub version: u64,
 }
 
 choices! {
     /// Why a handoff ended.
     pub enum HandoffEnd {
-        /// The target said that it is done.
+        /// The target completed its task.
         Completed = "completed",
-        /// The target gave it back undone.
+        /// The target returned the thread without completing its task.
         Declined = "declined",
-        /// The person left.
+        /// The user left.
         Left = "left",
-        /// Its time was over.
+        /// The lease expired.
         Expired = "expired",
-        /// The target could not go on.
+        /// The target failed.
         Failed = "failed",
-        /// Somebody who may end those of others did.
+        /// A caller with the permission to end other users' handoffs ended it.
         Ended = "ended",
     }
 }
 
 choices! {
-    /// Who knows how a handoff stands: that the target has the thread, or that it has ended.
-    pub enum Told {
+    /// Who was notified that the handoff became active or ended.
+    pub enum NotifiedParty {
         Nobody = "nobody",
         Person = "person",
-        /// Also the agent that has the thread again.
+        /// The user, and the agent that holds the thread again.
         Agent = "agent",
     }
 }
 
 choices! {
-    /// What was talked about last, seen from a handoff that has ended.
-    pub enum Topic {
+    /// The last topic of the conversation, as seen from an ended handoff.
+    pub enum LastTopic {
         Other = "other",
-        /// That it has ended.
+        /// The end of the handoff.
         End = "end",
-        /// Whether the person wants to go on with it.
+        /// Whether the user wants to resume it.
         Question = "question",
     }
 }
 
-/// What the engine has to remember about a handoff.
+/// State that the engine keeps about a handoff.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HandoffNotes {
-    /// Whether the one who gave the thread away says something when it is back.
+    /// Whether the source agent speaks when the thread returns.
     pub return_expected: bool,
-    /// Whether what was collected is kept when it ends before it is done.
+    /// Whether collected values are kept if the handoff ends early.
     pub preserve_state: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<HandoffEnd>,
-    /// The run that ended it: after a crash it knows that it did.
+    /// The run that ended it, so that the run recognizes this after a crash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_in: Option<RunId>,
-    pub told: Told,
-    pub topic: Topic,
-    /// Runs of the target that failed one after the other.
+    pub told: NotifiedParty,
+    pub topic: LastTopic,
+    /// Consecutive failed runs of the target.
     pub failures: u32,
-    /// The number of the message that it began with, and how many of those before it the target may see.
+    /// The number of the message that started it. `recent` is the number of earlier messages that the target may see.
     pub since: u64,
     pub recent: u32,
 }
@@ -149,8 +149,8 @@ impl Default for HandoffNotes {
             preserve_state: true,
             end: None,
             ended_in: None,
-            told: Told::Nobody,
-            topic: Topic::Other,
+            told: NotifiedParty::Nobody,
+            topic: LastTopic::Other,
             failures: 0,
             since: 0,
             recent: 5,
@@ -158,43 +158,43 @@ impl Default for HandoffNotes {
     }
 }
 
-/// Where an agent stands in its workflow.
+/// State of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowState {
     pub state: String,
-    /// What was collected, and whatever else the workflow keeps.
+    /// Collected values, and other data of the workflow.
     pub data: Value,
 }
 
-/// What can be done with handoffs.
+/// Operations on handoffs.
 pub trait Handoffs: Send + Sync {
-    /// Begins one as `pending`, or as `active` if it says with what. Refused while another one is open on the thread.
+    /// Creates a handoff, as `pending` or with an activation as `active`. Fails while another one is open on the thread.
     fn open_handoff(&self, handoff: NewHandoff) -> Pending<'_, HandoffSession>;
 
     fn handoff(&self, handoff: HandoffId) -> Pending<'_, HandoffSession>;
 
-    /// The one that is open on a thread.
+    /// The open handoff of a thread.
     fn open_handoff_of(&self, thread: ThreadId) -> Pending<'_, Option<HandoffSession>>;
 
-    /// Those that are open on any of these threads, in no order. Threads that do not exist are left out.
+    /// The open handoffs of these threads, unordered. Unknown threads are omitted.
     fn open_handoffs_of(&self, threads: &[ThreadId]) -> Pending<'_, Vec<HandoffSession>>;
 
-    /// All of a thread, open or not, the oldest first.
+    /// All handoffs of a thread, oldest first.
     fn handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>>;
 
-    /// Those of a thread that have ended and whose workflow state is still there, the newest first.
+    /// Ended handoffs of a thread whose workflow state still exists, newest first.
     fn resumable_handoffs(&self, thread: ThreadId) -> Pending<'_, Vec<HandoffSession>>;
 
-    /// Those whose time is over and on whose threads nobody is at work, at most `limit`.
+    /// At most `limit` expired handoffs on threads without an active or queued run.
     fn expired_handoffs(&self, limit: u32) -> Pending<'_, Vec<HandoffSession>>;
 
-    /// Replaces one, workflow state included, if its version is still the one that `changed` was read with. The thread's holder
-    /// follows: the target while it is active, the source once it has ended.
+    /// Replaces a handoff with its workflow state, if its version is unchanged since `changed` was read. Also sets the thread's
+    /// holder: the target while the handoff is active, the source once it has ended.
     fn update_handoff(&self, changed: HandoffSession) -> Pending<'_, HandoffSession>;
 
-    /// Keeps a request until the handoff has ended. False if it has ended or one waits already.
+    /// Queues a request until the handoff ends. Returns `false` if it has ended or already has one.
     fn queue_handoff(&self, handoff: HandoffId, next: Value) -> Pending<'_, bool>;
 
-    /// Forgets the request that waits.
+    /// Removes the queued request.
     fn unqueue_handoff(&self, handoff: HandoffId) -> Pending<'_, ()>;
 }

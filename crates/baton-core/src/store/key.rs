@@ -1,4 +1,4 @@
-//! API keys. The key itself is never kept, only its hash.
+//! API keys. Only the hash of a key is stored.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ pub struct ApiKey {
     pub key_id: Uuid,
     pub user_id: UserId,
     pub roles: Vec<String>,
-    /// The beginning, so that people recognise it.
+    /// The first characters of the key, for recognition.
     pub prefix: String,
     pub created_at: Timestamp,
     pub revoked_at: Option<Timestamp>,
 }
 
-/// What can be done with a tenant's keys. Whose key a hash is, [`super::Store::key`] says.
+/// Operations on a tenant's keys. [`super::Store::key`] finds the owner of a hash.
 pub trait Keys: Send + Sync {
     fn put_key(&self, key: ApiKey, hash: &str) -> Pending<'_, ()>;
 

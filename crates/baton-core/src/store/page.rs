@@ -1,4 +1,4 @@
-//! Lists in pieces.
+//! Pagination.
 
 use crate::choices;
 
@@ -6,19 +6,19 @@ choices! {
     /// The direction of a list that is sorted by time.
     #[derive(Default)]
     pub enum Order {
-        /// The oldest first.
+        /// Oldest first.
         #[default]
         Asc = "asc",
-        /// The newest first.
+        /// Newest first.
         Desc = "desc",
     }
 }
 
-/// Which piece of a list is wanted.
+/// A requested page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest {
     pub limit: u32,
-    /// As the page before gave it; valid for the same list in the same order only.
+    /// The `next_cursor` of the previous page; valid only for the same list in the same order.
     pub cursor: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl PageRequest {
         Self { limit, cursor: None }
     }
 
-    /// At least one, never more than allowed.
+    /// The limit, clamped to 1..=[`Self::MAX_LIMIT`].
     pub fn size(&self) -> u32 {
         self.limit.clamp(1, Self::MAX_LIMIT)
     }
@@ -42,7 +42,7 @@ impl Default for PageRequest {
     }
 }
 
-/// One piece, and where the next begins.
+/// One page, and the cursor of the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     pub data: Vec<T>,

@@ -1,4 +1,4 @@
-//! Which ways conversations take between agents, and how well they end.
+//! Hops between agents, and statistics over them.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,18 +11,18 @@ use crate::store::Pending;
 
 choices! {
     pub enum HopKind {
-        /// A model passed the baton to a colleague, for the rest of the run.
+        /// A model transferred the baton for the rest of the run.
         Transfer = "transfer",
-        /// A router chose.
+        /// A router chose the agent.
         Route = "route",
-        /// A file says who comes next.
+        /// The agent file defines the next agent.
         Chain = "chain",
-        /// The thread itself was handed over.
+        /// The thread was handed off.
         Handoff = "handoff",
     }
 }
 
-/// The baton went from one agent to another.
+/// A pass of the baton from one agent to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hop {
     pub hop_id: Uuid,
@@ -39,7 +39,7 @@ pub struct Hop {
     pub at: Timestamp,
 }
 
-/// All hops of one way. Outlives the threads it was learnt from.
+/// Sums over all hops with the same kind, agents and query class. Kept when the threads are deleted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pattern {
     pub kind: HopKind,
@@ -50,21 +50,21 @@ pub struct Pattern {
     pub successes: u64,
     pub total_latency_ms: u64,
     pub total_cost: Usd,
-    /// How often an answer was rated as good in whose run the baton went this way,
+    /// Good ratings of runs with such a hop.
     pub liked: u64,
-    /// and how often as bad.
+    /// Bad ratings of runs with such a hop.
     pub disliked: u64,
     pub last_at: Timestamp,
 }
 
-/// What can be done with hops.
+/// Operations on hops.
 pub trait Patterns: Send + Sync {
-    /// Keeps the hop and counts it. The same hop counts once.
+    /// Stores a hop and adds it to its pattern. Idempotent by `hop_id`.
     fn record_hop(&self, hop: Hop) -> Pending<'_, ()>;
 
-    /// Of one thread, in order.
+    /// Hops of one thread, in order.
     fn hops(&self, thread: ThreadId) -> Pending<'_, Vec<Hop>>;
 
-    /// The most frequent first.
+    /// Most frequent first.
     fn patterns(&self) -> Pending<'_, Vec<Pattern>>;
 }

@@ -1,4 +1,4 @@
-//! Runs: the work for one incoming message, from its acceptance to its end.
+//! Runs: the processing of one incoming message, from acceptance to its end.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,12 +17,12 @@ choices! {
     pub enum RunStatus {
         Queued = "queued",
         Running = "running",
-        /// For a human or a remote agent.
+        /// Waits for a person or a remote agent.
         Waiting = "waiting",
         Completed = "completed",
         Failed = "failed",
         Cancelled = "cancelled",
-        /// Its process died and it could not go on.
+        /// Its process died and the run could not be resumed.
         Interrupted = "interrupted",
     }
 }
@@ -34,70 +34,93 @@ impl RunStatus {
 }
 
 choices! {
-    /// What happens to a message that comes while its thread is at work.
+    /// What happens to a message whose thread has an active run.
     pub enum OnBusy {
-        /// Its run waits for its turn.
+        /// Its run is queued.
         Enqueue = "enqueue",
-        /// It is refused.
+        /// The message is refused.
         Reject = "reject",
-        /// The run that is under way is cancelled; this one comes when it has ended.
+        /// The active run is cancelled; the new one starts once it has ended.
         Interrupt = "interrupt",
     }
 }
 
 choices! {
-    /// How a run is to be ended from outside.
+    /// How to cancel a run.
     pub enum Cancel {
-        /// With one closing turn.
+        /// After one closing turn.
         Stop = "stop",
-        /// At once.
+        /// Immediately.
         Abort = "abort",
     }
 }
 
-/// A message to be worked on. Its thread begins with it if there is none.
+/// A message to be processed. Creates its thread if necessary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRun {
     pub run_id: RunId,
     pub thread_id: ThreadId,
     pub user_id: UserId,
-    /// Who is to answer.
+    /// The agent that answers.
     pub agent: AgentName,
-    /// What was said; becomes part of the thread's history with the same write.
+    /// Stored in the thread's history by the same write.
     pub message: Message,
-    /// What the engine needs to begin, or to begin again after a crash.
+    /// The engine's input, for the first attempt and for attempts after a crash.
     pub request: Value,
     pub on_busy: OnBusy,
     pub idempotency: Option<Idempotency>,
-    /// Refused when the tenant has this many runs queued, running or waiting.
+    /// Refuses if the tenant has this many runs queued, running or waiting.
     pub max_active: Option<u32>,
-    /// Refused with [`StoreError::HandoffActive`](super::StoreError::HandoffActive) while a handoff is open on the thread.
+    /// Fails with [`StoreError::HandoffActive`](super::StoreError::HandoffActive) while a handoff is open on the thread.
     pub unless_held: bool,
 }
 
-/// A promise that the same request is not done twice within its time.
+impl NewRun {
+    /// The record of the run after its claim, without the values that only the store knows: the message's number and the start
+    /// time.
+    pub fn claimed(&self, created_at: Timestamp) -> RunRecord {
+        RunRecord {
+            run_id: self.run_id,
+            thread_id: self.thread_id,
+            user_id: self.user_id.clone(),
+            agent: self.agent.clone(),
+            status: RunStatus::Running,
+            created_at,
+            started_at: None,
+            finished_at: None,
+            usage: Usage::default(),
+            attempts: 1,
+            message_number: 0,
+            request: self.request.clone(),
+            end: None,
+            cancel: None,
+        }
+    }
+}
+
+/// Ensures that the same request is processed once, until it expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
-    /// As the caller chose it.
+    /// Chosen by the caller.
     pub key: String,
-    /// Of the whole request: the same key with another request is a mistake.
+    /// Hash of the whole request. The same key with another fingerprint is an error.
     pub fingerprint: String,
     pub expires_at: Timestamp,
 }
 
-/// What became of a [`NewRun`].
+/// The outcome of a [`NewRun`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedRun {
     /// The first run with this idempotency key, which may be an older one.
     pub run_id: RunId,
     /// The stored message that started the run.
     pub message_id: MessageId,
     pub is_new: bool,
-    /// The run that has to end first.
+    /// The run directly ahead in the queue.
     pub behind: Option<RunId>,
 }
 
-/// A run as it is kept.
+/// A stored run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     pub run_id: RunId,
@@ -106,55 +129,55 @@ pub struct RunRecord {
     pub agent: AgentName,
     pub status: RunStatus,
     pub created_at: Timestamp,
-    /// When it was claimed first.
+    /// Time of the first claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// The sum of its ledger rows so far.
+    /// Sum of its ledger rows so far.
     pub usage: Usage,
-    /// How often it was claimed: more than once after a crash.
+    /// Number of claims; more than one after a crash.
     pub attempts: u32,
-    /// The number of its message in the thread: what was said before it is its history.
+    /// Number of its message in the thread. Earlier messages are its history.
     pub message_number: u64,
     #[serde(skip)]
     pub request: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub end: Option<End>,
+    pub end: Option<RunEndData>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<Cancel>,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct End {
+pub struct RunEndData {
     /// The answer, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The same as JSON, when a schema was asked for.
+    /// The answer as JSON, if an output schema was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// The limit that made it end early.
+    /// The limit that ended the run early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// Who gave the answer, which may be another agent than the one that was asked.
+    /// The agent that answered, which may differ from the one addressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<AgentName>,
-    /// Who contributed to it behind the scenes.
+    /// Agents that contributed to the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
-    /// Members of a team that did not agree with it.
+    /// Team members that did not agree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dissent: Vec<Dissent>,
-    /// The stable code of the error.
+    /// The stable error code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The error in words.
+    /// The error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// Which runs are wanted.
+/// Filters for runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunQuery {
     pub thread_id: Option<ThreadId>,
@@ -164,49 +187,49 @@ pub struct RunQuery {
     pub since: Option<Timestamp>,
 }
 
-/// One agent's loop inside a run, as it is kept.
+/// A stored session: one agent loop within a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionRecord {
     pub session_id: SessionId,
     pub run_id: RunId,
     pub thread_id: ThreadId,
     pub agent: AgentName,
-    /// Where in the run's tree it begins.
+    /// Its position in the run's tree.
     pub path: String,
-    /// That of its run, unless it ended before it.
+    /// The run's status, unless the session ended earlier.
     pub status: RunStatus,
     pub started_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// Its own calls, without those of its children.
+    /// Its own calls, without those of child sessions.
     pub usage: Usage,
 }
 
-/// What can be done with runs.
+/// Operations on runs.
 pub trait Runs: Send + Sync {
-    /// Keeps the message and queues its run, in one write. The thread begins if it does not exist; one of another user is not
-    /// found.
-    fn accept(&self, run: NewRun) -> Pending<'_, Accepted>;
+    /// Stores the message and queues its run, in one write. Creates the thread if it does not exist; another user's thread is
+    /// not found.
+    fn accept(&self, run: NewRun) -> Pending<'_, AcceptedRun>;
 
     fn run(&self, run: RunId) -> Pending<'_, RunRecord>;
 
-    /// The newest first.
+    /// Newest first.
     fn runs(&self, query: RunQuery, page: PageRequest) -> Pending<'_, Page<RunRecord>>;
 
-    /// Asks for the end of a run. One that nobody works on ends here and now, any other when its process notices. Returns the
-    /// status after that; a run that has ended stays as it is.
+    /// Cancels a run. A run without a worker ends immediately, otherwise its worker ends it. Returns the resulting status; a
+    /// finished run is unchanged.
     fn cancel_run(&self, run: RunId, how: Cancel) -> Pending<'_, RunStatus>;
 
-    /// Events of one run with a number above `after`, in order.
+    /// Events of a run with a number above `after`, in order.
     fn run_events(&self, run: RunId, after: u64, limit: u32) -> Pending<'_, Vec<Event>>;
 
-    /// What each call of a run cost, in the order of their beginning.
+    /// The cost of each call, in order of start.
     fn ledger(&self, run: RunId) -> Pending<'_, Vec<LedgerRow>>;
 
-    /// What a run has recorded, in the order in which it was begun.
+    /// The steps of a run, in order of start.
     fn steps(&self, run: RunId) -> Pending<'_, Vec<Step>>;
 
-    /// Sessions of the newest runs, each run's together, parents before children.
+    /// Sessions of the newest runs, grouped by run, parents before children.
     fn sessions(&self, thread: Option<ThreadId>, page: PageRequest) -> Pending<'_, Page<SessionRecord>>;
 
     /// The sessions of one run, parents before children.

@@ -1,4 +1,4 @@
-//! Conversations and what was said in them.
+//! Threads and their messages.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,30 +8,30 @@ use crate::id::{AgentName, HandoffId, RunId, ThreadId, UserId};
 use crate::message::Message;
 use crate::store::{Page, PageRequest, Pending};
 
-/// A conversation as it stands.
+/// A stored thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Thread {
     pub thread_id: ThreadId,
     pub user_id: UserId,
-    /// The beginning of its first message, until it is renamed.
+    /// The beginning of the first message, unless renamed.
     pub title: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Who answers next; `None` until somebody has answered.
+    /// The agent that answers next; `None` before the first answer.
     pub holder: Option<AgentName>,
-    /// The handoff under which the holder has the thread.
+    /// The holder's handoff.
     pub handoff: Option<HandoffId>,
-    /// Of every visibility.
+    /// Messages of any visibility.
     pub total_messages: u64,
-    /// The number of its last event; 0 when there is none.
+    /// Number of the last event; 0 if there is none.
     pub last_seq: u64,
-    /// The run that is being worked on, or was when its process died.
+    /// The run being executed, or orphaned by a crash.
     pub active_run: Option<RunId>,
-    /// Runs that wait for their turn.
+    /// Number of queued runs.
     pub queued: u64,
 }
 
-/// A message and where it stands in its thread.
+/// A message with its position in the thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThreadMessage {
     /// From 1, without gaps.
@@ -40,22 +40,22 @@ pub struct ThreadMessage {
     pub message: Message,
 }
 
-/// Which messages are wanted: the newest that match, oldest first.
+/// Selects the newest matching messages, returned oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageQuery {
     pub limit: u32,
-    /// Only those with a smaller number.
+    /// Only messages with a smaller number.
     pub before: Option<u64>,
-    /// Also what only those see who may read traces.
+    /// Includes messages that only callers with access to traces may see.
     pub include_internal: bool,
-    /// Also messages of the role `system`.
+    /// Includes messages of the role `system`.
     pub include_system: bool,
 }
 
 impl MessageQuery {
     pub const DEFAULT_LIMIT: u32 = 10;
 
-    /// The last `count` that a person sees.
+    /// The last `count` messages visible to the user.
     pub fn last(count: u32) -> Self {
         Self { limit: count, before: None, include_internal: false, include_system: false }
     }
@@ -67,29 +67,30 @@ impl Default for MessageQuery {
     }
 }
 
-/// What can be done with threads. A thread begins with its first run, see [`super::Runs::accept`].
+/// Operations on threads. [`super::Runs::accept`] creates them.
 pub trait Threads: Send + Sync {
-    /// With a user, only that user's thread is found.
+    /// With a user, finds only that user's thread.
     fn thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, Thread>;
 
-    /// Those that were used last come first.
+    /// Most recently used first.
     fn threads(&self, user: Option<&UserId>, page: PageRequest) -> Pending<'_, Page<Thread>>;
 
-    /// Those whose title contains `text`, in the same order. Upper and lower case of ASCII letters are the same; whether those of
-    /// other letters are depends on the database.
+    /// Threads whose title contains `text`, most recently used first. Ignores the case of ASCII letters; for other letters this
+    /// depends on the database.
     fn find_threads(&self, user: Option<&UserId>, text: &str, page: PageRequest)
     -> Pending<'_, Page<Thread>>;
 
-    /// Replaces the title. It is not a use of the thread: its place in lists stays. Later messages leave the title as it is.
+    /// Replaces the title, which later messages do not change. Does not count as a use of the thread, so its position in lists
+    /// stays.
     fn rename_thread(&self, thread: ThreadId, user: Option<&UserId>, title: &str) -> Pending<'_, Thread>;
 
-    /// Deletes it and all it owns. Whoever works on it notices at the next write.
+    /// Deletes the thread and all its data. A worker's next write fails.
     fn delete_thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, ()>;
 
-    /// Costs the same in a long thread as in a short one.
+    /// The cost does not depend on the length of the thread.
     fn messages(&self, thread: ThreadId, query: MessageQuery) -> Pending<'_, Vec<ThreadMessage>>;
 
-    /// The numbers of the last events of many threads. Threads that do not exist are left out.
+    /// Last event numbers of many threads. Unknown threads are omitted.
     fn last_seqs(&self, threads: &[ThreadId]) -> Pending<'_, Vec<(ThreadId, u64)>>;
 
     /// Events with a number above `after`, in order.

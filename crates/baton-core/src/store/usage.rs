@@ -1,4 +1,4 @@
-//! What was spent, added up.
+//! Usage reports.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,30 +9,30 @@ use crate::store::Pending;
 use crate::usage::Usage;
 
 choices! {
-    /// What sums are made for.
+    /// The grouping of a report.
     pub enum UsageBy {
         Agent = "agent",
         User = "user",
         /// `provider/model`.
         Model = "model",
-        /// In UTC, as `2026-11-16`.
+        /// UTC date, such as `2026-11-16`.
         Day = "day",
     }
 }
 
-/// Which calls are added up.
+/// Selects the calls of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageQuery {
     pub by: UsageBy,
-    /// Only what was done for this user.
+    /// Only calls of this user's runs.
     pub user_id: Option<UserId>,
-    /// Only calls that began at this time or later,
+    /// Inclusive lower bound of the start time.
     pub since: Option<Timestamp>,
-    /// and before this one.
+    /// Exclusive upper bound of the start time.
     pub until: Option<Timestamp>,
 }
 
-/// One sum. Those that cost most come first, days in their order.
+/// One row of a report. Days are in order, other rows by descending cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageLine {
     /// The agent, user, model or day.
@@ -45,6 +45,6 @@ pub struct UsageLine {
 }
 
 pub trait Usages: Send + Sync {
-    /// Sums over the ledger. Calls of tools belong to no model.
+    /// Sums over the ledger. Tool calls belong to no model.
     fn usage(&self, query: UsageQuery) -> Pending<'_, Vec<UsageLine>>;
 }

@@ -1,10 +1,10 @@
-//! Who works on a thread, and what that work writes.
+//! Claims: which process executes a run, and what it writes.
 //!
-//! A thread is claimed as a whole, so one run at a time is all there can be. Each claim has a higher epoch than the one before,
-//! and every write names its claim: whoever lost it, to a crash or to a pause that was too long, cannot write any more.
+//! A thread is claimed as a whole, so only one of its runs executes at a time. Each claim increments the thread's epoch, and
+//! every write names its claim: a process that lost its claim, by a crash or a long pause, is fenced.
 //!
-//! A claim has no lease of its own: it lasts as long as the lease of its process ([`super::Store::beat`]). A claim whose owner has
-//! no lease is orphaned, and the next process that asks for the thread gets its run.
+//! A claim is valid as long as the lease of its process ([`super::Store::beat`]). A claim whose owner has no lease is orphaned,
+//! and the next process that claims the thread takes over its run.
 
 use std::sync::Arc;
 
@@ -20,11 +20,12 @@ use crate::message::{Message, Visibility};
 use crate::store::Pending;
 use crate::store::audit::AuditEntry;
 use crate::store::handoff::HandoffSession;
+use crate::store::output::SpooledOutput;
 use crate::store::pattern::Hop;
-use crate::store::run::{Accepted, End, NewRun, RunRecord, RunStatus};
+use crate::store::run::{AcceptedRun, NewRun, RunEndData, RunRecord, RunStatus};
 use crate::store::thread::ThreadMessage;
 
-/// A process that works on runs.
+/// A process that executes runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner(pub Arc<str>);
 
@@ -34,42 +35,42 @@ pub struct Claim {
     pub thread_id: ThreadId,
     pub run_id: RunId,
     pub owner: Owner,
-    /// Higher with each claim of the thread.
+    /// Incremented by each claim of the thread.
     pub epoch: u64,
 }
 
-/// A run that is now ours, with all it did before.
+/// A claimed run with the records of earlier attempts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
     pub claim: Claim,
     pub run: RunRecord,
-    /// Those of earlier attempts, finished or not.
+    /// Steps of earlier attempts, finished or not.
     pub steps: Vec<Step>,
-    /// What earlier attempts spent.
+    /// Ledger rows of earlier attempts.
     pub rows: Vec<LedgerRow>,
-    /// The thread's handoff that changed last, open or not.
+    /// The thread's most recent handoff, open or not.
     pub handoff: Option<HandoffSession>,
 }
 
 choices! {
     pub enum StepKind {
-        /// One agent's loop, from its task to its answer.
+        /// One agent loop, from its task to its answer.
         Session = "session",
         /// One model call.
         Turn = "turn",
         Tool = "tool",
-        /// A text that was not streamed is shown.
+        /// A text that was not streamed is published.
         Say = "say",
         /// A round of a team has ended.
         Round = "round",
-        /// Nothing happened here, but it has to be known later: what others brought, what was refused.
+        /// A record without an effect, needed after a crash: results of others, refusals.
         Note = "note",
     }
 }
 
 choices! {
     pub enum StepState {
-        /// Begun; whether it had an effect is not known.
+        /// Started; whether it had an effect is unknown.
         Started = "started",
         Finished = "finished",
     }
@@ -78,34 +79,34 @@ choices! {
 /// One recorded effect inside a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// `assistant/advisor:legal/turn:2/tool:1`: the same after a crash.
+    /// `assistant/advisor:legal/turn:2/tool:1`. A resumed run uses the same paths.
     pub path: String,
     pub session_id: SessionId,
     pub kind: StepKind,
     pub state: StepState,
-    /// What was about to happen, while it is started; what came of it, once it is finished.
+    /// The input of a started step; the result of a finished one.
     pub data: Value,
     pub at: Timestamp,
 }
 
 impl Step {
-    /// The model call that was under way here, if one was and nobody has settled it.
-    pub fn call_under_way(&self) -> Option<CallUnderWay> {
+    /// The model call of a started turn, which is still unbilled.
+    pub fn interrupted_call(&self) -> Option<InterruptedCall> {
         let is_open = self.kind == StepKind::Turn && self.state == StepState::Started;
         if is_open { serde_json::from_value(self.data.clone()).ok() } else { None }
     }
 }
 
-/// What is known of a model call that is under way: enough to account for it, and to take back its text, if the process dies.
+/// A model call in progress: enough to bill it, and to retract its text, if the process dies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CallUnderWay {
+pub struct InterruptedCall {
     pub message_id: MessageId,
     pub visibility: Visibility,
-    /// As it stands when the call is cut off at once.
+    /// The ledger row if the call is cut off immediately.
     pub row: LedgerRow,
 }
 
-/// An event that has no number yet.
+/// An event without a number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewEvent {
     pub at: Timestamp,
@@ -125,108 +126,110 @@ pub struct SessionChange {
     pub at: Timestamp,
 }
 
-/// What a run has done, to be kept as a whole or not at all.
+/// Results of a run, written atomically.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Append {
-    /// Counts the appends of one claim from 1. A number that was there already is not written again, so an append whose outcome
-    /// is unknown can be repeated.
+    /// Counts the appends of one claim from 1. A number that was already written is skipped, so an append with an unknown
+    /// outcome can be repeated.
     pub number: u64,
-    /// A later state of the same path replaces an earlier one; a finished step is never replaced.
+    /// A later state of a path replaces an earlier one; a finished step is never replaced.
     pub steps: Vec<Step>,
     pub events: Vec<NewEvent>,
     pub messages: Vec<Message>,
     pub rows: Vec<LedgerRow>,
+    /// Long tool output referred to by the steps.
+    pub outputs: Vec<SpooledOutput>,
     pub sessions: Vec<SessionChange>,
     pub audit: Vec<AuditEntry>,
-    /// Passes of the baton that have ended. One that is known already is not written again.
+    /// Completed hops. Known hops are skipped.
     pub hops: Vec<Hop>,
-    /// At most one for each handoff.
+    /// At most one per handoff.
     pub handoffs: Vec<HandoffChange>,
-    /// Whose run it is, where that was decided only when it began.
+    /// The agent of the run, if that was decided after its start.
     pub agent: Option<AgentName>,
     /// The agent that answers next.
     pub holder: Option<AgentName>,
-    /// The run ends or begins to wait, and the claim ends with it.
+    /// Ends or parks the run, and releases the claim.
     pub end: Option<RunEnd>,
-    /// With [`Append::end`]: the same write claims the thread's next queued run, if there is one. Without `end` it has no effect.
+    /// With [`Append::end`]: the same write claims the thread's next queued run, if any. No effect without `end`.
     pub claim_next: bool,
 }
 
-/// A handoff as a run leaves it, workflow included.
+/// A changed handoff, including its workflow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HandoffChange {
-    /// Its version is the one that the change was made on; 0 opens the handoff. With any other version than the stored one the
-    /// whole append is refused with [`super::StoreError::HandoffChanged`].
+    /// The version is the one that the change is based on; 0 creates the handoff. If it differs from the stored one, the whole
+    /// append fails with [`super::StoreError::HandoffChanged`].
     pub session: HandoffSession,
-    /// Where it opens: refused when the target has this many open in the tenant.
+    /// For a new handoff: refuses if the target already has this many open in the tenant.
     pub max_open: Option<u32>,
 }
 
-/// The last write of a run.
+/// Status and result of a run that ends or waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEnd {
     pub status: RunStatus,
-    pub end: End,
+    pub end: RunEndData,
 }
 
-/// What an append resulted in.
+/// Result of an append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Appended {
-    /// The number of its first event; the others follow without a gap.
+    /// Number of the first event; the others follow without gaps.
     pub first_seq: u64,
-    /// How many runs are queued behind this one; behind `next`, if there is one.
+    /// Number of runs queued behind this one, or behind `next` if it is set.
     pub queued: u64,
-    /// The run that was claimed by [`Append::claim_next`]. A repeated append gives it again, as long as nothing was written for
-    /// it.
+    /// The run claimed by [`Append::claim_next`]. A repeated append returns it again, as long as nothing was written for it.
     pub next: Option<Box<Claimed>>,
 }
 
-/// How a process begins a run in the write that accepts it.
+/// Parameters for starting a run in the write that accepts it.
 #[derive(Debug, Clone)]
 pub struct RunStart {
     pub owner: Owner,
-    /// The first append. Written only if the thread never had a handoff: then nothing else decides how the run begins.
+    /// The first append. Written only if the thread has never had a handoff, because a handoff could change how the run starts.
     pub append: Arc<Append>,
 }
 
 /// A run that was claimed in the write that accepted it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Started {
+pub struct StartedRun {
     pub claimed: Claimed,
-    /// The last [`Started::RECENT`] messages that a person sees, oldest first. The run's own is the last of them if the person
-    /// sees it.
+    /// The last [`StartedRun::RECENT`] messages visible to the user, oldest first. The run's own message is the last one, if it
+    /// is visible.
     pub recent: Vec<ThreadMessage>,
-    /// What became of [`RunStart::append`], if it was written.
+    /// Result of [`RunStart::append`], if it was written.
     pub appended: Option<Appended>,
 }
 
-impl Started {
-    /// How many messages it has at most.
+impl StartedRun {
+    /// Maximum number of messages.
     pub const RECENT: u32 = 100;
 }
 
-/// What processes that work on runs do. Every owner has a lease ([`super::Store::beat`]) before it claims anything: without one
-/// its claims are orphaned at once.
+/// Operations of processes that execute runs. An owner needs a lease ([`super::Store::beat`]) before it claims anything:
+/// without one its claims are orphaned immediately.
 pub trait Work: Send + Sync {
-    /// Accepts a message like [`super::Runs::accept`] and, if nothing else is queued or active in its thread, claims its run in
-    /// the same write. Otherwise the run is queued and the second value is `None`.
+    /// Accepts a message like [`super::Runs::accept`] and, if its thread is idle, claims its run in the same write. Otherwise
+    /// the run is queued and the second value is `None`.
     ///
-    /// Can be repeated with the same run when its outcome is unknown: a run that was claimed for this owner, and for which
-    /// nothing but [`RunStart::append`] was written, is started once.
-    fn start(&self, run: NewRun, start: RunStart) -> Pending<'_, (Accepted, Option<Started>)>;
+    /// Can be repeated with the same run if the outcome is unknown: a run claimed for this owner, for which nothing but
+    /// [`RunStart::append`] was written, is started once.
+    fn start(&self, run: NewRun, start: RunStart) -> Pending<'_, (AcceptedRun, Option<StartedRun>)>;
 
-    /// Takes the thread's next run: the one whose owner has no lease, or the first that is queued. `None` when there is none or
-    /// an owner with a lease has the thread.
+    /// Claims the thread's next run: an orphaned one, or else the first queued one. `None` if there is none or an owner with a
+    /// lease has the thread.
     fn claim(&self, thread: ThreadId, owner: &Owner) -> Pending<'_, Option<Claimed>>;
 
-    /// The same after a claim whose outcome is unknown: also takes a run that this owner has claimed and written nothing for.
+    /// Like [`Work::claim`], after a claim with an unknown outcome: also returns a run that this owner has claimed without
+    /// writing anything.
     fn claim_again(&self, thread: ThreadId, owner: &Owner) -> Pending<'_, Option<Claimed>>;
 
-    /// Gives a claim back without ending its run: the next process that asks for the thread takes the run over. Does nothing
-    /// if the claim is not valid any more.
+    /// Releases a claim without ending its run, so that the next process takes it over. No effect if the claim is no longer
+    /// valid.
     fn abandon(&self, claim: &Claim) -> Pending<'_, ()>;
 
-    /// Keeps what a run did. An append that ends the run ends its claim; with [`Append::claim_next`] it also takes the next
-    /// queued run, so that a thread with nothing queued is left without a claim and is never asked in vain.
+    /// Writes results of a run. An append that ends the run releases its claim; with [`Append::claim_next`] it also claims the
+    /// next queued run, if there is one.
     fn append(&self, claim: &Claim, append: Arc<Append>) -> Pending<'_, Appended>;
 }

@@ -1,37 +1,39 @@
-//! The lease that a run's agent holds the thread by.
+//! The lease by which an agent holds a thread: how a run changes it, how it changes outside of a run, how it ends, and how its
+//! saved state is discarded.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_core::store::{
-    HandoffChange, HandoffEnd, HandoffSession, HandoffState, Told, Topic, WorkflowState,
+    HandoffChange, HandoffEnd, HandoffSession, HandoffState, LastTopic, NotifiedParty, WorkflowState,
 };
-use baton_core::{RunId, StoreError, TenantStore};
+use baton_core::{HandoffId, RunId, StoreError, TenantId, TenantStore, ThreadId};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::engine::Agents;
+use crate::engine::{Agents, Engine};
 use crate::failure::Failure;
+use crate::handoff::messages;
 use crate::journal::Record;
 use crate::scope::Scope;
 
-/// How often a change is tried again that somebody else came before.
-const TRIES: u32 = 20;
-/// A handoff that was never begun after this time never will be.
-const OPENING: SignedDuration = SignedDuration::from_secs(60);
+/// Maximum number of attempts for an optimistic update.
+const MAX_ATTEMPTS: u32 = 20;
+/// A handoff that is still pending after this time has failed.
+const OPENING_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);
 
-/// A handoff in a run that has to do with it. What it says is what is kept, or will be with the run's next append.
+/// A handoff session within a run. Its state is the stored one plus the changes that the run's next append commits.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub(crate) struct HandoffLease {
     session: Mutex<HandoffSession>,
-    /// Where it is opened by this run: how many the target may have.
+    /// Set if this run opens the handoff: the maximum number of open handoffs of the target.
     max_open: Option<u32>,
 }
 
-impl Lease {
+impl HandoffLease {
     pub(crate) fn new(session: HandoffSession) -> Self {
         Self { session: Mutex::new(session), max_open: None }
     }
 
-    /// One that is not stored yet.
+    /// A lease that is not stored yet. The store enforces `max_open` when the run commits it.
     pub(crate) fn opened(session: HandoffSession, max_open: u32) -> Self {
         Self { session: Mutex::new(session), max_open: Some(max_open) }
     }
@@ -48,7 +50,7 @@ impl Lease {
         self.lock().state.is_open()
     }
 
-    /// Changes it. The run has to keep what this returns.
+    /// Applies `change` and returns the new session, which the run must commit.
     #[must_use]
     pub(crate) fn change(&self, change: impl FnOnce(&mut HandoffSession)) -> HandoffChange {
         let mut session = self.lock();
@@ -62,28 +64,30 @@ impl Lease {
 }
 
 impl Scope {
-    /// Changes the handoff, with the run's next append.
-    pub(crate) async fn change(&self, lease: &Lease, change: impl FnOnce(&mut HandoffSession)) {
-        // What is noted about a handoff that has ended decides nothing.
+    /// Applies `change` and commits it with the run's next append, without waiting.
+    pub(crate) async fn change(&self, lease: &HandoffLease, change: impl FnOnce(&mut HandoffSession)) {
+        // Nothing depends on a change after the end. If the store refuses it, the run goes on without it.
         let is_note = !lease.is_open();
         let handoffs = vec![lease.change(change)];
-        self.run.journal.keep_soon(Record { handoffs, is_note, ..Record::default() }).await;
+        self.run.journal.commit_soon(Record { handoffs, is_note, ..Record::default() }).await;
     }
 }
 
-/// Changes a handoff outside of a run. If another writer came first, `change` is applied to the new version, unless the handoff has ended.
+/// Changes a handoff outside of a run, by optimistic update. On a conflict, `change` is applied to the newer version, up to
+/// [`MAX_ATTEMPTS`] times. Fails with [`Failure::NoHandoff`] if the handoff has ended in between, even if it was resumed: a slow
+/// process must not end a resumed handoff.
 pub(crate) async fn change_stored(
     store: &dyn TenantStore,
     mut known: HandoffSession,
     change: impl Fn(&mut HandoffSession) + Send,
 ) -> Result<HandoffSession, Failure> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let mut changed = known.clone();
         change(&mut changed);
         match store.update_handoff(changed).await {
             Err(StoreError::HandoffChanged) => {
                 let now = store.handoff(known.handoff_id).await?;
-                if known.state.is_open() && !now.state.is_open() {
+                if known.state.is_open() && !is_same_lease(&known, &now) {
                     return Err(Failure::NoHandoff("the handoff has ended meanwhile"));
                 }
                 known = now;
@@ -94,7 +98,13 @@ pub(crate) async fn change_stored(
     Err(StoreError::HandoffChanged.into())
 }
 
-/// How it stands once it has ended so.
+/// Whether an open handoff has not ended since `known` was read. Each activation sets a new `expires_at`; a pending handoff has
+/// none.
+fn is_same_lease(known: &HandoffSession, now: &HandoffSession) -> bool {
+    now.state.is_open() && known.expires_at.is_none_or(|end| now.expires_at == Some(end))
+}
+
+/// State of a handoff that has ended with `end`.
 pub(crate) fn state_after(end: HandoffEnd) -> HandoffState {
     match end {
         HandoffEnd::Completed => HandoffState::Completed,
@@ -105,28 +115,79 @@ pub(crate) fn state_after(end: HandoffEnd) -> HandoffState {
     }
 }
 
-/// It ends, in a run or outside of one, and nobody has been told.
-pub(crate) fn ended(handoff: &mut HandoffSession, end: HandoffEnd, run: Option<RunId>) {
+/// Ends the handoff. Resets the notification state, and drops the workflow unless it is preserved for a resume.
+pub(crate) fn set_ended(handoff: &mut HandoffSession, end: HandoffEnd, run: Option<RunId>) {
     handoff.state = state_after(end);
     handoff.expires_at = None;
     handoff.notes.end = Some(end);
     handoff.notes.ended_in = run.or(handoff.notes.ended_in);
-    handoff.notes.told = Told::Nobody;
-    handoff.notes.topic = Topic::End;
+    handoff.notes.told = NotifiedParty::Nobody;
+    handoff.notes.topic = LastTopic::End;
     if !handoff.notes.preserve_state {
         handoff.workflow = None;
     }
 }
 
-/// How a lease ends that cannot go on as it is, where nobody is at work in its thread: its time is over, its holder is gone, or
-/// whoever began or ended it did not come to the end of that.
-pub(crate) fn overdue(agents: &Agents, handoff: &HandoffSession, now: Timestamp) -> Option<HandoffEnd> {
+/// How an open handoff has to end if no run is active on its thread: it has expired, its holder is gone, or the process that
+/// opened or returned it died before completing that. `None` if it is valid.
+pub(crate) fn overdue_end(agents: &Agents, handoff: &HandoffSession, now: Timestamp) -> Option<HandoffEnd> {
     let takes = |name| agents.get(name).is_some_and(|agent| agent.accepts_handoff.is_some());
     match handoff.state {
-        HandoffState::Pending if now.duration_since(handoff.updated_at) > OPENING => Some(HandoffEnd::Failed),
+        HandoffState::Pending if now.duration_since(handoff.updated_at) > OPENING_TIMEOUT => {
+            Some(HandoffEnd::Failed)
+        }
         HandoffState::Returning => Some(handoff.notes.end.unwrap_or(HandoffEnd::Completed)),
         HandoffState::Active if handoff.expires_at.is_some_and(|end| end <= now) => Some(HandoffEnd::Expired),
         HandoffState::Active if !takes(&handoff.target_agent_id) => Some(HandoffEnd::Failed),
         _ => None,
+    }
+}
+
+impl Engine {
+    /// Discards the saved state of an ended handoff, so that it cannot be resumed. Idempotent. Fails with
+    /// [`Failure::HandoffActive`] while the handoff is open.
+    pub async fn discard_handoff(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        thread: ThreadId,
+        handoff: HandoffId,
+    ) -> Result<HandoffSession, Failure> {
+        // Ends the handoff first if it is overdue.
+        self.open_handoff(tenant, thread).await?;
+        let store = self.parts.store.tenant(tenant);
+        let kept = store.handoff(handoff).await?;
+        if kept.thread_id != thread {
+            return Err(StoreError::NotFound("handoff").into());
+        }
+        self.must_have_ended(&kept)?;
+        if !has_state(&kept) {
+            return Ok(kept);
+        }
+        let discarded = change_stored(&*store, kept, discard).await?;
+        // It can be resumed between the read and the write.
+        self.must_have_ended(&discarded)?;
+        Ok(discarded)
+    }
+
+    fn must_have_ended(&self, handoff: &HandoffSession) -> Result<(), Failure> {
+        if !handoff.state.is_open() {
+            return Ok(());
+        }
+        let agents = self.agents();
+        let holder = agents.get(&handoff.target_agent_id);
+        let sentence =
+            holder.map_or_else(|| "the handoff is active".to_owned(), |one| messages::occupied_message(one));
+        Err(Failure::HandoffActive(sentence))
+    }
+}
+
+fn has_state(handoff: &HandoffSession) -> bool {
+    handoff.workflow.is_some() || handoff.notes.preserve_state
+}
+
+fn discard(handoff: &mut HandoffSession) {
+    if !handoff.state.is_open() {
+        handoff.workflow = None;
+        handoff.notes.preserve_state = false;
     }
 }

@@ -1,4 +1,4 @@
-//! Entries of a journal that are written together.
+//! Journal entries that are written with one append.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,33 +7,33 @@ use baton_core::event::Event;
 use baton_core::store::{Append, HandoffChange};
 use baton_core::{HandoffId, StoreError};
 
-use super::{Entry, Promise, Record};
+use super::{CommitAck, JournalEntry, Record};
 use crate::failure::Failure;
 
-/// What is to be said after a write, in order.
-pub(super) enum Line {
-    Passing(Box<Event>),
-    /// This many events of the append.
-    Kept(usize),
+/// An event or events to publish after the append.
+pub(super) enum Announcement {
+    Transient(Box<Event>),
+    /// The next events of the append, this many.
+    Committed(usize),
 }
 
-/// The versions of handoffs that this claim has written.
+/// The versions of the handoffs that this claim has written.
 #[derive(Debug, Default)]
-pub(super) struct Versions(HashMap<HandoffId, u64>);
+pub(super) struct HandoffVersions(HashMap<HandoffId, u64>);
 
-impl Versions {
+impl HandoffVersions {
     pub(super) fn written(&mut self, changes: &[HandoffChange]) {
         for HandoffChange { session, .. } in changes {
             self.0.insert(session.handoff_id, session.version + 1);
         }
     }
 
-    /// Whether the change begins a handoff that is not stored.
+    /// Whether the change creates a handoff that is not stored yet.
     fn opens(&self, change: &HandoffChange) -> bool {
         change.session.version == 0 && !self.0.contains_key(&change.session.handoff_id)
     }
 
-    /// The change as one of what is stored.
+    /// Rebases the change on the version that this claim wrote last.
     fn based(&self, mut change: HandoffChange) -> HandoffChange {
         if let Some(version) = self.0.get(&change.session.handoff_id) {
             change.session.version = *version;
@@ -42,82 +42,90 @@ impl Versions {
     }
 }
 
-/// One append of all that is to be kept; what is to be said then, and to whom it is promised.
+/// One append, the events to publish after it, and the commits to acknowledge.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct AppendBatch {
     pub(super) append: Append,
-    pub(super) lines: Vec<Line>,
-    pub(super) promised: Vec<Promise>,
-    /// How many of its entries announce something.
+    pub(super) announcements: Vec<Announcement>,
+    pub(super) acks: Vec<CommitAck>,
+    /// How many of its entries publish events.
     pub(super) announces: usize,
-    conditional: Vec<Conditional>,
+    conditional: Vec<ConditionalRecord>,
 }
 
-/// A record with a handoff: left out if another writer has changed the handoff.
-struct Conditional {
+/// A record with a handoff. It is left out if another writer has changed the handoff.
+struct ConditionalRecord {
     opens: bool,
     is_note: bool,
-    rows: Rows,
+    rows: RowRanges,
     line: usize,
-    done: Option<Promise>,
+    done: Option<CommitAck>,
 }
 
-/// Where in an append the rows of a record are.
-struct Rows {
+/// The positions of a record's rows in an append.
+struct RowRanges {
     steps: Range<usize>,
     events: Range<usize>,
     messages: Range<usize>,
+    outputs: Range<usize>,
     sessions: Range<usize>,
     audit: Range<usize>,
+    hops: Range<usize>,
 }
 
-impl Rows {
-    /// Where those of `record` will be once they are added.
+impl RowRanges {
+    /// The positions of the rows of `record` once they are added to `append`.
     fn of(record: &Record, append: &Append) -> Self {
         let after = |kept: usize, added: usize| kept..kept + added;
         Self {
             steps: after(append.steps.len(), record.steps.len()),
             events: after(append.events.len(), record.events.len()),
             messages: after(append.messages.len(), record.messages.len()),
+            outputs: after(append.outputs.len(), record.outputs.len()),
             sessions: after(append.sessions.len(), record.sessions.len()),
             audit: after(append.audit.len(), record.audit.len()),
+            hops: after(append.hops.len(), record.hops.len()),
         }
     }
 
-    /// Those of `earlier` are gone.
+    /// Shifts the positions after the rows of `earlier` were removed.
     fn move_up(&mut self, earlier: &Self) {
         let up = |range: &mut Range<usize>, gone: usize| *range = range.start - gone..range.end - gone;
         up(&mut self.steps, earlier.steps.len());
         up(&mut self.events, earlier.events.len());
         up(&mut self.messages, earlier.messages.len());
+        up(&mut self.outputs, earlier.outputs.len());
         up(&mut self.sessions, earlier.sessions.len());
         up(&mut self.audit, earlier.audit.len());
+        up(&mut self.hops, earlier.hops.len());
     }
 }
 
-impl Batch {
-    pub(super) fn take(entries: &mut Vec<Entry>, number: u64, versions: &Versions) -> Self {
+impl AppendBatch {
+    pub(super) fn take(entries: &mut Vec<JournalEntry>, number: u64, versions: &HandoffVersions) -> Self {
         let mut batch = Self { append: Append { number, ..Append::default() }, ..Self::default() };
         for entry in entries.drain(..) {
             batch.announces += usize::from(entry.announces());
             match entry {
-                Entry::Passing(event) => batch.lines.push(Line::Passing(event)),
-                Entry::Kept { record, done } => batch.add(*record, done, versions),
+                JournalEntry::Transient(event) => batch.announcements.push(Announcement::Transient(event)),
+                JournalEntry::Durable { record, done } => batch.add(*record, done, versions),
             }
         }
         batch
     }
 
-    fn add(&mut self, record: Record, done: Option<Promise>, versions: &Versions) {
-        let line = self.lines.len();
-        self.lines.push(Line::Kept(record.events.len()));
+    fn add(&mut self, record: Record, done: Option<CommitAck>, versions: &HandoffVersions) {
+        let line = self.announcements.len();
+        self.announcements.push(Announcement::Committed(record.events.len()));
         if record.handoffs.is_empty() {
-            self.promised.extend(done);
+            self.acks.extend(done);
             return record.add_to(&mut self.append, versions);
         }
+        // These are not rows, so a record that is left out could not take them back.
+        debug_assert!(record.agent.is_none() && record.holder.is_none() && record.end.is_none());
         let opens = record.handoffs.iter().any(|change| versions.opens(change));
-        let rows = Rows::of(&record, &self.append);
-        self.conditional.push(Conditional { opens, is_note: record.is_note, rows, line, done });
+        let rows = RowRanges::of(&record, &self.append);
+        self.conditional.push(ConditionalRecord { opens, is_note: record.is_note, rows, line, done });
         record.add_to(&mut self.append, versions);
     }
 
@@ -126,9 +134,9 @@ impl Batch {
         self.append == Append { number: self.append.number, ..Append::default() }
     }
 
-    /// Leaves out the records whose handoff is not as they expect it, except for what was paid, and tells those who wait for them.
-    /// `None` when there is none of that kind.
-    pub(super) fn refuse(&mut self, refusal: &StoreError) -> Option<Refused> {
+    /// Leaves out the records that `refusal` is about, and fails the commits that wait for them. Their ledger rows stay, because
+    /// the calls were made. Returns `None` if no record is meant.
+    pub(super) fn reject_conflicting(&mut self, refusal: &StoreError) -> Option<RejectedRecords> {
         let opens = *refusal != StoreError::HandoffChanged;
         let (meant, others) = self.conditional.drain(..).partition::<Vec<_>, _>(|one| one.opens == opens);
         self.conditional = others;
@@ -138,12 +146,12 @@ impl Batch {
         self.append.handoffs.retain(|change| (change.session.version == 0) != opens);
         let is_handled = meant.iter().all(|one| one.done.is_some() || one.is_note);
         for one in meant.into_iter().rev() {
-            self.leave_out(one, refusal);
+            self.drop_record(one, refusal);
         }
-        Some(Refused { is_handled })
+        Some(RejectedRecords { is_handled })
     }
 
-    fn leave_out(&mut self, one: Conditional, refusal: &StoreError) {
+    fn drop_record(&mut self, one: ConditionalRecord, refusal: &StoreError) {
         for later in self.conditional.iter_mut().filter(|later| later.line > one.line) {
             later.rows.move_up(&one.rows);
         }
@@ -151,28 +159,30 @@ impl Batch {
         append.steps.drain(one.rows.steps);
         append.events.drain(one.rows.events);
         append.messages.drain(one.rows.messages);
+        append.outputs.drain(one.rows.outputs);
         append.sessions.drain(one.rows.sessions);
         append.audit.drain(one.rows.audit);
-        self.lines[one.line] = Line::Kept(0);
+        append.hops.drain(one.rows.hops);
+        self.announcements[one.line] = Announcement::Committed(0);
         if let Some(done) = one.done {
             let _ = done.send(Err(failure(refusal)));
         }
     }
 
-    /// All that is kept is kept.
-    pub(super) fn promised(&mut self) -> Vec<Promise> {
+    /// Takes the acknowledgements of all records that are not left out.
+    pub(super) fn take_acks(&mut self) -> Vec<CommitAck> {
         let conditional = self.conditional.drain(..).filter_map(|one| one.done);
-        self.promised.drain(..).chain(conditional).collect()
+        self.acks.drain(..).chain(conditional).collect()
     }
 }
 
-/// What was left out.
-pub(super) struct Refused {
-    /// Whether the run waits for each record, or does not depend on it.
+/// The outcome of [`AppendBatch::reject_conflicting`].
+pub(super) struct RejectedRecords {
+    /// Whether each record is awaited by the run, or is a note that the run does not depend on.
     pub(super) is_handled: bool,
 }
 
-/// What a run makes of it.
+/// The failure of a commit whose record was left out.
 fn failure(refusal: &StoreError) -> Failure {
     match refusal {
         StoreError::HandoffChanged => Failure::NoHandoff("the handoff has ended meanwhile"),
@@ -181,11 +191,12 @@ fn failure(refusal: &StoreError) -> Failure {
 }
 
 impl Record {
-    pub(super) fn add_to(self, append: &mut Append, versions: &Versions) {
+    pub(super) fn add_to(self, append: &mut Append, versions: &HandoffVersions) {
         append.steps.extend(self.steps);
         append.events.extend(self.events);
         append.messages.extend(self.messages);
         append.rows.extend(self.rows);
+        append.outputs.extend(self.outputs);
         append.sessions.extend(self.sessions);
         append.audit.extend(self.audit);
         append.hops.extend(self.hops);
@@ -199,7 +210,7 @@ impl Record {
     }
 }
 
-/// The last state of a handoff is all that is written of it.
+/// Only the last state of a handoff is written.
 fn replace(changes: &mut Vec<HandoffChange>, change: HandoffChange) {
     let same = |known: &&mut HandoffChange| known.session.handoff_id == change.session.handoff_id;
     match changes.iter_mut().find(same) {

@@ -1,93 +1,101 @@
-//! Others look at the request before the agent does, in parallel. Their advice is material, not instruction.
+//! `advisors:`: other agents that comment on the request in parallel before the agent answers. Their advice is fenced material.
 
 use baton_core::agent::{Advisor, Advisors, OnQuorumFail};
 use baton_core::{AgentName, HumanDuration};
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
-use super::fence::{Enriched, Written};
-use super::handover::{head, shared};
-use crate::bounds::Edge;
-use crate::children;
+use super::fence::{BlockKind, PromptEnvelope};
+use super::redaction::{head, redact};
+use crate::bounds::InvocationKind;
+use crate::child_timeout;
 use crate::failure::Failure;
-use crate::run::{Input, Sent};
+use crate::run::{Input, InputSource};
 use crate::scope::Scope;
 
-/// Why advisors are asked: nobody decided it in this run.
-const REASON: &str = "consulted before the answer";
+/// Recorded reason of a consultation, which the file declares and no agent decides.
+const CONSULT_REASON: &str = "consulted before the answer";
 
-/// In characters, of all advisors together. One that does not come to an end must not keep the agent from its answer.
-const MOST_ADVICE: usize = 100_000;
+/// Maximum length of all advice together, in characters. Keeps a verbose advisor from filling the agent's context.
+const MAX_ADVICE_CHARS: usize = 100_000;
 
-/// What became of asking an advisor.
+/// Result of one advisor.
 #[derive(Debug)]
-struct Heard {
-    /// Its place in the list of the agent's file.
+struct AdvisorResult {
+    /// Index in the agent's file.
     at: usize,
     advisor: AgentName,
     advice: Result<String, Failure>,
 }
 
-/// The input with the advice of the agent's advisors. Those who gave none are told of, not hidden.
+/// Returns the input with the advice of all advisors. A failed advisor appears as a block with its error. Fails if too few of
+/// them succeed and `on_quorum_fail` is `refuse`, or if a required one fails.
 pub(crate) async fn consult(scope: &Scope, input: &Input) -> Result<Input, Failure> {
     let advisors = &scope.agent.advisors;
     if advisors.agents.is_empty() {
         return Ok(input.clone());
     }
-    let heard = Consultation::new(scope, advisors, input).hold().await?;
-    let got = heard.iter().filter(|heard| heard.advice.is_ok()).count();
+    let results = Consultation::new(scope, advisors, input).consult_all().await?;
+    let got = results.iter().filter(|results| results.advice.is_ok()).count();
     let is_enough = got as u64 >= u64::from(advisors.min_success);
     if !is_enough && advisors.on_quorum_fail == OnQuorumFail::Refuse {
-        return Err(Failure::TooLittleAdvice { got, asked: heard.len(), needed: advisors.min_success });
+        return Err(Failure::TooLittleAdvice { got, asked: results.len(), needed: advisors.min_success });
     }
-    Ok(enriched(scope, input, heard))
+    Ok(with_advice(scope, input, results))
 }
 
-/// What was asked first, then the advice in the order of the file, whoever was faster.
-fn enriched(scope: &Scope, input: &Input, heard: Vec<Heard>) -> Input {
-    let mut message = Enriched::of(input);
-    let most = longest(&heard);
-    for Heard { advisor, advice, .. } in heard {
+/// Appends the results in the order of the file.
+fn with_advice(scope: &Scope, input: &Input, results: Vec<AdvisorResult>) -> Input {
+    let mut message = PromptEnvelope::of(input);
+    let most = max_chars_each(&results);
+    for AdvisorResult { advisor, advice, .. } in results {
         message = match advice {
-            Ok(advice) => message.with(Written::Advice, &advisor, head(&advice, most)),
+            Ok(advice) => message.with(BlockKind::Advice, &advisor, head(&advice, most)),
             Err(failure) => {
-                message.with(Written::Failure, &advisor, shared(&scope.agent, &failure.to_string()))
+                message.with(BlockKind::Failure, &advisor, redact(&scope.agent, &failure.to_string()))
             }
         };
     }
     message.render(scope.run.engine.parts.policy.enrich_format, input.clone())
 }
 
-/// The same as if each of them had written what `advice` says.
-pub(crate) fn imagined(scope: &Scope, input: &Input, advice: impl Fn(&AgentName) -> String) -> Input {
+/// Like [`consult`] with invented advice, for a preview.
+pub(crate) fn with_placeholder_advice(
+    scope: &Scope,
+    input: &Input,
+    advice: impl Fn(&AgentName) -> String,
+) -> Input {
     if scope.agent.advisors.agents.is_empty() {
         return input.clone();
     }
     let advisors = scope.agent.advisors.agents.iter().enumerate();
-    let heard =
-        advisors.map(|(at, one)| Heard { at, advisor: one.agent.clone(), advice: Ok(advice(&one.agent)) });
-    enriched(scope, input, heard.collect())
+    let results = advisors.map(|(at, one)| AdvisorResult {
+        at,
+        advisor: one.agent.clone(),
+        advice: Ok(advice(&one.agent)),
+    });
+    with_advice(scope, input, results.collect())
 }
 
-/// What the advisors of the scope's agent are asked.
+/// The input of the advisors: the redacted request, without history.
 pub(crate) fn question(scope: &Scope, input: &Input) -> Input {
-    let sent = Some(Sent { by: scope.name().clone(), reason: REASON.into() });
+    let sent = Some(InputSource { by: scope.name().clone(), reason: CONSULT_REASON.into() });
     let format = scope.run.engine.parts.policy.enrich_format;
-    let shared = Enriched::of(input).shared(&scope.agent);
+    let shared = PromptEnvelope::of(input).redacted_by(&scope.agent);
     shared.render(format, Input { sent, ..Input::default() })
 }
 
-/// How much of each advice is heard: all of it, unless all together is too much.
-fn longest(heard: &[Heard]) -> usize {
-    let advice = || heard.iter().filter_map(|heard| heard.advice.as_ref().ok());
+/// Maximum length of each advice, in characters. Unlimited unless all together exceed [`MAX_ADVICE_CHARS`].
+fn max_chars_each(results: &[AdvisorResult]) -> usize {
+    let advice = || results.iter().filter_map(|results| results.advice.as_ref().ok());
     let total: usize = advice().map(|advice| advice.chars().count()).sum();
-    if total > MOST_ADVICE { MOST_ADVICE / advice().count() } else { usize::MAX }
+    if total > MAX_ADVICE_CHARS { MAX_ADVICE_CHARS / advice().count() } else { usize::MAX }
 }
 
-/// All advisors at work on the same question.
+/// One consultation of all advisors.
 #[derive(Debug, Clone)]
 struct Consultation {
-    /// With a token of its own: what ends it ends all that are still at work.
+    /// Has a cancellation token of its own, which stops all advisors.
     scope: Scope,
     question: Input,
     deadline: HumanDuration,
@@ -100,32 +108,33 @@ impl Consultation {
         Self { scope: scope.cancellable(), question, deadline, until: Instant::now() + deadline.get() }
     }
 
-    /// Asks all of them, as many at once as may be at work, and waits for each: also for those that are told to end because a
+    /// Runs at most `max_live_children` advisors at once and waits for all of them, including those that are cancelled because a
     /// required one failed.
-    async fn hold(&self) -> Result<Vec<Heard>, Failure> {
+    async fn consult_all(&self) -> Result<Vec<AdvisorResult>, Failure> {
         let at_once = self.scope.run.engine.parts.policy.max_live_children.max(1);
         let advisors = self.scope.agent.advisors.agents.clone();
         let work = advisors.into_iter().enumerate().map(|(at, advisor)| {
             let consultation = self.clone();
             async move {
                 let advice = consultation.ask(&advisor).await;
-                (advisor.required, Heard { at, advisor: advisor.agent, advice })
+                (advisor.required, AdvisorResult { at, advisor: advisor.agent, advice })
             }
         });
         let mut at_work = stream::iter(work).buffer_unordered(at_once as usize);
         let (mut all, mut end) = (Vec::new(), None);
-        while let Some((required, heard)) = at_work.next().await {
-            if let Err(failure) = &heard.advice {
-                end = self.end_after(end, failure, required, &heard.advisor);
+        while let Some((required, results)) = at_work.next().await {
+            if let Err(failure) = &results.advice {
+                end = self.stop_after_failure(end, failure, required, &results.advisor);
             }
-            all.push(heard);
+            all.push(results);
         }
-        all.sort_unstable_by_key(|heard| heard.at);
+        all.sort_unstable_by_key(|results| results.at);
         end.map_or(Ok(all), Err)
     }
 
-    /// Why there is no use in the others' advice any more, if so. They are told to end. What ends the run goes before everything.
-    fn end_after(
+    /// Decides whether an advisor's failure ends the consultation, and cancels the others if so. A failure that ends the run
+    /// takes precedence.
+    fn stop_after_failure(
         &self,
         end: Option<Failure>,
         failure: &Failure,
@@ -133,7 +142,7 @@ impl Consultation {
         agent: &AgentName,
     ) -> Option<Failure> {
         let end = match end {
-            _ if failure.ends_the_run(&self.scope) => Some(failure.clone()),
+            _ if failure.is_fatal(&self.scope) => Some(failure.clone()),
             None if self.scope.cancel.is_cancelled() => Some(Failure::Cancelled),
             None if required => Some(Failure::NoAdvice { agent: agent.clone(), reason: failure.to_string() }),
             end => end,
@@ -144,7 +153,7 @@ impl Consultation {
         end
     }
 
-    /// One advisor's answer, or that of whoever ends its chain.
+    /// Runs one advisor and returns the redacted answer, which can be that of the last agent in its chain.
     async fn ask(&self, advisor: &Advisor) -> Result<String, Failure> {
         let scope = &self.scope;
         if scope.cancel.is_cancelled() {
@@ -152,14 +161,15 @@ impl Consultation {
         }
         let agents = &scope.run.agents;
         let agent = agents.get(&advisor.agent).ok_or_else(|| Failure::NoAgent(advisor.agent.clone()))?;
-        let child = scope.enter_in_turn(agent, Edge::Advisor).await?;
+        let child = scope.enter_when_permitted(agent, InvocationKind::Advisor).await?;
         let limit = advisor.timeout.min(self.deadline);
-        // One that was at work before a crash has a record to answer from.
+        // An advisor that started before a crash resumes from its record, even past the deadline.
         if Instant::now() >= self.until && !scope.run.steps.contains_key(child.path()) {
-            return Err(Failure::Late(limit));
+            return Err(Failure::TimedOut(limit));
         }
-        let outcome = children::within_both(child, self.question.clone(), limit, self.until).await?;
+        let outcome =
+            child_timeout::run_with_deadline(child, self.question.clone(), limit, self.until).await?;
         let speaker = agents.get(&outcome.agent).unwrap_or(agent);
-        Ok(shared(agent, &shared(speaker, &outcome.answer.text)))
+        Ok(redact(agent, &redact(speaker, &outcome.answer.text)))
     }
 }

@@ -1,19 +1,13 @@
-//! `call_agent`: an agent as a tool. Whoever is called sees its mission and nothing else; what it brings is its result and
-//! nothing else.
+//! `call_agent`: an agent as a tool. The called agent sees only its mission; the caller sees only the result.
 //!
-//! - [`callable`]: whom an agent may call, and whether it may call at all.
-//! - [`meant`]: what a call means that is not written quite right.
-//! - [`callee`]: who takes a mission: an agent made for it, a specialist, or anybody.
-//! - [`errand`]: one mission from its start to its result. [`cache`]: results that are used again.
-//! - [`voice`]: what the person hears meanwhile. [`told`]: what the model is told in the end.
+//! - [`targets`]: the agents that may be called, and the choice among a custom agent, a specialist and a generic agent.
+//! - [`task`]: one task from start to result. [`cache`]: reuse of results.
+//! - [`progress`]: status messages to the user during a call.
 
 pub(crate) mod cache;
-pub(crate) mod callable;
-mod callee;
-pub(crate) mod errand;
-pub(crate) mod meant;
-pub(crate) mod told;
-pub(crate) mod voice;
+pub(crate) mod progress;
+pub(crate) mod targets;
+pub(crate) mod task;
 
 use std::slice;
 use std::sync::Arc;
@@ -26,60 +20,61 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::callable::Callable;
-use self::errand::Errand;
-use self::meant::{spell, without_blanks};
-use self::voice::Voice;
-use super::handover::{head, shared};
-use super::transfers::REASON;
-use crate::bounds::Edge;
+use self::progress::ProgressNotifier;
+use self::targets::CallableAgents;
+use self::task::SubAgentTask;
+use super::redaction::{head, redact};
+use super::transfers::MAX_REASON_CHARS;
+use crate::bounds::InvocationKind;
+use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
-use crate::given::{Done, Given, Site};
+use crate::patterns::arguments::{normalize_word, without_blank_values};
 use crate::scope::Scope;
 use crate::telemetry;
 
-const NAME: &str = "call_agent";
-/// Of a mission, in characters, where somebody has to say yes to it.
-const PREVIEW: usize = 150;
+const TOOL_NAME: &str = "call_agent";
+/// Maximum length of a mission in an approval preview, in characters.
+const MAX_PREVIEW_CHARS: usize = 150;
 
-/// The tool, if the scope's agent has anybody to call.
-pub(crate) fn tools(scope: &Scope, voice: &Arc<Voice>) -> Vec<Arc<dyn Given>> {
-    let callable = Callable::of(scope, Edge::Call);
+/// Returns the tool if the scope's agent may call at least one agent.
+pub(crate) fn tools(scope: &Scope, notifier: &Arc<ProgressNotifier>) -> Vec<Arc<dyn EngineTool>> {
+    let callable = CallableAgents::of(scope, InvocationKind::Call);
     if callable.is_empty() {
         return Vec::new();
     }
-    vec![Arc::new(CallAgent { spec: spec(&callable), callable, voice: Arc::clone(voice) })]
+    vec![Arc::new(CallAgent { spec: spec(&callable), callable, notifier: Arc::clone(notifier) })]
 }
 
+/// The tool `call_agent`.
 #[derive(Debug)]
 struct CallAgent {
     spec: ToolSpec,
-    callable: Callable,
-    voice: Arc<Voice>,
+    callable: CallableAgents,
+    notifier: Arc<ProgressNotifier>,
 }
 
-/// What the model asks for.
+/// Arguments of `call_agent`.
 #[derive(Debug, Deserialize)]
-struct Call {
+struct CallAgentArguments {
     mission: String,
     specialist: Option<String>,
     planning_strategy: Option<PlanningStrategy>,
-    agent_definition: Option<Definition>,
+    agent_definition: Option<AgentDefinition>,
     reason: Option<String>,
 }
 
-/// An agent that a model makes up for one mission.
+/// An agent that the model defines for one mission.
 #[derive(Debug, Deserialize)]
-struct Definition {
+struct AgentDefinition {
     system_prompt: String,
     #[serde(default)]
     tool_allowlist: Vec<String>,
 }
 
-fn spec(callable: &Callable) -> ToolSpec {
+fn spec(callable: &CallableAgents) -> ToolSpec {
     let strategies: Vec<&str> = PlanningStrategy::ALL.iter().map(|(word, _)| *word).collect();
     ToolSpec {
-        name: NAME.to_owned(),
+        name: TOOL_NAME.to_owned(),
         description: format!(
             "Gives a task to another agent and returns its result. The agent sees only `mission`, nothing of this conversation: \
              write into it everything that it needs. For several tasks at once, call this tool several times in one turn. \
@@ -125,15 +120,18 @@ fn spec(callable: &Callable) -> ToolSpec {
     }
 }
 
-impl Given for CallAgent {
+impl EngineTool for CallAgent {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {
-        let mut arguments = without_blanks(arguments);
-        spell(arguments.get_mut("specialist"), self.callable.names());
-        spell(arguments.get_mut("planning_strategy"), PlanningStrategy::ALL.iter().map(|(word, _)| *word));
+        let mut arguments = without_blank_values(arguments);
+        normalize_word(arguments.get_mut("specialist"), self.callable.names());
+        normalize_word(
+            arguments.get_mut("planning_strategy"),
+            PlanningStrategy::ALL.iter().map(|(word, _)| *word),
+        );
         let mission = arguments.get("mission").and_then(Value::as_str).unwrap_or_default();
         if arguments.is_object() && mission.trim().is_empty() {
             return Err(ToolError::InvalidArguments("Missing required parameter: mission".to_owned()));
@@ -145,18 +143,22 @@ impl Given for CallAgent {
     }
 
     fn preview(&self, arguments: &Value) -> Option<String> {
-        let mission = head(arguments.get("mission")?.as_str()?, PREVIEW);
-        let made_up = arguments.get("agent_definition").map(|_| callee::CUSTOM);
+        let mission = head(arguments.get("mission")?.as_str()?, MAX_PREVIEW_CHARS);
+        let made_up = arguments.get("agent_definition").map(|_| targets::CUSTOM);
         let specialist = arguments.get("specialist").and_then(Value::as_str);
-        let who = made_up.or(specialist).unwrap_or(callee::GENERIC);
+        let who = made_up.or(specialist).unwrap_or(targets::GENERIC);
         Some(format!("agent: {who}, mission: {mission}"))
     }
 
-    fn call<'a>(&'a self, arguments: Value, site: Site<'a>) -> BoxFuture<'a, Result<Done, Failure>> {
-        let call = match serde_json::from_value::<Call>(arguments) {
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        site: CallSite<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
+        let call = match serde_json::from_value::<CallAgentArguments>(arguments) {
             Ok(call) => call,
             Err(error) => {
-                let refused = Done::Refused(ToolError::InvalidArguments(error.to_string()));
+                let refused = ToolOutcome::Refused(ToolError::InvalidArguments(error.to_string()));
                 return async { Ok(refused) }.boxed();
             }
         };
@@ -165,34 +167,35 @@ impl Given for CallAgent {
 }
 
 impl CallAgent {
-    async fn perform(&self, call: Call, scope: Scope) -> Result<Done, Failure> {
-        let agent = match callee::choose(&scope, &call).await {
+    async fn perform(&self, call: CallAgentArguments, scope: Scope) -> Result<ToolOutcome, Failure> {
+        let agent = match targets::choose_agent(&scope, &call).await {
             Ok(agent) => agent,
-            Err(error) => return Ok(Done::Refused(error)),
+            Err(error) => return Ok(ToolOutcome::Refused(error)),
         };
         tracing::info!(
             thread_id = %scope.run.caller.thread_id, specialist = %agent.name, mission_length = call.mission.chars().count(),
             has_custom_definition = call.agent_definition.is_some(), "spawning_sub_agent"
         );
-        let mission = shared(&scope.agent, call.mission.trim());
-        let reason = call.reason.as_deref().map(|reason| head(&shared(&scope.agent, reason), REASON));
-        let errand = Errand {
-            edge: Edge::Call,
-            reason: reason.unwrap_or_else(|| head(&mission, PREVIEW)),
+        let mission = redact(&scope.agent, call.mission.trim());
+        let reason =
+            call.reason.as_deref().map(|reason| head(&redact(&scope.agent, reason), MAX_REASON_CHARS));
+        let task = SubAgentTask {
+            invocation: InvocationKind::Call,
+            reason: reason.unwrap_or_else(|| head(&mission, MAX_PREVIEW_CHARS)),
             mission,
             limit: None,
             batch: None,
             agent,
         };
-        telemetry::transfer(&scope, Edge::Call, slice::from_ref(&errand.agent));
-        let patience = errand.agent.limits.timeout;
-        let work = Box::pin(errand::run(&scope, errand));
-        let report = self.voice.while_waiting(&scope, patience, work).await?;
+        telemetry::transfer(&scope, InvocationKind::Call, slice::from_ref(&task.agent));
+        let limit = task.agent.limits.timeout;
+        let work = Box::pin(task::run(&scope, task));
+        let report = self.notifier.while_waiting(&scope, limit, work).await?;
         match &report.result {
-            Err(Failure::Refused(refusal)) => Ok(Done::Refused(refusal.clone().into())),
+            Err(Failure::Refused(refusal)) => Ok(ToolOutcome::Refused(refusal.clone().into())),
             _ => {
                 scope.keep_results(&[report.to_result()]).await?;
-                Ok(Done::Told(told::call(&report)))
+                Ok(ToolOutcome::Output(task::call_result_json(&report)))
             }
         }
     }

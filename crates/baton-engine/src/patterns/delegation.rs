@@ -1,12 +1,12 @@
-//! `delegate`: the same message to several agents, and what they make of it. The caller keeps the baton.
+//! `delegate`: sends the same message to several agents and collects their results. The caller keeps the baton.
 //!
-//! - [`fan`]: all at once, one after the other, or until one succeeds.
-//! - [`buffer`]: what each of them brought, and one text of it.
-//! - [`report`]: what the model is told.
-//! - [`request`]: the same without a model that asks for it.
+//! - [`fan_out`]: runs the agents in parallel, in sequence, or until the first success.
+//! - [`buffer`]: the results in request order, and their concatenation.
+//! - [`report`]: the result of the tool call.
+//! - [`request`]: a delegation that a client requests, without a model's decision.
 
 mod buffer;
-mod fan;
+mod fan_out;
 mod report;
 pub(crate) mod request;
 
@@ -21,52 +21,53 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::fan::{Hearer, Terms};
-use super::calling::callable::Callable;
-use super::calling::meant::{spell, whole, without_blanks};
-use super::calling::voice::Voice;
-use super::handover::{head, shared};
-use crate::bounds::Edge;
+use self::fan_out::{FanOutOptions, ResultAudience};
+use super::arguments::{normalize_integer, normalize_word, without_blank_values};
+use super::calling::progress::ProgressNotifier;
+use super::calling::targets::CallableAgents;
+use super::redaction::{head, redact};
+use crate::bounds::InvocationKind;
+use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
-use crate::given::{Done, Given, Site};
 use crate::scope::Scope;
 use crate::telemetry;
 
-const NAME: &str = "delegate";
-/// Of a message, in characters, where somebody has to say yes to it.
-const PREVIEW: usize = 150;
+const TOOL_NAME: &str = "delegate";
+/// Maximum length of a message in an approval preview, in characters.
+const MAX_PREVIEW_CHARS: usize = 150;
 
-/// The tool, if the scope's agent has anybody to ask.
-pub(crate) fn tools(scope: &Scope, voice: &Arc<Voice>) -> Vec<Arc<dyn Given>> {
-    let callable = Callable::of(scope, Edge::Delegate);
+/// Returns the tool if the scope's agent may call at least one agent.
+pub(crate) fn tools(scope: &Scope, notifier: &Arc<ProgressNotifier>) -> Vec<Arc<dyn EngineTool>> {
+    let callable = CallableAgents::of(scope, InvocationKind::Delegate);
     if callable.is_empty() {
         return Vec::new();
     }
     let spec = spec(&callable, &scope.agent);
-    vec![Arc::new(Delegate { spec, callable, voice: Arc::clone(voice) })]
+    vec![Arc::new(Delegate { spec, callable, notifier: Arc::clone(notifier) })]
 }
 
+/// The tool `delegate`.
 #[derive(Debug)]
 struct Delegate {
     spec: ToolSpec,
-    callable: Callable,
-    voice: Arc<Voice>,
+    callable: CallableAgents,
+    notifier: Arc<ProgressNotifier>,
 }
 
-/// What the model asks for.
+/// Arguments of `delegate`.
 #[derive(Debug, Deserialize)]
-struct Call {
+struct DelegateArguments {
     agents: Vec<String>,
     message: String,
     strategy: Option<Strategy>,
     timeout_ms: Option<u64>,
 }
 
-fn spec(callable: &Callable, caller: &Agent) -> ToolSpec {
+fn spec(callable: &CallableAgents, caller: &Agent) -> ToolSpec {
     let strategies: Vec<&str> = Strategy::ALL.iter().map(|(word, _)| *word).collect();
     let names = callable.names();
     ToolSpec {
-        name: NAME.to_owned(),
+        name: TOOL_NAME.to_owned(),
         description: format!(
             "Asks one or more agents the same question and returns all their answers. They see only `message`, nothing of this \
              conversation: write into it everything that they need. Agents:\n{}",
@@ -107,26 +108,26 @@ fn spec(callable: &Callable, caller: &Agent) -> ToolSpec {
     }
 }
 
-impl Given for Delegate {
+impl EngineTool for Delegate {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {
-        let mut arguments = without_blanks(arguments);
+        let mut arguments = without_blank_values(arguments);
         let message = arguments.get("message").and_then(Value::as_str).unwrap_or_default();
         if arguments.is_object() && message.trim().is_empty() {
             return Err(ToolError::InvalidArguments("Missing required parameter: message".to_owned()));
         }
-        // One agent is often written without the list around it.
+        // Models often write a single agent without the array.
         if let Some(agents @ Value::String(_)) = arguments.get_mut("agents") {
             *agents = json!([agents.take()]);
         }
         for agent in arguments.get_mut("agents").and_then(Value::as_array_mut).into_iter().flatten() {
-            spell(Some(agent), self.callable.names());
+            normalize_word(Some(agent), self.callable.names());
         }
-        spell(arguments.get_mut("strategy"), Strategy::ALL.iter().map(|(word, _)| *word));
-        whole(arguments.get_mut("timeout_ms"));
+        normalize_word(arguments.get_mut("strategy"), Strategy::ALL.iter().map(|(word, _)| *word));
+        normalize_integer(arguments.get_mut("timeout_ms"));
         let agents = arguments.get("agents").and_then(Value::as_array);
         for name in agents.into_iter().flatten().filter_map(Value::as_str) {
             self.callable.find(name)?;
@@ -137,15 +138,19 @@ impl Given for Delegate {
     fn preview(&self, arguments: &Value) -> Option<String> {
         let agents: Vec<&str> =
             arguments.get("agents")?.as_array()?.iter().filter_map(Value::as_str).collect();
-        let message = head(arguments.get("message")?.as_str()?, PREVIEW);
+        let message = head(arguments.get("message")?.as_str()?, MAX_PREVIEW_CHARS);
         Some(format!("agents: {}, message: {message}", agents.join(", ")))
     }
 
-    fn call<'a>(&'a self, arguments: Value, site: Site<'a>) -> BoxFuture<'a, Result<Done, Failure>> {
-        match serde_json::from_value::<Call>(arguments) {
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        site: CallSite<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
+        match serde_json::from_value::<DelegateArguments>(arguments) {
             Ok(call) => self.perform(call, site.scope).boxed(),
             Err(error) => {
-                let refused = Done::Refused(ToolError::InvalidArguments(error.to_string()));
+                let refused = ToolOutcome::Refused(ToolError::InvalidArguments(error.to_string()));
                 async { Ok(refused) }.boxed()
             }
         }
@@ -153,30 +158,30 @@ impl Given for Delegate {
 }
 
 impl Delegate {
-    async fn perform(&self, call: Call, scope: Scope) -> Result<Done, Failure> {
-        let agents = match asked(&scope, &call.agents) {
+    async fn perform(&self, call: DelegateArguments, scope: Scope) -> Result<ToolOutcome, Failure> {
+        let agents = match resolve_agents(&scope, &call.agents) {
             Ok(agents) => agents,
-            Err(error) => return Ok(Done::Refused(error)),
+            Err(error) => return Ok(ToolOutcome::Refused(error)),
         };
         let delegation = &scope.agent.delegation;
-        let terms = Terms {
+        let options = FanOutOptions {
             strategy: call.strategy.unwrap_or(delegation.strategy),
             limit: call.timeout_ms.map_or(delegation.timeout, HumanDuration::from_millis),
-            at_once: at_once(&scope),
-            hearer: Hearer::Model,
+            max_parallel: max_parallel(&scope),
+            audience: ResultAudience::Model,
         };
-        let message = shared(&scope.agent, call.message.trim());
-        telemetry::transfer(&scope, Edge::Delegate, &agents);
-        let work = fan::out(&scope, &agents, &message, terms);
-        let buffer = self.voice.while_waiting(&scope, terms.limit, work).await?;
+        let message = redact(&scope.agent, call.message.trim());
+        telemetry::transfer(&scope, InvocationKind::Delegate, &agents);
+        let work = fan_out::run(&scope, &agents, &message, options);
+        let buffer = self.notifier.while_waiting(&scope, options.limit, work).await?;
         scope.keep_results(&buffer.results()).await?;
-        Ok(Done::Told(report::of(&buffer, delegation.synthesis)))
+        Ok(ToolOutcome::Output(report::render(&buffer, delegation.synthesis)))
     }
 }
 
-/// Those who are meant, each once.
-fn asked(scope: &Scope, names: &[String]) -> Result<Vec<Arc<Agent>>, ToolError> {
-    let callable = Callable::of(scope, Edge::Delegate);
+/// Resolves the names, without duplicates.
+fn resolve_agents(scope: &Scope, names: &[String]) -> Result<Vec<Arc<Agent>>, ToolError> {
+    let callable = CallableAgents::of(scope, InvocationKind::Delegate);
     let mut agents: Vec<Arc<Agent>> = Vec::new();
     for name in names {
         let agent = callable.find(name)?;
@@ -187,8 +192,8 @@ fn asked(scope: &Scope, names: &[String]) -> Result<Vec<Arc<Agent>>, ToolError> 
     Ok(agents)
 }
 
-/// How many may be at work at the same time.
-fn at_once(scope: &Scope) -> usize {
+/// Maximum number of agents that run at the same time.
+fn max_parallel(scope: &Scope) -> usize {
     let policy = &scope.run.engine.parts.policy;
     let most = policy.max_concurrent_delegations.min(policy.max_live_children);
     scope.agent.delegation.max_concurrent.min(most).max(1) as usize

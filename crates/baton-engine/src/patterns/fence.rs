@@ -1,16 +1,17 @@
-//! Keeps what others wrote apart from what a model is told to do.
+//! Separates text from other agents and tools from the instructions of a prompt. [`PromptEnvelope`] builds whole messages from
+//! it.
 
-mod enriched;
+mod prompt_envelope;
 
 use baton_core::AgentName;
 use uuid::Uuid;
 
 use crate::policy::EnrichFormat;
 
-pub(crate) use enriched::{Enriched, Rendered, Written};
+pub(crate) use prompt_envelope::{BlockKind, PromptEnvelope, RenderedPrompt};
 
-/// Marks around blocks of text, drawn anew for each message: whoever wrote a block could not know them, so nothing in it can
-/// end the block or begin another one.
+/// Delimiters around blocks of untrusted text. They contain a random nonce that is drawn for each message, so the author of a
+/// block cannot know it and nothing in the block can close it or open another one.
 #[derive(Debug)]
 pub(crate) struct Fence {
     nonce: String,
@@ -27,19 +28,34 @@ impl Fence {
         Self { nonce: nonce[..16].to_owned(), format }
     }
 
-    /// A block with its heading inside. `what` says what kind of text it is: `request`, `advice`, …
+    /// A fence with a nonce that was drawn before.
+    pub(crate) fn marked(mark: &str) -> Self {
+        Self { nonce: mark.to_owned(), format: EnrichFormat::Fenced }
+    }
+
+    /// The nonce.
+    pub(crate) fn mark(&self) -> &str {
+        &self.nonce
+    }
+
+    /// Wraps `text` in a block with a heading inside. `what` is the kind of text, such as `request` or `advice`.
     pub(crate) fn block(&self, what: &str, heading: &str, text: &str) -> String {
         self.wrap(what, heading, None, text)
     }
 
-    /// The same for what an agent wrote. A tag says itself whose it is, and needs no heading.
+    /// Like [`Fence::block`], for text of an agent. In the format `Tags` the tag names the author and the heading is left out.
     pub(crate) fn block_by(&self, what: &str, heading: &str, by: &AgentName, text: &str) -> String {
         self.wrap(what, heading, Some(by), text)
     }
 
+    /// Wraps the output of a tool and prepends [`Fence::material`].
+    pub(crate) fn output(&self, tool: &str, text: &str) -> String {
+        format!("{}\n{}", self.material(), self.block("output", &format!("`{tool}` returned:"), text))
+    }
+
     fn wrap(&self, what: &str, heading: &str, by: Option<&AgentName>, text: &str) -> String {
         let nonce = &self.nonce;
-        // Somebody would have to guess 64 bits; if they do, it does not help them.
+        // The nonce has 60 random bits. A block whose author guesses it still cannot close the fence.
         let text = text.replace(nonce.as_str(), "");
         match self.format {
             EnrichFormat::Fenced => {
@@ -52,12 +68,12 @@ impl Fence {
         }
     }
 
-    /// A heading over several blocks, where headings are used.
+    /// A heading over several blocks. `None` in the format `Tags`.
     pub(crate) fn heading(&self, text: &str) -> Option<String> {
         (self.format == EnrichFormat::Fenced).then(|| text.to_owned())
     }
 
-    /// The sentence that says what the marks mean. It stands outside of all blocks.
+    /// The sentence that explains the delimiters. It belongs outside of all blocks.
     pub(crate) fn rule(&self) -> String {
         let (begin, end) = self.marks();
         format!(
@@ -66,7 +82,7 @@ impl Fence {
         )
     }
 
-    /// The same where the request is not in a block of this message.
+    /// Like [`Fence::rule`], for a message that has no `request` block.
     pub(crate) fn material(&self) -> String {
         let (begin, end) = self.marks();
         format!(
@@ -88,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_inside_a_block_can_end_it() {
+    fn block_content_cannot_close_the_block() {
         for format in [EnrichFormat::Fenced, EnrichFormat::Tags] {
             let fence = Fence::of(format);
             let nonce = &fence.nonce;
@@ -103,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_block_is_not_changed() {
+    fn block_text_is_unchanged() {
         let fence = Fence::new();
         let block = fence.block("request", "## TEXT", "  a \n\n");
         let inside = block.split_once("## TEXT\n\n").unwrap().1;

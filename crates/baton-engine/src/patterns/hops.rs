@@ -1,16 +1,17 @@
-//! Every pass of the baton is remembered: from whom to whom, why, how well and at what price.
+//! Records every pass of the baton: from, to, reason, success, latency and cost.
 
 use baton_core::store::Hop;
 
-use crate::bounds::Edge;
+use crate::bounds::InvocationKind;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use crate::run::Sent;
+use crate::run::InputSource;
 use crate::scope::Scope;
 
-/// How a pass to `scope` ended. The same pass has the same id, also when it ends again after a crash.
-pub(crate) fn hop(scope: &Scope, sent: &Sent, result: &Result<Outcome, Failure>) -> Option<Hop> {
-    let kind = scope.bounds.edge.and_then(Edge::hop)?;
+/// The record of a pass to `scope`, or `None` if its invocation is not a pass. The id is derived from the path, so a pass that is
+/// recorded again after a crash has the same id.
+pub(crate) fn hop(scope: &Scope, sent: &InputSource, result: &Result<Outcome, Failure>) -> Option<Hop> {
+    let kind = scope.bounds.invocation.and_then(InvocationKind::hop)?;
     Some(Hop {
         hop_id: scope.uuid(),
         thread_id: scope.run.caller.thread_id,
@@ -21,8 +22,8 @@ pub(crate) fn hop(scope: &Scope, sent: &Sent, result: &Result<Outcome, Failure>)
         reason: sent.reason.to_string(),
         query_class: scope.run.query_class().to_owned(),
         success: result.is_ok(),
-        latency_ms: u64::try_from(scope.worked().as_millis()).unwrap_or(u64::MAX),
+        latency_ms: u64::try_from(scope.elapsed().as_millis()).unwrap_or(u64::MAX),
         cost: scope.run.ledger.spent(scope.path()).cost.known_part(),
-        at: scope.began(),
+        at: scope.started_at(),
     })
 }

@@ -1,4 +1,4 @@
-//! `router:`: an agent that picks who handles the request.
+//! `router:`: an agent that selects the agent to handle the request. [`destinations`] has the candidates, [`route_to`] the tool.
 
 use std::sync::Arc;
 
@@ -6,89 +6,100 @@ use baton_core::agent::{Agent, PlanningStrategy, Router, RoutingMode};
 
 use self::destinations::Destinations;
 use self::route_to::RouteTo;
+use crate::engine_tool::{CallSite, EngineTool};
 use crate::failure::Failure;
-use crate::given::{Given, Site};
 use crate::outcome::Outcome;
 use crate::patterns;
 use crate::run::Input;
 use crate::scope::Scope;
-use crate::session::{self, Brief, Ended};
+use crate::session::{self, SessionEnd, SessionSpec};
 
 mod destinations;
 mod route_to;
 
-/// A pure router has one turn, and two more when it makes a mistake.
+/// A pure router needs one turn; two more are for mistakes.
 const PURE_TURNS: u32 = 3;
 
-/// Lets the router choose, and the chosen one answer. `input` is what was asked, `told` the same with advice.
+/// Lets the router choose and the chosen agent answer. `input` is the request, `advised_input` the same with advice. Falls back
+/// to the declared fallback if the router's model fails or makes no choice.
 pub(crate) async fn route(
     scope: &Scope,
     router: &Router,
     input: &Input,
-    told: &Input,
+    advised_input: &Input,
 ) -> Result<Outcome, Failure> {
     let destinations = Arc::new(Destinations::of(scope, router, input));
     if destinations.is_empty() && !router.may_answer {
         return destinations.without_choice(scope, "nobody is left to choose from".to_owned()).await;
     }
-    let ended = match choose(scope, router, &destinations, told).await {
-        // Its own model is away; whoever answers when it cannot choose needs another one, perhaps.
-        Err(Failure::Model(error)) if destinations.has_fallback() => Ended::Undecided(error.to_string()),
+    let ended = match choose(scope, router, &destinations, advised_input).await {
+        // The fallback may use another model.
+        Err(Failure::Model(error)) if destinations.has_fallback() => SessionEnd::Undecided(error.to_string()),
         other => other?,
     };
     match ended {
-        Ended::Undecided(said) => destinations.without_choice(scope, said).await,
+        SessionEnd::Undecided(said) => destinations.without_choice(scope, said).await,
         ended => Ok(ended.outcome(scope)),
     }
 }
 
-/// The router's own session.
+/// Runs the router's own session.
 async fn choose(
     scope: &Scope,
     router: &Router,
     destinations: &Arc<Destinations>,
-    told: &Input,
-) -> Result<Ended, Failure> {
-    let (seat, brief) = brief(scope, router, destinations, told);
-    session::hold(&seat, brief).await
+    advised_input: &Input,
+) -> Result<SessionEnd, Failure> {
+    let (session_scope, spec) = router_session(scope, router, destinations, advised_input);
+    session::run_session(&session_scope, spec).await
 }
 
-/// Where and on which terms a router would choose.
-pub(crate) fn imagined(scope: &Scope, router: &Router, input: &Input, told: &Input) -> (Scope, Brief) {
-    brief(scope, router, &Arc::new(Destinations::of(scope, router, input)), told)
+/// Scope and session of a router's choice, without running it.
+pub(crate) fn preview_choice(
+    scope: &Scope,
+    router: &Router,
+    input: &Input,
+    advised_input: &Input,
+) -> (Scope, SessionSpec) {
+    router_session(scope, router, &Arc::new(Destinations::of(scope, router, input)), advised_input)
 }
 
-/// What the one is told that the agent at this place chooses.
-pub(crate) async fn told(site: &Site<'_>, input: &Input) -> Result<Input, Failure> {
-    Destinations::none(&site.scope, input).onward(&site.scope, Some(site), "").await
+/// The input that the agent at this site would pass to a chosen agent.
+pub(crate) async fn destination_input(site: &CallSite<'_>, input: &Input) -> Result<Input, Failure> {
+    Destinations::none(&site.scope, input).destination_input(&site.scope, Some(site), "").await
 }
 
-fn brief(scope: &Scope, router: &Router, destinations: &Arc<Destinations>, told: &Input) -> (Scope, Brief) {
-    let mut given: Vec<Arc<dyn Given>> = match router.mode {
+fn router_session(
+    scope: &Scope,
+    router: &Router,
+    destinations: &Arc<Destinations>,
+    advised_input: &Input,
+) -> (Scope, SessionSpec) {
+    let mut engine_tools: Vec<Arc<dyn EngineTool>> = match router.mode {
         RoutingMode::Pure => Vec::new(),
         RoutingMode::Full => patterns::tools(scope, destinations.input()),
     };
     if !destinations.is_empty() {
-        given.push(Arc::new(RouteTo::new(scope, destinations)));
+        engine_tools.push(Arc::new(RouteTo::new(scope, destinations)));
     }
-    let seat = seat(scope, router);
-    let mut brief = Brief::new(&seat, told, given);
+    let session_scope = router_scope(scope, router);
+    let mut spec = SessionSpec::new(&session_scope, advised_input, engine_tools);
     if router.mode == RoutingMode::Pure {
-        brief.own_tools = false;
-        brief.max_turns = Some(PURE_TURNS);
+        spec.own_tools = false;
+        spec.max_turns = Some(PURE_TURNS);
     }
     if !router.may_answer {
-        brief.input.output_schema = None;
-        brief.insist = Some(format!(
+        spec.input.output_schema = None;
+        spec.insist = Some(format!(
             "You do not answer yourself. Call `route_to` now, with one of these agents: {}.",
             destinations.names()
         ));
     }
-    (seat, brief)
+    (session_scope, spec)
 }
 
-/// A pure router does not plan, and whoever does not answer has no form to keep to.
-fn seat(scope: &Scope, router: &Router) -> Scope {
+/// A pure router does not plan. A router that must not answer has no output schema.
+fn router_scope(scope: &Scope, router: &Router) -> Scope {
     let mut agent = Agent::clone(&scope.agent);
     if router.mode == RoutingMode::Pure {
         agent.planning_strategy = PlanningStrategy::NativeReact;
@@ -96,7 +107,7 @@ fn seat(scope: &Scope, router: &Router) -> Scope {
     if !router.may_answer {
         agent.output_schema = None;
     }
-    let mut seat = scope.clone();
-    seat.agent = Arc::new(agent);
-    seat
+    let mut session_scope = scope.clone();
+    session_scope.agent = Arc::new(agent);
+    session_scope
 }

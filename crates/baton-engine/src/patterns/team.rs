@@ -1,8 +1,8 @@
-//! `team:`: members discuss in rounds, the declaring agent coordinates and answers.
+//! `team:`: members discuss in rounds; the declaring agent coordinates and answers.
 //!
-//! In a round all members work at the same time, each in a session of its own. At its end, the barrier, what they said goes on the
-//! channel in the order of the members, whoever was faster. The barrier is one record: what was posted, voted and decided there
-//! happens once. What a member said before it is recorded by its tools ([`desk`]), so a crash in the middle of a round costs nothing.
+//! All members of a round run concurrently, each in a session of its own. The round ends with a barrier, at which their posts go
+//! on the channel in the order of the members. The barrier is one journal record, so posts, votes and decisions take effect once.
+//! Posts before the barrier are journaled by the members' tools ([`outbox`]), so a crash within a round loses nothing.
 
 use std::sync::Arc;
 
@@ -14,37 +14,37 @@ use baton_core::store::StepKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::budget::{Budget, Limit};
+use crate::budget::{Budget, LimitKind};
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::run::Input;
 use crate::scope::Scope;
-use channel::Channel;
-use coordinator::Ruling;
-use member::Member;
+use channel::TeamChannel;
+use coordinator::CoordinatorDecision;
+use member::TeamMember;
 use round::Round;
 
 mod briefing;
 mod channel;
 mod coordinator;
-mod desk;
 pub(crate) mod hooks;
-pub(crate) mod imagined;
 mod member;
 mod memory;
+mod outbox;
+pub(crate) mod preview;
 mod round;
 mod tools;
 mod turn;
 pub(crate) mod votes;
 
-/// Holds the discussion and lets the coordinator answer. `input` is what was asked, `told` the same with advice.
+/// Holds the discussion and lets the coordinator answer. `input` is the request, `prompt` the same with advice.
 pub(crate) async fn discuss(
     scope: &Scope,
     team: &Team,
     input: &Input,
-    told: &Input,
+    prompt: &Input,
 ) -> Result<Outcome, Failure> {
-    let mut discussion = Discussion::open(scope, team, input, told);
+    let mut discussion = Discussion::open(scope, team, input, prompt);
     let end = discussion.hold().await?;
     discussion.announce(&end).await?;
     let mut outcome = discussion.answer(&end).await?;
@@ -52,32 +52,32 @@ pub(crate) async fn discuss(
     Ok(outcome)
 }
 
-/// A discussion under way. A crash does not change it: it is built again from what was recorded at each barrier.
+/// A running discussion. After a crash it is rebuilt from the journaled barriers.
 #[derive(Debug)]
 struct Discussion<'a> {
-    /// The coordinator's.
+    /// The coordinator's scope.
     scope: &'a Scope,
     team: &'a Team,
-    /// What was asked.
+    /// The request.
     input: &'a Input,
-    /// The same with advice, for the coordinator only.
-    told: &'a Input,
-    members: Vec<Member>,
-    channel: Channel,
-    /// What the coordinator was told and said between the rounds,
-    chaired: Vec<ChatMessage>,
-    /// and how far it has read.
+    /// The request with advice, for the coordinator only.
+    prompt: &'a Input,
+    members: Vec<TeamMember>,
+    channel: TeamChannel,
+    /// Prompts and decisions of the coordinator between the rounds.
+    coordinator_history: Vec<ChatMessage>,
+    /// Number of channel posts that the coordinator has read.
     read: usize,
-    /// The newest round.
+    /// The latest round.
     last: Round,
 }
 
-/// How a discussion ended.
+/// End of a discussion, as it is journaled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct End {
+struct DiscussionEnd {
     rounds: u32,
-    by: By,
-    /// The coordinator's words, if it was the one who ended it.
+    by: DiscussionEndReason,
+    /// The coordinator's summary, if it ended the discussion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
 }
@@ -85,21 +85,21 @@ struct End {
 /// Why a discussion ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum By {
+enum DiscussionEndReason {
     Consensus,
     MaxRounds,
     Coordinator,
-    /// Its model could not say whether to go on.
+    /// The coordinator's decision failed.
     CoordinatorFailed,
-    /// Nobody took part in the last round.
+    /// All members failed in the last round.
     MembersFailed,
     Hook,
     #[serde(untagged)]
-    Limit(Limit),
+    Limit(LimitKind),
 }
 
-impl By {
-    /// Stable, for programs.
+impl DiscussionEndReason {
+    /// Stable identifier for clients.
     fn word(self) -> &'static str {
         match self {
             Self::Consensus => "consensus",
@@ -112,7 +112,7 @@ impl By {
         }
     }
 
-    /// For the coordinator.
+    /// Description for the coordinator's prompt.
     fn reason(self) -> String {
         match self {
             Self::Consensus => "enough members were ready to conclude".to_owned(),
@@ -127,86 +127,94 @@ impl By {
 }
 
 impl<'a> Discussion<'a> {
-    fn open(scope: &'a Scope, team: &'a Team, input: &'a Input, told: &'a Input) -> Self {
-        let members = team.members.iter().map(|name| Member::new(name, scope.run.agents.get(name)));
+    fn open(scope: &'a Scope, team: &'a Team, input: &'a Input, prompt: &'a Input) -> Self {
+        let members = team.members.iter().map(|name| TeamMember::new(name, scope.run.agents.get(name)));
         Self {
             scope,
             team,
             input,
-            told,
+            prompt,
             members: members.collect(),
-            channel: Channel::default(),
-            chaired: Vec::new(),
+            channel: TeamChannel::default(),
+            coordinator_history: Vec::new(),
             read: 0,
             last: Round::default(),
         }
     }
 
-    /// Round after round until there is a reason to end.
-    async fn hold(&mut self) -> Result<End, Failure> {
-        let recorded: Option<End> = self.scope.at("team").finished()?;
+    /// Runs rounds until there is a reason to end. After a crash, replays the journaled rounds and their end.
+    async fn hold(&mut self) -> Result<DiscussionEnd, Failure> {
+        let recorded: Option<DiscussionEnd> = self.scope.at("team").finished()?;
         let mut rounds = 0;
         loop {
             if let Some(end) = recorded.as_ref().filter(|end| end.rounds == rounds) {
                 return Ok(end.clone());
             }
-            if let Some((by, summary)) = self.verdict(rounds).await? {
-                return Ok(End { rounds, by, summary });
+            if let Some((by, summary)) = self.end_reason(rounds).await? {
+                return Ok(DiscussionEnd { rounds, by, summary });
             }
             rounds += 1;
             self.round(rounds).await?;
         }
     }
 
-    /// Why nothing follows after so many rounds, if nothing does. The declared maximum holds in every mode.
-    async fn verdict(&mut self, rounds: u32) -> Result<Option<(By, Option<String>)>, Failure> {
+    /// The reason to end after `rounds` rounds, if any. `max_rounds` applies in every termination mode.
+    async fn end_reason(
+        &mut self,
+        rounds: u32,
+    ) -> Result<Option<(DiscussionEndReason, Option<String>)>, Failure> {
         if rounds > 0 {
-            if let Some(by) = self.verdict_of_the_round(rounds) {
+            if let Some(by) = self.round_end_reason(rounds) {
                 return Ok(Some((by, None)));
             }
             if self.team.termination_mode == TerminationMode::CoordinatorDecides {
-                return self.ask_the_coordinator(rounds).await;
+                return self.ask_coordinator(rounds).await;
             }
         }
-        // A round that was begun before a crash is finished.
+        // A round that started before a crash is finished, whatever the limits.
         let is_begun = self.place(rounds + 1).interrupted::<Value>()?.is_some();
         let limit = self.limit().filter(|_| !is_begun && !self.place(rounds + 1).is_finished());
-        Ok(limit.map(|limit| (By::Limit(limit), None)))
+        Ok(limit.map(|limit| (DiscussionEndReason::Limit(limit), None)))
     }
 
-    fn verdict_of_the_round(&self, rounds: u32) -> Option<By> {
+    fn round_end_reason(&self, rounds: u32) -> Option<DiscussionEndReason> {
         let is_consensus = self.team.termination_mode == TerminationMode::Consensus;
         if !self.last.goes_on() {
-            Some(By::Hook)
+            Some(DiscussionEndReason::Hook)
         } else if self.last.is_failed() {
-            Some(By::MembersFailed)
+            Some(DiscussionEndReason::MembersFailed)
         } else if is_consensus && votes::is_reached(self.team.quorum, self.last.ready(), self.members.len()) {
-            Some(By::Consensus)
+            Some(DiscussionEndReason::Consensus)
         } else if rounds >= self.team.max_rounds {
-            Some(By::MaxRounds)
+            Some(DiscussionEndReason::MaxRounds)
         } else {
             None
         }
     }
 
-    async fn ask_the_coordinator(&mut self, round: u32) -> Result<Option<(By, Option<String>)>, Failure> {
+    async fn ask_coordinator(
+        &mut self,
+        round: u32,
+    ) -> Result<Option<(DiscussionEndReason, Option<String>)>, Failure> {
         let is_decided = self.place(round).at("coordinator").is_finished();
         if let Some(limit) = self.limit().filter(|_| !is_decided) {
-            return Ok(Some((By::Limit(limit), None)));
+            return Ok(Some((DiscussionEndReason::Limit(limit), None)));
         }
         Ok(match self.decide(round).await? {
-            Ruling::Concluded(summary) => Some((By::Coordinator, Some(summary))),
-            Ruling::Limit(limit) => Some((By::Limit(limit), None)),
-            Ruling::Failed => Some((By::CoordinatorFailed, None)),
-            Ruling::GoOn(_) => None,
+            CoordinatorDecision::Concluded(summary) => {
+                Some((DiscussionEndReason::Coordinator, Some(summary)))
+            }
+            CoordinatorDecision::Limit(limit) => Some((DiscussionEndReason::Limit(limit), None)),
+            CoordinatorDecision::Failed => Some((DiscussionEndReason::CoordinatorFailed, None)),
+            CoordinatorDecision::GoOn(_) => None,
         })
     }
 
-    /// The limit of the coordinator's session, or of somebody above it, that ends the discussion.
-    fn limit(&self) -> Option<Limit> {
+    /// The limit of the coordinator or of a parent that ends the discussion.
+    fn limit(&self) -> Option<LimitKind> {
         let run = &self.scope.run;
-        let is_stopped = run.stop.is_cancelled().then_some(Limit::Stopped);
-        is_stopped.or_else(|| Budget::new(&self.scope.bounds, None).met(run))
+        let is_stopped = run.stop.is_cancelled().then_some(LimitKind::Stopped);
+        is_stopped.or_else(|| Budget::new(&self.scope.bounds, None).limit_met(run))
     }
 
     fn place(&self, round: u32) -> Scope {
@@ -214,10 +222,10 @@ impl<'a> Discussion<'a> {
     }
 
     fn dissent(&self) -> Vec<Dissent> {
-        self.members.iter().filter_map(Member::dissent).collect()
+        self.members.iter().filter_map(TeamMember::dissent).collect()
     }
 
-    async fn announce(&self, end: &End) -> Result<(), Failure> {
+    async fn announce(&self, end: &DiscussionEnd) -> Result<(), Failure> {
         let place = self.scope.at("team");
         if place.is_finished() {
             return Ok(());
@@ -228,30 +236,31 @@ impl<'a> Discussion<'a> {
         place.finish(StepKind::Round, end, events, Vec::new()).await
     }
 
-    /// Everybody's turn in a round, and the barrier after it.
+    /// Runs one round up to its barrier, or replays it from the journal.
     async fn round(&mut self, number: u32) -> Result<(), Failure> {
         let place = self.place(number);
-        let is_kept: Option<Round> = place.finished()?;
-        let injected = match &is_kept {
+        let recorded: Option<Round> = place.finished()?;
+        let injected = match &recorded {
             Some(round) => round.injected.clone(),
             None => self.begin(&place, number).await?,
         };
         self.channel.extend(injected.iter().cloned());
         let seen = self.channel.len();
-        let (round, told) = match is_kept {
+        let (round, prompt) = match recorded {
             Some(round) => {
-                let told = self.members.iter().map(|member| member.told_before(&place).unwrap_or_default());
-                let told = told.map(Arc::new).collect();
-                (round, told)
+                let prompt =
+                    self.members.iter().map(|member| member.recorded_prompt(&place).unwrap_or_default());
+                let prompt = prompt.map(Arc::new).collect();
+                (round, prompt)
             }
             None => {
-                let (turns, told) = self.hear(&place, number).await?;
-                (self.finish(&place, number, Round::new(injected, turns)).await?, told)
+                let (turns, prompt) = self.run_members(&place, number).await?;
+                (self.finish(&place, number, Round::new(injected, turns)).await?, prompt)
             }
         };
         self.channel.extend(round.posts(number));
-        for ((member, turn), told) in self.members.iter_mut().zip(&round.turns).zip(told) {
-            member.advance(turn, &told, seen, number);
+        for ((member, turn), prompt) in self.members.iter_mut().zip(&round.turns).zip(prompt) {
+            member.advance(turn, &prompt, seen, number);
         }
         self.last = round;
         Ok(())

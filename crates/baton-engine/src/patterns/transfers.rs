@@ -1,4 +1,5 @@
-//! `transfer_to_<x>`: the agent passes the baton to a colleague for the rest of the run.
+//! `transfer_to_<agent>`: tools that pass the baton to a collaborator for the rest of the run, or the whole thread if the target
+//! accepts handoffs. [`mod@transfer_input`] builds the receiver's input.
 
 use std::slice;
 use std::sync::Arc;
@@ -8,60 +9,65 @@ use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use self::passing::{Pass, onward};
-use crate::bounds::{Edge, Refusal};
+use self::transfer_input::{TransferArguments, receiver_input};
+use crate::bounds::{InvocationError, InvocationKind};
+use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
-use crate::given::{Done, Ending, Given, Site};
-use crate::handoff::opening::{self, Opened};
-use crate::handoff::{telling, wording};
-use crate::patterns::calling::meant::without_blanks;
-use crate::patterns::handover::shared;
-use crate::patterns::past::last;
+use crate::handoff::start::{self, StartOutcome};
+use crate::handoff::{finish, messages};
+use crate::patterns::arguments::without_blank_values;
+use crate::patterns::redaction::redact;
+use crate::patterns::shared_history::last_messages;
 use crate::run::{self, Input};
 use crate::scope::Scope;
 use crate::telemetry;
 
-mod passing;
+mod transfer_input;
 
-pub(super) use passing::REASON;
+pub(super) use transfer_input::MAX_REASON_CHARS;
 
-/// One tool for each collaborator that the agent's file names, and for nobody else.
-pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn Given>> {
+/// One tool for each agent in `collaborations`. Empty if transfers are disabled for the tenant.
+pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn EngineTool>> {
     if !scope.run.engine.parts.policy.transfers.is_on(&scope.run.caller.tenant) {
         return Vec::new();
     }
     let targets = scope.agent.collaborations.iter().filter_map(|collaboration| {
         let target = scope.run.agents.get(&collaboration.agent)?;
-        Some(Arc::new(TransferTo::new(scope, collaboration, target, input)) as Arc<dyn Given>)
+        Some(Arc::new(TransferTo::new(scope, collaboration, target, input)) as Arc<dyn EngineTool>)
     });
     targets.collect()
 }
 
-/// What the receiver is told when the giver says no more than why it passes the baton.
-pub(crate) async fn told(site: &Site<'_>, input: &Input, reason: String) -> Result<Input, Failure> {
-    onward(site, input, &Pass::because(reason)).await
+/// The receiver's input for a transfer with only a reason.
+pub(crate) async fn transfer_input(
+    site: &CallSite<'_>,
+    input: &Input,
+    reason: String,
+) -> Result<Input, Failure> {
+    receiver_input(site, input, &TransferArguments::because(reason)).await
 }
 
-/// What people say who want this agent, as a hint.
+/// Hint for the tool's description: the phrases that trigger a handoff to this agent.
 fn triggers(target: &Agent) -> String {
     let terms = target.accepts_handoff.as_ref().filter(|terms| !terms.triggers.is_empty());
     terms.map(|terms| format!(" People say: {}.", terms.triggers.join("; "))).unwrap_or_default()
 }
 
-/// Whoever gets a whole thread sees no more of what was said before than it needs.
+/// Limits the history for the receiver of a thread to `recent_messages`.
 fn recent(scope: &Scope, input: Input) -> Input {
     let most = scope.run.engine.parts.policy.recent_messages;
-    Input { history: last(input.history.to_vec(), most).into(), ..input }
+    Input { history: last_messages(input.history.to_vec(), most).into(), ..input }
 }
 
+/// The tool `transfer_to_<agent>`.
 #[derive(Debug)]
 struct TransferTo {
     spec: ToolSpec,
     target: Arc<Agent>,
-    /// What the giver was asked.
+    /// The giver's input.
     input: Input,
-    /// Why a call would be refused, as far as that was known when the giver's session began.
-    refusal: Option<Refusal>,
+    /// Why a call would be refused, as of the start of the giver's session. A refused tool is hidden from the model.
+    refusal: Option<InvocationError>,
 }
 
 impl TransferTo {
@@ -89,65 +95,69 @@ impl TransferTo {
             risk: Risk::Low,
             timeout: scope.agent.limits.timeout,
         };
-        let refusal = scope.admits(target, Edge::Transfer).err();
+        let refusal = scope.admits(target, InvocationKind::Transfer).err();
         Self { spec, target: Arc::clone(target), input: input.clone(), refusal }
     }
 
-    async fn pass(&self, arguments: Value, site: Site<'_>) -> Result<Done, Failure> {
-        let Ok(pass) = serde_json::from_value::<Pass>(arguments) else {
-            return Ok(Done::Refused(ToolError::InvalidArguments("`reason` is needed".into())));
+    async fn pass(&self, arguments: Value, site: CallSite<'_>) -> Result<ToolOutcome, Failure> {
+        let Ok(pass) = serde_json::from_value::<TransferArguments>(arguments) else {
+            return Ok(ToolOutcome::Refused(ToolError::InvalidArguments("`reason` is needed".into())));
         };
         let scope = &site.scope;
-        if opening::is_for_thread(scope, &self.target) {
+        if start::is_thread_handoff(scope, &self.target) {
             return self.hand_over(pass, site).await;
         }
-        let child = match scope.enter(&self.target, Edge::Transfer).await {
+        let child = match scope.enter(&self.target, InvocationKind::Transfer).await {
             Ok(child) => child,
-            Err(refusal) => return Ok(Done::Refused(refusal.into())),
+            Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
         };
-        telemetry::transfer(scope, Edge::Transfer, slice::from_ref(&self.target));
-        let input = onward(&site, &self.input, &pass).await?;
+        telemetry::transfer(scope, InvocationKind::Transfer, slice::from_ref(&self.target));
+        let input = receiver_input(&site, &self.input, &pass).await?;
         match run::run(child, input).await {
             Ok(outcome) => {
-                let told = format!("`{}` took over, and `{}` answered.", self.target.name, outcome.agent);
-                Ok(Done::Ended { told, ending: Ending::Passed(Box::new(outcome)) })
+                let output = format!("`{}` took over, and `{}` answered.", self.target.name, outcome.agent);
+                Ok(ToolOutcome::Ended { output, ending: SessionEnding::Passed(Box::new(outcome)) })
             }
-            Err(failure) if failure.ends_the_run(scope) => Err(failure),
-            Err(failure) => Ok(Done::Refused(ToolError::Execution(self.alternatives(scope, &failure)))),
+            Err(failure) if failure.is_fatal(scope) => Err(failure),
+            Err(failure) => {
+                Ok(ToolOutcome::Refused(ToolError::Execution(self.alternatives(scope, &failure))))
+            }
         }
     }
 
-    /// The target gets the whole thread, if nobody has it yet.
-    async fn hand_over(&self, pass: Pass, site: Site<'_>) -> Result<Done, Failure> {
+    /// Hands the whole thread to the target. Refused if another agent holds it.
+    async fn hand_over(&self, pass: TransferArguments, site: CallSite<'_>) -> Result<ToolOutcome, Failure> {
         let scope = &site.scope;
-        if let Some(holder) = scope.run.holder().filter(|_| !opening::is_begun(scope)) {
-            return Ok(Done::Refused(ToolError::NotPermitted(wording::occupied(holder))));
+        if let Some(holder) = scope.run.holder().filter(|_| !start::is_started(scope)) {
+            return Ok(ToolOutcome::Refused(ToolError::NotPermitted(messages::occupied_message(holder))));
         }
-        let child = match scope.enter(&self.target, Edge::Transfer).await {
+        let child = match scope.enter(&self.target, InvocationKind::Transfer).await {
             Ok(child) => child,
-            Err(refusal) => return Ok(Done::Refused(refusal.into())),
+            Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
         };
-        telemetry::transfer(scope, Edge::Transfer, slice::from_ref(&self.target));
-        let input = recent(scope, onward(&site, &self.input, &pass).await?);
+        telemetry::transfer(scope, InvocationKind::Transfer, slice::from_ref(&self.target));
+        let input = recent(scope, receiver_input(&site, &self.input, &pass).await?);
         let offer = pass.offer(&self.target, &self.input);
-        match opening::open(scope, child, &offer, input).await? {
-            Opened::Answered(outcome) => {
-                let told = format!("`{}` has the conversation now.", self.target.name);
-                Ok(Done::Ended { told, ending: Ending::Passed(outcome) })
+        match start::start(scope, child, &offer, input).await? {
+            StartOutcome::Answered(outcome) => {
+                let output = format!("`{}` has the conversation now.", self.target.name);
+                Ok(ToolOutcome::Ended { output, ending: SessionEnding::Passed(outcome) })
             }
-            Opened::Back(lease) => Ok(Done::Told(telling::back_at_once(scope, &lease).await?)),
-            Opened::Refused(failure) => {
-                Ok(Done::Refused(ToolError::Execution(self.alternatives(scope, &failure))))
+            StartOutcome::Returned(lease) => {
+                Ok(ToolOutcome::Output(finish::finish_in_call(scope, &lease).await?))
+            }
+            StartOutcome::Refused(failure) => {
+                Ok(ToolOutcome::Refused(ToolError::Execution(self.alternatives(scope, &failure))))
             }
         }
     }
 
-    /// What failed, and what the giver can do now.
+    /// Error text for the giver, with the tools that it can still use.
     fn alternatives(&self, scope: &Scope, failure: &Failure) -> String {
         let others = scope.agent.collaborations.iter().filter_map(|collaboration| {
             let other =
                 scope.run.agents.get(&collaboration.agent).filter(|other| other.name != self.target.name)?;
-            scope.admits(other, Edge::Transfer).ok()?;
+            scope.admits(other, InvocationKind::Transfer).ok()?;
             Some(format!("`{}`", other.name.transfer_tool()))
         });
         let others: Vec<String> = others.collect();
@@ -156,7 +166,7 @@ impl TransferTo {
         } else {
             format!(", or pass it on with {}", others.join(" or "))
         };
-        let failure = shared(&self.target, &failure.to_string());
+        let failure = redact(&self.target, &failure.to_string());
         format!(
             "`{}` could not take over: {failure}. The conversation is yours again: answer yourself{or_others}",
             self.target.name
@@ -164,14 +174,14 @@ impl TransferTo {
     }
 }
 
-impl Given for TransferTo {
+impl EngineTool for TransferTo {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    /// Facts are often written as a text.
+    /// Accepts `context` as JSON text or plain text, which models often write.
     fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {
-        let mut arguments = without_blanks(arguments);
+        let mut arguments = without_blank_values(arguments);
         if let Some(context @ Value::String(_)) = arguments.get_mut("context") {
             let text = context.take();
             let written = text.as_str().and_then(|text| serde_json::from_str(text).ok());
@@ -184,10 +194,10 @@ impl Given for TransferTo {
         Some(self.spec.name.clone())
     }
 
-    /// A thread that is handed over is announced to the person. Whether the limit of transfers is met does not matter here: it may
-    /// look different when the same session goes on after a crash.
-    fn may_silence(&self) -> bool {
-        let is_at_work = matches!(self.refusal, Some(Refusal::ReEntry { .. }));
+    /// False for a handoff, which is announced to the user, and for a target that is refused as a re-entry. Ignores the limit on
+    /// transfers, which can differ when the session resumes after a crash.
+    fn may_change_speaker(&self) -> bool {
+        let is_at_work = matches!(self.refusal, Some(InvocationError::ReEntry { .. }));
         self.target.accepts_handoff.is_none() && !is_at_work
     }
 
@@ -199,7 +209,11 @@ impl Given for TransferTo {
         Some(format!("to {}: {}", self.target.display_name, arguments["reason"].as_str()?))
     }
 
-    fn call<'a>(&'a self, arguments: Value, site: Site<'a>) -> BoxFuture<'a, Result<Done, Failure>> {
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        site: CallSite<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
         Box::pin(self.pass(arguments, site))
     }
 }

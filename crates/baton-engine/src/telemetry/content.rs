@@ -1,21 +1,21 @@
-//! What was said, on spans: only for whoever asked for it, without secrets, and never all of a long text.
+//! Message content on spans: off by default, masked and truncated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_core::chat::{ChatMessage, Messages, Reply};
 use baton_core::message::Part;
-use baton_core::{Mask, sanitize};
+use baton_sanitize::{Mask, sanitize};
 use serde_json::{Value, json};
 
-/// Of one text, in characters.
+/// Characters of one text.
 const MOST_TEXT: usize = 8_000;
-/// Of a conversation: the newest messages.
+/// Messages of a conversation, the newest ones.
 const MOST_MESSAGES: usize = 20;
 
-/// For the whole process, as the listener to spans is.
+/// Process-wide, like the `tracing` subscriber.
 static CAPTURES: AtomicBool = AtomicBool::new(false);
 
-/// Whether spans carry prompts, answers and what goes to and comes from tools. Not unless somebody says so.
+/// Sets whether spans carry prompts, answers, and arguments and results of tools. Off by default.
 pub fn capture(yes: bool) {
     CAPTURES.store(yes, Ordering::Relaxed);
 }
@@ -24,7 +24,7 @@ pub(super) fn is_captured() -> bool {
     CAPTURES.load(Ordering::Relaxed)
 }
 
-/// Masked before it is cut, so that no cut leaves half of a secret.
+/// Masks the text and then truncates it, so that the cut cannot leave half of a secret.
 pub(super) fn text(text: &str) -> String {
     let clean = sanitize(text, Mask::Everything);
     match clean.char_indices().nth(MOST_TEXT) {
@@ -34,7 +34,7 @@ pub(super) fn text(text: &str) -> String {
 }
 
 pub(super) fn instructions(system: &str) -> String {
-    json!([said(system)]).to_string()
+    json!([text_part(system)]).to_string()
 }
 
 pub(super) fn messages(messages: Messages<'_>) -> String {
@@ -58,22 +58,22 @@ fn message(message: &ChatMessage) -> Value {
     }
 }
 
-/// Files and pictures are not repeated.
+/// The content of files and images is left out.
 fn part(part: &Part) -> Value {
     match part {
-        Part::Text { text } => said(text),
+        Part::Text { text } => text_part(text),
         _ => json!({ "type": "blob" }),
     }
 }
 
 fn parts_of(reply: &Reply) -> Vec<Value> {
-    let words = (!reply.text.is_empty()).then(|| said(&reply.text));
+    let words = (!reply.text.is_empty()).then(|| text_part(&reply.text));
     let calls = reply.calls.iter().map(|call| {
         json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": text(&call.arguments) })
     });
     words.into_iter().chain(calls).collect()
 }
 
-fn said(words: &str) -> Value {
+fn text_part(words: &str) -> Value {
     json!({ "type": "text", "content": text(words) })
 }

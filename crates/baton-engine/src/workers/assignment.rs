@@ -1,33 +1,35 @@
-//! A claimed run on its way to the worker that executes it.
+//! A claimed run, as it is passed to the worker that executes it.
 
 use std::sync::Arc;
 
 use baton_core::store::{Append, Appended, Claimed, ThreadMessage};
 
-use crate::engine::Request;
-use crate::handoff::way::Begun;
+use crate::engine::StoredRequest;
+use crate::routing::RoutingDecision;
 
+/// A claimed run for a worker to execute.
 #[derive(Debug)]
 pub(crate) struct Assignment {
-    pub(crate) claimed: Claimed,
-    /// Set if the run was claimed in the write that accepted it.
+    /// Boxed, because the worker and every future on the way hold it.
+    pub(crate) claimed: Box<Claimed>,
+    /// Set if the write that accepted the run also claimed it.
     pub(crate) accepted: Option<Box<AcceptedHere>>,
 }
 
-/// What is known of a run that this process has just accepted, so that nothing has to be read again.
+/// What this process knows of a run that it has just accepted, so that nothing is read again.
 #[derive(Debug)]
 pub(crate) struct AcceptedHere {
-    pub(crate) request: Request,
-    /// The last messages of the thread.
+    pub(crate) request: StoredRequest,
+    /// The most recent messages of the thread.
     pub(crate) recent: Vec<ThreadMessage>,
     /// The first append, if it was written with the claim.
     pub(crate) appended: Option<(Arc<Append>, Appended)>,
-    /// How the run begins, if that append says it.
-    pub(crate) begun: Option<Begun>,
+    /// The route of the run, if that append contains it.
+    pub(crate) routing: Option<RoutingDecision>,
 }
 
-impl From<Claimed> for Assignment {
-    fn from(claimed: Claimed) -> Self {
+impl From<Box<Claimed>> for Assignment {
+    fn from(claimed: Box<Claimed>) -> Self {
         Self { claimed, accepted: None }
     }
 }

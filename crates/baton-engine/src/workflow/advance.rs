@@ -1,39 +1,39 @@
-//! `advance_workflow`: the model of a holder fills values and goes on.
+//! `advance_workflow`: the tool with which a holder's model records values and advances its workflow.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_core::agent::{Slot, Workflow};
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
+use baton_core::workflow::consent::is_yes;
+use baton_core::workflow::{Machine, Refusal, Verdict, Waits, WorkflowChange, value};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use super::guide::reading::is_yes;
-use super::machine::{Machine, Verdict, Waits};
-use super::refusal::Refusal;
-use super::situation::Situation;
-use super::value;
-use super::walk::{Happened, Optional, Walk};
+use super::view::WorkflowView;
+use super::walk::{OptionalSlots, WorkflowWalk};
+use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
-use crate::given::{Done, Given, Site};
-use crate::handoff::lease::Lease;
+use crate::handoff::lease::HandoffLease;
+use crate::patterns::fence::Fence;
 use crate::scope::Scope;
 
-const NAME: &str = "advance_workflow";
-/// Among the values: the person's answer to the question of a state.
+const TOOL_NAME: &str = "advance_workflow";
+/// Key in `values` for the user's answer to a confirmation question.
 const CONFIRMED: &str = "confirmed";
-/// In place of a state: one back.
+/// Value of `next` that goes back one state.
 const BACK: &str = "back";
 
-/// For holders with a workflow.
-pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn Given>> {
+/// Returns the tool for a holder with a workflow.
+pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn EngineTool>> {
     let (Some(lease), Some(workflow)) = (&scope.lease, &scope.agent.workflow) else { return Vec::new() };
     if workflow.states.is_empty() {
         return Vec::new();
     }
     let spec = ToolSpec {
-        name: NAME.to_owned(),
+        name: TOOL_NAME.to_owned(),
         description: "Records what the person said and goes on in your workflow as far as it can. Give everything that their words \
                       say, several values at once, corrections of earlier ones too. Returns where you are and what to ask next."
             .to_owned(),
@@ -75,72 +75,73 @@ fn parameters(workflow: &Workflow) -> Value {
     })
 }
 
+/// The tool `advance_workflow`.
 #[derive(Debug)]
 struct AdvanceWorkflow {
     spec: ToolSpec,
-    lease: Arc<Lease>,
-    /// A call is under way. Two at once would not see each other's values.
+    lease: Arc<HandoffLease>,
+    /// Set during a call. Concurrent calls would overwrite each other's values, so a second one is refused.
     is_busy: AtomicBool,
 }
 
-/// Ends being busy, however the call ends.
-struct Busy<'a>(&'a AtomicBool);
+/// RAII guard: clears `is_busy` when the call ends or is cancelled.
+struct BusyGuard<'a>(&'a AtomicBool);
 
-impl Drop for Busy<'_> {
+impl Drop for BusyGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
-/// What a model wants.
+/// Parsed arguments of a call.
 #[derive(Debug, Default)]
-struct Wish {
+struct AdvanceArguments {
     values: BTreeMap<String, String>,
     confirmed: Option<bool>,
     next: Option<String>,
 }
 
 impl AdvanceWorkflow {
-    async fn advance(&self, arguments: &Value, site: Site<'_>) -> Result<Done, Failure> {
+    async fn advance(&self, arguments: &Value, site: CallSite<'_>) -> Result<ToolOutcome, Failure> {
         if self.is_busy.swap(true, Ordering::AcqRel) {
             let text = "another call of this turn is under way; put all values into one call";
-            return Ok(Done::Refused(ToolError::InvalidArguments(text.to_owned())));
+            return Ok(ToolOutcome::Refused(ToolError::InvalidArguments(text.to_owned())));
         }
-        let _busy = Busy(&self.is_busy);
-        let wish = match Wish::of(arguments) {
-            Ok(wish) => wish,
-            Err(refusal) => return Ok(Done::Refused(refusal.into())),
+        let _busy = BusyGuard(&self.is_busy);
+        let parsed = match AdvanceArguments::of(arguments) {
+            Ok(parsed) => parsed,
+            Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
         };
         let (place, agent) = (site.scope.at("walk"), Arc::clone(&site.scope.agent));
-        match self.walk(&wish, place, &agent).await {
-            Err(Failure::NoHandoff(why)) => Ok(Done::Refused(ToolError::NotPermitted(why.to_owned()))),
+        match self.walk(&parsed, place, &agent).await {
+            Err(Failure::NoHandoff(why)) => Ok(ToolOutcome::Refused(ToolError::NotPermitted(why.to_owned()))),
             other => Ok(other?.into()),
         }
     }
 
     async fn walk(
         &self,
-        wish: &Wish,
+        parsed: &AdvanceArguments,
         place: Scope,
         agent: &baton_core::agent::Agent,
     ) -> Result<Result<String, ToolError>, Failure> {
         let run = Arc::clone(&place.run);
-        let Some(mut walk) = Walk::begin(place, &self.lease, agent).await? else {
+        let Some(mut walk) = WorkflowWalk::begin(place, &self.lease, agent).await? else {
             return Ok(Err(ToolError::NotPermitted("there is no workflow".into())));
         };
         let before = walk.machine.clone();
         let asked = |machine: &Machine<'_>| {
             machine.was_asked(run.run_id, run.said_at) && !run.words().trim().is_empty()
         };
-        let verdict = wish.confirmed.map(|is_yes| match is_yes {
-            true if is_yes_of(&before, &run.words()) => Verdict::Yes,
+        let verdict = parsed.confirmed.map(|is_yes| match is_yes {
+            true if is_users_yes(&before, &run.words()) => Verdict::Yes,
             true => Verdict::TakenForYes,
             false => Verdict::No,
         });
         let mut refused = None;
-        match wish.apply(&mut walk.machine, verdict, asked) {
+        match parsed.apply(&mut walk.machine, verdict, asked) {
             Ok(()) => {}
-            // What was said is kept, though the walk cannot go where it was to go.
+            // The values are kept although the workflow cannot go where `next` says.
             Err(refusal @ (Refusal::Missing { .. } | Refusal::NotConfirmed(_) | Refusal::NotAsked(_))) => {
                 refused = Some(refusal.to_string());
             }
@@ -149,31 +150,31 @@ impl AdvanceWorkflow {
                 return Ok(Err(refusal.into()));
             }
         }
-        walk.onward(Optional::Left).await?;
-        Ok(Ok(told(&walk, refused)))
+        walk.onward(OptionalSlots::Left).await?;
+        Ok(Ok(result_text(&walk, refused)))
     }
 }
 
-/// Whether the person themselves said yes to what the walk waits for.
-fn is_yes_of(machine: &Machine<'_>, words: &str) -> bool {
+/// Whether the user's own message is a yes to the pending question, as opposed to the model's reading of it.
+fn is_users_yes(machine: &Machine<'_>, words: &str) -> bool {
     matches!(machine.waits(), Waits::Confirm(question) if is_yes(words, question))
 }
 
-impl Wish {
+impl AdvanceArguments {
     fn of(arguments: &Value) -> Result<Self, Refusal> {
-        let mut wish = Self { next: arguments["next"].as_str().map(str::to_owned), ..Self::default() };
-        for (key, given) in arguments["values"].as_object().into_iter().flatten() {
+        let mut parsed = Self { next: arguments["next"].as_str().map(str::to_owned), ..Self::default() };
+        for (key, value) in arguments["values"].as_object().into_iter().flatten() {
             if key == CONFIRMED {
-                wish.confirmed = given.as_bool();
+                parsed.confirmed = value.as_bool();
             } else {
-                let text = value::text(given).ok_or_else(|| Refusal::NotAText(key.clone()))?;
-                wish.values.insert(key.clone(), text);
+                let text = value::text(value).ok_or_else(|| Refusal::NotAText(key.clone()))?;
+                parsed.values.insert(key.clone(), text);
             }
         }
-        Ok(wish)
+        Ok(parsed)
     }
 
-    /// Values first: a correction may make an answer meaningless, and an answer may let the walk go on.
+    /// Applies values, confirmation and `next`, in this order: a correction can void the confirmation, which can unblock `next`.
     fn apply(
         &self,
         machine: &mut Machine<'_>,
@@ -181,10 +182,10 @@ impl Wish {
         was_asked: impl Fn(&Machine<'_>) -> bool,
     ) -> Result<(), Refusal> {
         let has_changed = !machine.take(&self.values)?.is_empty();
-        // Whoever says what to change has answered with that; it is put to them again.
+        // A correction counts as the answer. The question is asked again.
         if let Some(verdict) = verdict.filter(|_| !has_changed) {
             match machine.waits() {
-                // A no needs no proof.
+                // Only a yes requires that the user has seen the question.
                 Waits::Confirm(question) if verdict != Verdict::No && !was_asked(machine) => {
                     return Err(Refusal::NotAsked(question.to_owned()));
                 }
@@ -200,7 +201,7 @@ impl Wish {
                 Ok(())
             }
             _ if leads_there => {
-                // Whoever says where to go has made up their mind.
+                // An explicit `next` decides a pending change.
                 machine.release();
                 if let Waits::Tool(_) = machine.waits() { Ok(()) } else { machine.go(Some(next)) }
             }
@@ -210,18 +211,27 @@ impl Wish {
     }
 }
 
-/// The answer to the call.
-fn told(walk: &Walk<'_>, refused: Option<String>) -> String {
-    let situation = Situation::of(&walk.machine);
+/// Fences untrusted tool output. The fence is stored with the result of the call.
+fn marked<'t>(tool: &str, text: &'t str, is_untrusted: bool) -> Cow<'t, str> {
+    if is_untrusted { Fence::new().output(tool, text).into() } else { text.into() }
+}
+
+/// The result of the call, as JSON.
+fn result_text(walk: &WorkflowWalk<'_>, refused: Option<String>) -> String {
+    let situation = WorkflowView::of(&walk.machine);
     let instruction = situation.instruction();
     let mut answer = serde_json::to_value(&situation).unwrap_or_default();
     let ran: Vec<Value> = walk
-        .happened
+        .changes
         .iter()
         .filter_map(|one| match one {
-            Happened::Entered(_) => None,
-            Happened::Ran { tool, text } => Some(json!({ "tool": tool, "returned": text })),
-            Happened::Failed { tool, error } => Some(json!({ "tool": tool, "failed": error })),
+            WorkflowChange::Entered(_) => None,
+            WorkflowChange::Ran { tool, text, is_untrusted } => {
+                Some(json!({ "tool": tool, "returned": marked(tool, text, *is_untrusted) }))
+            }
+            WorkflowChange::Failed { tool, error, is_untrusted } => {
+                Some(json!({ "tool": tool, "failed": marked(tool, error, *is_untrusted) }))
+            }
         })
         .collect();
     if !ran.is_empty() {
@@ -234,22 +244,22 @@ fn told(walk: &Walk<'_>, refused: Option<String>) -> String {
     answer.to_string()
 }
 
-impl Given for AdvanceWorkflow {
+impl EngineTool for AdvanceWorkflow {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    /// Models write values beside `values`, as one text, as lists, and choices in their own spelling.
+    /// Accepts the spellings that models use: values outside of `values`, `values` as a JSON text, and choices in any case.
     fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {
-        let Value::Object(mut given) = arguments else { return Ok(arguments) };
+        let Value::Object(mut object) = arguments else { return Ok(arguments) };
         let next =
-            given.remove("next").filter(|next| next.as_str().is_some_and(|next| !next.trim().is_empty()));
-        let values = match given.remove("values") {
+            object.remove("next").filter(|next| next.as_str().is_some_and(|next| !next.trim().is_empty()));
+        let values = match object.remove("values") {
             Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
             Some(values) => values,
-            None => Value::Object(std::mem::take(&mut given)),
+            None => Value::Object(std::mem::take(&mut object)),
         };
-        let mut prepared = given;
+        let mut prepared = object;
         if let Some(next) = next {
             prepared.insert("next".to_owned(), next);
         }
@@ -259,34 +269,43 @@ impl Given for AdvanceWorkflow {
         };
         let slots = &self.spec.parameters["properties"]["values"]["properties"];
         let mut spelled = Map::new();
-        for (key, given) in values {
-            let given =
-                if key == CONFIRMED { answer(&given) } else { text(&key, &slots[key.as_str()], given)? };
-            if !given.is_null() {
-                spelled.insert(key, given);
+        for (key, value) in values {
+            let value = if key == CONFIRMED {
+                normalize_yes_no(&value)
+            } else {
+                normalize_value(&key, &slots[key.as_str()], value)?
+            };
+            if !value.is_null() {
+                spelled.insert(key, value);
             }
         }
         prepared.insert("values".to_owned(), Value::Object(spelled));
         Ok(Value::Object(prepared))
     }
 
-    fn call<'a>(&'a self, arguments: Value, site: Site<'a>) -> BoxFuture<'a, Result<Done, Failure>> {
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        site: CallSite<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
         Box::pin(async move { self.advance(&arguments, site).await })
     }
 }
 
-/// A yes or a no, however it is written.
-fn answer(given: &Value) -> Value {
-    match given.as_str().map(str::to_lowercase).as_deref() {
+/// Converts common spellings of yes and no to a boolean.
+fn normalize_yes_no(value: &Value) -> Value {
+    match value.as_str().map(str::to_lowercase).as_deref() {
         Some("yes" | "true" | "y") => json!(true),
         Some("no" | "false" | "n") => json!(false),
-        _ => given.clone(),
+        _ => value.clone(),
     }
 }
 
-/// A value as a text, and a choice as the schema spells it. Nothing where nothing was said.
-fn text(key: &str, schema: &Value, given: Value) -> Result<Value, ToolError> {
-    let Some(text) = value::text(&given).map(|text| text.trim().to_owned()) else { return Ok(given) };
+/// Converts a value to text and a choice to the spelling of the schema. Returns null for a blank text.
+fn normalize_value(key: &str, schema: &Value, value: Value) -> Result<Value, ToolError> {
+    let Some(text) = value::text(&value).map(|text| text.trim().to_owned()) else {
+        return Ok(value);
+    };
     if text.is_empty() {
         return Ok(Value::Null);
     }

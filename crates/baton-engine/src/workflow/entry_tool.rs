@@ -1,58 +1,60 @@
-//! The tool that a state runs on entry, called like one that a model asks for: recorded, accounted for, within its approvals.
+//! Calls the entry tool of a workflow state like a tool call of a model: journaled, billed and subject to approval.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton_core::ToolCallId;
 use baton_core::chat::ToolCall;
-use baton_core::tool::ToolError;
+use baton_core::tool::{ToolError, ToolOutput};
+use baton_core::workflow::Machine;
+use baton_core::workflow::data::{Ran, StateFailure};
 use serde_json::{Map, Value, json};
 
-use super::data::Ran;
-use super::machine::Machine;
-use crate::calls::{self, Terms};
 use crate::failure::Failure;
 use crate::scope::Scope;
+use crate::tool_calls::{self, CallLimits};
 use crate::toolset::Toolset;
 
-/// Of what it returned, in characters: it is kept with the walk.
-const MOST_CHARS: usize = 20_000;
-/// How the engine's machinery marks an error for models.
-const ERROR: &str = "error: ";
+/// Maximum length of the stored output, in characters. The output is stored with the workflow's state.
+const MAX_CHARS: usize = 20_000;
 
-/// What came of it.
+/// Result of [`call`].
 #[derive(Debug)]
-pub(crate) enum Entered {
-    Ran(Ran),
-    Failed(String),
-    /// The process ended while it ran, and it may not be repeated unasked.
-    Unsure(String),
+pub(crate) enum EntryOutcome {
+    Ran {
+        ran: Ran,
+        is_untrusted: bool,
+    },
+    Failed(StateFailure),
+    /// The process died during the call, and the tool must not be repeated without asking.
+    Unsure(StateFailure),
 }
 
-/// Calls `tool` at `place` with what was collected. A call that was finished before a crash is not made again.
-pub(crate) async fn call(place: &Scope, machine: &Machine<'_>, tool: &str) -> Result<Entered, Failure> {
+/// Calls `tool` at `place` with the collected values. A call that was finished before a crash is not repeated. Fails with
+/// [`Failure::Cancelled`] if the scope is cancelled.
+pub(crate) async fn call(place: &Scope, machine: &Machine<'_>, tool: &str) -> Result<EntryOutcome, Failure> {
     let toolset = Toolset::single(place, tool).await;
     let schema = toolset.find(tool).ok().map_or(&Value::Null, |found| &found.spec().parameters);
     let arguments = arguments(schema, &machine.data.values);
     let uses = uses(schema, &machine.keys());
     let call =
         ToolCall { id: id(place), name: tool.to_owned(), arguments: arguments.to_string(), signature: None };
-    let terms = Terms { at_once: 1, deadline: place.bounds.deadline };
-    let result = calls::run_one(place, &toolset, &call, terms, machine.data.has_consent).await?;
+    let limits = CallLimits { max_parallel: 1, deadline: place.bounds.deadline };
+    let result = tool_calls::run_one(place, &toolset, &call, limits, machine.data.has_consent).await?;
     if place.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
-    let text: String = result.content.chars().take(MOST_CHARS).collect();
-    Ok(match text.strip_prefix(ERROR).filter(|_| result.failed) {
-        Some(error) if error.starts_with(&ToolError::OutcomeUnknown.to_string()) => {
-            Entered::Unsure(error.to_owned())
+    let is_untrusted = toolset.is_untrusted(tool);
+    Ok(match result {
+        Ok(ToolOutput { text, artifacts }) => {
+            let text = text.chars().take(MAX_CHARS).collect();
+            EntryOutcome::Ran { ran: Ran { uses, text, artifacts }, is_untrusted }
         }
-        Some(error) => Entered::Failed(error.to_owned()),
-        None if result.failed => Entered::Failed(text),
-        None => Entered::Ran(Ran { uses, text }),
+        Err(error @ ToolError::OutcomeUnknown) => EntryOutcome::Unsure(StateFailure::new(&error, false)),
+        Err(error) => EntryOutcome::Failed(StateFailure::new(&error, is_untrusted)),
     })
 }
 
-/// The same after a crash, and unlike those of models.
+/// Derived from the path, so it is equal after a crash. The prefix keeps it apart from the ids of models.
 fn id(place: &Scope) -> ToolCallId {
     let number = crate::policy::fingerprint(place.path());
     ToolCallId::parse(&format!("entry_{number:08x}")).expect("a short id")
@@ -62,23 +64,23 @@ fn properties(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object().filter(|properties| !properties.is_empty())
 }
 
-/// The keys that the tool looks at.
+/// The workflow's keys that the tool has parameters for; all keys if its schema declares none.
 fn uses(schema: &Value, keys: &[&str]) -> BTreeSet<String> {
     let looks = |key: &&&str| properties(schema).is_none_or(|properties| properties.contains_key(**key));
     keys.iter().filter(looks).map(ToString::to_string).collect()
 }
 
-/// What the tool takes of the values, in the form that it wants.
+/// The collected values that the tool has parameters for, coerced to their types.
 fn arguments(schema: &Value, values: &BTreeMap<String, String>) -> Value {
-    let given = values.iter().filter_map(|(key, text)| {
+    let arguments = values.iter().filter_map(|(key, text)| {
         let Some(properties) = properties(schema) else { return Some((key.clone(), json!(text))) };
-        Some((key.clone(), formed(properties.get(key)?, text)))
+        Some((key.clone(), coerce(properties.get(key)?, text)))
     });
-    Value::Object(given.collect())
+    Value::Object(arguments.collect())
 }
 
-/// A text as what the schema plainly asks for. What cannot be read so stays a text, and the tool says what is wrong with it.
-fn formed(schema: &Value, text: &str) -> Value {
+/// Converts a text to the type that the schema declares. A text that does not parse is passed on, and the tool reports the error.
+fn coerce(schema: &Value, text: &str) -> Value {
     match schema.get("type").and_then(Value::as_str) {
         Some("array") => {
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -102,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_gets_what_it_takes_in_the_form_that_it_wants() {
+    fn tool_gets_only_its_parameters_with_coerced_types() {
         let schema = json!({"properties": {
             "name": {"type": "string"}, "count": {"type": "integer"}, "tags": {"type": "array"}, "sure": {"type": "boolean"},
             "odd": {"type": "integer"}, "missing": {"type": "string"},

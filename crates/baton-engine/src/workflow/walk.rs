@@ -1,57 +1,51 @@
-//! A walk with its effects. Each change is kept before anybody hears of it, and the run records what the walk looked like when the
-//! place in the run was reached: after a crash everything from there is decided again in the same way, and done once.
+//! Executes a workflow: runs entry tools, moves between states and commits every change. The workflow's state at the start of a
+//! walk is recorded under its path in the run, so a replay after a crash takes the same decisions and repeats no effect.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_core::agent::Agent;
 use baton_core::store::{HandoffSession, StepKind, StepState, WorkflowState};
+use baton_core::workflow::data::{Data, Question};
+use baton_core::workflow::{Machine, Waits, WorkflowChange};
 use jiff::Timestamp;
 
-use super::data::{Data, Question};
-use super::entry_tool::{self, Entered};
-use super::machine::{Machine, Waits};
+use super::entry_tool::{self, EntryOutcome};
 use super::progress;
 use crate::failure::Failure;
-use crate::handoff::lease::Lease;
+use crate::handoff::lease::HandoffLease;
 use crate::journal::Record;
 use crate::scope::Scope;
 
-/// Something that happened on the way, in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Happened {
-    Entered(String),
-    Ran { tool: String, text: String },
-    Failed { tool: String, error: String },
-}
-
+/// One execution of a workflow within a run: the state machine plus its pending effects.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
-    /// Where in the run it happens.
+pub(crate) struct WorkflowWalk<'a> {
+    /// The path in the run under which the walk is recorded.
     place: Scope,
-    lease: Arc<Lease>,
+    lease: Arc<HandoffLease>,
     agent: &'a Agent,
     pub(crate) machine: Machine<'a>,
-    pub(crate) happened: Vec<Happened>,
+    pub(crate) changes: Vec<WorkflowChange>,
     kept: (String, Data),
-    /// Tools that were run here.
+    /// Number of entry tools that this walk has run.
     tools: u32,
-    /// States that were announced here.
+    /// Number of states that this walk has announced.
     states: u32,
 }
 
-/// Whether optional values are asked for before a state is left.
+/// Whether [`WorkflowWalk::onward`] stops in a state to ask for its optional values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Optional {
+pub(crate) enum OptionalSlots {
     Asked,
     Left,
 }
 
-impl<'a> Walk<'a> {
-    /// The walk of the scope's agent, as it was when `place` was reached first.
+impl<'a> WorkflowWalk<'a> {
+    /// Starts a walk at `place`, from the state that was recorded there before a crash or else from the lease. Returns `None` if
+    /// the agent has no workflow.
     pub(crate) async fn begin(
         place: Scope,
-        lease: &Arc<Lease>,
+        lease: &Arc<HandoffLease>,
         agent: &'a Agent,
     ) -> Result<Option<Self>, Failure> {
         let Some(workflow) = &agent.workflow else { return Ok(None) };
@@ -65,19 +59,21 @@ impl<'a> Walk<'a> {
         };
         let Some(machine) = Machine::read(workflow, before.as_ref()) else { return Ok(None) };
         let kept = (machine.name().to_owned(), machine.data.clone());
-        let (lease, happened) = (Arc::clone(lease), Vec::new());
-        Ok(Some(Self { place, lease, agent, machine, happened, kept, tools: 0, states: 0 }))
+        let (lease, changes) = (Arc::clone(lease), Vec::new());
+        Ok(Some(Self { place, lease, agent, machine, changes, kept, tools: 0, states: 0 }))
     }
 
-    /// Goes on as far as nobody is needed.
-    pub(crate) async fn onward(&mut self, optional: Optional) -> Result<(), Failure> {
+    /// Advances until the workflow needs the user or the model, or is done.
+    pub(crate) async fn onward(&mut self, optional: OptionalSlots) -> Result<(), Failure> {
         self.settle().await?;
         let mut seen = BTreeSet::from([self.machine.name()]);
         loop {
             match self.machine.waits() {
                 Waits::Tool(tool) => self.enter(tool).await?,
-                Waits::Onward(_) if optional == Optional::Asked && !self.machine.open().is_empty() => break,
-                // States that lead to each other in a circle wait for the next message.
+                Waits::Onward(_) if optional == OptionalSlots::Asked && !self.machine.open().is_empty() => {
+                    break;
+                }
+                // A cycle of states without input stops here until the next message.
                 Waits::Onward(next) if seen.contains(next.0.as_str()) => break,
                 Waits::Onward(next) => {
                     seen.insert(&next.0);
@@ -89,7 +85,7 @@ impl<'a> Walk<'a> {
             }
             self.settle().await?;
         }
-        let is_asked = optional == Optional::Left || self.machine.open().is_empty();
+        let is_asked = optional == OptionalSlots::Left || self.machine.open().is_empty();
         if matches!(self.machine.waits(), Waits::Confirm(_))
             && self.machine.data.question.is_none()
             && is_asked
@@ -100,29 +96,29 @@ impl<'a> Walk<'a> {
         self.settle().await
     }
 
-    /// Runs the tool of the state.
+    /// Runs the entry tool of the current state.
     async fn enter(&mut self, tool: &str) -> Result<(), Failure> {
         self.tools += 1;
         let place = self.place.at(&format!("entry:{}", self.tools));
         let tool = tool.to_owned();
         match entry_tool::call(&place, &self.machine, &tool).await? {
-            Entered::Ran(ran) => {
-                self.happened.push(Happened::Ran { tool, text: ran.text.clone() });
+            EntryOutcome::Ran { ran, is_untrusted } => {
+                self.changes.push(WorkflowChange::Ran { tool, text: ran.text.clone(), is_untrusted });
                 self.machine.ran(ran);
             }
-            Entered::Failed(error) => {
-                self.happened.push(Happened::Failed { tool, error: error.clone() });
-                self.machine.failed(error);
+            EntryOutcome::Failed(failure) => {
+                self.changes.push(WorkflowChange::failed(tool, &failure));
+                self.machine.failed(failure);
             }
-            Entered::Unsure(error) => {
-                self.happened.push(Happened::Failed { tool, error: error.clone() });
-                self.machine.unsure(error);
+            EntryOutcome::Unsure(failure) => {
+                self.changes.push(WorkflowChange::failed(tool, &failure));
+                self.machine.unsure(failure);
             }
         }
         Ok(())
     }
 
-    /// Keeps what has changed, then says where the walk is if it is somewhere else.
+    /// Commits the changes since the last call. Announces the state if it is a new one.
     pub(crate) async fn settle(&mut self) -> Result<(), Failure> {
         let (state, data) = &self.kept;
         let is_elsewhere = state != self.machine.name();
@@ -136,14 +132,14 @@ impl<'a> Walk<'a> {
         self.kept = (kept.state.clone(), self.machine.data.clone());
         let mut record = Record { handoffs: vec![change], ..Record::default() };
         if is_elsewhere {
-            self.happened.push(Happened::Entered(kept.state.clone()));
+            self.changes.push(WorkflowChange::Entered(kept.state.clone()));
             record = record.and(self.announced(&kept)?);
         }
-        self.place.run.journal.keep_soon(record).await;
+        self.place.run.journal.commit_soon(record).await;
         Ok(())
     }
 
-    /// Where the walk is; nothing if that was said before a crash.
+    /// Record that announces the current state; empty if it was announced before a crash.
     fn announced(&mut self, kept: &WorkflowState) -> Result<Record, Failure> {
         self.states += 1;
         let place = self.place.at(&format!("state:{}", self.states));
@@ -156,7 +152,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whoever was taken for dead and still writes does not undo what came after.
+/// Stores `kept` unless the lease has a newer one. A worker that was presumed dead and still writes must not undo later changes.
 fn replace(handoff: &mut HandoffSession, kept: &WorkflowState, changes: u64) {
     let now = handoff.workflow.as_ref().map(|now| Data::read(&now.data).changes);
     if now.is_none_or(|now| now < changes) {

@@ -18,7 +18,7 @@ use baton_core::model::{
 use baton_core::store::MessageQuery;
 use baton_core::usage::{Price, Tokens};
 use baton_core::{AgentName, HumanDuration, ToolCallId, Usage, Usd};
-use baton_engine::{Engine, Models};
+use baton_engine::{Engine, ModelRegistry};
 use baton_models::scripted::Scripted;
 use futures_util::stream;
 use proptest::prelude::*;
@@ -270,7 +270,7 @@ fn stage(tree: &Node) -> (Setup, AgentName, Players) {
     let players = Players { parts: Arc::new(roster.parts), called: Arc::default() };
     let mut setup = Setup::new(&Scripted::default()).policy(|policy| policy.max_transfers = 100);
     setup.models =
-        Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(players.clone()));
+        ModelRegistry::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(players.clone()));
     setup.agent = roster.agents.iter().find(|agent| agent.name == root).unwrap().clone();
     setup.others = roster.agents.into_iter().filter(|agent| agent.name != root).collect();
     (setup, root, players)
@@ -345,19 +345,19 @@ proptest! {
 
     /// E17, E30, H14, I5
     #[test]
-    fn each_call_of_any_tree_is_paid_once(tree in tree()) {
+    fn each_call_of_any_tree_is_billed_once(tree in tree()) {
         check(&tree, None);
     }
 
     /// The same when somebody cancels the run at any moment.
     #[test]
-    fn each_call_of_a_run_that_is_cancelled_is_paid_once(tree in tree(), after in 0_u64..2_500) {
+    fn each_call_of_a_cancelled_run_is_billed_once(tree in tree(), after in 0_u64..2_500) {
         check(&tree, Some(Duration::from_millis(after)));
     }
 
     /// The same when the process dies at any moment.
     #[test]
-    fn any_tree_goes_on_after_a_crash(tree in tree(), after in 0_usize..60) {
+    fn any_tree_resumes_after_a_crash(tree in tree(), after in 0_usize..60) {
         check_crash(&tree, after);
     }
 }

@@ -13,7 +13,7 @@ use baton_core::model::ModelErrorKind;
 use baton_core::store::RunStatus;
 use baton_core::{Event, HumanDuration, Part};
 use baton_engine::{Engine, EnrichFormat, Failure};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 use tokio::sync::Barrier;
 
@@ -101,14 +101,14 @@ pub(crate) fn adds_up(ran: &Ran) {
 
 fn advised() -> Scripted {
     Scripted::default()
-        .script("legal", [Turn::text("Nothing speaks against it.\nAsk a lawyer.").tokens(10, 5)])
-        .script("ops", [Turn::error(ModelErrorKind::Auth)])
-        .script("a", [Turn::text("Do it.").tokens(100, 7)])
+        .script("legal", [ScriptedTurn::text("Nothing speaks against it.\nAsk a lawyer.").tokens(10, 5)])
+        .script("ops", [ScriptedTurn::error(ModelErrorKind::Auth)])
+        .script("a", [ScriptedTurn::text("Do it.").tokens(100, 7)])
 }
 
 /// E6, E27, X33, I4: some answer. What the agent is asked.
 #[tokio::test]
-async fn the_request_comes_first_and_the_advice_behind_it() {
+async fn request_precedes_the_advice() {
     let model = advised();
     let ran = two(&model).asked("May we?\n  ").run().await;
     assert_eq!(ran.answer(), "Do it.");
@@ -128,7 +128,7 @@ async fn advice_in_tags() {
 
 /// X3, E30: one after the other, so that the order is certain.
 #[tokio::test]
-async fn the_person_hears_only_the_agent() {
+async fn person_hears_only_the_main_agent() {
     let model = advised();
     let ran = two(&model).policy(|policy| policy.max_live_children = 1).run().await;
     insta::assert_snapshot!("advised_run", format!("{}\n{}", ran.log(), ran.ledger()));
@@ -138,7 +138,7 @@ async fn the_person_hears_only_the_agent() {
 
 /// E6, I4: all answer. Each waits for the other, so neither could answer if they were asked one after the other.
 #[tokio::test]
-async fn advisors_work_at_the_same_time() {
+async fn advisors_run_in_parallel() {
     let barrier = Arc::new(Barrier::new(2));
     let meet = TestTool::new("meet", move |_| {
         let barrier = Arc::clone(&barrier);
@@ -147,11 +147,11 @@ async fn advisors_work_at_the_same_time() {
             Ok("met".to_owned())
         }
     });
-    let meets = |text| [Turn::call("meet", &json!({})), Turn::text(text)];
+    let meets = |text| [ScriptedTurn::call("meet", &json!({})), ScriptedTurn::text(text)];
     let model = Scripted::default()
         .script("legal", meets("Yes."))
         .script("ops", meets("No."))
-        .script("a", [Turn::text("So so.")]);
+        .script("a", [ScriptedTurn::text("So so.")]);
     let ran = tokio::time::timeout(LONG, two(&model).tool(meet).run()).await.unwrap();
     assert_eq!(ran.answer(), "So so.");
     let kinds: Vec<_> = blocks(&task(&model, "a")).into_iter().map(|(what, _)| what).collect();
@@ -159,16 +159,16 @@ async fn advisors_work_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn no_more_are_at_work_than_may_be() {
+async fn parallel_advisors_are_limited() {
     let names = ["x1", "x2", "x3", "x4", "x5"];
     let slow = TestTool::new("slow", |_| async {
         tokio::time::sleep(Duration::from_millis(20)).await;
         Ok("done".to_owned())
     });
-    let mut model = Scripted::default().script("a", [Turn::text("Heard.")]);
+    let mut model = Scripted::default().script("a", [ScriptedTurn::text("Heard.")]);
     let mut setup = Setup::new(&model).agent(|a| consults(a, &names)).tool(slow.clone());
     for name in names {
-        model = model.script(name, [Turn::call("slow", &json!({})), Turn::text(name)]);
+        model = model.script(name, [ScriptedTurn::call("slow", &json!({})), ScriptedTurn::text(name)]);
         setup = setup.with(name, |_| {});
     }
     setup.policy(|policy| policy.max_live_children = 2).run().await;
@@ -180,11 +180,11 @@ async fn no_more_are_at_work_than_may_be() {
 
 /// E28, I4: a late answer is not used, but paid for.
 #[tokio::test(start_paused = true)]
-async fn an_advisor_has_only_so_much_time() {
+async fn advisor_has_a_timeout() {
     let model = Scripted::default()
-        .script("legal", [Turn::default().say("Well, let me").hang()])
-        .script("ops", [Turn::default().wait(Duration::from_secs(4)).say("Fine.")])
-        .script("a", [Turn::text("Do it.")]);
+        .script("legal", [ScriptedTurn::default().say("Well, let me").hang()])
+        .script("ops", [ScriptedTurn::default().wait(Duration::from_secs(4)).say("Fine.")])
+        .script("a", [ScriptedTurn::text("Do it.")]);
     let ran = two(&model).agent(|a| a.advisors.agents[0].timeout = HumanDuration::from_secs(5)).run().await;
     assert_eq!(ran.answer(), "Do it.");
     let told = blocks(&task(&model, "a"));
@@ -197,10 +197,10 @@ async fn an_advisor_has_only_so_much_time() {
 
 /// E28: the time for all of them is over for each, and nobody begins after it.
 #[tokio::test(start_paused = true)]
-async fn all_advisors_together_have_only_so_much_time() {
+async fn advisors_share_a_deadline() {
     let model = Scripted::default()
-        .script("legal", [Turn::default().hang()])
-        .script("a", [Turn::text("Without advice, then.")]);
+        .script("legal", [ScriptedTurn::default().hang()])
+        .script("a", [ScriptedTurn::text("Without advice, then.")]);
     let setup = two(&model).agent(|a| a.advisors.deadline = HumanDuration::from_secs(3));
     let ran = setup.policy(|policy| policy.max_live_children = 1).run().await;
     assert_eq!(ran.answer(), "Without advice, then.");
@@ -212,10 +212,10 @@ async fn all_advisors_together_have_only_so_much_time() {
 
 /// E27: the others are told to end and waited for; the agent is not asked.
 #[tokio::test(start_paused = true)]
-async fn without_required_advice_there_is_no_answer() {
+async fn missing_required_advice_fails_the_run() {
     let model = Scripted::default()
-        .script("legal", [Turn::default().wait(Duration::from_secs(1)).fail(ModelErrorKind::Auth)])
-        .script("ops", [Turn::default().say("Hm").hang()]);
+        .script("legal", [ScriptedTurn::default().wait(Duration::from_secs(1)).fail(ModelErrorKind::Auth)])
+        .script("ops", [ScriptedTurn::default().say("Hm").hang()]);
     let ran = two(&model).agent(|a| is_required(a, "legal")).run().await;
     let failure = ran.end.failure.clone().unwrap();
     assert_eq!(failure.code(), "advice_missing");
@@ -233,8 +233,8 @@ async fn without_required_advice_there_is_no_answer() {
 
 /// E27: whoever is required may answer last; whoever waits for a place is not begun any more.
 #[tokio::test]
-async fn nobody_is_asked_once_it_is_clear_that_there_is_no_answer() {
-    let model = Scripted::default().script("legal", [Turn::error(ModelErrorKind::Auth)]);
+async fn no_advisor_starts_after_the_consultation_failed() {
+    let model = Scripted::default().script("legal", [ScriptedTurn::error(ModelErrorKind::Auth)]);
     let setup = two(&model).agent(|a| is_required(a, "legal"));
     let ran = setup.policy(|policy| policy.max_live_children = 1).run().await;
     assert_eq!(ran.end.failure.unwrap().code(), "advice_missing");
@@ -243,7 +243,7 @@ async fn nobody_is_asked_once_it_is_clear_that_there_is_no_answer() {
 
 /// E27, E29
 #[tokio::test]
-async fn too_little_advice_is_refused_or_not_as_the_file_says() {
+async fn too_little_advice_follows_on_quorum_fail() {
     for (needed, on_fail, answers) in
         [(2, OnQuorumFail::Refuse, false), (2, OnQuorumFail::Proceed, true), (1, OnQuorumFail::Refuse, true)]
     {
@@ -264,8 +264,8 @@ async fn too_little_advice_is_refused_or_not_as_the_file_says() {
 
 /// E13, E31: what validation would have refused is refused here too.
 #[tokio::test]
-async fn whoever_cannot_be_asked_is_told_of() {
-    let model = Scripted::default().script("a", [Turn::text("Alone, then.")]);
+async fn unreachable_advisor_is_reported() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Alone, then.")]);
     let setup = Setup::new(&model)
         .agent(|a| consults(a, &["shy", "nobody", "a"]))
         .with("shy", |shy| shy.can_be_orchestrated = false);
@@ -275,17 +275,17 @@ async fn whoever_cannot_be_asked_is_told_of() {
     assert!(told.iter().all(|(what, _)| what == "failure"), "{told:?}");
     assert!(told[0].1.ends_with("`shy` may not be involved by other agents"), "{told:?}");
     assert!(told[1].1.ends_with("there is no agent `nobody`"), "{told:?}");
-    assert!(told[2].1.contains("`a` is already at work above"), "{told:?}");
+    assert!(told[2].1.contains("`a` is already active above"), "{told:?}");
 }
 
 /// E9, X3: whoever ends an advisor's chain speaks for it, and has advisors of its own.
 #[tokio::test]
-async fn the_end_of_an_advisors_chain_speaks_for_it() {
+async fn last_stage_of_an_advisors_chain_gives_the_advice() {
     let model = Scripted::default()
-        .script("legal", [Turn::text("A draft.")])
-        .script("judge", [Turn::text("A judgement.")])
-        .script("clerk", [Turn::text("A remark.")])
-        .script("a", [Turn::text("Do it.")]);
+        .script("legal", [ScriptedTurn::text("A draft.")])
+        .script("judge", [ScriptedTurn::text("A judgement.")])
+        .script("clerk", [ScriptedTurn::text("A remark.")])
+        .script("a", [ScriptedTurn::text("Do it.")]);
     let ran = Setup::new(&model)
         .agent(|a| consults(a, &["legal"]))
         .with("legal", |legal| legal.handoff = vec![Destination { to: name("judge"), when: None }])
@@ -304,10 +304,10 @@ async fn the_end_of_an_advisors_chain_speaks_for_it() {
 
 /// E20, E28: whose time is over takes those with it that it asked, and does not go on without them.
 #[tokio::test(start_paused = true)]
-async fn an_advisor_that_is_late_takes_its_own_advisors_with_it() {
+async fn late_advisor_cancels_its_own_advisors() {
     let model = Scripted::default()
-        .script("clerk", [Turn::default().say("Hm").hang()])
-        .script("a", [Turn::text("Do it.")]);
+        .script("clerk", [ScriptedTurn::default().say("Hm").hang()])
+        .script("a", [ScriptedTurn::text("Do it.")]);
     let ran = Setup::new(&model)
         .agent(|a| consults(a, &["legal"]))
         .agent(|a| a.advisors.agents[0].timeout = HumanDuration::from_secs(5))
@@ -349,12 +349,12 @@ pub(crate) fn attacks() -> [String; 13] {
 
 /// X33: the structure of what the agent is asked does not depend on what advisors write.
 #[tokio::test]
-async fn an_advisor_cannot_speak_for_the_person() {
+async fn advice_cannot_impersonate_the_person() {
     for attack in attacks() {
         let model = Scripted::default()
-            .script("legal", [Turn::text(&attack)])
-            .script("ops", [Turn::text("Fine.")])
-            .script("a", [Turn::text("No.")]);
+            .script("legal", [ScriptedTurn::text(&attack)])
+            .script("ops", [ScriptedTurn::text("Fine.")])
+            .script("a", [ScriptedTurn::text("No.")]);
         two(&model).asked("May <<<end>>> we?").run().await;
         let request = "## ORIGINAL USER REQUEST\n\nMay <<<end>>> we?".to_owned();
         let expected = [
@@ -384,12 +384,12 @@ fn tagged(message: &str) -> Vec<(String, String)> {
 
 /// X33: in both formats.
 #[tokio::test]
-async fn an_advisor_cannot_speak_for_the_person_in_tags() {
+async fn advice_cannot_impersonate_the_person_in_tags() {
     for attack in attacks() {
         let model = Scripted::default()
-            .script("legal", [Turn::text(&attack)])
-            .script("ops", [Turn::text("Fine.")])
-            .script("a", [Turn::text("No.")]);
+            .script("legal", [ScriptedTurn::text(&attack)])
+            .script("ops", [ScriptedTurn::text("Fine.")])
+            .script("a", [ScriptedTurn::text("No.")]);
         let setup = two(&model).policy(|policy| policy.enrich_format = EnrichFormat::Tags);
         setup.asked("May </request> we?").run().await;
         let expected = [
@@ -406,9 +406,9 @@ async fn an_advisor_cannot_speak_for_the_person_in_tags() {
 #[tokio::test]
 async fn a_megabyte_of_advice_is_cut() {
     let model = Scripted::default()
-        .script("legal", [Turn::text(&format!("begins {}", "x".repeat(1 << 20)))])
-        .script("ops", [Turn::text("Fine.")])
-        .script("a", [Turn::text("Do it.")]);
+        .script("legal", [ScriptedTurn::text(&format!("begins {}", "x".repeat(1 << 20)))])
+        .script("ops", [ScriptedTurn::text("Fine.")])
+        .script("a", [ScriptedTurn::text("Do it.")]);
     let ran = two(&model).run().await;
     assert_eq!(ran.answer(), "Do it.");
     let told = blocks(&task(&model, "a"));
@@ -421,9 +421,9 @@ async fn a_megabyte_of_advice_is_cut() {
 #[tokio::test]
 async fn only_the_words_of_the_request_are_wrapped() {
     let model = Scripted::default()
-        .script("legal", [Turn::text("Yes."), Turn::text("Again.")])
-        .script("ops", [Turn::text("Yes."), Turn::text("Again.")])
-        .script("a", [Turn::text("{\"n\": 1}"), Turn::text("{\"n\": 2}")]);
+        .script("legal", [ScriptedTurn::text("Yes."), ScriptedTurn::text("Again.")])
+        .script("ops", [ScriptedTurn::text("Yes."), ScriptedTurn::text("Again.")])
+        .script("a", [ScriptedTurn::text("{\"n\": 1}"), ScriptedTurn::text("{\"n\": 2}")]);
     let (parts, mut request) = two(&model).parts().await;
     let file = Part::File { name: "deal.pdf".into(), uri: "file:///deal.pdf".into(), media_type: None };
     request.input = vec![Part::text("One"), file.clone(), Part::text("two")];
@@ -449,10 +449,10 @@ async fn only_the_words_of_the_request_are_wrapped() {
 
 /// E18: whoever cancels the run cancels its advisors, and no pattern takes it for a failure of theirs.
 #[tokio::test]
-async fn a_run_that_is_cancelled_is_not_answered_without_advice() {
+async fn cancelled_run_gives_no_answer_without_advice() {
     let model = Scripted::default()
-        .script("legal", [Turn::default().say("Well").hang()])
-        .script("ops", [Turn::default().say("Well").hang()]);
+        .script("legal", [ScriptedTurn::default().say("Well").hang()])
+        .script("ops", [ScriptedTurn::default().say("Well").hang()]);
     let mut run = two(&model).agent(|a| is_required(a, "ops")).start().await;
     while !matches!(run.events.recv().await.unwrap().kind, EventKind::TextDelta { .. }) {}
     run.cancel();
@@ -466,13 +466,15 @@ async fn a_run_that_is_cancelled_is_not_answered_without_advice() {
 #[test]
 fn advice_survives_a_crash() {
     let first = Scripted::default()
-        .script("legal", [Turn::text("Yes.")])
-        .script("ops", [Turn::default().say("Hm").hang()]);
+        .script("legal", [ScriptedTurn::text("Yes.")])
+        .script("ops", [ScriptedTurn::default().say("Hm").hang()]);
     let setup = two(&first).policy(|policy| policy.max_live_children = 1);
     let is_ops =
         |event: &Event| event.agent.as_str() == "ops" && matches!(event.kind, EventKind::TextDelta { .. });
     let (engine, _, _) = die(setup, is_ops);
-    let second = Scripted::default().script("ops", [Turn::text("Fine.")]).script("a", [Turn::text("Do it.")]);
+    let second = Scripted::default()
+        .script("ops", [ScriptedTurn::text("Fine.")])
+        .script("a", [ScriptedTurn::text("Do it.")]);
     let after = go_on(two(&second), &engine);
     after.is_sound();
     assert_eq!((after.recovered, after.run.status), (1, RunStatus::Completed));
@@ -487,18 +489,18 @@ fn advice_survives_a_crash() {
 
 /// One that was late before a crash is still late, and is not asked again.
 #[test]
-fn lateness_survives_a_crash() {
+fn advisor_timeout_survives_a_crash() {
     let first = Scripted::default()
-        .script("legal", [Turn::default().say("Hm").hang()])
-        .script("ops", [Turn::text("Fine.")])
-        .script("a", [Turn::default().say("I").hang()]);
+        .script("legal", [ScriptedTurn::default().say("Hm").hang()])
+        .script("ops", [ScriptedTurn::text("Fine.")])
+        .script("a", [ScriptedTurn::default().say("I").hang()]);
     let hasty = |model: &Scripted| {
         two(model).agent(|a| a.advisors.agents[0].timeout = HumanDuration::from_millis(50))
     };
     let is_answer =
         |event: &Event| event.agent.as_str() == "a" && matches!(event.kind, EventKind::TextDelta { .. });
     let (engine, _, _) = die(hasty(&first), is_answer);
-    let second = Scripted::default().script("a", [Turn::text("Do it.")]);
+    let second = Scripted::default().script("a", [ScriptedTurn::text("Do it.")]);
     let after = go_on(hasty(&second), &engine);
     after.is_sound();
     assert_eq!(after.run.status, RunStatus::Completed);

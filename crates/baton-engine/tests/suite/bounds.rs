@@ -6,14 +6,15 @@ use baton_core::chat::ChatMessage;
 use baton_core::ledger::CallOutcome;
 use baton_core::store::RunStatus;
 use baton_core::{HumanDuration, Usd};
-use baton_engine::Limit;
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::LimitKind;
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::{Ran, Setup, name};
 
-fn call(specialist: &str) -> Turn {
-    Turn::default().and_call("call_agent", &json!({"mission": "Look it up.", "specialist": specialist}))
+fn call(specialist: &str) -> ScriptedTurn {
+    ScriptedTurn::default()
+        .and_call("call_agent", &json!({"mission": "Look it up.", "specialist": specialist}))
 }
 
 /// Results of tools that an agent was told in its last call.
@@ -38,8 +39,8 @@ fn paths(ran: &Ran) -> Vec<&str> {
 #[tokio::test]
 async fn f24_depth_is_limited() {
     let model = Scripted::default()
-        .script("a", [call("b"), Turn::text("Done.")])
-        .script("b", [call("c"), Turn::text("I had to do it alone.")]);
+        .script("a", [call("b"), ScriptedTurn::text("Done.")])
+        .script("b", [call("c"), ScriptedTurn::text("I had to do it alone.")]);
     let setup = Setup::new(&model).agent(|a| {
         a.agents = vec![name("b")];
         a.limits.max_depth = 1;
@@ -54,10 +55,10 @@ async fn f24_depth_is_limited() {
 
 /// X23: who is at work above is not called again.
 #[tokio::test]
-async fn x23_agents_that_call_each_other_do_not_go_in_circles() {
+async fn x23_mutual_calls_are_refused() {
     let model = Scripted::default()
-        .script("a", [call("b"), Turn::text("Done.")])
-        .script("b", [call("a"), Turn::text("I cannot ask a.")]);
+        .script("a", [call("b"), ScriptedTurn::text("Done.")])
+        .script("b", [call("a"), ScriptedTurn::text("I cannot ask a.")]);
     let setup = Setup::new(&model).agent(|a| a.agents = vec![name("b")]);
     let ran = setup.with("b", |b| b.agents = vec![name("a")]).run().await;
     assert_eq!(ran.answer(), "Done.");
@@ -66,13 +67,13 @@ async fn x23_agents_that_call_each_other_do_not_go_in_circles() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_many_children_are_at_work_at_once() {
-    let first = ["b", "c", "d"].iter().fold(Turn::default(), |turn, agent| {
+async fn running_children_are_limited() {
+    let first = ["b", "c", "d"].iter().fold(ScriptedTurn::default(), |turn, agent| {
         turn.and_call("call_agent", &json!({"mission": "Look it up.", "specialist": agent}))
     });
-    let slow = || Turn::default().wait(Duration::from_secs(1)).say("Looked.");
+    let slow = || ScriptedTurn::default().wait(Duration::from_secs(1)).say("Looked.");
     let model = Scripted::default()
-        .script("a", [first, Turn::text("Done.")])
+        .script("a", [first, ScriptedTurn::text("Done.")])
         .script("b", [slow()])
         .script("c", [slow()]);
     let setup = Setup::new(&model).policy(|policy| policy.max_live_children = 2);
@@ -81,18 +82,18 @@ async fn only_so_many_children_are_at_work_at_once() {
     assert_eq!(ran.answer(), "Done.");
     let results = results(&model, "a");
     assert!(results[0].contains("Looked.") && results[1].contains("Looked."), "{results:?}");
-    assert!(results[2].contains("2 agents are already at work"), "{results:?}");
+    assert!(results[2].contains("2 agents are already active"), "{results:?}");
 }
 
 /// Those who are asked together wait for each other, however many fans are open in one turn; a call of one is told.
 #[tokio::test(start_paused = true)]
-async fn a_fan_waits_where_a_call_is_refused() {
+async fn fan_out_waits_where_a_call_is_refused() {
     let names = ["b", "c", "d", "e"];
     let fan = || json!({"agents": names, "message": "Look it up."});
-    let first = Turn::default().and_call("delegate", &fan()).and_call("delegate", &fan());
+    let first = ScriptedTurn::default().and_call("delegate", &fan()).and_call("delegate", &fan());
     let first = first.and_call("call_agent", &json!({"mission": "Look it up.", "specialist": "b"}));
-    let slow = || Turn::default().wait(Duration::from_secs(1)).say("Looked.");
-    let model = Scripted::default().script("a", [first, Turn::text("Done.")]);
+    let slow = || ScriptedTurn::default().wait(Duration::from_secs(1)).say("Looked.");
+    let model = Scripted::default().script("a", [first, ScriptedTurn::text("Done.")]);
     let model = names.iter().fold(model, |model, name| model.script(name, [slow(), slow()]));
     let setup = Setup::new(&model).policy(|policy| policy.max_live_children = 3);
     let setup = setup.agent(|a| a.agents = names.map(name).to_vec());
@@ -102,23 +103,29 @@ async fn a_fan_waits_where_a_call_is_refused() {
     let results = results(&model, "a");
     let all = "\"asked\":4,\"succeeded\":4";
     assert!(results[0].contains(all) && results[1].contains(all), "{results:?}");
-    assert!(results[2].contains("3 agents are already at work"), "{results:?}");
+    assert!(results[2].contains("3 agents are already active"), "{results:?}");
     assert_eq!(model.left(), 0);
 }
 
 /// A child spends what is left of its parents' money.
 #[tokio::test]
-async fn a_childs_budget_is_what_its_parents_have_left() {
+async fn child_budget_is_the_parents_remainder() {
     // A dollar per million tokens: the child's first turn costs as much as the parent may spend.
     let model = Scripted::default()
-        .script("a", [call("b").tokens(10, 0), Turn::text("In short.").tokens(10, 0)])
-        .script("b", [Turn::call("look", &json!({})).tokens(1_000, 0), Turn::text("So far.").tokens(10, 0)]);
+        .script("a", [call("b").tokens(10, 0), ScriptedTurn::text("In short.").tokens(10, 0)])
+        .script(
+            "b",
+            [
+                ScriptedTurn::call("look", &json!({})).tokens(1_000, 0),
+                ScriptedTurn::text("So far.").tokens(10, 0),
+            ],
+        );
     let setup = Setup::new(&model).tool(super::TestTool::echo("look")).agent(|a| {
         a.agents = vec![name("b")];
         a.limits.max_cost_usd = Some(Usd::from_nanos(1_000_000));
     });
     let ran = setup.with("b", |_| {}).run().await;
-    assert_eq!(ran.end.answer.as_ref().unwrap().limit, Some(Limit::Cost));
+    assert_eq!(ran.end.answer.as_ref().unwrap().limit, Some(LimitKind::Cost));
     assert_eq!(ran.answer(), "In short.");
     assert_eq!(model.left(), 0, "both closed with one turn\n{}", ran.log());
     assert!(results(&model, "a")[0].contains("So far."));
@@ -128,16 +135,16 @@ async fn a_childs_budget_is_what_its_parents_have_left() {
 
 /// E18: when the parent's time is over, the child is cancelled, waited for and paid for.
 #[tokio::test(start_paused = true)]
-async fn a_childs_time_is_what_its_parents_have_left() {
+async fn child_deadline_is_the_parents_remainder() {
     let model = Scripted::default()
-        .script("a", [call("b"), Turn::text("In short.")])
-        .script("b", [Turn::default().say("Let me ").hang()]);
+        .script("a", [call("b"), ScriptedTurn::text("In short.")])
+        .script("b", [ScriptedTurn::default().say("Let me ").hang()]);
     let setup = Setup::new(&model).agent(|a| {
         a.agents = vec![name("b")];
         a.limits.timeout = HumanDuration::from_secs(30);
     });
     let ran = setup.with("b", |b| b.limits.timeout = HumanDuration::from_mins(60)).run().await;
-    assert_eq!((ran.answer(), ran.end.answer.as_ref().unwrap().limit), ("In short.", Some(Limit::Time)));
+    assert_eq!((ran.answer(), ran.end.answer.as_ref().unwrap().limit), ("In short.", Some(LimitKind::Time)));
     let cut = ran.end.rows.iter().find(|row| row.agent == name("b")).unwrap();
     assert_eq!((cut.outcome, cut.estimated), (CallOutcome::Cancelled, true));
     assert_eq!(ran.end.status, RunStatus::Completed);
@@ -145,24 +152,24 @@ async fn a_childs_time_is_what_its_parents_have_left() {
 
 /// What some of a fan have brought before the time was over is what the closing turn answers from.
 #[tokio::test(start_paused = true)]
-async fn what_was_brought_in_time_is_not_lost_with_what_was_not() {
+async fn finished_results_survive_a_timeout_of_others() {
     let model = Scripted::default()
         .script(
             "a",
             [
-                Turn::call("delegate", &json!({"agents": ["b", "c"], "message": "Look."})),
-                Turn::text("In short."),
+                ScriptedTurn::call("delegate", &json!({"agents": ["b", "c"], "message": "Look."})),
+                ScriptedTurn::text("In short."),
             ],
         )
-        .script("b", [Turn::text("Found it.")])
-        .script("c", [Turn::default().say("Let me ").hang()]);
+        .script("b", [ScriptedTurn::text("Found it.")])
+        .script("c", [ScriptedTurn::default().say("Let me ").hang()]);
     let setup = Setup::new(&model).agent(|a| {
         a.agents = vec![name("b"), name("c")];
         a.limits.timeout = HumanDuration::from_secs(30);
         a.delegation.timeout = HumanDuration::from_mins(10);
     });
     let ran = setup.with("b", |_| {}).with("c", |_| {}).run().await;
-    assert_eq!((ran.answer(), ran.end.answer.as_ref().unwrap().limit), ("In short.", Some(Limit::Time)));
+    assert_eq!((ran.answer(), ran.end.answer.as_ref().unwrap().limit), ("In short.", Some(LimitKind::Time)));
     let told = &results(&model, "a")[0];
     assert!(told.contains("Found it.") && told.contains("no answer within 30s"), "{told}");
     assert!(ran.log().contains("session failed: timeout: no answer within 30s"), "{}", ran.log());
@@ -170,8 +177,8 @@ async fn what_was_brought_in_time_is_not_lost_with_what_was_not() {
 
 /// X18: off means hidden.
 #[tokio::test]
-async fn x18_a_feature_that_is_off_is_not_offered() {
-    let model = Scripted::default().script("a", [Turn::text("Alone.")]);
+async fn x18_disabled_feature_is_not_offered() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Alone.")]);
     let setup = Setup::new(&model).agent(|a| {
         a.agents = vec![name("b")];
         a.collaborations = vec![baton_core::agent::Collaboration { agent: name("b"), when: None }];

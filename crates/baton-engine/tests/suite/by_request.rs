@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
-use baton_core::agent::{Kind, RemoteCard, Strategy, Synthesis};
+use baton_core::agent::{AgentKind, RemoteCard, Strategy, Synthesis};
 use baton_core::chat::ChatMessage;
 use baton_core::event::EventKind;
 use baton_core::message::{Role, Visibility};
 use baton_core::model::ModelErrorKind;
 use baton_core::store::{MessageQuery, RunStatus};
 use baton_core::{HumanDuration, SubAgentResult};
-use baton_engine::bounds::Refusal;
-use baton_engine::{Delegation, Engine, Failure, Finished, RunRequest, Task, results};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::bounds::InvocationError;
+use baton_engine::{DelegationPlan, Engine, Failure, RunRequest, RunResult, RunTask, results};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use tokio::time::Instant;
 
 use super::delegation::statuses;
 use super::durability::{die, go_on, runtime};
 use super::{Ran, Setup, name};
 
-fn delegation(agents: &[&str]) -> Delegation {
-    Delegation {
+fn delegation(agents: &[&str]) -> DelegationPlan {
+    DelegationPlan {
         agents: agents.iter().map(|text| name(text)).collect(),
         strategy: Strategy::Parallel,
         timeout: HumanDuration::from_secs(30),
@@ -27,13 +27,13 @@ fn delegation(agents: &[&str]) -> Delegation {
     }
 }
 
-fn asks(model: &Scripted, delegation: Delegation) -> Setup {
+fn asks(model: &Scripted, delegation: DelegationPlan) -> Setup {
     let setup = Setup::new(model).with("b", |_| {}).with("c", |_| {}).with("d", |_| {});
-    setup.task(Task::Delegate(delegation))
+    setup.task(RunTask::Delegate(delegation))
 }
 
-fn after(millis: u64, text: &str) -> Turn {
-    Turn::default().wait(Duration::from_millis(millis)).say(text)
+fn after(millis: u64, text: &str) -> ScriptedTurn {
+    ScriptedTurn::default().wait(Duration::from_millis(millis)).say(text)
 }
 
 fn b_and_c() -> Scripted {
@@ -87,7 +87,7 @@ fn outcomes(results: &[SubAgentResult]) -> Vec<(&str, Option<&str>, Option<&str>
 /// B3, B5, B6, B8, J3.3: everybody works at the same time and is heard, and what they bring is one text with their names. The main
 /// agent's model is not asked.
 #[tokio::test(start_paused = true)]
-async fn b5_several_are_asked_without_a_model_that_decides_it() {
+async fn b5_delegation_by_request_needs_no_model_decision() {
     let model = b_and_c();
     let before = Instant::now();
     let kept = Kept::of(asks(&model, delegation(&["b", "c", "b"]))).await;
@@ -113,8 +113,8 @@ async fn b5_several_are_asked_without_a_model_that_decides_it() {
 /// B9: the main agent writes one answer of what they brought, without tools, and is heard as it does.
 #[tokio::test(start_paused = true)]
 async fn b9_the_main_agent_writes_one_answer() {
-    let model = b_and_c().script("a", [Turn::default().say("It is ").say("hot.")]);
-    let wanted = Delegation { synthesis: Synthesis::Model, ..delegation(&["b", "c", "d"]) };
+    let model = b_and_c().script("a", [ScriptedTurn::default().say("It is ").say("hot.")]);
+    let wanted = DelegationPlan { synthesis: Synthesis::Model, ..delegation(&["b", "c", "d"]) };
     let ran = asks(&model, wanted).run().await;
     assert_eq!(ran.answer(), "It is hot.");
     assert!(ran.log().contains("text \"It is \""), "{}", ran.log());
@@ -131,9 +131,9 @@ async fn b9_the_main_agent_writes_one_answer() {
 
 /// What others found is not lost when nobody can write an answer of it, and half an answer is taken back.
 #[tokio::test(start_paused = true)]
-async fn results_stand_side_by_side_when_the_model_that_should_write_is_away() {
-    let cut = Turn::default().say("It is").fail(ModelErrorKind::InvalidRequest);
-    let wanted = Delegation { synthesis: Synthesis::Model, ..delegation(&["b", "c"]) };
+async fn results_are_concatenated_when_the_model_is_unavailable() {
+    let cut = ScriptedTurn::default().say("It is").fail(ModelErrorKind::InvalidRequest);
+    let wanted = DelegationPlan { synthesis: Synthesis::Model, ..delegation(&["b", "c"]) };
     let ran = asks(&b_and_c().script("a", [cut]), wanted).run().await;
     assert_eq!(ran.answer(), "From b:\n30 °C.\n\nFrom c:\nVery.");
     assert_eq!(
@@ -145,8 +145,8 @@ async fn results_stand_side_by_side_when_the_model_that_should_write_is_away() {
 
 /// J3.6: results and nothing else.
 #[tokio::test(start_paused = true)]
-async fn without_a_synthesis_there_are_only_results() {
-    let wanted = Delegation { synthesis: Synthesis::None, ..delegation(&["b", "c"]) };
+async fn no_synthesis_returns_only_results() {
+    let wanted = DelegationPlan { synthesis: Synthesis::None, ..delegation(&["b", "c"]) };
     let kept = Kept::of(asks(&b_and_c(), wanted)).await;
     assert_eq!((kept.ran.end.status, kept.ran.end.answer.is_none()), (RunStatus::Completed, true));
     assert_eq!(kept.results().await.len(), 2);
@@ -156,14 +156,14 @@ async fn without_a_synthesis_there_are_only_results() {
 
 /// B4
 #[tokio::test(start_paused = true)]
-async fn b4_one_after_the_other_or_until_one_succeeds() {
-    let wanted = Delegation { strategy: Strategy::Sequential, ..delegation(&["c", "b"]) };
+async fn b4_sequential_and_first_success_strategies() {
+    let wanted = DelegationPlan { strategy: Strategy::Sequential, ..delegation(&["c", "b"]) };
     let before = Instant::now();
     let kept = Kept::of(asks(&b_and_c(), wanted)).await;
     assert_eq!(before.elapsed().as_millis(), 500);
     assert_eq!(outcomes(&kept.results().await), [("c", Some("Very."), None), ("b", Some("30 °C."), None)]);
 
-    let wanted = Delegation { strategy: Strategy::FirstSuccess, ..delegation(&["d", "b", "c"]) };
+    let wanted = DelegationPlan { strategy: Strategy::FirstSuccess, ..delegation(&["d", "b", "c"]) };
     let kept = Kept::of(asks(&b_and_c(), wanted)).await;
     assert_eq!(kept.ran.answer(), "Very.", "one is given as it is");
     let results = kept.results().await;
@@ -175,11 +175,14 @@ async fn b4_one_after_the_other_or_until_one_succeeds() {
 /// B7, B8, B13, B14: whoever fails, is late or cannot be reached is a result; when all do, a sentence says so.
 #[tokio::test(start_paused = true)]
 async fn b7_failures_are_results() {
-    let model = Scripted::default().script("b", [Turn::text("B.")]).script("c", [Turn::default().hang()]);
-    let wanted = Delegation { timeout: HumanDuration::from_millis(1_500), ..delegation(&["b", "c", "d"]) };
+    let model = Scripted::default()
+        .script("b", [ScriptedTurn::text("B.")])
+        .script("c", [ScriptedTurn::default().hang()]);
+    let wanted =
+        DelegationPlan { timeout: HumanDuration::from_millis(1_500), ..delegation(&["b", "c", "d"]) };
     let mut setup = asks(&model, wanted);
     let card = RemoteCard::Url("https://example.com/card.json".into());
-    setup.others[2].kind = Kind::Remote { card, auth: None };
+    setup.others[2].kind = AgentKind::Remote { card, auth: None };
     let before = Instant::now();
     let kept = Kept::of(setup).await;
     assert_eq!(before.elapsed().as_millis(), 1_500);
@@ -200,10 +203,11 @@ async fn b7_failures_are_results() {
 
 /// B14: the main agent's own time is all the time there is.
 #[tokio::test(start_paused = true)]
-async fn b14_all_together_have_the_main_agents_time() {
-    let model =
-        Scripted::default().script("b", [Turn::default().hang()]).script("c", [Turn::default().hang()]);
-    let wanted = Delegation {
+async fn b14_sub_agents_share_the_main_agents_time() {
+    let model = Scripted::default()
+        .script("b", [ScriptedTurn::default().hang()])
+        .script("c", [ScriptedTurn::default().hang()]);
+    let wanted = DelegationPlan {
         strategy: Strategy::Sequential,
         timeout: HumanDuration::from_secs(40),
         ..delegation(&["b", "c", "d"])
@@ -219,7 +223,7 @@ async fn b14_all_together_have_the_main_agents_time() {
 
 /// B11: no more at once than the operator and the main agent's file allow.
 #[tokio::test(start_paused = true)]
-async fn b11_the_limits_of_delegation_hold() {
+async fn b11_delegation_limits_apply() {
     for (own, for_all) in [(1, 5), (5, 1)] {
         let setup = asks(&b_and_c(), delegation(&["b", "c"]));
         let setup = setup.agent(|agent| agent.delegation.max_concurrent = own);
@@ -231,15 +235,15 @@ async fn b11_the_limits_of_delegation_hold() {
 
 /// Whoever asks for others may ask for the main agent too: it does not work itself.
 #[tokio::test(start_paused = true)]
-async fn the_main_agent_may_be_one_of_those_who_are_asked() {
-    let model = b_and_c().script("a", [Turn::text("Warm.")]);
+async fn main_agent_may_be_one_of_the_targets() {
+    let model = b_and_c().script("a", [ScriptedTurn::text("Warm.")]);
     let ran = asks(&model, delegation(&["a", "c"])).run().await;
     assert_eq!(ran.answer(), "From a:\nWarm.\n\nFrom c:\nVery.");
 }
 
 /// B11, B18, H1: who does not exist, may not be asked, or is asked by somebody who may not, is refused before anything is kept.
 #[tokio::test(start_paused = true)]
-async fn h1_what_cannot_be_done_is_refused_at_once() {
+async fn h1_invalid_request_is_rejected_at_once() {
     let refused = async |setup: Setup| {
         let (parts, request) = setup.parts().await;
         let engine = Engine::new(parts);
@@ -254,7 +258,7 @@ async fn h1_what_cannot_be_done_is_refused_at_once() {
     let mut setup = asks(&model, delegation(&["b"]));
     setup.others[0].can_be_orchestrated = false;
     let alone = refused(setup).await;
-    assert!(matches!(&alone, Failure::Refused(Refusal::NotOrchestrated(_))), "{alone}");
+    assert!(matches!(&alone, Failure::Refused(InvocationError::NotOrchestrated(_))), "{alone}");
     let viewer = refused(asks(&model, delegation(&["b"])).rights(&["thread:read", "thread:write"])).await;
     assert_eq!(viewer.code(), "permission_denied");
     assert!(viewer.to_string().contains("`orchestration:delegate`"), "{viewer}");
@@ -264,14 +268,15 @@ async fn h1_what_cannot_be_done_is_refused_at_once() {
 #[test]
 fn finished_sub_agents_are_not_asked_again_after_a_crash() {
     // Nobody else may be done before the process dies.
-    let hang = || [Turn::default().say("I").hang()];
-    let first = Scripted::default().script("b", [Turn::text("B.")]).script("c", hang()).script("d", hang());
+    let hang = || [ScriptedTurn::default().say("I").hang()];
+    let first =
+        Scripted::default().script("b", [ScriptedTurn::text("B.")]).script("c", hang()).script("d", hang());
     let setup = |model: &Scripted| asks(model, delegation(&["b", "c", "d"]));
     let b_is_done = |event: &baton_core::Event| {
         event.agent.as_str() == "b" && matches!(event.kind, EventKind::SessionFinished { .. })
     };
     let (engine, request, _) = die(setup(&first), b_is_done);
-    let second = Scripted::default().script("c", [Turn::text("C.")]);
+    let second = Scripted::default().script("c", [ScriptedTurn::text("C.")]);
     // The third is gone when the run goes on.
     let mut left = setup(&second);
     left.others.retain(|agent| agent.name.as_str() != "d");
@@ -280,7 +285,7 @@ fn finished_sub_agents_are_not_asked_again_after_a_crash() {
     assert_eq!(after.run.status, RunStatus::Completed);
     let asked: Vec<String> = second.asked().into_iter().map(|asked| asked.agent).collect();
     assert_eq!(asked, ["c"]);
-    assert_eq!(after.count(|kind| matches!(kind, EventKind::Brought(_))), 2, "each is told once");
+    assert_eq!(after.count(|kind| matches!(kind, EventKind::SubAgentFinished(_))), 2, "each is told once");
     assert_eq!(after.run.end.unwrap().answer.as_deref(), Some("From b:\nB.\n\nFrom c:\nC."));
     let store = engine.parts.store.tenant(&request.caller.tenant);
     let kept = runtime().block_on(results(&*store, after.run.run_id)).unwrap();
@@ -291,14 +296,14 @@ fn finished_sub_agents_are_not_asked_again_after_a_crash() {
 /// All results are kept before the answer is written: a crash then costs nothing but the answer.
 #[test]
 fn results_are_kept_before_the_answer_is_written() {
-    let wanted = || Delegation { synthesis: Synthesis::Model, ..delegation(&["b", "c"]) };
+    let wanted = || DelegationPlan { synthesis: Synthesis::Model, ..delegation(&["b", "c"]) };
     let first = Scripted::default()
-        .script("b", [Turn::text("B.")])
-        .script("c", [Turn::error(ModelErrorKind::InvalidRequest)])
-        .script("a", [Turn::default().say("Half").hang()]);
+        .script("b", [ScriptedTurn::text("B.")])
+        .script("c", [ScriptedTurn::error(ModelErrorKind::InvalidRequest)])
+        .script("a", [ScriptedTurn::default().say("Half").hang()]);
     let is_written = |event: &baton_core::Event| matches!(&event.kind, EventKind::TextDelta { delta, .. } if delta == "Half");
     let (engine, _, _) = die(asks(&first, wanted()), is_written);
-    let second = Scripted::default().script("a", [Turn::text("Whole.")]);
+    let second = Scripted::default().script("a", [ScriptedTurn::text("Whole.")]);
     let after = go_on(asks(&second, wanted()), &engine);
     after.is_sound();
     assert_eq!(after.run.end.unwrap().answer.as_deref(), Some("Whole."));
@@ -307,8 +312,8 @@ fn results_are_kept_before_the_answer_is_written() {
 
 /// Everybody is told to end, and paid for.
 #[tokio::test(start_paused = true)]
-async fn cancelling_ends_all_who_are_asked() {
-    let hang = || [Turn::default().say("I am").hang()];
+async fn cancelling_ends_all_sub_agents() {
+    let hang = || [ScriptedTurn::default().say("I am").hang()];
     let model = Scripted::default().script("b", hang()).script("c", hang());
     let mut run = asks(&model, delegation(&["b", "c"])).start().await;
     let mut heard = 0;
@@ -318,17 +323,19 @@ async fn cancelling_ends_all_who_are_asked() {
             run.cancel();
         }
     }
-    let Finished { status, rows, .. } = run.join().await;
+    let RunResult { status, rows, .. } = run.join().await;
     assert_eq!((status, rows.len()), (RunStatus::Cancelled, 2));
 }
 
 /// The conversation stays with whoever has it.
 #[tokio::test(start_paused = true)]
-async fn a_delegation_does_not_move_the_conversation() {
-    let model = Scripted::default().script("d", [Turn::text("I am D.")]).script("b", [Turn::text("B.")]);
+async fn delegation_does_not_change_the_holder() {
+    let model = Scripted::default()
+        .script("d", [ScriptedTurn::text("I am D.")])
+        .script("b", [ScriptedTurn::text("B.")]);
     let (parts, request) = asks(&model, delegation(&["b"])).parts().await;
     let engine = Engine::new(parts);
-    let to_d = RunRequest { agent: name("d"), task: Task::Answer, ..request.clone() };
+    let to_d = RunRequest { agent: name("d"), task: RunTask::Answer, ..request.clone() };
     engine.start(to_d).await.unwrap().finish().await;
     engine.start(request.clone()).await.unwrap().finish().await;
     let store = engine.parts.store.tenant(&request.caller.tenant);

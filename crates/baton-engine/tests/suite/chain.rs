@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use baton_core::agent::{Advisor, Agent, Destination, Kind, RemoteCard};
+use baton_core::agent::{Advisor, Agent, AgentKind, Destination, RemoteCard};
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_core::model::ModelErrorKind;
 use baton_core::store::{HopKind, RunStatus};
 use baton_core::{Event, HumanDuration};
 use baton_engine::{Engine, EnrichFormat, Failure};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use crate::advisors::{adds_up, attacks, blocks, heard_by_the_person, task, without_nonce};
@@ -34,9 +34,9 @@ fn three(model: &Scripted) -> Setup {
 
 fn spoken() -> Scripted {
     Scripted::default()
-        .script("a", [Turn::text("A draft.").tokens(10, 1)])
-        .script("b", [Turn::text("A better draft.").tokens(20, 2)])
-        .script("c", [Turn::text("The answer.").tokens(30, 3)])
+        .script("a", [ScriptedTurn::text("A draft.").tokens(10, 1)])
+        .script("b", [ScriptedTurn::text("A better draft.").tokens(20, 2)])
+        .script("c", [ScriptedTurn::text("The answer.").tokens(30, 3)])
 }
 
 /// The visible text, as a person reads it.
@@ -52,8 +52,10 @@ fn seen(ran: &Ran) -> Vec<&str> {
 
 /// E3, I4: one hop.
 #[tokio::test]
-async fn the_target_answers_in_place_of_the_giver() {
-    let model = Scripted::default().script("a", [Turn::text("A draft.")]).script("b", [Turn::text("Final.")]);
+async fn target_answers_instead_of_the_source() {
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::text("A draft.")])
+        .script("b", [ScriptedTurn::text("Final.")]);
     let ran = Setup::new(&model).agent(|a| hands_to(a, "b")).with("b", |_| {}).run().await;
     assert_eq!((ran.answer(), ran.end.answered_by.clone()), ("Final.", Some(name("b"))));
     assert_eq!(seen(&ran), ["Final."]);
@@ -74,7 +76,7 @@ async fn a_chain_ends_with_its_last_stage() {
 
 /// X33
 #[tokio::test]
-async fn a_stage_is_told_in_tags() {
+async fn stage_input_in_tags() {
     let model = spoken();
     three(&model).policy(|policy| policy.enrich_format = EnrichFormat::Tags).run().await;
     insta::assert_snapshot!("stage_tags", without_nonce(&task(&model, "c")));
@@ -82,11 +84,11 @@ async fn a_stage_is_told_in_tags() {
 
 /// X9: the passes are remembered, and no stage but the first sees what was said before.
 #[tokio::test]
-async fn a_stage_sees_the_answer_and_the_request_and_nothing_else() {
+async fn stage_sees_only_the_answer_and_the_request() {
     let model = spoken()
-        .script("a", [Turn::text("Another draft.")])
-        .script("b", [Turn::text("Better.")])
-        .script("c", [Turn::text("Another answer.")]);
+        .script("a", [ScriptedTurn::text("Another draft.")])
+        .script("b", [ScriptedTurn::text("Better.")])
+        .script("c", [ScriptedTurn::text("Another answer.")]);
     let (parts, request) = three(&model).parts().await;
     let engine = Engine::new(parts);
     for answer in ["The answer.", "Another answer."] {
@@ -105,7 +107,7 @@ async fn a_stage_sees_the_answer_and_the_request_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_first_condition_that_holds_decides() {
+async fn first_true_condition_decides() {
     let entries = [
         ("b", Some("'reject' in output|lower")),
         ("c", Some("output is endingwith('!') and user == 'ada' and 'up' in input")),
@@ -114,8 +116,8 @@ async fn the_first_condition_that_holds_decides() {
     for (said, chosen) in [("REJECTED!", "b"), ("Fine!", "c"), ("Fine.", "d"), ("I reject nothing", "b")] {
         let model = ["b", "c", "d"]
             .into_iter()
-            .fold(Scripted::default(), |model, stage| model.script(stage, [Turn::text(stage)]))
-            .script("a", [Turn::text(said)]);
+            .fold(Scripted::default(), |model, stage| model.script(stage, [ScriptedTurn::text(stage)]))
+            .script("a", [ScriptedTurn::text(said)]);
         let setup = Setup::new(&model).agent(|a| hands_if(a, &entries));
         let ran = setup.with("b", |_| {}).with("c", |_| {}).with("d", |_| {}).run().await;
         assert_eq!(ran.answer(), chosen, "after {said:?}");
@@ -124,10 +126,10 @@ async fn the_first_condition_that_holds_decides() {
 
 /// E8: a chain that ends before it was certain that it does.
 #[tokio::test]
-async fn without_a_condition_that_holds_the_givers_answer_is_shown() {
+async fn without_a_true_condition_the_source_answers() {
     let model = Scripted::default()
-        .script("a", [Turn::text("A draft.")])
-        .script("b", [Turn::default().say("All ").say("good.")]);
+        .script("a", [ScriptedTurn::text("A draft.")])
+        .script("b", [ScriptedTurn::default().say("All ").say("good.")]);
     let ran = Setup::new(&model)
         .agent(|a| hands_to(a, "b"))
         .with("b", |b| hands_if(b, &[("c", Some("'bad' in output"))]))
@@ -142,7 +144,7 @@ async fn without_a_condition_that_holds_the_givers_answer_is_shown() {
 #[tokio::test]
 async fn a_condition_that_cannot_be_evaluated_ends_the_run() {
     for condition in ["output + 1", "output is nonsense", "output|"] {
-        let model = Scripted::default().script("a", [Turn::text("A draft.")]);
+        let model = Scripted::default().script("a", [ScriptedTurn::text("A draft.")]);
         let setup = Setup::new(&model).agent(|a| hands_if(a, &[("b", Some(condition)), ("b", None)]));
         let ran = setup.with("b", |_| {}).run().await;
         let failure = ran.end.failure.clone().unwrap();
@@ -154,12 +156,12 @@ async fn a_condition_that_cannot_be_evaluated_ends_the_run() {
 
 /// E16, E29, X24: whoever fails is named, and nobody comes after them.
 #[tokio::test]
-async fn a_failure_names_its_stage_wherever_it_is() {
+async fn failure_names_its_stage() {
     for (at, stage) in ["a", "b", "c"].into_iter().enumerate() {
         let before = ["a", "b", "c"].into_iter().take(at);
         let model = before
-            .fold(Scripted::default(), |model, stage| model.script(stage, [Turn::text("Well.")]))
-            .script(stage, [Turn::error(ModelErrorKind::Auth)]);
+            .fold(Scripted::default(), |model, stage| model.script(stage, [ScriptedTurn::text("Well.")]))
+            .script(stage, [ScriptedTurn::error(ModelErrorKind::Auth)]);
         let ran = three(&model).run().await;
         assert_eq!((ran.end.status, model.asked().len()), (RunStatus::Failed, at + 1));
         let failure = ran.end.failure.clone().unwrap();
@@ -176,26 +178,26 @@ async fn a_failure_names_its_stage_wherever_it_is() {
 
 /// E16: an agent that hands nothing on is no stage.
 #[tokio::test]
-async fn a_failure_without_a_chain_is_what_it_is() {
-    let model = Scripted::default().script("a", [Turn::error(ModelErrorKind::Auth)]);
+async fn failure_without_a_chain_names_no_stage() {
+    let model = Scripted::default().script("a", [ScriptedTurn::error(ModelErrorKind::Auth)]);
     let failure = Setup::new(&model).run().await.end.failure.unwrap();
     assert!(matches!(failure, Failure::Model(_)), "{failure}");
 }
 
 /// E13, E31: what validation refuses is refused here too, with the name of who could not be reached.
 #[tokio::test]
-async fn a_stage_that_cannot_be_reached_is_named() {
+async fn unreachable_stage_is_named() {
     for (to, expected) in [
         ("nobody", "stage `nobody` failed: there is no agent `nobody`"),
         ("shy", "stage `shy` failed: `shy` may not be involved by other agents"),
         ("far", "stage `far` failed: `far` cannot be reached"),
     ] {
-        let model = Scripted::default().script("a", [Turn::text("A draft.")]);
+        let model = Scripted::default().script("a", [ScriptedTurn::text("A draft.")]);
         let card = RemoteCard::Url("https://far.example/card".into());
         let setup = Setup::new(&model)
             .agent(|a| hands_to(a, to))
             .with("shy", |shy| shy.can_be_orchestrated = false)
-            .with("far", |far| far.kind = Kind::Remote { card, auth: None });
+            .with("far", |far| far.kind = AgentKind::Remote { card, auth: None });
         let failure = setup.run().await.end.failure.unwrap().to_string();
         assert!(failure.starts_with(expected), "{failure}");
     }
@@ -203,11 +205,11 @@ async fn a_stage_that_cannot_be_reached_is_named() {
 
 /// E12, I4: files with a cycle are refused; a run that meets one all the same ends.
 #[tokio::test]
-async fn a_cycle_ends_with_a_clear_failure() {
+async fn cycle_ends_with_a_clear_failure() {
     for (last, expected) in [
-        ("a", "stage `a` failed: `a` is already at work above (a)"),
-        ("b", "stage `b` failed: `b` is already at work above (a → b → c)"),
-        ("c", "stage `c` failed: `c` is already at work above (a → b → c)"),
+        ("a", "stage `a` failed: `a` is already active above (a)"),
+        ("b", "stage `b` failed: `b` is already active above (a → b → c)"),
+        ("c", "stage `c` failed: `c` is already active above (a → b → c)"),
     ] {
         let model = spoken();
         let ran = Setup::new(&model)
@@ -230,7 +232,7 @@ async fn a_chain_of_two_hundred_stages() {
     let mut model = Scripted::default();
     let mut setup = Setup::new(&model).agent(|a| hands_to(a, "s1"));
     for n in 0..200 {
-        model = model.script(&stage(n), [Turn::text(&format!("Draft {n}.")).tokens(10, 1)]);
+        model = model.script(&stage(n), [ScriptedTurn::text(&format!("Draft {n}.")).tokens(10, 1)]);
         if n > 0 {
             setup = setup.with(&stage(n), |agent| {
                 if n < 199 {
@@ -249,12 +251,12 @@ async fn a_chain_of_two_hundred_stages() {
 
 /// E15: only who answers the caller answers in the caller's form; a stage has its own.
 #[tokio::test]
-async fn only_the_last_stage_answers_in_the_callers_form() {
+async fn only_the_last_stage_uses_the_callers_schema() {
     let schema = |key: &str| json!({"type": "object", "required": [key]});
     let model = Scripted::default()
-        .script("a", [Turn::text("Words.")])
-        .script("b", [Turn::text("{\"b\": 1}")])
-        .script("c", [Turn::text("{\"n\": 1}")]);
+        .script("a", [ScriptedTurn::text("Words.")])
+        .script("b", [ScriptedTurn::text("{\"b\": 1}")])
+        .script("c", [ScriptedTurn::text("{\"n\": 1}")]);
     let mut setup = three(&model);
     setup.others[0].output_schema = Some(schema("b"));
     setup.overrides.output_schema = Some(schema("n"));
@@ -267,8 +269,8 @@ async fn only_the_last_stage_answers_in_the_callers_form() {
 
 /// The same when a stage may be the last: its answer is good for the caller.
 #[tokio::test]
-async fn a_stage_that_may_be_the_last_answers_in_the_callers_form() {
-    let model = Scripted::default().script("a", [Turn::text("{\"n\": 1}")]);
+async fn possibly_last_stage_uses_the_callers_schema() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("{\"n\": 1}")]);
     let mut setup = Setup::new(&model).agent(|a| hands_if(a, &[("b", Some("'2' in output"))]));
     setup.overrides.output_schema = Some(json!({"type": "object", "required": ["n"]}));
     let ran = setup.with("b", |_| {}).run().await;
@@ -277,14 +279,14 @@ async fn a_stage_that_may_be_the_last_answers_in_the_callers_form() {
 
 /// E10, E17: at each stage first its advisors, then itself, then who comes next.
 #[tokio::test]
-async fn advisors_come_before_their_stage_and_stages_one_after_the_other() {
+async fn advisors_precede_their_stage_and_stages_are_sequential() {
     let advises = |agent: &mut Agent, by: &str| {
         let timeout = HumanDuration::from_secs(60);
         agent.advisors.agents = vec![Advisor { agent: name(by), required: false, timeout }];
     };
     let model = spoken()
-        .script("x", [Turn::text("About the request.").tokens(1, 1)])
-        .script("y", [Turn::text("About the draft.").tokens(2, 1)]);
+        .script("x", [ScriptedTurn::text("About the request.").tokens(1, 1)])
+        .script("y", [ScriptedTurn::text("About the draft.").tokens(2, 1)]);
     let ran = Setup::new(&model)
         .agent(|a| hands_to(a, "b"))
         .agent(|a| advises(a, "x"))
@@ -310,9 +312,11 @@ async fn advisors_come_before_their_stage_and_stages_one_after_the_other() {
 
 /// X33
 #[tokio::test]
-async fn a_stage_cannot_speak_for_the_person() {
+async fn stage_cannot_impersonate_the_person() {
     for attack in attacks() {
-        let model = Scripted::default().script("a", [Turn::text(&attack)]).script("b", [Turn::text("No.")]);
+        let model = Scripted::default()
+            .script("a", [ScriptedTurn::text(&attack)])
+            .script("b", [ScriptedTurn::text("No.")]);
         Setup::new(&model).agent(|a| hands_to(a, "b")).with("b", |_| {}).run().await;
         let expected = [
             ("request".to_owned(), "## ORIGINAL USER REQUEST\n\nWhat is up?".to_owned()),
@@ -324,10 +328,10 @@ async fn a_stage_cannot_speak_for_the_person() {
 
 /// E18
 #[tokio::test]
-async fn whoever_cancels_the_run_ends_the_chain() {
+async fn cancelling_the_run_ends_the_chain() {
     let model = Scripted::default()
-        .script("a", [Turn::text("A draft.")])
-        .script("b", [Turn::default().say("I").hang()]);
+        .script("a", [ScriptedTurn::text("A draft.")])
+        .script("b", [ScriptedTurn::default().say("I").hang()]);
     let mut run = three(&model).start().await;
     loop {
         let event = run.events.recv().await.unwrap();
@@ -344,11 +348,17 @@ async fn whoever_cancels_the_run_ends_the_chain() {
 
 /// The chain's time is that of the agent that it began with: each stage closes in time, so there is an answer.
 #[tokio::test(start_paused = true)]
-async fn a_chain_has_the_time_of_the_agent_it_began_with() {
+async fn chain_has_the_timeout_of_its_first_agent() {
     let model = Scripted::default()
-        .script("a", [Turn::text("A draft.")])
-        .script("b", [Turn::default().wait(Duration::from_hours(1)).say("Late."), Turn::text("In short.")])
-        .script("c", [Turn::text("The answer."), Turn::text("The answer.")]);
+        .script("a", [ScriptedTurn::text("A draft.")])
+        .script(
+            "b",
+            [
+                ScriptedTurn::default().wait(Duration::from_hours(1)).say("Late."),
+                ScriptedTurn::text("In short."),
+            ],
+        )
+        .script("c", [ScriptedTurn::text("The answer."), ScriptedTurn::text("The answer.")]);
     let ran = three(&model).agent(|a| a.limits.timeout = HumanDuration::from_secs(60)).run().await;
     assert_eq!(ran.answer(), "The answer.", "{:?}", ran.end.failure);
     let told = serde_json::to_string(&model.asked().last().unwrap().messages).unwrap();
@@ -361,18 +371,18 @@ fn is_said_by(agent: &'static str) -> impl Fn(&Event) -> bool + Send + 'static {
 
 /// Stages that have answered do not answer again, wherever the process dies.
 #[test]
-fn a_chain_goes_on_at_the_stage_where_its_process_died() {
+fn chain_resumes_at_the_interrupted_stage() {
     for (at, dies) in ["a", "b", "c"].into_iter().enumerate() {
         let (before, rest) = ["a", "b", "c"].split_at(at);
         let first = before
             .iter()
             .fold(Scripted::default(), |model, stage| {
-                model.script(stage, [Turn::text(&format!("By {stage}."))])
+                model.script(stage, [ScriptedTurn::text(&format!("By {stage}."))])
             })
-            .script(dies, [Turn::default().say("Half an").hang()]);
+            .script(dies, [ScriptedTurn::default().say("Half an").hang()]);
         let (engine, _, _) = die(three(&first), is_said_by(dies));
         let second = rest.iter().fold(Scripted::default(), |model, stage| {
-            model.script(stage, [Turn::text(&format!("By {stage}."))])
+            model.script(stage, [ScriptedTurn::text(&format!("By {stage}."))])
         });
         let after = go_on(three(&second), &engine);
         after.is_sound();
@@ -390,10 +400,10 @@ fn a_chain_goes_on_at_the_stage_where_its_process_died() {
 
 /// A text that goes from one agent to another goes through the same hands as every other.
 #[tokio::test]
-async fn what_a_giver_does_not_mask_arrives_whole() {
+async fn unmasked_answer_arrives_whole() {
     let model = Scripted::default()
-        .script("a", [Turn::text("Write to a plain box.")])
-        .script("b", [Turn::text("Sent.")]);
+        .script("a", [ScriptedTurn::text("Write to a plain box.")])
+        .script("b", [ScriptedTurn::text("Sent.")]);
     let setup = Setup::new(&model).agent(|a| hands_to(a, "b")).agent(|a| a.sanitize = false);
     setup.with("b", |_| {}).asked("Whom do I write to?").run().await;
     let told = blocks(&task(&model, "b"));

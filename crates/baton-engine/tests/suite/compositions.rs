@@ -7,7 +7,7 @@ use baton_core::event::EventKind;
 use baton_core::message::{Part, Visibility};
 use baton_core::model::ModelErrorKind;
 use baton_core::store::RunStatus;
-use baton_models::scripted::{Asked, Scripted, Turn};
+use baton_models::scripted::{RecordedRequest, Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::{Ran, Setup, name};
@@ -37,8 +37,8 @@ fn router(destinations: &[&str]) -> Router {
     Router { mode: RoutingMode::Pure, destinations, fallback: None, may_answer: false }
 }
 
-fn call(specialist: &str) -> Turn {
-    Turn::call("call_agent", &json!({"mission": "Look it up.", "specialist": specialist}))
+fn call(specialist: &str) -> ScriptedTurn {
+    ScriptedTurn::call("call_agent", &json!({"mission": "Look it up.", "specialist": specialist}))
 }
 
 /// What the person saw.
@@ -52,7 +52,7 @@ fn seen(ran: &Ran) -> Vec<&str> {
 }
 
 /// Everything an agent was told in one of its calls.
-fn told(asked: &Asked) -> String {
+fn told(asked: &RecordedRequest) -> String {
     let texts = asked.messages.iter().map(|message| match message {
         ChatMessage::User { parts } => parts
             .iter()
@@ -96,9 +96,9 @@ fn check(ran: &Ran, model: &Scripted) {
 }
 
 /// One agent, `x`, in every place that a file can give it, and what its model was asked there first.
-async fn in_every_place() -> Vec<(&'static str, Asked)> {
-    let route = Turn::call("route_to", &json!({"agent": "x", "reason": "theirs"}));
-    let says = || Turn::text("Said.");
+async fn in_every_place() -> Vec<(&'static str, RecordedRequest)> {
+    let route = ScriptedTurn::call("route_to", &json!({"agent": "x", "reason": "theirs"}));
+    let says = || ScriptedTurn::text("Said.");
     let mut all = Vec::new();
     for place in ["advisor", "stage", "destination", "member"] {
         let model = Scripted::default().script("x", [says()]).script("y", [says()]);
@@ -118,8 +118,8 @@ async fn in_every_place() -> Vec<(&'static str, Asked)> {
 /// E1: the walk is around the session, which is the same wherever it is held: same prompt, same tools, one message. Only the
 /// channel of a team is something that its members are given.
 #[tokio::test]
-async fn e1_a_session_does_not_know_where_it_is_held() {
-    let model = Scripted::default().script("x", [Turn::text("Said.")]);
+async fn e1_session_is_independent_of_its_pattern() {
+    let model = Scripted::default().script("x", [ScriptedTurn::text("Said.")]);
     let mut alone = Setup::new(&model);
     alone.agent = crate::named("x");
     alone.run().await;
@@ -136,9 +136,9 @@ async fn e1_a_session_does_not_know_where_it_is_held() {
 
 /// E2: each file says what its own agent does; whoever declares nothing runs as if the others declared nothing either.
 #[tokio::test]
-async fn e2_an_agent_without_patterns_is_not_changed_by_those_of_others() {
+async fn e2_agent_without_patterns_is_unaffected_by_others() {
     let run = async |others: bool| {
-        let model = Scripted::default().script("a", [Turn::text("Said.").tokens(3, 1)]);
+        let model = Scripted::default().script("a", [ScriptedTurn::text("Said.").tokens(3, 1)]);
         let mut setup = Setup::new(&model);
         if others {
             setup = setup
@@ -160,9 +160,9 @@ async fn e2_an_agent_without_patterns_is_not_changed_by_those_of_others() {
 #[tokio::test]
 async fn i5_advisors_then_chain() {
     let model = Scripted::default()
-        .script("legal", [Turn::text("Mind the law.")])
-        .script("a", [Turn::text("A draft.")])
-        .script("editor", [Turn::text("The final text.")]);
+        .script("legal", [ScriptedTurn::text("Mind the law.")])
+        .script("a", [ScriptedTurn::text("A draft.")])
+        .script("editor", [ScriptedTurn::text("The final text.")]);
     let setup = Setup::new(&model).agent(|a| {
         a.advisors = advisors(&["legal"]);
         a.handoff = to("editor");
@@ -181,10 +181,10 @@ async fn i5_advisors_then_chain() {
 #[tokio::test]
 async fn i5_router_with_a_chain_runs_its_own_chain_last() {
     let model = Scripted::default()
-        .script("a", [Turn::call("route_to", &json!({"agent": "b", "reason": "it is theirs"}))])
-        .script("b", [Turn::text("From b.")])
-        .script("c", [Turn::text("From c.")])
-        .script("last", [Turn::text("The last word.")]);
+        .script("a", [ScriptedTurn::call("route_to", &json!({"agent": "b", "reason": "it is theirs"}))])
+        .script("b", [ScriptedTurn::text("From b.")])
+        .script("c", [ScriptedTurn::text("From c.")])
+        .script("last", [ScriptedTurn::text("The last word.")]);
     let setup = Setup::new(&model).agent(|a| {
         a.router = Some(router(&["b"]));
         a.handoff = to("last");
@@ -198,12 +198,12 @@ async fn i5_router_with_a_chain_runs_its_own_chain_last() {
 
 /// E9, X8, I5: the end of a member's chain speaks for it.
 #[tokio::test]
-async fn i5_a_member_with_a_chain_is_represented_by_its_end() {
+async fn i5_last_stage_of_a_members_chain_speaks_for_it() {
     let model = Scripted::default()
-        .script("b", [Turn::text("A rough idea.")])
-        .script("polish", [Turn::text("A polished idea.")])
-        .script("c", [Turn::text("Another idea.")])
-        .script("a", [Turn::text("We decided.")]);
+        .script("b", [ScriptedTurn::text("A rough idea.")])
+        .script("polish", [ScriptedTurn::text("A polished idea.")])
+        .script("c", [ScriptedTurn::text("Another idea.")])
+        .script("a", [ScriptedTurn::text("We decided.")]);
     let setup = Setup::new(&model).agent(|a| a.team = Some(team(&["b", "c"])));
     let ran =
         setup.with("b", |b| b.handoff = to("polish")).with("polish", |_| {}).with("c", |_| {}).run().await;
@@ -219,20 +219,20 @@ async fn i5_a_member_with_a_chain_is_represented_by_its_end() {
 }
 
 /// Delegation inside a team inside a chain.
-fn nested(leaf: Turn) -> (Scripted, Setup) {
+fn nested(leaf: ScriptedTurn) -> (Scripted, Setup) {
     let model = Scripted::default()
-        .script("a", [Turn::text("The request, in order.")])
+        .script("a", [ScriptedTurn::text("The request, in order.")])
         .script(
             "b",
             [
-                Turn::call("delegate", &json!({"agents": ["x", "y"], "message": "Look it up."})),
-                Turn::text("Both looked."),
+                ScriptedTurn::call("delegate", &json!({"agents": ["x", "y"], "message": "Look it up."})),
+                ScriptedTurn::text("Both looked."),
             ],
         )
-        .script("x", [Turn::text("From x.")])
+        .script("x", [ScriptedTurn::text("From x.")])
         .script("y", [leaf])
-        .script("c", [Turn::text("No idea.")])
-        .script("lead", [Turn::text("The panel's verdict.")]);
+        .script("c", [ScriptedTurn::text("No idea.")])
+        .script("lead", [ScriptedTurn::text("The panel's verdict.")]);
     let setup = Setup::new(&model)
         .agent(|a| a.handoff = to("lead"))
         .with("lead", |lead| lead.team = Some(team(&["b", "c"])))
@@ -245,7 +245,7 @@ fn nested(leaf: Turn) -> (Scripted, Setup) {
 
 #[tokio::test]
 async fn e20_delegation_inside_a_team_inside_a_chain() {
-    let (model, setup) = nested(Turn::text("From y."));
+    let (model, setup) = nested(ScriptedTurn::text("From y."));
     let ran = setup.run().await;
     assert_eq!(seen(&ran), ["The panel's verdict."]);
     let second = asked(&model, "b").pop().unwrap();
@@ -255,8 +255,8 @@ async fn e20_delegation_inside_a_team_inside_a_chain() {
 }
 
 #[tokio::test]
-async fn e29_a_failing_leaf_of_a_delegation_in_a_team_in_a_chain_costs_only_itself() {
-    let (model, setup) = nested(Turn::error(ModelErrorKind::Auth));
+async fn e29_failing_leaf_affects_only_itself() {
+    let (model, setup) = nested(ScriptedTurn::error(ModelErrorKind::Auth));
     let ran = setup.run().await;
     assert_eq!(ran.end.status, RunStatus::Completed);
     assert_eq!(seen(&ran), ["The panel's verdict."]);
@@ -268,8 +268,8 @@ async fn e29_a_failing_leaf_of_a_delegation_in_a_team_in_a_chain_costs_only_itse
 /// Three calls deep; `fails` is the level whose own last turn fails, counted from the top.
 async fn three_deep(fails: Option<usize>) -> (Scripted, Ran) {
     let last = |level: usize, text: &str| match fails {
-        Some(failing) if failing == level => Turn::error(ModelErrorKind::Auth),
-        _ => Turn::text(text),
+        Some(failing) if failing == level => ScriptedTurn::error(ModelErrorKind::Auth),
+        _ => ScriptedTurn::text(text),
     };
     let model = Scripted::default()
         .script("a", [call("b"), last(0, "Top.")])
@@ -299,7 +299,7 @@ async fn f19_calls_nest_three_deep() {
 
 /// F5, X24: whoever fails, the one above is told and goes on; only the top's own failure is the run's.
 #[tokio::test]
-async fn x24_a_failure_at_each_level_is_told_to_the_level_above() {
+async fn x24_failure_is_reported_to_the_level_above() {
     for (level, above) in [(1, "a"), (2, "b"), (3, "c")] {
         let (model, ran) = three_deep(Some(level)).await;
         assert_eq!(ran.end.status, RunStatus::Completed, "level {level}");
@@ -318,10 +318,14 @@ async fn x24_a_failure_at_each_level_is_told_to_the_level_above() {
 async fn i5_errors_propagate_through_compositions() {
     for failing in ["b", "c"] {
         let turn = |agent: &str| {
-            if agent == failing { Turn::error(ModelErrorKind::Auth) } else { Turn::text("Said.") }
+            if agent == failing {
+                ScriptedTurn::error(ModelErrorKind::Auth)
+            } else {
+                ScriptedTurn::text("Said.")
+            }
         };
         let model = Scripted::default()
-            .script("a", [Turn::call("route_to", &json!({"agent": "b", "reason": "theirs"}))])
+            .script("a", [ScriptedTurn::call("route_to", &json!({"agent": "b", "reason": "theirs"}))])
             .script("b", [turn("b")])
             .script("c", [turn("c")]);
         let setup = Setup::new(&model).agent(|a| a.router = Some(router(&["b"])));

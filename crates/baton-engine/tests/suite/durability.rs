@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use baton_core::agent::Limits;
+use baton_core::agent::AgentLimits;
 use baton_core::chat::ChatMessage;
 use baton_core::event::EventKind;
 use baton_core::ledger::CallOutcome;
@@ -15,8 +15,8 @@ use baton_core::store::{
 };
 use baton_core::tool::{Effect, ToolError};
 use baton_core::{Event, Part, StoreError, ThreadId, UserId};
-use baton_engine::{Engine, Failure, Identity, LeaseTimes, Limit, Parts, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Engine, EngineParts, Failure, HeartbeatConfig, LimitKind, ProcessIdentity, RunRequest};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::{Setup, TestTool};
@@ -26,9 +26,9 @@ pub(super) fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Who comes after somebody else on the same store, and takes everybody else for dead.
-pub(super) fn successor(mut parts: Parts, before: &Parts) -> Parts {
+pub(super) fn successor(mut parts: EngineParts, before: &EngineParts) -> EngineParts {
     parts.store = Arc::clone(&before.store);
-    parts.identity = Identity { owner: Owner("successor".into()), is_gone: |_| true };
+    parts.identity = ProcessIdentity { owner: Owner("successor".into()), is_gone: |_| true };
     parts
 }
 
@@ -113,9 +113,11 @@ impl After {
 }
 
 #[test]
-fn a_run_goes_on_where_its_process_died() {
-    let first = Scripted::default()
-        .script("a", [Turn::call("look", &json!({})), Turn::default().say("Half an an").hang()]);
+fn run_resumes_where_its_process_died() {
+    let first = Scripted::default().script(
+        "a",
+        [ScriptedTurn::call("look", &json!({})), ScriptedTurn::default().say("Half an an").hang()],
+    );
     let looks = Arc::new(AtomicUsize::new(0));
     let look = || {
         let looks = Arc::clone(&looks);
@@ -130,7 +132,7 @@ fn a_run_goes_on_where_its_process_died() {
         EventKind::TextStarted { message_id, .. } => Some(message_id),
         _ => None,
     });
-    let second = Scripted::default().script("a", [Turn::text("A whole answer.")]);
+    let second = Scripted::default().script("a", [ScriptedTurn::text("A whole answer.")]);
     let after = go_on(Setup::new(&second).tool(look()), &engine);
     after.is_sound();
     assert_eq!((after.recovered, after.run.status, after.run.attempts), (1, RunStatus::Completed, 2));
@@ -156,7 +158,7 @@ fn a_run_goes_on_where_its_process_died() {
 
 /// A tool that never returns in the first process, and what the second one makes of it.
 fn call_cut_short(effect: Effect) -> (After, Scripted, usize) {
-    let first = Scripted::default().script("a", [Turn::call("send", &json!({}))]);
+    let first = Scripted::default().script("a", [ScriptedTurn::call("send", &json!({}))]);
     let calls = Arc::new(AtomicUsize::new(0));
     let tool = |returns: bool| {
         let calls = Arc::clone(&calls);
@@ -181,14 +183,14 @@ fn call_cut_short(effect: Effect) -> (After, Scripted, usize) {
         }
         called
     });
-    let second = Scripted::default().script("a", [Turn::text("Done.")]);
+    let second = Scripted::default().script("a", [ScriptedTurn::text("Done.")]);
     let after = go_on(Setup::new(&second).tool(tool(true)), &engine);
     after.is_sound();
     (after, second, calls.load(Ordering::Relaxed))
 }
 
 #[test]
-fn a_call_that_may_have_had_its_effect_is_not_repeated_and_the_model_is_told() {
+fn writing_call_with_unknown_outcome_is_not_repeated() {
     let (after, second, calls) = call_cut_short(Effect::Writes);
     assert_eq!(calls, 1);
     let asked = &second.asked()[0].messages;
@@ -200,7 +202,7 @@ fn a_call_that_may_have_had_its_effect_is_not_repeated_and_the_model_is_told() {
 }
 
 #[test]
-fn a_call_that_only_reads_or_may_be_done_twice_is_made_again() {
+fn read_only_and_repeatable_calls_are_repeated() {
     for effect in [Effect::ReadOnly, Effect::Repeatable] {
         let (after, second, calls) = call_cut_short(effect);
         assert_eq!(calls, 2);
@@ -216,29 +218,52 @@ fn a_call_that_only_reads_or_may_be_done_twice_is_made_again() {
 }
 
 #[test]
-fn a_closing_turn_stays_one() {
-    let limits = Limits { max_turns: 1, ..Limits::default() };
+fn closing_turn_is_replayed_as_closing() {
+    let limits = AgentLimits { max_turns: 1, ..AgentLimits::default() };
     let with = |model: &Scripted| {
         let limits = limits.clone();
         let look = TestTool::new("look", |_| async { Ok("seen".to_owned()) });
         Setup::new(model).tool(look).agent(move |agent| agent.limits = limits)
     };
     let first = Scripted::default()
-        .script("a", [Turn::call("look", &json!({})), Turn::default().say("What I").hang()]);
+        .script("a", [ScriptedTurn::call("look", &json!({})), ScriptedTurn::default().say("What I").hang()]);
     let (engine, _, _) = die(with(&first), |event| matches!(event.kind, EventKind::TextDelta { .. }));
-    let second = Scripted::default().script("a", [Turn::text("What I have.")]);
+    let second = Scripted::default().script("a", [ScriptedTurn::text("What I have.")]);
     let after = go_on(with(&second), &engine);
     after.is_sound();
     let end = after.run.end.unwrap();
     assert_eq!(
         (end.answer.as_deref(), end.limit.as_deref()),
-        (Some("What I have."), Some(Limit::Turns.word()))
+        (Some("What I have."), Some(LimitKind::Turns.word()))
     );
 }
 
+/// The turn that ran out of time is not recorded, so the closing turn has to be found by its own number.
 #[test]
-fn a_run_whose_agent_is_gone_ends_as_interrupted() {
-    let first = Scripted::default().script("a", [Turn::default().say("I").hang()]);
+fn closing_turn_after_a_timeout_is_not_repeated() {
+    let with = |model: &Scripted| {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        Setup::new(model).agent(move |agent| {
+            agent.limits.timeout = baton_core::HumanDuration::from_millis(300);
+            agent.output_schema = Some(schema);
+        })
+    };
+    let turns = [ScriptedTurn::default().hang(), ScriptedTurn::text("three"), ScriptedTurn::default().hang()];
+    let first = Scripted::default().script("a", turns);
+    let is_three = |kind: &EventKind| matches!(kind, EventKind::TextFinished { text, .. } if text == "three");
+    let (engine, _, _) = die(with(&first), move |event| is_three(&event.kind));
+    let second = Scripted::default().script("a", [ScriptedTurn::text("{\"n\": 3}")]);
+    let after = go_on(with(&second), &engine);
+    after.is_sound();
+    assert_eq!(after.count(is_three), 1);
+    let asked = serde_json::to_string(&second.asked()[0].messages).unwrap();
+    assert!(asked.contains("\"text\":\"three\""), "it repairs what the closing turn said: {asked}");
+    assert_eq!(after.run.end.unwrap().value, Some(json!({"n": 3})));
+}
+
+#[test]
+fn run_of_a_removed_agent_is_interrupted() {
+    let first = Scripted::default().script("a", [ScriptedTurn::default().say("I").hang()]);
     let (engine, _, _) = die(Setup::new(&first), |event| matches!(event.kind, EventKind::TextDelta { .. }));
     let second = Scripted::default();
     let other = Setup::new(&second).agent(|agent| agent.name = baton_core::AgentName::parse("b").unwrap());
@@ -256,12 +281,12 @@ fn a_run_whose_agent_is_gone_ends_as_interrupted() {
 
 /// The task of a call was dropped and its row written, then the process died before the step was settled.
 #[test]
-fn a_call_whose_row_was_written_is_not_billed_again() {
-    let first = Scripted::default().script("a", [Turn::default().say("I").hang()]);
+fn recorded_call_is_not_billed_twice() {
+    let first = Scripted::default().script("a", [ScriptedTurn::default().say("I").hang()]);
     let (engine, request, _) =
         die(Setup::new(&first), |event| matches!(event.kind, EventKind::TextDelta { .. }));
     runtime().block_on(write_row_of_open_call(&engine, &request));
-    let second = Scripted::default().script("a", [Turn::text("Done.")]);
+    let second = Scripted::default().script("a", [ScriptedTurn::text("Done.")]);
     let after = go_on(Setup::new(&second), &engine);
     after.is_sound();
     assert_eq!(after.run.status, RunStatus::Completed);
@@ -272,7 +297,7 @@ async fn write_row_of_open_call(engine: &Engine, request: &RunRequest) {
     let store = engine.parts.store.tenant(&request.caller.tenant);
     let run_id = store.runs(RunQuery::default(), PageRequest::default()).await.unwrap().data[0].run_id;
     let steps = store.steps(run_id).await.unwrap();
-    let row = steps.iter().find_map(Step::call_under_way).unwrap().row;
+    let row = steps.iter().find_map(Step::interrupted_call).unwrap().row;
     let owner = engine.parts.identity.owner.clone();
     let claim = Claim { thread_id: request.caller.thread_id, run_id, owner, epoch: 1 };
     for number in 1..10 {
@@ -287,14 +312,14 @@ async fn write_row_of_open_call(engine: &Engine, request: &RunRequest) {
 }
 
 #[test]
-fn a_run_that_ends_its_processes_is_given_up() {
-    let model = Scripted::default().script("a", [Turn::default().say("I").hang()]);
+fn run_that_kills_its_processes_is_interrupted() {
+    let model = Scripted::default().script("a", [ScriptedTurn::default().say("I").hang()]);
     let (mut engine, _, _) =
         die(Setup::new(&model), |event| matches!(event.kind, EventKind::TextDelta { .. }));
     for number in 0..10 {
         let process = runtime();
         engine = process.block_on(async {
-            let hangs = Scripted::default().script("a", [Turn::default().say("I").hang()]);
+            let hangs = Scripted::default().script("a", [ScriptedTurn::default().say("I").hang()]);
             let (parts, _) = Setup::new(&hangs).parts().await;
             let mut parts = successor(parts, &engine.parts);
             parts.identity.owner = Owner(format!("successor {number}").into());
@@ -317,7 +342,8 @@ fn a_run_that_ends_its_processes_is_given_up() {
 
 #[tokio::test]
 async fn a14_a_thread_remembers_what_was_said() {
-    let model = Scripted::default().script("a", [Turn::text("I am A."), Turn::text("You asked who I am.")]);
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::text("I am A."), ScriptedTurn::text("You asked who I am.")]);
     let (parts, request) = Setup::new(&model).parts().await;
     let engine = Engine::new(parts);
     let first = RunRequest { input: vec![Part::text("Who are you?")], ..request.clone() };
@@ -332,8 +358,8 @@ async fn a14_a_thread_remembers_what_was_said() {
 }
 
 #[tokio::test]
-async fn a9_the_thread_of_somebody_else_does_not_exist() {
-    let model = Scripted::default().script("a", [Turn::text("Hello.")]);
+async fn a9_foreign_thread_is_not_found() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Hello.")]);
     let (parts, request) = Setup::new(&model).parts().await;
     let engine = Engine::new(parts);
     engine.start(request.clone()).await.unwrap().finish().await;
@@ -345,9 +371,10 @@ async fn a9_the_thread_of_somebody_else_does_not_exist() {
 }
 
 #[tokio::test]
-async fn one_run_at_a_time_in_the_order_in_which_they_came() {
-    let slow = Turn::default().say("one").wait(Duration::from_millis(50));
-    let model = Scripted::default().script("a", [slow, Turn::text("two"), Turn::text("three")]);
+async fn runs_of_a_thread_are_sequential_in_order() {
+    let slow = ScriptedTurn::default().say("one").wait(Duration::from_millis(50));
+    let model =
+        Scripted::default().script("a", [slow, ScriptedTurn::text("two"), ScriptedTurn::text("three")]);
     let (parts, request) = Setup::new(&model).parts().await;
     let engine = Engine::new(parts);
     let mut runs = Vec::new();
@@ -375,11 +402,11 @@ async fn one_run_at_a_time_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test]
-async fn an_interrupting_message_ends_the_run_that_is_under_way() {
-    let model =
-        Scripted::default().script("a", [Turn::default().say("on and on").hang(), Turn::text("Yes?")]);
+async fn interrupting_message_cancels_the_active_run() {
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::default().say("on and on").hang(), ScriptedTurn::text("Yes?")]);
     let (mut parts, request) = Setup::new(&model).parts().await;
-    parts.lease = LeaseTimes { beat: Duration::from_millis(20), ..LeaseTimes::default() };
+    parts.lease = HeartbeatConfig { beat: Duration::from_millis(20), ..HeartbeatConfig::default() };
     let engine = Engine::new(parts);
     let mut first = engine.start(request.clone()).await.unwrap();
     while !matches!(first.events.recv().await.unwrap().kind, EventKind::TextDelta { .. }) {}
@@ -390,28 +417,29 @@ async fn an_interrupting_message_ends_the_run_that_is_under_way() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_to_stop_answers_from_what_it_has() {
+async fn stopped_run_answers_with_a_closing_turn() {
     let look = TestTool::new("look", |_| async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         Ok("seen".to_owned())
     });
-    let model = Scripted::default().script("a", [Turn::call("look", &json!({})), Turn::text("What I saw.")]);
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::call("look", &json!({})), ScriptedTurn::text("What I saw.")]);
     let (mut parts, request) = Setup::new(&model).tool(look).parts().await;
-    parts.lease = LeaseTimes { beat: Duration::from_millis(10), ..LeaseTimes::default() };
+    parts.lease = HeartbeatConfig { beat: Duration::from_millis(10), ..HeartbeatConfig::default() };
     let engine = Engine::new(parts);
     let mut run = engine.start(request.clone()).await.unwrap();
     while !matches!(run.events.recv().await.unwrap().kind, EventKind::ToolCalled { .. }) {}
     let store = engine.parts.store.tenant(&request.caller.tenant);
     assert_eq!(store.cancel_run(run.id, Cancel::Stop).await.unwrap(), RunStatus::Running);
     let answer = run.finish().await.answer.unwrap();
-    assert_eq!((answer.text.as_str(), answer.limit), ("What I saw.", Some(Limit::Stopped)));
+    assert_eq!((answer.text.as_str(), answer.limit), ("What I saw.", Some(LimitKind::Stopped)));
     let told = format!("{:?}", model.asked()[1].messages.last());
-    assert!(told.contains("somebody asked to stop"), "{told}");
+    assert!(told.contains("a stop was requested"), "{told}");
 }
 
 #[tokio::test]
-async fn whoever_cancels_a_queued_run_need_not_wait_for_the_one_before() {
-    let model = Scripted::default().script("a", [Turn::default().say("on and on").hang()]);
+async fn cancelled_queued_run_does_not_wait() {
+    let model = Scripted::default().script("a", [ScriptedTurn::default().say("on and on").hang()]);
     let (parts, request) = Setup::new(&model).parts().await;
     let engine = Engine::new(parts);
     let mut first = engine.start(request.clone()).await.unwrap();
@@ -426,9 +454,9 @@ async fn whoever_cancels_a_queued_run_need_not_wait_for_the_one_before() {
 
 /// While somebody is told that their run has ended, the one before it ends too. It used to take them with it.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_being_told_is_not_forgotten_when_the_run_before_ends() {
+async fn waiter_is_notified_when_the_previous_run_ends() {
     let folder = tempfile::tempdir().unwrap();
-    let slow = || Turn::default().say("one").wait(Duration::from_millis(252));
+    let slow = || ScriptedTurn::default().say("one").wait(Duration::from_millis(252));
     let model = Scripted::default().script("a", std::iter::repeat_with(slow).take(12));
     let (mut parts, request) = Setup::new(&model).parts().await;
     parts.store = Arc::new(baton_store::open("sqlite://baton.db", folder.path()).await.unwrap());
@@ -447,8 +475,9 @@ async fn whoever_is_being_told_is_not_forgotten_when_the_run_before_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_takes_a_message_for_lost_that_is_being_accepted() {
-    let model = Scripted::default().script("a", std::iter::repeat_with(|| Turn::text("Yes.")).take(200));
+async fn message_being_accepted_is_not_taken_for_lost() {
+    let model =
+        Scripted::default().script("a", std::iter::repeat_with(|| ScriptedTurn::text("Yes.")).take(200));
     let folder = tempfile::tempdir().unwrap();
     let (mut parts, request) = Setup::new(&model).parts().await;
     parts.store = Arc::new(baton_store::open("sqlite://baton.db", folder.path()).await.unwrap());
@@ -467,8 +496,8 @@ async fn nobody_takes_a_message_for_lost_that_is_being_accepted() {
 
 #[tokio::test]
 async fn a_queued_run_can_be_cancelled() {
-    let model =
-        Scripted::default().script("a", [Turn::default().say("one").wait(Duration::from_millis(100))]);
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::default().say("one").wait(Duration::from_millis(100))]);
     let (parts, request) = Setup::new(&model).parts().await;
     let engine = Engine::new(parts);
     let first = engine.start(request.clone()).await.unwrap();
@@ -481,17 +510,17 @@ async fn a_queued_run_can_be_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_was_taken_for_dead_cannot_write_and_its_listener_hears_the_rest_from_the_other() {
-    let slow = Scripted::default().script("a", [Turn::default().say("from the first").hang()]);
+async fn fenced_process_cannot_write_and_its_listener_is_served_by_the_other() {
+    let slow = Scripted::default().script("a", [ScriptedTurn::default().say("from the first").hang()]);
     let (mut parts, request) = Setup::new(&slow).parts().await;
-    parts.lease = LeaseTimes { beat: Duration::from_millis(20), ..LeaseTimes::default() };
+    parts.lease = HeartbeatConfig { beat: Duration::from_millis(20), ..HeartbeatConfig::default() };
     let first = Engine::new(parts);
     let mut run = first.start(request.clone()).await.unwrap();
     let mut heard = Vec::new();
     while !matches!(heard.last(), Some(EventKind::TextDelta { .. })) {
         heard.push(run.events.recv().await.unwrap().kind);
     }
-    let other = Scripted::default().script("a", [Turn::text("From the second.")]);
+    let other = Scripted::default().script("a", [ScriptedTurn::text("From the second.")]);
     let (parts, _) = Setup::new(&other).parts().await;
     let second = Engine::new(successor(parts, &first.parts));
     assert_eq!(second.recover().await.unwrap(), 1);
@@ -511,8 +540,8 @@ async fn whoever_was_taken_for_dead_cannot_write_and_its_listener_hears_the_rest
 }
 
 #[tokio::test]
-async fn an_engine_on_watch_takes_up_what_nobody_works_on() {
-    let model = Scripted::default().script("a", [Turn::default().say("I").hang()]);
+async fn maintenance_recovers_orphaned_runs() {
+    let model = Scripted::default().script("a", [ScriptedTurn::default().say("I").hang()]);
     let (parts, mut request) = Setup::new(&model).parts().await;
     request.caller.thread_id = ThreadId::random();
     let store = Arc::clone(&parts.store);
@@ -530,10 +559,10 @@ async fn an_engine_on_watch_takes_up_what_nobody_works_on() {
         .unwrap();
     dead.shutdown_background();
     let (engine, run) = before;
-    let model = Scripted::default().script("a", [Turn::text("Here.")]);
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Here.")]);
     let (parts, request) = Setup::new(&model).parts().await;
     let watch = Engine::new(successor(parts, &engine.parts));
-    let watching = tokio::spawn(Arc::clone(&watch).keep_watch(Duration::from_millis(10)));
+    let watching = tokio::spawn(Arc::clone(&watch).run_maintenance(Duration::from_millis(10)));
     let tenant = store.tenant(&request.caller.tenant);
     while tenant.run(run).await.unwrap().status != RunStatus::Completed {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -545,13 +574,13 @@ async fn an_engine_on_watch_takes_up_what_nobody_works_on() {
 
 /// What an agent had taken before a crash is still known after it, although its record says only when it ended.
 #[test]
-fn time_before_a_crash_counts_from_the_beginning() {
-    let ask = || Turn::call("delegate", &json!({"agents": ["b", "c"], "message": "Look."}));
-    let after_a_while = Turn::default().wait(Duration::from_millis(300)).say("Looked.");
+fn time_before_a_crash_counts() {
+    let ask = || ScriptedTurn::call("delegate", &json!({"agents": ["b", "c"], "message": "Look."}));
+    let after_a_while = ScriptedTurn::default().wait(Duration::from_millis(300)).say("Looked.");
     let first = Scripted::default()
         .script("a", [ask()])
         .script("b", [after_a_while])
-        .script("c", [Turn::default().say("Let").hang()]);
+        .script("c", [ScriptedTurn::default().say("Let").hang()]);
     let with = |model: &Scripted| {
         let setup = Setup::new(model).agent(|a| a.agents = vec![super::name("b"), super::name("c")]);
         setup.with("b", |_| {}).with("c", |_| {})
@@ -559,7 +588,9 @@ fn time_before_a_crash_counts_from_the_beginning() {
     let (engine, _, _) = die(with(&first), |event| {
         matches!(event.kind, EventKind::SessionFinished { .. }) && event.path.ends_with("delegate:b")
     });
-    let second = Scripted::default().script("a", [Turn::text("Done.")]).script("c", [Turn::text("Too.")]);
+    let second = Scripted::default()
+        .script("a", [ScriptedTurn::text("Done.")])
+        .script("c", [ScriptedTurn::text("Too.")]);
     let after = go_on(with(&second), &engine);
     after.is_sound();
     let asked = second.asked().into_iter().rfind(|asked| asked.agent == "a").unwrap();

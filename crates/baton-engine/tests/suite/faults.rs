@@ -11,11 +11,9 @@ use baton_core::event::EventKind;
 use baton_core::ledger::CallOutcome;
 use baton_core::model::{Model, ModelFacts, ModelRequest, ReplyStream};
 use baton_core::store::RunStatus;
-use baton_core::tool::{CallContext, Overflow, Room};
-use baton_core::{HumanDuration, RunId, TenantId};
-use baton_engine::{Engine, LeaseTimes, Models};
-use baton_models::scripted::{Scripted, Turn};
-use futures_util::future::BoxFuture;
+use baton_core::{Event, HumanDuration, LedgerRow, TenantId};
+use baton_engine::{Engine, HeartbeatConfig, ModelRegistry, Observer};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::durability::{die, go_on};
@@ -46,16 +44,17 @@ impl Model for Fragile {
 fn breaking(script: &Scripted, breaks: &'static str) -> Setup {
     let mut setup = Setup::new(script);
     let model = Arc::new(Fragile { script: script.clone(), breaks });
-    setup.models = Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(model);
+    setup.models = ModelRegistry::new(ModelName::parse("scripted/m").unwrap()).with_provider(model);
     setup
 }
 
 /// An agent that panics fails like any other: it is told, paid for and recorded, and the others go on.
 #[tokio::test]
-async fn a_child_that_panics_is_a_child_that_failed() {
-    let ask = Turn::call("delegate", &json!({"agents": ["b", "c"], "message": "Look."}));
-    let model =
-        Scripted::default().script("a", [ask, Turn::text("Without b.")]).script("c", [Turn::text("Looked.")]);
+async fn panicking_child_counts_as_failed() {
+    let ask = ScriptedTurn::call("delegate", &json!({"agents": ["b", "c"], "message": "Look."}));
+    let model = Scripted::default()
+        .script("a", [ask, ScriptedTurn::text("Without b.")])
+        .script("c", [ScriptedTurn::text("Looked.")]);
     let setup = breaking(&model, "b").agent(|a| a.agents = vec![name("b"), name("c")]);
     let ran = setup.with("b", |_| {}).with("c", |_| {}).run().await;
     assert_eq!((ran.answer(), ran.end.status), ("Without b.", RunStatus::Completed));
@@ -69,8 +68,8 @@ async fn a_child_that_panics_is_a_child_that_failed() {
 
 /// A run that panics has failed, is said to have, once, and leaves its thread to the next.
 #[tokio::test]
-async fn a_run_that_panics_has_failed() {
-    let model = Scripted::default().script("b", [Turn::text("Here.")]);
+async fn panicking_run_fails() {
+    let model = Scripted::default().script("b", [ScriptedTurn::text("Here.")]);
     let (parts, request) = breaking(&model, "a").with("b", |_| {}).parts().await;
     let engine = Engine::new(parts);
     let mut run = engine.start(request.clone()).await.unwrap();
@@ -88,12 +87,12 @@ async fn a_run_that_panics_has_failed() {
 
 /// Whoever is late is recorded as late, and so is whoever worked for them; that somebody cancelled is not true.
 #[tokio::test(start_paused = true)]
-async fn late_is_not_cancelled() {
-    let call = Turn::call("call_agent", &json!({"mission": "Look.", "specialist": "c"}));
+async fn timeout_is_not_cancellation() {
+    let call = ScriptedTurn::call("call_agent", &json!({"mission": "Look.", "specialist": "c"}));
     let model = Scripted::default()
-        .script("a", [Turn::text("Done.")])
+        .script("a", [ScriptedTurn::text("Done.")])
         .script("b", [call])
-        .script("c", [Turn::default().say("Let me").hang()]);
+        .script("c", [ScriptedTurn::default().say("Let me").hang()]);
     let timeout = HumanDuration::from_secs(5);
     let setup = Setup::new(&model).agent(|a| {
         let agents = vec![Advisor { agent: name("b"), required: false, timeout }];
@@ -111,11 +110,11 @@ async fn late_is_not_cancelled() {
 
 /// The stage of a chain that is cut off is late after a crash as it was before it, in the same words.
 #[test]
-fn a_chain_that_was_late_is_late_after_a_crash() {
+fn chain_timeout_survives_a_crash() {
     let first = Scripted::default()
-        .script("b", [Turn::text("Half.")])
-        .script("c", [Turn::default().say("Let").hang()])
-        .script("a", [Turn::default().say("I").hang()]);
+        .script("b", [ScriptedTurn::text("Half.")])
+        .script("c", [ScriptedTurn::default().say("Let").hang()])
+        .script("a", [ScriptedTurn::default().say("I").hang()]);
     let with = |model: &Scripted| {
         let setup = Setup::new(model).agent(|a| {
             let timeout = HumanDuration::from_millis(200);
@@ -128,7 +127,7 @@ fn a_chain_that_was_late_is_late_after_a_crash() {
     let (engine, _, _) = die(with(&first), |event| {
         event.agent.as_str() == "a" && matches!(event.kind, EventKind::TextDelta { .. })
     });
-    let second = Scripted::default().script("a", [Turn::text("Alone.")]);
+    let second = Scripted::default().script("a", [ScriptedTurn::text("Alone.")]);
     go_on(with(&second), &engine).is_sound();
     let task = |model: &Scripted| {
         let asked = model.asked().into_iter().find(|asked| asked.agent == "a").unwrap();
@@ -143,12 +142,14 @@ fn a_chain_that_was_late_is_late_after_a_crash() {
 
 /// Everybody who is at work when a run is cancelled ends, promptly, and what they spent is kept before the run's end is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_at_work_when_a_run_is_cancelled_is_paid() {
+async fn running_agents_of_a_cancelled_run_are_billed() {
     let names: Vec<String> = (0..20).map(|number| format!("n{number}")).collect();
     let fan = |names: &[String]| json!({"agents": names, "message": "Look."});
-    let first = names.chunks(5).fold(Turn::default(), |turn, names| turn.and_call("delegate", &fan(names)));
+    let first =
+        names.chunks(5).fold(ScriptedTurn::default(), |turn, names| turn.and_call("delegate", &fan(names)));
     let model = Scripted::default().script("a", [first]);
-    let model = names.iter().fold(model, |model, name| model.script(name, [Turn::default().say("I").hang()]));
+    let model =
+        names.iter().fold(model, |model, name| model.script(name, [ScriptedTurn::default().say("I").hang()]));
     let setup = Setup::new(&model).policy(|policy| policy.max_live_children = 100);
     let setup = setup.agent(|a| {
         a.agents = names.iter().map(|text| name(text)).collect();
@@ -177,11 +178,11 @@ async fn who_is_at_work_when_a_run_is_cancelled_is_paid() {
 
 /// A hundred at once are no slower than one, beside the work itself.
 #[tokio::test(start_paused = true)]
-async fn a_hundred_children_work_at_the_same_time() {
+async fn a_hundred_children_run_in_parallel() {
     let names: Vec<String> = (0..100).map(|number| format!("n{number}")).collect();
-    let ask = Turn::call("delegate", &json!({"agents": names, "message": "Look."}));
-    let look = || [Turn::call("look", &json!({})), Turn::text("Looked.")];
-    let model = Scripted::default().script("a", [ask, Turn::text("Done.")]);
+    let ask = ScriptedTurn::call("delegate", &json!({"agents": names, "message": "Look."}));
+    let look = || [ScriptedTurn::call("look", &json!({})), ScriptedTurn::text("Looked.")];
+    let model = Scripted::default().script("a", [ask, ScriptedTurn::text("Done.")]);
     let model = names.iter().fold(model, |model, name| model.script(name, look()));
     let slow = TestTool::new("look", |_| async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -204,10 +205,10 @@ async fn a_hundred_children_work_at_the_same_time() {
 
 /// Who got the baton before a crash answers after it, also when the giver's time was over meanwhile.
 #[test]
-fn a_baton_that_was_passed_stays_passed_when_time_is_over() {
+fn transfer_persists_after_a_timeout() {
     let first = Scripted::default()
-        .script("a", [Turn::call("transfer_to_c", &json!({"reason": "it is theirs"}))])
-        .script("c", [Turn::call("look", &json!({})), Turn::default().say("Let").hang()]);
+        .script("a", [ScriptedTurn::call("transfer_to_c", &json!({"reason": "it is theirs"}))])
+        .script("c", [ScriptedTurn::call("look", &json!({})), ScriptedTurn::default().say("Let").hang()]);
     let with = |model: &Scripted, timeout: HumanDuration| {
         let look = TestTool::new("look", |_| async {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -222,8 +223,9 @@ fn a_baton_that_was_passed_stays_passed_when_time_is_over() {
     let (engine, _, _) = die(with(&first, HumanDuration::from_mins(5)), |event| {
         event.agent.as_str() == "c" && matches!(event.kind, EventKind::TextDelta { .. })
     });
-    let second =
-        Scripted::default().script("c", [Turn::text("In short.")]).script("a", [Turn::text("Me too.")]);
+    let second = Scripted::default()
+        .script("c", [ScriptedTurn::text("In short.")])
+        .script("a", [ScriptedTurn::text("Me too.")]);
     let mut setup = with(&second, HumanDuration::from_millis(1)).agent(|a| {
         a.mcp_servers.insert("x".into(), baton_core::agent::McpServer::Configured);
     });
@@ -238,30 +240,22 @@ fn a_baton_that_was_passed_stays_passed_when_time_is_over() {
 
 /// What breaks beside the walk costs the lease's time: then the run is taken up again, and whoever waits hears its one end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_breaks_beside_the_walk_costs_time_not_the_run() {
+async fn side_failure_does_not_fail_the_run() {
     #[derive(Debug)]
     struct BreaksOnce(AtomicBool);
 
-    #[derive(Debug)]
-    struct Plenty;
-
-    impl Overflow for BreaksOnce {
-        fn open(&self, _: &TenantId, _: RunId) -> Box<dyn Room> {
-            assert!(self.0.swap(true, Ordering::SeqCst), "a fault in the disk's code");
-            Box::new(Plenty)
+    impl Observer for BreaksOnce {
+        fn on_event(&self, _: &TenantId, _: &Event) {
+            assert!(self.0.swap(true, Ordering::SeqCst), "a fault in an observer");
         }
+
+        fn on_ledger_rows(&self, _: &TenantId, _: &[LedgerRow]) {}
     }
 
-    impl Room for Plenty {
-        fn fit<'a>(&'a self, _: &'a CallContext, text: String) -> BoxFuture<'a, String> {
-            Box::pin(async { text })
-        }
-    }
-
-    let model = Scripted::default().script("a", [Turn::text("Done.")]);
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Done.")]);
     let (mut parts, request) = Setup::new(&model).parts().await;
-    parts.overflow = Some(Arc::new(BreaksOnce(AtomicBool::new(false))));
-    parts.lease = LeaseTimes { length: Duration::from_millis(300), beat: Duration::from_millis(50) };
+    parts.observer = Some(Arc::new(BreaksOnce(AtomicBool::new(false))));
+    parts.lease = HeartbeatConfig { length: Duration::from_millis(300), beat: Duration::from_millis(50) };
     let mut run = Engine::new(parts).start(request).await.unwrap();
     let mut ends = 0;
     let heard = async {

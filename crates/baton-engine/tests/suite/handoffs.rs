@@ -6,14 +6,14 @@ mod outside;
 
 use std::sync::Arc;
 
-use baton_core::agent::{AcceptsHandoff, Agent, Slot, State, StateName, Workflow};
+use baton_core::agent::{AcceptsHandoff, Agent, Slot, StateName, Workflow, WorkflowStep};
 use baton_core::chat::ChatMessage;
 use baton_core::event::{Event, EventKind, HandoffPhase};
 use baton_core::message::Part;
 use baton_core::store::{HandoffSession, HandoffState, MessageQuery, RunStatus};
 use baton_core::{Permission, TenantStore};
-use baton_engine::{Engine, HandoffRequest, Leaving, OnConflict, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Engine, ExitRequest, OnConflict, RunRequest, StartHandoff};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 
 use crate::transfers::{asked_of, collaborates, told, transfer};
@@ -27,7 +27,7 @@ pub(super) fn maker(agent: &mut Agent) {
         permission: Some(Permission::parse("skill:create").unwrap()),
         ..AcceptsHandoff::default()
     });
-    let state = |text: &str, next: &[&str], keys: &[&str]| State {
+    let state = |text: &str, next: &[&str], keys: &[&str]| WorkflowStep {
         name: StateName(text.to_owned()),
         collect: keys
             .iter()
@@ -113,9 +113,9 @@ impl Talk {
         }
     }
 
-    pub(super) fn leaving(&self) -> Leaving {
+    pub(super) fn leaving(&self) -> ExitRequest {
         let request = &self.request;
-        Leaving {
+        ExitRequest {
             caller: request.caller.clone(),
             is_administrator: false,
             rights: request.rights.clone(),
@@ -123,8 +123,8 @@ impl Talk {
         }
     }
 
-    pub(super) fn asking_for(&self, target: &str) -> HandoffRequest {
-        HandoffRequest {
+    pub(super) fn asking_for(&self, target: &str) -> StartHandoff {
+        StartHandoff {
             caller: self.request.caller.clone(),
             source: None,
             fallback: self.request.agent.clone(),
@@ -160,19 +160,25 @@ pub(super) fn phases(events: &[Event]) -> Vec<(HandoffPhase, String)> {
     phases.collect()
 }
 
-pub(super) fn complete() -> Turn {
+pub(super) fn complete() -> ScriptedTurn {
     let arguments =
         json!({ "result_summary": "The skill 'Slack Alert' is active.", "artifacts": ["skill:slack-alert"] });
-    Turn::call("complete_handoff", &arguments)
+    ScriptedTurn::call("complete_handoff", &arguments)
 }
 
 /// C-1, C-17, C-18, C-37, J2: the thread goes to the specialist, stays with it, and comes back; whoever gave it away is asked again
 /// only then, and is told what came of it.
 #[tokio::test]
-async fn c_1_c_37_the_holder_answers_alone_until_it_gives_the_thread_back() {
+async fn c_1_c_37_holder_answers_alone_until_it_returns_the_thread() {
     let model = Scripted::default()
-        .script("a", [transfer("maker"), Turn::text("Great, your 'Slack Alert' skill is now active.")])
-        .script("maker", [Turn::text("Hi! What should it do?"), Turn::text("And when?"), complete()]);
+        .script(
+            "a",
+            [transfer("maker"), ScriptedTurn::text("Great, your 'Slack Alert' skill is now active.")],
+        )
+        .script(
+            "maker",
+            [ScriptedTurn::text("Hi! What should it do?"), ScriptedTurn::text("And when?"), complete()],
+        );
     let talk = Talk::new(setup(&model)).await;
     let first = talk.say("I want to create a skill that sends Slack alerts").await;
     assert_eq!(first.answer(), "Hi! What should it do?", "{}", first.log());
@@ -204,11 +210,11 @@ async fn c_1_c_37_the_holder_answers_alone_until_it_gives_the_thread_back() {
 
 /// C-2, C-3, C-20, X9, X10: the target gets why, a summary and the last messages, not everything; what was masked stays masked.
 #[tokio::test]
-async fn c_2_x_9_the_target_sees_what_it_needs_of_what_was_said_before() {
-    let words: Vec<Turn> = (1..=4).map(|n| Turn::text(&format!("Answer {n}."))).collect();
+async fn c_2_x_9_target_sees_the_relevant_history() {
+    let words: Vec<ScriptedTurn> = (1..=4).map(|n| ScriptedTurn::text(&format!("Answer {n}."))).collect();
     let model = Scripted::default()
         .script("a", words.into_iter().chain([transfer("maker")]))
-        .script("maker", [Turn::text("Hi!"), Turn::text("Go on.")]);
+        .script("maker", [ScriptedTurn::text("Hi!"), ScriptedTurn::text("Go on.")]);
     let talk = Talk::new(setup(&model)).await;
     for n in 1..=4 {
         talk.say(&format!("Question {n} from ada@example.com")).await;
@@ -236,8 +242,9 @@ async fn c_2_x_9_the_target_sees_what_it_needs_of_what_was_said_before() {
 
 /// C-12, C-13: a second one is refused while one is open, in the words that the seeds have for it.
 #[tokio::test]
-async fn c_13_a_second_handoff_is_refused_with_the_sentence() {
-    let model = Scripted::default().script("a", [transfer("maker")]).script("maker", [Turn::text("Hi!")]);
+async fn c_13_second_handoff_is_refused_with_the_contract_message() {
+    let model =
+        Scripted::default().script("a", [transfer("maker")]).script("maker", [ScriptedTurn::text("Hi!")]);
     let two = setup(&model).with("other", |agent| {
         agent.accepts_handoff = Some(AcceptsHandoff::default());
     });
@@ -252,8 +259,9 @@ async fn c_13_a_second_handoff_is_refused_with_the_sentence() {
 
 /// C-26: who may not create skills does not get to who creates them, and the main agent can say why.
 #[tokio::test]
-async fn c_26_the_person_needs_the_permission_that_the_target_asks_for() {
-    let model = Scripted::default().script("a", [transfer("maker"), Turn::text("You may not do that.")]);
+async fn c_26_target_permission_is_required() {
+    let model =
+        Scripted::default().script("a", [transfer("maker"), ScriptedTurn::text("You may not do that.")]);
     let ran = setup(&model).rights(&["thread:write", "handoff:initiate"]).run().await;
     assert_eq!(ran.answer(), "You may not do that.", "{}", ran.log());
     let why = told(&asked_of(&model, "a")[1]).join("");
@@ -264,11 +272,11 @@ async fn c_26_the_person_needs_the_permission_that_the_target_asks_for() {
 
 /// A named agent cannot be heard beside a holder that has the thread for itself.
 #[tokio::test]
-async fn x_2_an_exclusive_holder_keeps_others_out() {
+async fn x_2_exclusive_holder_blocks_other_agents() {
     for exclusive in [true, false] {
         let model = Scripted::default()
-            .script("a", [transfer("maker"), Turn::text("Beside.")])
-            .script("maker", [Turn::text("Hi!")]);
+            .script("a", [transfer("maker"), ScriptedTurn::text("Beside.")])
+            .script("maker", [ScriptedTurn::text("Hi!")]);
         let mut setup = setup(&model);
         setup.others[0].accepts_handoff.as_mut().unwrap().exclusive = exclusive;
         let talk = Talk::new(setup).await;
@@ -288,10 +296,10 @@ async fn x_2_an_exclusive_holder_keeps_others_out() {
 
 /// X25: words that start a handoff by themselves cost no call of the main agent.
 #[tokio::test]
-async fn c_23_x_25_a_trigger_starts_the_handoff_by_itself() {
+async fn c_23_x_25_trigger_starts_the_handoff() {
     let model = Scripted::default()
-        .script("maker", [Turn::text("Hi! Slack alerts, right?")])
-        .script("a", [Turn::text("No.")]);
+        .script("maker", [ScriptedTurn::text("Hi! Slack alerts, right?")])
+        .script("a", [ScriptedTurn::text("No.")]);
     let mut auto = setup(&model);
     auto.others[0].accepts_handoff.as_mut().unwrap().trigger_mode = baton_core::agent::TriggerMode::Auto;
     let talk = Talk::new(auto).await;

@@ -8,8 +8,8 @@ use baton_core::chat::ChatMessage;
 use baton_core::event::EventKind;
 use baton_core::store::{AuditQuery, Cancel, Owner, PageRequest, RunStatus};
 use baton_core::{Event, HumanDuration, Part};
-use baton_engine::{Engine, Finished, LeaseTimes, Limit, Parts, Run, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Engine, EngineParts, HeartbeatConfig, LimitKind, RunHandle, RunRequest, RunResult};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use tokio::time::Instant;
 
 use super::{LONG, Setup, eventually};
@@ -19,12 +19,12 @@ fn pieces(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|number| format!("{number} "))
 }
 
-fn saying(count: usize) -> Turn {
-    pieces(count).fold(Turn::default(), |turn, piece| turn.say(&piece))
+fn saying(count: usize) -> ScriptedTurn {
+    pieces(count).fold(ScriptedTurn::default(), |turn, piece| turn.say(&piece))
 }
 
 /// Everything until the stream ends, which it has to.
-async fn hear(run: &mut Run) -> Vec<Event> {
+async fn hear(run: &mut RunHandle) -> Vec<Event> {
     let mut heard = Vec::new();
     let hearing = async {
         while let Some(event) = run.events.recv().await {
@@ -35,7 +35,7 @@ async fn hear(run: &mut Run) -> Vec<Event> {
     heard
 }
 
-async fn hear_until(run: &mut Run, is_it: impl Fn(&EventKind) -> bool) {
+async fn hear_until(run: &mut RunHandle, is_it: impl Fn(&EventKind) -> bool) {
     while !is_it(&run.events.recv().await.unwrap().kind) {}
 }
 
@@ -52,7 +52,7 @@ fn kept(events: &[Event]) -> Vec<(u64, &EventKind)> {
 struct Late {
     heard: Vec<Event>,
     stored: Vec<Event>,
-    finished: Finished,
+    finished: RunResult,
 }
 
 async fn listen_late(count: usize, late: Duration) -> Late {
@@ -69,7 +69,7 @@ async fn listen_late(count: usize, late: Duration) -> Late {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_slow_hears_all_that_was_kept_and_one_end() {
+async fn slow_listener_gets_all_stored_events_and_one_end() {
     // 256 events may wait for a listener, so that here there is room for all of them, or for all but the last, the last two, …
     for count in 248..=254 {
         for late in [Duration::from_secs(1), LONG] {
@@ -83,7 +83,7 @@ async fn whoever_is_slow_hears_all_that_was_kept_and_one_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_waits_a_little_for_whoever_is_slow() {
+async fn run_waits_briefly_for_a_slow_listener() {
     let Late { heard, .. } = listen_late(400, Duration::from_secs(1)).await;
     let grown = heard.iter().filter_map(|event| match &event.kind {
         EventKind::TextDelta { delta, .. } => Some(delta.as_str()),
@@ -93,7 +93,7 @@ async fn a_run_waits_a_little_for_whoever_is_slow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_text_whose_growing_was_missed_comes_whole() {
+async fn missed_text_is_sent_whole() {
     let Late { heard, finished, .. } = listen_late(400, LONG).await;
     let grown = heard.iter().filter(|event| matches!(event.kind, EventKind::TextDelta { .. })).count();
     assert!((1..400).contains(&grown), "the run did not wait: {grown}");
@@ -110,7 +110,7 @@ async fn a_text_whose_growing_was_missed_comes_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_does_not_read_does_not_keep_a_run_from_being_cancelled() {
+async fn unread_listener_does_not_block_cancellation() {
     let model = Scripted::default().script("a", [saying(400).hang()]);
     let (parts, request) = Setup::new(&model).parts().await;
     let engine = Engine::new(parts);
@@ -129,8 +129,8 @@ async fn a_listener_that_does_not_read_does_not_keep_a_run_from_being_cancelled(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_does_not_read_does_not_keep_a_run_from_running_out_of_time() {
-    let model = Scripted::default().script("a", [saying(400).hang(), Turn::text("What I have.")]);
+async fn unread_listener_does_not_block_the_time_limit() {
+    let model = Scripted::default().script("a", [saying(400).hang(), ScriptedTurn::text("What I have.")]);
     let (parts, mut request) = Setup::new(&model).parts().await;
     request.overrides.timeout = Some(HumanDuration::from_secs(1));
     let engine = Engine::new(parts);
@@ -140,13 +140,13 @@ async fn a_listener_that_does_not_read_does_not_keep_a_run_from_running_out_of_t
     let end = store.run(run.id).await.unwrap().end.unwrap();
     assert_eq!(
         (end.answer.as_deref(), end.limit.as_deref()),
-        (Some("What I have."), Some(Limit::Time.word()))
+        (Some("What I have."), Some(LimitKind::Time.word()))
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_listens_to_a_thread_that_is_deleted_hears_an_end() {
-    let model = Scripted::default().script("a", [Turn::default().say("on and on").hang()]);
+async fn listener_of_a_deleted_thread_gets_an_end() {
+    let model = Scripted::default().script("a", [ScriptedTurn::default().say("on and on").hang()]);
     let (parts, request) = Setup::new(&model).parts().await;
     let engine = Engine::new(parts);
     let mut run = engine.start(request.clone()).await.unwrap();
@@ -162,10 +162,10 @@ async fn whoever_listens_to_a_thread_that_is_deleted_hears_an_end() {
 /// A process that works on `first` and then on whatever comes next in the thread.
 async fn elsewhere(
     model: &Scripted,
-    lease: LeaseTimes,
-    here: &Parts,
+    lease: HeartbeatConfig,
+    here: &EngineParts,
     first: RunRequest,
-) -> (Arc<Engine>, Run) {
+) -> (Arc<Engine>, RunHandle) {
     let (mut parts, _) = Setup::new(model).parts().await;
     parts.store = Arc::clone(&here.store);
     parts.identity.owner = Owner("elsewhere".into());
@@ -177,12 +177,12 @@ async fn elsewhere(
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_takes_over_a_run_tells_its_listener_what_was_kept_before() {
+async fn new_owner_sends_earlier_events_to_the_listener() {
     let (parts, request) =
-        Setup::new(&Scripted::default().script("a", [Turn::text("From here.")])).parts().await;
-    let short = Turn::default().say("Done.").wait(Duration::from_millis(50));
-    let other = Scripted::default().script("a", [short, Turn::default().say("From there").hang()]);
-    let (there, _first) = elsewhere(&other, LeaseTimes::default(), &parts, request.clone()).await;
+        Setup::new(&Scripted::default().script("a", [ScriptedTurn::text("From here.")])).parts().await;
+    let short = ScriptedTurn::default().say("Done.").wait(Duration::from_millis(50));
+    let other = Scripted::default().script("a", [short, ScriptedTurn::default().say("From there").hang()]);
+    let (there, _first) = elsewhere(&other, HeartbeatConfig::default(), &parts, request.clone()).await;
     let here = Engine::new(parts);
     let mut run = here.start(request.clone()).await.unwrap();
     let id = run.id;
@@ -202,10 +202,10 @@ async fn whoever_takes_over_a_run_tells_its_listener_what_was_kept_before() {
 #[tokio::test(start_paused = true)]
 async fn cancelling_a_run_of_another_process_is_audited_once() {
     let (parts, request) = Setup::new(&Scripted::default()).parts().await;
-    let short = Turn::default().say("Done.").wait(Duration::from_millis(50));
-    let other = Scripted::default().script("a", [short, Turn::default().say("on and on").hang()]);
+    let short = ScriptedTurn::default().say("Done.").wait(Duration::from_millis(50));
+    let other = Scripted::default().script("a", [short, ScriptedTurn::default().say("on and on").hang()]);
     // It hears of the cancellation after a long time, in which whoever cancelled looks again and again.
-    let deaf = LeaseTimes { length: Duration::from_hours(1), beat: Duration::from_secs(30) };
+    let deaf = HeartbeatConfig { length: Duration::from_hours(1), beat: Duration::from_secs(30) };
     let (_there, _first) = elsewhere(&other, deaf, &parts, request.clone()).await;
     let here = Engine::new(parts);
     let run = here.start(request.clone()).await.unwrap();
@@ -221,9 +221,9 @@ async fn cancelling_a_run_of_another_process_is_audited_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_had_to_wait_sees_the_answer_before_it() {
-    let slow = Turn::default().say("Ada is 36.").wait(Duration::from_secs(1));
-    let model = Scripted::default().script("a", [slow, Turn::text("72.")]);
+async fn queued_message_sees_the_previous_answer() {
+    let slow = ScriptedTurn::default().say("Ada is 36.").wait(Duration::from_secs(1));
+    let model = Scripted::default().script("a", [slow, ScriptedTurn::text("72.")]);
     let (parts, request) = Setup::new(&model).parts().await;
     let engine = Engine::new(parts);
     let ask = |text: &str| engine.start(RunRequest { input: vec![Part::text(text)], ..request.clone() });

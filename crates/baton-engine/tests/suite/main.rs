@@ -25,6 +25,7 @@ mod reading;
 mod router;
 mod sessions;
 mod skills;
+mod spool;
 mod strategies;
 mod team;
 mod thread;
@@ -44,11 +45,13 @@ use baton_core::agent::{Agent, ModelName, ToolAccess, ToolPattern};
 use baton_core::event::{Event, EventKind};
 use baton_core::message::{Part, Visibility};
 use baton_core::store::{OnBusy, Owner, Retention};
-use baton_core::tool::{CallContext, Effect, Risk, Tool, ToolError, ToolFuture, ToolSource, ToolSpec};
+use baton_core::tool::{
+    CallContext, Effect, Risk, SHOWN_OUTPUT_BYTES, Tool, ToolError, ToolFuture, ToolSource, ToolSpec,
+};
 use baton_core::{AgentName, HumanDuration, Permission, Rights, SkillSource, TenantId, ThreadId, UserId};
 use baton_engine::{
-    Agents, Caller, Engine, Finished, Identity, LeaseTimes, Live, Models, Overrides, Parts, Patience, Policy,
-    RunRequest, Stays, Task, TeamHooks,
+    Agents, Engine, EngineParts, HeartbeatConfig, ModelRegistry, ModelTimeouts, Overrides, Policy,
+    ProcessIdentity, RunCaller, RunRequest, RunResult, RunTask, TeamHooks, ThreadChannels, WorkerLifetime,
 };
 use baton_models::scripted::Scripted;
 use jiff::SignedDuration;
@@ -94,9 +97,9 @@ struct Setup {
     policy: Policy,
     input: String,
     tools: Vec<Arc<dyn Tool>>,
-    models: Models,
+    models: ModelRegistry,
     overrides: Overrides,
-    task: Task,
+    task: RunTask,
     rights: Rights,
     ask_at: Option<Risk>,
     servers: Option<Arc<dyn ToolSource>>,
@@ -106,8 +109,8 @@ struct Setup {
 
 impl Setup {
     fn new(model: &Scripted) -> Self {
-        let models =
-            Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(model.clone()));
+        let models = ModelRegistry::new(ModelName::parse("scripted/m").unwrap())
+            .with_provider(Arc::new(model.clone()));
         Self {
             agent: agent(),
             others: Vec::new(),
@@ -116,7 +119,7 @@ impl Setup {
             tools: Vec::new(),
             models,
             overrides: Overrides::default(),
-            task: Task::Answer,
+            task: RunTask::Answer,
             rights: Rights::all(),
             ask_at: None,
             servers: None,
@@ -144,7 +147,7 @@ impl Setup {
     }
 
     /// What the run is to do, if not just answer.
-    fn task(mut self, task: Task) -> Self {
+    fn task(mut self, task: RunTask) -> Self {
         self.task = task;
         self
     }
@@ -166,10 +169,10 @@ impl Setup {
     }
 
     /// The parts of an engine with a store of its own.
-    async fn parts(self) -> (Parts, RunRequest) {
+    async fn parts(self) -> (EngineParts, RunRequest) {
         let agent = Arc::new(self.agent);
         let request = RunRequest {
-            caller: Caller {
+            caller: RunCaller {
                 tenant: TenantId::parse("acme").unwrap(),
                 user: UserId::parse("ada").unwrap(),
                 thread_id: ThreadId::parse("550e8400-e29b-41d4-a716-446655440000").unwrap(),
@@ -188,23 +191,23 @@ impl Setup {
         let agents = others.chain([agent]).map(|agent| (agent.name.clone(), agent));
         let agents: Arc<Agents> = Arc::new(agents.collect());
         let store = baton_store::open("sqlite::memory:", Path::new("")).await.unwrap();
-        let parts = Parts {
+        let parts = EngineParts {
             models: self.models,
             tools: self.tools,
             servers: self.servers,
             skills: self.skills,
-            overflow: None,
+            shown_output_bytes: SHOWN_OUTPUT_BYTES,
             ask_at: self.ask_at,
             work_dir: PathBuf::from("."),
-            patience: Patience { back_off: Duration::from_millis(10), ..Patience::default() },
+            model_timeouts: ModelTimeouts { back_off: Duration::from_millis(10), ..ModelTimeouts::default() },
             store: Arc::new(store),
             agents: watch::Sender::new(agents).subscribe(),
-            identity: Identity { owner: Owner("test".into()), is_gone: |_| false },
-            lease: LeaseTimes::default(),
+            identity: ProcessIdentity { owner: Owner("test".into()), is_gone: |_| false },
+            lease: HeartbeatConfig::default(),
             flush: Duration::ZERO,
-            stays: Stays::UntilDone,
+            worker_lifetime: WorkerLifetime::UntilDone,
             retention: Retention { workflow_state: SignedDuration::from_hours(720) },
-            live: Live::new(),
+            live: ThreadChannels::new(),
             observer: None,
             policy: self.policy,
             team_hooks: self.team_hooks,
@@ -212,7 +215,7 @@ impl Setup {
         (parts, request)
     }
 
-    async fn start(self) -> baton_engine::Run {
+    async fn start(self) -> baton_engine::RunHandle {
         let (parts, request) = self.parts().await;
         Engine::new(parts).start(request).await.unwrap()
     }
@@ -229,7 +232,7 @@ impl Setup {
 
 struct Ran {
     events: Vec<Event>,
-    end: Finished,
+    end: RunResult,
 }
 
 impl Ran {
@@ -317,6 +320,7 @@ struct TestTool {
     work: Arc<dyn Fn(Value) -> ToolFuture + Send + Sync>,
     /// Calls that run now, and the most there were at once.
     running: Arc<(AtomicUsize, AtomicUsize)>,
+    is_untrusted: bool,
 }
 
 impl std::fmt::Debug for TestTool {
@@ -342,7 +346,7 @@ impl TestTool {
             let future = work(arguments);
             Box::pin(async move { future.await.map(Into::into) }) as ToolFuture
         });
-        Self { spec, work, running: Arc::default() }
+        Self { spec, work, running: Arc::default(), is_untrusted: false }
     }
 
     fn echo(name: &str) -> Self {
@@ -354,6 +358,21 @@ impl TestTool {
         self
     }
 
+    /// Returns what others wrote.
+    fn untrusted(self) -> Self {
+        Self { is_untrusted: true, ..self }
+    }
+
+    /// Reports what `name` returns for its arguments as an artifact of each call that succeeds.
+    fn creates(mut self, name: impl Fn(&Value) -> String + Send + Sync + 'static) -> Self {
+        let work = Arc::clone(&self.work);
+        self.work = Arc::new(move |arguments| {
+            let (name, result) = (name(&arguments), work(arguments));
+            Box::pin(async move { Ok(result.await?.with_artifact(name)) })
+        });
+        self
+    }
+
     fn most_at_once(&self) -> usize {
         self.running.1.load(Ordering::SeqCst)
     }
@@ -362,6 +381,10 @@ impl TestTool {
 impl Tool for TestTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn is_untrusted(&self) -> bool {
+        self.is_untrusted
     }
 
     fn call(&self, arguments: Value, _context: Arc<CallContext>) -> ToolFuture {

@@ -7,7 +7,7 @@ use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_core::{HumanDuration, Part};
 use baton_engine::Engine;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use crate::{Ran, Setup, name};
@@ -89,11 +89,11 @@ fn team(members: &[&str], max_rounds: u32) -> Team {
 
 /// X9, X32: the request for advisors, the advice for the agent, nothing for the person.
 #[tokio::test]
-async fn x32_advisors_and_their_agent_see_masks_of_each_other() {
+async fn x32_advisors_and_their_agent_see_masked_text() {
     for lets_through in [false, true] {
         let model = Scripted::default()
-            .script("legal", [Turn::text(ALL)])
-            .script("a", [Turn::text(&format!("It is {ALL}"))]);
+            .script("legal", [ScriptedTurn::text(ALL)])
+            .script("a", [ScriptedTurn::text(&format!("It is {ALL}"))]);
         let setup =
             Setup::new(&model).agent(|a| advised_by(a, "legal")).agent(|a| a.sanitize = !lets_through);
         let ran = setup.with("legal", |_| {}).asked(&format!("About {ALL}")).run().await;
@@ -112,7 +112,9 @@ async fn x32_advisors_and_their_agent_see_masks_of_each_other() {
 /// X32: also what a provider says when an advisor fails, and what is not text.
 #[tokio::test]
 async fn x32_data_is_masked_as_text_is() {
-    let model = Scripted::default().script("legal", [Turn::text("Yes.")]).script("a", [Turn::text("Done.")]);
+    let model = Scripted::default()
+        .script("legal", [ScriptedTurn::text("Yes.")])
+        .script("a", [ScriptedTurn::text("Done.")]);
     let setup = Setup::new(&model).agent(|a| advised_by(a, "legal")).with("legal", |_| {});
     let (parts, mut request) = setup.parts().await;
     let data = json!({ "to": PERSONAL[0], "token": SECRET[1], "note": format!("card {}", PERSONAL[1]) });
@@ -124,12 +126,12 @@ async fn x32_data_is_masked_as_text_is() {
 
 /// X9, X32: what a stage was asked and answered, for the next one; and what one stage masks stays masked.
 #[tokio::test]
-async fn x32_a_stage_sees_masks_of_the_stage_before() {
+async fn x32_stage_sees_a_masked_answer() {
     for lets_through in [false, true] {
         let model = Scripted::default()
-            .script("a", [Turn::text(&format!("Draft: {ALL}"))])
-            .script("b", [Turn::text("Better.")])
-            .script("c", [Turn::text(&format!("Final: {ALL}"))]);
+            .script("a", [ScriptedTurn::text(&format!("Draft: {ALL}"))])
+            .script("b", [ScriptedTurn::text("Better.")])
+            .script("c", [ScriptedTurn::text(&format!("Final: {ALL}"))]);
         let setup = Setup::new(&model).agent(|a| to(a, "b", None)).agent(|a| a.sanitize = !lets_through);
         let setup = setup.with("b", |b| to(b, "c", None)).with("c", |_| {});
         let ran = setup.asked(&format!("About {ALL}")).run().await;
@@ -146,7 +148,7 @@ async fn x32_a_stage_sees_masks_of_the_stage_before() {
 /// E8, X32: an answer that could have been handed on and was not is the person's, as it is.
 #[tokio::test]
 async fn x32_an_answer_that_is_not_handed_on_is_not_masked() {
-    let model = Scripted::default().script("a", [Turn::text(ALL)]);
+    let model = Scripted::default().script("a", [ScriptedTurn::text(ALL)]);
     let setup = Setup::new(&model).agent(|a| to(a, "b", Some("'never' in output"))).with("b", |_| {});
     person_reads(&setup.run().await, ALL);
 }
@@ -154,7 +156,8 @@ async fn x32_an_answer_that_is_not_handed_on_is_not_masked() {
 /// X32: the condition is about what was really said.
 #[tokio::test]
 async fn x32_conditions_see_the_whole_answer() {
-    let model = Scripted::default().script("a", [Turn::text(ALL)]).script("b", [Turn::text("Done.")]);
+    let model =
+        Scripted::default().script("a", [ScriptedTurn::text(ALL)]).script("b", [ScriptedTurn::text("Done.")]);
     let setup = Setup::new(&model)
         .agent(|a| to(a, "b", Some("'ada@example.com' in output and 'hunter2' in input")))
         .with("b", |_| {});
@@ -172,14 +175,14 @@ fn routes(agent: &mut Agent, destination: &str) {
     });
 }
 
-fn chooses(agent: &str) -> Turn {
-    Turn::call("route_to", &json!({ "agent": agent, "reason": format!("because {ALL}") }))
+fn chooses(agent: &str) -> ScriptedTurn {
+    ScriptedTurn::call("route_to", &json!({ "agent": agent, "reason": format!("because {ALL}") }))
 }
 
 /// X32: the chosen agent gets a masked request and gives its answer to the person as it is.
 #[tokio::test]
 async fn x32_the_answer_of_a_chosen_agent_is_not_masked() {
-    let model = Scripted::default().script("a", [chooses("b")]).script("b", [Turn::text(ALL)]);
+    let model = Scripted::default().script("a", [chooses("b")]).script("b", [ScriptedTurn::text(ALL)]);
     let setup = Setup::new(&model).agent(|a| routes(a, "b")).with("b", |_| {});
     let ran = setup.asked(ALL).run().await;
     sees_masks(&model, "b");
@@ -188,11 +191,11 @@ async fn x32_the_answer_of_a_chosen_agent_is_not_masked() {
 
 /// X32: whoever spoke for the giver decides too what others may see of it.
 #[tokio::test]
-async fn x32_a_stage_after_a_router_sees_masks_of_the_chosen_agent() {
+async fn x32_stage_after_a_router_sees_a_masked_answer() {
     let model = Scripted::default()
         .script("a", [chooses("b")])
-        .script("b", [Turn::text(&format!("b: {ALL}"))])
-        .script("last", [Turn::text("Done.")]);
+        .script("b", [ScriptedTurn::text(&format!("b: {ALL}"))])
+        .script("last", [ScriptedTurn::text("Done.")]);
     let setup = Setup::new(&model)
         .agent(|a| routes(a, "b"))
         .agent(|a| to(a, "last", None))
@@ -205,20 +208,20 @@ async fn x32_a_stage_after_a_router_sees_masks_of_the_chosen_agent() {
 
 /// X9, X32: what is said to the team, in whatever way, and why somebody votes.
 #[tokio::test]
-async fn x32_a_team_sees_masks_of_each_other() {
+async fn x32_team_members_see_masked_posts() {
     let vote = json!({ "ready": false, "reason": format!("Vote: {ALL}") });
     let model = Scripted::default()
         .script(
             "b",
             [
-                Turn::call("broadcast", &json!({ "message": format!("Said: {ALL}") }))
+                ScriptedTurn::call("broadcast", &json!({ "message": format!("Said: {ALL}") }))
                     .and_call("vote_conclude", &vote),
-                Turn::text("told"),
-                Turn::text("pass"),
+                ScriptedTurn::text("told"),
+                ScriptedTurn::text("pass"),
             ],
         )
-        .script("c", [Turn::text(&format!("Last: {ALL}")), Turn::text("pass")])
-        .script("a", [Turn::text(&format!("All in all: {ALL}"))]);
+        .script("c", [ScriptedTurn::text(&format!("Last: {ALL}")), ScriptedTurn::text("pass")])
+        .script("a", [ScriptedTurn::text(&format!("All in all: {ALL}"))]);
     let setup = Setup::new(&model).agent(|a| a.team = Some(team(&["b", "c"], 2)));
     let ran = setup.with("b", |_| {}).with("c", |_| {}).asked(&format!("About {ALL}")).run().await;
     for agent in ["b", "c"] {
@@ -238,12 +241,12 @@ async fn x32_a_team_sees_masks_of_each_other() {
 
 /// X8, X32: whoever speaks for a member is somebody else, also for the member itself in the next round.
 #[tokio::test]
-async fn x32_a_member_sees_masks_of_the_end_of_its_chain() {
+async fn x32_member_sees_a_masked_chain_answer() {
     let model = Scripted::default()
-        .script("b", [Turn::text("A draft."), Turn::text("Another.")])
-        .script("e", [Turn::text(ALL), Turn::text("pass")])
-        .script("c", [Turn::text("pass"), Turn::text("pass")])
-        .script("a", [Turn::text("Done.")]);
+        .script("b", [ScriptedTurn::text("A draft."), ScriptedTurn::text("Another.")])
+        .script("e", [ScriptedTurn::text(ALL), ScriptedTurn::text("pass")])
+        .script("c", [ScriptedTurn::text("pass"), ScriptedTurn::text("pass")])
+        .script("a", [ScriptedTurn::text("Done.")]);
     let setup = Setup::new(&model).agent(|a| a.team = Some(team(&["b", "c"], 2)));
     let setup = setup.with("b", |b| to(b, "e", None)).with("e", |_| {}).with("c", |_| {});
     setup.run().await;
@@ -254,13 +257,13 @@ async fn x32_a_member_sees_masks_of_the_end_of_its_chain() {
 
 /// X9, X32, E20: an advisor of a stage of a member's chain is far away, and still nothing gets there.
 #[tokio::test]
-async fn x32_masks_hold_however_deep_it_goes() {
+async fn x32_masks_hold_at_any_depth() {
     let model = Scripted::default()
-        .script("b", [Turn::text(&format!("Draft: {ALL}"))])
-        .script("x", [Turn::text(&format!("Advice: {ALL}"))])
-        .script("e", [Turn::text("Edited.")])
-        .script("c", [Turn::text("pass")])
-        .script("a", [Turn::text("Done.")]);
+        .script("b", [ScriptedTurn::text(&format!("Draft: {ALL}"))])
+        .script("x", [ScriptedTurn::text(&format!("Advice: {ALL}"))])
+        .script("e", [ScriptedTurn::text("Edited.")])
+        .script("c", [ScriptedTurn::text("pass")])
+        .script("a", [ScriptedTurn::text("Done.")]);
     let setup = Setup::new(&model)
         .agent(|a| a.team = Some(team(&["b", "c"], 1)))
         .with("b", |b| to(b, "e", None))

@@ -1,9 +1,9 @@
 //! What one agent gives to another goes without secrets, and without what belongs to people unless the giver's file says so.
 
-use baton_core::agent::{Agent, History, Router, RoutingMode, ToolPattern};
+use baton_core::agent::{Agent, HistoryAccess, Router, RoutingMode, ToolPattern};
 use baton_core::message::Part;
 use baton_engine::{Engine, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 
 use crate::calling::logged;
@@ -37,18 +37,22 @@ async fn heard(setup: Setup, model: &Scripted, questions: u32, agent: &str) -> S
 }
 
 /// Runs it with a giver that masks and with one that does not.
-async fn check(edge: &str, questions: u32, receiver: &str, play: impl Fn() -> (Scripted, Setup)) {
+async fn check(invocation: &str, questions: u32, receiver: &str, play: impl Fn() -> (Scripted, Setup)) {
     for sanitize in [true, false] {
         let (model, setup) = play();
         let setup = setup.agent(|a| a.sanitize = sanitize);
         let heard = heard(setup, &model, questions, receiver).await;
         for word in SECRET {
-            assert!(!heard.contains(word), "{edge}, sanitize: {sanitize}: {word} in {heard}");
+            assert!(!heard.contains(word), "{invocation}, sanitize: {sanitize}: {word} in {heard}");
         }
         for word in PERSONAL {
-            assert_eq!(heard.contains(word), !sanitize, "{edge}, sanitize: {sanitize}: {word} in {heard}");
+            assert_eq!(
+                heard.contains(word),
+                !sanitize,
+                "{invocation}, sanitize: {sanitize}: {word} in {heard}"
+            );
         }
-        assert!(heard.contains("[REDACTED]"), "{edge}: {heard}");
+        assert!(heard.contains("[REDACTED]"), "{invocation}: {heard}");
     }
 }
 
@@ -60,8 +64,8 @@ fn three(model: &Scripted) -> Setup {
     Setup::new(model).agent(calls).with("b", |_| {}).with("c", |_| {})
 }
 
-fn pass(arguments: &Value) -> Turn {
-    Turn::call("transfer_to_b", arguments)
+fn pass(arguments: &Value) -> ScriptedTurn {
+    ScriptedTurn::call("transfer_to_b", arguments)
 }
 
 /// H2, G19, X32: a mission, why it is given, and the prompt of an agent that is made up for it.
@@ -70,8 +74,8 @@ async fn x32_missions_are_masked() {
     let call = json!({"mission": SENSITIVE, "specialist": "b", "reason": SENSITIVE});
     check("mission", 1, "b", || {
         let model = Scripted::default()
-            .script("a", [Turn::call("call_agent", &call), Turn::text("ok")])
-            .script("b", [Turn::text("B.")]);
+            .script("a", [ScriptedTurn::call("call_agent", &call), ScriptedTurn::text("ok")])
+            .script("b", [ScriptedTurn::text("B.")]);
         let setup = three(&model);
         (model, setup)
     })
@@ -79,8 +83,8 @@ async fn x32_missions_are_masked() {
     let made = json!({"mission": "Look.", "agent_definition": {"system_prompt": SENSITIVE}});
     check("made up", 1, "custom", || {
         let model = Scripted::default()
-            .script("a", [Turn::call("call_agent", &made), Turn::text("ok")])
-            .script("custom", [Turn::text("C.")]);
+            .script("a", [ScriptedTurn::call("call_agent", &made), ScriptedTurn::text("ok")])
+            .script("custom", [ScriptedTurn::text("C.")]);
         let setup = three(&model);
         (model, setup)
     })
@@ -88,9 +92,9 @@ async fn x32_missions_are_masked() {
     check("delegate", 1, "c", || {
         let call = json!({"agents": ["b", "c"], "message": SENSITIVE});
         let model = Scripted::default()
-            .script("a", [Turn::call("delegate", &call), Turn::text("ok")])
-            .script("b", [Turn::text("B.")])
-            .script("c", [Turn::text("C.")]);
+            .script("a", [ScriptedTurn::call("delegate", &call), ScriptedTurn::text("ok")])
+            .script("b", [ScriptedTurn::text("B.")])
+            .script("c", [ScriptedTurn::text("C.")]);
         let setup = three(&model);
         (model, setup)
     })
@@ -101,11 +105,13 @@ async fn x32_missions_are_masked() {
 #[tokio::test]
 async fn x32_routes_are_masked() {
     let note = json!({"agent": "b", "reason": SENSITIVE, "message": SENSITIVE});
-    for history in [History::Conversation, History::Summary, History::Full, History::Last(4)] {
+    for history in
+        [HistoryAccess::Conversation, HistoryAccess::Summary, HistoryAccess::Full, HistoryAccess::Last(4)]
+    {
         check("route", 2, "b", || {
             let model = Scripted::default()
-                .script("a", [1, 2].map(|_| Turn::call("route_to", &note)))
-                .script("b", [1, 2].map(|_| Turn::text(SENSITIVE)));
+                .script("a", [1, 2].map(|_| ScriptedTurn::call("route_to", &note)))
+                .script("b", [1, 2].map(|_| ScriptedTurn::text(SENSITIVE)));
             let destinations = vec![name("b"), name("c")];
             let router = Router { mode: RoutingMode::Pure, destinations, fallback: None, may_answer: false };
             let setup = Setup::new(&model).with("b", |_| {}).with("c", |_| {}).agent(|a| {
@@ -125,14 +131,19 @@ async fn x32_transfers_are_masked() {
         "reason": SENSITIVE, "message": SENSITIVE,
         "context": {"note": SENSITIVE, "password": "x\"hunter2", "deep": [{"api_key": "sk-abcdef"}]}
     });
-    let histories =
-        [History::Conversation, History::Summary, History::Full, History::Last(4), History::Brief];
+    let histories = [
+        HistoryAccess::Conversation,
+        HistoryAccess::Summary,
+        HistoryAccess::Full,
+        HistoryAccess::Last(4),
+        HistoryAccess::Brief,
+    ];
     for history in histories {
         check("transfer", 2, "b", || {
-            let look = Turn::call("look", &json!({})).say(SENSITIVE);
+            let look = ScriptedTurn::call("look", &json!({})).say(SENSITIVE);
             let model = Scripted::default()
-                .script("a", [Turn::text(SENSITIVE), look, pass(&give).say(SENSITIVE)])
-                .script("b", [Turn::text("B.")]);
+                .script("a", [ScriptedTurn::text(SENSITIVE), look, pass(&give).say(SENSITIVE)])
+                .script("b", [ScriptedTurn::text("B.")]);
             let look = TestTool::new("look", |_| async { Ok(SENSITIVE.to_owned()) });
             let setup = Setup::new(&model).with("b", |_| {}).tool(look).agent(|a| {
                 a.history = history;
@@ -146,7 +157,7 @@ async fn x32_transfers_are_masked() {
 
 /// X28, G17: masked first, cut afterwards: no cut leaves the half of a secret that nobody would know for one.
 #[tokio::test]
-async fn x28_what_is_cut_was_masked_before() {
+async fn x28_text_is_masked_before_it_is_cut() {
     let key = format!("password=\"{}hunter2hunter2\"", "x".repeat(40));
     for most in 1..60 {
         let model = Scripted::default()
@@ -154,7 +165,7 @@ async fn x28_what_is_cut_was_masked_before() {
                 "a",
                 [pass(&json!({"reason": "b knows", "context": {"note": key}, "message": key})).say(&key)],
             )
-            .script("b", [Turn::text("B.")]);
+            .script("b", [ScriptedTurn::text("B.")]);
         let setup = Setup::new(&model)
             .with("b", |_| {})
             .agent(|a| collaborates(a, &["b"]))
@@ -167,26 +178,28 @@ async fn x28_what_is_cut_was_masked_before() {
 
 /// X32: what an agent brings goes back to whoever called it by its own setting, also as a summary or an error.
 #[tokio::test]
-async fn x32_results_are_masked_on_their_way_back() {
-    let call = Turn::call("call_agent", &json!({"mission": "Look.", "specialist": "b"}));
-    let delegate = Turn::call("delegate", &json!({"agents": ["b"], "message": "Look."}));
+async fn x32_returned_results_are_masked() {
+    let call = ScriptedTurn::call("call_agent", &json!({"mission": "Look.", "specialist": "b"}));
+    let delegate = ScriptedTurn::call("delegate", &json!({"agents": ["b"], "message": "Look."}));
     for (turn, summarize) in [(call.clone(), false), (delegate, false), (call, true)] {
         for sanitize in [true, false] {
             // `b` hands on to `c`, whose words the result is.
             let model = Scripted::default()
-                .script("a", [turn.clone(), Turn::text("In short."), Turn::text("ok")])
-                .script("b", [Turn::text("Draft.")])
-                .script("c", [Turn::text(SENSITIVE)]);
+                .script("a", [turn.clone(), ScriptedTurn::text("In short."), ScriptedTurn::text("ok")])
+                .script("b", [ScriptedTurn::text("Draft.")])
+                .script("c", [ScriptedTurn::text(SENSITIVE)]);
             let mut setup = three(&model).asked("Hello.");
             setup.others[0].handoff = vec![baton_core::agent::Destination { to: name("c"), when: None }];
             setup.others[1].sanitize = sanitize;
             setup.agent.delegation.summarize_results = summarize;
             setup.agent.delegation.summary_max_length = 50;
-            setup.run().await;
+            let ran = setup.run().await;
             let heard: String = asked_of(&model, "a")
                 .iter()
                 .map(|asked| serde_json::to_string(&asked.messages).unwrap())
                 .collect();
+            // An id may have the digits of a card by chance.
+            let heard = heard.replace(&ran.events[0].run_id.to_string(), "");
             for word in SECRET {
                 assert!(!heard.contains(word), "{word} in {heard}");
             }
@@ -199,9 +212,12 @@ async fn x32_results_are_masked_on_their_way_back() {
     let model = Scripted::default()
         .script(
             "a",
-            [Turn::call("call_agent", &json!({"mission": "Look.", "specialist": "b"})), Turn::text("ok")],
+            [
+                ScriptedTurn::call("call_agent", &json!({"mission": "Look.", "specialist": "b"})),
+                ScriptedTurn::text("ok"),
+            ],
         )
-        .script("b", [1, 2, 3].map(|_| Turn::text(SENSITIVE)));
+        .script("b", [1, 2, 3].map(|_| ScriptedTurn::text(SENSITIVE)));
     let mut setup = three(&model);
     setup.others[0].router = Some(Router {
         mode: RoutingMode::Pure,
@@ -217,14 +233,14 @@ async fn x32_results_are_masked_on_their_way_back() {
 
 /// A6, H2, X32: what was said earlier is read as masked as the reader's file says.
 #[tokio::test]
-async fn x32_what_is_read_back_is_masked() {
+async fn x32_read_thread_is_masked() {
     for sanitize in [true, false] {
         let model = Scripted::default()
-            .script("a", [Turn::text(SENSITIVE), pass(&json!({"reason": "b reads"}))])
-            .script("b", [Turn::call("read_thread", &json!({"count": 9})), Turn::text("B.")]);
+            .script("a", [ScriptedTurn::text(SENSITIVE), pass(&json!({"reason": "b reads"}))])
+            .script("b", [ScriptedTurn::call("read_thread", &json!({"count": 9})), ScriptedTurn::text("B.")]);
         let setup = Setup::new(&model)
             .agent(|a| {
-                a.history = History::Brief;
+                a.history = HistoryAccess::Brief;
                 collaborates(a, &["b"]);
             })
             .with("b", |b| {
@@ -240,10 +256,10 @@ async fn x32_what_is_read_back_is_masked() {
 
 /// H2, G7: neither the chain that is kept nor the stream says what a receiver must not hear.
 #[tokio::test]
-async fn g7_reasons_are_masked_where_they_are_kept() {
+async fn g7_stored_reasons_are_masked() {
     let model = Scripted::default()
         .script("a", [pass(&json!({"reason": SENSITIVE}))])
-        .script("b", [Turn::text("B.")]);
+        .script("b", [ScriptedTurn::text("B.")]);
     let setup = Setup::new(&model).with("b", |_| {}).agent(|a| collaborates(a, &["b"]));
     let kept = crate::transfers::Kept::of(setup).await;
     assert!(kept.hops[0].reason.contains("[EMAIL]") && !kept.hops[0].reason.contains("hunter2"));
@@ -254,12 +270,12 @@ async fn g7_reasons_are_masked_where_they_are_kept() {
 
 /// X32: who passes personal data on is in the log.
 #[tokio::test]
-async fn x32_masking_that_is_off_is_logged() {
+async fn x32_disabled_masking_is_logged() {
     let lines = logged(Box::pin(async {
-        let call = Turn::call("call_agent", &json!({"mission": "Look.", "specialist": "b"}));
+        let call = ScriptedTurn::call("call_agent", &json!({"mission": "Look.", "specialist": "b"}));
         let model = Scripted::default()
             .script("a", [call, pass(&json!({"reason": "b knows"}))])
-            .script("b", [Turn::text("B."), Turn::text("B.")]);
+            .script("b", [ScriptedTurn::text("B."), ScriptedTurn::text("B.")]);
         let setup = three(&model).agent(|a| {
             a.sanitize = false;
             collaborates(a, &["b"]);

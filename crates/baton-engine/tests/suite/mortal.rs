@@ -1,4 +1,5 @@
-//! A store that ends its process: at a certain write, before it is made or after, nothing is ever heard of it again.
+//! A store that ends its process: at a certain write, before it is made or after, nothing is ever heard of it again. It can also pause
+//! its process there.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -9,18 +10,21 @@ use baton_core::event::Event;
 use baton_core::ledger::LedgerRow;
 use baton_core::store::approval::{Approval, ApprovalQuery, ApprovalStatus, Approvals};
 use baton_core::store::artifact::{Artifact, Artifacts};
-use baton_core::store::audit::{Audit, AuditEntry, AuditQuery, Audited, Verdict};
+use baton_core::store::audit::{Audit, AuditEntry, AuditQuery, AuditVerdict, Audited};
 use baton_core::store::cache::Cache;
 use baton_core::store::feedback::{Feedback, Feedbacks};
 use baton_core::store::key::{ApiKey, Keys};
+use baton_core::store::output::{OutputHandle, OutputSlice, Outputs};
 use baton_core::store::pattern::{Hop, Pattern, Patterns};
-use baton_core::store::run::{Accepted, Cancel, NewRun, RunQuery, RunRecord, RunStatus, Runs, SessionRecord};
+use baton_core::store::run::{
+    AcceptedRun, Cancel, NewRun, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
+};
 use baton_core::store::thread::{MessageQuery, Thread, ThreadMessage, Threads};
 use baton_core::store::usage::{UsageLine, UsageQuery, Usages};
-use baton_core::store::work::{Append, Appended, Claim, Claimed, Owner, RunStart, Started, Step, Work};
+use baton_core::store::work::{Append, Appended, Claim, Claimed, Owner, RunStart, StartedRun, Step, Work};
 use baton_core::store::{
-    HandoffSession, Handoffs, Load, NewHandoff, Page, PageRequest, Pending, Retention, Store, StoreError,
-    Swept,
+    HandoffSession, Handoffs, NewHandoff, Page, PageRequest, Pending, Retention, Store, StoreError,
+    StoreLoad, Swept,
 };
 use baton_core::{HandoffId, MessageId, RunId, SessionId, TenantId, TenantStore, ThreadId, UserId};
 use jiff::Timestamp;
@@ -35,29 +39,51 @@ pub(super) struct Life {
     /// Whether the last write is made.
     is_last_made: bool,
     pub(super) end: CancellationToken,
+    /// Set if the process is paused instead of ended; cancelled when it resumes.
+    resumed: Option<CancellationToken>,
 }
 
 impl Life {
     pub(super) fn of(writes: u32, is_last_made: bool) -> Arc<Self> {
-        Arc::new(Self { left: AtomicU32::new(writes), is_last_made, end: CancellationToken::new() })
+        let (left, end) = (AtomicU32::new(writes), CancellationToken::new());
+        Arc::new(Self { left, is_last_made, end, resumed: None })
+    }
+
+    /// Pauses the process before its write of this number, until `resumed` is cancelled.
+    pub(super) fn paused_at(writes: u32, resumed: CancellationToken) -> Arc<Self> {
+        let (left, end) = (AtomicU32::new(writes), CancellationToken::new());
+        Arc::new(Self { left, is_last_made: false, end, resumed: Some(resumed) })
+    }
+
+    async fn stopped(&self) {
+        match &self.resumed {
+            Some(resumed) => resumed.cancelled().await,
+            None => pending().await,
+        }
     }
 
     async fn write<'a, T>(&self, write: impl FnOnce() -> Pending<'a, T>) -> Result<T, StoreError> {
         match self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)) {
-            Ok(left) if left > 1 => write().await,
-            Ok(_) => {
-                if self.is_last_made {
-                    let _ = write().await;
-                }
+            Ok(left) if left > 1 => return write().await,
+            Ok(_) if self.is_last_made => {
+                let _ = write().await;
                 self.end.cancel();
-                pending().await
+                return pending().await;
             }
-            Err(_) => pending().await,
+            Ok(_) => self.end.cancel(),
+            Err(_) => {}
         }
+        self.stopped().await;
+        write().await
     }
 
     fn read<'a, T: Send + 'a>(&'a self, read: Pending<'a, T>) -> Pending<'a, T> {
-        Box::pin(async move { if self.end.is_cancelled() { pending().await } else { read.await } })
+        Box::pin(async move {
+            if self.end.is_cancelled() {
+                self.stopped().await;
+            }
+            read.await
+        })
     }
 }
 
@@ -100,7 +126,7 @@ impl Store for Mortal {
         self.life.read(self.inner.seal_audit())
     }
 
-    fn load(&self) -> Load {
+    fn load(&self) -> StoreLoad {
         self.inner.load()
     }
 
@@ -165,7 +191,7 @@ impl Audit for MortalTenant {
     fn audit(&self, query: AuditQuery, page: PageRequest) -> Pending<'_, Page<Audited>> {
         self.life.read(self.inner.audit(query, page))
     }
-    fn verify_audit(&self) -> Pending<'_, Verdict> {
+    fn verify_audit(&self) -> Pending<'_, AuditVerdict> {
         self.life.read(self.inner.verify_audit())
     }
 }
@@ -244,6 +270,18 @@ impl Keys for MortalTenant {
     }
 }
 
+impl Outputs for MortalTenant {
+    fn output_slice(
+        &self,
+        run: RunId,
+        handle: OutputHandle,
+        offset: u64,
+        limit: u32,
+    ) -> Pending<'_, OutputSlice> {
+        self.life.read(self.inner.output_slice(run, handle, offset, limit))
+    }
+}
+
 impl Patterns for MortalTenant {
     fn record_hop(&self, hop: Hop) -> Pending<'_, ()> {
         Box::pin(async move { self.life.write(|| self.inner.record_hop(hop)).await })
@@ -257,7 +295,7 @@ impl Patterns for MortalTenant {
 }
 
 impl Runs for MortalTenant {
-    fn accept(&self, run: NewRun) -> Pending<'_, Accepted> {
+    fn accept(&self, run: NewRun) -> Pending<'_, AcceptedRun> {
         Box::pin(async move { self.life.write(|| self.inner.accept(run)).await })
     }
     fn run(&self, run: RunId) -> Pending<'_, RunRecord> {
@@ -328,7 +366,7 @@ impl Usages for MortalTenant {
 }
 
 impl Work for MortalTenant {
-    fn start(&self, run: NewRun, start: RunStart) -> Pending<'_, (Accepted, Option<Started>)> {
+    fn start(&self, run: NewRun, start: RunStart) -> Pending<'_, (AcceptedRun, Option<StartedRun>)> {
         Box::pin(async move { self.life.write(|| self.inner.start(run, start)).await })
     }
     fn claim(&self, thread: ThreadId, owner: &Owner) -> Pending<'_, Option<Claimed>> {

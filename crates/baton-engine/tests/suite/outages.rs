@@ -11,8 +11,8 @@ use baton_core::ledger::CallOutcome;
 use baton_core::model::ModelErrorKind;
 use baton_core::store::{PageRequest, RunQuery, RunStatus};
 use baton_core::{HumanDuration, LedgerRow};
-use baton_engine::{Engine, LeaseTimes, Parts, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Engine, EngineParts, HeartbeatConfig, RunRequest};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use futures_util::FutureExt as _;
 use rusqlite::Connection;
 use serde_json::json;
@@ -20,11 +20,11 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::durability::{die, die_in, go_on};
+use super::durability::{die, die_in, go_on, successor};
 use super::{LONG, Setup, TestTool, eventually};
 
 /// With a store in a file, which can be away. `patience` is how long a write waits for whoever else has it.
-async fn on_file(setup: Setup, patience: Duration) -> (Parts, RunRequest, TempDir) {
+async fn on_file(setup: Setup, patience: Duration) -> (EngineParts, RunRequest, TempDir) {
     let (mut parts, request) = setup.parts().await;
     let dir = tempfile::tempdir().unwrap();
     let url = format!("sqlite://baton.db?busy_timeout={}", patience.as_millis());
@@ -58,8 +58,8 @@ async fn is_under_way(tool: &TestTool) {
 }
 
 #[tokio::test]
-async fn a_message_whose_sender_goes_away_while_it_is_accepted_is_worked_on() {
-    let model = Scripted::default().script("a", [Turn::text("Done.")]);
+async fn message_is_processed_when_its_sender_disconnects() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Done.")]);
     let (parts, request, _dir) = on_file(Setup::new(&model), LONG).await;
     let engine = Engine::new(parts);
     assert!(engine.start(request.clone()).now_or_never().is_none(), "it was accepted at once");
@@ -72,21 +72,62 @@ async fn a_message_whose_sender_goes_away_while_it_is_accepted_is_worked_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thread_that_nobody_can_work_on_does_not_keep_recovery_from_ending() {
-    let model = Scripted::default().script("a", [Turn::text("Done.")]);
+async fn unprocessable_thread_does_not_block_recovery() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Done.")]);
     let (parts, request, dir) = on_file(Setup::new(&model), LONG).await;
     let engine = Engine::new(parts);
     engine.start(request).await.unwrap().finish().await;
     engine.idle().await;
-    assert_eq!(other_program(&dir).execute("UPDATE runs SET status = 'queued'", []).unwrap(), 1);
+    assert_eq!(
+        other_program(&dir).execute("UPDATE runs SET status = 'queued', finished_at = NULL", []).unwrap(),
+        1
+    );
     let recovered =
         tokio::time::timeout(LONG, engine.recover()).await.expect("recovery goes round in circles");
     assert_eq!(recovered.unwrap(), 1, "it was due");
 }
 
+/// As after a downgrade, or with a damaged row.
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_run_ends_and_later_runs_continue() {
+    for (damage, is_first) in [
+        ("UPDATE runs SET request = '{' WHERE ordinal = 1", true),
+        ("UPDATE runs SET status = 'newer' WHERE ordinal = 1", true),
+        ("UPDATE steps SET kind = 'newer'", true),
+        ("UPDATE messages SET parts = '[{\"kind\": \"newer\"}]' WHERE number = 1", true),
+        ("UPDATE runs SET request = '{', status = 'newer' WHERE ordinal = 2", false),
+    ] {
+        let turns = [ScriptedTurn::default().say("I").hang(), ScriptedTurn::default().say("I").hang()];
+        let model = Scripted::default().script("a", turns);
+        let (parts, request, dir) = on_file(Setup::new(&model), LONG).await;
+        let before = Engine::new(parts);
+        let mut run = before.start(request.clone()).await.unwrap();
+        while !matches!(run.events.recv().await.unwrap().kind, EventKind::TextDelta { .. }) {}
+        let behind = RunRequest { input: vec![baton_core::Part::text("And now?")], ..request.clone() };
+        let next = before.start(behind).await.unwrap();
+        before.drain(Duration::ZERO).await.unwrap();
+        assert!(other_program(&dir).execute(damage, []).unwrap() > 0, "{damage}");
+
+        let model = Scripted::default().script("a", [ScriptedTurn::text("Now.")]);
+        let (parts, _) = Setup::new(&model).parts().await;
+        let engine = Engine::new(successor(parts, &before.parts));
+        tokio::time::timeout(LONG, engine.recover()).await.expect("it never ends").unwrap();
+        let store = engine.parts.store.tenant(&request.caller.tenant);
+        let events = store.events(request.caller.thread_id, 0, 1000).await.unwrap();
+        let (unreadable, other) = if is_first { (run.id, next.id) } else { (next.id, run.id) };
+        let end_of = |run| events.iter().find(|event| event.run_id == run && event.kind.is_end());
+        let ended = end_of(unreadable).unwrap_or_else(|| panic!("{damage}: the thread is blocked"));
+        let EventKind::RunFailed { code, message, .. } = &ended.kind else { panic!("{damage}: {ended:?}") };
+        assert_eq!(code, "interrupted", "{damage}");
+        assert!(message.contains("cannot be read"), "{damage}: {message}");
+        assert!(end_of(other).is_some(), "{damage}: the thread is blocked");
+        assert!(engine.parts.store.due(10).await.unwrap().is_empty(), "{damage}");
+    }
+}
+
 #[tokio::test]
-async fn whoever_cannot_be_heard_stops_when_the_lease_ends() {
-    let model = Scripted::default().script("a", [Turn::call("look", &json!({}))]);
+async fn process_without_heartbeat_stops_when_its_lease_ends() {
+    let model = Scripted::default().script("a", [ScriptedTurn::call("look", &json!({}))]);
     let given_up = CancellationToken::new();
     let look = endless(&given_up);
     // The store hangs for longer than any lease.
@@ -108,13 +149,14 @@ async fn whoever_cannot_be_heard_stops_when_the_lease_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_is_away_for_longer_than_a_lease_costs_time_not_the_run() {
-    let model = Scripted::default().script("a", [Turn::call("look", &json!({})), Turn::text("Done.")]);
+async fn store_outage_longer_than_the_lease_does_not_fail_the_run() {
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::call("look", &json!({})), ScriptedTurn::text("Done.")]);
     let given_up = CancellationToken::new();
     let look = endless(&given_up);
     let (mut parts, request, dir) =
         on_file(Setup::new(&model).tool(look.clone()), Duration::from_millis(50)).await;
-    parts.lease = LeaseTimes { length: Duration::from_secs(2), beat: Duration::from_millis(100) };
+    parts.lease = HeartbeatConfig { length: Duration::from_secs(2), beat: Duration::from_millis(100) };
     let engine = Engine::new(parts);
     let run = engine.start(request.clone()).await.unwrap();
     let id = run.id;
@@ -139,13 +181,13 @@ fn outcomes<'a>(rows: &'a [LedgerRow], path: &str) -> Vec<(CallOutcome, Option<&
 }
 
 #[test]
-fn a_call_that_failed_before_the_process_died_is_paid_for_once() {
+fn failed_call_before_a_crash_is_billed_once() {
     let busy = ModelErrorKind::Overloaded;
-    let first = Turn::default().say("Half").fail_and_retry_after(busy, Duration::from_secs(30));
+    let first = ScriptedTurn::default().say("Half").fail_and_retry_after(busy, Duration::from_secs(30));
     let first = Scripted::default().script("a", [first]);
     let (engine, _, _) =
         die(Setup::new(&first), |event| matches!(event.kind, EventKind::TurnRestarted { .. }));
-    let second = Scripted::default().script("a", [Turn::text("Whole.")]);
+    let second = Scripted::default().script("a", [ScriptedTurn::text("Whole.")]);
     let after = go_on(Setup::new(&second), &engine);
     after.is_sound();
     let expected = [(CallOutcome::Failed, Some(busy.word())), (CallOutcome::Ok, None)];
@@ -156,11 +198,11 @@ fn a_call_that_failed_before_the_process_died_is_paid_for_once() {
 }
 
 #[test]
-fn a_closing_turn_that_is_not_taken_again_is_paid_for() {
+fn skipped_closing_turn_is_billed() {
     let with = |model: &Scripted| {
         Setup::new(model).agent(|agent| agent.limits.timeout = HumanDuration::from_secs(30))
     };
-    let first = [Turn::default().say("Long").hang(), Turn::default().say("Closing").hang()];
+    let first = [ScriptedTurn::default().say("Long").hang(), ScriptedTurn::default().say("Closing").hang()];
     let first = Scripted::default().script("a", first);
     // Its time is over at once for the clock of the process, and has hardly begun for the one that comes after.
     let process =
@@ -170,7 +212,7 @@ fn a_closing_turn_that_is_not_taken_again_is_paid_for() {
         with(&first),
         |event| matches!(&event.kind, EventKind::TextDelta { delta, .. } if delta == "Closing"),
     );
-    let second = Scripted::default().script("a", [Turn::text("Whole.")]);
+    let second = Scripted::default().script("a", [ScriptedTurn::text("Whole.")]);
     let after = go_on(with(&second), &engine);
     after.is_sound();
     assert_eq!(after.run.status, RunStatus::Completed);

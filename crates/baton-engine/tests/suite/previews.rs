@@ -2,14 +2,14 @@
 
 use baton_core::AgentName;
 use baton_core::agent::{
-    Advisor, Advisors, Collaboration, Destination, History, Quorum, Router, RoutingMode, Team,
+    Advisor, Advisors, Collaboration, Destination, HistoryAccess, Quorum, Router, RoutingMode, Team,
     TerminationMode,
 };
 use baton_core::chat::ChatMessage;
 use baton_core::message::Part;
 use baton_core::store::RunStatus;
-use baton_engine::{Asked, Engine, Preview, Via, placeholder, preview};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Engine, Preview, PreviewedSession, Via, placeholder, preview};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::{Setup, name};
@@ -51,7 +51,7 @@ async fn both(
     setup: Setup,
     agent: &str,
     from: Option<(&AgentName, Via)>,
-) -> (Preview, Vec<baton_models::scripted::Asked>) {
+) -> (Preview, Vec<baton_models::scripted::RecordedRequest>) {
     let (parts, request) = setup.asked(QUESTION).parts().await;
     let engine = Engine::new(parts);
     let shown = preview(&engine, &request.caller, &name(agent), from, QUESTION).await.unwrap();
@@ -62,7 +62,7 @@ async fn both(
     (shown, model.asked().into_iter().filter(|asked| asked.agent == agent).collect())
 }
 
-fn same(shown: &Asked, asked: &baton_models::scripted::Asked) {
+fn same(shown: &PreviewedSession, asked: &baton_models::scripted::RecordedRequest) {
     assert_eq!(plain(&shown.message), plain(&task(&asked.messages)));
     assert_eq!(shown.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>(), asked.tools);
 }
@@ -81,14 +81,14 @@ fn by_a(does: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_called_or_asked_together_with_others() {
+async fn preview_of_a_called_or_delegated_agent() {
     for (via, tool, arguments) in [
         (Via::Call, "call_agent", json!({"mission": QUESTION, "specialist": "b"})),
         (Via::Delegate, "delegate", json!({"message": QUESTION, "agents": ["b"]})),
     ] {
         let model = Scripted::default()
-            .script("a", [Turn::call(tool, &arguments), Turn::text("Done.")])
-            .script("b", [Turn::text("Mine.")]);
+            .script("a", [ScriptedTurn::call(tool, &arguments), ScriptedTurn::text("Done.")])
+            .script("b", [ScriptedTurn::text("Mine.")]);
         let setup = |setup: Setup| setup.agent(|a| a.agents = vec![name("b")]).with("b", |_| ());
         let message = check(model, via, setup).await;
         assert!(message.ends_with("what is up.") && !message.contains("ada@example.com"), "{message}");
@@ -102,10 +102,12 @@ fn advised_by(agent: &str) -> Advisors {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_advisor_and_whoever_is_advised() {
+async fn preview_of_an_advisor_and_its_agent() {
     let script = || {
         let advice = placeholder(&name("b"), "advises");
-        Scripted::default().script("b", [Turn::text(&advice)]).script("a", [Turn::text("Done.")])
+        Scripted::default()
+            .script("b", [ScriptedTurn::text(&advice)])
+            .script("a", [ScriptedTurn::text("Done.")])
     };
     let setup = |setup: Setup| setup.agent(|a| a.advisors = advised_by("b")).with("b", |_| ());
     check(script(), Via::Advisor, setup).await;
@@ -116,11 +118,11 @@ async fn an_advisor_and_whoever_is_advised() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_stage_of_a_chain_with_advice_of_its_own() {
+async fn preview_of_an_advised_chain_stage() {
     let model = Scripted::default()
-        .script("a", [Turn::text(&by_a("answers"))])
-        .script("c", [Turn::text(&placeholder(&name("c"), "advises"))])
-        .script("b", [Turn::text("Done.")]);
+        .script("a", [ScriptedTurn::text(&by_a("answers"))])
+        .script("c", [ScriptedTurn::text(&placeholder(&name("c"), "advises"))])
+        .script("b", [ScriptedTurn::text("Done.")]);
     let setup = |setup: Setup| {
         let setup = setup.agent(|a| a.handoff = vec![Destination { to: name("b"), when: None }]);
         setup.with("b", |b| b.advisors = advised_by("c")).with("c", |_| ())
@@ -130,13 +132,13 @@ async fn the_next_stage_of_a_chain_with_advice_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_destination_and_the_router() {
+async fn preview_of_a_router_and_its_destination() {
     for mode in [RoutingMode::Pure, RoutingMode::Full] {
         let model = || {
             let choice = json!({"agent": "b", "reason": "It fits."});
             Scripted::default()
-                .script("a", [Turn::call("route_to", &choice)])
-                .script("b", [Turn::text("Done.")])
+                .script("a", [ScriptedTurn::call("route_to", &choice)])
+                .script("b", [ScriptedTurn::text("Done.")])
         };
         let setup = |setup: Setup| {
             let router = Router { mode, destinations: vec![name("b")], fallback: None, may_answer: false };
@@ -152,12 +154,12 @@ async fn a_destination_and_the_router() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_receiver_of_a_transfer() {
-    for history in [History::Conversation, History::Brief, History::Summary] {
+async fn preview_of_a_transfer_target() {
+    for history in [HistoryAccess::Conversation, HistoryAccess::Brief, HistoryAccess::Summary] {
         let reason = json!({"reason": by_a("gives as its reason")});
         let model = Scripted::default()
-            .script("a", [Turn::text(&by_a("found out")).and_call("transfer_to_b", &reason)])
-            .script("b", [Turn::text("Done.")]);
+            .script("a", [ScriptedTurn::text(&by_a("found out")).and_call("transfer_to_b", &reason)])
+            .script("b", [ScriptedTurn::text("Done.")]);
         let setup = |setup: Setup| {
             let b = Collaboration { agent: name("b"), when: None };
             let setup = setup.agent(|a| {
@@ -184,19 +186,20 @@ fn members(model: Scripted) -> Scripted {
     ["b", "c"].into_iter().fold(model, |model, member| {
         let said = placeholder(&name(member), "said");
         let vote = json!({"ready": true, "reason": said});
-        let turn = Turn::call("broadcast", &json!({"message": said})).and_call("vote_conclude", &vote);
-        model.script(member, [turn, Turn::text(&said)])
+        let turn =
+            ScriptedTurn::call("broadcast", &json!({"message": said})).and_call("vote_conclude", &vote);
+        model.script(member, [turn, ScriptedTurn::text(&said)])
     })
 }
 
 #[tokio::test(start_paused = true)]
-async fn members_and_their_coordinator() {
+async fn preview_of_team_members_and_coordinator() {
     for mode in [TerminationMode::CoordinatorDecides, TerminationMode::Consensus] {
         let model = || {
             let model = members(Scripted::default());
-            let conclude = Turn::call("conclude_team", &json!({"summary": by_a("said")}));
+            let conclude = ScriptedTurn::call("conclude_team", &json!({"summary": by_a("said")}));
             let decides = (mode == TerminationMode::CoordinatorDecides).then_some(conclude);
-            model.script("a", decides).script("a", [Turn::text("Done.")])
+            model.script("a", decides).script("a", [ScriptedTurn::text("Done.")])
         };
         let setup = |setup: Setup| {
             let setup = setup.agent(|a| a.team = Some(team(mode)));

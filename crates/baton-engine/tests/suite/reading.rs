@@ -3,7 +3,7 @@
 use baton_core::agent::ToolPattern;
 use baton_core::message::Part;
 use baton_engine::{Engine, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 
 use crate::transfers::{asked_of, collaborates, told, transfer};
@@ -11,13 +11,13 @@ use crate::{Setup, TestTool};
 
 /// Three questions that `a` answers, then one that it passes to `b`, who reads back with these arguments.
 async fn read(arguments: &Value) -> String {
-    let answers = ["One.", "Two.", "Three."].map(Turn::text);
+    let answers = ["One.", "Two.", "Three."].map(ScriptedTurn::text);
     let model = Scripted::default()
         .script("a", answers.into_iter().chain([transfer("b")]))
-        .script("b", [Turn::call("read_thread", arguments), Turn::text("I have read it.")]);
+        .script("b", [ScriptedTurn::call("read_thread", arguments), ScriptedTurn::text("I have read it.")]);
     let setup = Setup::new(&model)
         .agent(|a| {
-            a.history = baton_core::agent::History::Brief;
+            a.history = baton_core::agent::HistoryAccess::Brief;
             collaborates(a, &["b"]);
         })
         .with("b", |b| b.tools.allow = vec![ToolPattern::parse("read_thread").unwrap()]);
@@ -51,15 +51,15 @@ async fn a6_reading_goes_back_by_numbers() {
 
 /// Every tool is not this one: it has to be named.
 #[tokio::test]
-async fn a_glob_does_not_give_it() {
-    let model = Scripted::default().script("a", [Turn::text("ok")]);
+async fn glob_does_not_grant_read_thread() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("ok")]);
     Setup::new(&model).tool(TestTool::echo("t")).run().await;
     assert_eq!(model.asked()[0].tools, ["t"]);
-    let model = Scripted::default().script("a", [Turn::text("ok")]);
+    let model = Scripted::default().script("a", [ScriptedTurn::text("ok")]);
     let named = ["*", "read_thread"].map(|text| ToolPattern::parse(text).unwrap());
     Setup::new(&model).agent(|a| a.tools.allow = named.to_vec()).run().await;
     assert_eq!(model.asked()[0].tools, ["read_thread"]);
-    let model = Scripted::default().script("a", [Turn::text("ok")]);
+    let model = Scripted::default().script("a", [ScriptedTurn::text("ok")]);
     let denied = |a: &mut baton_core::agent::Agent| {
         a.tools.allow = vec![ToolPattern::parse("read_thread").unwrap()];
         a.tools.deny = vec![ToolPattern::parse("read_*").unwrap()];
@@ -70,7 +70,7 @@ async fn a_glob_does_not_give_it() {
 
 /// A6: many messages that came in meanwhile do not hide the earlier ones, and no message can look like two.
 #[tokio::test]
-async fn a6_what_came_in_meanwhile_hides_nothing() {
+async fn a6_concurrent_messages_hide_nothing() {
     let gate = std::sync::Arc::new(tokio::sync::Notify::new());
     let opened = std::sync::Arc::clone(&gate);
     let wait = TestTool::new("wait", move |_| {
@@ -80,9 +80,16 @@ async fn a6_what_came_in_meanwhile_hides_nothing() {
             Ok("done".to_owned())
         }
     });
-    let read = Turn::call("read_thread", &json!({"count": 5}));
-    let model = Scripted::default()
-        .script("a", [Turn::text("One."), Turn::call("wait", &json!({})), read, Turn::text("Two.")]);
+    let read = ScriptedTurn::call("read_thread", &json!({"count": 5}));
+    let model = Scripted::default().script(
+        "a",
+        [
+            ScriptedTurn::text("One."),
+            ScriptedTurn::call("wait", &json!({})),
+            read,
+            ScriptedTurn::text("Two."),
+        ],
+    );
     let allowed = ["wait", "read_thread"].map(|text| ToolPattern::parse(text).unwrap());
     let setup = Setup::new(&model).agent(|a| a.tools.allow = allowed.to_vec()).tool(wait);
     let (parts, request) = setup.parts().await;

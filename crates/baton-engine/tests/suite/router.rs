@@ -1,12 +1,12 @@
 //! Routers: who is chosen, what the chosen one gets, and what happens when nobody is.
 
-use baton_core::agent::{Agent, Destination, History, PlanningStrategy, Router, RoutingMode};
+use baton_core::agent::{Agent, Destination, HistoryAccess, PlanningStrategy, Router, RoutingMode};
 use baton_core::chat::ChatMessage;
 use baton_core::event::EventKind;
 use baton_core::model::ModelErrorKind;
 use baton_core::store::RunStatus;
 use baton_engine::{Engine, Failure, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use crate::durability::{die, go_on};
@@ -22,8 +22,8 @@ fn router(agent: &mut Agent) -> &mut Router {
     agent.router.as_mut().unwrap()
 }
 
-fn choose(agent: &str) -> Turn {
-    Turn::call("route_to", &json!({ "agent": agent, "reason": format!("{agent} fits") }))
+fn choose(agent: &str) -> ScriptedTurn {
+    ScriptedTurn::call("route_to", &json!({ "agent": agent, "reason": format!("{agent} fits") }))
 }
 
 /// `a` chooses between `b` and `c`.
@@ -48,8 +48,9 @@ fn failure(kept: &Kept) -> String {
 
 /// I4, E5, E24: one turn, one tool, and the chosen one gets the original input.
 #[tokio::test]
-async fn e5_the_chosen_one_gets_the_original_input_and_answers() {
-    let model = Scripted::default().script("a", [choose("b").say("Hm.")]).script("b", [Turn::text("Paid.")]);
+async fn e5_chosen_agent_gets_the_original_input_and_answers() {
+    let model =
+        Scripted::default().script("a", [choose("b").say("Hm.")]).script("b", [ScriptedTurn::text("Paid.")]);
     let setup =
         pure(&model).agent(|a| a.planning_strategy = PlanningStrategy::Spar).tool(TestTool::echo("t"));
     let kept = Kept::of(setup).await;
@@ -65,17 +66,17 @@ async fn e5_the_chosen_one_gets_the_original_input_and_answers() {
 /// E5: the choice is made from what the destinations say of themselves, a line each.
 #[tokio::test]
 async fn e5_destinations_are_described() {
-    let model = Scripted::default().script("a", [choose("b")]).script("b", [Turn::text("Paid.")]);
+    let model = Scripted::default().script("a", [choose("b")]).script("b", [ScriptedTurn::text("Paid.")]);
     let description = described(pure(&model), &model, "route_to").await;
     assert!(description.ends_with("One of:\n- b: Bills and payments.\n- c: Contracts."), "{description}");
 }
 
 /// E26: an invalid choice is told to the model, which has two more tries.
 #[tokio::test]
-async fn i4_an_invalid_choice_is_told_and_made_again() {
+async fn i4_invalid_choice_is_reported_and_retried() {
     let model = Scripted::default()
-        .script("a", [choose("nobody"), Turn::text("I think b?"), choose("b")])
-        .script("b", [Turn::text("Paid.")]);
+        .script("a", [choose("nobody"), ScriptedTurn::text("I think b?"), choose("b")])
+        .script("b", [ScriptedTurn::text("Paid.")]);
     let kept = Kept::of(pure(&model)).await;
     assert_eq!(kept.ran.answer(), "Paid.");
     let asked = asked_of(&model, "a");
@@ -88,10 +89,10 @@ async fn i4_an_invalid_choice_is_told_and_made_again() {
 
 /// E5, E26: a choice that can only mean one of them is made at once, and the same one twice is one choice.
 #[tokio::test]
-async fn e5_a_choice_in_other_letters_is_a_choice() {
+async fn e5_choice_is_case_insensitive() {
     let choice = |agent: &str| json!({"agent": agent, "reason": "it fits", "message": null});
-    let both = Turn::call("route_to", &choice("B")).and_call("route_to", &choice("b"));
-    let model = Scripted::default().script("a", [both]).script("b", [Turn::text("Paid.")]);
+    let both = ScriptedTurn::call("route_to", &choice("B")).and_call("route_to", &choice("b"));
+    let model = Scripted::default().script("a", [both]).script("b", [ScriptedTurn::text("Paid.")]);
     let kept = Kept::of(pure(&model)).await;
     assert_eq!((kept.ran.answer(), asked_of(&model, "a").len()), ("Paid.", 1));
     assert_eq!(asked_of(&model, "b")[0].messages, [ChatMessage::user("What is up?")]);
@@ -101,7 +102,7 @@ async fn e5_a_choice_in_other_letters_is_a_choice() {
 /// E26: nobody is chosen, there is no fallback, and it may not answer itself.
 #[tokio::test]
 async fn e26_without_a_choice_the_run_fails_with_reasons() {
-    let words = || Turn::text("I would rather not.");
+    let words = || ScriptedTurn::text("I would rather not.");
     let model = Scripted::default().script("a", [words(), words(), words()]);
     let kept = Kept::of(pure(&model)).await;
     let text = failure(&kept);
@@ -116,10 +117,11 @@ async fn e26_without_a_choice_the_run_fails_with_reasons() {
 
 /// E26
 #[tokio::test]
-async fn e26_the_fallback_gets_what_nobody_was_chosen_for() {
-    let words = || Turn::text("No idea.");
-    let model =
-        Scripted::default().script("a", [words(), words(), words()]).script("c", [Turn::text("Let me see.")]);
+async fn e26_fallback_handles_a_missing_choice() {
+    let words = || ScriptedTurn::text("No idea.");
+    let model = Scripted::default()
+        .script("a", [words(), words(), words()])
+        .script("c", [ScriptedTurn::text("Let me see.")]);
     let kept = Kept::of(pure(&model).agent(|a| router(a).fallback = Some(name("c")))).await;
     assert_eq!(seen(&kept.ran), [("C".to_owned(), "Let me see.".to_owned())]);
     assert_eq!(kept.ways(), "route a → c: \"nobody was chosen: No idea.\" ok\n");
@@ -130,11 +132,11 @@ async fn e26_the_fallback_gets_what_nobody_was_chosen_for() {
 #[tokio::test]
 async fn a_router_whose_model_fails_falls_back() {
     let model = Scripted::default()
-        .script("a", [Turn::error(ModelErrorKind::InvalidRequest)])
-        .script("c", [Turn::text("Let me see.")]);
+        .script("a", [ScriptedTurn::error(ModelErrorKind::InvalidRequest)])
+        .script("c", [ScriptedTurn::text("Let me see.")]);
     let kept = Kept::of(pure(&model).agent(|a| router(a).fallback = Some(name("c")))).await;
     assert_eq!(kept.ran.answer(), "Let me see.");
-    let model = Scripted::default().script("a", [Turn::error(ModelErrorKind::InvalidRequest)]);
+    let model = Scripted::default().script("a", [ScriptedTurn::error(ModelErrorKind::InvalidRequest)]);
     let kept = Kept::of(pure(&model)).await;
     assert!(matches!(kept.ran.end.failure, Some(Failure::Model(_))));
 }
@@ -153,10 +155,12 @@ async fn e29_a_failed_destination_fails_fast() {
 
 /// X24: unless somebody else is declared for that.
 #[tokio::test]
-async fn x24_the_fallback_gets_what_a_destination_failed_at() {
-    let half = Turn::default().say("Half an").fail(ModelErrorKind::InvalidRequest);
-    let model =
-        Scripted::default().script("a", [choose("b")]).script("b", [half]).script("c", [Turn::text("Mine.")]);
+async fn x24_fallback_handles_a_failed_destination() {
+    let half = ScriptedTurn::default().say("Half an").fail(ModelErrorKind::InvalidRequest);
+    let model = Scripted::default()
+        .script("a", [choose("b")])
+        .script("b", [half])
+        .script("c", [ScriptedTurn::text("Mine.")]);
     let kept = Kept::of(pure(&model).agent(|a| router(a).fallback = Some(name("c")))).await;
     assert_eq!(seen(&kept.ran), [("C".to_owned(), "Mine.".to_owned())], "the half is taken back");
     assert_eq!(kept.hops.len(), 2);
@@ -172,7 +176,7 @@ async fn x24_the_fallback_gets_what_a_destination_failed_at() {
 /// X4: it may answer itself only if its file says so; then words are an answer, seen once.
 #[tokio::test]
 async fn x4_a_router_that_may_answer_does() {
-    let model = Scripted::default().script("a", [Turn::text("Easy.")]);
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Easy.")]);
     let kept = Kept::of(pure(&model).agent(|a| router(a).may_answer = true)).await;
     assert_eq!(seen(&kept.ran), [("A".to_owned(), "Easy.".to_owned())]);
     assert_eq!((kept.ran.end.answered_by.clone(), model.asked().len()), (Some(name("a")), 1));
@@ -183,8 +187,8 @@ async fn x4_a_router_that_may_answer_does() {
 #[tokio::test]
 async fn e25_a_full_router_has_its_own_tools() {
     let model = Scripted::default()
-        .script("a", [Turn::call("look", &json!({})), choose("b")])
-        .script("b", [Turn::text("Paid.")]);
+        .script("a", [ScriptedTurn::call("look", &json!({})), choose("b")])
+        .script("b", [ScriptedTurn::text("Paid.")]);
     let setup = pure(&model)
         .agent(|a| {
             routes(a, RoutingMode::Full, &["b", "c"]);
@@ -202,7 +206,8 @@ async fn e25_a_full_router_has_its_own_tools() {
 #[tokio::test]
 async fn a_full_router_cannot_route_and_transfer_at_once() {
     let both = choose("b").and_call("transfer_to_d", &json!({"reason": "d knows"}));
-    let model = Scripted::default().script("a", [both, transfer("d")]).script("d", [Turn::text("From d.")]);
+    let model =
+        Scripted::default().script("a", [both, transfer("d")]).script("d", [ScriptedTurn::text("From d.")]);
     let setup = pure(&model)
         .agent(|a| {
             routes(a, RoutingMode::Full, &["b", "c"]);
@@ -219,10 +224,10 @@ async fn a_full_router_cannot_route_and_transfer_at_once() {
 async fn e24_a_message_is_a_note_beside_the_request() {
     let note = json!({"agent": "b", "reason": "b fits", "message": "Mind the date."});
     let model = Scripted::default()
-        .script("a", [choose("c"), Turn::call("route_to", &note)])
-        .script("c", [Turn::text("One.")])
-        .script("b", [Turn::text("Two.")]);
-    let (parts, request) = pure(&model).agent(|a| a.history = History::Summary).parts().await;
+        .script("a", [choose("c"), ScriptedTurn::call("route_to", &note)])
+        .script("c", [ScriptedTurn::text("One.")])
+        .script("b", [ScriptedTurn::text("Two.")]);
+    let (parts, request) = pure(&model).agent(|a| a.history = HistoryAccess::Summary).parts().await;
     let engine = Engine::new(parts);
     for question in ["first?", "second?"] {
         let input = vec![baton_core::Part::text(question)];
@@ -242,9 +247,10 @@ async fn e24_a_message_is_a_note_beside_the_request() {
 
 /// Whoever may not be involved is not offered; if nobody is left, nobody can be chosen.
 #[tokio::test]
-async fn who_may_not_be_involved_is_not_offered() {
-    let model =
-        Scripted::default().script("a", [choose("b"), choose("c")]).script("c", [Turn::text("Mine.")]);
+async fn refused_agent_is_not_offered() {
+    let model = Scripted::default()
+        .script("a", [choose("b"), choose("c")])
+        .script("c", [ScriptedTurn::text("Mine.")]);
     let setup = Setup::new(&model)
         .agent(|a| routes(a, RoutingMode::Pure, &["b", "c"]))
         .with("b", |b| b.can_be_orchestrated = false)
@@ -262,13 +268,13 @@ async fn who_may_not_be_involved_is_not_offered() {
 
 /// X6: advisors aside, the session, then the chosen one's whole chain, then its own `handoff`.
 #[tokio::test]
-async fn x6_the_chosen_ones_chain_runs_before_the_routers_own() {
+async fn x6_destination_chain_runs_before_the_routers_chain() {
     let to = |text: &str| vec![Destination { to: name(text), when: None }];
     let model = Scripted::default()
         .script("a", [choose("b")])
-        .script("b", [Turn::text("Draft.")])
-        .script("d", [Turn::text("Checked draft.")])
-        .script("e", [Turn::text("Final.")]);
+        .script("b", [ScriptedTurn::text("Draft.")])
+        .script("d", [ScriptedTurn::text("Checked draft.")])
+        .script("e", [ScriptedTurn::text("Final.")]);
     let setup = Setup::new(&model)
         .agent(|a| {
             routes(a, RoutingMode::Pure, &["b"]);
@@ -295,7 +301,7 @@ async fn routers_and_transfers_compose() {
         .script("a", [choose("b")])
         .script("b", [choose("d")])
         .script("d", [transfer("e")])
-        .script("e", [Turn::text("From e.")]);
+        .script("e", [ScriptedTurn::text("From e.")]);
     let setup = Setup::new(&model)
         .agent(|a| routes(a, RoutingMode::Pure, &["b"]))
         .with("b", |b| routes(b, RoutingMode::Pure, &["a", "d"]))
@@ -310,10 +316,11 @@ async fn routers_and_transfers_compose() {
 /// G22 for routes: after a crash neither the choice nor what is finished is made again.
 #[test]
 fn a_choice_is_made_once() {
-    let first =
-        Scripted::default().script("a", [choose("b")]).script("b", [Turn::default().say("Half an").hang()]);
+    let first = Scripted::default()
+        .script("a", [choose("b")])
+        .script("b", [ScriptedTurn::default().say("Half an").hang()]);
     let (engine, _, _) = die(pure(&first), |event| matches!(event.kind, EventKind::TextDelta { .. }));
-    let second = Scripted::default().script("b", [Turn::text("A whole answer.")]);
+    let second = Scripted::default().script("b", [ScriptedTurn::text("A whole answer.")]);
     let after = go_on(pure(&second), &engine);
     after.is_sound();
     assert_eq!(after.run.end.as_ref().unwrap().answer.as_deref(), Some("A whole answer."));
@@ -323,12 +330,13 @@ fn a_choice_is_made_once() {
 
 /// A destination that failed before a crash stays failed, and the fallback goes on.
 #[test]
-fn a_fallback_goes_on_after_a_crash() {
+fn fallback_resumes_after_a_crash() {
     let with = |model: &Scripted| pure(model).agent(|a| router(a).fallback = Some(name("c")));
-    let first =
-        Scripted::default().script("a", [choose("b")]).script("c", [Turn::default().say("Half an").hang()]);
+    let first = Scripted::default()
+        .script("a", [choose("b")])
+        .script("c", [ScriptedTurn::default().say("Half an").hang()]);
     let (engine, _, _) = die(with(&first), |event| matches!(event.kind, EventKind::TextDelta { .. }));
-    let second = Scripted::default().script("c", [Turn::text("A whole answer.")]);
+    let second = Scripted::default().script("c", [ScriptedTurn::text("A whole answer.")]);
     let after = go_on(with(&second), &engine);
     after.is_sound();
     assert_eq!(after.run.end.as_ref().unwrap().answer.as_deref(), Some("A whole answer."));

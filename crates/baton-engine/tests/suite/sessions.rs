@@ -2,15 +2,15 @@
 
 use baton_core::chat::ChatMessage;
 use baton_core::store::RunStatus;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use crate::{Setup, TestTool};
 
 #[tokio::test]
-async fn an_answer_is_streamed_and_accounted_for() {
+async fn answer_is_streamed_and_billed() {
     let model = Scripted::default()
-        .script("a", [Turn::default().think("Hm.").say("All ").say("well.").tokens(10, 3)]);
+        .script("a", [ScriptedTurn::default().think("Hm.").say("All ").say("well.").tokens(10, 3)]);
     let ran = Setup::new(&model).run().await;
     assert_eq!(ran.answer(), "All well.");
     insta::assert_snapshot!(ran.log() + "\n" + &ran.ledger());
@@ -23,11 +23,11 @@ async fn tools_are_called_and_their_results_come_back_in_order() {
     let model = Scripted::default().script(
         "a",
         [
-            Turn::default()
+            ScriptedTurn::default()
                 .say("Looking.")
                 .and_call("slow", &json!({"n": 1}))
                 .and_call("fast", &json!({"n": 2})),
-            Turn::text("Done."),
+            ScriptedTurn::text("Done."),
         ],
     );
     let slow = TestTool::new("slow", |_| async {
@@ -51,8 +51,10 @@ async fn tools_are_called_and_their_results_come_back_in_order() {
 
 #[tokio::test]
 async fn h14_totals_are_sums_over_rows() {
-    let model = Scripted::default()
-        .script("a", [Turn::call("t", &json!({})).tokens(100, 5), Turn::text("x").tokens(200, 7)]);
+    let model = Scripted::default().script(
+        "a",
+        [ScriptedTurn::call("t", &json!({})).tokens(100, 5), ScriptedTurn::text("x").tokens(200, 7)],
+    );
     let ran = Setup::new(&model).tool(TestTool::echo("t")).run().await;
     assert_eq!(ran.end.status, RunStatus::Completed);
     let usage = ran.end.usage;
@@ -62,8 +64,8 @@ async fn h14_totals_are_sums_over_rows() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_a_stream_at_once_and_keeps_what_was_said() {
-    let model = Scripted::default().script("a", [Turn::default().say("I was about to").hang()]);
+async fn cancelling_ends_a_stream_and_keeps_its_text() {
+    let model = Scripted::default().script("a", [ScriptedTurn::default().say("I was about to").hang()]);
     let mut run = Setup::new(&model).start().await;
     let mut kinds = Vec::new();
     while let Some(event) = run.events.recv().await {
@@ -83,7 +85,7 @@ async fn cancelling_ends_a_stream_at_once_and_keeps_what_was_said() {
 
 #[tokio::test]
 async fn cancelling_ends_tools_too() {
-    let model = Scripted::default().script("a", [Turn::call("t", &json!({}))]);
+    let model = Scripted::default().script("a", [ScriptedTurn::call("t", &json!({}))]);
     let forever = TestTool::new("t", |_| std::future::pending());
     let mut run = Setup::new(&model).tool(forever).start().await;
     let mut returned = false;
@@ -132,7 +134,7 @@ impl baton_core::tool::ToolSource for Hangs {
 
 /// A server that does not start costs neither the person's patience nor the time limit.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_at_its_start_is_not_waited_for() {
+async fn hanging_mcp_server_is_not_waited_for() {
     let setup = |model: &Scripted| {
         let mut setup = Setup::new(model).agent(|agent| {
             agent.mcp_servers.insert("x".into(), baton_core::agent::McpServer::Configured);
@@ -141,11 +143,11 @@ async fn a_server_that_hangs_at_its_start_is_not_waited_for() {
         setup.servers = Some(std::sync::Arc::new(Hangs));
         setup
     };
-    let model = Scripted::default().script("a", [Turn::text("Without tools.")]);
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Without tools.")]);
     let ran = setup(&model).run().await;
     assert_eq!(
         (ran.answer(), ran.end.answer.clone().unwrap().limit),
-        ("Without tools.", Some(baton_engine::Limit::Time))
+        ("Without tools.", Some(baton_engine::LimitKind::Time))
     );
     let run = setup(&Scripted::default()).start().await;
     run.cancel();

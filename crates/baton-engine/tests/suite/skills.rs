@@ -7,7 +7,7 @@ use baton_core::agent::{SkillName, Skills, ToolPattern};
 use baton_core::skill::{SkillFuture, SkillHeads};
 use baton_core::{SkillFile, SkillHead, SkillOrigin, SkillSource, TenantId, ToolError};
 use baton_engine::{Engine, preview};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::{Setup, name};
@@ -63,7 +63,7 @@ impl SkillSource for Shelf {
 }
 
 fn loads(skill: &str) -> Scripted {
-    let turns = [Turn::call("load_skill", &json!({ "name": skill })), Turn::text("Done.")];
+    let turns = [ScriptedTurn::call("load_skill", &json!({ "name": skill })), ScriptedTurn::text("Done.")];
     Scripted::default().script("a", turns)
 }
 
@@ -82,7 +82,7 @@ fn named(names: &[&str]) -> Skills {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_of_its_skills_and_loads_one() {
+async fn agent_lists_its_skills_and_loads_one() {
     let (model, shelf) =
         (loads("slack-alert"), Shelf::of(&[("acme", "slack-alert"), ("globex", "secret-skill")]));
     let ran = with(&model, &shelf, Skills::All).run().await;
@@ -103,8 +103,8 @@ async fn an_agent_is_told_of_its_skills_and_loads_one() {
 }
 
 #[tokio::test]
-async fn c_25_a_skill_that_was_just_saved_is_there_in_the_next_run() {
-    let model = Scripted::default().script("a", [Turn::text("One."), Turn::text("Two.")]);
+async fn c_25_saved_skill_is_available_in_the_next_run() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("One."), ScriptedTurn::text("Two.")]);
     let shelf = Shelf::of(&[]);
     let (parts, request) = with(&model, &shelf, Skills::All).parts().await;
     let engine = Engine::new(parts);
@@ -139,7 +139,7 @@ async fn only_skills_that_the_file_names_can_be_loaded() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_load_skills_is_not_told_of_them() {
+async fn skills_are_hidden_without_load_skill() {
     let shelf = Shelf::of(&[("acme", "slack-alert")]);
     let denied = |setup: Setup| setup.agent(|agent| agent.tools.deny = vec![pattern("load_skill")]);
     for change in
@@ -156,9 +156,12 @@ async fn whoever_may_not_load_skills_is_not_told_of_them() {
         let model = Scripted::default()
             .script(
                 "a",
-                [Turn::call("call_agent", &json!({"specialist": "b", "mission": "x"})), Turn::text("Ok.")],
+                [
+                    ScriptedTurn::call("call_agent", &json!({"specialist": "b", "mission": "x"})),
+                    ScriptedTurn::text("Ok."),
+                ],
             )
-            .script("b", [Turn::text("Yes.")]);
+            .script("b", [ScriptedTurn::text("Yes.")]);
         let setup = with(&model, &shelf, Skills::default())
             .agent(|agent| agent.agents = vec![name("b")])
             .with("b", |agent| agent.skills = Skills::All)
@@ -171,18 +174,20 @@ async fn whoever_may_not_load_skills_is_not_told_of_them() {
 }
 
 #[tokio::test]
-async fn skills_that_cannot_be_read_cost_themselves_and_not_the_run() {
+async fn unreadable_skill_does_not_fail_the_run() {
     let shelf = Arc::new(Shelf { is_broken: true, ..Shelf::default() });
-    let model = Scripted::default().script("a", [Turn::text("Fine.")]);
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Fine.")]);
     let ran = with(&model, &shelf, Skills::All).run().await;
     assert_eq!(ran.answer(), "Fine.");
     assert!(ran.log().contains("skills are not available: failed: no disk"), "{}", ran.log());
 }
 
 #[tokio::test]
-async fn x33_a_preview_shows_the_skills_as_a_run_has_them() {
-    let (model, shelf) =
-        (Scripted::default().script("a", [Turn::text("Yes.")]), Shelf::of(&[("acme", "slack-alert")]));
+async fn x33_preview_shows_the_skills_of_a_run() {
+    let (model, shelf) = (
+        Scripted::default().script("a", [ScriptedTurn::text("Yes.")]),
+        Shelf::of(&[("acme", "slack-alert")]),
+    );
     let (parts, request) = with(&model, &shelf, Skills::All).parts().await;
     let engine = Engine::new(parts);
     let shown = preview(&engine, &request.caller, &name("a"), None, "What is up?").await.unwrap();

@@ -9,8 +9,8 @@ use baton_core::message::{Role, Visibility};
 use baton_core::model::{Model, ModelFacts, ModelRequest, ReplyStream};
 use baton_core::store::{MessageQuery, ThreadMessage};
 use baton_core::{HumanDuration, Part};
-use baton_engine::{Engine, Models, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Engine, ModelRegistry, RunRequest};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::durability::{die, go_on};
@@ -47,17 +47,24 @@ fn busy(model: &Scripted) -> Setup {
 fn script() -> Scripted {
     let ask = json!({"agents": ["b", "c"], "message": "Look.", "strategy": "sequential"});
     Scripted::default()
-        .script("l", [Turn::text("Be careful.")])
-        .script("a", [Turn::call("delegate", &ask), Turn::text("All is well."), Turn::text("As I said.")])
+        .script("l", [ScriptedTurn::text("Be careful.")])
+        .script(
+            "a",
+            [
+                ScriptedTurn::call("delegate", &ask),
+                ScriptedTurn::text("All is well."),
+                ScriptedTurn::text("As I said."),
+            ],
+        )
         .script(
             "b",
             [
-                Turn::call("call_agent", &json!({"mission": "Dig.", "specialist": "d"})),
-                Turn::text("Found by b."),
+                ScriptedTurn::call("call_agent", &json!({"mission": "Dig.", "specialist": "d"})),
+                ScriptedTurn::text("Found by b."),
             ],
         )
-        .script("c", [Turn::text("Found by c.")])
-        .script("d", [Turn::text("Dug up.")])
+        .script("c", [ScriptedTurn::text("Found by c.")])
+        .script("d", [ScriptedTurn::text("Dug up.")])
 }
 
 const REMEMBERED: [&str; 6] = [
@@ -71,8 +78,8 @@ const REMEMBERED: [&str; 6] = [
 
 /// A13, X31: what every agent said is kept; a person and the models of the next run see what was said to them.
 #[tokio::test]
-async fn x31_what_is_said_behind_the_scenes_is_kept_and_not_shown() {
-    let model = script().script("l", [Turn::text("Still.")]);
+async fn x31_internal_messages_are_stored_and_not_shown() {
+    let model = script().script("l", [ScriptedTurn::text("Still.")]);
     let (parts, request) = busy(&model).parts().await;
     let engine = Engine::new(parts);
     let store = engine.parts.store.tenant(&request.caller.tenant);
@@ -92,7 +99,7 @@ async fn x31_what_is_said_behind_the_scenes_is_kept_and_not_shown() {
 
 /// The same once, wherever the process dies.
 #[test]
-fn x31_nothing_is_kept_twice_after_a_crash() {
+fn x31_nothing_is_stored_twice_after_a_crash() {
     for dies_at in
         ["a/advisor:l", "a/turn:1/tool:1/delegate:b/turn:1/tool:1/call:d", "a/turn:1/tool:1/delegate:b"]
     {
@@ -131,15 +138,17 @@ impl Model for Steady {
 
 fn steady() -> Setup {
     let mut setup = busy(&Scripted::default());
-    setup.models = Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(Steady));
+    setup.models =
+        ModelRegistry::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(Steady));
     setup
 }
 
 /// A13: a draft that is handed on belongs to the conversation, and the person gets the last word only.
 #[tokio::test]
-async fn x31_a_draft_is_kept_when_it_is_handed_on() {
-    let model =
-        Scripted::default().script("a", [Turn::text("A draft.")]).script("b", [Turn::text("A text.")]);
+async fn x31_draft_is_stored_when_handed_on() {
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::text("A draft.")])
+        .script("b", [ScriptedTurn::text("A text.")]);
     let to_b = Destination { to: name("b"), when: None };
     let (parts, request) =
         Setup::new(&model).agent(|a| a.handoff = vec![to_b]).with("b", |_| {}).parts().await;
@@ -152,12 +161,15 @@ async fn x31_a_draft_is_kept_when_it_is_handed_on() {
 
 /// A message that was seen growing is kept under the id that it was seen under, and so is one that was shown at once.
 #[tokio::test]
-async fn what_was_heard_and_what_is_kept_have_one_id() {
-    let model = Scripted::default().script("a", [Turn::text("Here.")]).script("b", [Turn::text("There.")]);
+async fn streamed_and_stored_message_have_one_id() {
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::text("Here.")])
+        .script("b", [ScriptedTurn::text("There.")]);
     let chained = Setup::new(&model).agent(|a| a.handoff = vec![Destination { to: name("b"), when: None }]);
-    for setup in
-        [Setup::new(&Scripted::default().script("a", [Turn::text("Here.")])), chained.with("b", |_| {})]
-    {
+    for setup in [
+        Setup::new(&Scripted::default().script("a", [ScriptedTurn::text("Here.")])),
+        chained.with("b", |_| {}),
+    ] {
         let (parts, request) = setup.parts().await;
         let engine = Engine::new(parts);
         let mut run = engine.start(request.clone()).await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use baton_core::tool::{CallContext, Tool, ToolFuture, ToolSpec};
 use baton_core::{ToolOutput, TraceParent};
 use baton_engine::Engine;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 
 use crate::{Setup, TestTool};
@@ -26,7 +26,7 @@ impl Tool for Spy {
 
     fn call(&self, _arguments: Value, context: Arc<CallContext>) -> ToolFuture {
         self.heard.lock().unwrap().push(context.trace.clone());
-        Box::pin(async { Ok(ToolOutput { text: "seen".into() }) })
+        Box::pin(async { Ok(ToolOutput::from("seen".to_owned())) })
     }
 }
 
@@ -36,7 +36,12 @@ async fn the_trace_of_a_run_goes_to_models_and_tools() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let model = Scripted::default().script(
         "a",
-        [Turn::call("spy", &json!({})), Turn::text("ok"), Turn::call("spy", &json!({})), Turn::text("ok")],
+        [
+            ScriptedTurn::call("spy", &json!({})),
+            ScriptedTurn::text("ok"),
+            ScriptedTurn::call("spy", &json!({})),
+            ScriptedTurn::text("ok"),
+        ],
     );
     let spy = Spy { spec: TestTool::echo("spy").spec, heard: Arc::clone(&heard) };
     let (parts, mut request) = Setup::new(&model).tool(spy).parts().await;

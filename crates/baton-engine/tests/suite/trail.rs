@@ -7,12 +7,12 @@ use baton_core::agent::{
     Advisor, Collaboration, Destination, Quorum, Router, RoutingMode, Strategy, Synthesis, Team,
     TerminationMode,
 };
-use baton_core::event::{Event, EventKind, Outcome};
+use baton_core::event::{Event, EventKind, RunOutcome};
 use baton_core::message::{Part, Visibility};
-use baton_core::store::{AuditQuery, Audited, PageRequest, RunStatus, Verdict};
+use baton_core::store::{AuditQuery, AuditVerdict, Audited, PageRequest, RunStatus};
 use baton_core::{HumanDuration, RunId, SubAgentResult, TraceParent};
-use baton_engine::{Delegation, Engine, RunRequest, Task, results};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{DelegationPlan, Engine, RunRequest, RunTask, results};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 
 use super::delegation::statuses;
@@ -83,7 +83,8 @@ fn happened(events: &[Event], user: &str) -> Vec<Involved> {
             parts.iter_mut().find(is_it).unwrap().end = Some(how.to_owned());
         };
         match &event.kind {
-            EventKind::RunFinished { outcome: Outcome::Success, .. } | EventKind::SessionFinished { .. } => {
+            EventKind::RunFinished { outcome: RunOutcome::Success, .. }
+            | EventKind::SessionFinished { .. } => {
                 end("completed");
             }
             EventKind::RunFinished { .. } => end("cancelled"),
@@ -174,29 +175,29 @@ fn everybody(model: &Scripted) -> Setup {
 fn script() -> Scripted {
     let ask = json!({"agents": ["b", "c"], "message": "secret-of-ada"});
     Scripted::default()
-        .script("v", [Turn::text("Careful.")])
+        .script("v", [ScriptedTurn::text("Careful.")])
         .script(
             "a",
             [
-                Turn::call("delegate", &ask),
-                Turn::call("call_agent", &json!({"mission": "m", "specialist": "b"})),
-                Turn::text("So."),
+                ScriptedTurn::call("delegate", &ask),
+                ScriptedTurn::call("call_agent", &json!({"mission": "m", "specialist": "b"})),
+                ScriptedTurn::text("So."),
             ],
         )
-        .script("b", [Turn::text("B."), Turn::text("B again.")])
-        .script("r", [Turn::text("Reviewed.")])
-        .script("g", [Turn::call("route_to", &json!({"agent": "t", "reason": "fits"}))])
-        .script("t", [Turn::call("transfer_to_u", &json!({"reason": "knows"}))])
-        .script("u", [Turn::text("I am U.")])
-        .script("m", [Turn::text("M.")])
-        .script("n", [Turn::text("N.")])
-        .script("l", [Turn::text("We say so.")])
+        .script("b", [ScriptedTurn::text("B."), ScriptedTurn::text("B again.")])
+        .script("r", [ScriptedTurn::text("Reviewed.")])
+        .script("g", [ScriptedTurn::call("route_to", &json!({"agent": "t", "reason": "fits"}))])
+        .script("t", [ScriptedTurn::call("transfer_to_u", &json!({"reason": "knows"}))])
+        .script("u", [ScriptedTurn::text("I am U.")])
+        .script("m", [ScriptedTurn::text("M.")])
+        .script("n", [ScriptedTurn::text("N.")])
+        .script("l", [ScriptedTurn::text("We say so.")])
 }
 
 /// A7, A15, H3, H16: from the trail of a thread alone it can be said who asked whom, in which order, on whose behalf and how it ended;
 /// and it is what was heard. It never holds what was said.
 #[tokio::test(start_paused = true)]
-async fn a7_the_whole_flow_of_a_conversation_is_in_its_trail() {
+async fn a7_whole_conversation_is_audited() {
     let (parts, request) = everybody(&script()).parts().await;
     let engine = Engine::new(parts);
     let trace = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").ok();
@@ -225,22 +226,22 @@ async fn a7_the_whole_flow_of_a_conversation_is_in_its_trail() {
             assert_eq!(entry.trace_id.as_deref(), Some("4bf92f3577b34da6a3ce929d0e0e4736"), "{text}");
         }
     }
-    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Intact { .. }));
+    assert!(matches!(store.verify_audit().await.unwrap(), AuditVerdict::Intact { .. }));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_watch_seals_the_trail() {
-    let model = Scripted::default().script("a", [Turn::text("Hello.")]);
+async fn maintenance_seals_the_audit_trail() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Hello.")]);
     let (parts, request) = Setup::new(&model).parts().await;
     let engine = Engine::new(parts);
     engine.start(request.clone()).await.unwrap().finish().await;
     let tenant = engine.parts.store.tenant(&request.caller.tenant);
-    let watching = tokio::spawn(Arc::clone(&engine).keep_watch(Duration::from_secs(1)));
+    let watching = tokio::spawn(Arc::clone(&engine).run_maintenance(Duration::from_secs(1)));
     let sealed = loop {
         match tenant.verify_audit().await.unwrap() {
-            Verdict::Intact { entries, seal: Some(seal), .. } => break (entries, seal.entries),
-            Verdict::Intact { seal: None, .. } => tokio::time::sleep(Duration::from_millis(100)).await,
-            broken @ Verdict::Broken { .. } => panic!("{broken:?}"),
+            AuditVerdict::Intact { entries, seal: Some(seal), .. } => break (entries, seal.entries),
+            AuditVerdict::Intact { seal: None, .. } => tokio::time::sleep(Duration::from_millis(100)).await,
+            broken @ AuditVerdict::Broken { .. } => panic!("{broken:?}"),
         }
     };
     watching.abort();
@@ -249,15 +250,15 @@ async fn the_watch_seals_the_trail() {
 
 /// A7: a delegation that a caller asked for is rebuilt the same way.
 #[tokio::test(start_paused = true)]
-async fn a7_a_delegation_by_request_is_in_the_trail() {
-    let model = Scripted::default().script("b", [Turn::text("B.")]);
-    let delegation = Delegation {
+async fn a7_delegation_by_request_is_audited() {
+    let model = Scripted::default().script("b", [ScriptedTurn::text("B.")]);
+    let delegation = DelegationPlan {
         agents: vec![name("b"), name("c")],
         strategy: Strategy::Parallel,
         timeout: HumanDuration::from_secs(30),
         synthesis: Synthesis::Concat,
     };
-    let (parts, request) = everybody(&model).task(Task::Delegate(delegation)).parts().await;
+    let (parts, request) = everybody(&model).task(RunTask::Delegate(delegation)).parts().await;
     let engine = Engine::new(parts);
     engine.start(request.clone()).await.unwrap().finish().await;
     let trail = trail(&engine, &request).await;
@@ -284,7 +285,7 @@ fn twice(trail: &[Audited]) -> Vec<String> {
 
 /// A7: wherever the process dies, nothing is on record twice, and nothing is missing.
 #[test]
-fn a7_a_crash_neither_doubles_nor_loses_an_entry() {
+fn a7_crash_neither_duplicates_nor_loses_an_entry() {
     let is_begun: fn(&Event) -> bool =
         |event| event.agent.as_str() == "b" && matches!(event.kind, EventKind::SessionStarted { .. });
     let is_ended: fn(&Event) -> bool =
@@ -299,17 +300,17 @@ fn a7_a_crash_neither_doubles_nor_loses_an_entry() {
     };
     for cut in [is_begun, is_ended, is_told] {
         let ask = json!({"agents": ["b", "c"], "message": "m"});
-        let hang = Turn::default().say("I").hang();
+        let hang = ScriptedTurn::default().say("I").hang();
         let first = Scripted::default()
-            .script("a", [Turn::call("delegate", &ask), hang])
-            .script("b", [Turn::text("B.")])
-            .script("c", [Turn::text("C.")]);
+            .script("a", [ScriptedTurn::call("delegate", &ask), hang])
+            .script("b", [ScriptedTurn::text("B.")])
+            .script("c", [ScriptedTurn::text("C.")]);
         let (engine, request, _) = die(setup(&first), cut);
         let second = Scripted::default()
-            .script("a", [Turn::text("So.")])
-            .script("b", [Turn::text("B.")])
-            .script("c", [Turn::text("C.")])
-            .script("r", [Turn::text("Reviewed.")]);
+            .script("a", [ScriptedTurn::text("So.")])
+            .script("b", [ScriptedTurn::text("B.")])
+            .script("c", [ScriptedTurn::text("C.")])
+            .script("r", [ScriptedTurn::text("Reviewed.")]);
         let after = go_on(setup(&second), &engine);
         after.is_sound();
         assert_eq!(after.run.status, RunStatus::Completed);
@@ -324,11 +325,11 @@ fn a7_a_crash_neither_doubles_nor_loses_an_entry() {
 
 /// H16: what is refused is on record, once, with the reason as a code.
 #[tokio::test(start_paused = true)]
-async fn h16_refusals_are_on_record() {
-    let back = Turn::call("transfer_to_a", &json!({"reason": "yours"}));
+async fn h16_refusals_are_audited() {
+    let back = ScriptedTurn::call("transfer_to_a", &json!({"reason": "yours"}));
     let model = Scripted::default()
-        .script("a", [Turn::call("transfer_to_b", &json!({"reason": "knows"}))])
-        .script("b", [back, Turn::text("Then I do.")]);
+        .script("a", [ScriptedTurn::call("transfer_to_b", &json!({"reason": "knows"}))])
+        .script("b", [back, ScriptedTurn::text("Then I do.")]);
     let setup = Setup::new(&model).agent(|agent| agent.collaborations = transfers_to("b"));
     let (parts, request) = setup.with("b", |agent| agent.collaborations = transfers_to("a")).parts().await;
     let engine = Engine::new(parts);
@@ -354,11 +355,11 @@ fn asks_without_permission(model: &Scripted) -> Setup {
 /// B18, H1: for a person without the permission no agent asks others, and that is on record once. What files declare is their
 /// author's decision and happens all the same.
 #[tokio::test(start_paused = true)]
-async fn b18_without_the_permission_nobody_is_asked() {
+async fn b18_delegation_needs_the_permission() {
     let model = Scripted::default()
-        .script("v", [Turn::text("Careful.")])
-        .script("a", [Turn::text("Alone.")])
-        .script("r", [Turn::text("Reviewed.")]);
+        .script("v", [ScriptedTurn::text("Careful.")])
+        .script("a", [ScriptedTurn::text("Alone.")])
+        .script("r", [ScriptedTurn::text("Reviewed.")]);
     let (parts, request) = asks_without_permission(&model).parts().await;
     let engine = Engine::new(parts);
     let mut run = engine.start(request.clone()).await.unwrap();
@@ -387,31 +388,31 @@ async fn b18_without_the_permission_nobody_is_asked() {
 
 /// B18: also when the run is walked again after a crash.
 #[test]
-fn b18_that_nobody_is_asked_is_on_record_once() {
-    let model = |last: Turn| {
+fn b18_denied_delegation_is_audited_once() {
+    let model = |last: ScriptedTurn| {
         Scripted::default()
-            .script("v", [Turn::text("Careful.")])
-            .script("a", [Turn::text("Alone.")])
+            .script("v", [ScriptedTurn::text("Careful.")])
+            .script("a", [ScriptedTurn::text("Alone.")])
             .script("r", [last])
     };
     let is_reviewed =
         |event: &Event| event.agent.as_str() == "r" && matches!(event.kind, EventKind::TextDelta { .. });
     let (engine, request, _) =
-        die(asks_without_permission(&model(Turn::default().say("Half").hang())), is_reviewed);
-    go_on(asks_without_permission(&model(Turn::text("Reviewed."))), &engine);
+        die(asks_without_permission(&model(ScriptedTurn::default().say("Half").hang())), is_reviewed);
+    go_on(asks_without_permission(&model(ScriptedTurn::text("Reviewed."))), &engine);
     let trail = runtime().block_on(trail(&engine, &request));
     assert_eq!(trail.iter().filter(|one| one.entry.decision == "denied").count(), 1);
 }
 
 /// J3.6, B15: what models had others do can be read as well, whichever tool they used; but not what those had done by others.
 #[tokio::test(start_paused = true)]
-async fn j3_6_what_models_have_others_do_can_be_read() {
-    let ask = |agents: &[&str]| Turn::call("delegate", &json!({"agents": agents, "message": "m"}));
-    let call = |who: &str| Turn::call("call_agent", &json!({"mission": "m", "specialist": who}));
+async fn j3_6_sub_agent_results_can_be_read() {
+    let ask = |agents: &[&str]| ScriptedTurn::call("delegate", &json!({"agents": agents, "message": "m"}));
+    let call = |who: &str| ScriptedTurn::call("call_agent", &json!({"mission": "m", "specialist": who}));
     let model = Scripted::default()
-        .script("a", [ask(&["b", "c"]), call("b"), Turn::text("So.")])
-        .script("b", [call("d"), Turn::text("B."), Turn::text("B again.")])
-        .script("d", [Turn::text("D.")]);
+        .script("a", [ask(&["b", "c"]), call("b"), ScriptedTurn::text("So.")])
+        .script("b", [call("d"), ScriptedTurn::text("B."), ScriptedTurn::text("B again.")])
+        .script("d", [ScriptedTurn::text("D.")]);
     let setup = Setup::new(&model).agent(|agent| agent.agents = vec![name("b"), name("c")]);
     let setup = setup.with("b", |agent| agent.agents = vec![name("d")]).with("c", |_| {}).with("d", |_| {});
     let (parts, request) = setup.parts().await;

@@ -13,8 +13,8 @@ use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_core::model::{Model, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream};
 use baton_core::store::{MessageQuery, RunStatus};
-use baton_engine::{Engine, Models, Switch};
-use baton_models::scripted::{Asked, Scripted, Turn};
+use baton_engine::{Engine, ModelRegistry, Switch};
+use baton_models::scripted::{RecordedRequest, Scripted, ScriptedTurn};
 use serde_json::json;
 
 use crate::{Ran, Setup, TestTool, name};
@@ -25,8 +25,8 @@ pub(super) fn collaborates(agent: &mut Agent, names: &[&str]) {
     agent.collaborations = names.iter().map(to).collect();
 }
 
-pub(super) fn transfer(to: &str) -> Turn {
-    Turn::call(&format!("transfer_to_{to}"), &json!({ "reason": format!("{to} knows") }))
+pub(super) fn transfer(to: &str) -> ScriptedTurn {
+    ScriptedTurn::call(&format!("transfer_to_{to}"), &json!({ "reason": format!("{to} knows") }))
 }
 
 /// Keeps what models are told about tools.
@@ -56,19 +56,19 @@ impl Model for Spy {
 pub(super) async fn described(mut setup: Setup, model: &Scripted, tool: &str) -> String {
     let spy = Arc::new(Spy { model: model.clone(), described: Mutex::default() });
     let provider: Arc<dyn Model> = Arc::<Spy>::clone(&spy);
-    setup.models = Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(provider);
+    setup.models = ModelRegistry::new(ModelName::parse("scripted/m").unwrap()).with_provider(provider);
     setup.run().await;
     let described = spy.described.lock().unwrap();
     described[tool].clone()
 }
 
 /// What the model of `agent` was asked, turn by turn.
-pub(super) fn asked_of(model: &Scripted, agent: &str) -> Vec<Asked> {
+pub(super) fn asked_of(model: &Scripted, agent: &str) -> Vec<RecordedRequest> {
     model.asked().into_iter().filter(|asked| asked.agent == agent).collect()
 }
 
 /// The results of tools that a model was told last.
-pub(super) fn told(asked: &Asked) -> Vec<String> {
+pub(super) fn told(asked: &RecordedRequest) -> Vec<String> {
     let last = asked.messages.iter().rev().map_while(|message| match message {
         ChatMessage::Tool(result) => Some(result.content.to_string()),
         _ => None,
@@ -138,9 +138,10 @@ fn chain(model: &Scripted, names: &[&str]) -> Setup {
 
 /// G1, G2, G7, X29: one pass; the receiver's words are the only ones that the person sees, and they are its own.
 #[tokio::test]
-async fn g1_the_baton_is_passed_and_the_receiver_answers() {
+async fn g1_transfer_target_answers() {
     let give = transfer("b").say("Let me hand you over.");
-    let model = Scripted::default().script("a", [give]).script("b", [Turn::text("I know.").tokens(100, 10)]);
+    let model =
+        Scripted::default().script("a", [give]).script("b", [ScriptedTurn::text("I know.").tokens(100, 10)]);
     let kept = Kept::of(chain(&model, &["b"])).await;
     assert_eq!(kept.ran.answer(), "I know.");
     assert_eq!(seen(&kept.ran), [("B".to_owned(), "I know.".to_owned())]);
@@ -157,7 +158,7 @@ async fn g1_the_baton_is_passed_and_the_receiver_answers() {
 /// G1: the tool says who it is, what for and when; G20: there is one for each declared collaborator and nobody else.
 #[tokio::test]
 async fn g20_only_declared_collaborators_are_offered() {
-    let model = Scripted::default().script("a", [transfer("c"), Turn::text("Myself.")]);
+    let model = Scripted::default().script("a", [transfer("c"), ScriptedTurn::text("Myself.")]);
     let setup = Setup::new(&model)
         .agent(|a| {
             a.collaborations =
@@ -178,14 +179,14 @@ async fn g20_only_declared_collaborators_are_offered() {
 
 /// G5, G13: five hops, and the sixth is not offered, and told why when it is tried all the same.
 #[tokio::test]
-async fn g5_five_hops_and_no_sixth() {
+async fn g5_five_transfers_are_the_limit() {
     let model = Scripted::default()
         .script("a", [transfer("b")])
         .script("b", [transfer("c")])
         .script("c", [transfer("d")])
         .script("d", [transfer("e")])
         .script("e", [transfer("f")])
-        .script("f", [transfer("g"), Turn::text("Then I answer.")]);
+        .script("f", [transfer("g"), ScriptedTurn::text("Then I answer.")]);
     let kept = Kept::of(chain(&model, &["b", "c", "d", "e", "f", "g"])).await;
     assert_eq!(kept.ran.answer(), "Then I answer.");
     assert_eq!(seen(&kept.ran), [("F".to_owned(), "Then I answer.".to_owned())]);
@@ -205,11 +206,11 @@ async fn g5_five_hops_and_no_sixth() {
 
 /// G5: a file may ask for fewer, and that holds for everybody who gets the baton from there on; so does the operator's number.
 #[tokio::test]
-async fn g5_the_number_can_be_lower() {
+async fn g5_limit_can_be_lowered() {
     for by_operator in [false, true] {
         let model = Scripted::default()
             .script("a", [transfer("b")])
-            .script("b", [transfer("c"), Turn::text("From b.")]);
+            .script("b", [transfer("c"), ScriptedTurn::text("From b.")]);
         let setup = chain(&model, &["b", "c"]);
         let setup = if by_operator {
             setup.policy(|policy| policy.max_transfers = 1)
@@ -225,17 +226,17 @@ async fn g5_the_number_can_be_lower() {
 
 /// G6, X23: collaborations may be mutual, but nobody gets the baton back within a run.
 #[tokio::test]
-async fn g6_a_to_b_to_a_is_refused_and_told() {
+async fn g6_transfer_back_is_refused() {
     let model = Scripted::default()
         .script("a", [transfer("b")])
-        .script("b", [transfer("a"), Turn::text("Then I answer.")]);
+        .script("b", [transfer("a"), ScriptedTurn::text("Then I answer.")]);
     let setup = Setup::new(&model).agent(|a| collaborates(a, &["b"])).with("b", |b| collaborates(b, &["a"]));
     let kept = Kept::of(setup).await;
     assert_eq!(kept.ran.answer(), "Then I answer.");
     let back = asked_of(&model, "b");
     assert!(back[0].tools.is_empty());
     let said = told(&back[1]).join("");
-    assert!(said.contains("not permitted: `a` is already at work above (a → b)"), "{said}");
+    assert!(said.contains("not permitted: `a` is already active above (a → b)"), "{said}");
     assert_eq!(kept.ways(), "transfer a → b: \"b knows\" ok\n");
     assert!(
         kept.ran.log().contains(" text \"Then I answer.\""),
@@ -245,12 +246,12 @@ async fn g6_a_to_b_to_a_is_refused_and_told() {
 
 /// X24: the giver hears what failed and what else there is, and goes on.
 #[tokio::test]
-async fn x24_a_failed_transfer_comes_back_with_alternatives() {
-    let half = Turn::default().say("Half an").fail(ModelErrorKind::InvalidRequest);
+async fn x24_failed_transfer_returns_alternatives() {
+    let half = ScriptedTurn::default().say("Half an").fail(ModelErrorKind::InvalidRequest);
     let model = Scripted::default()
         .script("a", [transfer("b"), transfer("c")])
         .script("b", [half])
-        .script("c", [Turn::text("From c.")]);
+        .script("c", [ScriptedTurn::text("From c.")]);
     let setup =
         Setup::new(&model).agent(|a| collaborates(a, &["b", "c"])).with("b", |_| {}).with("c", |_| {});
     let kept = Kept::of(setup).await;
@@ -265,8 +266,8 @@ async fn x24_a_failed_transfer_comes_back_with_alternatives() {
 
 /// X24: nobody else is left, so only its own answer is.
 #[tokio::test]
-async fn x24_without_another_colleague_it_answers_itself() {
-    let model = Scripted::default().script("a", [transfer("b"), Turn::text("Myself.")]);
+async fn x24_agent_answers_itself_without_alternatives() {
+    let model = Scripted::default().script("a", [transfer("b"), ScriptedTurn::text("Myself.")]);
     let kept = Kept::of(chain(&model, &["b"])).await;
     assert_eq!(seen(&kept.ran), [("A".to_owned(), "Myself.".to_owned())]);
     let said = told(&asked_of(&model, "a")[1]).join("");
@@ -276,8 +277,9 @@ async fn x24_without_another_colleague_it_answers_itself() {
 
 /// X24: one that failed was made all the same.
 #[tokio::test]
-async fn a_failed_transfer_counts() {
-    let model = Scripted::default().script("a", [transfer("b"), transfer("b"), Turn::text("Myself.")]);
+async fn failed_transfer_counts_towards_the_limit() {
+    let model =
+        Scripted::default().script("a", [transfer("b"), transfer("b"), ScriptedTurn::text("Myself.")]);
     let ran = chain(&model, &["b"]).agent(|a| a.limits.max_transfers = 1).run().await;
     assert_eq!(ran.answer(), "Myself.");
     let said = told(&asked_of(&model, "a")[2]).join("");
@@ -286,11 +288,11 @@ async fn a_failed_transfer_counts() {
 
 /// The same one twice counts once, each call has its answer; two different ones are a contradiction.
 #[tokio::test]
-async fn one_turn_passes_the_baton_once() {
+async fn one_turn_makes_one_transfer() {
     let reason = json!({"reason": "b knows"});
-    let twice = Turn::call("transfer_to_b", &reason).and_call("transfer_to_b", &reason);
-    let both = Turn::call("transfer_to_b", &reason).and_call("transfer_to_c", &reason);
-    let model = Scripted::default().script("a", [both, twice]).script("b", [Turn::text("From b.")]);
+    let twice = ScriptedTurn::call("transfer_to_b", &reason).and_call("transfer_to_b", &reason);
+    let both = ScriptedTurn::call("transfer_to_b", &reason).and_call("transfer_to_c", &reason);
+    let model = Scripted::default().script("a", [both, twice]).script("b", [ScriptedTurn::text("From b.")]);
     let setup =
         Setup::new(&model).agent(|a| collaborates(a, &["b", "c"])).with("b", |_| {}).with("c", |_| {});
     let kept = Kept::of(setup).await;
@@ -305,8 +307,8 @@ async fn one_turn_passes_the_baton_once() {
 /// X29
 #[tokio::test]
 async fn x29_a_reason_is_required() {
-    let without = Turn::call("transfer_to_b", &json!({"message": "please"}));
-    let model = Scripted::default().script("a", [without, Turn::text("Myself.")]);
+    let without = ScriptedTurn::call("transfer_to_b", &json!({"message": "please"}));
+    let model = Scripted::default().script("a", [without, ScriptedTurn::text("Myself.")]);
     let ran = chain(&model, &["b"]).run().await;
     let said = told(&asked_of(&model, "a")[1]).join("");
     assert!(said.contains("invalid arguments") && said.contains("reason"), "{said}");
@@ -317,19 +319,20 @@ async fn x29_a_reason_is_required() {
 /// G3: of all that a model says, the call is found, with its target and its context. One that cannot be read is told, and nothing
 /// is passed; facts that come as a text are facts.
 #[tokio::test]
-async fn g3_a_transfer_is_found_in_what_a_model_says() {
-    let broken = Turn::text("I pass to transfer_to_b.").and_raw_call("transfer_to_b", "{\"reason\": ");
-    let blank = Turn::call("transfer_to_b", &json!({"reason": " ", "context": {}}));
+async fn g3_transfer_is_parsed_from_model_output() {
+    let broken =
+        ScriptedTurn::text("I pass to transfer_to_b.").and_raw_call("transfer_to_b", "{\"reason\": ");
+    let blank = ScriptedTurn::call("transfer_to_b", &json!({"reason": " ", "context": {}}));
     let give = |context: &serde_json::Value| json!({"reason": "b knows", "context": context, "message": ""});
     for (context, found) in [
         (json!({"order": "A-17"}), "{\\n  \\\"order\\\": \\\"A-17\\\"\\n}"),
         (json!("{\"order\": \"A-17\"}"), "{\\n  \\\"order\\\": \\\"A-17\\\"\\n}"),
         (json!("The order is A-17."), "\\\"facts\\\": \\\"The order is A-17.\\\""),
     ] {
-        let passes = Turn::text("Let me see.").and_call("transfer_to_b", &give(&context));
+        let passes = ScriptedTurn::text("Let me see.").and_call("transfer_to_b", &give(&context));
         let model = Scripted::default()
             .script("a", [broken.clone(), blank.clone(), passes])
-            .script("b", [Turn::text("I know.")]);
+            .script("b", [ScriptedTurn::text("I know.")]);
         let kept = Kept::of(chain(&model, &["b"])).await;
         let asked = asked_of(&model, "a");
         assert!(told(&asked[1])[0].contains("they are not JSON"), "{:?}", told(&asked[1]));
@@ -342,8 +345,8 @@ async fn g3_a_transfer_is_found_in_what_a_model_says() {
 
 /// G11: off means that no model hears of it.
 #[tokio::test]
-async fn g11_the_switch_hides_it() {
-    let model = Scripted::default().script("a", [Turn::text("Myself.")]);
+async fn g11_disabled_transfers_are_hidden() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("Myself.")]);
     let ran = chain(&model, &["b"]).policy(|policy| policy.transfers = Switch::Off).run().await;
     assert!(asked_of(&model, "a")[0].tools.is_empty());
     assert!(ran.log().contains(" text \"Myself.\""), "{}", ran.log());
@@ -351,8 +354,8 @@ async fn g11_the_switch_hides_it() {
 
 /// What is said is held back until it is certain whose answer it is; then it is seen once.
 #[tokio::test]
-async fn an_agent_that_could_have_passed_and_answers_is_seen_once() {
-    let model = Scripted::default().script("a", [Turn::text("My")]);
+async fn answer_of_an_agent_with_transfers_is_shown_once() {
+    let model = Scripted::default().script("a", [ScriptedTurn::text("My")]);
     let ran = chain(&model, &["b"]).run().await;
     assert_eq!(seen(&ran), [("A".to_owned(), "My".to_owned())]);
     insta::assert_snapshot!(ran.log());
@@ -360,9 +363,9 @@ async fn an_agent_that_could_have_passed_and_answers_is_seen_once() {
 
 /// Whoever may hold the thread takes over in the open: what is said before is seen.
 #[tokio::test]
-async fn a_takeover_in_the_open_holds_nothing_back() {
+async fn announced_handoff_streams_at_once() {
     let give = transfer("b").say("I call B.");
-    let model = Scripted::default().script("a", [give]).script("b", [Turn::text("Hello.")]);
+    let model = Scripted::default().script("a", [give]).script("b", [ScriptedTurn::text("Hello.")]);
     let setup = Setup::new(&model)
         .agent(|a| collaborates(a, &["b"]))
         .with("b", |b| b.accepts_handoff = Some(AcceptsHandoff::default()));
@@ -373,9 +376,9 @@ async fn a_takeover_in_the_open_holds_nothing_back() {
 
 /// Normal tools of the turn come first, and the receiver hears what they brought.
 #[tokio::test]
-async fn g4_normal_tools_run_before_and_their_results_go_along() {
+async fn g4_other_tools_run_first_and_their_results_are_passed_on() {
     let give = transfer("b").and_call("look", &json!({}));
-    let model = Scripted::default().script("a", [give]).script("b", [Turn::text("I see.")]);
+    let model = Scripted::default().script("a", [give]).script("b", [ScriptedTurn::text("I see.")]);
     let look = TestTool::new("look", |_| async { Ok("a red house".to_owned()) });
     let ran = chain(&model, &["b"]).tool(look).run().await;
     assert_eq!(ran.answer(), "I see.");
@@ -390,7 +393,7 @@ async fn g4_normal_tools_run_before_and_their_results_go_along() {
 async fn a_cancelled_run_cancels_the_receiver() {
     let model = Scripted::default()
         .script("a", [transfer("b")])
-        .script("b", [Turn::default().say("on and on").hang()]);
+        .script("b", [ScriptedTurn::default().say("on and on").hang()]);
     let mut run = chain(&model, &["b"]).start().await;
     while !matches!(run.events.recv().await.unwrap().kind, EventKind::TextDelta { .. }) {}
     run.cancel();
@@ -401,16 +404,16 @@ async fn a_cancelled_run_cancels_the_receiver() {
 
 /// The receiver's time is the giver's: it closes with what it has, and that is the answer.
 #[tokio::test(start_paused = true)]
-async fn a_receiver_whose_time_is_over_closes_itself() {
+async fn target_with_an_expired_time_limit_closes_itself() {
     let model = Scripted::default()
         .script("a", [transfer("b")])
-        .script("b", [Turn::default().hang(), Turn::text("What I have.")]);
+        .script("b", [ScriptedTurn::default().hang(), ScriptedTurn::text("What I have.")]);
     let ran = chain(&model, &["b"])
         .agent(|a| a.limits.timeout = baton_core::HumanDuration::from_secs(30))
         .run()
         .await;
     assert_eq!(ran.answer(), "What I have.");
-    assert_eq!(ran.end.answer.as_ref().unwrap().limit, Some(baton_engine::Limit::Time));
+    assert_eq!(ran.end.answer.as_ref().unwrap().limit, Some(baton_engine::LimitKind::Time));
     assert_eq!(ran.end.answered_by, Some(name("b")));
 }
 
@@ -418,7 +421,7 @@ async fn a_receiver_whose_time_is_over_closes_itself() {
 #[tokio::test]
 async fn h3_handoffs_are_logged() {
     let lines = super::calling::logged(Box::pin(async {
-        let model = Scripted::default().script("a", [transfer("b")]).script("b", [Turn::text("B.")]);
+        let model = Scripted::default().script("a", [transfer("b")]).script("b", [ScriptedTurn::text("B.")]);
         Setup::new(&model).agent(|agent| collaborates(agent, &["b"])).with("b", |_| {}).run().await;
     }))
     .await;

@@ -7,20 +7,20 @@ use baton_core::ModelErrorKind;
 use baton_core::agent::ModelName;
 use baton_core::model::ModelFacts;
 use baton_core::store::RunStatus;
-use baton_engine::Models;
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::ModelRegistry;
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use crate::{Setup, TestTool};
 
 #[tokio::test(start_paused = true)]
-async fn g18_a_passing_error_is_retried_and_every_attempt_has_a_row() {
+async fn g18_transient_error_is_retried_and_each_attempt_billed() {
     let model = Scripted::default().script(
         "a",
         [
-            Turn::error(ModelErrorKind::Overloaded),
-            Turn::error(ModelErrorKind::Transport),
-            Turn::text("Back.").tokens(5, 2),
+            ScriptedTurn::error(ModelErrorKind::Overloaded),
+            ScriptedTurn::error(ModelErrorKind::Transport),
+            ScriptedTurn::text("Back.").tokens(5, 2),
         ],
     );
     let ran = Setup::new(&model).run().await;
@@ -29,12 +29,12 @@ async fn g18_a_passing_error_is_retried_and_every_attempt_has_a_row() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_cut_starts_again_and_is_never_spliced() {
+async fn cut_stream_restarts_and_is_never_spliced() {
     let model = Scripted::default().script(
         "a",
         [
-            Turn::default().say("Half an an").cut(),
-            Turn::default().say("A whole ").say("answer.").tokens(5, 4),
+            ScriptedTurn::default().say("Half an an").cut(),
+            ScriptedTurn::default().say("A whole ").say("answer.").tokens(5, 4),
         ],
     );
     let ran = Setup::new(&model).run().await;
@@ -43,11 +43,14 @@ async fn a_stream_that_is_cut_starts_again_and_is_never_spliced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_providers_wait_is_respected() {
+async fn retry_after_is_respected() {
     let wait = Duration::from_secs(7);
     let model = Scripted::default().script(
         "a",
-        [Turn::default().fail_and_retry_after(ModelErrorKind::RateLimit, wait), Turn::text("Now.")],
+        [
+            ScriptedTurn::default().fail_and_retry_after(ModelErrorKind::RateLimit, wait),
+            ScriptedTurn::text("Now."),
+        ],
     );
     let before = tokio::time::Instant::now();
     let ran = Setup::new(&model).run().await;
@@ -56,9 +59,9 @@ async fn the_providers_wait_is_respected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_that_do_not_pass_are_not_retried() {
+async fn permanent_errors_are_not_retried() {
     for kind in [ModelErrorKind::Auth, ModelErrorKind::InvalidRequest, ModelErrorKind::ContentFilter] {
-        let model = Scripted::default().script("a", [Turn::error(kind), Turn::text("never")]);
+        let model = Scripted::default().script("a", [ScriptedTurn::error(kind), ScriptedTurn::text("never")]);
         let ran = Setup::new(&model).run().await;
         assert_eq!(ran.end.status, RunStatus::Failed);
         assert_eq!(model.asked().len(), 1);
@@ -68,7 +71,8 @@ async fn errors_that_do_not_pass_are_not_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_a_timeout_and_retried() {
-    let model = Scripted::default().script("a", [Turn::default().say("Well").hang(), Turn::text("Again.")]);
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::default().say("Well").hang(), ScriptedTurn::text("Again.")]);
     let ran = Setup::new(&model).run().await;
     assert_eq!(ran.answer(), "Again.");
     assert_eq!(ran.end.rows[0].error.as_deref(), Some("timeout"));
@@ -76,13 +80,13 @@ async fn silence_is_a_timeout_and_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fallback_list_is_walked_in_order() {
-    let first = Scripted::named("first").script("a", [Turn::error(ModelErrorKind::Auth)]);
-    let second = Scripted::named("second").script("a", [Turn::text("From the second.")]);
+async fn fallback_models_are_tried_in_order() {
+    let first = Scripted::named("first").script("a", [ScriptedTurn::error(ModelErrorKind::Auth)]);
+    let second = Scripted::named("second").script("a", [ScriptedTurn::text("From the second.")]);
     let mut setup = Setup::new(&first).agent(|agent| {
         agent.model = ["unknown/x", "first/m", "quick"].map(|name| ModelName::parse(name).unwrap()).to_vec();
     });
-    setup.models = Models::new(ModelName::parse("first/m").unwrap())
+    setup.models = ModelRegistry::new(ModelName::parse("first/m").unwrap())
         .with_provider(Arc::new(first.clone()))
         .with_provider(Arc::new(second.clone()))
         .with_alias("quick", ModelName::parse("second/n").unwrap());
@@ -96,11 +100,11 @@ async fn a_conversation_that_is_too_long_is_shortened_once() {
     let model = Scripted::default().script(
         "a",
         [
-            Turn::call("t", &json!({"n": 1})),
-            Turn::call("t", &json!({"n": 2})),
-            Turn::call("t", &json!({"n": 3})),
-            Turn::error(ModelErrorKind::ContextTooLong),
-            Turn::text("Fits."),
+            ScriptedTurn::call("t", &json!({"n": 1})),
+            ScriptedTurn::call("t", &json!({"n": 2})),
+            ScriptedTurn::call("t", &json!({"n": 3})),
+            ScriptedTurn::error(ModelErrorKind::ContextTooLong),
+            ScriptedTurn::text("Fits."),
         ],
     );
     let long = TestTool::new("t", |n| async move { Ok(format!("{n}") + &"x".repeat(10_000)) });
@@ -115,7 +119,8 @@ async fn a_conversation_that_is_too_long_is_shortened_once() {
 #[tokio::test(start_paused = true)]
 async fn the_window_is_guarded_before_it_overflows() {
     let facts = ModelFacts { price: None, context_window: Some(8_000) };
-    let turns = (1..=6).map(|n| Turn::call("t", &json!({ "n": n }))).chain([Turn::text("Done.")]);
+    let turns =
+        (1..=6).map(|n| ScriptedTurn::call("t", &json!({ "n": n }))).chain([ScriptedTurn::text("Done.")]);
     let model = Scripted::default().with_facts(facts).script("a", turns);
     let long = TestTool::new("t", |_| async { Ok("y".repeat(6_000)) });
     let ran = Setup::new(&model).tool(long).run().await;
@@ -129,16 +134,17 @@ async fn the_window_is_guarded_before_it_overflows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_answer_is_tried_again() {
-    let model = Scripted::default().script("a", [Turn::default(), Turn::text(" "), Turn::text("Here.")]);
+async fn empty_answer_is_retried() {
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::default(), ScriptedTurn::text(" "), ScriptedTurn::text("Here.")]);
     let ran = Setup::new(&model).run().await;
     assert_eq!(ran.answer(), "Here.");
 }
 
 /// Nothing comes again after the last attempt, and listeners are not told so.
 #[tokio::test(start_paused = true)]
-async fn the_last_attempt_does_not_announce_another() {
-    let cut = || Turn::default().say("Half").cut();
+async fn last_attempt_announces_no_restart() {
+    let cut = || ScriptedTurn::default().say("Half").cut();
     let model = Scripted::default().script("a", [cut(), cut(), cut()]);
     let ran = Setup::new(&model).run().await;
     let log = ran.log();
@@ -147,9 +153,11 @@ async fn the_last_attempt_does_not_announce_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_provider_does_not_report_is_estimated_from_everything() {
-    let model = Scripted::default()
-        .script("a", [Turn::call("t", &json!({"n": 123_456_789})), Turn::text("ok").tokens(1, 1)]);
+async fn unreported_usage_is_estimated() {
+    let model = Scripted::default().script(
+        "a",
+        [ScriptedTurn::call("t", &json!({"n": 123_456_789})), ScriptedTurn::text("ok").tokens(1, 1)],
+    );
     let ran = Setup::new(&model).tool(TestTool::echo("t")).run().await;
     let row = &ran.end.rows[0];
     assert!(row.estimated && row.tokens.output_tokens >= 5 && row.tokens.input_tokens > 40, "{row:?}");
@@ -157,9 +165,9 @@ async fn what_a_provider_does_not_report_is_estimated_from_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_without_end_is_cut_off() {
+async fn endless_reply_is_cut_off() {
     let megabyte = "x".repeat(1024 * 1024);
-    let endless = || (0..9).fold(Turn::default(), |turn, _| turn.say(&megabyte));
+    let endless = || (0..9).fold(ScriptedTurn::default(), |turn, _| turn.say(&megabyte));
     let model = Scripted::default().script("a", [endless(), endless(), endless()]);
     let ran = Setup::new(&model).run().await;
     assert!(ran.log().contains("the reply is longer than 8 MiB"));

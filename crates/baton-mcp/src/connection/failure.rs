@@ -8,13 +8,13 @@ use crate::http;
 use crate::variables::Secrets;
 
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum McpFailure {
     /// The server certainly did not act on it, and the connection is of no use any more.
     NotSent(String),
     Call(ToolError),
 }
 
-impl Failure {
+impl McpFailure {
     pub fn of(error: ServiceError, tool: &str, over_http: bool) -> Self {
         match error {
             ServiceError::McpError(error) => Self::Call(refusal(&error, tool)),
@@ -50,7 +50,7 @@ impl Failure {
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for McpFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotSent(reason) => f.write_str(reason),
@@ -95,15 +95,15 @@ mod tests {
         ];
         for (code, expected) in cases {
             let error = ServiceError::McpError(ErrorData::new(ErrorCode(code), "why", None));
-            let failure = Failure::of(error, "mcp:a/b", true);
-            assert!(matches!(failure, Failure::Call(error) if error == expected), "{code}");
+            let failure = McpFailure::of(error, "mcp:a/b", true);
+            assert!(matches!(failure, McpFailure::Call(error) if error == expected), "{code}");
         }
     }
 
     #[test]
     fn a_closed_connection_may_have_had_an_effect() {
-        let failure =
-            Failure::of(ServiceError::TransportClosed, "x", false).explained("signal 9", &Secrets::default());
+        let failure = McpFailure::of(ServiceError::TransportClosed, "x", false)
+            .explained("signal 9", &Secrets::default());
         assert!(!failure.leaves_connection());
         assert_eq!(
             failure.to_string(),

@@ -8,24 +8,28 @@ use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
 use serde_json::Value;
 
-use super::failure::Failure;
-use super::{Connection, Listed};
-use crate::servers::Settings;
-use crate::tool::Offer;
+use super::failure::McpFailure;
+use super::{ListedTools, McpConnection};
+use crate::servers::McpSettings;
+use crate::tool::ToolOffer;
 
 /// A server that goes on for longer is broken, or means harm.
 const MAX_PAGES: usize = 100;
 const MAX_TOOLS: usize = 2_000;
 
 /// One answer to `tools/list`.
-struct Page {
+struct ToolPage {
     tools: Vec<Tool>,
     next: Option<String>,
 }
 
-impl Connection {
+impl McpConnection {
     /// The tools, listed again only after the server said that they changed.
-    pub async fn offers(&self, settings: &Settings) -> Result<Arc<[Arc<Offer>]>, Failure> {
+    pub async fn offers(
+        &self,
+        settings: &McpSettings,
+        is_trusted: bool,
+    ) -> Result<Arc<[Arc<ToolOffer>]>, McpFailure> {
         let mut listed = self.listed.lock().await;
         let changes = self.changes.load(Ordering::Acquire);
         if let Some(listed) = listed.as_ref().filter(|listed| listed.changes == changes) {
@@ -35,16 +39,16 @@ impl Connection {
         let tools = match tokio::time::timeout(limit.get(), self.all_tools()).await {
             Ok(Ok(tools)) => tools,
             Ok(Err(error)) => return Err(self.judge("*", error).await),
-            Err(_) => return Err(Failure::Call(baton_core::ToolError::Timeout(limit))),
+            Err(_) => return Err(McpFailure::Call(baton_core::ToolError::Timeout(limit))),
         };
         let mut names = HashSet::new();
         let offers: Arc<[_]> = tools
             .iter()
             .filter(|tool| names.insert(tool.name.clone()))
-            .filter_map(|tool| Offer::new(&self.name, tool, settings.call_timeout))
+            .filter_map(|tool| ToolOffer::new(&self.name, tool, settings.call_timeout, is_trusted))
             .map(Arc::new)
             .collect();
-        *listed = Some(Listed { changes, offers: Arc::clone(&offers) });
+        *listed = Some(ListedTools { changes, offers: Arc::clone(&offers) });
         Ok(offers)
     }
 
@@ -71,12 +75,12 @@ impl Connection {
         Ok(tools)
     }
 
-    async fn page(&self, cursor: Option<String>) -> Result<Page, ServiceError> {
+    async fn page(&self, cursor: Option<String>) -> Result<ToolPage, ServiceError> {
         let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
         let request = ListToolsRequest { params, ..ListToolsRequest::default() };
         match self.peer.send_request(ClientRequest::ListToolsRequest(request)).await? {
             ServerResult::ListToolsResult(result) => {
-                Ok(Page { tools: result.tools, next: result.next_cursor })
+                Ok(ToolPage { tools: result.tools, next: result.next_cursor })
             }
             // One tool that cannot be read makes the whole page unreadable for rmcp, but not for us.
             ServerResult::CustomResult(result) => {
@@ -86,7 +90,7 @@ impl Connection {
         }
     }
 
-    fn readable(&self, page: &Value) -> Option<Page> {
+    fn readable(&self, page: &Value) -> Option<ToolPage> {
         let mut tools = Vec::new();
         for tool in page.get("tools")?.as_array()? {
             match serde_json::from_value(tool.clone()) {
@@ -97,6 +101,6 @@ impl Connection {
                 }
             }
         }
-        Some(Page { tools, next: page.get("nextCursor").and_then(Value::as_str).map(str::to_owned) })
+        Some(ToolPage { tools, next: page.get("nextCursor").and_then(Value::as_str).map(str::to_owned) })
     }
 }

@@ -10,25 +10,26 @@ use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleClient, ServiceExt};
 
-use super::Listener;
+use super::NotificationListener;
 use super::failure::chain;
 use crate::http;
-use crate::process::Process;
-use crate::servers::Settings;
+use crate::process::ChildProcess;
+use crate::servers::McpSettings;
 
-type Opened = RunningService<RoleClient, Listener>;
+type OpenedConnection = RunningService<RoleClient, NotificationListener>;
 
 /// The error is a text for people, in which secrets are not hidden yet.
 pub(super) async fn open(
     server: &McpServer,
-    listener: Listener,
+    listener: NotificationListener,
     lost: &Arc<AtomicBool>,
-    settings: &Settings,
-) -> Result<(Opened, Option<Process>), String> {
+    settings: &McpSettings,
+) -> Result<(OpenedConnection, Option<ChildProcess>), String> {
     match server {
         McpServer::Stdio { command, args, env } => {
-            let (process, (stdout, stdin)) = Process::spawn(command, args, env, &settings.environment)
-                .map_err(|error| format!("`{command}` cannot be run: {error}"))?;
+            let (process, (stdout, stdin)) =
+                ChildProcess::spawn(command, args, env, &settings.environment)
+                    .map_err(|error| format!("`{command}` cannot be run: {error}"))?;
             // Long lines are dealt with before they get here.
             let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(usize::MAX);
             match shake_hands(listener, transport, settings.start_timeout).await {
@@ -46,10 +47,10 @@ pub(super) async fn open(
 }
 
 async fn shake_hands<T, E, A>(
-    listener: Listener,
+    listener: NotificationListener,
     transport: T,
     limit: HumanDuration,
-) -> Result<Opened, NotOpened>
+) -> Result<OpenedConnection, NotOpened>
 where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
@@ -67,7 +68,7 @@ enum NotOpened {
 }
 
 impl NotOpened {
-    async fn explained(self, process: &Process) -> String {
+    async fn explained(self, process: &ChildProcess) -> String {
         match &self {
             // Both mean that nobody is at the other end; how it ended says more than how that was noticed.
             Self::Failed(error)

@@ -3,12 +3,12 @@
 use baton_core::agent::McpServer;
 use baton_core::tool::{Effect, Risk};
 use baton_core::{HumanDuration, ToolError};
-use baton_mcp::{McpError, Settings};
+use baton_mcp::{McpError, McpSettings};
 use serde_json::json;
 
 use crate::support::{TOKEN, Tools, own, servers, servers_with, settings, tenant};
 
-async fn start_error(server: McpServer, settings: Settings) -> String {
+async fn start_error(server: McpServer, settings: McpSettings) -> String {
     let error = servers_with(server, settings).tools(&tenant("acme"), "it").await.unwrap_err();
     assert_eq!(error.code(), "mcp_start");
     let text = error.to_string();
@@ -16,8 +16,8 @@ async fn start_error(server: McpServer, settings: Settings) -> String {
     text
 }
 
-fn patient_for(seconds: u64) -> Settings {
-    Settings { start_timeout: HumanDuration::from_secs(seconds), ..settings() }
+fn patient_for(seconds: u64) -> McpSettings {
+    McpSettings { start_timeout: HumanDuration::from_secs(seconds), ..settings() }
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn a_server_that_hangs() {
 #[tokio::test]
 async fn a_server_that_never_starts_rests() {
     let back_off = HumanDuration::from_mins(1);
-    let servers = servers_with(own("exit"), Settings { back_off, ..settings() });
+    let servers = servers_with(own("exit"), McpSettings { back_off, ..settings() });
     for code in ["mcp_start", "mcp_start", "mcp_back_off"] {
         assert_eq!(servers.tools(&tenant("acme"), "it").await.unwrap_err().code(), code);
     }
@@ -82,7 +82,8 @@ async fn a_missing_variable_is_named() {
 
 #[tokio::test]
 async fn tools_that_cannot_be_used_are_left_out() {
-    let servers = servers(own("serve"));
+    let trusting = McpSettings { trusted: ["it".to_owned()].into(), ..settings() };
+    let servers = servers_with(own("serve"), trusting);
     let tools = Tools::of(&servers, "acme").await;
     let expected =
         ["pid", "environment", "text", "wait", "cancelled", "grow", "crash", "child", "fail", "refuse"];

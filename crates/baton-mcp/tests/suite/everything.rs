@@ -5,9 +5,12 @@ use std::time::Duration;
 use baton_core::ToolError;
 use baton_core::agent::McpServer;
 use baton_core::tool::{Effect, Risk};
+use baton_mcp::McpSettings;
 use serde_json::json;
 
-use crate::support::{Tools, everything_script, is_running, kill_9, node, servers, until_gone};
+use crate::support::{
+    Tools, everything_script, is_running, kill_9, node, servers, servers_with, settings, until_gone,
+};
 
 fn everything() -> McpServer {
     node(&[&everything_script().display().to_string(), "stdio"])
@@ -24,6 +27,11 @@ async fn tools_are_listed_with_what_a_model_needs() {
     assert_eq!(spec.parameters["type"], "object");
     assert_eq!(spec.parameters["properties"]["a"]["type"], "number");
     assert!(!spec.description.is_empty());
+    assert_eq!((spec.effect, spec.risk), (Effect::Writes, Risk::High), "its hints are its own word");
+    let trusting = McpSettings { trusted: ["it".to_owned()].into(), ..settings() };
+    let servers = servers_with(everything(), trusting);
+    let tools = Tools::of(&servers, "acme").await;
+    let spec = tools.get("get-sum").spec();
     assert_eq!((spec.effect, spec.risk), (Effect::ReadOnly, Risk::Low));
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use baton_core::agent::McpServer;
 use baton_core::{HumanDuration, ToolError};
-use baton_mcp::{Servers, Settings};
+use baton_mcp::{McpSettings, Servers};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
@@ -56,7 +56,7 @@ impl Everything {
         let url = format!("http://127.0.0.1:{}/mcp", self.port);
         let headers = [("X-Test".to_owned(), "Bearer ${SECRET}".to_owned())].into();
         let back_off = HumanDuration::from_millis(0);
-        servers_with(McpServer::Http { url, headers }, Settings { back_off, ..settings() })
+        servers_with(McpServer::Http { url, headers }, McpSettings { back_off, ..settings() })
     }
 
     async fn kill(mut self) {
@@ -148,7 +148,7 @@ async fn a_call_in_flight_fails_when_the_server_dies() {
     );
 }
 
-async fn start_error(url: &str, headers: &[(&str, &str)], settings: Settings) -> String {
+async fn start_error(url: &str, headers: &[(&str, &str)], settings: McpSettings) -> String {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let server = McpServer::Http { url: url.to_owned(), headers };
     let error = servers_with(server, settings).tools(&tenant("acme"), "it").await.unwrap_err();
@@ -180,6 +180,6 @@ async fn a_server_that_does_not_answer() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let start_timeout = HumanDuration::from_secs(1);
-    let error = start_error(&url, &[], Settings { start_timeout, ..settings() }).await;
+    let error = start_error(&url, &[], McpSettings { start_timeout, ..settings() }).await;
     assert_eq!(error, "MCP server `it` does not start: it did not answer within 1s");
 }

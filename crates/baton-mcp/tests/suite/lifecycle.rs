@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use baton_core::HumanDuration;
 use baton_core::ToolError;
-use baton_mcp::{McpError, Settings};
+use baton_mcp::{McpError, McpSettings};
 use serde_json::json;
 
 use crate::support::{
-    Tools, context, is_running, own, servers, servers_with, settings, tenant, until, until_gone,
+    Tools, context, fixture, is_running, node, own, servers, servers_with, settings, tenant, until,
+    until_gone,
 };
 
 #[tokio::test]
@@ -42,9 +43,6 @@ async fn an_agent_can_bring_its_own_server() {
 
     let unknown = servers.tools(&tenant("acme"), "mine").await.unwrap_err();
     assert_eq!(unknown.to_string(), "no MCP server is called `mine`; configured are: it");
-    servers.configure([("mine".to_owned(), own("serve"))].into());
-    assert!(servers.tools(&tenant("acme"), "mine").await.is_ok());
-    assert_eq!(servers.process_ids().len(), 1);
 }
 
 #[tokio::test]
@@ -104,7 +102,7 @@ async fn shutdown_waits_for_the_end() {
 #[tokio::test]
 async fn an_idle_server_is_stopped_and_comes_back() {
     let idle_timeout = HumanDuration::from_millis(100);
-    let servers = servers_with(own("serve"), Settings { idle_timeout, ..settings() });
+    let servers = servers_with(own("serve"), McpSettings { idle_timeout, ..settings() });
     let tools = Tools::of(&servers, "acme").await;
     let pid = tools.pid().await;
     until_gone(pid).await;
@@ -112,9 +110,31 @@ async fn an_idle_server_is_stopped_and_comes_back() {
 }
 
 #[tokio::test]
+async fn a_tenant_has_no_more_processes_than_it_may() {
+    let described = |number: &str| node(&[&fixture("server.mjs"), "serve", number]);
+    let servers = servers_with(own("serve"), McpSettings { max_processes: 2, ..settings() });
+    let of = async |number: &str| {
+        let tools = servers.tools_of(&tenant("acme"), "it", &described(number)).await?;
+        Ok::<_, McpError>(Tools { tenant: "acme", tools })
+    };
+    let first = of("first").await.unwrap();
+    let second = of("second").await.unwrap();
+    let (first_pid, second_pid) = (first.pid().await, second.pid().await);
+    let refused = of("third").await.map(drop).unwrap_err();
+    assert_eq!(refused, McpError::TooMany { server: "it".to_owned(), most: 2 });
+    // Another tenant has its own.
+    assert_ne!(Tools::of(&servers, "other").await.pid().await, first_pid);
+    // A server without users is stopped to make room.
+    drop(first);
+    assert_ne!(of("third").await.unwrap().pid().await, first_pid);
+    until_gone(first_pid).await;
+    assert_eq!(second.pid().await, second_pid);
+}
+
+#[tokio::test]
 async fn a_busy_server_is_not_idle() {
     let idle_timeout = HumanDuration::from_millis(20);
-    let servers = servers_with(own("serve"), Settings { idle_timeout, ..settings() });
+    let servers = servers_with(own("serve"), McpSettings { idle_timeout, ..settings() });
     let tools = Tools::of(&servers, "acme").await;
     let wait = tools.call("wait", json!({}));
     assert!(tokio::time::timeout(Duration::from_millis(500), wait).await.is_err(), "the call was ended");
@@ -143,7 +163,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_cancelled() {
     let call_timeout = HumanDuration::from_millis(300);
-    let servers = servers_with(own("serve"), Settings { call_timeout, ..settings() });
+    let servers = servers_with(own("serve"), McpSettings { call_timeout, ..settings() });
     let tools = Tools::of(&servers, "acme").await;
     assert_eq!(tools.call("wait", json!({})).await, Err(ToolError::Timeout(call_timeout)));
     // Any call may take too long here, on a slow machine.

@@ -8,7 +8,7 @@ use baton_core::agent::McpServer;
 use baton_core::{
     AgentName, CallContext, HumanDuration, RunId, SessionId, TenantId, ThreadId, Tool, ToolError, UserId,
 };
-use baton_mcp::{Environment, Servers, Settings};
+use baton_mcp::{Environment, McpSettings, Servers};
 use serde_json::Value;
 
 /// Nothing here takes long; a machine may be slow all the same.
@@ -40,7 +40,7 @@ pub fn own(mode: &str) -> McpServer {
     node(&[&fixture("server.mjs"), mode])
 }
 
-pub fn settings() -> Settings {
+pub fn settings() -> McpSettings {
     let environment = Environment::new(|name| match name {
         "SECRET" => Some(TOKEN.to_owned()),
         // Nothing of the machine's settings reaches the servers.
@@ -48,14 +48,14 @@ pub fn settings() -> Settings {
         "LEAKED" => Some("must not be inherited".to_owned()),
         _ => None,
     });
-    Settings { start_timeout: HumanDuration::from_mins(2), environment, ..Settings::default() }
+    McpSettings { start_timeout: HumanDuration::from_mins(2), environment, ..McpSettings::default() }
 }
 
 pub fn servers(server: McpServer) -> Servers {
     servers_with(server, settings())
 }
 
-pub fn servers_with(server: McpServer, settings: Settings) -> Servers {
+pub fn servers_with(server: McpServer, settings: McpSettings) -> Servers {
     Servers::new([("it".to_owned(), server)].into(), settings)
 }
 

@@ -8,76 +8,76 @@ use serde_json::Value;
 
 use super::{redacted_signer, signer};
 use crate::answer::Decode;
-use crate::borrowed::Text;
-use crate::calls::Calls;
-use crate::fault::Fault;
+use crate::borrowed::BorrowedText;
+use crate::calls::CallNumbers;
+use crate::fault::ModelFault;
 use crate::frames::Frame;
 use crate::signature::seal;
 use crate::tool_names::ToolNames;
 
 #[derive(Debug)]
-pub(crate) struct Decoder {
-    calls: Calls,
+pub(crate) struct AnthropicDecoder {
+    calls: CallNumbers,
     model: String,
     /// Of the thought that is being written; it is complete when its block stops.
     signature: String,
-    usage: Usage,
+    usage: AnthropicUsage,
     finish: Option<Finish>,
 }
 
 /// All fields of all events: serde keeps a copy of what it reads while it looks for the tag of an enum.
 #[derive(Deserialize)]
-struct Event<'a> {
+struct AnthropicEvent<'a> {
     #[serde(borrow)]
-    r#type: Text<'a>,
+    r#type: BorrowedText<'a>,
     index: Option<u64>,
-    message: Option<Start>,
+    message: Option<AnthropicStart>,
     #[serde(borrow)]
-    content_block: Option<Block<'a>>,
+    content_block: Option<AnthropicReplyBlock<'a>>,
     #[serde(borrow)]
-    delta: Option<Delta<'a>>,
-    usage: Option<Usage>,
+    delta: Option<AnthropicDelta<'a>>,
+    usage: Option<AnthropicUsage>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Start {
-    usage: Option<Usage>,
+struct AnthropicStart {
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Deserialize)]
-struct Block<'a> {
+struct AnthropicReplyBlock<'a> {
     #[serde(borrow)]
-    r#type: Text<'a>,
+    r#type: BorrowedText<'a>,
     #[serde(borrow)]
-    text: Option<Text<'a>>,
+    text: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    id: Option<Text<'a>>,
+    id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    name: Option<Text<'a>>,
+    name: Option<BorrowedText<'a>>,
     input: Option<Value>,
     /// Of a thought that is encrypted.
     #[serde(borrow)]
-    data: Option<Text<'a>>,
+    data: Option<BorrowedText<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Delta<'a> {
+struct AnthropicDelta<'a> {
     #[serde(borrow)]
-    text: Option<Text<'a>>,
+    text: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    partial_json: Option<Text<'a>>,
+    partial_json: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    thinking: Option<Text<'a>>,
+    thinking: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    signature: Option<Text<'a>>,
+    signature: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    stop_reason: Option<Text<'a>>,
+    stop_reason: Option<BorrowedText<'a>>,
 }
 
 /// Counts so far. A later event repeats some of them and leaves others out.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-struct Usage {
+struct AnthropicUsage {
     #[serde(rename = "input_tokens")]
     input: Option<u64>,
     #[serde(rename = "output_tokens")]
@@ -88,7 +88,7 @@ struct Usage {
     cache_creation: Option<u64>,
 }
 
-impl Usage {
+impl AnthropicUsage {
     fn update(&mut self, later: Self) {
         self.input = later.input.or(self.input);
         self.output = later.output.or(self.output);
@@ -111,23 +111,28 @@ impl Usage {
     }
 }
 
-impl Decoder {
+impl AnthropicDecoder {
     pub fn new(names: ToolNames, model: &str) -> Self {
-        let calls = Calls::new(names);
+        let calls = CallNumbers::new(names);
         Self {
             calls,
             model: model.to_owned(),
             signature: String::new(),
-            usage: Usage::default(),
+            usage: AnthropicUsage::default(),
             finish: None,
         }
     }
 
-    fn begin(&mut self, index: u64, block: Block<'_>, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+    fn begin(
+        &mut self,
+        index: u64,
+        block: AnthropicReplyBlock<'_>,
+        ready: &mut Vec<Chunk>,
+    ) -> Result<(), ModelFault> {
         match block.r#type.as_ref() {
             "text" => say(block.text, Chunk::Text, ready),
             "tool_use" => {
-                let word = |text: &Option<Text<'_>>| text.as_ref().map(|text| text.0.to_string());
+                let word = |text: &Option<BorrowedText<'_>>| text.as_ref().map(|text| text.0.to_string());
                 let (id, name) = (word(&block.id), word(&block.name).unwrap_or_default());
                 let index = self.calls.begin(Some(index), id.as_deref(), &name, None, ready)?;
                 // Mostly an empty object, which the deltas then fill.
@@ -136,7 +141,8 @@ impl Decoder {
                 self.calls.arguments(index, input.map(|input| input.to_string()).unwrap_or_default(), ready);
             }
             "redacted_thinking" => {
-                let data = block.data.ok_or_else(|| Fault::malformed("an encrypted thought without data"))?;
+                let data =
+                    block.data.ok_or_else(|| ModelFault::malformed("an encrypted thought without data"))?;
                 ready.push(Chunk::ReasoningSignature(seal(&redacted_signer(&self.model), &data.0)));
             }
             _ => {}
@@ -144,7 +150,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn go_on(&mut self, index: u64, delta: Delta<'_>, ready: &mut Vec<Chunk>) {
+    fn go_on(&mut self, index: u64, delta: AnthropicDelta<'_>, ready: &mut Vec<Chunk>) {
         say(delta.text, Chunk::Text, ready);
         say(delta.thinking, Chunk::Reasoning, ready);
         if let Some(signature) = delta.signature {
@@ -162,7 +168,7 @@ impl Decoder {
         }
     }
 
-    fn count(&mut self, usage: Option<Usage>, ready: &mut Vec<Chunk>) {
+    fn count(&mut self, usage: Option<AnthropicUsage>, ready: &mut Vec<Chunk>) {
         if let Some(usage) = usage {
             self.usage.update(usage);
             ready.push(Chunk::Tokens(self.usage.tokens()));
@@ -170,15 +176,15 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
-    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, Fault> {
+impl Decode for AnthropicDecoder {
+    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, ModelFault> {
         if frame.data.trim().is_empty() {
             return Ok(None);
         }
-        let event: Event<'_> = serde_json::from_str(frame.data).map_err(|_| {
+        let event: AnthropicEvent<'_> = serde_json::from_str(frame.data).map_err(|_| {
             // An error of a gateway has no `type`.
-            let fault = Fault::from_body(None, frame.data);
-            Fault { message: format!("an event cannot be read: {}", fault.message), ..fault }
+            let fault = ModelFault::from_body(None, frame.data);
+            ModelFault { message: format!("an event cannot be read: {}", fault.message), ..fault }
         })?;
         match event.r#type.as_ref() {
             "message_start" => self.count(event.message.and_then(|message| message.usage), ready),
@@ -200,7 +206,7 @@ impl Decode for Decoder {
                 self.finish.get_or_insert(Finish::Other);
                 return self.end(ready).map(Some);
             }
-            "error" => return Err(Fault::from_error(&event.error.unwrap_or_default())),
+            "error" => return Err(ModelFault::from_error(&event.error.unwrap_or_default())),
             // `ping`, and whatever will be added.
             _ => {}
         }
@@ -208,19 +214,19 @@ impl Decode for Decoder {
     }
 
     /// A gateway that loses the last event loses nothing of the message.
-    fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, Fault> {
-        let finish = self.finish.ok_or_else(Fault::cut)?;
+    fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, ModelFault> {
+        let finish = self.finish.ok_or_else(ModelFault::cut)?;
         self.calls.complete(ready);
         Ok(finish)
     }
 }
 
-fn indexed<T>(index: Option<u64>, part: Option<T>) -> Result<(u64, T), Fault> {
-    index.zip(part).ok_or_else(|| Fault::malformed("an event lacks its index or its content"))
+fn indexed<T>(index: Option<u64>, part: Option<T>) -> Result<(u64, T), ModelFault> {
+    index.zip(part).ok_or_else(|| ModelFault::malformed("an event lacks its index or its content"))
 }
 
 /// The one place where the text of a delta is copied.
-fn say(text: Option<Text<'_>>, chunk: fn(String) -> Chunk, ready: &mut Vec<Chunk>) {
+fn say(text: Option<BorrowedText<'_>>, chunk: fn(String) -> Chunk, ready: &mut Vec<Chunk>) {
     ready.extend(text.filter(|text| !text.0.is_empty()).map(|text| chunk(text.into_string())));
 }
 

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::abilities::Abilities;
 use super::thinking::Thinking;
 use super::{redacted_signer, signer};
-use crate::fault::Fault;
-use crate::history::{Answer, Arguments, Entry, IdRule, arguments, entries};
-use crate::parts::{Picture, Piece, pieces};
+use crate::fault::ModelFault;
+use crate::history::{AssistantEntry, CallArguments, HistoryEntry, IdRule, arguments, entries};
+use crate::parts::{MessagePiece, Picture, pieces};
 use crate::schema::{is_enforceable, with_instruction};
 use crate::sequence::written;
 use crate::signature;
@@ -22,15 +22,15 @@ use crate::tool_names::ToolNames;
 const BEGINNING: &str = "(the beginning of the conversation is left out)";
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct AnthropicBody<'a> {
     model: &'a str,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<[Placed<Block<'a>>; 1]>,
-    messages: Vec<Message<'a>>,
+    system: Option<[Placed<AnthropicBlock<'a>>; 1]>,
+    messages: Vec<AnthropicMessage<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Placed<Tool<'a>>>,
+    tools: Vec<Placed<AnthropicTool<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ struct OutputConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    format: Option<Format<'a>>,
+    format: Option<AnthropicFormat<'a>>,
 }
 
 impl OutputConfig<'_> {
@@ -58,22 +58,22 @@ impl OutputConfig<'_> {
 }
 
 #[derive(Serialize)]
-struct Format<'a> {
+struct AnthropicFormat<'a> {
     r#type: &'static str,
     schema: &'a Value,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct AnthropicTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a Value,
 }
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct AnthropicMessage<'a> {
     role: &'static str,
-    content: Vec<Placed<Block<'a>>>,
+    content: Vec<Placed<AnthropicBlock<'a>>>,
 }
 
 /// Something that may end a part of the request which the provider keeps.
@@ -101,12 +101,12 @@ const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
+enum AnthropicBlock<'a> {
     Text {
         text: Cow<'a, str>,
     },
     Image {
-        source: Source<'a>,
+        source: AnthropicSource<'a>,
     },
     Thinking {
         thinking: &'a str,
@@ -118,7 +118,7 @@ enum Block<'a> {
     ToolUse {
         id: Cow<'a, str>,
         name: &'a str,
-        input: Arguments<'a>,
+        input: CallArguments<'a>,
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
@@ -130,12 +130,12 @@ enum Block<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Source<'a> {
+enum AnthropicSource<'a> {
     Base64 { media_type: &'a str, data: &'a str },
     Url { url: &'a str },
 }
 
-pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, Fault> {
+pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, ModelFault> {
     let abilities = Abilities::of(request.model);
     let mut messages = messages(request, names);
     let thinking =
@@ -146,28 +146,28 @@ pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<
     let instructed = request.output_schema.filter(|_| enforced.is_none());
     let system = with_instruction(request.system, instructed);
     set_cache_points(&mut messages);
-    let body = Body {
+    let body = AnthropicBody {
         model: request.model,
         max_tokens: thinking.max_tokens,
         system: (!system.is_empty())
-            .then(|| [Placed { it: Block::Text { text: system }, cache_control: Some(EPHEMERAL) }]),
+            .then(|| [Placed { it: AnthropicBlock::Text { text: system }, cache_control: Some(EPHEMERAL) }]),
         messages,
         stream: true,
         tools: tools(request, names),
-        tool_choice: tool_choice(request, names, abilities),
+        tool_choice: tool_choice(request, abilities),
         temperature: request.sampling.temperature.filter(|_| samples).map(|degree| degree.min(1.0)),
         top_p: request.sampling.top_p.filter(|_| samples),
         output_config: OutputConfig {
             effort: thinking.effort,
-            format: enforced.map(|schema| Format { r#type: "json_schema", schema }),
+            format: enforced.map(|schema| AnthropicFormat { r#type: "json_schema", schema }),
         },
         thinking: thinking.setting,
     };
     written(&body, request.system.len())
 }
 
-fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Placed<Tool<'a>>> {
-    let tool = |tool: &&'a baton_core::ToolSpec| Tool {
+fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Placed<AnthropicTool<'a>>> {
+    let tool = |tool: &&'a baton_core::ToolSpec| AnthropicTool {
         name: names.wire(&tool.name),
         description: &tool.description,
         input_schema: &tool.parameters,
@@ -182,10 +182,10 @@ fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Placed<Too
 /// A request may have four cache points: one is on the tools, one on the system prompt, and two are here. The end of the
 /// conversation is kept for the next turn. The point before, at the end of the person's or the tools' message before, is
 /// where the last turn's ended: the provider looks back only 20 blocks for it, and one turn may add more.
-fn set_cache_points(messages: &mut [Message<'_>]) {
+fn set_cache_points(messages: &mut [AnthropicMessage<'_>]) {
     for message in messages.iter_mut().rev().step_by(2).take(2) {
-        let is_cacheable = |placed: &&mut Placed<Block<'_>>| {
-            !matches!(placed.it, Block::Thinking { .. } | Block::RedactedThinking { .. })
+        let is_cacheable = |placed: &&mut Placed<AnthropicBlock<'_>>| {
+            !matches!(placed.it, AnthropicBlock::Thinking { .. } | AnthropicBlock::RedactedThinking { .. })
         };
         if let Some(last) = message.content.iter_mut().rev().find(is_cacheable) {
             last.cache_control = Some(EPHEMERAL);
@@ -194,67 +194,70 @@ fn set_cache_points(messages: &mut [Message<'_>]) {
 }
 
 fn is_forced(request: &ModelRequest<'_>, abilities: Abilities) -> bool {
-    let forces = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
+    let forces = request.tool_choice == ToolChoice::Required;
     forces && !request.tools.is_empty() && abilities.can_be_forced_to_call()
 }
 
 /// A choice without tools is refused, and so is force by the newest models: they get the wish as the default.
-fn tool_choice(request: &ModelRequest<'_>, names: &ToolNames, abilities: Abilities) -> Option<Value> {
+fn tool_choice(request: &ModelRequest<'_>, abilities: Abilities) -> Option<Value> {
     match request.tool_choice {
         _ if request.tools.is_empty() => None,
         ToolChoice::Auto => None,
         ToolChoice::None => Some(json!({"type": "none"})),
         _ if !is_forced(request, abilities) => None,
         ToolChoice::Required => Some(json!({"type": "any"})),
-        ToolChoice::Named(name) => Some(json!({"type": "tool", "name": names.wire(name)})),
     }
 }
 
 /// Thinking cannot begin in the middle of a turn: its first reply must have begun with a thought.
-fn lacks_thoughts(messages: &[Message<'_>]) -> bool {
-    fn first<'a, 'b>(message: &'b Message<'a>) -> Option<&'b Block<'a>> {
+fn lacks_thoughts(messages: &[AnthropicMessage<'_>]) -> bool {
+    fn first<'a, 'b>(message: &'b AnthropicMessage<'a>) -> Option<&'b AnthropicBlock<'a>> {
         message.content.first().map(|placed| &placed.it)
     }
     match messages {
-        [.., before, last] if matches!(first(last), Some(Block::ToolResult { .. })) => {
-            !matches!(first(before), Some(Block::Thinking { .. } | Block::RedactedThinking { .. }))
-        }
+        [.., before, last] if matches!(first(last), Some(AnthropicBlock::ToolResult { .. })) => !matches!(
+            first(before),
+            Some(AnthropicBlock::Thinking { .. } | AnthropicBlock::RedactedThinking { .. })
+        ),
         _ => false,
     }
 }
 
 /// Roles alternate: what follows in the same role is joined. Results stand first, because history puts them there.
-fn messages<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Message<'a>> {
-    let mut messages: Vec<Message<'a>> = Vec::new();
+fn messages<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<AnthropicMessage<'a>> {
+    let mut messages: Vec<AnthropicMessage<'a>> = Vec::new();
     let signers = (signer(request.model), redacted_signer(request.model));
     for entry in entries(request.messages) {
         let (role, content) = match entry {
-            Entry::User(parts) => ("user", pieces(parts).map(block).collect()),
-            Entry::Assistant(reply) => ("assistant", assistant(reply, names, &signers)),
-            Entry::Results(results) => ("user", results.answers().map(result).collect::<Vec<_>>()),
+            HistoryEntry::User(parts) => ("user", pieces(parts).map(block).collect()),
+            HistoryEntry::Assistant(reply) => ("assistant", assistant(reply, names, &signers)),
+            HistoryEntry::Results(results) => ("user", results.answers().map(result).collect::<Vec<_>>()),
         };
         if content.is_empty() {
             continue;
         }
         match messages.last_mut() {
             Some(last) if last.role == role => last.content.extend(content.into_iter().map(Placed::from)),
-            _ => messages.push(Message { role, content: content.into_iter().map(Placed::from).collect() }),
+            _ => messages
+                .push(AnthropicMessage { role, content: content.into_iter().map(Placed::from).collect() }),
         }
     }
     if messages.first().is_some_and(|first| first.role == "assistant") {
-        let content = vec![Block::Text { text: BEGINNING.into() }.into()];
-        messages.insert(0, Message { role: "user", content });
+        let content = vec![AnthropicBlock::Text { text: BEGINNING.into() }.into()];
+        messages.insert(0, AnthropicMessage { role: "user", content });
     }
     messages
 }
 
-fn block(piece: Piece<'_>) -> Block<'_> {
+fn block(piece: MessagePiece<'_>) -> AnthropicBlock<'_> {
     match piece {
-        Piece::Text(text) => Block::Text { text },
-        Piece::Picture(Picture::Inline { media_type, base64 }) => {
-            Block::Image { source: Source::Base64 { media_type, data: base64 } }
+        MessagePiece::Text(text) => AnthropicBlock::Text { text },
+        MessagePiece::Picture(Picture::Inline { media_type, base64 }) => {
+            AnthropicBlock::Image { source: AnthropicSource::Base64 { media_type, data: base64 } }
         }
-        Piece::Picture(Picture::Linked { uri, .. }) => Block::Image { source: Source::Url { url: uri } },
+        MessagePiece::Picture(Picture::Linked { uri, .. }) => {
+            AnthropicBlock::Image { source: AnthropicSource::Url { url: uri } }
+        }
     }
 }
 
@@ -262,19 +265,21 @@ fn assistant<'a>(
     reply: &'a Reply,
     names: &'a ToolNames,
     (legible, redacted): &(String, String),
-) -> Vec<Block<'a>> {
+) -> Vec<AnthropicBlock<'a>> {
     let thoughts = reply.reasoning.iter().filter_map(|thought| {
         let sealed = thought.signature.as_deref();
         let thinking = signature::open(legible, sealed)
-            .map(|signature| Block::Thinking { thinking: &thought.text, signature });
-        thinking.or_else(|| signature::open(redacted, sealed).map(|data| Block::RedactedThinking { data }))
+            .map(|signature| AnthropicBlock::Thinking { thinking: &thought.text, signature });
+        thinking.or_else(|| {
+            signature::open(redacted, sealed).map(|data| AnthropicBlock::RedactedThinking { data })
+        })
     });
-    let mut blocks: Vec<Block<'a>> = thoughts.collect();
+    let mut blocks: Vec<AnthropicBlock<'a>> = thoughts.collect();
     if !reply.text.trim().is_empty() {
         // The API refuses a last text that ends with a space.
-        blocks.push(Block::Text { text: reply.text.trim_end().into() });
+        blocks.push(AnthropicBlock::Text { text: reply.text.trim_end().into() });
     }
-    blocks.extend(reply.calls.iter().map(|call| Block::ToolUse {
+    blocks.extend(reply.calls.iter().map(|call| AnthropicBlock::ToolUse {
         id: IdRule::Plain.spell(call.id.as_str()),
         name: names.wire(&call.name),
         input: arguments(call),
@@ -282,8 +287,8 @@ fn assistant<'a>(
     blocks
 }
 
-fn result(answer: Answer<'_>) -> Block<'_> {
-    Block::ToolResult {
+fn result(answer: AssistantEntry<'_>) -> AnthropicBlock<'_> {
+    AnthropicBlock::ToolResult {
         tool_use_id: IdRule::Plain.spell(answer.call.id.as_str()),
         content: answer.content,
         is_error: answer.failed,

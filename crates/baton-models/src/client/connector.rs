@@ -32,7 +32,7 @@ type Io = MaybeHttpsStream<TokioIo<TcpStream>>;
 /// TCP, the proxy's tunnel and TLS together get [`CONNECT_TIMEOUT`].
 #[derive(Clone)]
 pub(super) struct Connector {
-    route: Route,
+    route: ConnectionRoute,
 }
 
 impl fmt::Debug for Connector {
@@ -47,7 +47,7 @@ impl Connector {
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_keepalive(Some(keep_alive));
-        Self { route: Route { http, proxies, tls: Arc::default() } }
+        Self { route: ConnectionRoute { http, proxies, tls: Arc::default() } }
     }
 
     async fn connect(mut self, destination: Uri) -> Result<MaybeHttpsStream<Routed>, BoxError> {
@@ -108,13 +108,13 @@ impl Tls {
 
 /// The connection below TLS: to the provider, or to a proxy.
 #[derive(Clone)]
-struct Route {
+struct ConnectionRoute {
     http: HttpConnector,
     proxies: Arc<Matcher>,
     tls: Arc<OnceCell<Tls>>,
 }
 
-impl Service<Uri> for Route {
+impl Service<Uri> for ConnectionRoute {
     type Response = Routed;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Routed, BoxError>>;
@@ -132,7 +132,7 @@ impl Service<Uri> for Route {
     }
 }
 
-impl Route {
+impl ConnectionRoute {
     async fn tls(&self) -> Result<&Tls, BoxError> {
         let read = async || tokio::task::spawn_blocking(Tls::new).await?.map_err(BoxError::from);
         self.tls.get_or_try_init(read).await

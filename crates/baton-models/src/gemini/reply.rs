@@ -8,70 +8,70 @@ use serde_json::Value;
 
 use super::signer;
 use crate::answer::Decode;
-use crate::borrowed::{Few, Text};
-use crate::calls::Calls;
-use crate::fault::Fault;
+use crate::borrowed::{BorrowedText, Few};
+use crate::calls::CallNumbers;
+use crate::fault::ModelFault;
 use crate::frames::Frame;
 use crate::signature::seal;
 use crate::tool_names::ToolNames;
 
 #[derive(Debug)]
-pub(crate) struct Decoder {
-    calls: Calls,
+pub(crate) struct GeminiDecoder {
+    calls: CallNumbers,
     signer: String,
     finish: Option<Finish>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Response<'a> {
+struct GeminiResponse<'a> {
     #[serde(borrow)]
-    candidates: Option<Few<Candidate<'a>>>,
-    usage_metadata: Option<Usage>,
+    candidates: Option<Few<GeminiCandidate<'a>>>,
+    usage_metadata: Option<GeminiUsage>,
     #[serde(borrow)]
-    prompt_feedback: Option<Feedback<'a>>,
+    prompt_feedback: Option<PromptFeedback<'a>>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+struct GeminiCandidate<'a> {
     #[serde(borrow)]
-    content: Option<Content<'a>>,
+    content: Option<GeminiReplyContent<'a>>,
     #[serde(borrow)]
-    finish_reason: Option<Text<'a>>,
+    finish_reason: Option<BorrowedText<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct GeminiReplyContent<'a> {
     #[serde(borrow)]
-    parts: Option<Few<Part<'a>>>,
+    parts: Option<Few<GeminiReplyPart<'a>>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct GeminiReplyPart<'a> {
     #[serde(borrow)]
-    text: Option<Text<'a>>,
+    text: Option<BorrowedText<'a>>,
     #[serde(default)]
     thought: bool,
     #[serde(borrow)]
-    thought_signature: Option<Text<'a>>,
+    thought_signature: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    function_call: Option<FunctionCall<'a>>,
+    function_call: Option<GeminiReplyCall<'a>>,
 }
 
 #[derive(Deserialize)]
-struct FunctionCall<'a> {
+struct GeminiReplyCall<'a> {
     #[serde(borrow)]
-    id: Option<Text<'a>>,
+    id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    name: Text<'a>,
+    name: BorrowedText<'a>,
     args: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct GeminiUsage {
     #[serde(rename = "promptTokenCount")]
     prompt: Option<u64>,
     #[serde(rename = "toolUsePromptTokenCount")]
@@ -86,24 +86,24 @@ struct Usage {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Feedback<'a> {
+struct PromptFeedback<'a> {
     #[serde(borrow)]
-    block_reason: Option<Text<'a>>,
+    block_reason: Option<BorrowedText<'a>>,
 }
 
-impl Decoder {
+impl GeminiDecoder {
     pub fn new(names: ToolNames, model: &str) -> Self {
-        Self { calls: Calls::new(names), signer: signer(model), finish: None }
+        Self { calls: CallNumbers::new(names), signer: signer(model), finish: None }
     }
 
-    fn take_part(&mut self, part: Part<'_>, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+    fn take_part(&mut self, part: GeminiReplyPart<'_>, ready: &mut Vec<Chunk>) -> Result<(), ModelFault> {
         let signature = part.thought_signature.map(|signature| seal(&self.signer, &signature.0));
-        if let Some(text) = part.text.filter(|text| !text.0.is_empty()).map(Text::into_string) {
+        if let Some(text) = part.text.filter(|text| !text.0.is_empty()).map(BorrowedText::into_string) {
             ready.push(if part.thought { Chunk::Reasoning(text) } else { Chunk::Text(text) });
         }
         match part.function_call {
             Some(call) => {
-                let id = call.id.as_ref().map(Text::as_ref);
+                let id = call.id.as_ref().map(BorrowedText::as_ref);
                 let index = self.calls.begin(None, id, &call.name.0, signature, ready)?;
                 let args = call.args.filter(|args| !args.is_null());
                 self.calls.arguments(index, args.map(|args| args.to_string()).unwrap_or_default(), ready);
@@ -114,15 +114,15 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
-    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, Fault> {
+impl Decode for GeminiDecoder {
+    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, ModelFault> {
         if frame.data.trim().is_empty() {
             return Ok(None);
         }
-        let response: Response<'_> =
-            serde_json::from_str(frame.data).map_err(|error| Fault::not_json(&error))?;
+        let response: GeminiResponse<'_> =
+            serde_json::from_str(frame.data).map_err(|error| ModelFault::not_json(&error))?;
         if let Some(error) = response.error {
-            return Err(Fault::from_error(&error));
+            return Err(ModelFault::from_error(&error));
         }
         for candidate in response.candidates.into_iter().flatten() {
             for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
@@ -136,14 +136,14 @@ impl Decode for Decoder {
         match response.prompt_feedback.and_then(|feedback| feedback.block_reason) {
             Some(reason) => {
                 let message = format!("the prompt was blocked: {}", reason.0);
-                Err(Fault::new(ModelErrorKind::ContentFilter, message))
+                Err(ModelFault::new(ModelErrorKind::ContentFilter, message))
             }
             None => Ok(None),
         }
     }
 
-    fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, Fault> {
-        let finish = self.finish.ok_or_else(Fault::cut)?;
+    fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, ModelFault> {
+        let finish = self.finish.ok_or_else(ModelFault::cut)?;
         self.calls.complete(ready);
         match finish {
             Finish::Stop if !self.calls.is_empty() => Ok(Finish::ToolCalls),
@@ -152,7 +152,7 @@ impl Decode for Decoder {
     }
 }
 
-fn finish(reason: &str) -> Result<Finish, Fault> {
+fn finish(reason: &str) -> Result<Finish, ModelFault> {
     Ok(match reason {
         "STOP" => Finish::Stop,
         "MAX_TOKENS" => Finish::Length,
@@ -160,14 +160,14 @@ fn finish(reason: &str) -> Result<Finish, Fault> {
         | "IMAGE_SAFETY" => Finish::ContentFilter,
         // The next attempt often gets it right.
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
-            return Err(Fault::malformed(format!("the model failed to write a tool call: {reason}")));
+            return Err(ModelFault::malformed(format!("the model failed to write a tool call: {reason}")));
         }
         _ => Finish::Other,
     })
 }
 
 /// Thoughts are output, though they are counted apart.
-fn tokens(usage: &Usage) -> Tokens {
+fn tokens(usage: &GeminiUsage) -> Tokens {
     let count = |count: Option<u64>| count.unwrap_or(0);
     Tokens {
         input_tokens: count(usage.prompt).saturating_add(count(usage.tool_use_prompt)),

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::schema::cleaned;
 use super::signer;
-use crate::fault::Fault;
-use crate::history::{Answer, Arguments, Entry, arguments, entries};
-use crate::parts::{Picture, Piece, pieces};
+use crate::fault::ModelFault;
+use crate::history::{AssistantEntry, CallArguments, HistoryEntry, arguments, entries};
+use crate::parts::{MessagePiece, Picture, pieces};
 use crate::schema::with_instruction;
 use crate::sequence::written;
 use crate::signature;
@@ -25,27 +25,27 @@ const BEGINNING: &str = "(the beginning of the conversation is left out)";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct GeminiBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Content<'a>>,
-    contents: Vec<Content<'a>>,
+    system_instruction: Option<GeminiContent<'a>>,
+    contents: Vec<GeminiContent<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<[Tools<'a>; 1]>,
+    tools: Option<[GeminiTools<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<Value>,
     generation_config: GenerationConfig<'a>,
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
+struct GeminiContent<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     role: &'static str,
-    parts: Vec<Part<'a>>,
+    parts: Vec<GeminiPart<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
-enum Part<'a> {
+enum GeminiPart<'a> {
     Text {
         text: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ enum Part<'a> {
         file_data: Linked<'a>,
     },
     Call {
-        function_call: FunctionCall<'a>,
+        function_call: GeminiCall<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         thought_signature: Option<&'a str>,
     },
@@ -82,34 +82,34 @@ struct Linked<'a> {
 }
 
 #[derive(Serialize)]
-struct FunctionCall<'a> {
+struct GeminiCall<'a> {
     id: &'a str,
     name: &'a str,
-    args: Arguments<'a>,
+    args: CallArguments<'a>,
 }
 
 #[derive(Serialize)]
 struct FunctionResponse<'a> {
     id: &'a str,
     name: &'a str,
-    response: Response<'a>,
+    response: GeminiFunctionResponse<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Response<'a> {
+enum GeminiFunctionResponse<'a> {
     Output(&'a str),
     Error(&'a str),
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Tools<'a> {
-    function_declarations: Vec<Function<'a>>,
+struct GeminiTools<'a> {
+    function_declarations: Vec<GeminiFunction<'a>>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct GeminiFunction<'a> {
     name: &'a str,
     description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,17 +133,18 @@ struct GenerationConfig<'a> {
     response_json_schema: Option<&'a Value>,
 }
 
-pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, Fault> {
+pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, ModelFault> {
     let sampling = request.sampling;
     let is_third = generation(request.model) >= 3;
     // Before the third generation a request has tools or a schema, not both.
     let enforced = request.output_schema.filter(|_| is_third || request.tools.is_empty());
     let system = with_instruction(request.system, request.output_schema.filter(|_| enforced.is_none()));
-    let body = Body {
-        system_instruction: (!system.is_empty()).then(|| Content { role: "", parts: vec![text(system)] }),
+    let body = GeminiBody {
+        system_instruction: (!system.is_empty())
+            .then(|| GeminiContent { role: "", parts: vec![text(system)] }),
         contents: contents(request, names),
         tools: (!request.tools.is_empty()).then(|| [tools(request, names)]),
-        tool_config: tool_config(request, names),
+        tool_config: tool_config(request),
         generation_config: GenerationConfig {
             temperature: sampling.temperature,
             top_p: sampling.top_p,
@@ -182,77 +183,76 @@ fn thinking(effort: Effort, is_third: bool) -> Value {
     json!({"includeThoughts": true, "thinkingBudget": budget})
 }
 
-fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Tools<'a> {
-    let function = |tool: &&'a baton_core::ToolSpec| Function {
+fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> GeminiTools<'a> {
+    let function = |tool: &&'a baton_core::ToolSpec| GeminiFunction {
         name: names.wire(&tool.name),
         description: &tool.description,
         parameters: cleaned(&tool.parameters),
     };
-    Tools { function_declarations: request.tools.iter().map(function).collect() }
+    GeminiTools { function_declarations: request.tools.iter().map(function).collect() }
 }
 
-fn tool_config(request: &ModelRequest<'_>, names: &ToolNames) -> Option<Value> {
+fn tool_config(request: &ModelRequest<'_>) -> Option<Value> {
     let config = match request.tool_choice {
         _ if request.tools.is_empty() => return None,
         ToolChoice::Auto => return None,
         ToolChoice::None => json!({"mode": "NONE"}),
         ToolChoice::Required => json!({"mode": "ANY"}),
-        ToolChoice::Named(name) => json!({"mode": "ANY", "allowedFunctionNames": [names.wire(name)]}),
     };
     Some(json!({"functionCallingConfig": config}))
 }
 
 /// Roles alternate: what follows in the same role is joined.
-fn contents<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<Content<'a>> {
-    let mut contents: Vec<Content<'a>> = Vec::new();
+fn contents<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<GeminiContent<'a>> {
+    let mut contents: Vec<GeminiContent<'a>> = Vec::new();
     for entry in entries(request.messages) {
         let (role, parts) = match entry {
-            Entry::User(parts) => ("user", pieces(parts).map(part).collect()),
-            Entry::Assistant(reply) => ("model", model(reply, names, request.model)),
-            Entry::Results(results) => {
+            HistoryEntry::User(parts) => ("user", pieces(parts).map(part).collect()),
+            HistoryEntry::Assistant(reply) => ("model", model(reply, names, request.model)),
+            HistoryEntry::Results(results) => {
                 ("user", results.answers().map(|answer| response(answer, names)).collect::<Vec<_>>())
             }
         };
         match contents.last_mut() {
             _ if parts.is_empty() => {}
             Some(last) if last.role == role => last.parts.extend(parts),
-            _ => contents.push(Content { role, parts }),
+            _ => contents.push(GeminiContent { role, parts }),
         }
     }
     if contents.first().is_some_and(|first| first.role == "model") {
-        contents.insert(0, Content { role: "user", parts: vec![text(BEGINNING.into())] });
+        contents.insert(0, GeminiContent { role: "user", parts: vec![text(BEGINNING.into())] });
     }
     contents
 }
 
-fn text(text: Cow<'_, str>) -> Part<'_> {
-    Part::Text { text, thought_signature: None }
+fn text(text: Cow<'_, str>) -> GeminiPart<'_> {
+    GeminiPart::Text { text, thought_signature: None }
 }
 
-fn part(piece: Piece<'_>) -> Part<'_> {
+fn part(piece: MessagePiece<'_>) -> GeminiPart<'_> {
     match piece {
-        Piece::Text(words) => text(words),
-        Piece::Picture(Picture::Inline { media_type, base64 }) => {
-            Part::Inline { inline_data: Inline { mime_type: media_type, data: base64 } }
+        MessagePiece::Text(words) => text(words),
+        MessagePiece::Picture(Picture::Inline { media_type, base64 }) => {
+            GeminiPart::Inline { inline_data: Inline { mime_type: media_type, data: base64 } }
         }
-        Piece::Picture(Picture::Linked { media_type, uri }) => {
-            Part::Linked { file_data: Linked { mime_type: media_type, file_uri: uri } }
+        MessagePiece::Picture(Picture::Linked { media_type, uri }) => {
+            GeminiPart::Linked { file_data: Linked { mime_type: media_type, file_uri: uri } }
         }
     }
 }
 
 /// Thoughts are summaries and are not wanted back; the signatures stand for them.
-fn model<'a>(reply: &'a Reply, names: &'a ToolNames, model: &str) -> Vec<Part<'a>> {
+fn model<'a>(reply: &'a Reply, names: &'a ToolNames, model: &str) -> Vec<GeminiPart<'a>> {
     let signer = signer(model);
     let of_text = reply.reasoning.iter().rev().find_map(|r| signature::open(&signer, r.signature.as_deref()));
     let mut parts = Vec::new();
     if !reply.text.is_empty() {
-        parts.push(Part::Text { text: reply.text.as_str().into(), thought_signature: of_text });
+        parts.push(GeminiPart::Text { text: reply.text.as_str().into(), thought_signature: of_text });
     }
     // Of calls made together only the first is signed, and from the third generation on it must be.
     let is_third = generation(model) >= 3;
-    let call = |(at, call): (usize, &'a ToolCall)| Part::Call {
-        function_call: FunctionCall {
+    let call = |(at, call): (usize, &'a ToolCall)| GeminiPart::Call {
+        function_call: GeminiCall {
             id: call.id.as_str(),
             name: names.wire(&call.name),
             args: arguments(call),
@@ -264,9 +264,9 @@ fn model<'a>(reply: &'a Reply, names: &'a ToolNames, model: &str) -> Vec<Part<'a
     parts
 }
 
-fn response<'a>(answer: Answer<'a>, names: &'a ToolNames) -> Part<'a> {
-    let response = if answer.failed { Response::Error } else { Response::Output };
-    Part::Response {
+fn response<'a>(answer: AssistantEntry<'a>, names: &'a ToolNames) -> GeminiPart<'a> {
+    let response = if answer.failed { GeminiFunctionResponse::Error } else { GeminiFunctionResponse::Output };
+    GeminiPart::Response {
         function_response: FunctionResponse {
             id: answer.call.id.as_str(),
             name: names.wire(&answer.call.name),

@@ -7,67 +7,69 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::answer::Decode;
-use crate::borrowed::{Few, Text};
-use crate::calls::Calls;
-use crate::fault::Fault;
+use crate::borrowed::{BorrowedText, Few};
+use crate::calls::CallNumbers;
+use crate::fault::ModelFault;
 use crate::frames::Frame;
 use crate::tool_names::ToolNames;
 
 #[derive(Debug)]
-pub(crate) struct Decoder {
-    calls: Calls,
+pub(crate) struct OllamaDecoder {
+    calls: CallNumbers,
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct OllamaLine<'a> {
     #[serde(borrow)]
-    message: Option<Message<'a>>,
+    message: Option<OllamaReplyMessage<'a>>,
     #[serde(default)]
     done: bool,
     #[serde(borrow)]
-    done_reason: Option<Text<'a>>,
+    done_reason: Option<BorrowedText<'a>>,
     prompt_eval_count: Option<u64>,
     eval_count: Option<u64>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct OllamaReplyMessage<'a> {
     #[serde(borrow)]
-    content: Option<Text<'a>>,
+    content: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    thinking: Option<Text<'a>>,
+    thinking: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    tool_calls: Option<Few<Call<'a>>>,
+    tool_calls: Option<Few<OllamaReplyCall<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct OllamaReplyCall<'a> {
     #[serde(borrow)]
-    id: Option<Text<'a>>,
+    id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    function: Function<'a>,
+    function: OllamaFunction<'a>,
 }
 
 #[derive(Deserialize)]
-struct Function<'a> {
+struct OllamaFunction<'a> {
     #[serde(borrow)]
-    name: Text<'a>,
+    name: BorrowedText<'a>,
     arguments: Option<Value>,
 }
 
-impl Decoder {
+impl OllamaDecoder {
     pub fn new(names: ToolNames) -> Self {
-        Self { calls: Calls::new(names) }
+        Self { calls: CallNumbers::new(names) }
     }
 
-    fn take(&mut self, message: Message<'_>, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
-        let said = |text: Option<Text<'_>>| text.filter(|text| !text.0.is_empty()).map(Text::into_string);
+    fn take(&mut self, message: OllamaReplyMessage<'_>, ready: &mut Vec<Chunk>) -> Result<(), ModelFault> {
+        let said = |text: Option<BorrowedText<'_>>| {
+            text.filter(|text| !text.0.is_empty()).map(BorrowedText::into_string)
+        };
         ready.extend(said(message.thinking).map(Chunk::Reasoning));
         ready.extend(said(message.content).map(Chunk::Text));
         // Calls arrive whole.
         for call in message.tool_calls.into_iter().flatten() {
-            let id = call.id.as_ref().map(Text::as_ref);
+            let id = call.id.as_ref().map(BorrowedText::as_ref);
             let index = self.calls.begin(None, id, &call.function.name.0, None, ready)?;
             let arguments = call.function.arguments.filter(|arguments| !arguments.is_null());
             self.calls.arguments(index, arguments.map(|value| value.to_string()).unwrap_or_default(), ready);
@@ -76,11 +78,12 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
-    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, Fault> {
-        let line: Line<'_> = serde_json::from_str(frame.data).map_err(|error| Fault::not_json(&error))?;
+impl Decode for OllamaDecoder {
+    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, ModelFault> {
+        let line: OllamaLine<'_> =
+            serde_json::from_str(frame.data).map_err(|error| ModelFault::not_json(&error))?;
         if let Some(error) = line.error {
-            return Err(Fault::from_error(&error));
+            return Err(ModelFault::from_error(&error));
         }
         if let Some(message) = line.message {
             self.take(message, ready)?;
@@ -94,7 +97,7 @@ impl Decode for Decoder {
             output_tokens: line.eval_count.unwrap_or(0),
             ..Tokens::default()
         }));
-        Ok(Some(match line.done_reason.as_ref().map(Text::as_ref) {
+        Ok(Some(match line.done_reason.as_ref().map(BorrowedText::as_ref) {
             Some("length") => Finish::Length,
             _ if !self.calls.is_empty() => Finish::ToolCalls,
             Some("stop") | None => Finish::Stop,
@@ -102,7 +105,7 @@ impl Decode for Decoder {
         }))
     }
 
-    fn end(&mut self, _: &mut Vec<Chunk>) -> Result<Finish, Fault> {
-        Err(Fault::cut())
+    fn end(&mut self, _: &mut Vec<Chunk>) -> Result<Finish, ModelFault> {
+        Err(ModelFault::cut())
     }
 }

@@ -4,22 +4,22 @@ use std::borrow::Cow;
 
 use baton_core::agent::Effort;
 use baton_core::model::ToolChoice;
-use baton_core::{ModelRequest, Part, Reply, ToolSpec};
+use baton_core::{ModelRequest, Part, Reply};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::fault::Fault;
+use crate::fault::ModelFault;
 use crate::function::FunctionTool;
-use crate::history::{Answer, Arguments, Entry, arguments, entries};
-use crate::parts::{Picture, Piece, pieces};
+use crate::history::{AssistantEntry, CallArguments, HistoryEntry, arguments, entries};
+use crate::parts::{MessagePiece, Picture, pieces};
 use crate::schema::with_instruction;
 use crate::sequence::written;
 use crate::tool_names::ToolNames;
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct OllamaBody<'a> {
     model: &'a str,
-    messages: Vec<Message<'a>>,
+    messages: Vec<OllamaMessage<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<FunctionTool<'a>>,
@@ -48,7 +48,7 @@ impl Options {
 }
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct OllamaMessage<'a> {
     role: &'static str,
     content: Cow<'a, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -56,12 +56,12 @@ struct Message<'a> {
     #[serde(skip_serializing_if = "String::is_empty")]
     thinking: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<OllamaCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<&'a str>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> OllamaMessage<'a> {
     fn new(role: &'static str, content: impl Into<Cow<'a, str>>) -> Self {
         let (images, tool_calls) = (Vec::new(), Vec::new());
         Self { role, content: content.into(), images, thinking: String::new(), tool_calls, tool_name: None }
@@ -69,23 +69,23 @@ impl<'a> Message<'a> {
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
-    function: CalledFunction<'a>,
+struct OllamaCall<'a> {
+    function: OllamaCalledFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct CalledFunction<'a> {
+struct OllamaCalledFunction<'a> {
     name: &'a str,
-    arguments: Arguments<'a>,
+    arguments: CallArguments<'a>,
 }
 
-pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, Fault> {
+pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, ModelFault> {
     let sampling = request.sampling;
     let tools = tools(request, names);
     // A format binds every token, so that a model which has one cannot call tools.
     let format = request.output_schema.filter(|_| tools.is_empty());
     let system = with_instruction(request.system, request.output_schema.filter(|_| format.is_none()));
-    let body = Body {
+    let body = OllamaBody {
         model: request.model,
         messages: messages(request, system, names),
         stream: true,
@@ -101,14 +101,12 @@ pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<
     written(&body, request.system.len())
 }
 
-/// There is no tool choice on this wire; what can be kept of one is which tools there are.
+/// There is no tool choice on this wire; only the wish for none can be kept.
 fn tools<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Vec<FunctionTool<'a>> {
-    let is_offered = |tool: &&&ToolSpec| match request.tool_choice {
-        ToolChoice::None => false,
-        ToolChoice::Named(name) => tool.name == name,
-        ToolChoice::Auto | ToolChoice::Required => true,
-    };
-    request.tools.iter().filter(is_offered).map(|tool| FunctionTool::of(tool, names)).collect()
+    if request.tool_choice == ToolChoice::None {
+        return Vec::new();
+    }
+    request.tools.iter().map(|tool| FunctionTool::of(tool, names)).collect()
 }
 
 /// Most models can only think or not; one family has levels.
@@ -121,16 +119,20 @@ fn think(effort: Effort, model: &str) -> Value {
     }
 }
 
-fn messages<'a>(request: &ModelRequest<'a>, system: Cow<'a, str>, names: &'a ToolNames) -> Vec<Message<'a>> {
+fn messages<'a>(
+    request: &ModelRequest<'a>,
+    system: Cow<'a, str>,
+    names: &'a ToolNames,
+) -> Vec<OllamaMessage<'a>> {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !system.is_empty() {
-        messages.push(Message::new("system", system));
+        messages.push(OllamaMessage::new("system", system));
     }
     for entry in entries(request.messages) {
         match entry {
-            Entry::User(parts) => messages.push(user(parts)),
-            Entry::Assistant(reply) => messages.push(assistant(reply, names)),
-            Entry::Results(results) => {
+            HistoryEntry::User(parts) => messages.push(user(parts)),
+            HistoryEntry::Assistant(reply) => messages.push(assistant(reply, names)),
+            HistoryEntry::Results(results) => {
                 messages.extend(results.answers().map(|answer| result(answer, names)));
             }
         }
@@ -139,31 +141,36 @@ fn messages<'a>(request: &ModelRequest<'a>, system: Cow<'a, str>, names: &'a Too
 }
 
 /// Pictures are given by value only; of others the model learns where they are.
-fn user(parts: &[Part]) -> Message<'_> {
+fn user(parts: &[Part]) -> OllamaMessage<'_> {
     let mut images = Vec::new();
     let mut texts: Vec<Cow<'_, str>> = Vec::new();
     for piece in pieces(parts) {
         match piece {
-            Piece::Text(text) => texts.push(text),
-            Piece::Picture(Picture::Inline { base64, .. }) => images.push(base64),
-            Piece::Picture(Picture::Linked { uri, .. }) => texts.push(format!("[image: {uri}]").into()),
+            MessagePiece::Text(text) => texts.push(text),
+            MessagePiece::Picture(Picture::Inline { base64, .. }) => images.push(base64),
+            MessagePiece::Picture(Picture::Linked { uri, .. }) => {
+                texts.push(format!("[image: {uri}]").into());
+            }
         }
     }
-    Message { images, ..Message::new("user", texts.join("\n")) }
+    OllamaMessage { images, ..OllamaMessage::new("user", texts.join("\n")) }
 }
 
-fn assistant<'a>(reply: &'a Reply, names: &'a ToolNames) -> Message<'a> {
-    let call = |call: &'a baton_core::ToolCall| Call {
-        function: CalledFunction { name: names.wire(&call.name), arguments: arguments(call) },
+fn assistant<'a>(reply: &'a Reply, names: &'a ToolNames) -> OllamaMessage<'a> {
+    let call = |call: &'a baton_core::ToolCall| OllamaCall {
+        function: OllamaCalledFunction { name: names.wire(&call.name), arguments: arguments(call) },
     };
-    Message {
+    OllamaMessage {
         // Wanted back by models that think between calls, and dropped by the others' templates.
         thinking: reply.reasoning.iter().map(|thought| thought.text.as_str()).collect(),
         tool_calls: reply.calls.iter().map(call).collect(),
-        ..Message::new("assistant", &reply.text)
+        ..OllamaMessage::new("assistant", &reply.text)
     }
 }
 
-fn result<'a>(answer: Answer<'a>, names: &'a ToolNames) -> Message<'a> {
-    Message { tool_name: Some(names.wire(&answer.call.name)), ..Message::new("tool", answer.content) }
+fn result<'a>(answer: AssistantEntry<'a>, names: &'a ToolNames) -> OllamaMessage<'a> {
+    OllamaMessage {
+        tool_name: Some(names.wire(&answer.call.name)),
+        ..OllamaMessage::new("tool", answer.content)
+    }
 }

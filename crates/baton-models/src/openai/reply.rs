@@ -11,15 +11,15 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::answer::Decode;
-use crate::borrowed::{Few, Text};
-use crate::calls::Calls;
-use crate::fault::Fault;
+use crate::borrowed::{BorrowedText, Few};
+use crate::calls::CallNumbers;
+use crate::fault::ModelFault;
 use crate::frames::Frame;
 use crate::tool_names::ToolNames;
 
 #[derive(Debug)]
-pub(crate) struct Decoder {
-    calls: Calls,
+pub(crate) struct OpenAiDecoder {
+    calls: CallNumbers,
     /// Said before the tokens and the end; many servers say nothing after it.
     finish: Option<Finish>,
 }
@@ -28,75 +28,75 @@ pub(crate) struct Decoder {
 #[derive(Deserialize)]
 struct Completion<'a> {
     #[serde(borrow)]
-    choices: Option<Few<Choice<'a>>>,
-    usage: Option<Usage>,
+    choices: Option<Few<OpenAiReplyChoice<'a>>>,
+    usage: Option<OpenAiUsage>,
     error: Option<Value>,
     /// Only in an error that is not wrapped.
     message: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct OpenAiReplyChoice<'a> {
     #[serde(borrow)]
-    delta: Option<Delta<'a>>,
+    delta: Option<OpenAiDelta<'a>>,
     #[serde(borrow)]
-    finish_reason: Option<Text<'a>>,
+    finish_reason: Option<BorrowedText<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Delta<'a> {
+struct OpenAiDelta<'a> {
     #[serde(borrow)]
-    content: Option<Content<'a>>,
+    content: Option<OpenAiReplyContent<'a>>,
     #[serde(borrow)]
-    refusal: Option<Text<'a>>,
+    refusal: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    reasoning_content: Option<Text<'a>>,
+    reasoning_content: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    reasoning: Option<Text<'a>>,
+    reasoning: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     tool_calls: Option<Few<CallDelta<'a>>>,
 }
 
-enum Content<'a> {
-    Text(Text<'a>),
-    Pieces(Vec<Piece<'a>>),
+enum OpenAiReplyContent<'a> {
+    Text(BorrowedText<'a>),
+    Pieces(Vec<ReasoningPiece<'a>>),
 }
 
 /// Mistral's reasoning models send pieces.
 #[derive(Deserialize)]
-struct Piece<'a> {
+struct ReasoningPiece<'a> {
     #[serde(borrow)]
-    text: Option<Text<'a>>,
+    text: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    thinking: Option<Vec<Piece<'a>>>,
+    thinking: Option<Vec<ReasoningPiece<'a>>>,
 }
 
 /// By hand, because serde keeps a copy of what it reads while it tries the variants of an untagged enum.
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for OpenAiReplyContent<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ContentVisitor)
+        deserializer.deserialize_any(ReplyContentVisitor)
     }
 }
 
-struct ContentVisitor;
+struct ReplyContentVisitor;
 
-impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content<'de>;
+impl<'de> Visitor<'de> for ReplyContentVisitor {
+    type Value = OpenAiReplyContent<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text or a list of pieces")
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Content<'de>, E> {
-        Ok(Content::Text(Text(text.into())))
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<OpenAiReplyContent<'de>, E> {
+        Ok(OpenAiReplyContent::Text(BorrowedText(text.into())))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Content<'de>, E> {
-        Ok(Content::Text(Text(text.to_owned().into())))
+    fn visit_str<E: Error>(self, text: &str) -> Result<OpenAiReplyContent<'de>, E> {
+        Ok(OpenAiReplyContent::Text(BorrowedText(text.to_owned().into())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, pieces: A) -> Result<Content<'de>, A::Error> {
-        Vec::deserialize(SeqAccessDeserializer::new(pieces)).map(Content::Pieces)
+    fn visit_seq<A: SeqAccess<'de>>(self, pieces: A) -> Result<OpenAiReplyContent<'de>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(pieces)).map(OpenAiReplyContent::Pieces)
     }
 }
 
@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
 struct CallDelta<'a> {
     index: Option<u64>,
     #[serde(borrow)]
-    id: Option<Text<'a>>,
+    id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     function: Option<FunctionDelta<'a>>,
 }
@@ -112,13 +112,13 @@ struct CallDelta<'a> {
 #[derive(Deserialize)]
 struct FunctionDelta<'a> {
     #[serde(borrow)]
-    name: Option<Text<'a>>,
+    name: Option<BorrowedText<'a>>,
     /// Text by the book; some servers send the object itself.
     arguments: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct OpenAiUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<Details>,
@@ -138,16 +138,20 @@ struct Details {
     reasoning: Option<u64>,
 }
 
-impl Decoder {
+impl OpenAiDecoder {
     pub fn new(names: ToolNames) -> Self {
-        Self { calls: Calls::new(names), finish: None }
+        Self { calls: CallNumbers::new(names), finish: None }
     }
 
-    fn take_delta(&mut self, delta: Delta<'_>, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+    fn take_delta(&mut self, delta: OpenAiDelta<'_>, ready: &mut Vec<Chunk>) -> Result<(), ModelFault> {
         say(delta.reasoning_content.or(delta.reasoning), Chunk::Reasoning, ready);
         match delta.content {
-            Some(Content::Text(text)) => say(Some(text), Chunk::Text, ready),
-            Some(Content::Pieces(pieces)) => pieces.into_iter().for_each(|piece| take_piece(piece, ready)),
+            Some(OpenAiReplyContent::Text(text)) => say(Some(text), Chunk::Text, ready),
+            Some(OpenAiReplyContent::Pieces(pieces)) => {
+                for piece in pieces {
+                    take_piece(piece, ready);
+                }
+            }
             None => {}
         }
         // What the model refuses to do, it says to the person.
@@ -159,10 +163,10 @@ impl Decoder {
     }
 
     /// Only the first delta of a call has a name. Servers that number all their calls 0 are told apart by id.
-    fn take_call(&mut self, delta: CallDelta<'_>, ready: &mut Vec<Chunk>) -> Result<(), Fault> {
+    fn take_call(&mut self, delta: CallDelta<'_>, ready: &mut Vec<Chunk>) -> Result<(), ModelFault> {
         let function = delta.function.unwrap_or(FunctionDelta { name: None, arguments: None });
-        let name = function.name.as_ref().map_or("", Text::as_ref);
-        let id = delta.id.as_ref().map(Text::as_ref).filter(|id| !id.is_empty());
+        let name = function.name.as_ref().map_or("", BorrowedText::as_ref);
+        let id = delta.id.as_ref().map(BorrowedText::as_ref).filter(|id| !id.is_empty());
         let known = self.calls.find(delta.index);
         let is_another = |index| !name.is_empty() && id.is_some() && self.calls.id(index) != id;
         let index = match known {
@@ -188,19 +192,20 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
-    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, Fault> {
+impl Decode for OpenAiDecoder {
+    fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, ModelFault> {
         match frame.data.trim() {
             "" => return Ok(None),
             "[DONE]" => return self.end(ready).map(Some),
             _ => {}
         }
-        let completion: Completion<'_> = serde_json::from_str(frame.data).map_err(|e| Fault::not_json(&e))?;
+        let completion: Completion<'_> =
+            serde_json::from_str(frame.data).map_err(|e| ModelFault::not_json(&e))?;
         if let Some(error) = completion.error {
-            return Err(Fault::from_error(&error));
+            return Err(ModelFault::from_error(&error));
         }
         if frame.name == "error" || completion.message.is_some() {
-            return Err(Fault::from_body(None, frame.data));
+            return Err(ModelFault::from_body(None, frame.data));
         }
         for choice in completion.choices.into_iter().flatten() {
             if let Some(delta) = choice.delta {
@@ -214,18 +219,18 @@ impl Decode for Decoder {
         Ok(None)
     }
 
-    fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, Fault> {
-        let finish = self.finish.ok_or_else(Fault::cut)?;
+    fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, ModelFault> {
+        let finish = self.finish.ok_or_else(ModelFault::cut)?;
         Ok(self.complete(finish, ready))
     }
 }
 
 /// The one place where the text of a delta is copied.
-fn say(text: Option<Text<'_>>, chunk: fn(String) -> Chunk, ready: &mut Vec<Chunk>) {
+fn say(text: Option<BorrowedText<'_>>, chunk: fn(String) -> Chunk, ready: &mut Vec<Chunk>) {
     ready.extend(text.filter(|text| !text.0.is_empty()).map(|text| chunk(text.into_string())));
 }
 
-fn take_piece(piece: Piece<'_>, ready: &mut Vec<Chunk>) {
+fn take_piece(piece: ReasoningPiece<'_>, ready: &mut Vec<Chunk>) {
     for thought in piece.thinking.into_iter().flatten() {
         say(thought.text, Chunk::Reasoning, ready);
     }
@@ -242,7 +247,7 @@ fn finish(reason: &str) -> Finish {
     }
 }
 
-fn tokens(usage: &Usage) -> Tokens {
+fn tokens(usage: &OpenAiUsage) -> Tokens {
     let cached = usage.prompt_tokens_details.as_ref().and_then(|details| details.cached);
     let written = usage.prompt_tokens_details.as_ref().and_then(|details| details.written);
     let reasoning = usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning);
@@ -268,7 +273,7 @@ mod tests {
         let delta = completion.choices.into_iter().flatten().next().and_then(|choice| choice.delta);
         assert!(matches!(
             delta.and_then(|delta| delta.content),
-            Some(Content::Text(Text(Cow::Borrowed("Hello"))))
+            Some(OpenAiReplyContent::Text(BorrowedText(Cow::Borrowed("Hello"))))
         ));
     }
 }

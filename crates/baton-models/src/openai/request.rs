@@ -10,16 +10,16 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::Dialect;
-use crate::fault::Fault;
+use crate::fault::ModelFault;
 use crate::function::FunctionTool;
-use crate::history::{Answer, Entry, IdRule, Results, argument_text, entries};
-use crate::parts::{Lines, Picture, Piece, has_picture, pieces};
+use crate::history::{AssistantEntry, HistoryEntry, IdRule, Results, argument_text, entries};
+use crate::parts::{MessagePiece, Picture, TextLines, has_picture, pieces};
 use crate::schema::{is_enforceable, with_instruction};
 use crate::sequence::{Sequence, written};
 use crate::tool_names::ToolNames;
 
 #[derive(Serialize)]
-struct Body<'a, M, T> {
+struct OpenAiBody<'a, M, T> {
     model: &'a str,
     messages: M,
     stream: bool,
@@ -28,7 +28,7 @@ struct Body<'a, M, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'a>>,
+    tool_choice: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ struct Body<'a, M, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
+    response_format: Option<OpenAiResponseFormat<'a>>,
 }
 
 #[derive(Serialize)]
@@ -49,32 +49,20 @@ struct StreamOptions {
 }
 
 #[derive(Serialize)]
-#[serde(untagged)]
-enum Choice<'a> {
-    Word(&'static str),
-    Named { r#type: &'static str, function: Named<'a> },
-}
-
-#[derive(Serialize)]
-struct Named<'a> {
-    name: &'a str,
-}
-
-#[derive(Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
-enum Message<'a> {
+enum OpenAiMessage<'a> {
     System {
         content: &'a str,
     },
     User {
-        content: Content<'a>,
+        content: OpenAiContent<'a>,
     },
     Assistant {
         content: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_content: Option<String>,
-        #[serde(skip_serializing_if = "Calls::is_empty")]
-        tool_calls: Calls<'a>,
+        #[serde(skip_serializing_if = "OpenAiCalls::is_empty")]
+        tool_calls: OpenAiCalls<'a>,
     },
     Tool {
         tool_call_id: Cow<'a, str>,
@@ -83,14 +71,14 @@ enum Message<'a> {
 }
 
 /// Plain text wherever possible: many servers understand nothing else.
-struct Content<'a>(&'a [Part]);
+struct OpenAiContent<'a>(&'a [Part]);
 
-impl Serialize for Content<'_> {
+impl Serialize for OpenAiContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if has_picture(self.0) {
             serializer.collect_seq(pieces(self.0).map(content_piece))
         } else {
-            serializer.collect_str(&Lines(self.0))
+            serializer.collect_str(&TextLines(self.0))
         }
     }
 }
@@ -114,43 +102,46 @@ fn as_url<S: Serializer>(picture: &Picture<'_>, serializer: S) -> Result<S::Ok, 
 
 /// The calls of a reply.
 #[derive(Clone, Copy)]
-struct Calls<'a> {
+struct OpenAiCalls<'a> {
     of_reply: &'a [ToolCall],
     names: &'a ToolNames,
     ids: IdRule,
 }
 
-impl Calls<'_> {
+impl OpenAiCalls<'_> {
     fn is_empty(&self) -> bool {
         self.of_reply.is_empty()
     }
 }
 
-impl Serialize for Calls<'_> {
+impl Serialize for OpenAiCalls<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.of_reply.iter().map(|call| Call {
+        serializer.collect_seq(self.of_reply.iter().map(|call| OpenAiCall {
             id: self.ids.spell(call.id.as_str()),
             r#type: "function",
-            function: CalledFunction { name: self.names.wire(&call.name), arguments: argument_text(call) },
+            function: OpenAiCalledFunction {
+                name: self.names.wire(&call.name),
+                arguments: argument_text(call),
+            },
         }))
     }
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct OpenAiCall<'a> {
     id: Cow<'a, str>,
     r#type: &'static str,
-    function: CalledFunction<'a>,
+    function: OpenAiCalledFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct CalledFunction<'a> {
+struct OpenAiCalledFunction<'a> {
     name: &'a str,
     arguments: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
-struct ResponseFormat<'a> {
+struct OpenAiResponseFormat<'a> {
     r#type: &'static str,
     json_schema: JsonSchema<'a>,
 }
@@ -166,7 +157,7 @@ pub(super) fn body(
     request: &ModelRequest<'_>,
     names: &ToolNames,
     dialect: Dialect,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, ModelFault> {
     let sampling = request.sampling;
     // A gateway to OpenAI's models is known by their names only.
     let is_openai = match dialect {
@@ -178,13 +169,13 @@ pub(super) fn body(
     let system =
         with_instruction(request.system, request.output_schema.filter(|_| !keeps_to_schemas(dialect)));
     let tools = || request.tools.iter().map(|tool| FunctionTool::of(tool, names));
-    let body = Body {
+    let body = OpenAiBody {
         model: request.model,
         messages: Sequence(|| messages(&system, request.messages, names, dialect)),
         stream: true,
         stream_options: (dialect != Dialect::Mistral).then_some(StreamOptions { include_usage: true }),
         tools: (!request.tools.is_empty()).then_some(Sequence(tools)),
-        tool_choice: tool_choice(request, names),
+        tool_choice: tool_choice(request),
         temperature: sampling.temperature.filter(|_| samples),
         top_p: sampling.top_p.filter(|_| samples),
         max_tokens: sampling.max_output_tokens.filter(|_| !is_openai),
@@ -194,7 +185,7 @@ pub(super) fn body(
             .filter(|_| dialect != Dialect::Mistral)
             .map(|e| effort(e, is_openai)),
         response_format: request.output_schema.filter(|_| keeps_to_schemas(dialect)).map(|schema| {
-            ResponseFormat {
+            OpenAiResponseFormat {
                 r#type: "json_schema",
                 json_schema: JsonSchema { name: "answer", schema, strict: is_enforceable(schema) },
             }
@@ -225,15 +216,12 @@ fn effort(effort: Effort, is_openai: bool) -> &'static str {
 }
 
 /// A choice without tools is refused.
-fn tool_choice<'a>(request: &ModelRequest<'a>, names: &'a ToolNames) -> Option<Choice<'a>> {
+fn tool_choice(request: &ModelRequest<'_>) -> Option<&'static str> {
     match request.tool_choice {
         _ if request.tools.is_empty() => None,
         ToolChoice::Auto => None,
-        ToolChoice::None => Some(Choice::Word("none")),
-        ToolChoice::Required => Some(Choice::Word("required")),
-        ToolChoice::Named(name) => {
-            Some(Choice::Named { r#type: "function", function: Named { name: names.wire(name) } })
-        }
+        ToolChoice::None => Some("none"),
+        ToolChoice::Required => Some("required"),
     }
 }
 
@@ -242,15 +230,16 @@ fn messages<'a>(
     conversation: Messages<'a>,
     names: &'a ToolNames,
     dialect: Dialect,
-) -> impl Iterator<Item = Message<'a>> {
+) -> impl Iterator<Item = OpenAiMessage<'a>> {
     let ids = if dialect == Dialect::Mistral { IdRule::NineAlphanumeric } else { IdRule::Plain };
     let echoes_after = if dialect == Dialect::DeepSeek { turn_begins(conversation) } else { usize::MAX };
-    let system = Some(system).filter(|system| !system.is_empty()).map(|content| Message::System { content });
+    let system =
+        Some(system).filter(|system| !system.is_empty()).map(|content| OpenAiMessage::System { content });
     let said = entries(conversation).enumerate().flat_map(move |(at, entry)| {
         let (own, results) = match entry {
-            Entry::User(parts) => (user(parts), None),
-            Entry::Assistant(reply) => (Some(assistant(reply, names, ids, at > echoes_after)), None),
-            Entry::Results(results) => (None, Some(results)),
+            HistoryEntry::User(parts) => (user(parts), None),
+            HistoryEntry::Assistant(reply) => (Some(assistant(reply, names, ids, at > echoes_after)), None),
+            HistoryEntry::Results(results) => (None, Some(results)),
         };
         let results = results.into_iter().flat_map(Results::answers).map(move |answer| result(answer, ids));
         own.into_iter().chain(results)
@@ -260,26 +249,26 @@ fn messages<'a>(
 
 /// Reasoning is wanted back only for the turn that is still going on.
 fn turn_begins(conversation: Messages<'_>) -> usize {
-    let is_user = |entry: &(usize, Entry<'_>)| matches!(entry.1, Entry::User(_));
+    let is_user = |entry: &(usize, HistoryEntry<'_>)| matches!(entry.1, HistoryEntry::User(_));
     entries(conversation).enumerate().filter(is_user).last().map_or(0, |(at, _)| at)
 }
 
-fn user(parts: &[Part]) -> Option<Message<'_>> {
-    pieces(parts).next().is_some().then_some(Message::User { content: Content(parts) })
+fn user(parts: &[Part]) -> Option<OpenAiMessage<'_>> {
+    pieces(parts).next().is_some().then_some(OpenAiMessage::User { content: OpenAiContent(parts) })
 }
 
-fn content_piece(piece: Piece<'_>) -> ContentPiece<'_> {
+fn content_piece(piece: MessagePiece<'_>) -> ContentPiece<'_> {
     match piece {
-        Piece::Text(text) => ContentPiece::Text { text },
-        Piece::Picture(picture) => ContentPiece::ImageUrl { image_url: ImageUrl { url: picture } },
+        MessagePiece::Text(text) => ContentPiece::Text { text },
+        MessagePiece::Picture(picture) => ContentPiece::ImageUrl { image_url: ImageUrl { url: picture } },
     }
 }
 
-fn assistant<'a>(reply: &'a Reply, names: &'a ToolNames, ids: IdRule, echoes: bool) -> Message<'a> {
-    Message::Assistant {
+fn assistant<'a>(reply: &'a Reply, names: &'a ToolNames, ids: IdRule, echoes: bool) -> OpenAiMessage<'a> {
+    OpenAiMessage::Assistant {
         content: Some(reply.text.as_str()).filter(|text| !text.is_empty()),
         reasoning_content: echoes.then(|| reasoning(&reply.reasoning)).filter(|text| !text.is_empty()),
-        tool_calls: Calls { of_reply: &reply.calls, names, ids },
+        tool_calls: OpenAiCalls { of_reply: &reply.calls, names, ids },
     }
 }
 
@@ -287,6 +276,6 @@ fn reasoning(reasoning: &[Reasoning]) -> String {
     reasoning.iter().map(|piece| piece.text.as_str()).collect()
 }
 
-fn result(answer: Answer<'_>, ids: IdRule) -> Message<'_> {
-    Message::Tool { tool_call_id: ids.spell(answer.call.id.as_str()), content: answer.content }
+fn result(answer: AssistantEntry<'_>, ids: IdRule) -> OpenAiMessage<'_> {
+    OpenAiMessage::Tool { tool_call_id: ids.spell(answer.call.id.as_str()), content: answer.content }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use baton_core::ModelErrorKind as Kind;
-use baton_models::{Client, Endpoint, Wire, connect};
+use baton_models::{Endpoint, ModelHttpClient, WireFormat, connect};
 
 use crate::server::{End, Play, Server};
 use crate::{KEY, ask, endpoint, fail, provider};
@@ -101,7 +101,7 @@ async fn cut() {
         let (last, before) = items.split_last().unwrap();
         let error = last.as_ref().unwrap_err();
         assert_eq!(error.kind, kind, "{play:?}: {error}");
-        assert!(error.kind.is_passing());
+        assert!(error.kind.is_transient());
         assert_eq!(before.len(), usize::from(said), "what was said comes first, and nothing after the error");
     }
 }
@@ -122,7 +122,7 @@ async fn cut_before_any_byte_everywhere() {
 async fn nobody_there() {
     let url = Server::start([]).await.url.clone();
     let refused = endpoint("openai", Some(&url.replace("127.0.0.1", "user:pass@127.0.0.1")));
-    let model = connect(Wire::OpenAi, refused, Client::default());
+    let model = connect(WireFormat::OpenAi, refused, ModelHttpClient::default());
     // The server is gone once its task is; the port is free then.
     let error = loop {
         let error = fail(&*model).await;
@@ -156,7 +156,7 @@ async fn the_key_is_told_to_nobody() {
 async fn a_missing_key_names_its_variable() {
     let bare = |provider: &str, base_url: Option<&str>| {
         let endpoint = Endpoint { provider: provider.into(), base_url: base_url.map(Into::into), key: None };
-        connect(Wire::of(provider), endpoint, Client::default())
+        connect(WireFormat::of(provider), endpoint, ModelHttpClient::default())
     };
     for (name, variable) in [
         ("openai", "OPENAI_API_KEY"),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use baton_core::model::ReplyStream;
 use baton_core::{Chunk, Model, ModelError};
-use baton_models::{Client, Endpoint, Wire, connect};
+use baton_models::{Endpoint, ModelHttpClient, WireFormat, connect};
 use futures_util::StreamExt;
 
 use server::Server;
@@ -28,7 +28,7 @@ fn endpoint(provider: &str, base_url: Option<&str>) -> Endpoint {
 
 /// A provider whose address is the server's.
 fn provider(name: &str, server: &Server) -> Arc<dyn Model> {
-    connect(Wire::of(name), endpoint(name, Some(&server.url)), Client::default())
+    connect(WireFormat::of(name), endpoint(name, Some(&server.url)), ModelHttpClient::default())
 }
 
 /// The whole reply; an error is its last item.

@@ -2,7 +2,7 @@
 
 use baton_core::model::ToolChoice;
 use baton_core::{ChatMessage, Reply, TraceParent};
-use baton_models::{Client, Wire, connect};
+use baton_models::{ModelHttpClient, WireFormat, connect};
 use serde_json::Value;
 
 use crate::server::{End, Play, Server};
@@ -172,12 +172,7 @@ async fn ollama() {
 
 #[tokio::test]
 async fn tool_choices() {
-    let choices = [
-        ToolChoice::None,
-        ToolChoice::Required,
-        ToolChoice::Named("mcp:github/create_issue"),
-        ToolChoice::Auto,
-    ];
+    let choices = [ToolChoice::None, ToolChoice::Required, ToolChoice::Auto];
     let mut lines = Vec::new();
     for (name, model) in [
         ("openai", "m"),
@@ -208,7 +203,7 @@ async fn addresses() {
     ] {
         let server = Server::start([plays()]).await;
         let endpoint = endpoint("work", Some(&format!("{}{base}", server.url)));
-        let model = connect(Wire::OpenAi, endpoint, Client::default());
+        let model = connect(WireFormat::OpenAi, endpoint, ModelHttpClient::default());
         collect(Talk::hello().stream(&*model)).await;
         let head = server.seen().remove(0).head;
         assert!(head.starts_with(path), "{head}");
@@ -218,9 +213,9 @@ async fn addresses() {
     }
     let server = Server::start([plays()]).await;
     let model = connect(
-        Wire::Anthropic,
+        WireFormat::Anthropic,
         endpoint("anthropic", Some(&format!("{}/v1", server.url))),
-        Client::default(),
+        ModelHttpClient::default(),
     );
     collect(Talk::hello().stream(&*model)).await;
     assert!(server.seen()[0].head.starts_with("POST /v1/messages "));

@@ -17,7 +17,7 @@ pub struct Talk {
     pub system: &'static str,
     pub messages: Vec<ChatMessage>,
     pub tools: Vec<ToolSpec>,
-    pub tool_choice: ToolChoice<'static>,
+    pub tool_choice: ToolChoice,
     pub sampling: Sampling,
     pub output_schema: Option<Value>,
     pub trace: Option<TraceParent>,

@@ -1,4 +1,4 @@
-//! The body of a request: all of it, in time, and not more than is allowed. Handlers never wait for the network.
+//! Reads request bodies completely, with a time and size limit, so that handlers never wait for the network.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use tokio::time::{Instant, timeout_at};
 
-use crate::access::Work;
-use crate::problem::{Answer, Code, Problem};
-use crate::settings::Limits;
+use crate::access::RequestWork;
+use crate::problem::{ApiResult, Code, Problem};
+use crate::settings::RequestLimits;
 
-/// Files may take so much longer than other bodies.
+/// Factor of the read timeout for uploads.
 const LONGER: u32 = 4;
 
-pub async fn read(request: Request, work: Work, limits: &Limits) -> Answer<Request> {
+pub async fn read(request: Request, work: RequestWork, limits: &RequestLimits) -> ApiResult<Request> {
     let (most, patience) = match work {
-        Work::Upload => (limits.max_upload_bytes, limits.read_timeout.saturating_mul(LONGER)),
-        Work::Quick | Work::Run => (limits.max_body_bytes, limits.read_timeout),
+        RequestWork::Upload => (limits.max_upload_bytes, limits.read_timeout.saturating_mul(LONGER)),
+        RequestWork::Quick | RequestWork::Run => (limits.max_body_bytes, limits.read_timeout),
     };
     let (parts, body) = request.into_parts();
     let promised = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
@@ -34,8 +34,8 @@ pub async fn read(request: Request, work: Work, limits: &Limits) -> Answer<Reque
     Ok(Request::from_parts(parts, Body::from(body.freeze())))
 }
 
-/// Copied piece by piece: many tiny pieces must not hold on to the large buffers that they came in.
-async fn collect(mut body: Body, most: usize, patience: Duration) -> Answer<BytesMut> {
+/// Copies each chunk, because many tiny chunks would keep the large buffers they arrived in alive.
+async fn collect(mut body: Body, most: usize, patience: Duration) -> ApiResult<BytesMut> {
     let until = Instant::now() + patience;
     let mut whole = BytesMut::new();
     loop {

@@ -1,14 +1,14 @@
-//! How long a URL and how large headers may be. What is much larger never gets here: the connection refuses it.
+//! Limits of the URL and the headers. Requests far above them are already refused by the connection.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::app::App;
-use crate::problem::{Answer, Code, Problem};
-use crate::settings::Limits;
+use crate::problem::{ApiResult, Code, Problem};
+use crate::settings::RequestLimits;
 
-/// Headers that one request may have.
+/// Maximum number of headers of a request.
 const MOST_HEADERS: usize = 100;
 
 pub async fn head(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -18,7 +18,7 @@ pub async fn head(State(app): State<App>, request: Request, next: Next) -> Respo
     }
 }
 
-fn check(request: &Request, limits: &Limits) -> Answer<()> {
+fn check(request: &Request, limits: &RequestLimits) -> ApiResult<()> {
     let url = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
     if url > limits.max_url_bytes {
         let detail = format!("the URL has {url} bytes; {} are accepted", limits.max_url_bytes);

@@ -1,4 +1,4 @@
-//! Headers that every answer has, unless whoever answers knows better: what browsers must not do with it.
+//! Security headers of every response, unless the handler sets them.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -24,7 +24,7 @@ pub async fn layer(State(app): State<App>, request: Request, next: Next) -> Resp
     for (name, value) in ALWAYS {
         headers.entry(name).or_insert(value);
     }
-    // Whoever keeps the connection would lose it soon. HTTP/2 has another word for that, and says it by itself.
+    // The connection closes soon. HTTP/2 sends a GOAWAY frame instead.
     if app.is_draining() && version <= Version::HTTP_11 && !is_switching {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

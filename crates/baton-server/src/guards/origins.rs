@@ -1,4 +1,4 @@
-//! Pages of others. They may use this server from a browser only when the operator says so.
+//! Cross-origin requests. Only origins that the operator allows may use this server from a browser.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use http::{HeaderMap, HeaderName, Method, Uri, header};
 use tower_http::cors::CorsLayer;
 
 use crate::prefer;
-use crate::problem::{Answer, Code, Problem};
-use crate::settings::Origin;
+use crate::problem::{ApiResult, Code, Problem};
+use crate::settings::AllowedOrigin;
 use crate::trace;
 
-/// How long a browser may remember what it was told.
+/// How long a browser may cache a preflight response.
 const REMEMBER: Duration = Duration::from_mins(10);
 
-/// Lets the pages of these origins read answers. Without any there is no layer, and browsers keep such pages out.
-pub fn layer(allowed: &[Origin]) -> Option<CorsLayer> {
+/// CORS for these origins. Without any there is no layer, and browsers block other origins.
+pub fn layer(allowed: &[AllowedOrigin]) -> Option<CorsLayer> {
     let name = HeaderName::from_static;
     let layer = CorsLayer::new()
         .allow_origin(allowed.iter().map(|origin| origin.header().clone()).collect::<Vec<_>>())
@@ -43,10 +43,10 @@ pub fn layer(allowed: &[Origin]) -> Option<CorsLayer> {
     (!allowed.is_empty()).then_some(layer)
 }
 
-/// In open mode everybody on this machine is an administrator, and so would be every page that a browser on it shows: one that
-/// gives its own name the address 127.0.0.1, or opens a WebSocket. So the name that was asked for has to be one of this machine,
-/// and a page has to be this server's own.
-pub fn trust(headers: &HeaderMap, uri: &Uri, allowed: &[Origin]) -> Answer<()> {
+/// Protects open mode, in which every local client is an administrator. A page in a local browser could otherwise use this
+/// server, by DNS rebinding to 127.0.0.1 or through a WebSocket. The host must therefore be a loopback name, and the origin
+/// must be this server's own or an allowed one.
+pub fn trust(headers: &HeaderMap, uri: &Uri, allowed: &[AllowedOrigin]) -> ApiResult<()> {
     let host = headers.get(header::HOST).map(|host| host.to_str().ok()?.parse().ok());
     let host: Option<Authority> = host.unwrap_or_else(|| uri.authority().cloned());
     if !host.as_ref().is_some_and(|host| is_loopback(host.host())) {

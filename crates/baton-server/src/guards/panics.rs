@@ -1,4 +1,4 @@
-//! A handler that panics has found a fault of the program. Its caller gets a problem, and everybody else notices nothing.
+//! Turns a panic of a handler into a problem response. Other requests are not affected.
 
 use std::any::Any;
 use std::panic::PanicHookInfo;
@@ -12,13 +12,13 @@ pub fn layer() -> CatchPanicLayer<fn(Box<dyn Any + Send + 'static>) -> Response>
     CatchPanicLayer::custom(answer as fn(Box<dyn Any + Send + 'static>) -> Response)
 }
 
-/// What it said may have somebody's words in it, so that is not passed on.
+/// Omits the panic message, which may contain user content.
 fn answer(_: Box<dyn Any + Send + 'static>) -> Response {
     tracing::error!("a handler panicked");
     Problem::new(Code::Internal, "the server failed; its log has more under the trace id").into_response()
 }
 
-/// From now on panics are logged by their place alone, as every other fault is. For the whole process, so for its owner to decide.
+/// Installs a panic hook for the whole process that logs only the location, because the message may contain user content.
 pub fn log_places() {
     std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
         let place = panic.location().map(ToString::to_string);

@@ -1,6 +1,7 @@
-//! How often a tenant may ask: as often as it likes within a minute, as long as it is not more than it may.
+//! Rate limit per tenant, with a burst of one minute's requests.
 //!
-//! Only tenants are counted. Whoever has no valid credential costs one look at a hash, and an address says nothing behind a proxy.
+//! Only tenants are counted. A request without a valid credential costs one hash lookup, and the address means nothing behind a
+//! proxy.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +14,7 @@ use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
 use http::{HeaderMap, HeaderValue};
 
-/// After so many requests, tenants that have been quiet are forgotten.
+/// Idle tenants are removed after this many requests.
 const FORGET_EVERY: u32 = 4096;
 const WINDOW: u64 = 60;
 
@@ -28,14 +29,14 @@ pub struct Rate {
     asked: AtomicU32,
 }
 
-/// Where a tenant stands after a request.
+/// A tenant's rate limit after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct RateLimitState {
     per_minute: u32,
     remaining: u32,
-    /// Seconds until there is something to use again, or until everything is.
+    /// Seconds until the limit is fully restored; for a refused request, until the next one is admitted.
     reset: u64,
-    /// It has to wait so long.
+    /// The delay for a refused request.
     pub pause: Option<Duration>,
 }
 
@@ -45,7 +46,7 @@ impl Rate {
         Self { per_minute, limiter, clock: DefaultClock::default(), asked: AtomicU32::new(0) }
     }
 
-    pub fn admit(&self, tenant: &TenantId) -> Standing {
+    pub fn admit(&self, tenant: &TenantId) -> RateLimitState {
         if self.asked.fetch_add(1, Ordering::Relaxed) % FORGET_EVERY == FORGET_EVERY - 1 {
             self.limiter.retain_recent();
             self.limiter.shrink_to_fit();
@@ -56,20 +57,20 @@ impl Rate {
                 let remaining = snapshot.remaining_burst_capacity().min(per_minute);
                 let used = u64::from(per_minute - remaining);
                 let reset = (used * WINDOW).div_ceil(u64::from(per_minute));
-                Standing { per_minute, remaining, reset, pause: None }
+                RateLimitState { per_minute, remaining, reset, pause: None }
             }
             Err(refused) => {
                 let pause = refused.wait_time_from(self.clock.now());
-                // Whole seconds, and never too few: whoever comes back then is let in.
+                // Rounded up to whole seconds, so that a retry after this time is admitted.
                 let pause = Duration::from_secs(pause.as_secs() + 1);
-                Standing { per_minute, remaining: 0, reset: pause.as_secs(), pause: Some(pause) }
+                RateLimitState { per_minute, remaining: 0, reset: pause.as_secs(), pause: Some(pause) }
             }
         }
     }
 }
 
-impl Standing {
-    /// `RateLimit` and `RateLimit-Policy`, as draft-ietf-httpapi-ratelimit-headers-11 writes them.
+impl RateLimitState {
+    /// Writes `RateLimit` and `RateLimit-Policy` as in draft-ietf-httpapi-ratelimit-headers-11.
     pub fn write(&self, headers: &mut HeaderMap) {
         let policy = format!("\"tenant\";q={};w={WINDOW}", self.per_minute);
         let now = format!("\"tenant\";r={};t={}", self.remaining, self.reset);
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn tenants_that_are_quiet_are_forgotten() {
-        // So fast that everybody's minute is over at once.
+        // So fast that every tenant's limit is restored immediately.
         let rate = Rate::new(NonZeroU32::MAX);
         for number in 0..(3 * FORGET_EVERY) {
             rate.admit(&TenantId::parse(&format!("t{number}")).unwrap());

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, header};
 
 use super::key;
-use super::refusal::Refusal;
+use super::refusal::AuthRefusal;
 
 /// Tokens with many claims are long, but not longer.
 const MAX_BYTES: usize = 16 * 1024;
@@ -18,27 +18,27 @@ pub(super) enum Credential<'a> {
 }
 
 /// Two credentials are one too many: whoever stands between may look at the other one.
-pub(super) fn of(headers: &HeaderMap) -> Result<Credential<'_>, Refusal> {
+pub(super) fn of(headers: &HeaderMap) -> Result<Credential<'_>, AuthRefusal> {
     let mut authorizations = headers.get_all(header::AUTHORIZATION).iter().map(bearer);
     let mut protocols = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().flat_map(offered);
     let found = match (authorizations.next(), protocols.next()) {
-        (None, None) => return Err(Refusal::Missing),
+        (None, None) => return Err(AuthRefusal::Missing),
         (Some(found), None) => found?,
         (None, Some(found)) => found,
-        (Some(_), Some(_)) => return Err(Refusal::Invalid("two credentials")),
+        (Some(_), Some(_)) => return Err(AuthRefusal::Invalid("two credentials")),
     };
     if authorizations.next().is_some() || protocols.next().is_some() {
-        return Err(Refusal::Invalid("two credentials"));
+        return Err(AuthRefusal::Invalid("two credentials"));
     }
     read(found)
 }
 
 /// `Bearer` in any case, spaces, and the credential.
-fn bearer(value: &HeaderValue) -> Result<&str, Refusal> {
-    let text = value.to_str().map_err(|_| Refusal::Invalid("not ASCII"))?;
-    let (scheme, rest) = text.split_once(' ').ok_or(Refusal::Invalid("no scheme"))?;
+fn bearer(value: &HeaderValue) -> Result<&str, AuthRefusal> {
+    let text = value.to_str().map_err(|_| AuthRefusal::Invalid("not ASCII"))?;
+    let (scheme, rest) = text.split_once(' ').ok_or(AuthRefusal::Invalid("no scheme"))?;
     if !scheme.eq_ignore_ascii_case(SCHEME) {
-        return Err(Refusal::Invalid("another scheme than Bearer"));
+        return Err(AuthRefusal::Invalid("another scheme than Bearer"));
     }
     Ok(rest.trim_matches(' '))
 }
@@ -49,22 +49,30 @@ fn offered(value: &HeaderValue) -> impl Iterator<Item = &str> {
     names.filter_map(|name| name.trim().strip_prefix(PROTOCOL))
 }
 
-fn read(text: &str) -> Result<Credential<'_>, Refusal> {
+fn read(text: &str) -> Result<Credential<'_>, AuthRefusal> {
     if text.len() > MAX_BYTES {
-        return Err(Refusal::Invalid("too long"));
+        return Err(AuthRefusal::Invalid("too long"));
     }
     if text.starts_with(key::PREFIX) {
-        return if key::is_key(text) { Ok(Credential::Key(text)) } else { Err(Refusal::Invalid("no key")) };
+        return if key::is_key(text) {
+            Ok(Credential::Key(text))
+        } else {
+            Err(AuthRefusal::Invalid("no key"))
+        };
     }
     let is_token = text.bytes().filter(|byte| *byte == b'.').count() == 2;
-    if is_token { Ok(Credential::Token(text)) } else { Err(Refusal::Invalid("neither a key nor a token")) }
+    if is_token {
+        Ok(Credential::Token(text))
+    } else {
+        Err(AuthRefusal::Invalid("neither a key nor a token"))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of_headers(pairs: &[(header::HeaderName, &[u8])]) -> Result<String, Refusal> {
+    fn of_headers(pairs: &[(header::HeaderName, &[u8])]) -> Result<String, AuthRefusal> {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(name, HeaderValue::from_bytes(value).unwrap());
@@ -81,7 +89,7 @@ mod tests {
         }
         let token = of_headers(&[(header::AUTHORIZATION, b"Bearer a.b.c")]);
         assert_eq!(token, Ok("Token(\"a.b.c\")".to_owned()));
-        assert_eq!(of_headers(&[]), Err(Refusal::Missing));
+        assert_eq!(of_headers(&[]), Err(AuthRefusal::Missing));
     }
 
     #[test]
@@ -93,7 +101,7 @@ mod tests {
         }
         let apart = of_headers(&[(name.clone(), b"baton"), (name.clone(), b"bearer.a.b.c")]);
         assert_eq!(apart, Ok("Token(\"a.b.c\")".to_owned()));
-        assert_eq!(of_headers(&[(name, b"baton")]), Err(Refusal::Missing));
+        assert_eq!(of_headers(&[(name, b"baton")]), Err(AuthRefusal::Missing));
     }
 
     #[test]
@@ -115,7 +123,7 @@ mod tests {
         ];
         for value in cases {
             let found = of_headers(&[(header::AUTHORIZATION, value)]);
-            assert!(matches!(found, Err(Refusal::Invalid(_))), "{found:?}");
+            assert!(matches!(found, Err(AuthRefusal::Invalid(_))), "{found:?}");
         }
     }
 
@@ -129,7 +137,7 @@ mod tests {
             vec![(protocol.clone(), b"bearer.a.b.c, bearer.d.e.f")],
             vec![(protocol.clone(), b"bearer.a.b.c"), (protocol, b"bearer.a.b.c")],
         ] {
-            assert_eq!(of_headers(&pairs), Err(Refusal::Invalid("two credentials")));
+            assert_eq!(of_headers(&pairs), Err(AuthRefusal::Invalid("two credentials")));
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::keyset::KeySet;
-use super::refusal::Refusal;
+use super::refusal::AuthRefusal;
 use super::token::{Algorithm, InvalidTokens};
 use crate::guards::origins::is_loopback;
 
@@ -24,13 +24,13 @@ const LONGEST: Duration = Duration::from_hours(1);
 const WITHOUT_KEYS: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub struct Settings {
+pub struct JwksSettings {
     pub url: String,
     /// Tokens with unknown keys, which anybody can make, lead to a fetch once in this time, and not more often.
     pub pause: Duration,
 }
 
-impl Settings {
+impl JwksSettings {
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), pause: Duration::from_secs(30) }
     }
@@ -38,21 +38,21 @@ impl Settings {
 
 #[derive(Debug)]
 pub(super) struct Jwks {
-    source: Arc<Source>,
+    source: Arc<JwksSource>,
     /// The fetch that is under way or was the last. It belongs to nobody's request, so nobody who leaves ends it.
     fetch: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 #[derive(Debug)]
-struct Source {
+struct JwksSource {
     url: Url,
     pause: Duration,
     client: Client,
-    state: watch::Sender<State>,
+    state: watch::Sender<JwksState>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct State {
+struct JwksState {
     keys: Arc<KeySet>,
     /// When they came.
     fetched: Option<Instant>,
@@ -78,8 +78,8 @@ enum FetchError {
 }
 
 impl Jwks {
-    pub(super) fn new(settings: Settings) -> Result<Self, InvalidTokens> {
-        let Settings { url: text, pause } = settings;
+    pub(super) fn new(settings: JwksSettings) -> Result<Self, InvalidTokens> {
+        let JwksSettings { url: text, pause } = settings;
         let invalid = || InvalidTokens::Url(text.clone());
         let url = Url::parse(&text).map_err(|_| invalid())?;
         let is_local = url.host_str().is_some_and(is_loopback);
@@ -89,7 +89,7 @@ impl Jwks {
         }
         let builder = Client::builder().timeout(TIMEOUT).redirect(Policy::none()).https_only(!is_local);
         let client = if is_local { builder.no_proxy() } else { builder }.build()?;
-        let source = Source { url, pause, client, state: watch::Sender::default() };
+        let source = JwksSource { url, pause, client, state: watch::Sender::default() };
         Ok(Self { source: Arc::new(source), fetch: Mutex::new(None) })
     }
 
@@ -98,31 +98,31 @@ impl Jwks {
         &self,
         algorithm: Algorithm,
         id: Option<&str>,
-    ) -> Result<Arc<KeySet>, Refusal> {
+    ) -> Result<Arc<KeySet>, AuthRefusal> {
         let age = self.source.age();
         if age.is_none_or(|age| age >= LONGEST) {
-            self.fetch(State::may_try).await;
+            self.fetch(JwksState::may_try).await;
         } else if age.is_some_and(|age| age >= FRESH) {
-            self.begin(State::may_try);
+            self.begin(JwksState::may_try);
         }
         let keys = self.source.keys();
         if keys.find(algorithm, id).next().is_some() {
             return Ok(keys);
         }
-        self.fetch(State::may_search).await;
+        self.fetch(JwksState::may_search).await;
         let keys = self.source.keys();
-        if keys.is_empty() { Err(Refusal::NoKeys) } else { Ok(keys) }
+        if keys.is_empty() { Err(AuthRefusal::NoKeys) } else { Ok(keys) }
     }
 
     /// Waits for the fetch that is under way, or for a new one if it may begin.
-    async fn fetch(&self, may_begin: fn(&mut State, Duration) -> bool) {
+    async fn fetch(&self, may_begin: fn(&mut JwksState, Duration) -> bool) {
         let mut state = self.source.state.subscribe();
         self.begin(may_begin);
         // Never fails: the sender lives as long as this.
         let _ = state.wait_for(|state| !state.is_fetching).await;
     }
 
-    fn begin(&self, may_begin: fn(&mut State, Duration) -> bool) {
+    fn begin(&self, may_begin: fn(&mut JwksState, Duration) -> bool) {
         let begins = self.source.state.send_if_modified(|state| {
             let begins = !state.is_fetching && may_begin(state, self.source.pause);
             state.is_fetching |= begins;
@@ -136,7 +136,7 @@ impl Jwks {
     }
 }
 
-impl State {
+impl JwksState {
     fn may_try(&mut self, pause: Duration) -> bool {
         let pause = if self.fetched.is_some() { pause } else { WITHOUT_KEYS.min(pause) };
         self.tried.is_none_or(|tried| tried.elapsed() >= pause)
@@ -151,7 +151,7 @@ impl State {
     }
 }
 
-impl Source {
+impl JwksSource {
     fn age(&self) -> Option<Duration> {
         self.state.borrow().fetched.map(|fetched| fetched.elapsed())
     }
@@ -162,7 +162,7 @@ impl Source {
 
     async fn refresh(self: Arc<Self>) {
         // Also when something panics: those who wait must not wait for ever.
-        let _ended = Ended(&self.state);
+        let _ended = FetchEnded(&self.state);
         match self.get().await {
             Ok(keys) => self.state.send_modify(|state| {
                 state.keys = Arc::new(keys);
@@ -192,9 +192,9 @@ impl Source {
     }
 }
 
-struct Ended<'a>(&'a watch::Sender<State>);
+struct FetchEnded<'a>(&'a watch::Sender<JwksState>);
 
-impl Drop for Ended<'_> {
+impl Drop for FetchEnded<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|state| {
             state.is_fetching = false;

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use baton_core::UserId;
 use baton_core::store::ApiKey;
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
@@ -60,7 +61,7 @@ impl Digest {
 
     /// As stores keep it.
     pub fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&self.0)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use baton_core::Store;
 
 use super::key::Digest;
-use super::refusal::Refusal;
+use super::refusal::AuthRefusal;
 use super::roles::Roles;
 use super::{Principal, Valid};
 
@@ -36,8 +36,8 @@ impl Keyring {
     }
 
     /// Whose key it is.
-    pub(super) async fn owner(&self, digest: Digest) -> Result<Arc<Principal>, Refusal> {
-        let unknown = || Refusal::Invalid("an unknown or revoked key");
+    pub(super) async fn owner(&self, digest: Digest) -> Result<Arc<Principal>, AuthRefusal> {
+        let unknown = || AuthRefusal::Invalid("an unknown or revoked key");
         // Before the store is asked: what it says is at least as new as this.
         let now = Instant::now();
         match self.memory().recall(digest, now)? {
@@ -63,13 +63,13 @@ impl Keyring {
 
 #[derive(Debug)]
 struct Memory {
-    known: Generations<Known>,
+    known: Generations<KnownKey>,
     unknown: Generations<Instant>,
-    guesses: Budget,
+    guesses: TokenBucket,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownKey {
     principal: Arc<Principal>,
     /// When the store was asked,
     asked: Instant,
@@ -86,12 +86,12 @@ enum Recalled {
 
 impl Memory {
     fn new(now: Instant) -> Self {
-        Self { known: Generations::new(), unknown: Generations::new(), guesses: Budget::new(now) }
+        Self { known: Generations::new(), unknown: Generations::new(), guesses: TokenBucket::new(now) }
     }
 
     /// Keys that were good before may always be looked up. For others there is a budget, so that guessing does not keep the
     /// store busy; whoever guessed well gets it back.
-    fn recall(&mut self, digest: Digest, now: Instant) -> Result<Recalled, Refusal> {
+    fn recall(&mut self, digest: Digest, now: Instant) -> Result<Recalled, AuthRefusal> {
         if let Some(known) = self.known.get(&digest) {
             let age = now.saturating_duration_since(known.asked);
             if age >= LONGEST || (age >= FRESH && !known.is_asked_again) {
@@ -104,7 +104,7 @@ impl Memory {
         if since.is_some_and(|since| since < UNKNOWN) {
             return Ok(Recalled::Unknown);
         }
-        if self.guesses.take(now) { Ok(Recalled::Ask) } else { Err(Refusal::Busy) }
+        if self.guesses.take(now) { Ok(Recalled::Ask) } else { Err(AuthRefusal::Busy) }
     }
 
     fn keep(&mut self, digest: Digest, principal: Option<Arc<Principal>>, asked: Instant) {
@@ -119,7 +119,7 @@ impl Memory {
         }
         // Of two who asked, the one who asked first may be answered last.
         if before.is_none_or(|before| before <= asked) {
-            self.known.insert(digest, Known { principal, asked, is_asked_again: false });
+            self.known.insert(digest, KnownKey { principal, asked, is_asked_again: false });
         }
     }
 }
@@ -159,12 +159,12 @@ impl<V> Generations<V> {
 
 /// A bucket that fills again.
 #[derive(Debug)]
-struct Budget {
+struct TokenBucket {
     left: f64,
     at: Instant,
 }
 
-impl Budget {
+impl TokenBucket {
     fn new(now: Instant) -> Self {
         Self { left: BURST, at: now }
     }
@@ -197,7 +197,7 @@ mod tests {
         Arc::new(Principal::local())
     }
 
-    fn is_known(recalled: &Result<Recalled, Refusal>) -> bool {
+    fn is_known(recalled: &Result<Recalled, AuthRefusal>) -> bool {
         matches!(recalled, Ok(Recalled::Known(_)))
     }
 
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(asked, 1000);
         assert!(is_known(&memory.recall(digest(0), start)), "who is known is not pushed out");
         assert_eq!(memory.recall(digest(0), start + LONGEST), Ok(Recalled::Ask), "and is looked up again");
-        assert_eq!(memory.recall(digest(60_000), start), Err(Refusal::Busy));
+        assert_eq!(memory.recall(digest(60_000), start), Err(AuthRefusal::Busy));
         assert_eq!(memory.recall(digest(60_000), start + Duration::from_secs(1)), Ok(Recalled::Ask));
     }
 

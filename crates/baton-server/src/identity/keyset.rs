@@ -43,10 +43,10 @@ impl KeySet {
     /// A JSON Web Key Set. Keys that are not for us (to encrypt with, of another kind, or symmetric) are left out.
     pub(super) fn from_json(bytes: &[u8]) -> serde_json::Result<Self> {
         #[derive(Deserialize)]
-        struct Document {
+        struct KeySetDocument {
             keys: Vec<Value>,
         }
-        let Document { keys } = serde_json::from_slice(bytes)?;
+        let KeySetDocument { keys } = serde_json::from_slice(bytes)?;
         let keys = keys.into_iter().filter_map(|key| from_jwk(&serde_json::from_value(key).ok()?));
         Ok(Self(keys.take(MAX_KEYS).collect()))
     }

@@ -7,7 +7,7 @@ use baton_core::StoreError;
 use crate::problem::{Code, Problem};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum AuthRefusal {
     /// Nothing was sent.
     Missing,
     /// The reason is for the log: whoever tries things out learns nothing from it.
@@ -21,33 +21,33 @@ pub(super) enum Refusal {
     Store(StoreError),
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for AuthRefusal {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
+impl From<AuthRefusal> for Problem {
+    fn from(refusal: AuthRefusal) -> Self {
         tracing::debug!(?refusal, "a credential was refused");
         let second = Duration::from_secs(1);
         match refusal {
-            Refusal::Missing => {
+            AuthRefusal::Missing => {
                 let detail = "send `Authorization: Bearer` with an API key or a token";
                 Self::new(Code::Unauthenticated, detail)
             }
-            Refusal::Invalid(_) => Self::new(Code::Unauthenticated, "the credential is not valid"),
-            Refusal::Expired => Self::new(Code::Unauthenticated, "the token has expired"),
-            Refusal::Busy => {
+            AuthRefusal::Invalid(_) => Self::new(Code::Unauthenticated, "the credential is not valid"),
+            AuthRefusal::Expired => Self::new(Code::Unauthenticated, "the token has expired"),
+            AuthRefusal::Busy => {
                 let detail = "too many unknown keys are being tried; wait as long as `Retry-After` says";
                 Self::new(Code::RateLimited, detail).retry_after(second)
             }
-            Refusal::NoKeys => {
+            AuthRefusal::NoKeys => {
                 let detail =
                     "the keys that tokens are checked with cannot be fetched at the moment; try again";
                 Self::new(Code::IdentityUnavailable, detail).retry_after(second)
             }
-            Refusal::Store(error) => error.into(),
+            AuthRefusal::Store(error) => error.into(),
         }
     }
 }

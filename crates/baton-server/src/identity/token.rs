@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::jwks::{self, Jwks};
 use super::keyset::KeySet;
-use super::refusal::Refusal;
+use super::refusal::AuthRefusal;
 
 /// How far the clocks of issuer and server may be apart.
 const LEEWAY_SECONDS: u64 = 30;
@@ -59,7 +59,7 @@ impl fmt::Display for Algorithm {
 
 /// Whose tokens are accepted, and how they are checked.
 #[derive(Debug)]
-pub struct Trust {
+pub struct TokenTrust {
     pub issuer: String,
     pub audience: String,
     pub algorithms: Vec<Algorithm>,
@@ -74,7 +74,7 @@ pub enum KeySource {
     /// Public keys in PEM.
     Pem(String),
     /// Where the issuer publishes its keys.
-    Jwks(jwks::Settings),
+    Jwks(jwks::JwksSettings),
 }
 
 /// Why tokens could not be checked.
@@ -99,16 +99,16 @@ pub enum InvalidTokens {
 }
 
 #[derive(Debug)]
-pub struct Tokens {
+pub struct TokenVerifier {
     issuer: String,
     audience: String,
     algorithms: Vec<Algorithm>,
     secret: Option<DecodingKey>,
-    keys: Option<Keys>,
+    keys: Option<TokenKeys>,
 }
 
 #[derive(Debug)]
-enum Keys {
+enum TokenKeys {
     Fixed(Arc<KeySet>),
     Fetched(Jwks),
 }
@@ -136,11 +136,11 @@ impl Claims {
     }
 }
 
-impl Tokens {
-    pub fn new(trust: Trust) -> Result<Self, InvalidTokens> {
+impl TokenVerifier {
+    pub fn new(trust: TokenTrust) -> Result<Self, InvalidTokens> {
         // Fails only when it was done before.
         let _ = jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER.install_default();
-        let Trust { issuer, audience, algorithms, secret, keys } = trust;
+        let TokenTrust { issuer, audience, algorithms, secret, keys } = trust;
         if issuer.is_empty() || audience.is_empty() || algorithms.is_empty() {
             return Err(InvalidTokens::Empty);
         }
@@ -153,24 +153,24 @@ impl Tokens {
         Ok(Self { issuer, audience, algorithms, secret, keys })
     }
 
-    pub(super) async fn verify(&self, token: &str) -> Result<Claims, Refusal> {
-        let header =
-            jsonwebtoken::decode_header(token).map_err(|_| Refusal::Invalid("its header cannot be read"))?;
+    pub(super) async fn verify(&self, token: &str) -> Result<Claims, AuthRefusal> {
+        let header = jsonwebtoken::decode_header(token)
+            .map_err(|_| AuthRefusal::Invalid("its header cannot be read"))?;
         if header.crit.is_some() {
             // Whoever does not understand an extension that is called critical has to refuse it, and we know none.
-            return Err(Refusal::Invalid("it demands an extension"));
+            return Err(AuthRefusal::Invalid("it demands an extension"));
         }
         let allowed = self.algorithms.iter().find(|allowed| allowed.native() == header.alg);
-        let algorithm = *allowed.ok_or(Refusal::Invalid("its algorithm is not allowed"))?;
+        let algorithm = *allowed.ok_or(AuthRefusal::Invalid("its algorithm is not allowed"))?;
         let id = header.kid.as_deref();
         match (algorithm, &self.keys) {
             (Algorithm::Hs256, _) => self.decode(token, algorithm, self.secret.iter()),
-            (_, Some(Keys::Fixed(set))) => self.decode_with(token, algorithm, None, set),
-            (_, Some(Keys::Fetched(jwks))) => {
+            (_, Some(TokenKeys::Fixed(set))) => self.decode_with(token, algorithm, None, set),
+            (_, Some(TokenKeys::Fetched(jwks))) => {
                 let set = jwks.keys_for(algorithm, id).await?;
                 self.decode_with(token, algorithm, id, &set)
             }
-            (_, None) => Err(Refusal::Invalid("there is no key for its algorithm")),
+            (_, None) => Err(AuthRefusal::Invalid("there is no key for its algorithm")),
         }
     }
 
@@ -180,7 +180,7 @@ impl Tokens {
         algorithm: Algorithm,
         id: Option<&str>,
         set: &KeySet,
-    ) -> Result<Claims, Refusal> {
+    ) -> Result<Claims, AuthRefusal> {
         self.decode(token, algorithm, set.find(algorithm, id).map(|public| &public.key))
     }
 
@@ -190,14 +190,14 @@ impl Tokens {
         token: &str,
         algorithm: Algorithm,
         keys: impl Iterator<Item = &'a DecodingKey>,
-    ) -> Result<Claims, Refusal> {
+    ) -> Result<Claims, AuthRefusal> {
         let validation = self.validation(algorithm);
-        let mut refusal = Refusal::Invalid("it was signed with an unknown key");
+        let mut refusal = AuthRefusal::Invalid("it was signed with an unknown key");
         for key in keys {
             match jsonwebtoken::decode(token, key, &validation) {
                 Ok(decoded) => return Ok(decoded.claims),
                 Err(error) if *error.kind() == ErrorKind::InvalidSignature => {
-                    refusal = Refusal::Invalid("its signature is wrong");
+                    refusal = AuthRefusal::Invalid("its signature is wrong");
                 }
                 Err(error) => return Err(refused(error.kind())),
             }
@@ -217,13 +217,13 @@ impl Tokens {
     }
 }
 
-fn refused(kind: &ErrorKind) -> Refusal {
+fn refused(kind: &ErrorKind) -> AuthRefusal {
     match kind {
-        ErrorKind::ExpiredSignature => Refusal::Expired,
-        ErrorKind::ImmatureSignature => Refusal::Invalid("it is not valid yet"),
-        ErrorKind::InvalidIssuer => Refusal::Invalid("it has another issuer"),
-        ErrorKind::InvalidAudience => Refusal::Invalid("it is for another audience"),
-        _ => Refusal::Invalid("its claims are missing or malformed"),
+        ErrorKind::ExpiredSignature => AuthRefusal::Expired,
+        ErrorKind::ImmatureSignature => AuthRefusal::Invalid("it is not valid yet"),
+        ErrorKind::InvalidIssuer => AuthRefusal::Invalid("it has another issuer"),
+        ErrorKind::InvalidAudience => AuthRefusal::Invalid("it is for another audience"),
+        _ => AuthRefusal::Invalid("its claims are missing or malformed"),
     }
 }
 
@@ -235,14 +235,14 @@ fn checked_secret(secret: Option<&SecretString>) -> Result<DecodingKey, InvalidT
     Ok(DecodingKey::from_secret(secret))
 }
 
-fn checked_keys(source: Option<KeySource>, algorithms: &[Algorithm]) -> Result<Keys, InvalidTokens> {
+fn checked_keys(source: Option<KeySource>, algorithms: &[Algorithm]) -> Result<TokenKeys, InvalidTokens> {
     match source.ok_or(InvalidTokens::NoKeys)? {
-        KeySource::Jwks(settings) => Jwks::new(settings).map(Keys::Fetched),
+        KeySource::Jwks(settings) => Jwks::new(settings).map(TokenKeys::Fetched),
         KeySource::Pem(text) => {
             let set = KeySet::from_pem(&text)?;
             match algorithms.iter().find(|algorithm| !set.has(**algorithm)) {
                 Some(missing) => Err(InvalidTokens::NoKeyFor(*missing)),
-                None => Ok(Keys::Fixed(Arc::new(set))),
+                None => Ok(TokenKeys::Fixed(Arc::new(set))),
             }
         }
     }

@@ -22,7 +22,7 @@ const MOST_TOOLS: usize = 1000;
 type Word = [(&'static str, &'static str); 1];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Ended {
+pub(super) struct RunEndLabels {
     agent: String,
     status: &'static str,
 }
@@ -41,18 +41,18 @@ pub(super) struct HandedOff {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Agent {
+pub(super) struct AgentLabels {
     agent: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Outcome {
+pub(super) struct OutcomeLabels {
     agent: String,
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Model {
+pub(super) struct ModelLabels {
     pub(super) provider: String,
     pub(super) model: String,
 }
@@ -72,30 +72,30 @@ pub(super) struct TokensOf {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ToolCall {
+pub(super) struct ToolCallLabels {
     tool: String,
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Tool {
+pub(super) struct ToolLabels {
     tool: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Asked {
+pub(super) struct RequestLabels {
     pub(super) route: String,
     pub(super) method: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Served {
+pub(super) struct ServedLabels {
     pub(super) route: String,
     pub(super) method: &'static str,
     pub(super) status: u16,
 }
 
-impl Ended {
+impl RunEndLabels {
     pub(super) fn new(agent: &AgentName, status: &'static str) -> Self {
         Self { agent: agent.to_string(), status }
     }
@@ -113,8 +113,8 @@ impl HandedOff {
     }
 }
 
-pub(super) fn agent(name: &AgentName) -> Agent {
-    Agent { agent: name.to_string() }
+pub(super) fn agent(name: &AgentName) -> AgentLabels {
+    AgentLabels { agent: name.to_string() }
 }
 
 /// From one moment to another. A clock that was set back in between says nothing.
@@ -146,28 +146,28 @@ fn histograms<L: Clone + std::hash::Hash + Eq>(buckets: Buckets) -> Seconds<L> {
 }
 
 pub(super) struct Families {
-    pub(super) runs_started: Family<Agent, Counter>,
-    pub(super) runs_ended: Family<Ended, Counter>,
+    pub(super) runs_started: Family<AgentLabels, Counter>,
+    pub(super) runs_ended: Family<RunEndLabels, Counter>,
     pub(super) run_failures: Family<[(&'static str, String); 1], Counter>,
-    pub(super) run_duration: Seconds<Agent>,
-    pub(super) first_token: Seconds<Agent>,
+    pub(super) run_duration: Seconds<AgentLabels>,
+    pub(super) first_token: Seconds<AgentLabels>,
     pub(super) turns_restarted: Counter,
-    pub(super) sessions_started: Family<Agent, Counter>,
-    sessions_ended: Family<Outcome, Counter>,
-    agent_work: Family<Agent, Money>,
+    pub(super) sessions_started: Family<AgentLabels, Counter>,
+    sessions_ended: Family<OutcomeLabels, Counter>,
+    agent_work: Family<AgentLabels, Money>,
     pub(super) delegations: Family<Involved, Counter>,
     pub(super) hops: Family<Word, Counter>,
     pub(super) handoffs: Family<HandedOff, Counter>,
     model_calls: Family<ModelCall, Counter>,
-    model_duration: Seconds<Model>,
+    model_duration: Seconds<ModelLabels>,
     tokens: Family<TokensOf, Counter>,
-    cost: Family<Model, Money>,
-    cost_unknown: Family<Model, Counter>,
-    tool_calls: Family<ToolCall, Counter>,
-    tool_duration: Seconds<Tool>,
+    cost: Family<ModelLabels, Money>,
+    cost_unknown: Family<ModelLabels, Counter>,
+    tool_calls: Family<ToolCallLabels, Counter>,
+    tool_duration: Seconds<ToolLabels>,
     tools: Mutex<HashSet<String>>,
-    pub(super) requests: Family<Served, Counter>,
-    pub(super) request_duration: Seconds<Asked>,
+    pub(super) requests: Family<ServedLabels, Counter>,
+    pub(super) request_duration: Seconds<RequestLabels>,
     pub(super) problems: Family<Word, Counter>,
     pub(super) streams: Family<Word, Gauge>,
     pub(super) streams_opened: Family<Word, Counter>,
@@ -277,19 +277,19 @@ impl Families {
     }
 
     pub(super) fn session_ended(&self, agent: &AgentName, outcome: &'static str, took: Option<f64>) {
-        self.sessions_ended.get_or_create(&Outcome { agent: agent.to_string(), outcome }).inc();
+        self.sessions_ended.get_or_create(&OutcomeLabels { agent: agent.to_string(), outcome }).inc();
         if let Some(took) = took {
             self.agent_work.get_or_create(&self::agent(agent)).inc_by(took);
         }
     }
 
-    pub(super) fn model_called(&self, called: &Model, outcome: CallOutcome, took: f64) {
-        let Model { provider, model } = called.clone();
+    pub(super) fn model_called(&self, called: &ModelLabels, outcome: CallOutcome, took: f64) {
+        let ModelLabels { provider, model } = called.clone();
         self.model_calls.get_or_create(&ModelCall { provider, model, outcome: outcome.word() }).inc();
         self.model_duration.get_or_create(called).observe(took);
     }
 
-    pub(super) fn spent(&self, called: &Model, tokens: Tokens, cost: Usd, is_unknown: bool) {
+    pub(super) fn spent(&self, called: &ModelLabels, tokens: Tokens, cost: Usd, is_unknown: bool) {
         let kinds = [
             ("input", tokens.input_tokens),
             ("output", tokens.output_tokens),
@@ -298,7 +298,7 @@ impl Families {
             ("reasoning", tokens.reasoning_tokens),
         ];
         for (kind, count) in kinds.into_iter().filter(|(_, count)| *count > 0) {
-            let Model { provider, model } = called.clone();
+            let ModelLabels { provider, model } = called.clone();
             self.tokens.get_or_create(&TokensOf { provider, model, kind }).inc_by(count);
         }
         // A correction may be negative, and a counter never falls.
@@ -310,8 +310,8 @@ impl Families {
 
     pub(super) fn tool_called(&self, tool: &str, outcome: CallOutcome, seconds: f64) {
         let tool = self.told_apart(tool).to_owned();
-        self.tool_calls.get_or_create(&ToolCall { tool: tool.clone(), outcome: outcome.word() }).inc();
-        self.tool_duration.get_or_create(&Tool { tool }).observe(seconds);
+        self.tool_calls.get_or_create(&ToolCallLabels { tool: tool.clone(), outcome: outcome.word() }).inc();
+        self.tool_duration.get_or_create(&ToolLabels { tool }).observe(seconds);
     }
 
     fn told_apart<'a>(&self, tool: &'a str) -> &'a str {

@@ -1,6 +1,6 @@
 //! What is read when somebody asks: all that was counted, and how things stand now.
 
-use baton_core::store::Load;
+use baton_core::store::StoreLoad;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -18,7 +18,7 @@ pub struct Now {
     pub version: &'static str,
     /// Threads that are worked on in this process, which is as many runs.
     pub at_work: usize,
-    pub store: Load,
+    pub store: StoreLoad,
 }
 
 impl Metrics {
@@ -33,7 +33,7 @@ impl Metrics {
 
 impl Now {
     fn registry(self) -> Registry {
-        let Load { batches, writes, waiting, statements } = self.store;
+        let StoreLoad { batches, writes, waiting, statements } = self.store;
         let gauge = |number: u64| ConstGauge::new(i64::try_from(number).unwrap_or(i64::MAX));
         let mut now = Registry::with_prefix("baton");
         now.register("build", "Which Baton this is", Info::new([("version", self.version)]));

@@ -13,16 +13,16 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr};
 #[derive(Debug)]
 pub struct Refusals;
 
-struct Refusal {
+struct RefusalResponse {
     status: &'static str,
     /// Of the component that describes it.
     name: &'static str,
     description: &'static str,
-    given: Given,
+    given: RefusalScope,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
+enum RefusalScope {
     /// On every route, also to those whom nobody knows.
     Always,
     /// Where a credential is needed.
@@ -36,89 +36,99 @@ enum Given {
 const fn refusal(
     status: &'static str,
     name: &'static str,
-    given: Given,
+    given: RefusalScope,
     description: &'static str,
-) -> Refusal {
-    Refusal { status, name, description, given }
+) -> RefusalResponse {
+    RefusalResponse { status, name, description, given }
 }
 
-const ALL: &[Refusal] = &[
+const ALL: &[RefusalResponse] = &[
     refusal(
         "400",
         "InvalidRequest",
-        Given::SignedIn,
+        RefusalScope::SignedIn,
         "`invalid_request` or `invalid_thread_id`: the request cannot be understood; `errors` says where.",
     ),
     refusal(
         "401",
         "Unauthenticated",
-        Given::SignedIn,
+        RefusalScope::SignedIn,
         "`unauthenticated`: no credential, or one that is not valid.",
     ),
-    refusal("402", "BudgetExhausted", Given::Somewhere, "`budget_exhausted`: there is no money left."),
+    refusal("402", "BudgetExhausted", RefusalScope::Somewhere, "`budget_exhausted`: there is no money left."),
     refusal(
         "403",
         "Forbidden",
-        Given::Always,
+        RefusalScope::Always,
         "`permission_denied`: none of the caller's roles has the permission. Or `foreign_origin`: another site's page is asking.",
     ),
     refusal(
         "404",
         "NotFound",
-        Given::Somewhere,
+        RefusalScope::Somewhere,
         "`not_found`: there is no such thing, or it is somebody else's.",
     ),
     refusal(
         "406",
         "NotAcceptable",
-        Given::Somewhere,
+        RefusalScope::Somewhere,
         "`not_acceptable`: this route has nothing in a form that `Accept` allows.",
     ),
-    refusal("408", "RequestTimeout", Given::Always, "`request_timeout`: the request did not arrive in time."),
-    refusal("409", "Conflict", Given::Somewhere, "Things are not as the caller believes; the code says how."),
+    refusal(
+        "408",
+        "RequestTimeout",
+        RefusalScope::Always,
+        "`request_timeout`: the request did not arrive in time.",
+    ),
+    refusal(
+        "409",
+        "Conflict",
+        RefusalScope::Somewhere,
+        "Things are not as the caller believes; the code says how.",
+    ),
     refusal(
         "410",
         "Gone",
-        Given::Somewhere,
+        RefusalScope::Somewhere,
         "`cursor_expired`: what came after this place is not kept any more.",
     ),
-    refusal("413", "PayloadTooLarge", Given::Always, "`payload_too_large`"),
-    refusal("414", "UriTooLong", Given::Always, "`uri_too_long`"),
+    refusal("413", "PayloadTooLarge", RefusalScope::Always, "`payload_too_large`"),
+    refusal("414", "UriTooLong", RefusalScope::Always, "`uri_too_long`"),
     refusal(
         "415",
         "UnsupportedMediaType",
-        Given::WithBody,
+        RefusalScope::WithBody,
         "`unsupported_media_type`: the body is not JSON, or not called so.",
     ),
     refusal(
         "422",
         "Unprocessable",
-        Given::Somewhere,
+        RefusalScope::Somewhere,
         "`idempotency_conflict`: the key was used before with another request.",
     ),
-    refusal("426", "UpgradeRequired", Given::Somewhere, "`upgrade_required`: this is a WebSocket."),
+    refusal("426", "UpgradeRequired", RefusalScope::Somewhere, "`upgrade_required`: this is a WebSocket."),
     refusal(
         "429",
         "TooManyRequests",
-        Given::SignedIn,
+        RefusalScope::SignedIn,
         "`rate_limited` or `too_many_runs`: wait as long as `Retry-After` says.",
     ),
-    refusal("431", "HeadersTooLarge", Given::Always, "`headers_too_large`"),
+    refusal("431", "HeadersTooLarge", RefusalScope::Always, "`headers_too_large`"),
     refusal(
         "500",
         "Internal",
-        Given::Always,
+        RefusalScope::Always,
         "`internal`: a fault of the server; its log has more under the trace id.",
     ),
     refusal(
         "503",
         "Unavailable",
-        Given::Always,
+        RefusalScope::Always,
         "`store_unavailable`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server.",
     ),
 ];
 
-impl Refusal {
+impl RefusalResponse {
     fn response(&self) -> Response {
         let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemBody"))).build();
         let response =
@@ -139,26 +149,26 @@ impl Refusal {
 
 impl IntoResponses for Refusals {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        given(&[Given::Always, Given::SignedIn])
+        given(&[RefusalScope::Always, RefusalScope::SignedIn])
     }
 }
 
-fn given(when: &[Given]) -> BTreeMap<String, RefOr<Response>> {
+fn given(when: &[RefusalScope]) -> BTreeMap<String, RefOr<Response>> {
     let wanted = ALL.iter().filter(|refusal| when.contains(&refusal.given));
     wanted.map(|refusal| (refusal.status.to_owned(), refusal.reference())).collect()
 }
 
 pub(super) fn components() -> BTreeMap<String, RefOr<Response>> {
-    let used = ALL.iter().filter(|refusal| refusal.given != Given::Somewhere);
+    let used = ALL.iter().filter(|refusal| refusal.given != RefusalScope::Somewhere);
     used.map(|refusal| (refusal.name.to_owned(), refusal.response().into())).collect()
 }
 
 /// What a route says about itself stays; where it only names a status, the usual meaning is written down, because the specification
 /// wants one.
 pub(super) fn add(operation: &mut Operation, is_public: bool) {
-    let mut usual = if is_public { given(&[Given::Always]) } else { Refusals::responses() };
+    let mut usual = if is_public { given(&[RefusalScope::Always]) } else { Refusals::responses() };
     if operation.request_body.is_some() {
-        usual.append(&mut given(&[Given::WithBody]));
+        usual.append(&mut given(&[RefusalScope::WithBody]));
     }
     let responses = &mut operation.responses.responses;
     for (status, response) in usual {

@@ -15,7 +15,7 @@ use super::segment::Segment;
 use crate::app::App;
 use crate::identity::Caller;
 use crate::named;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::Params;
 use crate::wire::agent::{
     AgentDetail, AgentParams, AgentView, DiagnosticView, PromptParams, PromptView, definition, within,
@@ -39,7 +39,7 @@ pub fn routes() -> OpenApiRouter<App> {
 async fn list_agents(
     State(app): State<App>,
     Params(params): Params<AgentParams>,
-) -> Answer<Json<Listed<AgentView>>> {
+) -> ApiResult<Json<Listed<AgentView>>> {
     let roster = newest(&app);
     let is_wanted = |agent: &&Arc<Agent>| params.all == Some(true) || !agent.badge.hidden;
     let is_name = |text: &str| AgentName::parse(text).is_ok();
@@ -56,7 +56,7 @@ async fn list_agents(
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
             description = "`agent_not_found`; `nearest` lists the names that may have been meant.")),
     extensions(("x-permission" = json!("agent:read"))))]
-async fn get_agent(State(app): State<App>, Segment(name): Segment) -> Answer<Json<AgentDetail>> {
+async fn get_agent(State(app): State<App>, Segment(name): Segment) -> ApiResult<Json<AgentDetail>> {
     let roster = newest(&app);
     let agent = named::agent(&app, &name)?;
     let root = &app.engine.parts.work_dir;
@@ -88,7 +88,7 @@ async fn get_prompt(
     caller: Caller,
     Segment(name): Segment,
     Params(params): Params<PromptParams>,
-) -> Answer<Json<PromptView>> {
+) -> ApiResult<Json<PromptView>> {
     let agent = named::agent(&app, &name)?;
     let giver = params.from.as_ref().map(|from| named::agent(&app, from.as_str())).transpose()?;
     let from = giver.as_ref().map(|giver| (&giver.name, params.via.unwrap_or(Via::Call)));
@@ -103,12 +103,12 @@ async fn get_prompt(
 }
 
 /// Who would be answered: whoever owns the thread, because their name may be part of the prompt.
-async fn asker(app: &App, caller: &Caller, thread: Option<ThreadId>) -> Answer<baton_engine::Caller> {
+async fn asker(app: &App, caller: &Caller, thread: Option<ThreadId>) -> ApiResult<baton_engine::RunCaller> {
     let (thread_id, user) = match thread {
         Some(id) => (id, app.data(caller).thread(id, caller.scope()).await?.user_id),
         None => (ThreadId::random(), caller.user.clone()),
     };
-    Ok(baton_engine::Caller { tenant: caller.tenant.clone(), user, thread_id })
+    Ok(baton_engine::RunCaller { tenant: caller.tenant.clone(), user, thread_id })
 }
 
 /// An agent without a prompt is no fault of the server.
@@ -129,7 +129,7 @@ fn unseen(failure: Failure) -> Problem {
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
             description = "`agent_not_found`; `nearest` lists the names that may have been meant.")),
     extensions(("x-permission" = json!("agent:read"))))]
-async fn get_graph(State(app): State<App>, Params(params): Params<GraphParams>) -> Answer<Json<Graph>> {
+async fn get_graph(State(app): State<App>, Params(params): Params<GraphParams>) -> ApiResult<Json<Graph>> {
     let roster = newest(&app);
     let main = app.settings.main.clone().filter(|main| roster.get(main).is_some());
     let graph = match &params.agent {

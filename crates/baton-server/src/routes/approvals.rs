@@ -12,10 +12,10 @@ use uuid::Uuid;
 use super::segment::Segment;
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::{Params, Strict};
 use crate::trace::Trace;
-use crate::trail::{self, Deed};
+use crate::trail::{self, AuditRecord};
 use crate::wire::approval::{ApprovalParams, ApprovalView, DecisionBody};
 use crate::wire::page::{self, Listed};
 use crate::wire::problem::ProblemBody;
@@ -34,7 +34,7 @@ async fn list_approvals(
     State(app): State<App>,
     caller: Caller,
     Params(params): Params<ApprovalParams>,
-) -> Answer<Json<Listed<ApprovalView>>> {
+) -> ApiResult<Json<Listed<ApprovalView>>> {
     let query = params.query(caller.scope());
     let found = app.data(&caller).approvals(query, page::request(params.limit, params.cursor)).await?;
     Ok(Json(Listed::of(found, ApprovalView::from)))
@@ -56,7 +56,7 @@ async fn decide_approval(
     trace: Trace,
     Segment(approval_id): Segment,
     Strict(body): Strict<DecisionBody>,
-) -> Answer<Json<ApprovalView>> {
+) -> ApiResult<Json<ApprovalView>> {
     let approval_id = Uuid::try_parse(&approval_id).map_err(|_| missing())?;
     decide(&app, &caller, &trace, approval_id, body).await.map(Json)
 }
@@ -68,7 +68,7 @@ pub(crate) async fn decide(
     trace: &Trace,
     approval_id: Uuid,
     body: DecisionBody,
-) -> Answer<ApprovalView> {
+) -> ApiResult<ApprovalView> {
     let data = app.data(caller);
     let asked = data.approval(approval_id).await.map_err(gone)?;
     data.thread(asked.thread_id, caller.scope()).await.map_err(gone)?;
@@ -80,14 +80,14 @@ pub(crate) async fn decide(
         }
         Err(error) => return Err(gone(error)),
     };
-    let deed = Deed {
+    let audit_record = AuditRecord {
         action: "approval.decide",
         thread_id: Some(decided.thread_id),
         run_id: Some(decided.run_id),
         decision: status.word(),
         detail: json!({ "approval_id": approval_id, "path": decided.path, "tool": decided.tool }),
     };
-    trail::record(app, caller, Some(trace), deed).await?;
+    trail::record(app, caller, Some(trace), audit_record).await?;
     Ok(decided.into())
 }
 

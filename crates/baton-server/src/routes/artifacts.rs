@@ -9,6 +9,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use baton_core::StoreError;
 use baton_core::store::Artifact;
+use data_encoding::HEXLOWER;
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
     X_CONTENT_TYPE_OPTIONS,
@@ -25,10 +26,10 @@ use self::form::Upload;
 use super::threads::visible;
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::{Answer, Problem};
-use crate::strict::InThread;
+use crate::problem::{ApiResult, Problem};
+use crate::strict::ThreadPath;
 use crate::trace::Trace;
-use crate::trail::{self, Deed};
+use crate::trail::{self, AuditRecord};
 use crate::wire::artifact::{self, ArtifactForm, ArtifactView, Contents};
 use crate::wire::page::Listed;
 use crate::wire::problem::ProblemBody;
@@ -54,7 +55,7 @@ async fn create_artifact(
     caller: Caller,
     trace: Trace,
     upload: Upload,
-) -> Answer<(StatusCode, [(HeaderName, String); 1], Json<ArtifactView>)> {
+) -> ApiResult<(StatusCode, [(HeaderName, String); 1], Json<ArtifactView>)> {
     let artifact = Artifact {
         artifact_id: Uuid::now_v7(),
         thread_id: upload.thread_id,
@@ -65,14 +66,14 @@ async fn create_artifact(
         created_at: Timestamp::now(),
     };
     app.data(&caller).put_artifact(artifact.clone(), Some(&caller.user), upload.bytes).await?;
-    let deed = Deed {
+    let audit_record = AuditRecord {
         action: "artifact.create",
         thread_id: Some(artifact.thread_id),
         decision: "allowed",
         detail: json!({ "artifact_id": artifact.artifact_id, "name": artifact.name, "size": artifact.size }),
-        ..Deed::default()
+        ..AuditRecord::default()
     };
-    trail::record(&app, &caller, Some(&trace), deed).await?;
+    trail::record(&app, &caller, Some(&trace), audit_record).await?;
     let location = artifact::uri(artifact.artifact_id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(artifact.into())))
 }
@@ -87,8 +88,8 @@ async fn create_artifact(
 async fn list_artifacts(
     State(app): State<App>,
     caller: Caller,
-    InThread(thread_id): InThread,
-) -> Answer<Json<Listed<ArtifactView>>> {
+    ThreadPath(thread_id): ThreadPath,
+) -> ApiResult<Json<Listed<ArtifactView>>> {
     visible(&app, &caller, thread_id).await?;
     let found = app.data(&caller).artifacts(thread_id).await?;
     Ok(Json(Listed::whole(found.into_iter().map(Into::into).collect())))
@@ -109,7 +110,7 @@ async fn download_artifact(
     caller: Caller,
     id: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let id = id.ok().and_then(|Path(text)| Uuid::try_parse(&text).ok()).ok_or_else(missing)?;
     let data = app.data(&caller);
     let (artifact, bytes) = data.artifact(id).await.map_err(gone)?;
@@ -160,8 +161,7 @@ fn encoded(name: &str) -> String {
 }
 
 fn tag(bytes: &[u8]) -> String {
-    let hash: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{hash}\"")
+    format!("\"{}\"", HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
 /// Whether the caller says that it has these bytes.

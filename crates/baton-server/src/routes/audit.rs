@@ -2,13 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use baton_core::store::Verdict;
+use baton_core::store::AuditVerdict;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::strict::Params;
 use crate::wire::audit::{AuditParams, AuditView, VerdictBody};
 use crate::wire::page::{self, Listed};
@@ -25,7 +25,7 @@ async fn list_audit(
     State(app): State<App>,
     caller: Caller,
     Params(params): Params<AuditParams>,
-) -> Answer<Json<Listed<AuditView>>> {
+) -> ApiResult<Json<Listed<AuditView>>> {
     let query = params.query();
     let found = app.data(&caller).audit(query, page::request(params.limit, params.cursor)).await?;
     Ok(Json(Listed::of(found, |entry| AuditView::of(&caller.tenant, entry))))
@@ -35,6 +35,6 @@ async fn list_audit(
 #[utoipa::path(get, path = "/api/v1/audit/verify", tag = "insight",
     responses((status = 200, body = VerdictBody)),
     extensions(("x-permission" = json!("audit:read"))))]
-async fn verify_audit(State(app): State<App>, caller: Caller) -> Answer<Json<Verdict>> {
+async fn verify_audit(State(app): State<App>, caller: Caller) -> ApiResult<Json<AuditVerdict>> {
     Ok(Json(app.data(&caller).verify_audit().await?))
 }

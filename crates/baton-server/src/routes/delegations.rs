@@ -6,19 +6,21 @@ use axum::response::{IntoResponse as _, Response};
 use baton_core::message::Part;
 use baton_core::store::OnBusy;
 use baton_core::{AgentName, HumanDuration};
-use baton_engine::{Caller as OnBehalfOf, Delegation, Overrides, RunRequest, Task, Terms, results};
+use baton_engine::{
+    DelegationPlan, Overrides, RunCaller as OnBehalfOf, RunRequest, RunTask, SubmitOptions, results,
+};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::await_end::await_end;
-use crate::form::Form;
 use crate::identity::Caller;
 use crate::named;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
+use crate::response_format::ResponseFormat;
 use crate::stream::resume::join_accepted;
 use crate::stream::sse;
-use crate::strict::{InThread, Repeatable};
+use crate::strict::{Repeatable, ThreadPath};
 use crate::trace::Trace;
 use crate::wire::delegation::{DelegationRequest, DelegationView, StrategyWord, SynthesisWord};
 use crate::wire::event::SentEvent;
@@ -57,10 +59,10 @@ async fn delegate(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread_id): InThread,
-    form: Form,
+    ThreadPath(thread_id): ThreadPath,
+    form: ResponseFormat,
     Repeatable { body, idempotency }: Repeatable<DelegationRequest>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let message = body.message.clone();
     let delegation = meant(&app, &body)?;
     let (agent, entry) = (app.choose)(&app.agents(), &message).map_err(|reason| {
@@ -73,19 +75,19 @@ async fn delegate(
         overrides: Overrides::default(),
         on_busy: OnBusy::Enqueue,
         entry,
-        task: Task::Delegate(delegation),
+        task: RunTask::Delegate(delegation),
         rights: caller.rights.clone(),
         trace: Some((*trace.0).clone()),
         metadata: None,
     };
-    let terms = Terms { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
+    let terms = SubmitOptions { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
     let subscription = app.subscribe(&caller, thread_id, form.interest());
     let accepted = app.engine.submit(request, terms).await?;
     match form {
-        Form::Events => {
+        ResponseFormat::Events => {
             Ok(sse::respond(&app, join_accepted(&app, &caller, thread_id, &accepted, subscription).await?))
         }
-        Form::Json => {
+        ResponseFormat::Json => {
             let record = await_end(&app, &caller.tenant, &accepted, subscription).await?;
             let results = results(&*app.data(&caller), record.run_id).await?;
             Ok(Json(DelegationView::of(record, results)).into_response())
@@ -94,7 +96,7 @@ async fn delegate(
 }
 
 /// What the caller means, or what is wrong with it.
-fn meant(app: &App, body: &DelegationRequest) -> Answer<Delegation> {
+fn meant(app: &App, body: &DelegationRequest) -> ApiResult<DelegationPlan> {
     let wrong = |pointer: &str, detail: &str| {
         Problem::new(Code::InvalidRequest, "the body is not what this route takes").at(pointer, detail)
     };
@@ -108,7 +110,7 @@ fn meant(app: &App, body: &DelegationRequest) -> Answer<Delegation> {
     if !(1..=LONGEST_TIMEOUT_MS).contains(&timeout) {
         return Err(wrong("/timeout_ms", "1 to 600000 milliseconds"));
     }
-    Ok(Delegation {
+    Ok(DelegationPlan {
         agents: agents(app, &body.agents)?,
         strategy: body.strategy.unwrap_or(StrategyWord::Parallel).into(),
         timeout: HumanDuration::from_millis(timeout),
@@ -117,7 +119,7 @@ fn meant(app: &App, body: &DelegationRequest) -> Answer<Delegation> {
 }
 
 /// All of them exist and let others ask them.
-fn agents(app: &App, names: &[String]) -> Answer<Vec<AgentName>> {
+fn agents(app: &App, names: &[String]) -> ApiResult<Vec<AgentName>> {
     let mut agents = Vec::new();
     for (at, text) in names.iter().enumerate() {
         let pointer = format!("/agents/{at}");

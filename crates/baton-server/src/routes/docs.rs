@@ -12,7 +12,7 @@ use super::segment::Segment;
 use crate::app::App;
 use crate::explanation;
 use crate::openapi;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::wire::problem::ProblemBody;
 
 pub fn routes() -> OpenApiRouter<App> {
@@ -46,7 +46,7 @@ async fn get_docs() -> Response {
             content((String = "text/javascript"), (String = "text/css"))),
         (status = 404, body = ProblemBody, content_type = "application/problem+json")),
     extensions(("x-permission" = json!("public"))))]
-async fn get_docs_file(Segment(file): Segment) -> Answer<Response> {
+async fn get_docs_file(Segment(file): Segment) -> ApiResult<Response> {
     const SCRIPT: &str = "text/javascript; charset=utf-8";
     Ok(match file.as_str() {
         "app.js" => sent(SCRIPT, include_str!("../../assets/docs/app.js")),

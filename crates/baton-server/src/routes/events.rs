@@ -15,11 +15,11 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::identity::{Caller, Principal};
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 use crate::stream::follow::Of;
-use crate::stream::resume::{Place, join};
+use crate::stream::resume::{StreamPosition, join};
 use crate::stream::{sse, websocket};
-use crate::strict::{InThread, OfRun, Params};
+use crate::strict::{Params, RunPath, ThreadPath};
 use crate::trace::Trace;
 use crate::wire::event::SentEvent;
 use crate::wire::problem::ProblemBody;
@@ -67,7 +67,7 @@ fn after(app: &App, known: Option<u64>) -> u64 {
 }
 
 /// Internal text is for those who may read traces.
-fn detail(caller: &Principal, wanted: Option<Detail>) -> Answer<Detail> {
+fn detail(caller: &Principal, wanted: Option<Detail>) -> ApiResult<Detail> {
     let detail = wanted.unwrap_or(Detail::Person);
     if detail == Detail::Trace {
         caller.demand("trace:read")?;
@@ -91,13 +91,13 @@ fn detail(caller: &Principal, wanted: Option<Detail>) -> Answer<Detail> {
 async fn of_thread(
     State(app): State<App>,
     caller: Caller,
-    InThread(thread): InThread,
+    ThreadPath(thread): ThreadPath,
     LastEventId(last): LastEventId,
     Params(from): Params<Since>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let detail = detail(&caller, from.detail)?;
     app.data(&caller).thread(thread, caller.scope()).await?;
-    let place = Place { thread, of: Of::Thread, after: after(&app, last.or(from.after)) };
+    let place = StreamPosition { thread, of: Of::Thread, after: after(&app, last.or(from.after)) };
     Ok(sse::respond(&app, join(&app, &caller, place, detail).await?))
 }
 
@@ -117,10 +117,10 @@ async fn of_thread(
 async fn of_run(
     State(app): State<App>,
     caller: Caller,
-    OfRun(run): OfRun,
+    RunPath(run): RunPath,
     LastEventId(last): LastEventId,
     Params(from): Params<Since>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let detail = detail(&caller, from.detail)?;
     let store = app.data(&caller);
     let record = store.run(run).await?;
@@ -131,7 +131,7 @@ async fn of_run(
     if after > 0 && record.status.is_final() && store.run_events(run, after, 1).await?.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let place = Place { thread: record.thread_id, of: Of::Run(run), after };
+    let place = StreamPosition { thread: record.thread_id, of: Of::Run(run), after };
     Ok(sse::respond(&app, join(&app, &caller, place, detail).await?))
 }
 
@@ -152,15 +152,15 @@ async fn by_websocket(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread): InThread,
+    ThreadPath(thread): ThreadPath,
     Params(from): Params<Since>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let detail = detail(&caller, from.detail)?;
     app.data(&caller).thread(thread, caller.scope()).await?;
     let upgrade = upgrade
         .map_err(|_| Problem::new(Code::UpgradeRequired, "connect to this route with a WebSocket client"))?;
-    let place = Place { thread, of: Of::Thread, after: after(&app, from.after) };
+    let place = StreamPosition { thread, of: Of::Thread, after: after(&app, from.after) };
     let joined = join(&app, &caller, place, detail).await?;
     Ok(websocket::respond(app, caller, trace, thread, upgrade, joined))
 }

@@ -13,10 +13,10 @@ use utoipa_axum::routes;
 use super::segment::Segment;
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::Strict;
 use crate::trace::Trace;
-use crate::trail::{self, Deed};
+use crate::trail::{self, AuditRecord};
 use crate::wire::feedback::FeedbackBody;
 use crate::wire::problem::ProblemBody;
 use crate::wire::text::Remark;
@@ -41,7 +41,7 @@ async fn give_feedback(
     trace: Trace,
     Segment(message_id): Segment,
     Strict(body): Strict<FeedbackBody>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     let message_id = MessageId::parse(&message_id).map_err(|_| missing())?;
     let (thread_id, found) = find(&app, &caller, message_id).await?;
     if found.message.role != Role::Assistant {
@@ -58,14 +58,19 @@ async fn give_feedback(
     app.data(&caller).put_feedback(feedback).await.map_err(gone)?;
     app.metrics.rated(body.rating.0);
     let run_id = Some(found.message.run_id);
-    let deed =
-        Deed { action: "feedback.give", thread_id: Some(thread_id), run_id, decision: "allowed", detail };
-    trail::record(&app, &caller, Some(&trace), deed).await?;
+    let audit_record = AuditRecord {
+        action: "feedback.give",
+        thread_id: Some(thread_id),
+        run_id,
+        decision: "allowed",
+        detail,
+    };
+    trail::record(&app, &caller, Some(&trace), audit_record).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// A message that the caller can see.
-async fn find(app: &App, caller: &Caller, message: MessageId) -> Answer<(ThreadId, ThreadMessage)> {
+async fn find(app: &App, caller: &Caller, message: MessageId) -> ApiResult<(ThreadId, ThreadMessage)> {
     let data = app.data(caller);
     let (thread_id, found) = data.message(message).await.map_err(gone)?;
     data.thread(thread_id, caller.scope()).await.map_err(gone)?;

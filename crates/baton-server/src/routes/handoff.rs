@@ -1,10 +1,10 @@
 //! Handing a thread to another agent, and getting it back.
 //!
 //! - [`start`]: somebody is asked to take it.
-//! - [`deed`]: whatever becomes of a wish is on record.
+//! - [`audited_action`]: whatever becomes of a wish is on record.
 //! - [`history`]: all handoffs of a thread.
 
-mod deed;
+mod audited_action;
 mod history;
 mod start;
 
@@ -12,7 +12,7 @@ use axum::Json;
 use axum::extract::State;
 use baton_core::ThreadId;
 use baton_core::store::HandoffSession;
-use baton_engine::{Leaving, Returned};
+use baton_engine::{ExitRequest, HandoffResult};
 use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -22,14 +22,14 @@ use super::threads::visible;
 use crate::app::App;
 use crate::identity::Caller;
 use crate::identity::roles::HANDOFF_CANCEL;
-use crate::problem::{Answer, Code, Problem};
-use crate::strict::{InThread, Strict};
+use crate::problem::{ApiResult, Code, Problem};
+use crate::strict::{Strict, ThreadPath};
 use crate::trace::Trace;
 use crate::trail;
 use crate::wire::handoff::request::{ResumeBody, ReturnBody};
 use crate::wire::handoff::{HandoffResumed, HandoffReturn, HandoffView};
 use crate::wire::problem::ProblemBody;
-use deed::Wish;
+use audited_action::AuditedAction;
 
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -52,12 +52,12 @@ pub fn routes() -> OpenApiRouter<App> {
 async fn show_handoff(
     State(app): State<App>,
     caller: Caller,
-    InThread(thread_id): InThread,
-) -> Answer<Json<HandoffView>> {
+    ThreadPath(thread_id): ThreadPath,
+) -> ApiResult<Json<HandoffView>> {
     visible(&app, &caller, thread_id).await?;
     let open = app.engine.open_handoff(&caller.tenant, thread_id).await?;
     let open =
-        open.ok_or_else(|| Problem::new(Code::NoActiveHandoff, "nobody has this thread by a handoff"))?;
+        open.ok_or_else(|| Problem::new(Code::NoActiveHandoff, "no handoff is active on this thread"))?;
     Ok(Json(HandoffView::of(&caller.tenant, open, &app.agents())))
 }
 
@@ -75,8 +75,8 @@ async fn exit_handoff(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread_id): InThread,
-) -> Answer<Json<HandoffReturn>> {
+    ThreadPath(thread_id): ThreadPath,
+) -> ApiResult<Json<HandoffReturn>> {
     exit(&app, &caller, &trace, thread_id).await.map(Json)
 }
 
@@ -86,10 +86,10 @@ pub(crate) async fn exit(
     caller: &Caller,
     trace: &Trace,
     thread_id: ThreadId,
-) -> Answer<HandoffReturn> {
-    let leaving = leaving(app, caller, trace, thread_id, "/api/v1/threads/{thread_id}/handoff").await?;
-    let wish = Wish::new(app, caller, trace, thread_id, "handoff.exit");
-    let ended = wish.came_to(app.engine.exit_handoff(leaving).await, about).await?;
+) -> ApiResult<HandoffReturn> {
+    let exit = leaving(app, caller, trace, thread_id, "/api/v1/threads/{thread_id}/handoff").await?;
+    let wish = AuditedAction::new(app, caller, trace, thread_id, "handoff.exit");
+    let ended = wish.finish(app.engine.exit_handoff(exit).await, about).await?;
     Ok(returned(app, caller, ended))
 }
 
@@ -107,15 +107,15 @@ async fn return_handoff(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread_id): InThread,
+    ThreadPath(thread_id): ThreadPath,
     Strict(body): Strict<ReturnBody>,
-) -> Answer<Json<HandoffReturn>> {
-    let leaving =
+) -> ApiResult<Json<HandoffReturn>> {
+    let exit =
         leaving(&app, &caller, &trace, thread_id, "/api/v1/threads/{thread_id}/handoff/return").await?;
     let ReturnBody { completion_status: status, result_summary, artifacts_created } = body;
-    let wish = Wish::new(&app, &caller, &trace, thread_id, "handoff.return");
-    let result = app.engine.return_handoff(leaving, Returned { status, result_summary, artifacts_created });
-    let ended = wish.came_to(result.await, about).await?;
+    let wish = AuditedAction::new(&app, &caller, &trace, thread_id, "handoff.return");
+    let result = app.engine.return_handoff(exit, HandoffResult { status, result_summary, artifacts_created });
+    let ended = wish.finish(result.await, about).await?;
     Ok(Json(returned(&app, &caller, ended)))
 }
 
@@ -135,20 +135,20 @@ async fn resume_handoff(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread_id): InThread,
+    ThreadPath(thread_id): ThreadPath,
     Strict(ResumeBody { handoff_id }): Strict<ResumeBody>,
-) -> Answer<Json<HandoffResumed>> {
+) -> ApiResult<Json<HandoffResumed>> {
     own(&app, &caller, thread_id).await?;
-    let leaving = Leaving {
+    let exit = ExitRequest {
         caller: engine_caller(&caller, thread_id),
         is_administrator: false,
         rights: caller.rights.clone(),
         trace: Some((*trace.0).clone()),
     };
-    let wish = Wish::new(&app, &caller, &trace, thread_id, "handoff.resume");
-    let result = app.engine.resume_handoff(leaving, handoff_id).await;
+    let wish = AuditedAction::new(&app, &caller, &trace, thread_id, "handoff.resume");
+    let result = app.engine.resume_handoff(exit, handoff_id).await;
     let (handoff, run_id) = wish
-        .came_to(result, |(handoff, run_id)| {
+        .finish(result, |(handoff, run_id)| {
             let mut about = about(handoff);
             about["run_id"] = json!(run_id);
             about
@@ -165,13 +165,13 @@ async fn leaving(
     trace: &Trace,
     thread_id: ThreadId,
     route: &str,
-) -> Answer<Leaving> {
+) -> ApiResult<ExitRequest> {
     let thread = visible(app, caller, thread_id).await?;
     let is_administrator = thread.user_id != caller.user;
     if is_administrator {
         trail::demand(app, caller, trace, HANDOFF_CANCEL, route).await?;
     }
-    Ok(Leaving {
+    Ok(ExitRequest {
         caller: engine_caller(caller, thread_id),
         is_administrator,
         rights: caller.rights.clone(),
@@ -180,7 +180,7 @@ async fn leaving(
 }
 
 /// Who sees everything still speaks only in their own threads.
-async fn own(app: &App, caller: &Caller, thread_id: ThreadId) -> Answer<()> {
+async fn own(app: &App, caller: &Caller, thread_id: ThreadId) -> ApiResult<()> {
     app.data(caller).thread(thread_id, Some(&caller.user)).await?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::metrics::{CONTENT_TYPE, Now};
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::Params;
 use crate::wire::problem::ProblemBody;
 
@@ -65,7 +65,7 @@ async fn livez() -> Json<Health> {
         (status = 400, body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, body = ProblemBody, content_type = "application/problem+json")),
     extensions(("x-permission" = json!("public"))), security(()))]
-async fn readyz(State(app): State<App>, Params(wanted): Params<Wanted>) -> Answer<Json<Health>> {
+async fn readyz(State(app): State<App>, Params(wanted): Params<Wanted>) -> ApiResult<Json<Health>> {
     if app.is_draining() {
         return Err(Problem::new(Code::Draining, "the server is about to end"));
     }
@@ -73,7 +73,7 @@ async fn readyz(State(app): State<App>, Params(wanted): Params<Wanted>) -> Answe
     let checks = wanted.verbose.map(|_| Checks {
         store: "ok",
         agents: app.agents().len(),
-        runs_at_work: app.engine.at_work(),
+        runs_at_work: app.engine.active_threads(),
     });
     Ok(Json(Health { status: "ready", checks }))
 }
@@ -84,7 +84,7 @@ async fn readyz(State(app): State<App>, Params(wanted): Params<Wanted>) -> Answe
         (status = 400, body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, body = ProblemBody, content_type = "application/problem+json")),
     extensions(("x-permission" = json!("public"))), security(()))]
-async fn healthz(app: State<App>, wanted: Params<Wanted>) -> Answer<Json<Health>> {
+async fn healthz(app: State<App>, wanted: Params<Wanted>) -> ApiResult<Json<Health>> {
     readyz(app, wanted).await
 }
 
@@ -108,8 +108,8 @@ async fn version(State(app): State<App>) -> Json<Version> {
         (status = 403, body = ProblemBody, content_type = "application/problem+json"),
         (status = 429, body = ProblemBody, content_type = "application/problem+json")),
     extensions(("x-permission" = json!("metrics:read"))))]
-async fn metrics(State(app): State<App>) -> Answer<Response> {
-    let now = Now { version: app.version, at_work: app.engine.at_work(), store: app.store().load() };
+async fn metrics(State(app): State<App>) -> ApiResult<Response> {
+    let now = Now { version: app.version, at_work: app.engine.active_threads(), store: app.store().load() };
     let text = app.metrics.scrape(now).map_err(|error| Problem::internal(&error))?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
 }

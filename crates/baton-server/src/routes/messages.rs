@@ -3,9 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_core::store::{Accepted, MessageQuery, OnBusy, PageRequest, RunRecord, ThreadMessage};
-use baton_core::{Part, Role, TenantStore, ThreadId, TraceParent};
-use baton_engine::{Overrides, RunRequest, Task, Terms, results};
+use baton_core::message::{IncludedParts, parts_to_text};
+use baton_core::store::{AcceptedRun, MessageQuery, OnBusy, PageRequest, RunRecord, ThreadMessage};
+use baton_core::{Role, TenantStore, ThreadId, TraceParent};
+use baton_engine::{Overrides, RunRequest, RunTask, SubmitOptions, results};
 use http::StatusCode;
 use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
@@ -13,14 +14,14 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::await_end::await_end;
-use crate::form::Form;
 use crate::identity::{Caller, Principal};
 use crate::named;
 use crate::prefer::{self, RespondAsync};
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
+use crate::response_format::ResponseFormat;
 use crate::stream::resume::join_accepted;
 use crate::stream::sse;
-use crate::strict::{InThread, Repeatable};
+use crate::strict::{Repeatable, ThreadPath};
 use crate::trace::Trace;
 use crate::wire::accepted::AcceptedView;
 use crate::wire::answered::Answered;
@@ -60,22 +61,22 @@ async fn send(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread): InThread,
-    form: Form,
+    ThreadPath(thread): ThreadPath,
+    form: ResponseFormat,
     RespondAsync(is_async): RespondAsync,
     Repeatable { body, idempotency }: Repeatable<SendMessage>,
-) -> Answer<Response> {
-    let terms = Terms { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
+) -> ApiResult<Response> {
+    let terms = SubmitOptions { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
     let subscription = app.subscribe(&caller, thread, form.interest());
     let accepted = submit(&app, &caller, &trace, thread, body, terms).await?;
     if is_async {
         return at_once(&app, &caller, thread, accepted).await;
     }
     match form {
-        Form::Events => {
+        ResponseFormat::Events => {
             Ok(sse::respond(&app, join_accepted(&app, &caller, thread, &accepted, subscription).await?))
         }
-        Form::Json => {
+        ResponseFormat::Json => {
             let record = await_end(&app, &caller.tenant, &accepted, subscription).await?;
             Ok(Json(answered(&app, &caller, record).await?).into_response())
         }
@@ -83,8 +84,13 @@ async fn send(
 }
 
 /// For callers that do not wait. With a repeated idempotency key the run may have ended long ago.
-async fn at_once(app: &App, caller: &Principal, thread_id: ThreadId, accepted: Accepted) -> Answer<Response> {
-    let Accepted { run_id, message_id, .. } = accepted;
+async fn at_once(
+    app: &App,
+    caller: &Principal,
+    thread_id: ThreadId,
+    accepted: AcceptedRun,
+) -> ApiResult<Response> {
+    let AcceptedRun { run_id, message_id, .. } = accepted;
     let status = app.data(caller).run(run_id).await?.status.into();
     let body = Json(AcceptedView { run_id, thread_id, message_id, status });
     Ok((StatusCode::ACCEPTED, [(prefer::APPLIED, prefer::RESPOND_ASYNC)], body).into_response())
@@ -97,8 +103,8 @@ pub async fn submit(
     trace: &Trace,
     thread: ThreadId,
     message: SendMessage,
-    terms: Terms,
-) -> Answer<Accepted> {
+    terms: SubmitOptions,
+) -> ApiResult<AcceptedRun> {
     if app.is_draining() {
         return Err(Problem::draining());
     }
@@ -107,10 +113,12 @@ pub async fn submit(
     let overrides = Overrides { is_named: agent.is_some(), ..Overrides::default() };
     let (agent, entry) = match agent {
         Some(name) => (named::agent(app, &name)?.name.clone(), None),
-        None => (app.choose)(&app.agents(), &words(&input)).map_err(|error| {
-            tracing::error!(error, "nobody can answer");
-            Problem::new(Code::AgentUnavailable, "no agent is there to answer; name one with `agent`")
-        })?,
+        None => {
+            (app.choose)(&app.agents(), &parts_to_text(&input, IncludedParts::Text)).map_err(|error| {
+                tracing::error!(error, "nobody can answer");
+                Problem::new(Code::AgentUnavailable, "no agent is there to answer; name one with `agent`")
+            })?
+        }
     };
     let request = RunRequest {
         caller: engine_caller(caller, thread),
@@ -119,7 +127,7 @@ pub async fn submit(
         overrides,
         on_busy: on_busy.unwrap_or(OnBusy::Enqueue),
         entry,
-        task: Task::Answer,
+        task: RunTask::Answer,
         rights: caller.rights.clone(),
         trace: Some(TraceParent::clone(&trace.0)),
         metadata: metadata.map(Value::Object),
@@ -127,21 +135,12 @@ pub async fn submit(
     Ok(app.engine.submit(request, terms).await?)
 }
 
-pub fn engine_caller(caller: &Principal, thread_id: ThreadId) -> baton_engine::Caller {
-    baton_engine::Caller { tenant: caller.tenant.clone(), user: caller.user.clone(), thread_id }
-}
-
-/// The text of a message, for whoever chooses by it.
-fn words(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
+pub fn engine_caller(caller: &Principal, thread_id: ThreadId) -> baton_engine::RunCaller {
+    baton_engine::RunCaller { tenant: caller.tenant.clone(), user: caller.user.clone(), thread_id }
 }
 
 /// How a run ended, for whoever waited for it.
-async fn answered(app: &App, caller: &Principal, record: RunRecord) -> Answer<Answered> {
+async fn answered(app: &App, caller: &Principal, record: RunRecord) -> ApiResult<Answered> {
     let store = app.data(caller);
     let message = answer_of(&*store, &record).await?;
     let held = store.open_handoff_of(record.thread_id).await?;
@@ -160,7 +159,7 @@ async fn answered(app: &App, caller: &Principal, record: RunRecord) -> Answer<An
 }
 
 /// The answer is the first message after the one that the run is about that the person sees and that is of the run.
-async fn answer_of(store: &dyn TenantStore, record: &RunRecord) -> Answer<Option<ThreadMessage>> {
+async fn answer_of(store: &dyn TenantStore, record: &RunRecord) -> ApiResult<Option<ThreadMessage>> {
     if record.end.as_ref().is_none_or(|end| end.answer.is_none()) {
         return Ok(None);
     }

@@ -7,7 +7,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::wire::page::Listed;
 use crate::wire::pattern::{self, Way};
 
@@ -19,7 +19,7 @@ pub fn routes() -> OpenApiRouter<App> {
 /// all come at once.
 #[utoipa::path(get, path = "/api/v1/patterns", tag = "insight", responses((status = 200, body = Listed<Way>)),
     extensions(("x-permission" = json!("trace:read"))))]
-async fn list_patterns(State(app): State<App>, caller: Caller) -> Answer<Json<Listed<Way>>> {
+async fn list_patterns(State(app): State<App>, caller: Caller) -> ApiResult<Json<Listed<Way>>> {
     let patterns = app.data(&caller).patterns().await?;
     Ok(Json(pattern::document(&patterns)))
 }

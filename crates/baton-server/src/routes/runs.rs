@@ -16,10 +16,10 @@ use super::threads::{visible, whose};
 use crate::app::App;
 use crate::identity::Caller;
 use crate::identity::roles::RUN_CANCEL;
-use crate::problem::{Answer, Code, Problem};
-use crate::strict::{OfRun, Params, Strict};
+use crate::problem::{ApiResult, Code, Problem};
+use crate::strict::{Params, RunPath, Strict};
 use crate::trace::Trace;
-use crate::trail::{self, Deed};
+use crate::trail::{self, AuditRecord};
 use crate::wire::page::{self, Listed};
 use crate::wire::problem::ProblemBody;
 use crate::wire::run::{CancelBody, CancelWish, CancelledView, RunDetail, RunParams, RunView};
@@ -44,7 +44,7 @@ async fn list_runs(
     caller: Caller,
     trace: Trace,
     Params(params): Params<RunParams>,
-) -> Answer<Json<Listed<RunView>>> {
+) -> ApiResult<Json<Listed<RunView>>> {
     let user = whose(&app, &caller, &trace, params.user_id.clone(), "/api/v1/runs").await?;
     let thread = params.thread_id.as_deref().map(thread).transpose()?;
     if let Some(thread) = thread {
@@ -55,7 +55,7 @@ async fn list_runs(
     Ok(Json(Listed::of(found, RunView::from)))
 }
 
-fn thread(text: &str) -> Answer<ThreadId> {
+fn thread(text: &str) -> ApiResult<ThreadId> {
     ThreadId::parse(text).map_err(|_| {
         Problem::new(Code::InvalidThreadId, "`thread_id` is no thread id").at("thread_id", "a UUID version 4")
     })
@@ -68,7 +68,11 @@ fn thread(text: &str) -> Answer<ThreadId> {
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
             description = "`not_found`: there is no such run, or it is somebody else's.")),
     extensions(("x-permission" = json!("thread:read"))))]
-async fn show_run(State(app): State<App>, caller: Caller, OfRun(run_id): OfRun) -> Answer<Json<RunDetail>> {
+async fn show_run(
+    State(app): State<App>,
+    caller: Caller,
+    RunPath(run_id): RunPath,
+) -> ApiResult<Json<RunDetail>> {
     let run = find(&app, &caller, run_id).await?;
     let data = app.data(&caller);
     let sessions = data.run_sessions(run_id).await.map_err(gone)?;
@@ -91,9 +95,9 @@ async fn cancel_run(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    OfRun(run_id): OfRun,
-    Wish(wish): Wish,
-) -> Answer<Json<CancelledView>> {
+    RunPath(run_id): RunPath,
+    OptionalCancelBody(wish): OptionalCancelBody,
+) -> ApiResult<Json<CancelledView>> {
     let status = cancel(&app, &caller, &trace, run_id, wish.how()).await?;
     Ok(Json(CancelledView { run_id: run_id.to_string(), status: status.into() }))
 }
@@ -105,7 +109,7 @@ pub(crate) async fn cancel(
     trace: &Trace,
     run_id: RunId,
     how: Cancel,
-) -> Answer<RunStatus> {
+) -> ApiResult<RunStatus> {
     let run = find(app, caller, run_id).await?;
     if run.user_id != caller.user {
         trail::demand(app, caller, trace, RUN_CANCEL, "/api/v1/runs/{run_id}/cancel").await?;
@@ -113,19 +117,19 @@ pub(crate) async fn cancel(
     if run.status.is_final() {
         return Ok(run.status);
     }
-    let deed = Deed {
+    let audit_record = AuditRecord {
         action: "run.cancel",
         thread_id: Some(run.thread_id),
         run_id: Some(run_id),
         decision: "allowed",
         detail: json!({ "mode": how }),
     };
-    trail::record(app, caller, Some(trace), deed).await?;
+    trail::record(app, caller, Some(trace), audit_record).await?;
     app.engine.cancel(&caller.tenant, run_id, how).await.map_err(gone)
 }
 
 /// A run that the caller can see.
-async fn find(app: &App, caller: &Caller, run: RunId) -> Answer<RunRecord> {
+async fn find(app: &App, caller: &Caller, run: RunId) -> ApiResult<RunRecord> {
     let found = app.data(caller).run(run).await.map_err(gone)?;
     let is_theirs = caller.scope().is_none_or(|user| *user == found.user_id);
     if is_theirs { Ok(found) } else { Err(Problem::not_found("run")) }
@@ -140,9 +144,9 @@ fn gone(error: StoreError) -> Problem {
 }
 
 /// How a run is to end, for whoever says so; nothing has to be said.
-struct Wish(CancelWish);
+struct OptionalCancelBody(CancelWish);
 
-impl FromRequest<App> for Wish {
+impl FromRequest<App> for OptionalCancelBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use super::segment::Segment;
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::strict::Params;
 use crate::wire::page::{self, Listed, Paging};
 use crate::wire::problem::ProblemBody;
@@ -27,7 +27,7 @@ async fn list_skills(
     State(app): State<App>,
     caller: Caller,
     Params(paging): Params<Paging>,
-) -> Answer<Json<Listed<SkillView>>> {
+) -> ApiResult<Json<Listed<SkillView>>> {
     let heads = match &app.engine.parts.skills {
         Some(skills) => skills.list(&caller.tenant).await.map_err(|error| Problem::internal(&error))?,
         None => Vec::new(),
@@ -48,7 +48,7 @@ async fn get_skill(
     State(app): State<App>,
     caller: Caller,
     Segment(name): Segment,
-) -> Answer<Json<SkillDetail>> {
+) -> ApiResult<Json<SkillDetail>> {
     let unknown = || Problem::not_found("skill");
     let name = SkillName::parse(&name).map_err(|_| unknown())?;
     let skills = app.engine.parts.skills.as_ref().ok_or_else(unknown)?;

@@ -25,7 +25,7 @@ async fn show_system(State(app): State<App>, caller: Caller) -> Json<SystemView>
         is_store_ok: app.store().tenants().await.is_ok(),
         default_model: app.engine.parts.models.default_model(),
         agents: app.agents().len(),
-        active_runs: app.engine.at_work(),
+        active_runs: app.engine.active_threads(),
         started_at: app.started_at,
         shows_details: caller.may(METRICS_READ),
     };

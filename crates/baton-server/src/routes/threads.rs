@@ -16,10 +16,10 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::identity::Caller;
 use crate::identity::roles::{EVERYTHING, TRACE_READ};
-use crate::problem::Answer;
-use crate::strict::{InThread, Params};
+use crate::problem::ApiResult;
+use crate::strict::{Params, ThreadPath};
 use crate::trace::Trace;
-use crate::trail::{self, Deed};
+use crate::trail::{self, AuditRecord};
 use crate::wire::page::{self, Listed};
 use crate::wire::problem::ProblemBody;
 use crate::wire::thread::{ThreadContext, ThreadParams, ThreadView};
@@ -41,7 +41,7 @@ async fn list_threads(
     caller: Caller,
     trace: Trace,
     Params(params): Params<ThreadParams>,
-) -> Answer<Json<Listed<ThreadView>>> {
+) -> ApiResult<Json<Listed<ThreadView>>> {
     let user = whose(&app, &caller, &trace, params.user_id, "/api/v1/threads").await?;
     let page = page::request(params.limit, params.cursor);
     let data = app.data(&caller);
@@ -62,7 +62,7 @@ async fn open_handoffs(
     app: &App,
     caller: &Caller,
     page: &Page<Thread>,
-) -> Answer<HashMap<ThreadId, HandoffSession>> {
+) -> ApiResult<HashMap<ThreadId, HandoffSession>> {
     let with_handoff = page.data.iter().filter(|thread| thread.handoff.is_some());
     let threads: Vec<ThreadId> = with_handoff.map(|thread| thread.thread_id).collect();
     if threads.is_empty() {
@@ -82,8 +82,8 @@ async fn open_handoffs(
 async fn show_thread(
     State(app): State<App>,
     caller: Caller,
-    InThread(thread_id): InThread,
-) -> Answer<Json<ThreadContext>> {
+    ThreadPath(thread_id): ThreadPath,
+) -> ApiResult<Json<ThreadContext>> {
     let data = app.data(&caller);
     let thread = data.thread(thread_id, caller.scope()).await?;
     let open = open_handoff(&app, &caller, &thread).await?;
@@ -93,7 +93,7 @@ async fn show_thread(
 }
 
 /// The open handoff of a thread. One whose time is over is ended first.
-async fn open_handoff(app: &App, caller: &Caller, thread: &Thread) -> Answer<Option<HandoffSession>> {
+async fn open_handoff(app: &App, caller: &Caller, thread: &Thread) -> ApiResult<Option<HandoffSession>> {
     Ok(match thread.handoff {
         Some(_) => app.engine.open_handoff(&caller.tenant, thread.thread_id).await?,
         None => None,
@@ -112,17 +112,21 @@ async fn delete_thread(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread_id): InThread,
-) -> Answer<StatusCode> {
+    ThreadPath(thread_id): ThreadPath,
+) -> ApiResult<StatusCode> {
     let data = app.data(&caller);
     let thread = data.thread(thread_id, caller.scope()).await?;
     if thread.user_id != caller.user {
         trail::demand(&app, &caller, &trace, EVERYTHING, "/api/v1/threads/{thread_id}").await?;
     }
     // Before it happens: the store says that it has happened.
-    let deed =
-        Deed { action: "thread.delete", thread_id: Some(thread_id), decision: "allowed", ..Deed::default() };
-    trail::record(&app, &caller, Some(&trace), deed).await?;
+    let audit_record = AuditRecord {
+        action: "thread.delete",
+        thread_id: Some(thread_id),
+        decision: "allowed",
+        ..AuditRecord::default()
+    };
+    trail::record(&app, &caller, Some(&trace), audit_record).await?;
     end_run(&app, &caller, &thread).await?;
     app.engine.delete_thread(&caller.tenant, thread_id, Some(&thread.user_id)).await?;
     // Whoever listens to it finds that there is nothing left to hear.
@@ -131,7 +135,7 @@ async fn delete_thread(
 }
 
 /// Whoever works on it would notice with its next write; told now, it stops at once and pays for nothing more.
-async fn end_run(app: &App, caller: &Caller, thread: &Thread) -> Answer<()> {
+async fn end_run(app: &App, caller: &Caller, thread: &Thread) -> ApiResult<()> {
     let Some(run) = thread.active_run else { return Ok(()) };
     match app.engine.cancel(&caller.tenant, run, Cancel::Abort).await {
         Ok(_) | Err(StoreError::NotFound(_) | StoreError::ThreadNotFound) => Ok(()),
@@ -151,7 +155,7 @@ pub(super) async fn whose(
     trace: &Trace,
     wanted: Option<UserId>,
     route: &str,
-) -> Answer<Option<UserId>> {
+) -> ApiResult<Option<UserId>> {
     let Some(user) = wanted else { return Ok(caller.scope().cloned()) };
     if user != caller.user {
         trail::demand(app, caller, trace, TRACE_READ, route).await?;
@@ -160,6 +164,6 @@ pub(super) async fn whose(
 }
 
 /// A thread that the caller can see, or the same problem for every other one.
-pub(super) async fn visible(app: &App, caller: &Caller, thread: ThreadId) -> Answer<Thread> {
+pub(super) async fn visible(app: &App, caller: &Caller, thread: ThreadId) -> ApiResult<Thread> {
     Ok(app.data(caller).thread(thread, caller.scope()).await?)
 }

@@ -7,7 +7,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::strict::Params;
 use crate::wire::page::Listed;
 use crate::wire::usage::{UsageLineView, UsageParams};
@@ -24,7 +24,7 @@ async fn get_usage(
     State(app): State<App>,
     caller: Caller,
     Params(params): Params<UsageParams>,
-) -> Answer<Json<Listed<UsageLineView>>> {
+) -> ApiResult<Json<Listed<UsageLineView>>> {
     let lines = app.data(&caller).usage(params.into()).await?;
     Ok(Json(Listed::whole(lines.into_iter().map(UsageLineView::from).collect())))
 }

@@ -1,4 +1,4 @@
-//! All connections: how they begin, how many there may be, and how they end.
+//! Connections: accepting them, limiting their number, and closing them.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,37 +23,37 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tower::Service as _;
 
-use super::pulse::{Patience, Pulse};
+use super::pulse::{IdleTimeouts, Pulse};
 use super::socket::Socket;
 use crate::app::App;
-use crate::settings::Limits;
+use crate::settings::RequestLimits;
 
-/// Until a connection is accepted again after it could not be, as when there are too many open files.
+/// Back-off after `accept` fails, for example because of too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Requests that one HTTP/2 connection may have under way.
+/// Maximum concurrent requests of one HTTP/2 connection.
 const STREAMS: u32 = 200;
-/// What HTTP/2 peers may send before they are heard: for one request, and for all of a connection.
+/// HTTP/2 flow control windows, in bytes: per stream, and per connection.
 const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
-/// What may wait to be sent: a reader that is slower than that is waited for.
+/// Maximum bytes buffered for sending; a slower reader applies back-pressure.
 const SEND_BUFFER: usize = 32 << 10;
-/// How often an HTTP/2 peer is asked whether it is there.
+/// Interval of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
 pub struct Connections {
     router: Router,
     builder: Builder<Tasks>,
-    patience: Patience,
-    places: Arc<Semaphore>,
+    patience: IdleTimeouts,
+    connection_permits: Arc<Semaphore>,
     tasks: TaskTracker,
-    /// No more connections, and none is used again for another request.
+    /// Cancelled to stop accepting. Open connections end after their current request.
     leaving: CancellationToken,
-    /// Whatever is still open is closed.
+    /// Cancelled to close all open connections.
     cut: CancellationToken,
 }
 
-/// HTTP/2 answers each request in a task of its own; they end with the connections.
+/// Executor for the tasks that HTTP/2 spawns per request; they end with the connections.
 #[derive(Debug, Clone)]
 struct Tasks {
     tasks: TaskTracker,
@@ -74,15 +74,15 @@ impl Connections {
         Self {
             router: crate::router(app),
             builder: builder(limits, Tasks { tasks: tasks.clone(), cut: cut.clone() }),
-            patience: Patience { first: limits.read_timeout, between: limits.keep_alive },
-            places: Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS))),
+            patience: IdleTimeouts { first: limits.read_timeout, between: limits.keep_alive },
+            connection_permits: Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS))),
             tasks,
             leaving: CancellationToken::new(),
             cut,
         }
     }
 
-    /// Until it is time to leave. The listener is closed then.
+    /// Accepts connections until shutdown, then closes the listener.
     pub async fn accept(self: Arc<Self>, listener: TcpListener) {
         let accepting = async {
             let (mut full, mut failed) = (Seldom::default(), Seldom::default());
@@ -90,11 +90,11 @@ impl Connections {
                 let place = self.place(&mut full).await;
                 match listener.accept().await {
                     Ok((stream, _)) => self.begin(stream, place),
-                    // It gave up before it was accepted.
+                    // The client disconnected before it was accepted.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) => {
                         if failed.is_time() {
-                            tracing::warn!(%error, "cannot accept connections; trying again and again");
+                            tracing::warn!(%error, "cannot accept connections; retrying");
                         }
                         tokio::time::sleep(PAUSE).await;
                     }
@@ -104,9 +104,9 @@ impl Connections {
         self.leaving.run_until_cancelled(accepting).await;
     }
 
-    /// Whoever comes when all places are taken waits in the queue of the system.
+    /// Waits for a permit. Meanwhile, new connections stay in the system's backlog.
     async fn place(&self, full: &mut Seldom) -> OwnedSemaphorePermit {
-        let free = || Arc::clone(&self.places);
+        let free = || Arc::clone(&self.connection_permits);
         if let Ok(place) = free().try_acquire_owned() {
             return place;
         }
@@ -129,7 +129,8 @@ impl Connections {
         let mut is_leaving = false;
         while let Some(until) = pulse.look(self.patience) {
             tokio::select! {
-                // What has arrived counts, also when this process was too slow to notice in time.
+                // The connection first, so that data that has arrived counts even if this task was delayed past the idle
+                // timeout.
                 biased;
                 result = connection.as_mut() => {
                     if let Err(error) = result {
@@ -145,34 +146,34 @@ impl Connections {
                 () = tokio::time::sleep_until(until) => {}
             }
         }
-        // Nobody needs it. What is left to say, such as HTTP/2's goodbye, is said in a moment or not at all.
+        // The connection is idle. Closing frames such as HTTP/2's GOAWAY get 1 s.
         connection.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(Duration::from_secs(1), connection).await;
     }
 
-    /// Everything ends when this is dropped, also when nobody had the time to drain.
+    /// Guards that close all connections when dropped, even without a drain.
     pub fn ends_with(&self) -> [DropGuard; 2] {
         [self.leaving.clone().drop_guard(), self.cut.clone().drop_guard()]
     }
 
-    /// No more connections. Those that are open end with what they are doing.
+    /// Stops accepting. Open connections end after their current request.
     pub fn leave(&self) {
         self.leaving.cancel();
     }
 
-    /// Waits until all have ended, and ends what is left after `patience`.
+    /// Waits until all connections have ended, and closes the remaining ones after `patience`.
     pub async fn end(&self, patience: Duration) {
         self.tasks.close();
         if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
             tracing::info!(open = self.tasks.len(), "closing what is still open");
             self.cut.cancel();
-            // A WebSocket that listens to nobody ends with the process.
+            // A WebSocket that does not react ends with the process.
             let _ = tokio::time::timeout(Duration::from_secs(1), self.tasks.wait()).await;
         }
     }
 }
 
-/// What happens a thousand times a second is worth a line now and then.
+/// Limits how often a frequent event is logged.
 #[derive(Debug, Default)]
 struct Seldom(Option<Instant>);
 
@@ -186,7 +187,7 @@ impl Seldom {
     }
 }
 
-/// The answer counts until its last byte.
+/// Counts as a request in progress until the last byte of the response.
 fn answer(
     mut router: Router,
     pulse: &Pulse,
@@ -205,10 +206,10 @@ fn answer(
     }
 }
 
-/// Small buffers: thousands of streams are open at once, and each says little.
-fn builder(limits: &Limits, tasks: Tasks) -> Builder<Tasks> {
+/// Small buffers, because thousands of streams are open at once and each sends little.
+fn builder(limits: &RequestLimits, tasks: Tasks) -> Builder<Tasks> {
     let mut builder = Builder::new(tasks);
-    // A little more than is accepted, so that what is too large gets an answer that says so.
+    // Slightly above the limits, so that a request above them still gets an error response.
     let head = limits.max_header_bytes.saturating_add(limits.max_url_bytes).saturating_add(8 << 10);
     builder
         .http1()

@@ -1,12 +1,12 @@
-//! Every connection is an open file, and systems allow few of them unless they are asked.
+//! The limit of open files, one of which every connection needs.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the store, logs, tools and agents need beside connections.
+/// Files for the store, logs, tools and agents besides connections.
 const RESERVE: u64 = 256;
 
-/// Asks for as many open files as `connections` need, as far as the system lets this process have them.
-pub fn allow(connections: usize) {
+/// Raises the soft limit of open files to what `connections` need, up to the hard limit.
+pub fn raise_fd_limit(connections: usize) {
     let wanted = RESERVE.saturating_add(u64::try_from(connections).unwrap_or(u64::MAX));
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= wanted) {

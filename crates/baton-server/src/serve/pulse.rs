@@ -1,4 +1,4 @@
-//! Whether a connection is used: requests that are being answered, and since when there are none.
+//! Activity of a connection: requests in progress, and the time since the last one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 #[derive(Debug, Clone)]
-pub struct Pulse(Arc<Mutex<State>>);
+pub struct Pulse(Arc<Mutex<PulseState>>);
 
 #[derive(Debug)]
-struct State {
-    /// Requests whose answers are not complete.
+struct PulseState {
+    /// Requests whose responses are not complete.
     busy: usize,
-    /// When that was last zero, or the connection began.
+    /// When the last response ended, or the connection started.
     quiet_since: Instant,
     was_asked: bool,
 }
 
-/// A request that is being answered, until its answer is complete or given up.
+/// RAII guard: a request in progress, until its response is complete or dropped.
 #[derive(Debug)]
 pub struct Beat(Pulse);
 
-/// How long nothing may happen.
+/// Idle timeouts of a connection.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct IdleTimeouts {
     /// Before the first request.
     pub first: Duration,
     pub between: Duration,
@@ -31,7 +31,7 @@ pub struct Patience {
 
 impl Pulse {
     pub fn new() -> Self {
-        Self(Arc::new(Mutex::new(State { busy: 0, quiet_since: Instant::now(), was_asked: false })))
+        Self(Arc::new(Mutex::new(PulseState { busy: 0, quiet_since: Instant::now(), was_asked: false })))
     }
 
     pub fn begin(&self) -> Beat {
@@ -41,19 +41,19 @@ impl Pulse {
         Beat(self.clone())
     }
 
-    /// When it is worth looking again, or that nobody needs this connection.
-    pub fn look(&self, patience: Patience) -> Option<Instant> {
+    /// Returns the time of the next check, or `None` if the connection has been idle for too long.
+    pub fn look(&self, patience: IdleTimeouts) -> Option<Instant> {
         let state = self.state();
         let now = Instant::now();
         let until = match &*state {
-            State { busy: 0, was_asked: false, quiet_since } => *quiet_since + patience.first,
-            State { busy: 0, quiet_since, .. } => *quiet_since + patience.between,
+            PulseState { busy: 0, was_asked: false, quiet_since } => *quiet_since + patience.first,
+            PulseState { busy: 0, quiet_since, .. } => *quiet_since + patience.between,
             _ => now + patience.between,
         };
         (until > now).then_some(until)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PulseState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

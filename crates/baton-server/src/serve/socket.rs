@@ -1,4 +1,5 @@
-//! A connection's socket: what it holds on to is free when it is gone, also when a WebSocket has taken it over.
+//! A connection's socket. Owns the connection's permit, so that the permit is released when the socket is dropped, including
+//! after a WebSocket upgrade.
 
 use std::io;
 use std::pin::Pin;
@@ -11,9 +12,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// A peer that takes nothing for so long is gone.
+/// Time without acknowledgement after which the peer is considered gone.
 const UNACKNOWLEDGED: Duration = Duration::from_mins(1);
-/// How long the rest of what a peer sends is thrown away once everything has been said to it.
+/// How long further input is discarded after the last byte was sent.
 const LINGER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl Socket {
     }
 }
 
-/// None of this is worth refusing a connection for.
+/// Sets socket options. Errors are ignored, because none is worth refusing a connection for.
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let _ = rustix::net::sockopt::set_socket_keepalive(stream, true);
@@ -76,8 +77,8 @@ impl AsyncWrite for Socket {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Says that nothing follows, and then listens for a moment. A socket that is closed while its peer still sends, as after a
-    /// refused upload, is reset, and the peer loses the answer.
+    /// Shuts down the sending side, and then discards input for a while. Closing a socket whose peer still sends, as after a
+    /// refused upload, would reset it, and the peer would lose the response.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
         let this = &mut *self;
         if this.ending.is_none() {
@@ -88,7 +89,7 @@ impl AsyncWrite for Socket {
             return Poll::Ready(Ok(()));
         }
         let mut scrap = [0; 4096];
-        // A peer that never stops sending must not keep this task from others.
+        // Bounded, so that a peer that never stops sending does not block this task.
         for _ in 0..16 {
             let mut buffer = ReadBuf::new(&mut scrap);
             match ready!(Pin::new(&mut this.stream).poll_read(cx, &mut buffer)) {

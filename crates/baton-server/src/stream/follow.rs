@@ -1,11 +1,10 @@
-//! The events of a thread or a run from any number on: first what is stored, then what is published, without a gap and without
-//! anything twice.
+//! Follows a thread or a run from any number on: first stored events, then published ones, without gaps or duplicates.
 //!
-//! The subscription begins first and reading second. What is published is committed before, so everything up to the number that the
-//! channel had when the subscription began can be read, and everything after it is received. If the channel has no number, the store's
-//! last one is the bound, asked for after the subscription began; events between the two may be received as well and are dropped by
-//! their number, and so are the pieces of texts that they end ([`ahead`]). When items were lost, or when the store has events that
-//! are not published here, it is the same again from the current position.
+//! The subscription starts before the read. Events are committed before they are published, so all events up to the channel's
+//! number at that time can be read, and all later ones are received. If the channel has no number, the bound is the store's
+//! last number, queried after the subscription started. Events between the two may be received as well; they are dropped by
+//! their number, and so are deltas of texts that they end ([`ahead`]). After lost items, or when the store has events that were
+//! not published here, the same happens again from the current position.
 
 mod ahead;
 
@@ -17,34 +16,34 @@ use std::time::Duration;
 use baton_core::event::{Event, EventKind, Growing};
 use baton_core::store::Pending;
 use baton_core::{RunId, StoreError, TenantStore, ThreadId};
-use baton_engine::{Interest, Live, Published, StreamItem, Subscription};
+use baton_engine::{Interest, PublishedEvent, StreamItem, Subscription, ThreadChannels};
 
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::metrics::Metrics;
 use ahead::Ahead;
 
-/// Events that are read at once.
+/// Events per query.
 const PAGE: u32 = 100;
-/// What is followed.
+/// What to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// All runs of the thread, without an end.
     Thread,
-    /// One run, to its end.
+    /// One run, until it ends.
     Run(RunId),
 }
 
 #[derive(Debug)]
 pub enum Item {
-    Event(Published),
-    /// A text of which pieces were missed, with all of it so far.
+    Event(PublishedEvent),
+    /// An unfinished text with its content so far, for a subscriber that missed deltas.
     Growing(Box<Growing>),
 }
 
-/// What is read of the store.
+/// The part of the store that is read here.
 pub trait EventLog: Debug + Send + Sync {
-    /// The number of the thread's last event.
+    /// Number of the thread's last event.
     fn last_seq(&self, thread: ThreadId) -> Pending<'_, u64>;
 
     /// Events with a number above `after`, in order.
@@ -71,38 +70,38 @@ pub struct Follow<L = Arc<dyn TenantStore>> {
     subscription: Subscription,
     thread: ThreadId,
     of: Of,
-    /// The number of the last event that was passed on, or passed over.
+    /// Number of the last event that was returned or skipped.
     position: u64,
     ready: VecDeque<Item>,
     ahead: Ahead,
-    /// A run of which every event was received, and none read: what it is encoded as is the same for all who have.
+    /// A run whose events were all received and none read, so that its shared encodings can be used.
     received_from_start: Option<RunId>,
-    stage: Stage,
+    stage: FollowStage,
     glances: Option<Interval>,
 }
 
 #[derive(Debug)]
-enum Stage {
-    Reading(Reading),
+enum FollowStage {
+    Reading(StoreReading),
     Receiving,
     Over,
 }
 
-/// Reading the store from the position on.
+/// A read of the store from the current position on.
 #[derive(Debug)]
-struct Reading {
-    /// The last number to read; `None` until the store was asked for it.
+struct StoreReading {
+    /// The last number to read; `None` until the store was queried.
     until: Option<u64>,
-    /// The number up to which events were published when the subscription began. Later ones may be received too.
+    /// The last published number when the subscription started. Later events may be received too.
     published: u64,
-    /// Texts that were growing then; they come after what is read.
+    /// Unfinished texts at that time, returned after the read.
     growing: Vec<Growing>,
 }
 
 impl Follow {
-    /// From the first event after `position` on.
+    /// Starts with the first event after `position`.
     pub fn new(
-        live: &Arc<Live>,
+        live: &Arc<ThreadChannels>,
         store: Arc<dyn TenantStore>,
         thread: ThreadId,
         of: Of,
@@ -115,16 +114,16 @@ impl Follow {
 }
 
 impl<L: EventLog> Follow<L> {
-    /// From the first event after `position` on, of any log of events.
+    /// Starts with the first event after `position`, for any log of events.
     pub fn with_log(log: L, subscription: Subscription, thread: ThreadId, of: Of, position: u64) -> Self {
         let mut follow = Self::receiving(log, subscription, thread, of, position);
         follow.read_from_here();
         follow
     }
 
-    /// A run that was accepted after the subscription began: every event of it is received, so nothing is read.
+    /// Follows a run that was accepted after the subscription started: all its events are received, so nothing is read.
     pub fn of_new_run(log: L, mut subscription: Subscription, thread: ThreadId, run: RunId) -> Self {
-        // The texts of another run.
+        // The snapshot contains texts of other runs.
         drop(subscription.snapshot());
         Self::receiving(log, subscription, thread, Of::Run(run), 0)
     }
@@ -140,12 +139,12 @@ impl<L: EventLog> Follow<L> {
             ready: VecDeque::new(),
             ahead: Ahead::default(),
             received_from_start: None,
-            stage: Stage::Receiving,
+            stage: FollowStage::Receiving,
             glances: None,
         }
     }
 
-    /// Looks into the store now and then, for a process in which [`super::glance`] does not.
+    /// Polls the store, for a process in which [`super::glance`] does not run.
     #[must_use]
     pub fn glancing(self, every: Duration) -> Self {
         let mut glances = tokio::time::interval_at(Instant::now() + every, every);
@@ -153,18 +152,22 @@ impl<L: EventLog> Follow<L> {
         Self { glances: Some(glances), ..self }
     }
 
-    /// Counts when it falls behind.
+    /// Reports to the metrics when the subscriber falls behind.
     #[must_use]
     pub fn counted(self, metrics: &Arc<Metrics>) -> Self {
         Self { metrics: Some(Arc::clone(metrics)), ..self }
     }
 
-    /// The number of the last event that was passed on.
+    /// Number of the last event that was returned.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The next item; `None` after the end of a run. Cancel safe.
+    /// The next item; `None` after the end of a run.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: no item is lost if the future is dropped.
     pub async fn next(&mut self) -> Result<Option<Item>, StoreError> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -172,23 +175,23 @@ impl<L: EventLog> Follow<L> {
                 return Ok(Some(item));
             }
             match self.stage {
-                Stage::Reading(_) => self.read().await?,
-                Stage::Receiving => self.receive().await,
-                Stage::Over => return Ok(None),
+                FollowStage::Reading(_) => self.read().await?,
+                FollowStage::Receiving => self.receive().await,
+                FollowStage::Over => return Ok(None),
             }
         }
     }
 
-    /// Reads again from the current position, as far as the store goes.
+    /// Reads again from the current position, up to the store's last number.
     pub fn rejoin(&mut self) {
         self.catch_up();
-        if let Stage::Reading(reading) = &mut self.stage {
-            // The channel's number says nothing about what others have written.
+        if let FollowStage::Reading(reading) = &mut self.stage {
+            // The channel's number does not cover events of other processes.
             reading.until = None;
         }
     }
 
-    /// Reads again from the current position, as far as the channel goes.
+    /// Reads again from the current position, up to the channel's number.
     fn catch_up(&mut self) {
         self.subscription.rejoin();
         self.read_from_here();
@@ -198,8 +201,11 @@ impl<L: EventLog> Follow<L> {
         self.received_from_start = None;
         let snapshot = self.subscription.snapshot();
         let published = snapshot.published.unwrap_or(0);
-        self.stage =
-            Stage::Reading(Reading { until: snapshot.published, published, growing: snapshot.growing });
+        self.stage = FollowStage::Reading(StoreReading {
+            until: snapshot.published,
+            published,
+            growing: snapshot.growing,
+        });
     }
 
     fn concerns(&self, event: &Event) -> bool {
@@ -210,20 +216,20 @@ impl<L: EventLog> Follow<L> {
     }
 
     fn pass(&mut self, item: &Item) {
-        if let Item::Event(Published { event, .. }) = item
+        if let Item::Event(PublishedEvent { event, .. }) = item
             && event.kind.is_kept()
         {
             self.position = event.seq;
             if matches!(self.of, Of::Run(_)) && event.kind.is_end() {
                 self.ready.clear();
-                self.stage = Stage::Over;
+                self.stage = FollowStage::Over;
             }
         }
     }
 
-    /// One page of what is stored.
+    /// Reads one page.
     async fn read(&mut self) -> Result<(), StoreError> {
-        let Stage::Reading(reading) = &mut self.stage else { return Ok(()) };
+        let FollowStage::Reading(reading) = &mut self.stage else { return Ok(()) };
         let until = match reading.until {
             Some(until) => until,
             None => *reading.until.insert(self.log.last_seq(self.thread).await?),
@@ -237,23 +243,23 @@ impl<L: EventLog> Follow<L> {
         let wanted = page.into_iter().filter(|event| event.seq <= until);
         let wanted: Vec<_> = wanted.map(Arc::new).collect();
         self.note_ahead(&wanted);
-        self.ready.extend(wanted.into_iter().map(|event| Item::Event(Published::alone(event))));
+        self.ready.extend(wanted.into_iter().map(|event| Item::Event(PublishedEvent::unshared(event))));
         if is_last {
             self.receive_from_here();
         }
         Ok(())
     }
 
-    /// Remembers what may be received although it was read.
+    /// Remembers events that were read and may still be received.
     fn note_ahead(&mut self, read: &[Arc<Event>]) {
-        let Stage::Reading(Reading { published, .. }) = self.stage else { return };
+        let FollowStage::Reading(StoreReading { published, .. }) = self.stage else { return };
         if !self.subscription.is_silent() {
             self.ahead.extend(read.iter().filter(|event| event.seq > published));
         }
     }
 
     fn receive_from_here(&mut self) {
-        if let Stage::Reading(reading) = std::mem::replace(&mut self.stage, Stage::Receiving) {
+        if let FollowStage::Reading(reading) = std::mem::replace(&mut self.stage, FollowStage::Receiving) {
             let growing = reading.growing.into_iter();
             let open = growing.filter(|text| self.concerns(&text.first) && !self.ahead.covers(&text.first));
             let open: Vec<_> = open.map(|text| Item::Growing(Box::new(text))).collect();
@@ -286,7 +292,7 @@ impl<L: EventLog> Follow<L> {
         }
     }
 
-    fn take(&mut self, published: Published) {
+    fn take(&mut self, published: PublishedEvent) {
         let event = &published.event;
         if event.kind.is_kept() {
             self.ahead.published(event.seq);
@@ -303,7 +309,7 @@ impl<L: EventLog> Follow<L> {
             self.received_from_start = Some(event.run_id);
         }
         let is_shared = self.received_from_start == Some(event.run_id);
-        let published = if is_shared { published } else { Published::alone(published.event) };
+        let published = if is_shared { published } else { PublishedEvent::unshared(published.event) };
         self.ready.push_back(Item::Event(published));
     }
 }

@@ -1,23 +1,23 @@
-//! Frames: events as they are sent, encoded once.
+//! Frames: events encoded for sending, once for all subscribers.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use std::io::Write as _;
 
-use baton_agui::{AguiEvent, Piece};
+use baton_agui::{AguiEvent, TextDelta};
 
-/// Room for a few pieces of text. While the reader keeps up, the same memory is used for all of them.
+/// Fits a few deltas. The buffer is reused while the reader keeps up.
 const BUFFER: usize = 1024;
 const DATA: &[u8] = b"\ndata: ";
 const END: &[u8] = b"\n\n";
 
 /// Encodes events as server-sent events: `id: <number>`, `data: <JSON>`, an empty line.
 #[derive(Debug, Default)]
-pub struct Frames {
+pub struct FrameEncoder {
     buffer: BytesMut,
 }
 
-impl Frames {
-    /// All events of one item, which are sent together. The last one has the number `last`, those before it `before`.
+impl FrameEncoder {
+    /// Encodes the events of one item, which are sent together. The last frame has the id `last`, the others `before`.
     pub fn encode(&mut self, events: &[AguiEvent], before: u64, last: u64) -> Bytes {
         for (at, event) in events.iter().enumerate() {
             let id = if at + 1 == events.len() { last } else { before };
@@ -26,8 +26,8 @@ impl Frames {
         self.buffer.split().freeze()
     }
 
-    /// One piece of a text.
-    pub fn encode_piece(&mut self, piece: &Piece<'_>, id: u64) -> Bytes {
+    /// Encodes one delta.
+    pub fn encode_piece(&mut self, piece: &TextDelta<'_>, id: u64) -> Bytes {
         self.frame(id, |mut out| piece.write_json(&mut out));
         self.buffer.split().freeze()
     }
@@ -41,22 +41,22 @@ impl Frames {
             self.buffer.reserve(BUFFER);
         }
         let mut out = (&mut self.buffer).writer();
-        // Memory does not fail, and the types have only string keys and finite numbers.
+        // Writing to memory cannot fail, and the types contain only string keys and finite numbers.
         write!(out, "id: {id}\ndata: ").and_then(|()| data(&mut out)).expect("an event is JSON");
         self.buffer.extend_from_slice(END);
     }
 
-    /// Gives back the memory, when nothing is expected to be sent soon.
+    /// Frees the buffer when nothing is expected to be sent soon.
     pub fn rest(&mut self) {
         self.buffer = BytesMut::new();
     }
 }
 
-/// The JSON of each frame, without copying it.
+/// The JSON of each frame, without copying.
 pub fn events(frames: &Bytes) -> impl Iterator<Item = Bytes> {
     let mut rest = frames.clone();
     std::iter::from_fn(move || {
-        // JSON has no line breaks of its own.
+        // The JSON contains no line breaks.
         let end = rest.windows(END.len()).position(|at| at == END)?;
         let frame = rest.split_to(end + END.len());
         let start = frame.windows(DATA.len()).position(|at| at == DATA)? + DATA.len();

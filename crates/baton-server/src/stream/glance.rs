@@ -1,5 +1,5 @@
-//! News by other processes. One task of the server asks the store about all threads that are followed here and worked on elsewhere, or
-//! not at all: an idle stream costs a row of one query.
+//! Detects events stored by other processes. One task queries the store for all threads that are followed here but not executed
+//! here, so an idle stream costs one row of a query.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use tokio::time::MissedTickBehavior;
 
 use crate::app::App;
 
-/// How often it asks where a run is waited for.
+/// Interval for threads with a subscriber that waits for a run.
 const GLANCE: Duration = Duration::from_secs(1);
-/// Every how many times it asks about all threads.
+/// Every n-th time, all threads are queried.
 const ALL: u32 = 5;
-/// Threads in one query.
+/// Threads per query.
 const BATCH: usize = 100;
 
-/// Looks until it is dropped.
+/// Polls until dropped.
 pub async fn watch(app: App) {
     let mut ticks = tokio::time::interval(GLANCE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -26,7 +26,7 @@ pub async fn watch(app: App) {
     }
 }
 
-/// Asks about each thread once. A store that does not answer is asked again the next time.
+/// Queries each thread once. Errors are logged, and the next tick tries again.
 async fn look(app: &App, is_all: bool) {
     let mut by_tenant: HashMap<TenantId, Vec<ThreadId>> = HashMap::new();
     for (tenant, thread) in app.engine.parts.live.unpublished(is_all) {

@@ -1,76 +1,82 @@
-//! What a client needs first that comes back in the middle of a run: how far it had come, as a fresh client understands it.
+//! Resumes a stream in the middle of a run: rebuilds the state that a fresh client needs first.
 
 use std::sync::Arc;
 
-use baton_agui::{AguiMessage, Detail, Faces};
-use baton_core::store::{Accepted, MessageQuery, PageRequest};
+use baton_agui::{AgentProfiles, AguiMessage, Detail};
+use baton_core::store::{AcceptedRun, MessageQuery, PageRequest};
 use baton_core::{RunId, TenantStore, ThreadId};
 use baton_engine::Subscription;
 use bytes::Bytes;
 
 use super::follow::{Follow, Of};
-use super::view::View;
+use super::view::StreamView;
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 
-/// Events that are read at once.
+/// Events per query.
 const PAGE: u32 = 200;
 
-/// A place in a thread from which somebody wants to hear.
+/// A position in a thread to stream from.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct StreamPosition {
     pub thread: ThreadId,
     pub of: Of,
-    /// The number of the last event that they have; 0 for none.
+    /// Number of the last event that the client has; 0 for none.
     pub after: u64,
 }
 
-/// Everything that is needed to go on from a place.
+/// A stream ready to be sent.
 #[derive(Debug)]
-pub struct Joined {
+pub struct JoinedStream {
     pub follow: Follow,
-    pub view: View,
+    pub view: StreamView,
     /// Sent before anything else.
     pub first: Bytes,
-    /// Who listens, for as long as they may.
+    /// The subscriber; the stream ends when its credential expires.
     pub caller: Caller,
 }
 
-/// Joins a place. The thread must be one that the caller may see.
-pub async fn join(app: &App, caller: &Caller, place: Place, detail: Detail) -> Answer<Joined> {
+/// Joins a stream at a position. The caller must be allowed to read the thread.
+pub async fn join(
+    app: &App,
+    caller: &Caller,
+    place: StreamPosition,
+    detail: Detail,
+) -> ApiResult<JoinedStream> {
     let store = app.data(caller);
-    let Place { thread, of, after } = place;
-    let mut view = View::new(thread, detail, app.faces());
+    let StreamPosition { thread, of, after } = place;
+    let mut view = StreamView::new(thread, detail, app.profiles());
     let mut first = Bytes::new();
     if let Some(run) = under_way(&*store, place).await? {
         first = preamble(&*store, &mut view, run, place).await?;
     }
-    // Joined last: what was sent first stands for everything up to `after`, whatever has happened since.
+    // Joined last: the preamble covers everything up to `after`, and later events follow.
     let follow =
         Follow::new(&app.engine.parts.live, Arc::clone(&store), thread, of, after).counted(&app.metrics);
-    Ok(Joined { follow, view, first, caller: caller.clone() })
+    Ok(JoinedStream { follow, view, first, caller: caller.clone() })
 }
 
-/// Joins a run that was just accepted. The subscription began before that: a new run is followed without reading anything.
+/// Joins a run that was just accepted. The subscription must be older than the run: a new run is followed without reading.
 pub async fn join_accepted(
     app: &App,
     caller: &Caller,
     thread: ThreadId,
-    accepted: &Accepted,
+    accepted: &AcceptedRun,
     subscription: Subscription,
-) -> Answer<Joined> {
+) -> ApiResult<JoinedStream> {
     let run = accepted.run_id;
     if !accepted.is_new {
-        return join(app, caller, Place { thread, of: Of::Run(run), after: 0 }, Detail::Person).await;
+        return join(app, caller, StreamPosition { thread, of: Of::Run(run), after: 0 }, Detail::Person)
+            .await;
     }
     let follow = Follow::of_new_run(app.data(caller), subscription, thread, run).counted(&app.metrics);
-    let view = View::new(thread, Detail::Person, app.faces());
-    Ok(Joined { follow, view, first: Bytes::new(), caller: caller.clone() })
+    let view = StreamView::new(thread, Detail::Person, app.profiles());
+    Ok(JoinedStream { follow, view, first: Bytes::new(), caller: caller.clone() })
 }
 
-/// The run that the last event belongs to, unless it ended with it.
-async fn under_way(store: &dyn TenantStore, place: Place) -> Answer<Option<RunId>> {
+/// The unfinished run that the client's last event belongs to.
+async fn under_way(store: &dyn TenantStore, place: StreamPosition) -> ApiResult<Option<RunId>> {
     if place.after == 0 {
         return Ok(None);
     }
@@ -90,8 +96,13 @@ async fn under_way(store: &dyn TenantStore, place: Place) -> Answer<Option<RunId
     Ok(last.filter(|event| !event.kind.is_end()).map(|event| event.run_id))
 }
 
-/// Brings a fresh client to where the run was.
-async fn preamble(store: &dyn TenantStore, view: &mut View, run: RunId, place: Place) -> Answer<Bytes> {
+/// Replays the run up to the position, so that a fresh client has its state.
+async fn preamble(
+    store: &dyn TenantStore,
+    view: &mut StreamView,
+    run: RunId,
+    place: StreamPosition,
+) -> ApiResult<Bytes> {
     let mut read = 0;
     'all: loop {
         let page = store.run_events(run, read, PAGE).await?;
@@ -107,19 +118,18 @@ async fn preamble(store: &dyn TenantStore, view: &mut View, run: RunId, place: P
             break;
         }
     }
-    let history = history(store, run, place.thread, view.detail(), view.faces()).await?;
+    let history = history(store, run, place.thread, view.detail(), view.profiles()).await?;
     Ok(view.preamble(history, place.after))
 }
 
-/// What was said in the thread before the run, and the message that it is about. Of a long thread only the last part: as much as a
-/// page holds.
+/// Messages of the thread up to the run's own, at most [`PageRequest::MAX_LIMIT`].
 async fn history(
     store: &dyn TenantStore,
     run: RunId,
     thread: ThreadId,
     detail: Detail,
-    faces: &Faces,
-) -> Answer<Vec<AguiMessage>> {
+    profiles: &AgentProfiles,
+) -> ApiResult<Vec<AguiMessage>> {
     let number = store.run(run).await?.message_number;
     let query = MessageQuery {
         limit: PageRequest::MAX_LIMIT,
@@ -128,5 +138,5 @@ async fn history(
         include_system: false,
     };
     let messages = store.messages(thread, query).await?;
-    Ok(messages.iter().filter_map(|message| AguiMessage::of(&message.message, detail, faces)).collect())
+    Ok(messages.iter().filter_map(|message| AguiMessage::of(&message.message, detail, profiles)).collect())
 }

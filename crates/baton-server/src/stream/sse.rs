@@ -8,24 +8,24 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use http::{HeaderValue, header};
 
-use super::resume::Joined;
+use super::resume::JoinedStream;
 use super::{Outgoing, listen};
 use crate::app::App;
 use crate::metrics::StreamKind;
 
-/// How long a client waits before it comes back; sooner when it was asked to.
+/// Reconnect delay of the client in milliseconds.
 const HELLO: &str = "retry: 3000\n\n";
 const HEARTBEAT: &str = ": still here\n\n";
 const PARTING: Duration = Duration::from_millis(100);
-const RECONNECT: &str = "retry: 500\n: the server is about to end, come back\n\n";
+const RECONNECT: &str = "retry: 500\n: the server is shutting down, reconnect\n\n";
 const EXPIRED: &str = ": the credential is not valid any more\n\n";
 
-/// A stream that ends in the middle must not look like one that is complete: the connection is cut.
+/// Aborts the connection, so that an incomplete stream does not look complete.
 #[derive(Debug, thiserror::Error)]
 #[error("the stream ends before what it is about does")]
 struct Cut;
 
-pub fn respond(app: &App, joined: Joined) -> Response {
+pub fn respond(app: &App, joined: JoinedStream) -> Response {
     let guard = app.metrics.stream(StreamKind::Sse);
     let sent = listen(app.clone(), joined);
     let hello = futures_util::stream::once(async { Ok(Bytes::from_static(HELLO.as_bytes())) });
@@ -50,7 +50,7 @@ fn chunks(sent: impl Stream<Item = Outgoing>) -> impl Stream<Item = Result<Bytes
             Outgoing::Expired => (Bytes::from_static(EXPIRED.as_bytes()), true),
         };
         let cut = futures_util::stream::iter(is_cut.then_some(())).then(|()| async {
-            // The word before has to be on its way before the connection is cut.
+            // Gives the previous chunk time to be sent before the connection is aborted.
             tokio::time::sleep(PARTING).await;
             Err(Cut)
         });

@@ -1,43 +1,44 @@
-//! Events as AG-UI for one listener, each with the number to come back with.
+//! Events as AG-UI for one subscriber, each with its resume position.
 
 use std::sync::Arc;
 
-use baton_agui::{AguiMessage, Detail, Faces, Projection};
+use baton_agui::{AgentProfiles, AguiMessage, Detail, Projection};
 use baton_core::event::{Event, EventKind};
 use baton_core::message::Visibility;
 use baton_core::{AgentName, RunId, StoreError, ThreadId, Usage};
-use baton_engine::Published;
+use baton_engine::PublishedEvent;
 use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::follow::Item;
-use super::frames::Frames;
+use super::frames::FrameEncoder;
 
-/// What one listener sees.
+/// The AG-UI view of one subscriber.
 #[derive(Debug)]
-pub struct View {
+pub struct StreamView {
     thread: ThreadId,
     detail: Detail,
-    faces: Arc<Faces>,
-    /// Of the run that is under way.
+    profiles: Arc<AgentProfiles>,
+    /// Of the current run.
     projection: Option<(RunId, Projection)>,
-    frames: Frames,
+    frames: FrameEncoder,
 }
 
-impl View {
-    pub fn new(thread: ThreadId, detail: Detail, faces: Arc<Faces>) -> Self {
-        Self { thread, detail, faces, projection: None, frames: Frames::default() }
+impl StreamView {
+    pub fn new(thread: ThreadId, detail: Detail, profiles: Arc<AgentProfiles>) -> Self {
+        Self { thread, detail, profiles, projection: None, frames: FrameEncoder::default() }
     }
 
     pub fn detail(&self) -> Detail {
         self.detail
     }
 
-    pub fn faces(&self) -> &Faces {
-        &self.faces
+    pub fn profiles(&self) -> &AgentProfiles {
+        &self.profiles
     }
 
-    /// The frames of one item; empty if nothing is sent for it. `position` is the number of the last kept event, this one included.
+    /// Returns the frames of one item; empty if nothing is sent for it. `position` is the number of the last stored event,
+    /// including this one.
     pub fn show(&mut self, item: &Item, position: u64) -> Bytes {
         let frames = match item {
             Item::Event(published) => self.show_event(published, position),
@@ -50,14 +51,14 @@ impl View {
         frames
     }
 
-    /// Frames that another subscriber of the same kind has made are used again; the projection only has to keep up.
-    fn show_event(&mut self, published: &Published, position: u64) -> Bytes {
+    /// Reuses frames that another subscriber with the same view has encoded; the projection is still updated.
+    fn show_event(&mut self, published: &PublishedEvent, position: u64) -> Bytes {
         let event = &*published.event;
         let is_in_step = event.kind.is_kept() || event.seq == position;
         let Some(shared) = published.encodings().filter(|_| is_in_step) else {
             return self.encode(event, position);
         };
-        let form = (self.detail as usize, self.faces.id());
+        let form = (self.detail as usize, self.profiles.id());
         if let Some(frames) = shared.get(form) {
             let projection = self.run(event.run_id);
             if projection.piece(event).is_none() {
@@ -73,7 +74,8 @@ impl View {
     fn encode(&mut self, event: &Event, position: u64) -> Bytes {
         let is_kept = event.kind.is_kept();
         let last = if is_kept { event.seq } else { position };
-        // One kept event may become several frames: a client that has not got the last of them has not got it.
+        // A stored event may become several frames. Only the last carries its number, so that a client that misses it resumes
+        // before the event.
         let before = if is_kept { last.saturating_sub(1) } else { last };
         let (projection, frames) = self.run_and_frames(event.run_id);
         if let Some(piece) = projection.piece(event) {
@@ -83,19 +85,19 @@ impl View {
         frames.encode(&events, before, last)
     }
 
-    /// What happened before a listener came: only remembered.
+    /// Updates the projection with an event before the client's position, without sending it.
     pub fn remember(&mut self, event: &Event) {
         self.run(event.run_id).replay(event);
     }
 
-    /// What a client that knows nothing needs to be where the remembered events end.
+    /// The frames that bring a fresh client to the state after the remembered events.
     pub fn preamble(&mut self, history: Vec<AguiMessage>, position: u64) -> Bytes {
         let Some((_, projection)) = &mut self.projection else { return Bytes::new() };
         let events = projection.preamble(history);
         self.frames.encode(&events, position, position)
     }
 
-    /// The last word when there is nothing to follow any more, as when the thread was deleted: a run that was begun has an end.
+    /// Ends the current run with an error, for example because the thread was deleted.
     pub fn break_off(&mut self, error: &StoreError, position: u64) -> Bytes {
         let Some((run_id, mut projection)) = self.projection.take() else { return Bytes::new() };
         let agent = AgentName::parse("baton").expect("a valid name");
@@ -121,17 +123,17 @@ impl View {
         self.run_and_frames(run).0
     }
 
-    fn run_and_frames(&mut self, run: RunId) -> (&mut Projection, &mut Frames) {
+    fn run_and_frames(&mut self, run: RunId) -> (&mut Projection, &mut FrameEncoder) {
         let is_other = self.projection.as_ref().is_none_or(|(current, _)| *current != run);
         if is_other {
-            let projection = Projection::new(self.detail).with_faces(Arc::clone(&self.faces));
+            let projection = Projection::new(self.detail).with_profiles(Arc::clone(&self.profiles));
             self.projection = Some((run, projection));
         }
         let (_, projection) = self.projection.as_mut().expect("just set");
         (projection, &mut self.frames)
     }
 
-    /// A run that is over has nothing to remember.
+    /// Drops the projection of a finished run.
     fn forget_what_is_over(&mut self) {
         if self.projection.take_if(|(_, projection)| projection.is_over()).is_some() {
             self.frames.rest();

@@ -1,4 +1,4 @@
-//! The same over a WebSocket, with a way back.
+//! The stream over a WebSocket, which also accepts requests.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgr
 use axum::response::Response;
 use baton_core::ThreadId;
 use baton_core::store::Cancel;
-use baton_engine::Terms;
+use baton_engine::SubmitOptions;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::resume::Joined;
+use super::resume::JoinedStream;
 use super::{Outgoing, frames, listen};
 use crate::app::App;
 use crate::identity::Caller;
 use crate::metrics::StreamKind;
-use crate::problem::{Answer, Code, FieldError, Problem};
+use crate::problem::{ApiResult, Code, FieldError, Problem};
 use crate::routes::{approvals, handoff, messages, runs};
 use crate::strict::{self, Checked};
 use crate::trace::Trace;
@@ -27,16 +27,16 @@ use crate::wire::send::SendMessage;
 use crate::wire::text::Remark;
 
 const DECIDE: &str = "approval:decide";
-/// The subprotocol, for clients that have to name one.
+/// The subprotocol, for clients that require one.
 const PROTOCOL: &str = "baton";
 const EXPIRED: &str = "the credential is not valid any more";
-/// How long a client that does not read is waited for.
+/// Send timeout for a client that does not read.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a client may send.
+/// A request of a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-enum Request {
+enum SocketRequest {
     Message(SendMessage),
     Cancel {
         #[serde(default)]
@@ -51,7 +51,7 @@ enum Request {
     },
 }
 
-impl Checked for Request {
+impl Checked for SocketRequest {
     fn check(&self) -> Vec<FieldError> {
         match self {
             Self::Message(message) => message.check(),
@@ -66,28 +66,28 @@ pub fn respond(
     trace: Trace,
     thread: ThreadId,
     upgrade: WebSocketUpgrade,
-    joined: Joined,
+    joined: JoinedStream,
 ) -> Response {
     let most = app.settings.limits.max_body_bytes;
     let upgrade = upgrade.max_message_size(most).max_frame_size(most).protocols([PROTOCOL]);
     upgrade.on_upgrade(move |socket| async move {
         let guard = app.metrics.stream(StreamKind::WebSocket);
-        Box::pin(Conversation { app, caller, trace, thread }.hold(socket, joined)).await;
+        Box::pin(SocketConversation { app, caller, trace, thread }.hold(socket, joined)).await;
         drop(guard);
     })
 }
 
 /// One client on one thread.
-struct Conversation {
+struct SocketConversation {
     app: App,
     caller: Caller,
     trace: Trace,
     thread: ThreadId,
 }
 
-impl Conversation {
-    /// Until the client goes or does not read, or the server ends.
-    async fn hold(self, socket: WebSocket, joined: Joined) {
+impl SocketConversation {
+    /// Runs until the client disconnects or stops reading, or the server shuts down.
+    async fn hold(self, socket: WebSocket, joined: JoinedStream) {
         let (mut out, mut back) = socket.split();
         let mut sent = listen(self.app.clone(), joined);
         loop {
@@ -107,7 +107,7 @@ impl Conversation {
         }
     }
 
-    /// What a request came to, in a CUSTOM event, because that is what clients of this stream understand.
+    /// Answers a request with a CUSTOM event, which AG-UI clients understand.
     async fn answer(&self, text: &str) -> Value {
         let (name, value) = match self.attend(text).await {
             Ok(value) => ("baton.accepted", value),
@@ -119,32 +119,34 @@ impl Conversation {
         json!({ "type": "CUSTOM", "name": name, "value": value })
     }
 
-    async fn attend(&self, text: &str) -> Answer<Value> {
+    async fn attend(&self, text: &str) -> ApiResult<Value> {
         if !self.app.identity.is_still(&self.caller).await {
             return Err(Problem::new(Code::Unauthenticated, EXPIRED));
         }
         self.app.guards.admit(&self.caller.tenant)?;
         let Self { app, caller, trace, thread } = self;
-        match strict::parse::<Request>(text.as_bytes())? {
-            Request::Message(message) => {
+        match strict::parse::<SocketRequest>(text.as_bytes())? {
+            SocketRequest::Message(message) => {
                 caller.demand("thread:write")?;
-                let terms =
-                    Terms { max_active: Some(app.settings.limits.max_concurrent_runs), ..Terms::default() };
+                let terms = SubmitOptions {
+                    max_active: Some(app.settings.limits.max_concurrent_runs),
+                    ..SubmitOptions::default()
+                };
                 let accepted = messages::submit(app, caller, trace, *thread, message, terms).await?;
                 Ok(json!({ "request": "message", "run_id": accepted.run_id }))
             }
-            Request::Cancel { mode } => {
+            SocketRequest::Cancel { mode } => {
                 let active = app.data(caller).thread(*thread, caller.scope()).await?.active_run;
                 let run =
                     active.ok_or_else(|| Problem::new(Code::Conflict, "no run of this thread is at work"))?;
                 let status = runs::cancel(app, caller, trace, run, mode.unwrap_or(Cancel::Stop)).await?;
                 Ok(json!({ "request": "cancel", "run_id": run, "status": status }))
             }
-            Request::ExitHandoff {} => {
+            SocketRequest::ExitHandoff {} => {
                 let returned = handoff::exit(app, caller, trace, *thread).await?;
                 Ok(json!({ "request": "exit_handoff", "handoff": returned }))
             }
-            Request::Approve { approval_id, decision, reason } => {
+            SocketRequest::Approve { approval_id, decision, reason } => {
                 caller.demand(DECIDE)?;
                 let body = DecisionBody { decision, reason };
                 let decided = approvals::decide(app, caller, trace, approval_id, body).await?;
@@ -154,7 +156,7 @@ impl Conversation {
     }
 }
 
-/// The next text; `None` when the client has gone or speaks something else.
+/// The next text; `None` if the client has disconnected or sent a binary message.
 async fn next_text(back: &mut SplitStream<WebSocket>) -> Option<String> {
     loop {
         match back.next().await?.ok()? {
@@ -178,7 +180,7 @@ async fn say(out: &mut SplitSink<WebSocket, Message>, outgoing: Outgoing) -> boo
         }
         Outgoing::Heartbeat => send(out, Message::Ping(bytes::Bytes::new())).await,
         Outgoing::Reconnect => {
-            close(out, close_code::RESTART, "the server is about to end, come back").await;
+            close(out, close_code::RESTART, "the server is shutting down, reconnect").await;
             false
         }
         Outgoing::Expired => {
@@ -188,7 +190,7 @@ async fn say(out: &mut SplitSink<WebSocket, Message>, outgoing: Outgoing) -> boo
     }
 }
 
-/// False when the client does not take it.
+/// Returns `false` if the client does not accept the message in time.
 async fn send(out: &mut SplitSink<WebSocket, Message>, message: Message) -> bool {
     matches!(tokio::time::timeout(PATIENCE, out.send(message)).await, Ok(Ok(())))
 }

@@ -8,7 +8,7 @@ use serde_path_to_error::Segment;
 
 use super::{named, shortened};
 use crate::app::App;
-use crate::problem::{Answer, Code, FieldError, Problem};
+use crate::problem::{ApiResult, Code, FieldError, Problem};
 
 /// A JSON body. Unknown fields are refused by the type (`deny_unknown_fields`), and problems point at the field.
 #[derive(Debug)]
@@ -33,14 +33,14 @@ impl<T: DeserializeOwned + Checked> FromRequest<App> for Strict<T> {
 }
 
 /// Guards have read it already, so nothing is waited for and nothing is too large.
-pub(super) async fn whole(request: Request, app: &App) -> Answer<Bytes> {
+pub(super) async fn whole(request: Request, app: &App) -> ApiResult<Bytes> {
     Bytes::from_request(request, app)
         .await
         .map_err(|error| Problem::new(Code::InvalidRequest, error.body_text()))
 }
 
 /// A form or a plain text can be sent by any page without asking; JSON cannot.
-pub(super) fn is_json(headers: &HeaderMap) -> Answer<()> {
+pub(super) fn is_json(headers: &HeaderMap) -> ApiResult<()> {
     let refuse = |detail| Err(Problem::new(Code::UnsupportedMediaType, detail));
     if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return refuse("send the body as it is, without a `Content-Encoding`");
@@ -62,7 +62,7 @@ pub(super) fn is_json(headers: &HeaderMap) -> Answer<()> {
     Ok(())
 }
 
-pub(crate) fn parse<T: DeserializeOwned + Checked>(bytes: &[u8]) -> Answer<T> {
+pub(crate) fn parse<T: DeserializeOwned + Checked>(bytes: &[u8]) -> ApiResult<T> {
     if bytes.is_empty() {
         return Err(invalid("", "the body is empty; this route takes JSON".to_owned()));
     }

@@ -15,9 +15,9 @@ async fn part<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Optio
 
 /// `{thread_id}`.
 #[derive(Debug, Clone, Copy)]
-pub struct InThread(pub ThreadId);
+pub struct ThreadPath(pub ThreadId);
 
-impl<S: Send + Sync> FromRequestParts<S> for InThread {
+impl<S: Send + Sync> FromRequestParts<S> for ThreadPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
@@ -32,9 +32,9 @@ impl<S: Send + Sync> FromRequestParts<S> for InThread {
 
 /// `{run_id}`. What is no id names no run.
 #[derive(Debug, Clone, Copy)]
-pub struct OfRun(pub RunId);
+pub struct RunPath(pub RunId);
 
-impl<S: Send + Sync> FromRequestParts<S> for OfRun {
+impl<S: Send + Sync> FromRequestParts<S> for RunPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

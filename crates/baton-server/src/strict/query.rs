@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
 use super::{named, shortened};
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 
 /// The query of a URL. Types that refuse unknown fields make every misspelt parameter a problem.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     }
 }
 
-fn parse<T: DeserializeOwned>(query: &str) -> Answer<T> {
+fn parse<T: DeserializeOwned>(query: &str) -> ApiResult<T> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs)).map_err(|error| {
         let message = error.inner().to_string();

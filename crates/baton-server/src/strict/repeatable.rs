@@ -2,6 +2,7 @@
 
 use axum::extract::{FromRequest, Request};
 use baton_core::store::run::Idempotency;
+use data_encoding::HEXLOWER;
 use http::{HeaderMap, Method};
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
@@ -9,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::json::{Checked, is_json, parse, whole};
 use crate::app::App;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 
 pub const HEADER: &str = "Idempotency-Key";
 const LONGEST_KEY: usize = 255;
@@ -41,7 +42,7 @@ impl<T: DeserializeOwned + Checked> FromRequest<App> for Repeatable<T> {
     }
 }
 
-fn key(headers: &HeaderMap) -> Answer<Option<String>> {
+fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let mut given = headers.get_all(HEADER).iter();
     let Some(value) = given.next() else { return Ok(None) };
     let invalid = |detail: &str| Err(Problem::new(Code::InvalidRequest, detail).at(HEADER, detail));
@@ -58,14 +59,14 @@ fn key(headers: &HeaderMap) -> Answer<Option<String>> {
 /// Of everything that makes two requests the same. Neither a method nor a path has a line break in it.
 fn fingerprint(method: &Method, path: &str, body: &[u8]) -> String {
     let hash = Sha256::new().chain_update(format!("{method}\n{path}\n")).chain_update(body).finalize();
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&hash)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with(values: &[&[u8]]) -> Answer<Option<String>> {
+    fn with(values: &[&[u8]]) -> ApiResult<Option<String>> {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(HEADER, http::HeaderValue::from_bytes(value).unwrap());

@@ -15,7 +15,7 @@ use hyper::body::Frame;
 use tracing::Span;
 use tracing::field::Empty;
 
-use super::Known;
+use super::KnownCaller;
 use crate::app::App;
 use crate::metrics::Metrics;
 use crate::problem::Code;
@@ -29,14 +29,14 @@ const PAGE: &str = "ui";
 const PROBES: [&str; 4] = ["/livez", "/readyz", "/healthz", "/metrics"];
 
 /// What was asked, without anything that a caller made up: no path, no query, no header.
-pub(super) struct Asked {
+pub(super) struct RequestSummary {
     method: Method,
     route: Option<MatchedPath>,
     is_page: bool,
     since: Instant,
 }
 
-impl Asked {
+impl RequestSummary {
     pub(super) fn of(request: &Request, app: &App) -> Self {
         let route = request.extensions().get::<MatchedPath>().cloned();
         let is_page = route.is_none() && ui::is_page(app, request);
@@ -54,17 +54,22 @@ impl Asked {
 }
 
 /// Says how a request ended when it is dropped.
-pub(super) struct Ended {
-    asked: Asked,
+pub(super) struct RequestEndLog {
+    asked: RequestSummary,
     trace_id: String,
-    known: Known,
+    known: KnownCaller,
     span: Span,
     /// None while there is no answer.
     status: Option<StatusCode>,
 }
 
-impl Ended {
-    pub(super) fn new(asked: Asked, trace: &TraceParent, from: Option<u64>, known: Known) -> Self {
+impl RequestEndLog {
+    pub(super) fn new(
+        asked: RequestSummary,
+        trace: &TraceParent,
+        from: Option<u64>,
+        known: KnownCaller,
+    ) -> Self {
         let span = if asked.is_probe() { Span::none() } else { span(&asked, trace, from) };
         Self { asked, trace_id: trace.trace_id(), known, span, status: None }
     }
@@ -79,7 +84,7 @@ impl Ended {
 
     /// The answer begins.
     pub(super) fn answered(&mut self, metrics: &Metrics, status: StatusCode) {
-        let Asked { method, since, .. } = &self.asked;
+        let RequestSummary { method, since, .. } = &self.asked;
         metrics.served(self.asked.route(), method, status, since.elapsed());
         self.status = Some(status);
         self.span.record("http.response.status_code", status.as_u16());
@@ -100,8 +105,8 @@ impl Ended {
     }
 }
 
-fn span(asked: &Asked, trace: &TraceParent, from: Option<u64>) -> Span {
-    let Asked { method, .. } = asked;
+fn span(asked: &RequestSummary, trace: &TraceParent, from: Option<u64>) -> Span {
+    let RequestSummary { method, .. } = asked;
     tracing::info_span!(
         target: CONTEXT, parent: None, "request", otel.name = format!("{method} {}", asked.route()), otel.kind = "server",
         { TRACE } = String::from(trace.clone()), { PARENT } = from,
@@ -110,7 +115,7 @@ fn span(asked: &Asked, trace: &TraceParent, from: Option<u64>) -> Span {
     )
 }
 
-impl Drop for Ended {
+impl Drop for RequestEndLog {
     fn drop(&mut self) {
         let _within = self.span.enter();
         let (method, route, trace_id) =
@@ -141,7 +146,7 @@ impl Drop for Ended {
 /// An answer of which nobody knows yet how long it will be.
 struct Streamed {
     body: Body,
-    _ended: Ended,
+    _ended: RequestEndLog,
 }
 
 impl HttpBody for Streamed {

@@ -1,5 +1,5 @@
 //! The files that were in `ui/dist` at build time. `build.rs` writes the table.
 
-use super::File;
+use super::UiFile;
 
-pub static FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/ui_files.rs"));
+pub static FILES: &[UiFile] = include!(concat!(env!("OUT_DIR"), "/ui_files.rs"));

@@ -13,7 +13,7 @@ impl Encoding {
     /// The one with the highest weight; the first of those that are offered if there are several. `Identity` if none is accepted:
     /// an answer that the client may not like is more useful than 406.
     pub fn choose(headers: &HeaderMap, offered: impl Iterator<Item = Self>) -> Self {
-        let accepted = Accepted::of(headers, header::ACCEPT_ENCODING);
+        let accepted = AcceptedEncodings::of(headers, header::ACCEPT_ENCODING);
         let weighed = offered.map(|encoding| (encoding, encoding.weight(&accepted)));
         let best = weighed
             .filter(|(_, weight)| *weight > 0)
@@ -21,7 +21,7 @@ impl Encoding {
         best.map_or(Self::Identity, |(encoding, _)| encoding)
     }
 
-    fn weight(self, accepted: &Accepted) -> u16 {
+    fn weight(self, accepted: &AcceptedEncodings) -> u16 {
         let named = accepted.weight(self.word()).or_else(|| accepted.weight("*"));
         // Identity is acceptable unless it is excluded, and the last choice unless it is named.
         named.unwrap_or(u16::from(self == Self::Identity))
@@ -52,7 +52,7 @@ impl Encoding {
 
 /// Whether HTML is among what `Accept` names. Without the header, everything is.
 pub fn accepts_html(headers: &HeaderMap) -> bool {
-    let accepted = Accepted::of(headers, header::ACCEPT);
+    let accepted = AcceptedEncodings::of(headers, header::ACCEPT);
     let named = ["text/html", "text/*", "*/*"].into_iter().find_map(|range| accepted.weight(range));
     named.map_or(accepted.0.is_empty(), |weight| weight > 0)
 }
@@ -65,9 +65,9 @@ pub fn is_known(headers: &HeaderMap, etag: &str) -> bool {
 }
 
 /// Names with their weights in thousandths, as `q=` gives them.
-struct Accepted<'a>(Vec<(&'a str, u16)>);
+struct AcceptedEncodings<'a>(Vec<(&'a str, u16)>);
 
-impl<'a> Accepted<'a> {
+impl<'a> AcceptedEncodings<'a> {
     fn of(headers: &'a HeaderMap, name: HeaderName) -> Self {
         Self(items(headers, name).map(weighed).collect())
     }

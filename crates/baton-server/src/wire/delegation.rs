@@ -1,7 +1,7 @@
 //! One message to several agents, and what each of them brings.
 
 use baton_core::agent::{Strategy, Synthesis};
-use baton_core::store::{End, RunRecord};
+use baton_core::store::{RunEndData, RunRecord};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -95,7 +95,7 @@ pub struct DelegationView {
 
 impl DelegationView {
     pub fn of(record: RunRecord, results: Vec<baton_core::SubAgentResult>) -> Self {
-        let End { answer, code, message, .. } = record.end.unwrap_or_default();
+        let RunEndData { answer, code, message, .. } = record.end.unwrap_or_default();
         Self {
             run_id: record.run_id.to_string(),
             status: record.status.to_string(),

@@ -5,7 +5,7 @@ pub mod request;
 
 use baton_core::store::{HandoffSession, HandoffState};
 use baton_core::{AgentName, HandoffId, RunId, TenantId, ThreadId, UserId};
-use baton_engine::handoff::farewell;
+use baton_engine::handoff::returning_message;
 use baton_engine::{Agents, ReturnStatus};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -208,7 +208,7 @@ impl HandoffView {
 impl HandoffReturn {
     pub fn of(tenant: &TenantId, handoff: HandoffSession, agents: &Agents) -> Self {
         Self {
-            message: farewell(agents, &handoff),
+            message: returning_message(agents, &handoff),
             handoff_id: handoff.handoff_id,
             thread_id: handoff.thread_id,
             tenant_id: tenant.clone(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::identity::roles::PERMISSIONS;
-use crate::identity::{Mode, Principal};
+use crate::identity::{AuthenticationMode, Principal};
 
 /// Who is asking, and what they may do.
 #[derive(Debug, Serialize, ToSchema)]
@@ -31,15 +31,15 @@ pub enum AuthView {
 }
 
 impl MeView {
-    pub fn of(caller: &Principal, mode: Mode) -> Self {
+    pub fn of(caller: &Principal, mode: AuthenticationMode) -> Self {
         Self {
             tenant_id: caller.tenant.clone(),
             user_id: caller.user.clone(),
             roles: caller.roles.clone(),
             permissions: permissions(caller),
             auth: match mode {
-                Mode::Open => AuthView::Open,
-                Mode::Required => AuthView::Required,
+                AuthenticationMode::Open => AuthView::Open,
+                AuthenticationMode::Required => AuthView::Required,
             },
         }
     }

@@ -81,12 +81,12 @@ fn part(kind: &str, about: &str) -> ObjectBuilder {
     part.additional_properties(Some(nothing_else)).field("type", kind)
 }
 
-trait Fields {
+trait MessageFields {
     /// A property that has to be there.
     fn field(self, name: &str, schema: ObjectBuilder) -> Self;
 }
 
-impl Fields for ObjectBuilder {
+impl MessageFields for ObjectBuilder {
     fn field(self, name: &str, schema: ObjectBuilder) -> Self {
         self.property(name, schema).required(name)
     }

@@ -7,7 +7,7 @@ use baton_core::store::{Page, PageRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 
 /// Which piece of a list is wanted.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -73,7 +73,7 @@ pub fn cut<T>(
     name: impl Fn(&T) -> &str,
     is_name: impl Fn(&str) -> bool,
     request: &PageRequest,
-) -> Answer<Page<T>> {
+) -> ApiResult<Page<T>> {
     let decoded = |cursor: &str| {
         let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).filter(|text| is_name(text));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::store::{SessionRecord, Step, StepKind};
 use baton_core::{SessionId, Usage};
-use baton_engine::who::{Failed, Who};
+use baton_engine::session_info::{SessionFailure, SessionInfo};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -64,7 +64,7 @@ pub fn tree(sessions: Vec<SessionRecord>, steps: &[Step], rows: &[LedgerRow]) ->
     let begun = steps.iter().filter(|step| step.kind == StepKind::Session);
     let begun: HashMap<&SessionId, &Step> = begun.map(|step| (&step.session_id, step)).collect();
     let views = sessions.into_iter().map(|session| {
-        let who = begun.get(&session.session_id).map(|step| Who::of(step, &session));
+        let who = begun.get(&session.session_id).map(|step| SessionInfo::of(step, &session));
         let calls = calls.get(&session.session_id).copied().unwrap_or_default();
         (session.usage, SessionView::of(session, who, calls))
     });
@@ -93,7 +93,7 @@ fn nest(mut views: Vec<(Usage, SessionView)>) -> Vec<SessionView> {
 }
 
 impl SessionView {
-    fn of(session: SessionRecord, who: Option<Who>, calls: CallsView) -> Self {
+    fn of(session: SessionRecord, who: Option<SessionInfo>, calls: CallsView) -> Self {
         let (why, failure) = who.map_or((None, None), |who| (who.why, who.failure));
         let own: UsageView = session.usage.into();
         Self {
@@ -102,7 +102,7 @@ impl SessionView {
             path: session.path,
             status: session.status.into(),
             why,
-            error: failure.map(|Failed { code, message }| RunErrorView { code, message }),
+            error: failure.map(|SessionFailure { code, message }| RunErrorView { code, message }),
             started_at: session.started_at,
             finished_at: session.finished_at,
             calls,

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::Part;
 use baton_core::store::{Hop, HopKind, RunRecord, SessionRecord, Step, StepKind, StepState};
-use baton_core::{AgentName, Mask, Reply, SessionId, sanitize, sanitize_value};
-use baton_engine::recorded::{Recorded, call_of, words};
+use baton_core::{AgentName, Reply, SessionId};
+use baton_engine::recorded::{RecordedStep, call_of, text_of};
+use baton_sanitize::{Mask, sanitize, sanitize_value};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -120,13 +121,13 @@ impl From<StepsOf> for RunSteps {
         let StepsOf { run, asked, steps, sessions, rows, hops } = of;
         let agents: HashMap<_, _> = sessions.into_iter().map(|one| (one.session_id, one.agent)).collect();
         let agent = |session: &SessionId| agents.get(session).unwrap_or(&run.agent).clone();
-        let recorded: Vec<Recorded> = steps.iter().map(Recorded::of).collect();
+        let recorded: Vec<RecordedStep> = steps.iter().map(RecordedStep::of).collect();
         let replies: HashMap<&str, &Reply> = steps.iter().zip(&recorded).filter_map(reply).collect();
         let root = SessionId::root(run.run_id);
         let views = steps.iter().zip(&recorded).map(|(step, recorded)| {
             let input = match recorded {
-                Recorded::Task(task) if task.is_empty() && step.session_id == root => text(&asked),
-                Recorded::Task(task) => text(task),
+                RecordedStep::Task(task) if task.is_empty() && step.session_id == root => text(&asked),
+                RecordedStep::Task(task) => text(task),
                 _ => {
                     call_of(&step.path, |turn| replies.get(turn).copied()).map(|call| parsed(&call.arguments))
                 }
@@ -141,15 +142,15 @@ impl From<StepsOf> for RunSteps {
     }
 }
 
-fn reply<'a>((step, recorded): (&'a Step, &'a Recorded)) -> Option<(&'a str, &'a Reply)> {
+fn reply<'a>((step, recorded): (&'a Step, &'a RecordedStep)) -> Option<(&'a str, &'a Reply)> {
     match recorded {
-        Recorded::Reply(reply) => Some((&step.path, reply)),
+        RecordedStep::Reply(reply) => Some((&step.path, reply)),
         _ => None,
     }
 }
 
 fn text(parts: &[Part]) -> Option<Value> {
-    (!parts.is_empty()).then(|| words(parts).into())
+    (!parts.is_empty()).then(|| text_of(parts).into())
 }
 
 /// Arguments that are no JSON are shown as the model wrote them.
@@ -157,17 +158,17 @@ fn parsed(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into())
 }
 
-fn output(recorded: &Recorded) -> Option<Value> {
+fn output(recorded: &RecordedStep) -> Option<Value> {
     match recorded {
-        Recorded::Reply(reply) => {
+        RecordedStep::Reply(reply) => {
             let call = |call: &baton_core::ToolCall| json!({ "id": call.id, "name": call.name, "arguments": parsed(&call.arguments) });
             let calls: Vec<Value> = reply.calls.iter().map(call).collect();
             Some(json!({ "text": reply.text, "tool_calls": calls }))
         }
-        Recorded::Returned(result) => Some(json!({ "content": result.content, "failed": result.failed })),
-        Recorded::Text(text) => Some(text.as_str().into()),
-        Recorded::Data(data) => Some(data.clone()).filter(|data| !data.is_null()),
-        Recorded::Task(_) | Recorded::Unfinished => None,
+        RecordedStep::Returned(result) => Some(json!({ "content": result.content, "failed": result.failed })),
+        RecordedStep::Text(text) => Some(text.as_str().into()),
+        RecordedStep::Data(data) => Some(data.clone()).filter(|data| !data.is_null()),
+        RecordedStep::Task(_) | RecordedStep::Unfinished => None,
     }
 }
 

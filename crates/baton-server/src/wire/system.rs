@@ -1,6 +1,6 @@
 //! What the server works with, as the API shows it.
 
-use baton_core::{Mask, sanitize};
+use baton_sanitize::{Mask, sanitize};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -4,7 +4,7 @@ use baton_core::agent::StateName;
 use baton_core::store::{HandoffSession, HandoffState, Thread};
 use baton_core::{AgentName, HandoffId, RunId, TenantId, ThreadId, UserId};
 use baton_engine::Agents;
-use baton_engine::handoff::{is_resumable, welcome_back};
+use baton_engine::handoff::{is_resumable, welcome_back_message};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -208,7 +208,7 @@ impl ResumableView {
             handoff_id: handoff.handoff_id,
             display_name: called(&handoff.target_agent_id, agents),
             progress: ProgressView::of(&handoff, agents),
-            message: welcome_back(agents, &handoff),
+            message: welcome_back_message(agents, &handoff),
             agent: handoff.target_agent_id,
             state: handoff.state,
             reason: handoff.handoff_reason,

@@ -1,7 +1,7 @@
 //! Who there is, as the API shows it.
 
 use baton_core::ThreadId;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 
 use crate::site::{ASSISTANT, Plan};
@@ -149,7 +149,7 @@ async fn the_exact_prompt_can_be_looked_at() {
 /// Another user's thread is one that does not exist; whoever may read traces sees the prompt as its owner gets it.
 #[tokio::test]
 async fn a_prompt_is_shown_for_the_callers_own_thread_only() {
-    let model = Scripted::default().script("assistant", [Turn::text("Hello.")]);
+    let model = Scripted::default().script("assistant", [ScriptedTurn::text("Hello.")]);
     let site = Plan::new(&model).agent("assistant", LEAD).agent("research", HIDDEN).required().start().await;
     let (ann, bob) = (site.visitor("ann", "user").await, site.visitor("bob", "user").await);
     let operator = site.visitor("olga", "operator").await;

@@ -1,6 +1,6 @@
 //! Files: sent, found again, and harmless.
 
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use http::Method;
 use reqwest::Response;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::site::{Plan, Site};
 const BOUNDARY: &str = "a-line-that-is-in-no-file";
 
 async fn site() -> Site {
-    let model = Scripted::default().script("assistant", (0..4).map(|_| Turn::text("Seen.")));
+    let model = Scripted::default().script("assistant", (0..4).map(|_| ScriptedTurn::text("Seen.")));
     Plan::new(&model).required().start().await
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use baton_core::store::{Approval, ApprovalStatus, MessageQuery};
 use baton_core::tool::Risk;
 use baton_core::{RunId, TenantId, TenantStore, ThreadId};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -20,7 +20,7 @@ const DECIDE: &str = "/api/v1/approvals/{approval_id}";
 const FEEDBACK: &str = "/api/v1/messages/{message_id}/feedback";
 
 async fn site(answers: usize) -> Site {
-    let turns = vec![Turn::text("Hello."); answers];
+    let turns = vec![ScriptedTurn::text("Hello."); answers];
     Plan::new(&Scripted::default().script("assistant", turns)).required().start().await
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use baton_core::message::Part;
 use baton_core::model::ModelErrorKind;
-use baton_core::store::{Accepted, AuditQuery, OnBusy, PageRequest, RunQuery};
+use baton_core::store::{AcceptedRun, AuditQuery, OnBusy, PageRequest, RunQuery};
 use baton_core::{MessageId, Permission, Rights, RunId, TenantId, ThreadId, UserId};
-use baton_engine::{Caller, Interest, Overrides, RunRequest, Task, Terms};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Interest, Overrides, RunCaller, RunRequest, RunTask, SubmitOptions};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use baton_server::await_end::await_end;
 use serde_json::{Value, json};
 
@@ -55,8 +55,8 @@ fn both() -> Value {
 #[tokio::test]
 async fn b6_each_agent_has_a_result() {
     let model = Scripted::default()
-        .script("docs", [Turn::text("A stick.").tokens(10, 2)])
-        .script("web", [Turn::text("A relay.").tokens(20, 3)]);
+        .script("docs", [ScriptedTurn::text("A stick.").tokens(10, 2)])
+        .script("web", [ScriptedTurn::text("A relay.").tokens(20, 3)]);
     let site = plan(&model).start().await;
     let answer = asked(&site, &both()).await;
     assert_eq!(answer["status"], "completed");
@@ -82,9 +82,16 @@ async fn b6_each_agent_has_a_result() {
 #[tokio::test]
 async fn b9_the_caller_says_how_they_are_asked_and_what_is_made_of_it() {
     let model = Scripted::default()
-        .script("docs", [Turn::error(ModelErrorKind::InvalidRequest), Turn::text("D."), Turn::text("D.")])
-        .script("web", [Turn::text("W."), Turn::text("W."), Turn::text("W.")])
-        .script("assistant", [Turn::text("Both say so.")]);
+        .script(
+            "docs",
+            [
+                ScriptedTurn::error(ModelErrorKind::InvalidRequest),
+                ScriptedTurn::text("D."),
+                ScriptedTurn::text("D."),
+            ],
+        )
+        .script("web", [ScriptedTurn::text("W."), ScriptedTurn::text("W."), ScriptedTurn::text("W.")])
+        .script("assistant", [ScriptedTurn::text("Both say so.")]);
     let site = plan(&model).start().await;
     let with = |more: Value| {
         let mut body = both();
@@ -106,8 +113,8 @@ async fn b9_the_caller_says_how_they_are_asked_and_what_is_made_of_it() {
 #[tokio::test]
 async fn b7_failures_are_results() {
     let model = Scripted::default()
-        .script("docs", [Turn::default().hang(), Turn::error(ModelErrorKind::InvalidRequest)])
-        .script("web", [Turn::text("A relay."), Turn::error(ModelErrorKind::InvalidRequest)]);
+        .script("docs", [ScriptedTurn::default().hang(), ScriptedTurn::error(ModelErrorKind::InvalidRequest)])
+        .script("web", [ScriptedTurn::text("A relay."), ScriptedTurn::error(ModelErrorKind::InvalidRequest)]);
     let site = plan(&model).start().await;
     let mut body = both();
     body["timeout_ms"] = json!(2_000);
@@ -170,7 +177,7 @@ async fn mistakes_are_pointed_at() {
 
 fn someone(user: &str, thread: &str) -> RunRequest {
     RunRequest {
-        caller: Caller {
+        caller: RunCaller {
             tenant: TenantId::parse("default").unwrap(),
             user: UserId::parse(user).unwrap(),
             thread_id: ThreadId::parse(thread).unwrap(),
@@ -180,7 +187,7 @@ fn someone(user: &str, thread: &str) -> RunRequest {
         overrides: Overrides::default(),
         on_busy: OnBusy::Enqueue,
         entry: None,
-        task: Task::Answer,
+        task: RunTask::Answer,
         rights: Rights::all(),
         trace: None,
         metadata: None,
@@ -190,8 +197,8 @@ fn someone(user: &str, thread: &str) -> RunRequest {
 /// A9, A20: somebody else's thread is not found.
 #[tokio::test]
 async fn a9_a_thread_of_somebody_else_is_not_found() {
-    let site = plan(&Scripted::default().script("assistant", [Turn::text("Hi.")])).start().await;
-    site.app.engine.submit(someone("eve", THREAD), Terms::default()).await.unwrap();
+    let site = plan(&Scripted::default().script("assistant", [ScriptedTurn::text("Hi.")])).start().await;
+    site.app.engine.submit(someone("eve", THREAD), SubmitOptions::default()).await.unwrap();
     let (status, problem) = refused(&site, &both()).await;
     assert_eq!((status, &problem["code"]), (404, &json!("thread_not_found")));
     site.end().await;
@@ -200,10 +207,10 @@ async fn a9_a_thread_of_somebody_else_is_not_found() {
 /// A tenant that has as many runs at work as it may have is told to wait.
 #[tokio::test]
 async fn a_tenant_has_only_so_many_runs_at_once() {
-    let model = Scripted::default().script("assistant", [Turn::default().hang()]);
+    let model = Scripted::default().script("assistant", [ScriptedTurn::default().hang()]);
     let site = plan(&model).settings(|settings| settings.limits.max_concurrent_runs = 1).start().await;
     let other = "650e8400-e29b-41d4-a716-446655440000";
-    site.app.engine.submit(someone("local", other), Terms::default()).await.unwrap();
+    site.app.engine.submit(someone("local", other), SubmitOptions::default()).await.unwrap();
     let answer = ask(&site, &both()).await;
     assert_eq!((answer.status().as_u16(), answer.headers().contains_key("retry-after")), (429, true));
     assert_eq!(answer.json::<Value>().await.unwrap()["code"], "too_many_runs");
@@ -212,7 +219,7 @@ async fn a_tenant_has_only_so_many_runs_at_once() {
 /// Whoever hangs up does not cancel the run.
 #[tokio::test]
 async fn a_run_outlives_whoever_waits_for_it() {
-    let slow = Turn::default().wait(Duration::from_millis(300)).say("A stick.");
+    let slow = ScriptedTurn::default().wait(Duration::from_millis(300)).say("A stick.");
     let site = plan(&Scripted::default().script("docs", [slow])).start().await;
     let tenant = TenantId::parse("default").unwrap();
     let store = site.app.store().tenant(&tenant);
@@ -232,7 +239,7 @@ async fn a_run_outlives_whoever_waits_for_it() {
         () = begun => {}
     }
     let run = runs().await[0].run_id;
-    let accepted = Accepted {
+    let accepted = AcceptedRun {
         run_id: run,
         message_id: MessageId::from_uuid(run.as_uuid()),
         is_new: false,
@@ -248,7 +255,7 @@ async fn a_run_outlives_whoever_waits_for_it() {
 /// A server that ends says where to find what it does not finish.
 #[tokio::test]
 async fn a_server_that_ends_does_not_keep_anybody_waiting() {
-    let model = Scripted::default().script("docs", [Turn::default().say("I").hang()]);
+    let model = Scripted::default().script("docs", [ScriptedTurn::default().say("I").hang()]);
     let site = plan(&model).settings(|settings| settings.drain = Duration::ZERO).start().await;
     let body = json!({"agents": ["docs"], "message": "m"});
     let waits = ask(&site, &body);
@@ -270,13 +277,13 @@ async fn a_server_that_ends_does_not_keep_anybody_waiting() {
 async fn the_end_of_a_run_elsewhere_is_noticed() {
     let store = memory().await;
     let model = Scripted::default()
-        .script("assistant", [Turn::default().wait(Duration::from_millis(100)).say("Hi.")]);
+        .script("assistant", [ScriptedTurn::default().wait(Duration::from_millis(100)).say("Hi.")]);
     let here = plan(&Scripted::default()).store(std::sync::Arc::clone(&store)).start().await;
     let elsewhere = plan(&model).store(store).start().await;
     let request = someone("local", THREAD);
     let caller = request.caller.clone();
     let subscription = here.app.engine.parts.live.subscribe(&caller.tenant, caller.thread_id, Interest::Ends);
-    let accepted = elsewhere.app.engine.submit(request, Terms::default()).await.unwrap();
+    let accepted = elsewhere.app.engine.submit(request, SubmitOptions::default()).await.unwrap();
     let end = await_end(&here.app, &caller.tenant, &accepted, subscription);
     let record = tokio::time::timeout(LONG, end).await.unwrap().unwrap();
     assert_eq!(record.end.unwrap().answer.as_deref(), Some("Hi."));
@@ -310,9 +317,9 @@ async fn h1_who_may_not_delegate_is_refused() {
 /// B18: a main agent asks nobody for somebody who may send messages but not have agents asked.
 #[tokio::test]
 async fn b18_agents_ask_nobody_for_those_who_may_not() {
-    let model = Scripted::default().script("assistant", [Turn::text("I only know this.")]);
+    let model = Scripted::default().script("assistant", [ScriptedTurn::text("I only know this.")]);
     let leads = "---\ndescription: Helps.\nagents: [docs, web]\n---\nYou help.\n";
-    let roles = |settings: &mut baton_server::Settings| {
+    let roles = |settings: &mut baton_server::ServerSettings| {
         let may = ["thread:read", "thread:write"].map(|text| Permission::parse(text).unwrap());
         settings.auth.roles.insert("writer".to_owned(), may.to_vec());
     };
@@ -344,8 +351,9 @@ async fn b18_agents_ask_nobody_for_those_who_may_not() {
 /// The same request under the same key is the same run: nobody is asked twice.
 #[tokio::test]
 async fn a_request_that_is_repeated_is_the_same_run() {
-    let model =
-        Scripted::default().script("docs", [Turn::text("A stick.")]).script("web", [Turn::text("A relay.")]);
+    let model = Scripted::default()
+        .script("docs", [ScriptedTurn::text("A stick.")])
+        .script("web", [ScriptedTurn::text("A relay.")]);
     let site = plan(&model).required().start().await;
     let key = site.key("acme", "ada", &["user"]).await;
     let mut answers = Vec::new();

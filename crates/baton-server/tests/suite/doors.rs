@@ -11,7 +11,7 @@ use axum::response::Response;
 use axum::{Json, extract};
 use baton_server::App;
 use baton_server::problem::FieldError;
-use baton_server::strict::{Checked, InThread, OfRun, Params, Repeatable, Strict};
+use baton_server::strict::{Checked, Params, Repeatable, RunPath, Strict, ThreadPath};
 use baton_server::wire::page::Paging;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -165,12 +165,12 @@ async fn list(Params(paging): Params<Paging>) -> String {
 
 #[utoipa::path(get, path = "/test/threads/{thread_id}/of/{part}", responses((status = 200)),
     extensions(("x-permission" = json!("thread:read"))))]
-async fn thread(InThread(id): InThread) -> String {
+async fn thread(ThreadPath(id): ThreadPath) -> String {
     id.to_string()
 }
 
 #[utoipa::path(get, path = "/test/runs/{id}", responses((status = 200)), extensions(("x-permission" = json!("thread:read"))))]
-async fn of_run(OfRun(id): OfRun) -> String {
+async fn of_run(RunPath(id): RunPath) -> String {
     id.to_string()
 }
 

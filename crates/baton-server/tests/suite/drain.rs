@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use baton_core::store::{OnBusy, RunStatus};
 use baton_core::{AgentName, Part, Rights, RunId, Store, TenantId, ThreadId, UserId};
-use baton_engine::{Caller, Overrides, RunRequest, Terms};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Overrides, RunCaller, RunRequest, SubmitOptions};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use baton_server::Drained;
 use tokio::net::TcpStream;
 
@@ -70,8 +70,8 @@ async fn new_connections_are_answered_until_the_grace_is_over() {
     site.ask_to_end();
     tokio::time::timeout(LONG, site.app.draining.cancelled()).await.unwrap();
     for _ in 0..3 {
-        let fresh = reqwest::Client::new();
-        assert_eq!(fresh.get(site.url("/readyz")).send().await.unwrap().status(), 503);
+        let new_span_id = reqwest::Client::new();
+        assert_eq!(new_span_id.get(site.url("/readyz")).send().await.unwrap().status(), 503);
     }
 }
 
@@ -110,7 +110,7 @@ async fn websockets_are_told_too() {
 }
 
 async fn begin(site: &Site) -> RunId {
-    let caller = Caller {
+    let caller = RunCaller {
         tenant: TenantId::parse("default").unwrap(),
         user: UserId::parse("local").unwrap(),
         thread_id: ThreadId::parse(&uuid::Uuid::new_v4().to_string()).unwrap(),
@@ -122,12 +122,12 @@ async fn begin(site: &Site) -> RunId {
         overrides: Overrides::default(),
         on_busy: OnBusy::Enqueue,
         entry: None,
-        task: baton_engine::Task::Answer,
+        task: baton_engine::RunTask::Answer,
         rights: Rights::all(),
         trace: None,
         metadata: None,
     };
-    site.app.engine.submit(request, Terms::default()).await.unwrap().run_id
+    site.app.engine.submit(request, SubmitOptions::default()).await.unwrap().run_id
 }
 
 async fn until(store: &Arc<dyn Store>, run: RunId, status: RunStatus) {
@@ -143,7 +143,7 @@ async fn until(store: &Arc<dyn Store>, run: RunId, status: RunStatus) {
 #[tokio::test]
 async fn a_run_that_ends_soon_is_waited_for() {
     let model = Scripted::default()
-        .script("assistant", [Turn::default().wait(Duration::from_millis(300)).say("Done.")]);
+        .script("assistant", [ScriptedTurn::default().wait(Duration::from_millis(300)).say("Done.")]);
     let store = memory().await;
     let site = plan(&model).store(Arc::clone(&store)).start().await;
     let run = begin(&site).await;
@@ -156,13 +156,13 @@ async fn a_run_that_ends_soon_is_waited_for() {
 #[tokio::test]
 async fn a_run_that_takes_too_long_is_left_to_whoever_comes_next() {
     let store = memory().await;
-    let slow = Scripted::default().script("assistant", [Turn::default().say("Let me see").hang()]);
+    let slow = Scripted::default().script("assistant", [ScriptedTurn::default().say("Let me see").hang()]);
     let hurried = plan(&slow).settings(|settings| settings.drain = Duration::from_millis(100));
     let site = hurried.store(Arc::clone(&store)).start().await;
     let run = begin(&site).await;
     until(&store, run, RunStatus::Running).await;
     assert_eq!(site.end().await, Drained { finished: 0, left: 1 });
-    let next = Scripted::default().script("assistant", [Turn::text("Done.")]);
+    let next = Scripted::default().script("assistant", [ScriptedTurn::text("Done.")]);
     let site = plan(&next).store(Arc::clone(&store)).start().await;
     until(&store, run, RunStatus::Completed).await;
     site.end().await;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use baton_core::{RunId, TenantId, ThreadId};
-use baton_engine::{Interest, Live, StreamItem, Subscription};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Interest, StreamItem, Subscription, ThreadChannels};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use futures_util::FutureExt as _;
 
 use crate::client::{Frame, text_of};
@@ -12,7 +12,8 @@ use crate::site::{LONG, Plan, memory};
 
 #[tokio::test]
 async fn thread_stream_shows_runs_of_another_process() {
-    let model = Scripted::default().script("assistant", [Turn::text("One. "), Turn::text("Two. ")]);
+    let model =
+        Scripted::default().script("assistant", [ScriptedTurn::text("One. "), ScriptedTurn::text("Two. ")]);
     let store = memory().await;
     let here = Plan::new(&Scripted::default()).store(Arc::clone(&store)).start().await;
     let elsewhere = Plan::new(&model).store(store).start().await;
@@ -34,7 +35,8 @@ fn is_changed(subscription: &mut Subscription) -> bool {
 
 #[test]
 fn subscribers_learn_of_a_new_number_once() {
-    let (live, tenant, thread) = (Live::new(), TenantId::parse("acme").unwrap(), ThreadId::random());
+    let (live, tenant, thread) =
+        (ThreadChannels::new(), TenantId::parse("acme").unwrap(), ThreadId::random());
     let mut subscription = live.subscribe(&tenant, thread, Interest::Thread);
     live.stored(&tenant, thread, Some(3));
     assert!(is_changed(&mut subscription), "what it has is not known");
@@ -48,7 +50,7 @@ fn subscribers_learn_of_a_new_number_once() {
 
 #[test]
 fn only_threads_that_nobody_publishes_in_are_asked_about() {
-    let (live, tenant) = (Live::new(), TenantId::parse("acme").unwrap());
+    let (live, tenant) = (ThreadChannels::new(), TenantId::parse("acme").unwrap());
     let [idle, awaited, busy] = [(); 3].map(|()| ThreadId::random());
     let run = RunId::from_uuid(uuid::Uuid::now_v7());
     let subscriptions = [

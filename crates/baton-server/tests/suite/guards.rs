@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use baton_models::scripted::Scripted;
-use baton_server::identity::Mode;
+use baton_server::identity::AuthenticationMode;
 use http::{Method, StatusCode};
 use reqwest::Response;
 use serde_json::{Value, json};
@@ -208,7 +208,7 @@ async fn a_tenant_that_asks_too_often_is_told_when_to_come_back() {
 
 #[tokio::test]
 async fn who_nobody_knows_is_refused_before_the_body_is_read() {
-    let site = plan().settings(|settings| settings.auth.mode = Mode::Required).start().await;
+    let site = plan().settings(|settings| settings.auth.mode = AuthenticationMode::Required).start().await;
     let begin =
         "POST /test/file HTTP/1.1\r\nHost: elsewhere.example\r\nContent-Length: 100000\r\n\r\nonly so much";
     let answer = exchange(site.address, begin).await;
@@ -289,9 +289,9 @@ async fn without_authentication_pages_of_others_are_kept_out() {
 
 #[test]
 fn origins_are_written_as_browsers_send_them() {
-    use baton_server::settings::Origin;
+    use baton_server::settings::AllowedOrigin;
     for good in ["https://app.example.com", "http://localhost:5173", "http://[::1]:8080"] {
-        assert_eq!(good.parse::<Origin>().unwrap().to_string(), good);
+        assert_eq!(good.parse::<AllowedOrigin>().unwrap().to_string(), good);
     }
     for bad in [
         "*",
@@ -302,6 +302,6 @@ fn origins_are_written_as_browsers_send_them() {
         "https://a@b",
         "",
     ] {
-        assert!(bad.parse::<Origin>().is_err(), "{bad}");
+        assert!(bad.parse::<AllowedOrigin>().is_err(), "{bad}");
     }
 }

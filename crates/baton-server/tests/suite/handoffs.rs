@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use baton_core::store::RunStatus;
 use baton_core::{TenantId, TenantStore};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use http::Method;
 use reqwest::Response;
 use serde_json::{Value, json};
@@ -47,10 +47,10 @@ fn plan(model: &Scripted) -> Plan {
 }
 
 /// `assistant` has said hello, and `maker` greets and then says these.
-fn model(maker: impl IntoIterator<Item = Turn>) -> Scripted {
+fn model(maker: impl IntoIterator<Item = ScriptedTurn>) -> Scripted {
     Scripted::default()
-        .script("assistant", vec![Turn::text("At your service."); 10])
-        .script("maker", [Turn::text("What is it called?")])
+        .script("assistant", vec![ScriptedTurn::text("At your service."); 10])
+        .script("maker", [ScriptedTurn::text("What is it called?")])
         .script("maker", maker)
 }
 
@@ -173,7 +173,7 @@ async fn c_4_c_7_a_thread_is_given_away_and_everybody_can_see_to_whom() {
 /// C-37: what is said goes straight to the holder, and the answer says who has the thread and how far it is.
 #[tokio::test]
 async fn c_37_messages_go_to_the_holder_and_to_nobody_else() {
-    let model = model([Turn::text("A fine name."), Turn::text("Go on.")]);
+    let model = model([ScriptedTurn::text("A fine name."), ScriptedTurn::text("Go on.")]);
     let site = plan(&model).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let (thread, accepted) = held(&ada).await;
@@ -196,7 +196,7 @@ async fn c_37_messages_go_to_the_holder_and_to_nobody_else() {
 /// C-13: who wants to hear somebody else while a holder has the thread for itself is told so; one that shares it does not mind.
 #[tokio::test]
 async fn c_13_only_a_holder_that_shares_lets_others_be_named() {
-    let model = model([]).script("notes", vec![Turn::text("Noted."); 3]);
+    let model = model([]).script("notes", vec![ScriptedTurn::text("Noted."); 3]);
     let site = plan(&model).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let (thread, _) = held(&ada).await;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use baton_core::store::PageRequest;
 use baton_core::{Permission, TenantId};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use baton_server::identity::Principal;
 use baton_server::identity::roles::PERMISSIONS;
 use http::HeaderMap;
@@ -89,7 +89,7 @@ async fn a_key_made_while_the_server_runs_is_good_until_it_is_revoked() {
 /// A stream may be open for days.
 #[tokio::test]
 async fn a_stream_ends_soon_after_its_key_is_revoked() {
-    let model = Scripted::default().script("assistant", [Turn::text("Hi.")]);
+    let model = Scripted::default().script("assistant", [ScriptedTurn::text("Hi.")]);
     let plan = Plan::new(&model).required();
     let site = plan.settings(|settings| settings.heartbeat = Duration::from_millis(100)).start().await;
     let (ann, bob) =

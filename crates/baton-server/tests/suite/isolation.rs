@@ -8,7 +8,7 @@ use std::sync::Arc;
 use baton_core::store::{Approval, ApprovalStatus, HandoffNotes, HandoffSession, HandoffState, NewHandoff};
 use baton_core::tool::Risk;
 use baton_core::{AgentName, HandoffId, RunId, TenantId, ThreadId, UserId};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use baton_server::identity::roles::Roles;
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
@@ -43,7 +43,7 @@ struct Seen {
 struct Route {
     method: Method,
     path: String,
-    demand: String,
+    requirement: String,
 }
 
 /// What Ada owns, by the names of parameters.
@@ -85,8 +85,8 @@ async fn no_route_gives_anybody_what_is_not_theirs() {
 }
 
 async fn site() -> Site {
-    let model = Scripted::default().script("assistant", [Turn::text(SECRET)]);
-    let nobody = |settings: &mut baton_server::Settings| {
+    let model = Scripted::default().script("assistant", [ScriptedTurn::text(SECRET)]);
+    let nobody = |settings: &mut baton_server::ServerSettings| {
         settings.auth.roles.insert("powerless".to_owned(), Vec::new());
         settings.limits.requests_per_minute = NonZeroU32::MAX;
     };
@@ -171,7 +171,7 @@ fn routes(document: &Value) -> Vec<Route> {
         item.as_object().expect("operations").iter().map(move |(method, operation)| Route {
             method: Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method"),
             path: path.clone(),
-            demand: operation["x-permission"].as_str().expect("a demand").to_owned(),
+            requirement: operation["x-permission"].as_str().expect("a demand").to_owned(),
         })
     });
     operations.collect()
@@ -227,19 +227,19 @@ fn body(route: &Route, owned: &Belongings, thread: &str) -> Option<Value> {
 }
 
 async fn check(site: &Site, route: &Route, asker: &Asker, owned: &Belongings) {
-    let Route { method, path, demand } = route;
+    let Route { method, path, requirement } = route;
     let what = format!("{method} {path} for {}", asker.who);
     // Uploads name their thread in the body; everything else in the path.
     let thread = &owned["thread_id"];
     // In another tenant her id would be another thread, which begins with the request.
     let begins_own = begins_threads(route) && asker.who == "wrong tenant";
     let target = if begins_own { unknown(path, owned) } else { filled(path, owned) };
-    let fresh = Uuid::new_v4().to_string();
-    let seen = ask(site, route, asker, &target, owned, if begins_own { &fresh } else { thread }).await;
+    let new_span_id = Uuid::new_v4().to_string();
+    let seen = ask(site, route, asker, &target, owned, if begins_own { &new_span_id } else { thread }).await;
     let elsewhere = ask(site, route, asker, &unknown(path, owned), owned, &Uuid::new_v4().to_string()).await;
     // Whoever has no role is Ada still: what everybody may do with their own, she may. Skills are the whole tenant's.
     let is_skill = path.starts_with("/api/v1/skills") && asker.who == "wrong user";
-    let is_hers = is_skill || asker.who == "no permission" && demand == "signed-in";
+    let is_hers = is_skill || asker.who == "no permission" && requirement == "signed-in";
     for secret in [SECRET].into_iter().filter(|_| !is_hers).chain(
         owned
             .iter()
@@ -259,7 +259,7 @@ async fn check(site: &Site, route: &Route, asker: &Asker, owned: &Belongings) {
             .unwrap_or_default()
             .to_owned()
     };
-    match (demand.as_str(), asker.who) {
+    match (requirement.as_str(), asker.who) {
         ("public", _) => assert!(seen.status < 400, "{what}: {seen:?}"),
         (_, "nobody") => {
             assert_eq!((seen.status, code().as_str()), (401, "unauthenticated"), "{what}: {seen:?}");

@@ -11,13 +11,13 @@ mod wire;
 
 use std::sync::Arc;
 
-use baton_agui::{Detail, Faces};
+use baton_agui::{AgentProfiles, Detail};
 use baton_core::event::Event;
 use baton_core::{RunId, TenantId};
-use baton_engine::{Interest, Live, Publisher};
+use baton_engine::{Interest, Publisher, ThreadChannels};
 use baton_server::stream::follow::{Follow, Of};
 use baton_server::stream::frames;
-use baton_server::stream::view::View;
+use baton_server::stream::view::StreamView;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use serde_json::Value;
@@ -28,7 +28,7 @@ use script::{Act, Script};
 
 /// A worker that follows the script, and a subscriber, neither of which moves by itself.
 struct Stage {
-    live: Arc<Live>,
+    live: Arc<ThreadChannels>,
     log: GatedLog,
     acts: std::vec::IntoIter<Act>,
     done: usize,
@@ -37,7 +37,7 @@ struct Stage {
 
 impl Stage {
     fn new(script: &Script) -> Self {
-        let (live, log) = (Live::new(), GatedLog::default());
+        let (live, log) = (ThreadChannels::new(), GatedLog::default());
         Self { live, log, acts: script.acts.clone().into_iter(), done: 0, publisher: None }
     }
 
@@ -60,7 +60,7 @@ impl Stage {
 /// One that subscribes, and what it has been sent.
 struct Subscriber {
     follow: Follow<GatedLog>,
-    view: View,
+    view: StreamView,
     sent: Vec<Value>,
     /// What was sent for each item.
     chunks: Vec<Bytes>,
@@ -83,7 +83,7 @@ impl Subscriber {
     }
 
     fn new(follow: Follow<GatedLog>, detail: Detail) -> Self {
-        let view = View::new(script::thread(), detail, Arc::new(Faces::default()));
+        let view = StreamView::new(script::thread(), detail, Arc::new(AgentProfiles::default()));
         Self { follow, view, sent: Vec::new(), chunks: Vec::new(), seqs: Vec::new(), is_over: false }
     }
 

@@ -6,7 +6,7 @@
 
 mod streamed;
 
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 
 use crate::site::{Plan, Site};
@@ -29,10 +29,10 @@ fn plan(model: &Scripted) -> Plan {
 }
 
 /// The main agent decides to ask both.
-fn delegates() -> Turn {
+fn delegates() -> ScriptedTurn {
     let arguments =
         json!({"agents": ["web-research", "internal-docs"], "message": QUERY, "strategy": "parallel"});
-    Turn::call("delegate", &arguments)
+    ScriptedTurn::call("delegate", &arguments)
 }
 
 async fn post(site: &Site, route: &str, accept: &str, body: &Value) -> reqwest::Response {
@@ -49,8 +49,8 @@ fn research() -> Value {
 #[tokio::test]
 async fn j3_6_a_program_asks_two_agents_and_reads_each_result() {
     let model = Scripted::default()
-        .script("web-research", [Turn::text("The market grows.")])
-        .script("internal-docs", [Turn::text("We sold 400.")]);
+        .script("web-research", [ScriptedTurn::text("The market grows.")])
+        .script("internal-docs", [ScriptedTurn::text("We sold 400.")]);
     let site = plan(&model).start().await;
     let answer = post(&site, "delegations", "application/json", &research()).await;
     assert_eq!(answer.status(), 200);
@@ -73,8 +73,8 @@ async fn j3_6_a_program_asks_two_agents_and_reads_each_result() {
 #[tokio::test]
 async fn j3_what_goes_wrong_is_said_and_breaks_nothing_else() {
     let model = Scripted::default()
-        .script("web-research", [Turn::default().hang()])
-        .script("internal-docs", [Turn::text("We sold 400.")]);
+        .script("web-research", [ScriptedTurn::default().hang()])
+        .script("internal-docs", [ScriptedTurn::text("We sold 400.")]);
     let site = plan(&model).start().await;
     let mut late = research();
     late["timeout_ms"] = json!(2_000);

@@ -12,7 +12,7 @@ const ROUTE: &str = "/api/v1/me";
 
 #[tokio::test]
 async fn me_names_the_tenant_the_user_and_every_permission() {
-    let custom = |settings: &mut baton_server::Settings| {
+    let custom = |settings: &mut baton_server::ServerSettings| {
         let permissions = ["audit:*", "deploy:run"].map(|text| Permission::parse(text).unwrap());
         settings.auth.roles.insert("auditor".to_owned(), permissions.to_vec());
     };

@@ -12,8 +12,8 @@ use axum::routing::get;
 use baton_core::message::Part;
 use baton_core::store::OnBusy;
 use baton_core::{AgentName, Rights, TenantId, ThreadId, TraceParent, UserId};
-use baton_engine::{Caller, Finished, Overrides, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Overrides, RunCaller, RunRequest, RunResult};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use tower::ServiceExt as _;
 
 use crate::observe::lines::Lines;
@@ -23,9 +23,9 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const FROM: &str = "00f067aa0ba902b7";
 
 /// A message to `assistant`, and what came of it.
-async fn asked(site: &Site, text: &str, trace: Option<TraceParent>) -> Finished {
+async fn asked(site: &Site, text: &str, trace: Option<TraceParent>) -> RunResult {
     let request = RunRequest {
-        caller: Caller {
+        caller: RunCaller {
             tenant: TenantId::parse("default").unwrap(),
             user: UserId::parse("local").unwrap(),
             thread_id: ThreadId::random(),
@@ -38,7 +38,7 @@ async fn asked(site: &Site, text: &str, trace: Option<TraceParent>) -> Finished 
         rights: Rights::all(),
         trace,
         metadata: None,
-        task: baton_engine::Task::Answer,
+        task: baton_engine::RunTask::Answer,
     };
     site.app.engine.start(request).await.unwrap().finish().await
 }
@@ -132,7 +132,7 @@ async fn g19_each_request_is_one_line_without_anything_private() {
 #[tokio::test]
 async fn a_request_and_its_run_are_spans_of_one_trace() {
     let (lines, _listening) = Lines::listen();
-    let model = Scripted::default().script("assistant", [Turn::text("Hello.")]);
+    let model = Scripted::default().script("assistant", [ScriptedTurn::text("Hello.")]);
     let site = Plan::new(&model).start().await;
     let given = format!("00-{TRACE}-{FROM}-01");
     let (_, server) = traced(&sent(&site, &[("traceparent", &given)]).await);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_agents::{Draft, Known, Rejected, Roster, Source};
+use baton_agents::{KnownNames, Rejected, Roster, RosterDraft, SourceFile};
 use baton_models::scripted::Scripted;
 use baton_server::RosterState;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::site::{Plan, Site};
 const ROUTE: &str = "/api/v1/roster";
 
 fn read(file: &str) -> Result<Roster, Rejected> {
-    Draft::parse(&[Source::new("assistant.md", file)], &Known::default(), Vec::new()).finish()
+    RosterDraft::parse(&[SourceFile::new("assistant.md", file)], &KnownNames::default(), Vec::new()).finish()
 }
 
 async fn roster(site: &Site) -> Value {

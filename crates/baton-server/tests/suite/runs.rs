@@ -7,7 +7,7 @@ use std::sync::Arc;
 use baton_core::Permission;
 use baton_core::model::ModelErrorKind;
 use baton_core::store::RunStatus;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -26,10 +26,13 @@ async fn research() -> Site {
     let model = Scripted::default()
         .script(
             "assistant",
-            [Turn::call("delegate", &ask).tokens(100, 10), Turn::text("Little.").tokens(200, 5)],
+            [
+                ScriptedTurn::call("delegate", &ask).tokens(100, 10),
+                ScriptedTurn::text("Little.").tokens(200, 5),
+            ],
         )
-        .script("web", [Turn::text("A new moon.").tokens(30, 3)])
-        .script("docs", [Turn::error(ModelErrorKind::InvalidRequest)]);
+        .script("web", [ScriptedTurn::text("A new moon.").tokens(30, 3)])
+        .script("docs", [ScriptedTurn::error(ModelErrorKind::InvalidRequest)]);
     let plan = Plan::new(&model).agent("assistant", &agent("agents: [web, docs]\n"));
     plan.agent("web", &agent("")).agent("docs", &agent("")).required().start().await
 }
@@ -97,7 +100,7 @@ async fn a_run_shows_who_worked_below_whom_and_what_each_brought() {
 /// A run that has not ended is seen as far as it is.
 #[tokio::test]
 async fn a_run_at_work_shows_what_is_there_already() {
-    let model = Scripted::default().script("assistant", [Turn::text("").hang()]);
+    let model = Scripted::default().script("assistant", [ScriptedTurn::text("").hang()]);
     let site = Plan::new(&model).required().start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let thread = new_thread();
@@ -190,7 +193,7 @@ async fn runs_are_listed_by_what_is_asked_for() {
 /// A8, A9, H9: a run of somebody else is like one that does not exist.
 #[tokio::test]
 async fn runs_are_ended_by_whom_they_are_for_and_by_those_who_may() {
-    let model = Scripted::default().script("assistant", [Turn::text("").hang()]);
+    let model = Scripted::default().script("assistant", [ScriptedTurn::text("").hang()]);
     let reader = ["thread:read", "trace:read"].map(|text| Permission::parse(text).unwrap());
     let plan = Plan::new(&model).required().settings(|settings| {
         settings.auth.roles.insert("reader".to_owned(), reader.to_vec());
@@ -241,8 +244,8 @@ async fn runs_are_ended_by_whom_they_are_for_and_by_those_who_may() {
 #[tokio::test]
 async fn a_run_that_is_stopped_says_what_it_has() {
     let gate = Arc::new(Semaphore::new(0));
-    let call = Turn::default().until(&gate).and_call("no_such_tool", &json!({}));
-    let model = Scripted::default().script("assistant", [call, Turn::text("So far: nothing.")]);
+    let call = ScriptedTurn::default().until(&gate).and_call("no_such_tool", &json!({}));
+    let model = Scripted::default().script("assistant", [call, ScriptedTurn::text("So far: nothing.")]);
     let site = Plan::new(&model).required().start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let run = ada.begin(&new_thread(), "Hello").await;

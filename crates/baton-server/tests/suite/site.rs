@@ -5,17 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_agents::{Draft, Known, Roster, Source};
+use baton_agents::{KnownNames, Roster, RosterDraft, SourceFile};
 use baton_core::agent::ModelName;
 use baton_core::store::{Owner, Retention};
 use baton_core::{AgentName, Model, SkillSource, Store, TenantId, UserId};
-use baton_engine::{Agents, Engine, Identity, LeaseTimes, Live, Models, Parts, Patience, Policy, Stays};
+use baton_engine::{
+    Agents, Engine, EngineParts, HeartbeatConfig, ModelRegistry, ModelTimeouts, Policy, ProcessIdentity,
+    ThreadChannels, WorkerLifetime,
+};
 use baton_models::scripted::Scripted;
-use baton_server::identity::Mode;
+use baton_server::identity::AuthenticationMode;
 use baton_server::identity::key::NewKey;
 use baton_server::metrics::Metrics;
 use baton_server::system::{Inspect, SystemFacts};
-use baton_server::{App, Drained, RosterState, Server, Settings};
+use baton_server::{App, Drained, RosterState, Server, ServerSettings};
 use jiff::SignedDuration;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
@@ -28,13 +31,13 @@ pub const LONG: Duration = Duration::from_mins(1);
 
 /// How a site is set up before it starts.
 pub struct Plan {
-    files: Vec<Arc<Source>>,
-    models: Models,
+    files: Vec<Arc<SourceFile>>,
+    models: ModelRegistry,
     store: Option<Arc<dyn Store>>,
     doors: OpenApiRouter<App>,
-    pub settings: Settings,
+    pub settings: ServerSettings,
     pub policy: Policy,
-    pub lease: LeaseTimes,
+    pub lease: HeartbeatConfig,
     skills: Option<Arc<dyn SkillSource>>,
     inspect: Inspect,
 }
@@ -60,15 +63,15 @@ impl Plan {
 
     /// With another model than a scripted one, such as one behind a socket.
     pub fn with_model(provider: Arc<dyn Model>, name: &str) -> Self {
-        let models = Models::new(ModelName::parse(name).expect("a model")).with_provider(provider);
+        let models = ModelRegistry::new(ModelName::parse(name).expect("a model")).with_provider(provider);
         Self {
             files: Vec::new(),
             models,
             store: None,
             doors: OpenApiRouter::new(),
-            settings: Settings::default(),
+            settings: ServerSettings::default(),
             policy: Policy::default(),
-            lease: LeaseTimes::default(),
+            lease: HeartbeatConfig::default(),
             skills: None,
             inspect: Box::new(|_| SystemFacts::default()),
         }
@@ -77,12 +80,12 @@ impl Plan {
     /// One more agent, as its file. Without any there is [`ASSISTANT`].
     #[must_use]
     pub fn agent(mut self, name: &str, file: &str) -> Self {
-        self.files.push(Source::new(PathBuf::from(format!("{name}.md")), file));
+        self.files.push(SourceFile::new(PathBuf::from(format!("{name}.md")), file));
         self
     }
 
     #[must_use]
-    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    pub fn settings(mut self, change: impl FnOnce(&mut ServerSettings)) -> Self {
         change(&mut self.settings);
         self
     }
@@ -90,7 +93,7 @@ impl Plan {
     /// Everybody needs a credential, such as one from [`Site::key`].
     #[must_use]
     pub fn required(self) -> Self {
-        self.settings(|settings| settings.auth.mode = Mode::Required)
+        self.settings(|settings| settings.auth.mode = AuthenticationMode::Required)
     }
 
     /// On a store that outlives the site.
@@ -124,7 +127,9 @@ impl Plan {
         if self.files.is_empty() {
             self = self.agent("assistant", ASSISTANT);
         }
-        let roster = Draft::parse(&self.files, &Known::default(), Vec::new()).finish().expect("valid agents");
+        let roster = RosterDraft::parse(&self.files, &KnownNames::default(), Vec::new())
+            .finish()
+            .expect("valid agents");
         let agents: Agents = roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect();
         let main = main(&roster);
         let store = match self.store {
@@ -132,29 +137,29 @@ impl Plan {
             None => memory().await,
         };
         let metrics = Arc::new(Metrics::default());
-        let engine = Engine::new(Parts {
+        let engine = Engine::new(EngineParts {
             models: self.models,
             tools: Vec::new(),
             servers: None,
             skills: self.skills,
-            overflow: None,
+            shown_output_bytes: baton_core::tool::SHOWN_OUTPUT_BYTES,
             ask_at: None,
             work_dir: PathBuf::from("."),
-            patience: Patience { back_off: Duration::from_millis(10), ..Patience::default() },
+            model_timeouts: ModelTimeouts { back_off: Duration::from_millis(10), ..ModelTimeouts::default() },
             store,
             agents: watch::Sender::new(Arc::new(agents)).subscribe(),
-            identity: Identity { owner: Owner(uuid::Uuid::new_v4().to_string().into()), is_gone: |_| false },
+            identity: process_identity(),
             lease: self.lease,
             flush: Duration::ZERO,
-            stays: Stays::UntilDone,
+            worker_lifetime: WorkerLifetime::UntilDone,
             retention: Retention { workflow_state: SignedDuration::from_hours(720) },
             policy: self.policy,
             team_hooks: None,
-            live: Live::new(),
+            live: ThreadChannels::new(),
             observer: Some(Arc::clone(&metrics) as Arc<dyn baton_engine::Observer>),
         });
         let rosters = watch::Sender::new(RosterState::loaded(Arc::new(roster)));
-        let parts = baton_server::Parts {
+        let parts = baton_server::ServerParts {
             engine,
             roster: rosters.subscribe(),
             choose: Box::new(move |_, _| Ok((main.clone(), None))),
@@ -176,6 +181,10 @@ impl Plan {
         let http = reqwest::Client::new();
         Site { address, app, http, end: Some(end), served: Some(running), rosters }
     }
+}
+
+fn process_identity() -> ProcessIdentity {
+    ProcessIdentity { owner: Owner(uuid::Uuid::new_v4().to_string().into()), is_gone: |_| false }
 }
 
 /// `assistant`, or the first there is.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_core::ThreadId;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -21,8 +21,8 @@ fn kinds(frames: &[Frame]) -> Vec<&str> {
 /// A1, D6, H8
 #[tokio::test]
 async fn a_message_is_answered_with_the_events_of_its_run() {
-    let model =
-        Scripted::default().script("assistant", [Turn::default().say("Good ").say("morning.").tokens(9, 2)]);
+    let model = Scripted::default()
+        .script("assistant", [ScriptedTurn::default().say("Good ").say("morning.").tokens(9, 2)]);
     let site = Plan::new(&model).start().await;
     let thread = thread();
     let mut frames = site.say(&thread, "Hello").await;
@@ -45,7 +45,7 @@ async fn a_message_is_answered_with_the_events_of_its_run() {
 
 #[tokio::test]
 async fn whoever_waits_gets_the_end_of_the_run() {
-    let model = Scripted::default().script("assistant", [Turn::text("Good morning.").tokens(9, 2)]);
+    let model = Scripted::default().script("assistant", [ScriptedTurn::text("Good morning.").tokens(9, 2)]);
     let site = Plan::new(&model).start().await;
     let thread = thread();
     let path = format!("/api/v1/threads/{thread}/messages");
@@ -113,9 +113,12 @@ async fn long_run() -> (Site, String, String) {
     let model = Scripted::default().script(
         "assistant",
         [
-            Turn::default().say("Let me see. ").and_call("nothing", &json!({})),
-            Turn::default().think("Hm.").say("Once more. ").and_call("nothing", &json!({ "again": true })),
-            Turn::default().say("It is ").say("ten ").say("past.").tokens(3, 4),
+            ScriptedTurn::default().say("Let me see. ").and_call("nothing", &json!({})),
+            ScriptedTurn::default()
+                .think("Hm.")
+                .say("Once more. ")
+                .and_call("nothing", &json!({ "again": true })),
+            ScriptedTurn::default().say("It is ").say("ten ").say("past.").tokens(3, 4),
         ],
     );
     let site = Plan::new(&model).start().await;
@@ -128,7 +131,7 @@ async fn long_run() -> (Site, String, String) {
 #[tokio::test]
 async fn whoever_comes_in_the_middle_of_a_text_gets_all_of_it() {
     let gate = Arc::new(Semaphore::new(0));
-    let turn = Turn::default().say("one ").until(&gate).say("two ").until(&gate).say("three");
+    let turn = ScriptedTurn::default().say("one ").until(&gate).say("two ").until(&gate).say("three");
     let model = Scripted::default().script("assistant", [turn]);
     let site = Plan::new(&model).start().await;
     let thread = thread();
@@ -167,8 +170,8 @@ async fn whoever_comes_in_the_middle_of_a_text_gets_all_of_it() {
 #[tokio::test]
 async fn a_run_goes_on_when_nobody_listens() {
     let gate = Arc::new(Semaphore::new(0));
-    let model =
-        Scripted::default().script("assistant", [Turn::default().say("one ").until(&gate).say("two")]);
+    let model = Scripted::default()
+        .script("assistant", [ScriptedTurn::default().say("one ").until(&gate).say("two")]);
     let site = Plan::new(&model).start().await;
     let thread = thread();
     let mut frames = site.say(&thread, "Count").await;
@@ -184,8 +187,8 @@ async fn a_run_goes_on_when_nobody_listens() {
 
 #[tokio::test]
 async fn a_thread_is_followed_over_many_runs() {
-    let model =
-        Scripted::default().script("assistant", (1..=3).map(|n| Turn::text(&format!("Answer {n}. "))));
+    let model = Scripted::default()
+        .script("assistant", (1..=3).map(|n| ScriptedTurn::text(&format!("Answer {n}. "))));
     let site = Plan::new(&model).start().await;
     let thread = thread();
     site.say(&thread, "One").await.all().await;
@@ -211,7 +214,7 @@ async fn a_thread_is_followed_over_many_runs() {
 async fn listeners_that_do_not_read_delay_nobody() {
     const PIECES: usize = 3000;
     let gate = Arc::new(Semaphore::new(0));
-    let mut turn = Turn::default().until(&gate);
+    let mut turn = ScriptedTurn::default().until(&gate);
     let piece = "x".repeat(200);
     for _ in 0..PIECES {
         turn = turn.say(&piece);
@@ -242,7 +245,7 @@ async fn listeners_that_do_not_read_delay_nobody() {
 #[tokio::test]
 async fn a_silent_stream_says_that_it_is_alive() {
     let gate = Arc::new(Semaphore::new(0));
-    let model = Scripted::default().script("assistant", [Turn::default().until(&gate).say("Here.")]);
+    let model = Scripted::default().script("assistant", [ScriptedTurn::default().until(&gate).say("Here.")]);
     let plan =
         Plan::new(&model).settings(|settings| settings.heartbeat = std::time::Duration::from_millis(20));
     let site = plan.start().await;
@@ -262,7 +265,10 @@ async fn a_silent_stream_says_that_it_is_alive() {
 async fn a_server_that_ends_tells_streams_to_come_back() {
     let gate = Arc::new(Semaphore::new(0));
     let store = crate::site::memory().await;
-    let turns = [Turn::default().say("one ").until(&gate).say("two"), Turn::default().say("one ").say("two")];
+    let turns = [
+        ScriptedTurn::default().say("one ").until(&gate).say("two"),
+        ScriptedTurn::default().say("one ").say("two"),
+    ];
     let model = Scripted::default().script("assistant", turns);
     let plan = Plan::new(&model).store(Arc::clone(&store));
     let plan = plan.settings(|settings| settings.drain = std::time::Duration::from_millis(50));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use baton_core::store::{HandoffNotes, HandoffSession, HandoffState, NewHandoff, RunStatus, WorkflowState};
 use baton_core::{AgentName, HandoffId, Permission, TenantId, TenantStore, ThreadId, UserId};
 use baton_engine::{Interest, StreamItem};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use http::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -19,7 +19,7 @@ use crate::site::{LONG, Plan, Site};
 
 /// A model that answers with numbers: "1", "2", …
 fn counting() -> Scripted {
-    Scripted::default().script("assistant", (1..=20).map(|number| Turn::text(&number.to_string())))
+    Scripted::default().script("assistant", (1..=20).map(|number| ScriptedTurn::text(&number.to_string())))
 }
 
 async fn start(model: &Scripted) -> Site {
@@ -70,7 +70,7 @@ async fn a_thread_shows_how_it_stands() {
 /// A thread that somebody is about to answer in says who works on it.
 #[tokio::test]
 async fn a_thread_says_which_run_is_at_work() {
-    let site = start(&Scripted::default().script("assistant", [Turn::text("").hang()])).await;
+    let site = start(&Scripted::default().script("assistant", [ScriptedTurn::text("").hang()])).await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let thread = new_thread();
     let run = ada.begin(&thread, "Hello").await;
@@ -223,10 +223,10 @@ async fn history_is_read_from_its_end_to_its_beginning() {
 /// X31: everything is kept, and who may see it decides what is seen.
 #[tokio::test]
 async fn what_agents_say_to_each_other_is_for_those_who_read_traces() {
-    let call = Turn::call("call_agent", &json!({ "mission": "Look it up.", "specialist": "helper" }));
+    let call = ScriptedTurn::call("call_agent", &json!({ "mission": "Look it up.", "specialist": "helper" }));
     let model = Scripted::default()
-        .script("assistant", [call, Turn::text("It is 42.")])
-        .script("helper", [Turn::text("Forty-two, says the book.")]);
+        .script("assistant", [call, ScriptedTurn::text("It is 42.")])
+        .script("helper", [ScriptedTurn::text("Forty-two, says the book.")]);
     let assistant = "---\ndescription: Helps.\nagents: [helper]\n---\nYou help.\n";
     let helper = "---\ndescription: Looks things up.\n---\nYou look things up.\n";
     let plan = Plan::new(&model).agent("assistant", assistant).agent("helper", helper);
@@ -399,10 +399,10 @@ async fn a_deleted_thread_is_gone_with_all_it_owned() {
     site.end().await;
 }
 
-/// What is at work in it ends, and subscribers learn that there is something to read.
+/// Deleting a thread ends its active run and notifies subscribers.
 #[tokio::test]
 async fn deleting_a_thread_ends_the_run_that_is_at_work_in_it() {
-    let site = start(&Scripted::default().script("assistant", [Turn::text("").hang()])).await;
+    let site = start(&Scripted::default().script("assistant", [ScriptedTurn::text("").hang()])).await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let thread = new_thread();
     let run = ada.begin(&thread, "Hello").await;

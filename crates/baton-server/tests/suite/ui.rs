@@ -1,7 +1,7 @@
 //! The web page: which paths get it, in which encoding, how long it is kept, and what it may do.
 
 use baton_models::scripted::Scripted;
-use baton_server::ui::{File, Site as Ui};
+use baton_server::ui::{UiFile, UiSite as Ui};
 use http::Method;
 use reqwest::{Client, Response};
 
@@ -13,23 +13,23 @@ const HTML: &[u8] = b"<!doctype html><title>Baton</title>";
 const SCRIPT: &[u8] = b"console.log('the page')";
 
 /// Each encoding has its own bytes. They are compared, not decoded.
-static FILES: &[File] = &[
-    File {
+static FILES: &[UiFile] = &[
+    UiFile {
         path: "/index.html",
         etag: "0a1b",
         identity: HTML,
         br: Some(b"index br"),
         gzip: Some(b"index gzip"),
     },
-    File {
+    UiFile {
         path: "/assets/app-4f2a.js",
         etag: "2c3d",
         identity: SCRIPT,
         br: Some(b"app br"),
         gzip: Some(b"app gzip"),
     },
-    File { path: "/assets/text-77aa.woff2", etag: "4e5f", identity: b"font", br: None, gzip: None },
-    File { path: "/favicon.svg", etag: "6a7b", identity: b"<svg/>", br: None, gzip: Some(b"icon gzip") },
+    UiFile { path: "/assets/text-77aa.woff2", etag: "4e5f", identity: b"font", br: None, gzip: None },
+    UiFile { path: "/favicon.svg", etag: "6a7b", identity: b"<svg/>", br: None, gzip: Some(b"icon gzip") },
 ];
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; \

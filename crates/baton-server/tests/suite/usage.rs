@@ -3,7 +3,7 @@
 use baton_core::ThreadId;
 use baton_core::store::{Hop, HopKind};
 use baton_core::{RunId, TenantId, Usd};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -20,9 +20,9 @@ fn thread() -> String {
 #[tokio::test]
 async fn what_was_spent_is_added_up_by_agent_user_model_and_day() {
     let turns = [
-        Turn::text("One.").tokens(9, 2),
-        Turn::text("Two.").tokens(11, 3),
-        Turn::text("Three.").tokens(1, 1),
+        ScriptedTurn::text("One.").tokens(9, 2),
+        ScriptedTurn::text("Two.").tokens(11, 3),
+        ScriptedTurn::text("Three.").tokens(1, 1),
     ];
     let site = Plan::new(&Scripted::default().script("assistant", turns)).required().start().await;
     let (ann, bob) = (site.visitor("ann", "user").await, site.visitor("bob", "user").await);
@@ -83,7 +83,7 @@ async fn money_and_learning_are_for_those_who_may_see_them() {
 /// G14
 #[tokio::test]
 async fn the_ways_of_the_baton_are_listed_with_how_well_they_end() {
-    let model = Scripted::default().script("assistant", [Turn::text("One.")]);
+    let model = Scripted::default().script("assistant", [ScriptedTurn::text("One.")]);
     let site = Plan::new(&model).start().await;
     let (thread, visitor) = (thread(), site.anybody());
     let answer = visitor.say(&thread, "One?").await;

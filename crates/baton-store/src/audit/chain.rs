@@ -1,25 +1,25 @@
-//! Which chain an entry belongs to, and the hashes that bind entries and seals.
+//! Assigns entries to chains, and computes the hashes of entries and seals.
 //!
-//! Every hash is SHA-256 over a byte that says what is hashed, followed by parts of a fixed length or with their length in front, so
-//! that no two inputs have the same bytes.
+//! Every hash is SHA-256 over a tag byte followed by parts that are of fixed length or length-prefixed, so different inputs
+//! never serialize to the same bytes.
 
+use baton_core::hash::fnv1a_64;
 use baton_core::{StoreError, ThreadId};
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-use crate::value::{Row, Value};
+use crate::value::{Row, SqlValue};
 
-/// Chains of a tenant.
+/// Number of chains of a tenant.
 pub(crate) const CHAINS: u8 = 16;
 
 pub(super) type Hash = [u8; 32];
 
-/// The chain of a thread's entries. It never changes: FNV-1a over the bytes of the id, multiplied so that every byte counts for the upper
-/// four bits.
+/// Returns the chain of a thread's entries: FNV-1a over the id, multiplied so that every byte affects the upper four bits. The
+/// function must never change.
 pub(crate) fn chain_of(thread: Option<ThreadId>) -> u8 {
     let Some(thread) = thread else { return 0 };
-    let id = thread.as_uuid();
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = id.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step);
+    let hash = fnv1a_64(thread.as_uuid().as_bytes());
     (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as u8
 }
 
@@ -41,12 +41,13 @@ pub(super) struct Sealed<'a> {
     pub(super) root: Hash,
 }
 
-/// The hash before the first entry of a chain. It names the tenant and the chain: a chain fits nowhere else.
+/// Initial hash of a chain. It covers the tenant and the chain number, so a chain cannot be moved to another tenant or
+/// position.
 pub(super) fn start(tenant: &str, chain: u8) -> Hash {
     digest(b's', &[&[chain], tenant.as_bytes()])
 }
 
-/// The hash of an entry in its place.
+/// Hash of an entry, chained to the hash of the previous one.
 pub(super) fn link(before: &Hash, entry: &Stored<'_>) -> Hash {
     let (number, at) = (entry.number.to_be_bytes(), entry.at.to_be_bytes());
     let [actor, action] = [entry.actor, entry.action].map(|text| (text.len() as u64).to_be_bytes());
@@ -68,7 +69,7 @@ pub(super) fn link(before: &Hash, entry: &Stored<'_>) -> Hash {
     digest(b'e', &parts)
 }
 
-/// The Merkle root over the ends of all chains, in their order.
+/// Merkle root over the ends of all chains, in chain order.
 pub(super) fn root(ends: impl Iterator<Item = (u8, u64, Hash)>) -> Hash {
     let leaf = |(chain, entries, head): (u8, u64, Hash)| {
         let parts: [&[u8]; 3] = [&[chain], &entries.to_be_bytes(), &head];
@@ -81,7 +82,7 @@ pub(super) fn root(ends: impl Iterator<Item = (u8, u64, Hash)>) -> Hash {
     level.first().copied().unwrap_or_default()
 }
 
-/// The hash of a seal in its place.
+/// Hash of a seal, chained to the previous seal.
 pub(super) fn seal(before: &Hash, seal: &Sealed<'_>) -> Hash {
     let (number, at) = (seal.number.to_be_bytes(), seal.at.to_be_bytes());
     digest(b'r', &[before, &number, &at, &seal.root, seal.counts])
@@ -96,17 +97,17 @@ fn digest(kind: u8, parts: &[&[u8]]) -> Hash {
 }
 
 pub(super) fn hex(hash: &[u8]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(hash)
 }
 
-/// A hash in a column of a row.
+/// Reads a 32-byte hash from a column.
 pub(super) fn hash_at(row: &Row, at: usize) -> Result<Hash, StoreError> {
     let wrong = |_| StoreError::Corrupt("a hash of the audit trail does not have 32 bytes".to_owned());
     Hash::try_from(row.blob(at)?).map_err(wrong)
 }
 
-pub(super) fn value(hash: &Hash) -> Value {
-    Value::Blob(hash.to_vec())
+pub(super) fn value(hash: &Hash) -> SqlValue {
+    SqlValue::Blob(hash.to_vec())
 }
 
 #[cfg(test)]
@@ -132,7 +133,7 @@ mod tests {
         }
     }
 
-    /// A different function would put the entries of stored threads into other chains.
+    /// A different function would move the entries of stored threads to other chains.
     #[test]
     fn the_chain_of_a_thread_never_changes() {
         let chain = |id| chain_of(Some(ThreadId::parse(id).unwrap()));

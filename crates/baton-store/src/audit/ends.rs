@@ -1,38 +1,38 @@
-//! The ends of a tenant's chains: what the next entry of each is bound to.
+//! The ends of a tenant's chains: the hash and count that the next entry of each chain continues from.
 
 use std::collections::BTreeMap;
 
 use baton_core::StoreError;
 
 use super::chain::{self, CHAINS, Hash};
-use crate::tx::{Link, Tx};
-use crate::value::{Row, Value, params};
+use crate::tx::{Tx, TxConnection};
+use crate::value::{Row, SqlValue, params};
 
-/// The row of `audit_chains` that belongs to the seals.
+/// The row of `audit_chains` that holds the end of the chain of seals.
 pub(super) const SEALS: u8 = CHAINS;
 
-/// Where a chain ends.
+/// The last position of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct ChainEnd {
     pub(super) entries: u64,
     pub(super) head: Hash,
     pub(super) at: i64,
 }
 
-impl End {
-    /// From the columns `entries, head, at`, of which the first is at `column`.
+impl ChainEnd {
+    /// Reads the columns `entries, head, at`, starting at `column`.
     pub(super) fn read(row: &Row, column: usize) -> Result<Self, StoreError> {
         let head = chain::hash_at(row, column + 1)?;
         Ok(Self { entries: row.count(column)?, head, at: row.int(column + 2)? })
     }
 
-    /// The values of [`MOVE`].
-    pub(super) fn values(&self, chain: u8) -> Vec<Value> {
+    /// The parameters of [`MOVE`].
+    pub(super) fn values(&self, chain: u8) -> Vec<SqlValue> {
         params![u32::from(chain), self.entries, chain::value(&self.head), self.at].to_vec()
     }
 }
 
-/// A statement that locks what it reads. SQLite has one writer and needs no lock.
+/// A statement that locks the rows it reads. SQLite has a single writer and needs no lock.
 pub(super) struct Locking {
     pub(super) sqlite: &'static str,
     pub(super) postgres: &'static str,
@@ -41,13 +41,13 @@ pub(super) struct Locking {
 impl Locking {
     pub(super) fn sql(&self, tx: &Tx<'_>) -> &'static str {
         match tx.link {
-            Link::Sqlite(_) => self.sqlite,
-            Link::Postgres(_) => self.postgres,
+            TxConnection::Sqlite(_) => self.sqlite,
+            TxConnection::Postgres(_) => self.postgres,
         }
     }
 }
 
-/// The chains whose bits are set in `$2`. PostgreSQL locks after sorting, so all transactions lock in the same order.
+/// Selects the chains whose bits are set in `$2`. PostgreSQL locks after sorting, so all transactions lock in the same order.
 macro_rules! of_chains {
     ($lock:literal) => {
         concat!(
@@ -62,7 +62,7 @@ macro_rules! of_chains {
 
 const LOCK: Locking = Locking { sqlite: of_chains!(""), postgres: of_chains!(" FOR NO KEY UPDATE") };
 
-/// All rows at once, so that there are either none or all of them.
+/// Inserts all rows in one statement, so that a tenant has either none or all of them.
 const CREATE: &str = "
     INSERT INTO audit_chains (tenant, chain, entries, head, at)
     VALUES ($1, 0, 0, $2, 0), ($1, 1, 0, $3, 0), ($1, 2, 0, $4, 0), ($1, 3, 0, $5, 0), ($1, 4, 0, $6, 0),
@@ -74,11 +74,11 @@ const CREATE: &str = "
 pub(super) const MOVE: &str =
     "UPDATE audit_chains SET entries = $3, head = $4, at = $5 WHERE tenant = $1 AND chain = $2";
 
-/// Locks chains until the transaction ends, and returns their ends. The chains of a new tenant are made.
+/// Locks chains until the transaction ends, and returns their ends. Creates the chains of a new tenant.
 pub(super) async fn lock(
     tx: &Tx<'_>,
     chains: impl Iterator<Item = u8>,
-) -> Result<BTreeMap<u8, End>, StoreError> {
+) -> Result<BTreeMap<u8, ChainEnd>, StoreError> {
     let wanted = chains.fold(0_u64, |bits, chain| bits | 1 << chain);
     for is_new in [false, true] {
         if is_new {
@@ -86,7 +86,7 @@ pub(super) async fn lock(
         }
         let rows = tx.query(LOCK.sql(tx), params![wanted]).await?;
         if rows.len() == wanted.count_ones() as usize {
-            return rows.iter().map(|row| Ok((chain_at(row, 0)?, End::read(row, 1)?))).collect();
+            return rows.iter().map(|row| Ok((chain_at(row, 0)?, ChainEnd::read(row, 1)?))).collect();
         }
     }
     Err(StoreError::Corrupt("the end of an audit chain is missing".to_owned()))
@@ -94,7 +94,8 @@ pub(super) async fn lock(
 
 async fn create(tx: &Tx<'_>) -> Result<(), StoreError> {
     crate::closing::know_tenant(tx).await?;
-    let starts: Vec<Value> = (0..=SEALS).map(|chain| chain::value(&chain::start(tx.tenant, chain))).collect();
+    let starts: Vec<SqlValue> =
+        (0..=SEALS).map(|chain| chain::value(&chain::start(tx.tenant, chain))).collect();
     tx.execute(CREATE, &starts).await.map(drop)
 }
 

@@ -8,26 +8,26 @@ use super::ends::chain_at;
 use super::stored;
 use crate::page::{self, Ordered};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
-/// A place between entries. Within a chain times do not go back, so this order is also that of each chain.
+/// A position between entries. Times within a chain never decrease, so this order agrees with the order of each chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Position {
+pub(super) struct AuditPosition {
     at: i64,
     chain: i64,
     number: i64,
 }
 
-impl Position {
+impl AuditPosition {
     const FIRST: Self = Self::before(i64::MIN);
     const LAST: Self = Self { at: i64::MAX, chain: i64::MAX, number: i64::MAX };
 
-    /// Before every entry of this time.
+    /// The position before every entry at time `at`.
     const fn before(at: i64) -> Self {
         Self { at, chain: -1, number: 0 }
     }
 
-    /// That of the last entry of the page before.
+    /// Parses the cursor: the position of the last entry of the previous page.
     pub(super) fn parse(page: &PageRequest, order: Order) -> Result<Option<Self>, StoreError> {
         let Some(cursor) = page::cursor_in(page, order)? else { return Ok(None) };
         let numbers = cursor.split('.').map(str::parse).collect::<Result<Vec<i64>, _>>();
@@ -42,7 +42,7 @@ impl Position {
     }
 }
 
-/// One text per question, so that the database sees which index answers it.
+/// One SQL text per filter, so that the planner can choose the matching index.
 macro_rules! all {
     ($which:literal) => {
         Ordered { asc: all!("", $which), desc: all!(" DESC", $which) }
@@ -66,7 +66,7 @@ macro_rules! all {
     };
 }
 
-/// Entries with `$9` in a column. Both bounds name the column, so that SQLite searches its index.
+/// Entries with `$9` in a column. Both bounds include the column, so that SQLite uses its index.
 macro_rules! with {
     ($column:literal, $which:literal) => {
         Ordered { asc: with!($column, "", $which), desc: with!($column, " DESC", $which) }
@@ -106,19 +106,20 @@ const OF_THREAD: Ordered = with!(
 
 const OF_ACTOR: Ordered = with!("actor", " AND (CAST($10 AS TEXT) IS NULL OR action = $10)");
 
-/// The condition of the index `audit_of_action`.
-const OF_ACTION: Ordered = with!("action", " AND action NOT IN ('message.send', 'run.start', 'run.end')");
+/// Repeats the condition of the partial index `audit_of_action`.
+const OF_ACTION: Ordered =
+    with!("action", " AND action <> 'message.send' AND action <> 'run.start' AND action <> 'run.end'");
 
 const OF_FREQUENT_ACTION: Ordered = all!(" AND action = $9");
 
-/// Every run has one entry of each. They are not in the index `audit_of_action`.
+/// Every run writes one entry of each. The index `audit_of_action` excludes them.
 const FREQUENT: [&str; 3] = ["message.send", "run.start", "run.end"];
 
 pub(super) async fn list(
     tx: &Tx<'_>,
     query: &AuditQuery,
     page: &PageRequest,
-    last: Option<Position>,
+    last: Option<AuditPosition>,
 ) -> Result<Page<Audited>, StoreError> {
     let (statement, mut filters) = statement(query);
     let mut values = bounds(query, last).to_vec();
@@ -126,11 +127,11 @@ pub(super) async fn list(
     values.append(&mut filters);
     let rows = tx.query(statement.sql(query.order), &values).await?;
     let entries = rows.iter().map(read).collect::<Result<Vec<Audited>, _>>()?;
-    Ok(page::cut(entries, page.size(), |last| page::ordered(query.order, Position::cursor(last))))
+    Ok(page::cut(entries, page.size(), |last| page::ordered(query.order, AuditPosition::cursor(last))))
 }
 
-/// The statement for a query, and its values from `$9` on.
-fn statement(query: &AuditQuery) -> (&'static Ordered, Vec<Value>) {
+/// Returns the statement for a query, and its parameters from `$9` on.
+fn statement(query: &AuditQuery) -> (&'static Ordered, Vec<SqlValue>) {
     let (actor, action) = (query.actor.as_deref(), query.action.as_deref());
     match (query.thread_id, actor, action) {
         (Some(thread), ..) => (&OF_THREAD, params![thread, actor, action].to_vec()),
@@ -143,16 +144,16 @@ fn statement(query: &AuditQuery) -> (&'static Ordered, Vec<Value>) {
     }
 }
 
-/// `$2` to `$7`: the positions between which a page lies, both excluded.
-fn bounds(query: &AuditQuery, last: Option<Position>) -> [Value; 6] {
-    let mut after = query.since.map_or(Position::FIRST, |since| Position::before(micros(since)));
-    let mut before = query.until.map_or(Position::LAST, |until| Position::before(micros(until)));
+/// Parameters `$2` to `$7`: the exclusive bounds of a page.
+fn bounds(query: &AuditQuery, last: Option<AuditPosition>) -> [SqlValue; 6] {
+    let mut after = query.since.map_or(AuditPosition::FIRST, |since| AuditPosition::before(micros(since)));
+    let mut before = query.until.map_or(AuditPosition::LAST, |until| AuditPosition::before(micros(until)));
     match (last, query.order) {
         (Some(last), Order::Asc) => after = after.max(last),
         (Some(last), Order::Desc) => before = before.min(last),
         (None, _) => {}
     }
-    [after.at, after.chain, after.number, before.at, before.chain, before.number].map(Value::from)
+    [after.at, after.chain, after.number, before.at, before.chain, before.number].map(SqlValue::from)
 }
 
 fn read(row: &Row) -> Result<Audited, StoreError> {
@@ -173,7 +174,7 @@ mod tests {
     const BY_TIME: &str =
         "audit_by_time (tenant=? AND (at,chain,number)>(?,?,?) AND (at,chain,number)<(?,?,?))";
 
-    /// Entries of other actions are read and left out; nothing is sorted.
+    /// Entries of other actions are read and skipped; no sort is needed.
     #[test]
     fn a_frequent_action_is_picked_from_the_entries_by_time() {
         for order in [Order::Asc, Order::Desc] {
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn frequent_actions_are_those_that_the_index_leaves_out() {
-        let condition = format!("action NOT IN ('{}')", FREQUENT.join("', '"));
+        let condition = FREQUENT.map(|action| format!("action <> '{action}'")).join(" AND ");
         assert!(include_str!("../../schema/0001.sql").contains(&condition));
         assert!(OF_ACTION.asc.contains(&condition) && OF_ACTION.desc.contains(&condition));
     }

@@ -1,6 +1,6 @@
-//! Seals: about once a second, one hash over the ends of all chains of a tenant, bound to the seal before.
+//! Seals: about once a second, one hash over the ends of all chains of a tenant, chained to the previous seal.
 //!
-//! No request waits for a seal. Writers lock only the chains that they add to, and a seal only reads those.
+//! No request waits for a seal: writers lock only the chains they append to, and a seal reads those without locking.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,26 +13,26 @@ use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 
 use super::chain::{self, CHAINS, Hash, Sealed};
-use super::ends::{End, Locking, MOVE, SEALS};
+use super::ends::{ChainEnd, Locking, MOVE, SEALS};
 use crate::job::job;
 use crate::open::Database;
 use crate::tenant::{Driver, closed};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
-/// Tenants that are sealed at the same time.
+/// Tenants sealed concurrently.
 const AT_ONCE: usize = 4;
 
-/// Tenants that this process has written for since their last seal.
+/// Tenants this process has written for since their last seal.
 #[derive(Debug, Default)]
 pub(crate) struct Unsealed {
     tenants: Mutex<BTreeSet<Arc<str>>>,
-    /// Whether those were added that a process left unsealed when it died.
+    /// Whether the tenants that an earlier process left unsealed were loaded.
     has_looked: AtomicBool,
 }
 
 impl Unsealed {
-    /// To be called after the commit: a seal sees only what is committed.
+    /// Call after the commit: a seal sees only committed entries.
     pub(crate) fn add(&self, tenant: &Arc<str>) {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         if !tenants.contains(tenant) {
@@ -45,7 +45,8 @@ impl Unsealed {
     }
 }
 
-/// Seals what this process has written and, in the first call, what another has left. Returns how many seals were written.
+/// Seals the tenants this process has written for. The first call also seals those that another process left unsealed. Returns
+/// the number of seals written.
 pub(crate) async fn seal_all(database: &Database) -> Result<u64, StoreError> {
     let unsealed = &database.unsealed;
     if !unsealed.has_looked.load(Ordering::Relaxed) {
@@ -57,7 +58,7 @@ pub(crate) async fn seal_all(database: &Database) -> Result<u64, StoreError> {
     seal_written(database).await
 }
 
-/// Seals what this process has written. A tenant whose seal fails is tried again in the next call.
+/// Seals the tenants this process has written for. A tenant whose seal fails is retried by the next call.
 pub(crate) async fn seal_written(database: &Database) -> Result<u64, StoreError> {
     let tenants = database.unsealed.take();
     let seal = async |tenant: Arc<str>| (seal_tenant(&database.driver, &tenant).await, tenant);
@@ -79,19 +80,19 @@ pub(crate) async fn seal_written(database: &Database) -> Result<u64, StoreError>
     failed.map_or(Ok(written), Err)
 }
 
-/// How long closing waits for a database that does not answer. What stays unsealed is sealed at the next start.
+/// Limit for sealing when the store closes. Entries that stay unsealed are sealed at the next start.
 const AT_CLOSE: Duration = Duration::from_secs(5);
 
-/// So that a command leaves nothing unsealed.
+/// Seals before the store closes, so that a short-lived command leaves no unsealed entries. Failures are logged only.
 pub(crate) async fn before_close(database: &Database) {
     match tokio::time::timeout(AT_CLOSE, seal_written(database)).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::warn!(%error, "cannot seal the audit trail"),
-        Err(_) => tracing::warn!("cannot seal the audit trail: the store does not answer"),
+        Err(_) => tracing::warn!("cannot seal the audit trail: the store is unavailable"),
     }
 }
 
-/// On PostgreSQL in a transaction beside the lanes, on SQLite together with whatever is written at the same time.
+/// PostgreSQL seals in a separate transaction beside the lanes; SQLite seals in the current write batch.
 async fn seal_tenant(driver: &Driver, tenant: &Arc<str>) -> Result<Option<Seal>, StoreError> {
     let (job, answer) = job((), |tx, ()| Box::pin(seal(tx)));
     match driver {
@@ -101,7 +102,7 @@ async fn seal_tenant(driver: &Driver, tenant: &Arc<str>) -> Result<Option<Seal>,
     answer.await.map_err(|_| closed())?
 }
 
-/// Locked, so that of two servers the second sees the seal of the first.
+/// Locked, so that the second of two servers sees the first one's seal.
 macro_rules! newest {
     ($lock:literal) => {
         concat!("SELECT entries, head, at FROM audit_chains WHERE tenant = $1 AND chain = 16", $lock)
@@ -110,7 +111,7 @@ macro_rules! newest {
 
 const NEWEST: Locking = Locking { sqlite: newest!(""), postgres: newest!(" FOR NO KEY UPDATE") };
 
-/// One statement, so that all ends are of the same moment.
+/// One statement, so that all ends come from one snapshot.
 const ENDS: &str =
     "SELECT chain, entries, head, at FROM audit_chains WHERE tenant = $1 AND chain < 16 ORDER BY chain";
 
@@ -118,12 +119,12 @@ const LAST: &str = "SELECT coalesce(max(number), 0) FROM audit_seals WHERE tenan
 
 const INSERT: &str = "INSERT INTO audit_seals (tenant, number, at, counts, hash) VALUES ($1, $2, $3, $4, $5)";
 
-/// Writes a seal if there are entries after the last one.
+/// Writes a seal if there are entries after the last one; otherwise returns `None`.
 async fn seal(tx: &Tx<'_>) -> Result<Option<Seal>, StoreError> {
     let Some(newest) = tx.first(NEWEST.sql(tx), &[]).await? else { return Ok(None) };
-    let newest = End::read(&newest, 0)?;
+    let newest = ChainEnd::read(&newest, 0)?;
     let ends = tx.query(ENDS, &[]).await?;
-    let ends = ends.iter().map(|row| End::read(row, 1)).collect::<Result<Vec<End>, _>>()?;
+    let ends = ends.iter().map(|row| ChainEnd::read(row, 1)).collect::<Result<Vec<ChainEnd>, _>>()?;
     let entries = ends.iter().map(|end| end.entries).sum();
     if entries == newest.entries {
         return Ok(None);
@@ -135,19 +136,19 @@ async fn seal(tx: &Tx<'_>) -> Result<Option<Seal>, StoreError> {
     let root = chain::root((0..).zip(&ends).map(|(chain, end)| (chain, end.entries, end.head)));
     let sealed = Sealed { number: i64::try_from(number).unwrap_or(i64::MAX), at, counts: &counts, root };
     let head = chain::seal(&newest.head, &sealed);
-    tx.execute(INSERT, params![number, at, Value::Blob(counts), chain::value(&head)]).await?;
-    tx.execute(MOVE, &End { entries, head, at }.values(SEALS)).await?;
+    tx.execute(INSERT, params![number, at, SqlValue::Blob(counts), chain::value(&head)]).await?;
+    tx.execute(MOVE, &ChainEnd { entries, head, at }.values(SEALS)).await?;
     shown(number, at, entries, &head).map(Some)
 }
 
-/// A seal for people and programs.
+/// Converts to the public type, with the hash in hex.
 pub(super) fn shown(number: u64, at: i64, entries: u64, hash: &Hash) -> Result<Seal, StoreError> {
     let wrong = |_| StoreError::Corrupt("the time of a seal is out of range".to_owned());
     let at = Timestamp::from_microsecond(at).map_err(wrong)?;
     Ok(Seal { number, at, entries, hash: chain::hex(hash) })
 }
 
-/// Numbers in LEB128: seven bits a byte, the lowest first; all bytes of a number but its last have the upper bit set.
+/// Encodes as LEB128: seven bits per byte, lowest first; the upper bit is set on all bytes of a number except its last.
 fn encode(counts: impl Iterator<Item = u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for mut count in counts {
@@ -160,7 +161,7 @@ fn encode(counts: impl Iterator<Item = u64>) -> Vec<u8> {
     bytes
 }
 
-/// How many entries of each chain a seal covers. `None` if these are not the numbers of all chains.
+/// Decodes the number of entries of each chain that a seal covers. Returns `None` unless there is one number per chain.
 pub(super) fn decode(bytes: &[u8]) -> Option<[u64; CHAINS as usize]> {
     let mut counts = Vec::with_capacity(CHAINS.into());
     let (mut count, mut shift) = (0_u64, 0);
@@ -175,7 +176,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<[u64; CHAINS as usize]> {
     if shift > 0 { None } else { counts.try_into().ok() }
 }
 
-/// From the columns `number, at, counts, hash`.
+/// Reads the columns `number, at, counts, hash`.
 pub(super) fn read(row: &Row) -> Result<(i64, i64, &[u8], Hash), StoreError> {
     Ok((row.int(0)?, row.int(1)?, row.blob(2)?, chain::hash_at(row, 3)?))
 }

@@ -1,4 +1,4 @@
-//! Entries as rows: what is searched for has columns, the rest is JSON.
+//! Entries as rows: searchable fields have columns, the others are stored as JSON.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::chain::{self, Stored};
-use super::ends::End;
-use crate::insert::{Insert, Kind};
-use crate::value::{Row, Value, params};
+use super::ends::ChainEnd;
+use crate::insert::{ColumnKind, Insert};
+use crate::value::{Row, SqlValue, params};
 
-/// The part of an entry without a column. Fields are in the order of their names, and so are the keys in `detail`: a program
-/// that checks hashes can write the same text.
+/// The fields without a column. Fields and the keys in `detail` are in alphabetical order, so that an external verifier can
+/// reproduce the text.
 #[derive(Serialize, Deserialize)]
 struct Rest<'a> {
     decision: Cow<'a, str>,
@@ -30,21 +30,21 @@ struct Rest<'a> {
 pub(super) static INSERT: Insert = Insert::new(
     "audit",
     &[
-        ("chain", Kind::Int),
-        ("number", Kind::Int),
-        ("at", Kind::Int),
-        ("actor", Kind::Text),
-        ("action", Kind::Text),
-        ("thread_id", Kind::Uuid),
-        ("entry", Kind::Text),
-        ("hash", Kind::Bytes),
+        ("chain", ColumnKind::Int),
+        ("number", ColumnKind::Int),
+        ("at", ColumnKind::Int),
+        ("actor", ColumnKind::Text),
+        ("action", ColumnKind::Text),
+        ("thread_id", ColumnKind::Uuid),
+        ("entry", ColumnKind::Text),
+        ("hash", ColumnKind::Bytes),
     ],
     "",
 );
 
-/// Adds an entry to the end of a chain. Returns the values of [`INSERT`].
-pub(super) fn add(chain: u8, end: &mut End, entry: &AuditEntry) -> Result<Vec<Value>, StoreError> {
-    // PostgreSQL keeps no NUL in a text.
+/// Appends an entry to a chain. Advances `end` and returns the parameters of [`INSERT`].
+pub(super) fn add(chain: u8, end: &mut ChainEnd, entry: &AuditEntry) -> Result<Vec<SqlValue>, StoreError> {
+    // PostgreSQL text cannot contain NUL.
     let [actor, action] = [&entry.actor, &entry.action].map(|text| text.replace('\0', ""));
     let (text, thread) = (rest(entry)?, entry.thread_id);
     end.entries += 1;
@@ -79,7 +79,7 @@ fn sorted(value: &Json) -> Json {
     }
 }
 
-/// From the columns `actor, action, thread_id, entry`, of which the first is at `column`.
+/// Reads the columns `actor, action, thread_id, entry`, starting at `column`.
 pub(super) fn read(row: &Row, column: usize) -> Result<AuditEntry, StoreError> {
     let rest: Rest<'_> = row.json(column + 3)?;
     Ok(AuditEntry {
@@ -94,10 +94,11 @@ pub(super) fn read(row: &Row, column: usize) -> Result<AuditEntry, StoreError> {
     })
 }
 
-/// The hash that a row ought to have, from the columns `number, at, actor, action, thread_id, entry`.
+/// Recomputes the hash of a row from the columns `number, at, actor, action, thread_id, entry`.
 pub(super) fn hash(before: &chain::Hash, row: &Row) -> Result<chain::Hash, StoreError> {
     let thread: Option<ThreadId> = row.optional(4, Row::parse)?;
-    if row.0.get(4) != Some(&Value::from(thread)) {
+    let id = thread.map(ThreadId::as_uuid);
+    if row.optional(4, Row::blob)? != id.as_ref().map(|id| id.as_bytes().as_slice()) {
         return Err(StoreError::Corrupt("a thread id of the audit trail has another spelling".to_owned()));
     }
     let stored = Stored {

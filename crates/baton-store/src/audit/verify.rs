@@ -1,21 +1,21 @@
-//! Whether the trail is as it was written.
+//! Verifies the audit trail.
 //!
-//! Seals are read in order. For each of them the chains are walked as far as it covers them, so every entry is read once and hashed
-//! once, and the hashes of all chains at that moment have to give the hash of the seal. What comes after the last seal is compared with
-//! the stored ends of the chains. At most [`PIECE`] rows of each chain are in memory.
+//! Seals are read in order. For each seal the chains are walked up to the entries it covers, so every entry is read and hashed
+//! once, and the hashes of all chains at that point must produce the hash of the seal. Entries after the last seal are compared
+//! with the stored ends of the chains. At most [`PIECE`] rows of each chain are in memory.
 
 use std::collections::VecDeque;
 
 use baton_core::StoreError;
-use baton_core::store::{Seal, Verdict};
+use baton_core::store::{AuditVerdict, Seal};
 
 use super::chain::{self, CHAINS, Hash, Sealed};
-use super::ends::{End, SEALS};
+use super::ends::{ChainEnd, SEALS};
 use super::{seal, stored};
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
-/// Rows that are read at once.
+/// Rows fetched per query.
 const PIECE: u32 = 500;
 
 const ENTRIES: &str = "SELECT number, at, actor, action, thread_id, entry, hash
@@ -36,7 +36,7 @@ const STRAY: &str = "SELECT chain, number FROM audit WHERE tenant = $1 AND (chai
 
 /// Why the walk stopped.
 enum Stop {
-    Broken(Verdict),
+    Broken(AuditVerdict),
     Failed(StoreError),
 }
 
@@ -48,17 +48,17 @@ impl From<StoreError> for Stop {
 
 type Walked<T> = Result<T, Stop>;
 
-/// Reads the whole trail, within one transaction that sees one moment.
-pub(super) async fn verify(tx: &Tx<'_>) -> Result<Verdict, StoreError> {
+/// Reads the whole trail in one transaction, from one snapshot.
+pub(super) async fn verify(tx: &Tx<'_>) -> Result<AuditVerdict, StoreError> {
     match walk(tx).await {
         Ok(verdict) | Err(Stop::Broken(verdict)) => Ok(verdict),
         Err(Stop::Failed(error)) => Err(error),
     }
 }
 
-async fn walk(tx: &Tx<'_>) -> Walked<Verdict> {
+async fn walk(tx: &Tx<'_>) -> Walked<AuditVerdict> {
     let ends = ends(tx).await?;
-    let mut chains: Vec<Walk> = (0..CHAINS).map(|chain| Walk::new(tx, chain)).collect();
+    let mut chains: Vec<ChainWalk> = (0..CHAINS).map(|chain| ChainWalk::new(tx, chain)).collect();
     let newest = seals(tx, &mut chains, &ends[usize::from(SEALS)]).await?;
     for (chain, end) in chains.iter_mut().zip(&ends) {
         chain.finish(tx, end).await?;
@@ -68,20 +68,20 @@ async fn walk(tx: &Tx<'_>) -> Walked<Verdict> {
     }
     let entries = chains.iter().map(|chain| chain.end.entries).sum();
     let head = if entries == 0 { String::new() } else { chain::hex(&root(&chains)) };
-    Ok(Verdict::Intact { entries, head, seal: newest })
+    Ok(AuditVerdict::Intact { entries, head, seal: newest })
 }
 
-/// The stored ends of all chains, that of the seals last. A tenant without any has an empty trail.
-async fn ends(tx: &Tx<'_>) -> Walked<Vec<End>> {
+/// Returns the stored ends of all chains, the chain of seals last. A tenant without rows has an empty trail.
+async fn ends(tx: &Tx<'_>) -> Walked<Vec<ChainEnd>> {
     let rows = tx.query(ENDS, &[]).await?;
     if rows.is_empty() {
-        let end = |chain| End { entries: 0, head: chain::start(tx.tenant, chain), at: 0 };
+        let end = |chain| ChainEnd { entries: 0, head: chain::start(tx.tenant, chain), at: 0 };
         return Ok((0..=SEALS).map(end).collect());
     }
     let mut ends = Vec::with_capacity(rows.len());
     for chain in 0..=SEALS {
         let row = rows.get(usize::from(chain)).filter(|row| row.int(0) == Ok(chain.into()));
-        let end = row.and_then(|row| End::read(row, 1).ok());
+        let end = row.and_then(|row| ChainEnd::read(row, 1).ok());
         let reason = "the end of the chain is missing or cannot be read";
         ends.push(end.ok_or_else(|| broken_end(chain, 0, reason))?);
     }
@@ -91,9 +91,9 @@ async fn ends(tx: &Tx<'_>) -> Walked<Vec<End>> {
     Ok(ends)
 }
 
-/// Walks the chains from seal to seal. Returns the newest.
-async fn seals(tx: &Tx<'_>, chains: &mut [Walk], end: &End) -> Walked<Option<Seal>> {
-    let (mut last, mut newest) = (Walk::new(tx, SEALS).end, None);
+/// Walks the chains from seal to seal. Returns the newest seal.
+async fn seals(tx: &Tx<'_>, chains: &mut [ChainWalk], end: &ChainEnd) -> Walked<Option<Seal>> {
+    let (mut last, mut newest) = (ChainWalk::new(tx, SEALS).end, None);
     let mut number = 0;
     loop {
         let after = if number == 0 { i64::MIN } else { number };
@@ -114,8 +114,14 @@ async fn seals(tx: &Tx<'_>, chains: &mut [Walk], end: &End) -> Walked<Option<Sea
     Ok(newest)
 }
 
-/// One seal further.
-async fn next_seal(tx: &Tx<'_>, chains: &mut [Walk], before: &End, number: i64, row: &Row) -> Walked<End> {
+/// Verifies one seal, and the entries it covers beyond the previous seal.
+async fn next_seal(
+    tx: &Tx<'_>,
+    chains: &mut [ChainWalk],
+    before: &ChainEnd,
+    number: i64,
+    row: &Row,
+) -> Walked<ChainEnd> {
     let (found, at, counts, hash) = seal::read(row).map_err(|_| unreadable_seal(number))?;
     if found != number {
         return Err(broken(None, number, "the seal is missing"));
@@ -132,29 +138,29 @@ async fn next_seal(tx: &Tx<'_>, chains: &mut [Walk], before: &End, number: i64, 
     if head != hash {
         return Err(broken(None, number, "the seal or what it covers is not as it was written"));
     }
-    Ok(End { entries: covered.iter().sum(), head, at })
+    Ok(ChainEnd { entries: covered.iter().sum(), head, at })
 }
 
-fn root(chains: &[Walk]) -> Hash {
+fn root(chains: &[ChainWalk]) -> Hash {
     chain::root(chains.iter().map(|chain| (chain.chain, chain.end.entries, chain.end.head)))
 }
 
 /// A walk along one chain.
-struct Walk {
+struct ChainWalk {
     chain: u8,
-    /// Where the walk is.
-    end: End,
-    /// Rows that were read ahead.
+    /// Current position.
+    end: ChainEnd,
+    /// Prefetched rows.
     rows: VecDeque<Row>,
 }
 
-impl Walk {
+impl ChainWalk {
     fn new(tx: &Tx<'_>, chain: u8) -> Self {
-        let end = End { entries: 0, head: chain::start(tx.tenant, chain), at: 0 };
+        let end = ChainEnd { entries: 0, head: chain::start(tx.tenant, chain), at: 0 };
         Self { chain, end, rows: VecDeque::new() }
     }
 
-    /// Walks until so many entries were seen.
+    /// Walks until `entries` entries of the chain have been verified.
     async fn advance(&mut self, tx: &Tx<'_>, entries: u64) -> Walked<()> {
         while self.end.entries < entries {
             let row = self.next(tx).await?;
@@ -163,8 +169,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Walks to the stored end, after which there is nothing.
-    async fn finish(&mut self, tx: &Tx<'_>, end: &End) -> Walked<()> {
+    /// Walks to the stored end, and fails if there are entries after it.
+    async fn finish(&mut self, tx: &Tx<'_>, end: &ChainEnd) -> Walked<()> {
         self.advance(tx, end.entries).await?;
         if self.end != *end {
             let reason = "the last entry is not the one that was kept as the end of the chain";
@@ -181,7 +187,7 @@ impl Walk {
 
     async fn next(&mut self, tx: &Tx<'_>) -> Walked<Option<Row>> {
         if self.rows.is_empty() {
-            // Before the first entry there is no number too small to be seen.
+            // The first page starts at `i64::MIN`, so that entries with invalid numbers below 1 are found too.
             let after = match self.end.entries {
                 0 => i64::MIN,
                 entries => i64::try_from(entries).unwrap_or(i64::MAX),
@@ -204,7 +210,7 @@ impl Walk {
         if head != chain::hash_at(row, 6).map_err(unreadable)? {
             return Err(fault("the entry, its time or its hash is not as it was written"));
         }
-        self.end = End { entries: number, head, at: row.int(1).map_err(unreadable)? };
+        self.end = ChainEnd { entries: number, head, at: row.int(1).map_err(unreadable)? };
         Ok(())
     }
 }
@@ -213,13 +219,13 @@ fn unreadable_seal(number: i64) -> Stop {
     broken(None, number, "the seal cannot be read")
 }
 
-/// At an entry, or at the end of a chain. The seals are a chain of their own, without entries.
+/// A broken entry or chain end. `chain` is `None` for the chain of seals.
 fn broken_end(chain: u8, number: u64, reason: &str) -> Stop {
     let chain = (chain != SEALS).then_some(chain);
-    Stop::Broken(Verdict::Broken { chain, number, reason: reason.to_owned() })
+    Stop::Broken(AuditVerdict::Broken { chain, number, reason: reason.to_owned() })
 }
 
 fn broken(chain: Option<u8>, number: i64, reason: &str) -> Stop {
     let number = u64::try_from(number).unwrap_or_default();
-    Stop::Broken(Verdict::Broken { chain, number, reason: reason.to_owned() })
+    Stop::Broken(AuditVerdict::Broken { chain, number, reason: reason.to_owned() })
 }

@@ -1,14 +1,14 @@
 //! Messages come in.
 
-use baton_core::store::{Accepted, Cancel, MessageQuery, NewRun, OnBusy, RunStatus};
+use baton_core::store::{AcceptedRun, Cancel, MessageQuery, NewRun, OnBusy, RunStatus};
 use baton_core::{Store, StoreError, ThreadId};
 use futures_util::future::join_all;
 
-use super::fixture::{LEASE, Worker, a_moment, in_seconds, new_run, now, once, tenant, user};
+use super::fixture::{LEASE, TestWorker, a_moment, in_seconds, new_run, now, once, tenant, user};
 
-fn new(run: &NewRun, behind: Option<&NewRun>) -> Accepted {
+fn new(run: &NewRun, behind: Option<&NewRun>) -> AcceptedRun {
     let behind = behind.map(|run| run.run_id);
-    Accepted { run_id: run.run_id, message_id: run.message.id, is_new: true, behind }
+    AcceptedRun { run_id: run.run_id, message_id: run.message.id, is_new: true, behind }
 }
 
 pub async fn runs_of_a_thread_wait_for_each_other(store: &dyn Store) {
@@ -16,15 +16,15 @@ pub async fn runs_of_a_thread_wait_for_each_other(store: &dyn Store) {
     let [first, second, third] = ["one", "two", "three"].map(|text| new_run(thread, text));
     assert_eq!(tenant.accept(first.clone()).await, Ok(new(&first, None)));
     assert_eq!(tenant.accept(second.clone()).await, Ok(new(&second, Some(&first))));
-    let mut worker = Worker::claim(&tenant, thread, LEASE).await;
+    let mut worker = TestWorker::claim(&tenant, thread, LEASE).await;
     assert_eq!(tenant.accept(third.clone()).await, Ok(new(&third, Some(&second))));
     worker.end(RunStatus::Completed).await;
-    let mut worker = Worker::claim(&tenant, thread, LEASE).await;
+    let mut worker = TestWorker::claim(&tenant, thread, LEASE).await;
     worker.end(RunStatus::Completed).await;
     let fourth = new_run(thread, "four");
     assert_eq!(tenant.accept(fourth.clone()).await, Ok(new(&fourth, Some(&third))));
-    Worker::claim(&tenant, thread, LEASE).await.end(RunStatus::Failed).await;
-    Worker::claim(&tenant, thread, LEASE).await;
+    TestWorker::claim(&tenant, thread, LEASE).await.end(RunStatus::Failed).await;
+    TestWorker::claim(&tenant, thread, LEASE).await;
     let fifth = new_run(thread, "five");
     assert_eq!(tenant.accept(fifth.clone()).await, Ok(new(&fifth, Some(&fourth))), "the one at work");
     assert_eq!(tenant.run(third.run_id).await.unwrap().message_number, 3);
@@ -37,19 +37,19 @@ pub async fn a_busy_thread_refuses_when_asked_to(store: &dyn Store) {
     assert_eq!(tenant.accept(first.clone()).await, Ok(new(&first, None)), "it is idle");
     let busy = Err(StoreError::ThreadBusy(first.run_id));
     assert_eq!(tenant.accept(reject("two")).await, busy, "while it is queued");
-    let mut worker = Worker::claim(&tenant, thread, LEASE).await;
+    let mut worker = TestWorker::claim(&tenant, thread, LEASE).await;
     assert_eq!(tenant.accept(reject("three")).await, busy, "while it is worked on");
     let with_key = NewRun { idempotency: Some(once("key", "print")), ..reject("four") };
     assert_eq!(tenant.accept(with_key.clone()).await, busy);
     worker.end(RunStatus::Completed).await;
-    let with_key =
-        Accepted { behind: None, ..new(&with_key, None) } == tenant.accept(with_key.clone()).await.unwrap();
+    let with_key = AcceptedRun { behind: None, ..new(&with_key, None) }
+        == tenant.accept(with_key.clone()).await.unwrap();
     assert!(with_key, "what was refused did not use up its key");
     assert_eq!(tenant.thread(thread, None).await.unwrap().total_messages, 2, "refused messages are not kept");
 }
 
 pub async fn an_interrupting_message_cancels_the_run_at_work(store: &dyn Store) {
-    let worker = Worker::start(store).await;
+    let worker = TestWorker::start(store).await;
     let (tenant, thread) = (&worker.tenant, worker.thread);
     assert_eq!(worker.beat(LEASE).await, None);
     let next = NewRun { on_busy: OnBusy::Interrupt, ..new_run(thread, "Stop, rather this") };
@@ -57,7 +57,7 @@ pub async fn an_interrupting_message_cancels_the_run_at_work(store: &dyn Store) 
     assert_eq!(worker.beat(LEASE).await, Some(Cancel::Abort));
     assert_eq!(tenant.run(worker.run).await.unwrap().status, RunStatus::Running);
     worker.die().await;
-    let again = Worker::claim(tenant, thread, LEASE).await;
+    let again = TestWorker::claim(tenant, thread, LEASE).await;
     assert_eq!(
         (again.run, again.claimed.run.cancel),
         (worker.run, Some(Cancel::Abort)),
@@ -71,7 +71,7 @@ pub async fn the_same_request_is_done_once(store: &dyn Store) {
     let first = NewRun { idempotency: Some(once("key", "print")), ..new_run(ThreadId::random(), "Hello") };
     tenant.accept(first.clone()).await.unwrap();
     let again = NewRun { idempotency: Some(once("key", "print")), ..new_run(first.thread_id, "Hello") };
-    let repeated = Accepted { is_new: false, ..new(&first, None) };
+    let repeated = AcceptedRun { is_new: false, ..new(&first, None) };
     assert_eq!(tenant.accept(again).await, Ok(repeated));
     let elsewhere = NewRun { idempotency: Some(once("key", "other")), ..new_run(ThreadId::random(), "Bye") };
     assert_eq!(tenant.accept(elsewhere.clone()).await, Err(StoreError::IdempotencyConflict));
@@ -87,7 +87,7 @@ pub async fn the_same_request_at_the_same_time_is_done_once(store: &dyn Store) {
         .map(|_| NewRun { idempotency: Some(once("key", "print")), ..new_run(ThreadId::random(), "Hello") })
         .collect();
     let accepted = join_all(runs.iter().map(|run| tenant.accept(run.clone()))).await;
-    let accepted: Vec<Accepted> = accepted.into_iter().map(Result::unwrap).collect();
+    let accepted: Vec<AcceptedRun> = accepted.into_iter().map(Result::unwrap).collect();
     assert_eq!(accepted.iter().filter(|accepted| accepted.is_new).count(), 1);
     assert!(accepted.iter().all(|one| one.run_id == accepted[0].run_id));
     let threads = tenant.threads(None, super::fixture::page(50)).await.unwrap();
@@ -123,7 +123,7 @@ pub async fn fifty_messages_at_once_are_all_kept(store: &dyn Store) {
     let numbers: Vec<u64> = messages.iter().map(|message| message.number).collect();
     assert_eq!(numbers, (1..=50).collect::<Vec<u64>>());
     for message in messages {
-        let mut worker = Worker::claim(&tenant, thread, LEASE).await;
+        let mut worker = TestWorker::claim(&tenant, thread, LEASE).await;
         assert_eq!(worker.run, message.message.run_id, "runs begin in the order of their messages");
         worker.end(RunStatus::Completed).await;
     }

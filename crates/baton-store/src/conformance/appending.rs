@@ -6,10 +6,12 @@ use baton_core::store::{Append, AuditQuery, MessageQuery, RunStatus, StepState};
 use baton_core::{SessionId, Store, StoreError, ThreadId};
 use futures_util::future::join_all;
 
-use super::fixture::{Worker, agent, answered, call, ended, happened, new_run, page, session, step, tenant};
+use super::fixture::{
+    TestWorker, agent, answered, call, ended, happened, new_run, page, session, step, tenant,
+};
 use crate::audit::entry;
 
-fn full(worker: &Worker, number: u64) -> Arc<Append> {
+fn full(worker: &TestWorker, number: u64) -> Arc<Append> {
     let path = format!("assistant/turn:{number}");
     Arc::new(Append {
         number,
@@ -24,7 +26,7 @@ fn full(worker: &Worker, number: u64) -> Arc<Append> {
 
 /// Its outcome may be unknown, so it can be repeated: the answer is the same and nothing is there twice.
 pub async fn a_repeated_append_is_written_once(store: &dyn Store) {
-    let worker = Worker::start(store).await;
+    let worker = TestWorker::start(store).await;
     let (tenant, claim) = (&worker.tenant, &worker.claimed.claim);
     for (number, seq) in [(1, 1), (2, 3)] {
         for _ in 0..3 {
@@ -48,7 +50,7 @@ pub async fn a_repeated_append_is_written_once(store: &dyn Store) {
 
 /// Although the claim has ended with it.
 pub async fn the_last_append_can_be_repeated_too(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     worker.tell(&["one"]).await;
     let events = vec![happened("end")];
     let last = Append { number: 2, events, end: Some(ended(RunStatus::Completed)), ..Append::default() };
@@ -65,13 +67,13 @@ pub async fn the_last_append_can_be_repeated_too(store: &dyn Store) {
         Ok(2),
         "as long as the thread is not claimed"
     );
-    Worker::claim(tenant, worker.thread, super::fixture::LEASE).await;
+    TestWorker::claim(tenant, worker.thread, super::fixture::LEASE).await;
     assert_eq!(tenant.append(claim, last).await, Err(StoreError::Fenced));
 }
 
 /// None is left out, none is written after a later one.
 pub async fn appends_come_in_order(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     worker.tell(&["one"]).await;
     worker.tell(&["two"]).await;
     for number in [0, 1, 4] {
@@ -85,7 +87,7 @@ pub async fn appends_come_in_order(store: &dyn Store) {
 }
 
 pub async fn a_finished_step_is_never_replaced(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let steps = |state, note: &str| {
         let mut first = step(worker.run, "assistant/turn:1", state);
         first.data = note.into();
@@ -107,7 +109,7 @@ pub async fn a_finished_step_is_never_replaced(store: &dyn Store) {
 
 /// The last state of each counts, however many changes there are.
 pub async fn changes_of_one_append_are_made_in_order(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let root = SessionId::root(worker.run);
     let ids: Vec<SessionId> = (0..40).map(|n| root.child(&agent("research"), n)).collect();
     let change = |status| ids.iter().map(move |id| session(id, status));
@@ -125,7 +127,7 @@ pub async fn changes_of_one_append_are_made_in_order(store: &dyn Store) {
 
 pub async fn a_run_ends_with_its_last_append(store: &dyn Store) {
     for status in [RunStatus::Completed, RunStatus::Failed, RunStatus::Cancelled, RunStatus::Interrupted] {
-        let mut worker = Worker::start(store).await;
+        let mut worker = TestWorker::start(store).await;
         let end = ended(status);
         let append = Append { end: Some(end.clone()), holder: Some(agent("research")), ..Append::default() };
         worker.append(append).await;
@@ -142,9 +144,9 @@ pub async fn many_threads_at_once_keep_their_numbers(store: &dyn Store) {
     let tenant = tenant(store);
     let mut workers = Vec::new();
     for _ in 0..12 {
-        workers.push(Worker::in_tenant(&tenant).await);
+        workers.push(TestWorker::in_tenant(&tenant).await);
     }
-    let writing = workers.into_iter().map(async |mut worker: Worker| {
+    let writing = workers.into_iter().map(async |mut worker: TestWorker| {
         let mut next = 1;
         for round in 0..15_u64 {
             let texts = vec!["x"; usize::try_from(round % 3).unwrap()];

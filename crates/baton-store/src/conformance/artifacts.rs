@@ -5,7 +5,7 @@ use baton_core::{Store, StoreError, ThreadId};
 use uuid::Uuid;
 
 use super::belongings::{artifact, fill};
-use super::fixture::{LEASE, Worker, a_moment, in_seconds, new_run, now, run_id, tenant, user};
+use super::fixture::{LEASE, TestWorker, a_moment, in_seconds, new_run, now, run_id, tenant, user};
 
 /// Every byte of them, the newest first.
 pub async fn files_come_back_as_they_were(store: &dyn Store) {
@@ -71,6 +71,6 @@ pub async fn a_thread_may_begin_with_a_file(store: &dyn Store) {
     assert!(used.title == begun.title && used.updated_at > begun.updated_at);
     let run = new_run(thread, "What is this?");
     assert_eq!(tenant.accept(run.clone()).await.unwrap().behind, None);
-    assert_eq!(Worker::claim(&tenant, thread, LEASE).await.run, run.run_id);
+    assert_eq!(TestWorker::claim(&tenant, thread, LEASE).await.run, run.run_id);
     put(Artifact { run_id: Some(run.run_id), ..new() }, Some("ada")).await.unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_core::store::{AuditEntry, AuditQuery, Audited, Cancel, Order, PageRequest, Seal, Verdict};
+use baton_core::store::{AuditEntry, AuditQuery, AuditVerdict, Audited, Cancel, Order, PageRequest, Seal};
 use baton_core::{Store, StoreError, TenantStore, ThreadId};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -25,11 +25,11 @@ async fn all(tenant: &dyn TenantStore, query: AuditQuery) -> Vec<Audited> {
 /// Entries and the newest seal, of a trail that is intact.
 async fn intact(tenant: &dyn TenantStore) -> (u64, Option<Seal>) {
     match tenant.verify_audit().await.unwrap() {
-        Verdict::Intact { entries, head, seal } => {
+        AuditVerdict::Intact { entries, head, seal } => {
             assert_eq!(head.len(), if entries == 0 { 0 } else { 64 });
             (entries, seal)
         }
-        broken @ Verdict::Broken { .. } => panic!("{broken:?}"),
+        broken @ AuditVerdict::Broken { .. } => panic!("{broken:?}"),
     }
 }
 

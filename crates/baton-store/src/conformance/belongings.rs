@@ -2,7 +2,7 @@
 
 use baton_core::store::{
     Append, Approval, ApprovalStatus, Artifact, Feedback, HandoffNotes, Hop, HopKind, NewHandoff, NewRun,
-    Rating, RunStatus, StepState, WorkflowState,
+    OutputHandle, Rating, RunStatus, SpooledOutput, StepState, WorkflowState,
 };
 use baton_core::tool::Risk;
 use baton_core::{HandoffId, SessionId, Store, TenantId, TenantStore, ThreadId, Usd};
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::fixture::{
-    Home, LEASE, Worker, agent, answered, call, happened, in_seconds, new_run, now, once, session, step, user,
+    Home, LEASE, TestWorker, agent, answered, call, happened, in_seconds, new_run, now, once, session, step,
+    user,
 };
 
 /// What [`fill`] has written.
@@ -19,7 +20,7 @@ pub struct Owned {
     pub thread: ThreadId,
     pub run: NewRun,
     pub handoff: HandoffId,
-    /// Of the approval, of the artifact and of the hop.
+    /// Of the approval, of the artifact, of the hop and of the spooled output.
     pub id: Uuid,
 }
 
@@ -33,17 +34,18 @@ pub(super) async fn fill(tenant: &Home<'_>) -> Owned {
     let mut run = new_run(ThreadId::random(), "Hello");
     run.idempotency = Some(once(&run.thread_id.to_string(), "print"));
     tenant.accept(run.clone()).await.unwrap();
-    let mut worker = Worker::claim(tenant, run.thread_id, LEASE).await;
+    let mut worker = TestWorker::claim(tenant, run.thread_id, LEASE).await;
+    let id = Uuid::new_v4();
     let append = Append {
         steps: vec![step(run.run_id, "assistant/turn:1", StepState::Finished)],
         events: vec![happened("working")],
         messages: vec![answered(run.run_id, "assistant", "Hi")],
         rows: vec![call(run.run_id, "assistant/turn:1")],
+        outputs: vec![SpooledOutput::new(OutputHandle::from_uuid(id), "long")],
         sessions: vec![session(&SessionId::root(run.run_id), RunStatus::Running)],
         ..Append::default()
     };
     worker.append(append).await;
-    let id = Uuid::new_v4();
     let owned = Owned { thread: run.thread_id, run, handoff: HandoffId::from_uuid(id), id };
     hand_off(&**tenant, &owned).await;
     tenant.ask(approval(&owned)).await.unwrap();

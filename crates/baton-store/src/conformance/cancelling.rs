@@ -1,19 +1,19 @@
 //! Runs that are to end before they are done. Each has exactly one last event.
 
-use baton_core::event::Outcome;
+use baton_core::event::RunOutcome;
 use baton_core::ledger::AgentUsage;
-use baton_core::store::work::CallUnderWay;
+use baton_core::store::work::InterruptedCall;
 use baton_core::store::{Append, AuditQuery, Cancel, RunQuery, RunStatus, Step, StepState};
 use baton_core::{Event, EventKind, RunId, SessionId, Store, StoreError, TenantStore, ThreadId, Visibility};
 use serde_json::json;
 
-use super::fixture::{LEASE, Worker, call, happened, new_run, page, run_id, said, session, step, tenant};
+use super::fixture::{LEASE, TestWorker, call, happened, new_run, page, run_id, said, session, step, tenant};
 
 async fn only_end(tenant: &dyn TenantStore, run: RunId) -> Event {
     let events = tenant.run_events(run, 0, 100).await.unwrap();
     let mut ends: Vec<Event> = events
         .into_iter()
-        .filter(|event| matches!(event.kind, EventKind::RunFinished { outcome: Outcome::Cancelled, .. }))
+        .filter(|event| matches!(event.kind, EventKind::RunFinished { outcome: RunOutcome::Cancelled, .. }))
         .collect();
     assert_eq!(ends.len(), 1);
     ends.remove(0)
@@ -30,7 +30,7 @@ pub async fn a_queued_run_ends_at_once(store: &dyn Store) {
     assert!(record.finished_at.is_some() && record.end.is_some());
     let end = only_end(&*tenant, first.run_id).await;
     assert_eq!((end.seq, end.agent.as_str(), &*end.path), (1, "assistant", "assistant"));
-    assert_eq!(Worker::claim(&tenant, thread, LEASE).await.run, second.run_id, "it is stepped over");
+    assert_eq!(TestWorker::claim(&tenant, thread, LEASE).await.run, second.run_id, "it is stepped over");
     let waiting = RunQuery { status: Some(RunStatus::Queued), ..RunQuery::default() };
     assert_eq!(tenant.runs(waiting, page(10)).await.unwrap().data, []);
     let about = AuditQuery { action: Some("run.cancel".to_owned()), ..AuditQuery::default() };
@@ -40,7 +40,7 @@ pub async fn a_queued_run_ends_at_once(store: &dyn Store) {
 
 /// Its process hears of it with the next beat. Who wants it to end at once is not overruled by who gives it time.
 pub async fn a_run_at_work_is_asked_to_end(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let (tenant, run) = (worker.tenant.clone(), worker.run);
     let wish = async |how| {
         assert_eq!(tenant.cancel_run(run, how).await, Ok(RunStatus::Running));
@@ -57,9 +57,9 @@ pub async fn a_run_at_work_is_asked_to_end(store: &dyn Store) {
 
 /// Its process died in a call of a model; the provider wants its money all the same.
 pub async fn the_call_that_a_process_died_in_is_paid_for(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let (tenant, run) = (worker.tenant.clone(), worker.run);
-    let under_way = |path: &str| CallUnderWay {
+    let under_way = |path: &str| InterruptedCall {
         message_id: said(run, "").id,
         visibility: Visibility::User,
         row: call(run, path),
@@ -84,7 +84,7 @@ pub async fn the_call_that_a_process_died_in_is_paid_for(store: &dyn Store) {
 }
 
 pub async fn a_run_whose_process_is_gone_ends_at_once(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let (tenant, run, thread) = (worker.tenant.clone(), worker.run, worker.thread);
     let sessions = vec![session(&SessionId::root(run), RunStatus::Running)];
     let rows = vec![call(run, "assistant/turn:1")];
@@ -107,11 +107,11 @@ pub async fn a_run_whose_process_is_gone_ends_at_once(store: &dyn Store) {
 }
 
 pub async fn a_waiting_run_ends_at_once(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let (tenant, run) = (worker.tenant.clone(), worker.run);
     worker.end(RunStatus::Waiting).await;
     tenant.accept(new_run(worker.thread, "next")).await.unwrap();
-    let next = Worker::claim(&tenant, worker.thread, LEASE).await;
+    let next = TestWorker::claim(&tenant, worker.thread, LEASE).await;
     assert_eq!(tenant.cancel_run(run, Cancel::Stop).await, Ok(RunStatus::Cancelled));
     assert_eq!(only_end(&*tenant, run).await.seq, 1);
     assert_eq!(tenant.thread(worker.thread, None).await.unwrap().active_run, Some(next.run));
@@ -120,7 +120,7 @@ pub async fn a_waiting_run_ends_at_once(store: &dyn Store) {
 }
 
 pub async fn a_run_that_has_ended_stays_as_it_is(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     worker.end(RunStatus::Completed).await;
     let before = worker.tenant.run(worker.run).await.unwrap();
     assert_eq!(worker.tenant.cancel_run(worker.run, Cancel::Abort).await, Ok(RunStatus::Completed));

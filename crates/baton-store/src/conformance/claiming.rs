@@ -5,7 +5,9 @@ use baton_core::{Store, StoreError, ThreadId};
 use futures_util::future::join_all;
 use uuid::Uuid;
 
-use super::fixture::{LEASE, NO_LEASE, Worker, a_moment, call, happened, new_run, now, owner, step, tenant};
+use super::fixture::{
+    LEASE, NO_LEASE, TestWorker, a_moment, call, happened, new_run, now, owner, step, tenant,
+};
 use super::runs::is_queued;
 
 pub async fn one_of_many_claimants_wins(store: &dyn Store) {
@@ -35,7 +37,7 @@ pub async fn runs_are_claimed_in_order_one_at_a_time(store: &dyn Store) {
         assert!(is_queued(&tenant.run(run.run_id).await.unwrap()));
     }
     for run in &runs {
-        let mut worker = Worker::claim(&tenant, thread, LEASE).await;
+        let mut worker = TestWorker::claim(&tenant, thread, LEASE).await;
         assert_eq!(worker.run, run.run_id);
         let record = &worker.claimed.run;
         assert_eq!((record.status, record.attempts), (RunStatus::Running, 1));
@@ -50,7 +52,7 @@ pub async fn runs_are_claimed_in_order_one_at_a_time(store: &dyn Store) {
 
 /// Steps in the order of their beginning, and what it has spent.
 pub async fn a_run_is_taken_over_with_all_it_did(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let run = worker.run;
     let paths: Vec<String> = (1..=12).rev().map(|n| format!("assistant/turn:{n}")).collect();
     let at = now();
@@ -99,10 +101,10 @@ pub async fn a_beat_extends_the_lease_of_every_claim(store: &dyn Store) {
 
 /// Every write names its claim, and a claim ends with the next one.
 pub async fn whoever_lost_a_thread_cannot_write(store: &dyn Store) {
-    let mut slow = Worker::start(store).await;
+    let mut slow = TestWorker::start(store).await;
     slow.tell(&["one"]).await;
     slow.die().await;
-    let mut next = Worker::claim(&slow.tenant, slow.thread, LEASE).await;
+    let mut next = TestWorker::claim(&slow.tenant, slow.thread, LEASE).await;
     let late = |number| Append { number, events: vec![happened("late")], ..Append::default() }.into();
     for number in [1, 2, 3] {
         let outcome = slow.tenant.append(&slow.claimed.claim, late(number)).await;
@@ -119,12 +121,12 @@ pub async fn whoever_lost_a_thread_cannot_write(store: &dyn Store) {
 
 /// Nobody works on it, and it is in nobody's way.
 pub async fn a_waiting_run_is_not_claimed(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     worker.end(RunStatus::Waiting).await;
     let record = worker.tenant.run(worker.run).await.unwrap();
     assert_eq!((record.status, record.finished_at, record.end), (RunStatus::Waiting, None, None));
     assert_eq!(worker.tenant.claim(worker.thread, &owner("other")).await, Ok(None));
     let next = new_run(worker.thread, "next");
     assert_eq!(worker.tenant.accept(next.clone()).await.unwrap().behind, None);
-    assert_eq!(Worker::claim(&worker.tenant, worker.thread, LEASE).await.run, next.run_id);
+    assert_eq!(TestWorker::claim(&worker.tenant, worker.thread, LEASE).await.run, next.run_id);
 }

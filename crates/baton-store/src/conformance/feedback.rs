@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use uuid::Uuid;
 
 use super::belongings::{Owned, feedback, fill, hop};
-use super::fixture::{Worker, agent, answered, in_seconds, tenant, user};
+use super::fixture::{TestWorker, agent, answered, in_seconds, tenant, user};
 
 fn rated(owned: &Owned, by: &str, rating: Rating) -> Feedback {
     Feedback { user_id: user(by), rating, ..feedback(owned) }
@@ -116,7 +116,7 @@ pub async fn ratings_at_the_same_time_are_counted_once_each(store: &dyn Store) {
 }
 
 pub async fn ratings_of_one_user_are_read_for_a_stretch_of_messages(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let answers: Vec<_> = (0..4).map(|_| answered(worker.run, "assistant", "Hi")).collect();
     worker.append(Append { messages: answers.clone(), ..Append::default() }).await;
     let rate = async |message_id, by: &str, rating| {
@@ -141,7 +141,7 @@ pub async fn ratings_of_one_user_are_read_for_a_stretch_of_messages(store: &dyn 
 }
 
 pub async fn a_message_is_found_with_its_thread(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let mut answer = answered(worker.run, "assistant", "Hi");
     answer.visibility = Visibility::Internal;
     worker.append(Append { messages: vec![answer.clone()], ..Append::default() }).await;

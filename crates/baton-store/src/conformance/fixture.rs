@@ -8,8 +8,8 @@ use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::run::Idempotency;
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{
-    Append, Cancel, Claimed, End, NewEvent, NewRun, OnBusy, Owner, PageRequest, RunStatus, Step, StepKind,
-    StepState,
+    Append, Cancel, Claimed, NewEvent, NewRun, OnBusy, Owner, PageRequest, RunEndData, RunStatus, Step,
+    StepKind, StepState,
 };
 use baton_core::usage::Cost;
 use baton_core::{
@@ -168,12 +168,12 @@ pub(super) fn session(session: &SessionId, status: RunStatus) -> SessionChange {
 }
 
 pub(super) fn ended(status: RunStatus) -> RunEnd {
-    let end = End { answer: Some("done".to_owned()), ..End::default() };
+    let end = RunEndData { answer: Some("done".to_owned()), ..RunEndData::default() };
     RunEnd { status, end }
 }
 
 /// A process that works on a run.
-pub(super) struct Worker<'s> {
+pub(super) struct TestWorker<'s> {
     pub(super) tenant: Home<'s>,
     pub(super) thread: ThreadId,
     pub(super) run: RunId,
@@ -181,7 +181,7 @@ pub(super) struct Worker<'s> {
     appends: u64,
 }
 
-impl<'s> Worker<'s> {
+impl<'s> TestWorker<'s> {
     /// In a tenant and a thread of its own.
     pub(super) async fn start(store: &'s dyn Store) -> Self {
         Self::in_tenant(&tenant(store)).await

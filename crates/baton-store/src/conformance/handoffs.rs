@@ -3,8 +3,8 @@
 use baton_core::choice::Choice as _;
 use baton_core::store::work::RunEnd;
 use baton_core::store::{
-    Activation, Append, End, HandoffNotes, HandoffSession, HandoffState, NewHandoff, NewRun, RunStatus,
-    WorkflowState,
+    Activation, Append, HandoffNotes, HandoffSession, HandoffState, NewHandoff, NewRun, RunEndData,
+    RunStatus, WorkflowState,
 };
 use baton_core::{HandoffId, Store, StoreError, TenantStore, ThreadId};
 use futures_util::future::join_all;
@@ -296,7 +296,7 @@ pub async fn c_21_those_whose_time_is_over_are_found(store: &dyn Store) {
 async fn at_rest(tenant: &dyn TenantStore) -> ThreadId {
     let thread = thread_in(tenant).await;
     let claimed = tenant.claim(thread, &owner("p")).await.unwrap().unwrap();
-    let end = Some(RunEnd { status: RunStatus::Completed, end: End::default() });
+    let end = Some(RunEnd { status: RunStatus::Completed, end: RunEndData::default() });
     tenant.append(&claimed.claim, Append { number: 1, end, ..Append::default() }.into()).await.unwrap();
     thread
 }
@@ -318,14 +318,14 @@ pub async fn d_3_a_claim_knows_the_last_handoff_and_a_run_gets_its_agent(store: 
     let handoff = tenant.open_handoff(new(thread)).await.unwrap();
     // Under a handoff the end of a run does not decide who has the thread.
     let active = to(&*tenant, &handoff, HandoffState::Active).await.unwrap();
-    let end = Some(RunEnd { status: RunStatus::Completed, end: End::default() });
+    let end = Some(RunEnd { status: RunStatus::Completed, end: RunEndData::default() });
     let holder = Some(agent("assistant"));
     tenant.append(&first.claim, Append { number: 2, holder, end, ..Append::default() }.into()).await.unwrap();
     assert_eq!(tenant.thread(thread, None).await.unwrap().holder, Some(agent("skill-creator")));
     let second = next().await;
     assert_eq!(second.handoff.as_ref(), Some(&active));
     let ended = to(&*tenant, &active, HandoffState::Cancelled).await.unwrap();
-    let end = Some(RunEnd { status: RunStatus::Completed, end: End::default() });
+    let end = Some(RunEnd { status: RunStatus::Completed, end: RunEndData::default() });
     tenant.append(&second.claim, Append { number: 1, end, ..Append::default() }.into()).await.unwrap();
     assert_eq!(next().await.handoff, Some(ended), "also once it has ended");
 }

@@ -4,7 +4,7 @@ use baton_core::store::{Append, MessageQuery, RunStatus, ThreadMessage};
 use baton_core::{EventKind, Message, Part, Role, Store, ThreadId, Visibility};
 use serde_json::json;
 
-use super::fixture::{LEASE, Worker, answered, happened, new_run, tenant};
+use super::fixture::{LEASE, TestWorker, answered, happened, new_run, tenant};
 
 fn texts(messages: &[ThreadMessage]) -> Vec<String> {
     messages.iter().map(|message| message.message.text()).collect()
@@ -12,7 +12,7 @@ fn texts(messages: &[ThreadMessage]) -> Vec<String> {
 
 /// Ten unless asked for more; nothing that a person does not see unless asked for it.
 pub async fn a12_recent_messages_are_the_last_in_order(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let mut messages: Vec<Message> =
         (2..=30).map(|n| answered(worker.run, "assistant", &format!("message {n}"))).collect();
     for (at, message) in messages.iter_mut().enumerate() {
@@ -41,7 +41,7 @@ pub async fn a12_recent_messages_are_the_last_in_order(store: &dyn Store) {
 
 /// Also what was said between agents, for those who may read it.
 pub async fn a13_a6_messages_of_every_agent_are_in_one_conversation(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let mut between = answered(worker.run, "assistant", "What do you know?");
     between.visibility = Visibility::Internal;
     let messages = vec![
@@ -62,7 +62,7 @@ pub async fn a13_a6_messages_of_every_agent_are_in_one_conversation(store: &dyn 
 
 /// Nothing is ever forgotten, however long the conversation.
 pub async fn a14_history_can_be_read_back_to_its_beginning(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     for hundred in 0..3 {
         let messages =
             (0..100).map(|n| answered(worker.run, "assistant", &format!("{hundred}.{n}"))).collect();
@@ -82,14 +82,14 @@ pub async fn a14_history_can_be_read_back_to_its_beginning(store: &dyn Store) {
 
 /// Per thread, whichever run they belong to.
 pub async fn events_are_numbered_without_gaps(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let (tenant, thread, first_run) = (worker.tenant.clone(), worker.thread, worker.run);
     assert_eq!(worker.tell(&["a", "b"]).await, 1);
     assert_eq!(worker.tell(&[]).await, 3, "where the next one would be");
     assert_eq!(worker.tell(&["c"]).await, 3);
     worker.end(RunStatus::Completed).await;
     tenant.accept(new_run(thread, "And?")).await.unwrap();
-    let mut worker = Worker::claim(&tenant, thread, LEASE).await;
+    let mut worker = TestWorker::claim(&tenant, thread, LEASE).await;
     assert_eq!(worker.tell(&["d"]).await, 4);
     let seqs = |events: Vec<baton_core::Event>| events.iter().map(|event| event.seq).collect::<Vec<u64>>();
     let events = tenant.events(thread, 0, 100).await.unwrap();
@@ -111,7 +111,7 @@ pub async fn every_character_survives(store: &dyn Store) {
     tenant.accept(run.clone()).await.unwrap();
     let kept = tenant.messages(thread, MessageQuery::default()).await.unwrap();
     assert_eq!(kept[0].message, run.message);
-    let mut worker = Worker::claim(&tenant, thread, LEASE).await;
+    let mut worker = TestWorker::claim(&tenant, thread, LEASE).await;
     assert_eq!(worker.claimed.run.request, run.request);
     worker.append(Append { events: vec![happened(wild)], ..Append::default() }).await;
     let events = tenant.events(thread, 0, 1).await.unwrap();

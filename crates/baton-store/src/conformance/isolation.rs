@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::store::{
     Append, ApprovalQuery, ApprovalStatus, AuditQuery, Cancel, Claim, HandoffNotes, HandoffSession,
-    HandoffState, MessageQuery, RunQuery, UsageBy, UsageQuery,
+    HandoffState, MessageQuery, OutputHandle, RunQuery, UsageBy, UsageQuery,
 };
 use baton_core::{HandoffId, RunId, SessionId, Store, StoreError, TenantStore, ThreadId};
 use serde_json::Value;
@@ -81,6 +81,7 @@ async fn reads(tenant: &dyn TenantStore, thread: ThreadId, run: RunId, of: &Owne
         answer(tenant.handoff(of.handoff).await),
         answer(tenant.approval(of.id).await),
         answer(tenant.artifact(of.id).await),
+        answer(tenant.output_slice(run, OutputHandle::from_uuid(of.id), 0, 10).await),
         answer(tenant.message(of.run.message.id).await),
         answer(tenant.feedback(of.run.message.id).await),
     ]

@@ -1,10 +1,10 @@
 //! How many runs of a tenant may be open at once.
 
-use baton_core::store::{Accepted, AuditQuery, Cancel, NewRun, OnBusy, RunQuery, RunStatus};
+use baton_core::store::{AcceptedRun, AuditQuery, Cancel, NewRun, OnBusy, RunQuery, RunStatus};
 use baton_core::{Store, StoreError, TenantStore, ThreadId};
 use futures_util::future::join_all;
 
-use super::fixture::{LEASE, Worker, new_run, once, page, tenant, user};
+use super::fixture::{LEASE, TestWorker, new_run, once, page, tenant, user};
 
 fn limited(thread: ThreadId, most: u32) -> NewRun {
     NewRun { max_active: Some(most), ..new_run(thread, "Hello") }
@@ -48,11 +48,11 @@ pub async fn as_many_runs_are_open_as_may_be(store: &dyn Store) {
 /// Whether it was done, cancelled or deleted, and only once.
 pub async fn a_run_that_has_ended_makes_room(store: &dyn Store) {
     let tenant = tenant(store);
-    let mut worker = Worker::in_tenant(&tenant).await;
-    Worker::in_tenant(&tenant).await.end(RunStatus::Waiting).await;
+    let mut worker = TestWorker::in_tenant(&tenant).await;
+    TestWorker::in_tenant(&tenant).await.end(RunStatus::Waiting).await;
     let queued = new_run(ThreadId::random(), "Hello");
     tenant.accept(queued.clone()).await.unwrap();
-    let dead = Worker::in_tenant(&tenant).await;
+    let dead = TestWorker::in_tenant(&tenant).await;
     assert!(is_full(&*tenant, 4).await, "running, waiting, queued, and one whose process is gone");
     worker.end(RunStatus::Completed).await;
     assert!(!is_full(&*tenant, 4).await && is_full(&*tenant, 3).await);
@@ -86,9 +86,9 @@ pub async fn a_repeated_request_needs_no_room(store: &dyn Store) {
         })
         .collect();
     let accepted = join_all(runs.iter().map(|run| tenant.accept(run.clone()))).await;
-    let accepted: Vec<Accepted> = accepted.into_iter().map(Result::unwrap).collect();
+    let accepted: Vec<AcceptedRun> = accepted.into_iter().map(Result::unwrap).collect();
     assert_eq!(accepted.iter().filter(|accepted| accepted.is_new).count(), 1);
-    let known = Accepted { is_new: false, behind: None, ..accepted[0] };
+    let known = AcceptedRun { is_new: false, behind: None, ..accepted[0] };
     assert!(accepted.iter().all(|one| one.run_id == known.run_id));
     assert!(is_full(&*tenant, 1).await);
     assert_eq!(tenant.accept(again()).await, Ok(known));
@@ -113,6 +113,6 @@ pub async fn what_is_refused_leaves_no_trace(store: &dyn Store) {
     let busy = NewRun { on_busy: OnBusy::Reject, ..limited(thread, 9) };
     assert!(matches!(tenant.accept(busy).await, Err(StoreError::ThreadBusy(_))));
     assert!(!is_full(&*tenant, 2).await, "only the first is open");
-    Worker::claim(&tenant, thread, LEASE).await.end(RunStatus::Failed).await;
+    TestWorker::claim(&tenant, thread, LEASE).await.end(RunStatus::Failed).await;
     assert!(!is_full(&*tenant, 1).await);
 }

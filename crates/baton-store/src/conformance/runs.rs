@@ -6,7 +6,7 @@ use baton_core::usage::Cost;
 use baton_core::{LedgerRow, RunId, SessionId, Store, StoreError, TenantStore, ThreadId, Tokens, Usage, Usd};
 
 use super::fixture::{
-    LEASE, Worker, a_moment, agent, call, in_seconds, new_run, now, page, run_id, session, tenant, user,
+    LEASE, TestWorker, a_moment, agent, call, in_seconds, new_run, now, page, run_id, session, tenant, user,
 };
 
 pub async fn the_newest_runs_come_first(store: &dyn Store) {
@@ -41,7 +41,7 @@ pub async fn runs_are_found_by_what_they_are(store: &dyn Store) {
     tenant.accept(of_bob.clone()).await.unwrap();
     let of_ada = new_run(ThreadId::random(), "Hello");
     tenant.accept(of_ada.clone()).await.unwrap();
-    Worker::claim(&tenant, of_ada.thread_id, LEASE).await;
+    TestWorker::claim(&tenant, of_ada.thread_id, LEASE).await;
     let ask = async |query| {
         let found = tenant.runs(query, page(10)).await.unwrap().data;
         found.iter().map(|run| run.run_id).collect::<Vec<RunId>>()
@@ -84,7 +84,7 @@ pub async fn runs_are_found_by_what_they_are(store: &dyn Store) {
 
 /// Of a run and of a session. A cost that is not known makes the sum unknown, never cheaper.
 pub async fn usage_is_the_sum_of_the_ledger(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let run = worker.run;
     assert_eq!(worker.tenant.run(run).await.unwrap().usage, Usage::default());
     let rows = vec![
@@ -118,7 +118,7 @@ pub async fn usage_is_the_sum_of_the_ledger(store: &dyn Store) {
 }
 
 pub async fn numbers_from_a_wire_may_be_as_large_as_they_like(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let tokens = Tokens { input_tokens: u64::MAX, output_tokens: u64::MAX, ..Tokens::default() };
     let cost = Cost::Known(Usd::from_nanos(i64::MAX));
     let rows = (0..10).map(|n| LedgerRow {
@@ -135,7 +135,7 @@ pub async fn numbers_from_a_wire_may_be_as_large_as_they_like(store: &dyn Store)
 
 /// Parents before children, each with its own calls only; none outlives its run.
 pub async fn f9_f15_sessions_form_a_tree(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let root = SessionId::root(worker.run);
     let child = root.child(&agent("research"), 0x1f);
     let grandchild = child.child(&agent("web"), 2);
@@ -173,7 +173,7 @@ pub async fn sessions_are_listed_run_by_run(store: &dyn Store) {
     let tenant = tenant(store);
     let mut newest_first = Vec::new();
     for _ in 0..3 {
-        let mut worker = Worker::in_tenant(&tenant).await;
+        let mut worker = TestWorker::in_tenant(&tenant).await;
         let root = SessionId::root(worker.run);
         let both = [root.clone(), root.child(&agent("a"), 1)];
         let sessions = both.iter().map(|id| session(id, RunStatus::Running)).collect();

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use baton_core::store::{
-    Accepted, Activation, Append, Appended, HandoffNotes, MessageQuery, NewHandoff, NewRun, Owner, RunStart,
-    RunStatus, Started, StepState,
+    AcceptedRun, Activation, Append, Appended, HandoffNotes, MessageQuery, NewHandoff, NewRun, Owner,
+    RunStart, RunStatus, StartedRun, StepState,
 };
 use baton_core::{HandoffId, Role, RunId, SessionId, Store, StoreError, ThreadId, Visibility};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::fixture::{
-    Home, LEASE, Worker, agent, answered, call, ended, happened, new_run, owner, session, step, tenant, user,
+    Home, LEASE, TestWorker, agent, answered, call, ended, happened, new_run, owner, session, step, tenant,
+    user,
 };
 
 async fn process(store: &dyn Store) -> Owner {
@@ -33,7 +34,7 @@ fn first(run: RunId) -> Arc<Append> {
     })
 }
 
-async fn start(tenant: &Home<'_>, owner: &Owner, run: &NewRun) -> (Accepted, Option<Started>) {
+async fn start(tenant: &Home<'_>, owner: &Owner, run: &NewRun) -> (AcceptedRun, Option<StartedRun>) {
     let start = RunStart { owner: owner.clone(), append: first(run.run_id) };
     tenant.start(run.clone(), start).await.unwrap()
 }
@@ -43,7 +44,7 @@ pub async fn a_run_begins_in_the_write_that_accepts_it(store: &dyn Store) {
     let (tenant, owner, run) = (tenant(store), process(store).await, new_run(ThreadId::random(), "Hello"));
     let (accepted, started) = start(&tenant, &owner, &run).await;
     assert_eq!((accepted.run_id, accepted.is_new, accepted.behind), (run.run_id, true, None));
-    let Started { claimed, recent, appended } = started.unwrap();
+    let StartedRun { claimed, recent, appended } = started.unwrap();
     assert_eq!((claimed.claim.epoch, &claimed.claim.owner, claimed.claim.run_id), (1, &owner, run.run_id));
     assert_eq!((&claimed.steps, &claimed.rows, &claimed.handoff), (&Vec::new(), &Vec::new(), &None));
     assert_eq!(appended, Some(Appended { first_seq: 1, queued: 0, next: None }));
@@ -84,7 +85,7 @@ pub async fn a_start_in_a_busy_thread_only_queues(store: &dyn Store) {
 
 /// Who answers depends on the handoff then.
 pub async fn a_start_after_a_handoff_writes_no_append(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let (tenant, thread) = (worker.tenant.clone(), worker.thread);
     worker.end(RunStatus::Completed).await;
     let new = NewHandoff {
@@ -110,7 +111,7 @@ pub async fn a_start_after_a_handoff_writes_no_append(store: &dyn Store) {
 }
 
 pub async fn a_start_knows_what_was_said_before(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let (tenant, thread, before) = (worker.tenant.clone(), worker.thread, worker.run);
     let said = |n: u32| {
         let mut message = answered(before, "assistant", &format!("{n}"));
@@ -123,14 +124,20 @@ pub async fn a_start_knows_what_was_said_before(store: &dyn Store) {
     worker.end(RunStatus::Completed).await;
     let run = new_run(thread, "And?");
     let started = start(&tenant, &process(store).await, &run).await.1.unwrap();
-    assert_eq!(started.recent.len(), Started::RECENT as usize);
-    assert_eq!(started.recent, tenant.messages(thread, MessageQuery::last(Started::RECENT)).await.unwrap());
+    assert_eq!(started.recent.len(), StartedRun::RECENT as usize);
+    assert_eq!(
+        started.recent,
+        tenant.messages(thread, MessageQuery::last(StartedRun::RECENT)).await.unwrap()
+    );
     let end = Append { number: 2, end: Some(ended(RunStatus::Completed)), ..Append::default() };
     tenant.append(&started.claimed.claim, end.into()).await.unwrap();
     let mut unsaid = new_run(thread, "not said");
     (unsaid.message.role, unsaid.message.visibility) = (Role::System, Visibility::Internal);
     let started = start(&tenant, &process(store).await, &unsaid).await.1.unwrap();
-    assert_eq!(started.recent, tenant.messages(thread, MessageQuery::last(Started::RECENT)).await.unwrap());
+    assert_eq!(
+        started.recent,
+        tenant.messages(thread, MessageQuery::last(StartedRun::RECENT)).await.unwrap()
+    );
     assert_eq!(started.recent.last().unwrap().message.id, run.message.id);
 }
 
@@ -160,7 +167,7 @@ pub async fn a_repeated_start_begins_one_run(store: &dyn Store) {
 }
 
 pub async fn the_end_of_a_run_claims_the_next(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let (tenant, thread, owner) = (worker.tenant.clone(), worker.thread, worker.claimed.claim.owner.clone());
     worker.tell(&["working"]).await;
     let [second, third] = ["two", "three"].map(|text| new_run(thread, text));
@@ -197,7 +204,7 @@ pub async fn the_end_of_a_run_claims_the_next(store: &dyn Store) {
 
 /// It is not worked on here any more, and its process lives on.
 pub async fn an_abandoned_run_is_taken_over(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     worker.tell(&["working"]).await;
     let tenant = worker.tenant.clone();
     tenant.abandon(&worker.claimed.claim).await.unwrap();
@@ -205,7 +212,7 @@ pub async fn an_abandoned_run_is_taken_over(store: &dyn Store) {
     assert_eq!(tenant.append(&worker.claimed.claim, late.into()).await, Err(StoreError::Fenced));
     let due = store.due(1_000_000).await.unwrap();
     assert!(due.contains(&(tenant.tenant().clone(), worker.thread)));
-    let next = Worker::claim(&tenant, worker.thread, LEASE).await;
+    let next = TestWorker::claim(&tenant, worker.thread, LEASE).await;
     assert_eq!((next.run, next.claimed.run.attempts), (worker.run, 2));
     tenant.abandon(&worker.claimed.claim).await.unwrap();
     assert_eq!(tenant.claim(worker.thread, &owner("other")).await, Ok(None), "only its own claim");

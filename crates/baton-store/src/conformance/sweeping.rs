@@ -49,7 +49,13 @@ pub async fn what_has_outlived_its_time_goes(store: &dyn Store) {
         tenant.accept(run).await.unwrap();
     }
     a_moment().await;
-    let swept = Swept { workflow_states: 0, idempotency_records: 1, cached_results: 1, approvals: 1 };
+    let swept = Swept {
+        workflow_states: 0,
+        idempotency_records: 1,
+        cached_results: 1,
+        approvals: 1,
+        spooled_outputs: 0,
+    };
     assert_eq!(mine.sweep(KEEP).await, Ok(swept));
     assert_eq!(mine.sweep(KEEP).await, Ok(Swept::default()), "once");
     assert_eq!(theirs.sweep(KEEP).await, Ok(swept), "nobody else's");

@@ -1,11 +1,11 @@
 //! Questions that concern all tenants. Others may use the same database, so these look for their own.
 
-use baton_core::store::{Load, NewRun, Owner};
+use baton_core::store::{NewRun, Owner, StoreLoad};
 use baton_core::{Store, StoreError, TenantStore, ThreadId};
 use futures_util::future::join_all;
 use uuid::Uuid;
 
-use super::fixture::{LEASE, Worker, a_moment, in_seconds, new_run, owner, tenant};
+use super::fixture::{LEASE, TestWorker, a_moment, in_seconds, new_run, owner, tenant};
 
 const MANY: u32 = 1_000_000;
 
@@ -26,14 +26,14 @@ pub async fn threads_without_a_worker_are_due(store: &dyn Store) {
     assert!(!is_due().await);
     tenant.accept(new_run(thread, "Hello")).await.unwrap();
     assert!(is_due().await, "queued");
-    let mut worker = Worker::claim(&tenant, thread, LEASE).await;
+    let mut worker = TestWorker::claim(&tenant, thread, LEASE).await;
     tenant.accept(new_run(thread, "And?")).await.unwrap();
     assert!(!is_due().await, "somebody works on the one before");
     worker.die().await;
     assert!(is_due().await, "nobody does");
     worker.end(baton_core::store::RunStatus::Completed).await;
     assert!(is_due().await, "the next is queued");
-    Worker::claim(&tenant, thread, LEASE).await.end(baton_core::store::RunStatus::Waiting).await;
+    TestWorker::claim(&tenant, thread, LEASE).await.end(baton_core::store::RunStatus::Waiting).await;
     assert!(!is_due().await, "it waits for something else");
     assert!(store.due(1).await.unwrap().len() <= 1);
 }
@@ -47,7 +47,7 @@ pub async fn the_claims_of_a_process_that_is_gone_can_be_released(store: &dyn St
         tenant.accept(new_run(*thread, "Hello")).await.unwrap();
         tenant.claim(*thread, &gone).await.unwrap().unwrap();
     }
-    let bystander = Worker::in_tenant(&tenant).await;
+    let bystander = TestWorker::in_tenant(&tenant).await;
     assert!(store.owners().await.unwrap().contains(&gone));
     assert_eq!(store.release(&gone).await, Ok(3));
     a_moment().await;
@@ -77,7 +77,10 @@ pub async fn a_store_counts_what_it_writes(store: &dyn Store) {
     assert_eq!((then.batches, then.writes, then.waiting), (after.batches, after.writes, 0));
     assert!(then.statements > after.statements, "what it reads is counted as well");
     tenant.delete_thread(runs[0].thread_id, None).await.unwrap();
-    assert_eq!(store.load(), Load { batches: after.batches + 1, writes: after.writes + 1, ..store.load() });
+    assert_eq!(
+        store.load(),
+        StoreLoad { batches: after.batches + 1, writes: after.writes + 1, ..store.load() }
+    );
 }
 
 /// What was written before is kept. Needs a store of its own.

@@ -6,7 +6,9 @@ use baton_core::store::{Append, MessageQuery, RunQuery, RunStatus, Thread};
 use baton_core::{SessionId, Store, StoreError, TenantStore, ThreadId};
 
 use super::belongings::fill;
-use super::fixture::{LEASE, Worker, a_moment, agent, answered, happened, new_run, once, page, tenant, user};
+use super::fixture::{
+    LEASE, TestWorker, a_moment, agent, answered, happened, new_run, once, page, tenant, user,
+};
 
 /// A caller names the thread; it exists from its first message on, under that name.
 pub async fn a1_a2_a_thread_begins_with_its_first_message(store: &dyn Store) {
@@ -35,7 +37,7 @@ pub async fn a1_a2_a_thread_begins_with_its_first_message(store: &dyn Store) {
 }
 
 pub async fn a10_a_thread_shows_where_it_stands(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let (tenant, id) = (worker.tenant.clone(), worker.thread);
     let before = tenant.thread(id, None).await.unwrap();
     assert_eq!((before.active_run, before.holder), (Some(worker.run), None));
@@ -52,7 +54,7 @@ pub async fn a10_a_thread_shows_where_it_stands(store: &dyn Store) {
 }
 
 pub async fn last_numbers_of_many_threads_are_read_at_once(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let silent = ThreadId::random();
     worker.tenant.accept(new_run(silent, "Hello")).await.unwrap();
     worker.append(Append { events: vec![happened("one"), happened("two")], ..Append::default() }).await;
@@ -174,7 +176,7 @@ pub async fn a_renamed_title_survives_later_messages(store: &dyn Store) {
 }
 
 pub async fn a_thread_counts_its_queued_runs(store: &dyn Store) {
-    let mut worker = Worker::start(store).await;
+    let mut worker = TestWorker::start(store).await;
     let queued = async |tenant: &dyn TenantStore, id| tenant.thread(id, None).await.unwrap().queued;
     let (tenant, id) = (worker.tenant.clone(), worker.thread);
     assert_eq!(queued(&*tenant, id).await, 0);
@@ -183,7 +185,7 @@ pub async fn a_thread_counts_its_queued_runs(store: &dyn Store) {
         assert_eq!(queued(&*tenant, id).await, number);
     }
     worker.end(RunStatus::Completed).await;
-    Worker::claim(&tenant, id, LEASE).await;
+    TestWorker::claim(&tenant, id, LEASE).await;
     assert_eq!(queued(&*tenant, id).await, 1);
 }
 
@@ -223,7 +225,7 @@ pub async fn a_deleted_thread_leaves_nothing(store: &dyn Store) {
 }
 
 pub async fn whoever_works_on_a_deleted_thread_notices(store: &dyn Store) {
-    let worker = Worker::start(store).await;
+    let worker = TestWorker::start(store).await;
     worker.tenant.delete_thread(worker.thread, None).await.unwrap();
     let append = Arc::new(Append { number: 1, events: vec![happened("late")], ..Append::default() });
     let claim = &worker.claimed.claim;

@@ -6,7 +6,7 @@ use baton_core::usage::Cost;
 use baton_core::{LedgerRow, RunId, Store, ThreadId, Tokens, Usage, Usd};
 use jiff::Timestamp;
 
-use super::fixture::{Home, LEASE, Worker, agent, call, new_run, tenant, user};
+use super::fixture::{Home, LEASE, TestWorker, agent, call, new_run, tenant, user};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -41,7 +41,7 @@ async fn spend(tenant: &Home<'_>, of: &str, rows: impl Fn(RunId) -> Vec<LedgerRo
     let mut run = new_run(thread, "Hello");
     run.user_id = user(of);
     tenant.accept(run).await.unwrap();
-    let mut worker = Worker::claim(tenant, thread, LEASE).await;
+    let mut worker = TestWorker::claim(tenant, thread, LEASE).await;
     let rows = rows(worker.run);
     worker.append(Append { rows, ..Append::default() }).await;
     worker.end(RunStatus::Completed).await;

@@ -1,11 +1,11 @@
-//! A handoff changes: its state along the ways that there are, and its workflow.
+//! Changes of a handoff: its state, along the permitted transitions, and its workflow.
 
 use baton_core::StoreError;
 use baton_core::store::{HandoffSession, HandoffState};
 
 use super::{must_be_free, one};
 use crate::tx::Tx;
-use crate::value::{Value, params};
+use crate::value::{SqlValue, params};
 
 const CHANGED: StoreError = StoreError::HandoffChanged;
 
@@ -14,7 +14,7 @@ pub(super) async fn update(tx: &Tx<'_>, changed: &HandoffSession) -> Result<Hand
     one(tx, changed.handoff_id).await
 }
 
-/// The same, without reading what was written.
+/// Writes the change without reading the result back.
 pub(super) async fn write(tx: &Tx<'_>, changed: &HandoffSession) -> Result<(), StoreError> {
     let before = one(tx, changed.handoff_id).await?;
     if before.thread_id != changed.thread_id {
@@ -29,14 +29,14 @@ pub(super) async fn write(tx: &Tx<'_>, changed: &HandoffSession) -> Result<(), S
     }
     pass_thread(tx, &before, changed.state).await?;
     if is_resumed {
-        // Once more, now that nobody else can open one.
+        // Check again: the thread's row is locked now, so no other transaction can open a handoff.
         must_be_free(tx, before.thread_id).await?;
     }
     replace(tx, &before, changed).await?;
     if before.workflow == changed.workflow { Ok(()) } else { keep_workflow(tx, changed).await }
 }
 
-/// The states a handoff goes through. Back from an end leads only to `active`: the target has the thread again.
+/// The permitted state transitions. A final state only returns to `active`, when the target resumes the handoff.
 fn may_become(before: HandoffState, after: HandoffState) -> bool {
     use HandoffState::{Active, Cancelled, Completed, Error, Pending, Returning};
     match (before, after) {
@@ -63,7 +63,8 @@ const PASS: &str = "
         END
     WHERE tenant = $1 AND thread_id = $2";
 
-/// The holder of the thread follows its handoff. A later change of one that has ended moves nothing any more.
+/// Sets the thread's holder according to its handoff. An update of a handoff that is no longer the thread's current one does
+/// not change the holder.
 pub(super) async fn pass_thread(
     tx: &Tx<'_>,
     before: &HandoffSession,
@@ -83,15 +84,16 @@ const REPLACE: &str = "
         completed_at = $9, result_summary = $10, artifacts = $11, expires_at = $12, notes = $13
     WHERE tenant = $1 AND handoff_id = $2 AND version = $3";
 
-/// Who handed what to whom stays as it was.
+/// Updates the mutable columns. Thread, user, source and target never change.
 async fn replace(tx: &Tx<'_>, before: &HandoffSession, changed: &HandoffSession) -> Result<(), StoreError> {
     let has_ended = !changed.state.is_open();
     let completed_at = has_ended.then(|| before.completed_at.unwrap_or(tx.now()));
     let (summary, reason) = (changed.context_summary.as_str(), changed.handoff_reason.as_str());
-    let (metadata, artifacts) = (Value::json(&changed.metadata)?, Value::json(&changed.artifacts_created)?);
+    let (metadata, artifacts) =
+        (SqlValue::json(&changed.metadata)?, SqlValue::json(&changed.artifacts_created)?);
     let (id, version, state) = (before.handoff_id, before.version, changed.state);
     let result = changed.result_summary.as_deref();
-    let (expires_at, notes) = (changed.expires_at.filter(|_| !has_ended), Value::json(&changed.notes)?);
+    let (expires_at, notes) = (changed.expires_at.filter(|_| !has_ended), SqlValue::json(&changed.notes)?);
     let params = params![
         id,
         version,
@@ -124,7 +126,7 @@ pub(super) async fn keep_workflow(tx: &Tx<'_>, changed: &HandoffSession) -> Resu
         let sql = "DELETE FROM workflow_states WHERE tenant = $1 AND handoff_id = $2";
         return tx.execute(sql, params![id]).await.map(drop);
     };
-    let (state, data) = (workflow.state.as_str(), Value::json(&workflow.data)?);
+    let (state, data) = (workflow.state.as_str(), SqlValue::json(&workflow.data)?);
     tx.execute(KEEP_WORKFLOW, params![id, state, data, tx.now()]).await.map(drop)
 }
 

@@ -1,25 +1,25 @@
-//! PostgreSQL: everything is in the schema `baton`, beside whatever else is in the database.
+//! PostgreSQL migrations. All objects live in the schema `baton`, so the database can be shared.
 
 use baton_core::StoreError;
 use deadpool_postgres::{Client, GenericClient};
 
 use super::{MIGRATIONS, newer};
-use crate::postgres::{Fault, Kind};
+use crate::postgres::{FaultKind, PostgresFault};
 
-/// The oldest that there are still repairs for, and the first in which nobody may write into everybody's schema.
+/// The oldest supported major version. It is the first in which the schema `public` is not writable by every user.
 const OLDEST: i32 = 15;
-/// Held while migrating, so that of many servers that start at once one does it and the others wait. "BATON" in ASCII.
+/// Advisory lock held while migrating, so that only one of several starting servers migrates. "BATON" in ASCII.
 const LOCK: i64 = 0x42_4154_4F4E;
 
 const SCHEMA: &str = "DO $$ BEGIN IF to_regnamespace('baton') IS NULL THEN CREATE SCHEMA baton; END IF; END $$; \
      SET LOCAL search_path = baton, pg_temp; \
      CREATE TABLE IF NOT EXISTS baton_schema (version BIGINT NOT NULL)";
-/// Whether the user of the URL can become the role that Baton works under.
+/// Whether the user of the URL may switch to the role `baton_app`.
 const IS_MEMBER: &str = "SELECT pg_has_role(current_user, oid, \
      CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END) \
      FROM pg_roles WHERE rolname = 'baton_app'";
 
-/// Brings the schema up to date, in one transaction. Where it is, nothing but membership in `baton_app` is needed.
+/// Migrates the schema, in one transaction. If it is current, membership in `baton_app` suffices.
 pub(crate) async fn postgres(client: &mut Client) -> Result<(), StoreError> {
     check_server(client).await?;
     let version = version_as_application(client).await?;
@@ -28,13 +28,13 @@ pub(crate) async fn postgres(client: &mut Client) -> Result<(), StoreError> {
         seen if seen == known => Ok(()),
         seen if seen > known => Err(newer(version)),
         _ => match migrate(client).await {
-            Err(fault) if fault.kind == Kind::Forbidden => Err(forbidden(client, &fault).await),
+            Err(fault) if fault.kind == FaultKind::Forbidden => Err(forbidden(client, &fault).await),
             migrated => Ok(migrated?),
         },
     }
 }
 
-async fn check_server(client: &Client) -> Result<(), Fault> {
+async fn check_server(client: &Client) -> Result<(), PostgresFault> {
     let sql = "SELECT current_setting('server_version_num')::int / 10000, current_setting('server_version')";
     let row = client.query_one(sql, &[]).await?;
     let (number, name): (i32, String) = (row.try_get(0)?, row.try_get(1)?);
@@ -49,26 +49,26 @@ fn check_version(number: i32, name: &str) -> Result<(), StoreError> {
     Err(StoreError::Failed(text))
 }
 
-async fn is_member(client: &impl GenericClient) -> Result<bool, Fault> {
+async fn is_member(client: &impl GenericClient) -> Result<bool, PostgresFault> {
     let member = client.query_opt(IS_MEMBER, &[]).await?;
     Ok(member.map_or(Ok(false), |row| row.try_get(0))?)
 }
 
-/// 0 where there is nothing, or nothing that may be seen.
-async fn version_as_application(client: &Client) -> Result<i64, Fault> {
+/// Returns 0 if there is no schema, or none visible to `baton_app`.
+async fn version_as_application(client: &Client) -> Result<i64, PostgresFault> {
     if !is_member(client).await? {
         return Ok(0);
     }
     client.batch_execute("SET ROLE baton_app").await?;
     let seen = match version(client).await {
-        Err(fault) if fault.kind == Kind::Forbidden => Ok(0),
+        Err(fault) if fault.kind == FaultKind::Forbidden => Ok(0),
         seen => seen,
     };
     client.batch_execute("RESET ROLE").await?;
     seen
 }
 
-async fn version(client: &impl GenericClient) -> Result<i64, Fault> {
+async fn version(client: &impl GenericClient) -> Result<i64, PostgresFault> {
     let exists = client.query_one("SELECT to_regclass('baton.baton_schema') IS NOT NULL", &[]).await?;
     if !exists.try_get::<_, bool>(0)? {
         return Ok(0);
@@ -77,14 +77,14 @@ async fn version(client: &impl GenericClient) -> Result<i64, Fault> {
     Ok(row.try_get(0)?)
 }
 
-async fn migrate(client: &mut Client) -> Result<(), Fault> {
+async fn migrate(client: &mut Client) -> Result<(), PostgresFault> {
     let transaction = client.transaction().await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     let version = version(&transaction).await?;
     let seen = usize::try_from(version).unwrap_or_default();
     let Some(missing) = MIGRATIONS.get(seen..) else { return Err(newer(version).into()) };
     if missing.is_empty() && is_member(&transaction).await? {
-        // Somebody else did it while this one waited, and may be using the tables by now: they are left alone.
+        // Another server migrated while this one waited for the lock, and may already use the tables.
         return Ok(());
     }
     transaction.batch_execute(SCHEMA).await?;
@@ -97,8 +97,8 @@ async fn migrate(client: &mut Client) -> Result<(), Fault> {
     Ok(transaction.commit().await?)
 }
 
-/// Says what has to be done once by somebody who may.
-async fn forbidden(client: &Client, fault: &Fault) -> StoreError {
+/// Names the statements that an administrator has to run once.
+async fn forbidden(client: &Client, fault: &PostgresFault) -> StoreError {
     let names = client.query_one("SELECT quote_ident(current_user)::text", &[]).await;
     let user = names.and_then(|row| row.try_get::<_, String>(0)).unwrap_or_else(|_| "…".to_owned());
     let error = match &fault.error {

@@ -1,4 +1,4 @@
-//! From whom to whom, how, and about what; and the sums of all hops that went there.
+//! The key of a pattern, and the sums over all its hops.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -9,22 +9,22 @@ use baton_core::{RunId, StoreError, ThreadId};
 use crate::tx::Tx;
 use crate::value::{Row, params};
 
-/// The columns that a pattern is known by. Their order is the one in which patterns are written.
+/// The key of a pattern. Patterns are written in the order of these fields.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Way {
+pub(crate) struct PatternKey {
     kind: String,
     from: String,
     to: String,
     query_class: String,
 }
 
-impl Way {
+impl PatternKey {
     pub(super) fn of(hop: &Hop) -> Self {
         Self {
             kind: hop.kind.to_string(),
             from: hop.from.to_string(),
             to: hop.to.to_string(),
-            // As it is kept.
+            // As it is stored, without NUL.
             query_class: hop.query_class.replace('\0', ""),
         }
     }
@@ -35,14 +35,14 @@ impl Way {
     }
 }
 
-/// What is added to the sums of a way.
+/// An increment of a pattern's sums.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Count {
     pub(crate) hops: i64,
     pub(crate) successes: i64,
     pub(crate) latency_ms: i64,
     pub(crate) cost_nanos: i64,
-    /// Good ones and bad ones. Fewer where somebody thinks better of it.
+    /// Good and bad ratings. Negative if a user changed a rating.
     pub(crate) ratings: (i64, i64),
     pub(crate) last_at: i64,
 }
@@ -63,9 +63,9 @@ const OF_RUN: &str = "SELECT DISTINCT kind, source, target, query_class
     FROM hops
     WHERE tenant = $1 AND run_id = $2 AND thread_id = $3";
 
-/// The ways that the baton took in a run, each once.
-pub(crate) async fn of_run(tx: &Tx<'_>, thread: ThreadId, run: RunId) -> Result<Vec<Way>, StoreError> {
-    tx.query(OF_RUN, params![run, thread]).await?.iter().map(Way::read).collect()
+/// The distinct patterns of a run's hops.
+pub(crate) async fn of_run(tx: &Tx<'_>, thread: ThreadId, run: RunId) -> Result<Vec<PatternKey>, StoreError> {
+    tx.query(OF_RUN, params![run, thread]).await?.iter().map(PatternKey::read).collect()
 }
 
 const ADD: &str = "
@@ -81,10 +81,10 @@ const ADD: &str = "
         disliked = patterns.disliked + excluded.disliked,
         last_at = CASE WHEN patterns.last_at > excluded.last_at THEN patterns.last_at ELSE excluded.last_at END";
 
-/// In order, so that transactions which add to the same sums come one after the other.
-pub(crate) async fn add(tx: &Tx<'_>, counts: BTreeMap<Way, Count>) -> Result<(), StoreError> {
+/// Adds in key order, so that transactions updating the same patterns do not deadlock.
+pub(crate) async fn add(tx: &Tx<'_>, counts: BTreeMap<PatternKey, Count>) -> Result<(), StoreError> {
     let rows = counts.into_iter().map(|(way, count)| {
-        let Way { kind, from, to, query_class } = way;
+        let PatternKey { kind, from, to, query_class } = way;
         let Count { hops, successes, latency_ms, cost_nanos, ratings: (liked, disliked), last_at } = count;
         let way = params![kind, from, to, query_class, hops, successes, latency_ms, cost_nanos].to_vec();
         [way.as_slice(), params![liked, disliked, last_at]].concat()

@@ -1,4 +1,4 @@
-//! Many jobs of one tenant in one transaction.
+//! Runs many jobs of one tenant in one transaction.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
@@ -10,25 +10,28 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 
-use super::fault::{Fault, Kind};
-use super::lanes::{Lane, Queued};
-use super::transaction::{Mode, PgTransaction};
+use super::fault::{FaultKind, PostgresFault};
+use super::lanes::{Lane, LaneJob};
+use super::transaction::{PgTransaction, TransactionMode};
 use crate::closing::{Closing, close};
-use crate::job::{About, Job, is_refusal};
-use crate::meter::Shared;
+use crate::job::{Job, JobSubject, is_refusal};
+use crate::meter::MeterShared;
 use crate::runs::room;
 use crate::tx::Tx;
 
-/// How often jobs are done again because another transaction was in their way.
+/// Retries after a serialization failure or deadlock.
 const RETRIES: u64 = 5;
-/// The longest pause before the first of these; it grows with each, and is random so that two do not meet again.
+/// Maximum pause in milliseconds before the first retry. It grows linearly and is random, so that two transactions do not
+/// collide again.
 const PAUSE_MS: u64 = 20;
 
-type Outcome = Result<(), StoreError>;
+type BatchOutcome = Result<(), StoreError>;
 
-/// Together if that is possible. Otherwise each by itself, so that one that fails takes no other with it.
-pub(super) async fn commit_all(lane: &Lane, tenant: &str, mut jobs: Vec<Queued>) {
-    // Every process locks threads in the same order; jobs of one thread stay in theirs.
+/// Commits all jobs in one transaction if possible. Otherwise commits each by itself, so that a failing job does not affect the
+/// others.
+pub(super) async fn commit_all(lane: &Lane, tenant: &str, mut jobs: Vec<LaneJob>) {
+    // All processes lock threads in this order, which avoids deadlocks. The sort is stable, so jobs of one thread keep their
+    // order.
     jobs.sort_by_key(|queued| queued.about);
     match settle(lane, tenant, &jobs).await {
         Ok(outcomes) => {
@@ -50,16 +53,16 @@ pub(super) async fn commit_all(lane: &Lane, tenant: &str, mut jobs: Vec<Queued>)
     }
 }
 
-/// A database that is not there is not there for any of them.
-fn is_for_all(fault: &Fault) -> bool {
-    fault.error.is_passing() && fault.kind != Kind::Beaten
+/// An unavailable or full database fails all jobs.
+fn is_for_all(fault: &PostgresFault) -> bool {
+    fault.error.is_transient() && fault.kind != FaultKind::Beaten
 }
 
-/// Again, a few times, while another transaction is in the way.
-async fn settle(lane: &Lane, tenant: &str, jobs: &[Queued]) -> Result<Vec<Outcome>, Fault> {
+/// Commits, with retries while another transaction conflicts.
+async fn settle(lane: &Lane, tenant: &str, jobs: &[LaneJob]) -> Result<Vec<BatchOutcome>, PostgresFault> {
     for round in 1..=RETRIES {
         match commit(lane, tenant, jobs).await {
-            Err(fault) if fault.kind == Kind::Beaten => {
+            Err(fault) if fault.kind == FaultKind::Beaten => {
                 tokio::time::sleep(Duration::from_millis(fastrand::u64(1..=PAUSE_MS * round))).await;
             }
             settled => return settled,
@@ -68,11 +71,11 @@ async fn settle(lane: &Lane, tenant: &str, jobs: &[Queued]) -> Result<Vec<Outcom
     commit(lane, tenant, jobs).await
 }
 
-/// One transaction. Jobs that were refused before they wrote anything do not disturb the others; one that fails after it wrote
-/// undoes everything, and the error is returned.
-async fn commit(lane: &Lane, tenant: &str, jobs: &[Queued]) -> Result<Vec<Outcome>, Fault> {
-    let (transaction, now) = PgTransaction::begin(&lane.pool, Mode::Write, tenant).await?;
-    let batch = Batch {
+/// Commits one transaction. A job that is refused before it has written does not affect the others. A job that fails after it
+/// has written rolls back the whole transaction.
+async fn commit(lane: &Lane, tenant: &str, jobs: &[LaneJob]) -> Result<Vec<BatchOutcome>, PostgresFault> {
+    let (transaction, now) = PgTransaction::begin(&lane.pool, TransactionMode::Write, tenant).await?;
+    let batch = PostgresBatch {
         transaction: &transaction,
         shared: &lane.shared,
         tenant,
@@ -82,7 +85,7 @@ async fn commit(lane: &Lane, tenant: &str, jobs: &[Queued]) -> Result<Vec<Outcom
     };
     let (outcomes, is_known) = batch.run(jobs).await?;
     transaction.commit().await?;
-    // To begin, to name the tenant, to commit.
+    // `BEGIN`, the tenant, `COMMIT`.
     lane.shared.meter.executed(3);
     lane.shared.meter.committed(batch.writes.load(Ordering::Relaxed));
     if is_known {
@@ -91,27 +94,28 @@ async fn commit(lane: &Lane, tenant: &str, jobs: &[Queued]) -> Result<Vec<Outcom
     Ok(outcomes)
 }
 
-struct Batch<'b> {
+struct PostgresBatch<'b> {
     transaction: &'b PgTransaction,
-    shared: &'b Shared,
+    shared: &'b MeterShared,
     tenant: &'b str,
     now: Timestamp,
     closing: Mutex<Closing>,
-    /// Jobs that have written.
+    /// Number of jobs that have written.
     writes: AtomicU64,
 }
 
-impl Batch<'_> {
-    /// Threads at the same time, so that their statements travel together; then whatever concerns the whole tenant. Also returns
-    /// whether the tenant is among the tenants after it.
-    async fn run(&self, jobs: &[Queued]) -> Result<(Vec<Outcome>, bool), Fault> {
+impl PostgresBatch<'_> {
+    /// Runs the jobs of different threads concurrently, so that their statements are pipelined, then the jobs of the tenant.
+    /// Also returns whether the tenant is certainly in `tenants` after the commit.
+    async fn run(&self, jobs: &[LaneJob]) -> Result<(Vec<BatchOutcome>, bool), PostgresFault> {
         if jobs.len() > 1 && self.tx().shared.is_short(self.tenant) {
             self.transaction.verdict(room::lock(&self.tx()).await)?;
         }
-        let (threads, others) = jobs.split_at(jobs.partition_point(|queued| queued.about != About::Tenant));
+        let (threads, others) =
+            jobs.split_at(jobs.partition_point(|queued| queued.about != JobSubject::Tenant));
         let threads = threads.chunk_by(|one, next| one.about == next.about);
         let done = join_all(threads.map(|jobs| self.in_order(jobs))).await;
-        // One failed statement makes all others fail; now that everyone has noticed, the first is known.
+        // A failed statement makes all later ones fail. All jobs have finished here, so the first cause is known.
         self.transaction.verdict(Ok(()))?;
         let mut outcomes = done.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
         outcomes.extend(self.in_order(others).await?);
@@ -119,7 +123,7 @@ impl Batch<'_> {
         Ok((outcomes, is_known))
     }
 
-    async fn in_order(&self, jobs: &[Queued]) -> Result<Vec<Outcome>, Fault> {
+    async fn in_order(&self, jobs: &[LaneJob]) -> Result<Vec<BatchOutcome>, PostgresFault> {
         let mut outcomes = Vec::with_capacity(jobs.len());
         for queued in jobs {
             let tx = self.tx();
@@ -140,8 +144,8 @@ impl Batch<'_> {
     }
 }
 
-/// A job that panics fails; the lane goes on.
-pub(super) async fn guarded(job: &dyn Job, tx: &Tx<'_>) -> Outcome {
+/// Turns a panic of a job into an error, so that the lane continues.
+pub(super) async fn guarded(job: &dyn Job, tx: &Tx<'_>) -> BatchOutcome {
     let done = AssertUnwindSafe(job.run(tx)).catch_unwind().await;
     done.unwrap_or_else(|_| Err(StoreError::Failed("a job stopped with an internal error".to_owned())))
 }

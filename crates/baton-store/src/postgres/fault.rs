@@ -1,6 +1,6 @@
-//! What PostgreSQL's errors mean to whoever waits.
+//! Maps PostgreSQL errors.
 //!
-//! Only the message of an error is repeated: its detail may quote a row, and a row holds somebody's words.
+//! Only the message of an error is repeated: its detail may quote a row with user content.
 
 use std::error::Error as _;
 use std::io;
@@ -12,50 +12,50 @@ use tokio_postgres::error::SqlState;
 
 use crate::tenant::closed;
 
-/// Why a statement or a transaction did not come to its end.
+/// Why a statement or transaction failed.
 #[derive(Debug, Clone)]
-pub(crate) struct Fault {
+pub(crate) struct PostgresFault {
     pub(crate) error: StoreError,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FaultKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Another transaction was in the way, and one of the two had to go: the same again may succeed at once.
+pub(crate) enum FaultKind {
+    /// Serialization failure or deadlock: a retry may succeed at once.
     Beaten,
-    /// A statement before it had failed.
+    /// An earlier statement of the transaction had failed.
     Aftermath,
-    /// The connection is gone.
+    /// The connection was lost.
     Lost,
-    /// The user of the address may not do this.
+    /// The user of the URL lacks the permission.
     Forbidden,
     Other,
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for PostgresFault {
     fn from(error: StoreError) -> Self {
-        Self { error, kind: Kind::Other }
+        Self { error, kind: FaultKind::Other }
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
+impl From<PostgresFault> for StoreError {
+    fn from(fault: PostgresFault) -> Self {
         fault.error
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for PostgresFault {
     fn from(error: Error) -> Self {
         let text = text(&error);
         match error.code() {
             Some(state) => Self { error: by_state(state, text), kind: kind(state) },
-            None if is_lost(&error) => Self { error: StoreError::Unavailable(text), kind: Kind::Lost },
+            None if is_lost(&error) => Self { error: StoreError::Unavailable(text), kind: FaultKind::Lost },
             None => StoreError::Failed(text).into(),
         }
     }
 }
 
-impl From<PoolError> for Fault {
+impl From<PoolError> for PostgresFault {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => error.into(),
@@ -71,8 +71,8 @@ impl From<PoolError> for Fault {
     }
 }
 
-/// States, or the beginnings of states, that may be over in a moment: connections (08), resources (53) and the system below
-/// (58); a server that starts, stops or fails over; waiting too long, for a lock or altogether; being beaten.
+/// SQLSTATEs, or prefixes of them, of transient errors: connections (08), resources (53), system (58), a server that starts,
+/// stops or fails over, time-outs and conflicts with another transaction.
 const PASSING: &[&str] = &[
     "08", "53", "58", "57P01", "57P02", "57P03", "57P05", "25006", "25P03", "25P04", "55P03", "57014",
     "40001", "40P01",
@@ -87,18 +87,18 @@ fn by_state(state: &SqlState, text: String) -> StoreError {
     }
 }
 
-fn kind(state: &SqlState) -> Kind {
+fn kind(state: &SqlState) -> FaultKind {
     match state.code() {
-        "40001" | "40P01" => Kind::Beaten,
-        "25P02" => Kind::Aftermath,
-        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" => Kind::Lost,
-        "42501" => Kind::Forbidden,
-        code if code.starts_with("08") => Kind::Lost,
-        _ => Kind::Other,
+        "40001" | "40P01" => FaultKind::Beaten,
+        "25P02" => FaultKind::Aftermath,
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" => FaultKind::Lost,
+        "42501" => FaultKind::Forbidden,
+        code if code.starts_with("08") => FaultKind::Lost,
+        _ => FaultKind::Other,
     }
 }
 
-/// Without an answer from the server. What was wrong with the request or with a certificate will still be wrong later.
+/// Whether the connection failed without a reply from the server. An invalid request or certificate is not transient.
 fn is_lost(error: &Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput};
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());

@@ -10,46 +10,46 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::batch;
-use crate::job::{About, Job};
-use crate::meter::{Shared, Waiting};
+use crate::job::{Job, JobSubject};
+use crate::meter::{MeterShared, WaitingJob};
 use crate::tenant::closed;
 
-/// Transactions that write at the same time. A thread is always in the same lane, so its jobs keep their order; what concerns a
-/// whole tenant is in the first.
+/// Concurrent writing tasks. A thread always maps to the same lane, so its jobs keep their order; jobs of a whole tenant use
+/// lane 0.
 pub(super) const LANES: usize = 4;
-/// Tenants of one lane whose transactions are under way at the same time.
+/// Tenants whose transactions run concurrently within one lane.
 pub(super) const TENANTS: usize = 2;
-/// Jobs that may wait in a lane; callers beyond that wait to be let in.
+/// Capacity of a lane's queue; callers wait while it is full.
 const QUEUE: usize = 1024;
-/// Jobs that are taken at once.
+/// Maximum number of jobs taken from the queue at once.
 const BATCH: usize = 512;
 
-/// A job and whose it is.
-pub(super) struct Queued {
+/// A queued job with its tenant.
+pub(super) struct LaneJob {
     pub(super) tenant: Arc<str>,
-    pub(super) about: About,
+    pub(super) about: JobSubject,
     pub(super) job: Box<dyn Job>,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaitingJob,
 }
 
-impl Queued {
+impl LaneJob {
     pub(super) fn answer(self, outcome: Result<(), StoreError>) {
         drop(self.waiting);
         self.job.answer(outcome);
     }
 }
 
-/// Where a lane writes to.
+/// The connections and shared state of a lane.
 #[derive(Debug, Clone)]
 pub(super) struct Lane {
     pub(super) pool: Pool,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<MeterShared>,
 }
 
-/// Each lane ends when nothing more can come and all that came is answered: after [`Lanes::close`], or when this is dropped.
+/// The lanes. Each stops after [`Lanes::close`] or drop, once all its queued jobs are answered.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    entrances: Mutex<Vec<mpsc::Sender<Queued>>>,
+    entrances: Mutex<Vec<mpsc::Sender<LaneJob>>>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -64,16 +64,16 @@ impl Lanes {
         Self { entrances: Mutex::new(entrances), tasks: Mutex::new(tasks) }
     }
 
-    pub(super) async fn queue(&self, queued: Queued) -> Result<(), StoreError> {
+    pub(super) async fn queue(&self, queued: LaneJob) -> Result<(), StoreError> {
         let entrance = self.entrance(queued.about).ok_or_else(closed)?;
         entrance.send(queued).await.map_err(|_| closed())
     }
 
-    fn entrance(&self, about: About) -> Option<mpsc::Sender<Queued>> {
+    fn entrance(&self, about: JobSubject) -> Option<mpsc::Sender<LaneJob>> {
         let lane = match about {
-            // Ids of threads are random.
-            About::Thread(thread) => usize::from(thread.as_uuid().as_bytes()[15]) % LANES,
-            About::Tenant => 0,
+            // Thread ids are random, so any byte distributes them evenly.
+            JobSubject::Thread(thread) => usize::from(thread.as_uuid().as_bytes()[15]) % LANES,
+            JobSubject::Tenant => 0,
         };
         let entrances = self.entrances.lock().unwrap_or_else(PoisonError::into_inner);
         entrances.get(lane).cloned()
@@ -88,15 +88,15 @@ impl Lanes {
     }
 }
 
-/// Takes all that waits, does it in one transaction per tenant, answers; and again.
-async fn work(lane: Lane, mut waiting: mpsc::Receiver<Queued>) {
+/// Takes all queued jobs, commits one transaction per tenant and replies, in a loop.
+async fn work(lane: Lane, mut waiting: mpsc::Receiver<LaneJob>) {
     let mut taken = Vec::with_capacity(BATCH);
     while waiting.recv_many(&mut taken, BATCH).await > 0 {
-        let mut tenants: BTreeMap<Arc<str>, Vec<Queued>> = BTreeMap::new();
+        let mut tenants: BTreeMap<Arc<str>, Vec<LaneJob>> = BTreeMap::new();
         for queued in taken.drain(..) {
             tenants.entry(Arc::clone(&queued.tenant)).or_default().push(queued);
         }
-        // At the same time, so that one that has to wait for a lock does not keep the others.
+        // Concurrently, so that a tenant waiting for a lock does not delay the others.
         stream::iter(tenants)
             .for_each_concurrent(TENANTS, async |(tenant, jobs)| {
                 batch::commit_all(&lane, &tenant, jobs).await;

@@ -1,4 +1,4 @@
-//! Whom a connection trusts.
+//! TLS: which server certificates a connection trusts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-pub(super) enum Trust {
-    /// `sslmode=prefer`: encrypted if the server can, with whatever certificate it has; whoever can change what is on the wire
-    /// could switch encryption off as well.
+pub(super) enum TlsTrust {
+    /// `sslmode=prefer`: encrypts if the server supports it and accepts any certificate. An active attacker could disable
+    /// encryption anyway.
     Anyone,
-    /// The authorities that this machine trusts.
+    /// The certificate authorities of the operating system.
     System,
-    /// Those in a file.
+    /// The certificate authorities in a PEM file.
     File(PathBuf),
 }
 
-pub(super) fn connector(trust: &Trust) -> Result<MakeRustlsConnect, StoreError> {
+pub(super) fn connector(trust: &TlsTrust) -> Result<MakeRustlsConnect, StoreError> {
     let provider = Arc::new(crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| unusable(&error))?;
     let verified = match trust {
-        Trust::Anyone => {
+        TlsTrust::Anyone => {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(Unchecked::new(&provider)))
         }
-        Trust::System => builder.with_platform_verifier().map_err(|error| unusable(&error))?,
-        Trust::File(path) => builder.with_root_certificates(roots(path)?),
+        TlsTrust::System => builder.with_platform_verifier().map_err(|error| unusable(&error))?,
+        TlsTrust::File(path) => builder.with_root_certificates(roots(path)?),
     };
     Ok(MakeRustlsConnect::new(verified.with_no_client_auth()))
 }
@@ -53,7 +53,7 @@ fn roots(path: &Path) -> Result<RootCertStore, StoreError> {
     if roots.is_empty() { Err(wrong(&"there are none")) } else { Ok(roots) }
 }
 
-/// Takes any certificate, as long as the server has its key.
+/// Accepts any certificate whose private key the server holds.
 #[derive(Debug)]
 struct Unchecked(WebPkiSupportedAlgorithms);
 

@@ -10,58 +10,67 @@ use futures_util::future::join;
 use jiff::Timestamp;
 use tokio_postgres::types::ToSql;
 
-use super::fault::{Fault, Kind};
+use super::fault::{FaultKind, PostgresFault};
 use super::{pool, wire};
 use crate::closing::Closing;
 use crate::insert::{Bound, Changes};
-use crate::meter::Shared;
-use crate::tx::{Link, Tx};
-use crate::value::{Row, Value};
+use crate::meter::MeterShared;
+use crate::tx::{Tx, TxConnection};
+use crate::value::{Row, SqlValue};
 
-/// The first statement of every transaction: what follows sees one tenant only, and learns what time it is.
+/// The first statement of every transaction: sets the tenant for row-level security and returns the database clock.
 const ENTER: &str = "SELECT set_config('baton.tenant', $1, true), \
      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum TransactionMode {
     Read,
     Write,
 }
 
-impl Mode {
+impl TransactionMode {
     fn begin(self) -> &'static str {
         match self {
-            // All statements see the same moment.
+            // All statements see one snapshot.
             Self::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Self::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         }
     }
 }
 
-/// Rolled back when it is dropped, unless it was committed.
+/// A transaction that rolls back on drop, unless committed.
 pub(crate) struct PgTransaction {
     client: Client,
-    /// What went wrong first. PostgreSQL refuses every statement after that, and would call a rollback a successful commit.
-    cause: OnceLock<Fault>,
+    /// The first failure. PostgreSQL refuses every later statement, and answers `COMMIT` with a rollback that looks like
+    /// success.
+    cause: OnceLock<PostgresFault>,
     is_over: AtomicBool,
 }
 
 impl PgTransaction {
-    /// A connection may have broken while nobody used it; then another one is taken, once.
-    pub(super) async fn begin(pool: &Pool, mode: Mode, tenant: &str) -> Result<(Self, Timestamp), Fault> {
+    /// Begins a transaction. If the pooled connection turns out to be broken, retries once with another.
+    pub(super) async fn begin(
+        pool: &Pool,
+        mode: TransactionMode,
+        tenant: &str,
+    ) -> Result<(Self, Timestamp), PostgresFault> {
         match Self::begin_on(pool::client(pool).await?, mode, tenant).await {
-            Err(fault) if fault.kind == Kind::Lost => {
+            Err(fault) if fault.kind == FaultKind::Lost => {
                 Self::begin_on(pool::client(pool).await?, mode, tenant).await
             }
             begun => begun,
         }
     }
 
-    async fn begin_on(client: Client, mode: Mode, tenant: &str) -> Result<(Self, Timestamp), Fault> {
+    async fn begin_on(
+        client: Client,
+        mode: TransactionMode,
+        tenant: &str,
+    ) -> Result<(Self, Timestamp), PostgresFault> {
         let enter = client.prepare_cached(ENTER).await?;
         let transaction = Self { client, cause: OnceLock::new(), is_over: AtomicBool::new(false) };
         let params: [&(dyn ToSql + Sync); 1] = [&tenant];
-        // Sent together; the answers come together.
+        // Pipelined: both are sent before the first reply arrives.
         let open = transaction.client.batch_execute(mode.begin());
         let (opened, entered) = join(open, transaction.client.query_one(&enter, &params)).await;
         opened?;
@@ -71,23 +80,23 @@ impl PgTransaction {
         Ok((transaction, now))
     }
 
-    /// What a job sees of it. Each has its own, to tell which of them have written.
+    /// A job's view of the transaction. Each job has its own, to track which of them have written.
     pub(super) fn tx<'c>(
         &'c self,
         tenant: &'c str,
         now: Timestamp,
         closing: &'c Mutex<Closing>,
-        shared: &'c Shared,
+        shared: &'c MeterShared,
     ) -> Tx<'c> {
         let has_written = AtomicBool::new(false);
-        Tx { link: Link::Postgres(self), tenant, now, closing, shared, has_written }
+        Tx { link: TxConnection::Postgres(self), tenant, now, closing, shared, has_written }
     }
 
     pub(crate) async fn query(
         &self,
         sql: &'static str,
         tenant: &str,
-        params: &[Value],
+        params: &[SqlValue],
     ) -> Result<Vec<Row>, StoreError> {
         let asked = async {
             let statement = self.client.prepare_cached(sql).await?;
@@ -101,7 +110,7 @@ impl PgTransaction {
         &self,
         sql: &'static str,
         tenant: &str,
-        params: &[Value],
+        params: &[SqlValue],
     ) -> Result<u64, StoreError> {
         let asked = async {
             let statement = self.client.prepare_cached(sql).await?;
@@ -124,32 +133,32 @@ impl PgTransaction {
         self.noted(asked.await)
     }
 
-    fn noted<T>(&self, result: Result<T, Fault>) -> Result<T, StoreError> {
+    fn noted<T>(&self, result: Result<T, PostgresFault>) -> Result<T, StoreError> {
         result.map_err(|fault| {
-            if fault.kind != Kind::Aftermath {
+            if fault.kind != FaultKind::Aftermath {
                 let _ = self.cause.set(fault.clone());
             }
             fault.error
         })
     }
 
-    /// An outcome, or why there cannot be one: after a failed statement nothing counts, whatever a job makes of it.
-    pub(super) fn verdict<T>(&self, outcome: Result<T, StoreError>) -> Result<T, Fault> {
+    /// The outcome of a job, or the transaction's first failure: after a failed statement no outcome is valid.
+    pub(super) fn verdict<T>(&self, outcome: Result<T, StoreError>) -> Result<T, PostgresFault> {
         match self.cause.get() {
             Some(cause) => Err(cause.clone()),
-            None => outcome.map_err(Fault::from),
+            None => outcome.map_err(PostgresFault::from),
         }
     }
 
-    /// Everything or nothing. When the connection breaks before the answer, nobody knows which of the two.
-    pub(super) async fn commit(&self) -> Result<(), Fault> {
+    /// Commits. If the connection is lost before the reply, the outcome is unknown and the error says so.
+    pub(super) async fn commit(&self) -> Result<(), PostgresFault> {
         self.verdict(Ok(()))?;
         let committed = self.client.batch_execute("COMMIT").await;
         self.is_over.store(true, Ordering::Relaxed);
         committed.map_err(|error| {
-            let fault = Fault::from(error);
+            let fault = PostgresFault::from(error);
             match fault.kind {
-                Kind::Lost => {
+                FaultKind::Lost => {
                     StoreError::Unavailable(format!("whether it was written is not known: {}", fault.error))
                         .into()
                 }
@@ -162,21 +171,21 @@ impl PgTransaction {
 impl Drop for PgTransaction {
     fn drop(&mut self) {
         if !self.is_over.load(Ordering::Relaxed) {
-            // Polled once, it is sent; whatever comes next on this connection is after it.
+            // The first poll sends the statement. Later statements on this connection queue behind it.
             let _ = self.client.batch_execute("ROLLBACK").now_or_never();
         }
     }
 }
 
-/// Outside of any tenant.
-pub(super) async fn rows(client: &Client, sql: &str, params: &[Value]) -> Result<Vec<Row>, Fault> {
+/// Runs a query outside of any tenant.
+pub(super) async fn rows(client: &Client, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>, PostgresFault> {
     let statement = client.prepare_cached(sql).await?;
     let params: Vec<_> = params.iter().map(|param| param as &(dyn ToSql + Sync)).collect();
     client.query(&statement, &params).await?.iter().map(wire::row).collect()
 }
 
-/// The tenant is `$1` of every statement.
-fn bound<'p>(tenant: &'p &str, params: &'p [Value]) -> Vec<&'p (dyn ToSql + Sync)> {
+/// Prepends the tenant as `$1`.
+fn bound<'p>(tenant: &'p &str, params: &'p [SqlValue]) -> Vec<&'p (dyn ToSql + Sync)> {
     let params = params.iter().map(|param| param as &(dyn ToSql + Sync));
     std::iter::once(tenant as &(dyn ToSql + Sync)).chain(params).collect()
 }

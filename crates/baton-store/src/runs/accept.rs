@@ -1,40 +1,40 @@
-//! A message comes in: it is kept, and its run is queued or begins, in one write.
+//! Accepts a message: stores it and queues or starts its run, in one write.
 
 use baton_core::store::run::Idempotency;
-use baton_core::store::{Accepted, Append, AuditEntry, NewRun, OnBusy, Owner, RunStatus};
+use baton_core::store::{AcceptedRun, Append, AuditEntry, NewRun, OnBusy, Owner, RunStatus};
 use baton_core::{HandoffId, RunId, StoreError};
 use serde_json::json;
 
 use super::room;
 use crate::audit;
-use crate::insert::{Changes, Insert, Kind};
+use crate::insert::{Changes, ColumnKind, Insert};
 use crate::job::is_refusal;
 use crate::threads::{self, history, title};
 use crate::tx::{ChangeOne, Tx, change_one};
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
-/// How a process begins the run of a message if its thread is idle.
+/// Claims the run of a message immediately if its thread is idle.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Start<'s> {
+pub(crate) struct ClaimStart<'s> {
     pub(crate) owner: &'s Owner,
-    /// Counted with the run if the thread never had a handoff.
+    /// Counted together with the run if the thread has never had a handoff.
     pub(crate) append: Option<&'s Append>,
 }
 
-/// What became of a message.
+/// The outcome of a message.
 pub(crate) enum Arrived {
-    /// With the rest that is to be written.
-    Now(Place, Changes),
-    /// The same request came before.
-    Before(Accepted),
+    /// New, with the changes still to be written.
+    Now(RunPosition, Changes),
+    /// A repetition of an earlier request.
+    Before(AcceptedRun),
 }
 
-/// Queues the run.
-pub(crate) async fn accept(tx: &Tx<'_>, run: &NewRun) -> Result<Accepted, StoreError> {
+/// Stores the message and queues its run.
+pub(crate) async fn accept(tx: &Tx<'_>, run: &NewRun) -> Result<AcceptedRun, StoreError> {
     match arrive(tx, run, None).await? {
         Arrived::Before(first) => Ok(first),
         Arrived::Now(place, changes) => {
-            // Before its own row is there.
+            // Before the run's own row is inserted.
             let behind = place.behind(tx, run).await?;
             tx.write(changes).await?;
             Ok(accepted(run, behind))
@@ -42,22 +42,22 @@ pub(crate) async fn accept(tx: &Tx<'_>, run: &NewRun) -> Result<Accepted, StoreE
     }
 }
 
-pub(crate) fn accepted(run: &NewRun, behind: Option<RunId>) -> Accepted {
-    Accepted { run_id: run.run_id, message_id: run.message.id, is_new: true, behind }
+pub(crate) fn accepted(run: &NewRun, behind: Option<RunId>) -> AcceptedRun {
+    AcceptedRun { run_id: run.run_id, message_id: run.message.id, is_new: true, behind }
 }
 
-/// Finds the place of a message and its run. With a start, the run is begun if the thread is idle.
+/// Reserves the positions of a message and its run. With `start`, claims the run if the thread is idle.
 pub(crate) async fn arrive(
     tx: &Tx<'_>,
     run: &NewRun,
-    start: Option<Start<'_>>,
+    start: Option<ClaimStart<'_>>,
 ) -> Result<Arrived, StoreError> {
     if let Some(first) = repeated(tx, run).await? {
         return Ok(Arrived::Before(first));
     }
-    // What would be refused later is refused before anything is written: it then disturbs nobody in the same transaction.
+    // Check before the first write: a refusal then does not affect other jobs of the transaction.
     match futures_util::try_join!(check(tx, run), room::look(tx, run.max_active)) {
-        // What is in the way may be this very request, which another server has accepted meanwhile.
+        // The conflict may be this very request, accepted by another server in the meantime.
         Err(refusal) if is_refusal(&refusal) => {
             return repeated(tx, run).await?.map(Arrived::Before).ok_or(refusal);
         }
@@ -80,8 +80,8 @@ const FIRST_WITH: &str = "SELECT i.run_id, i.fingerprint, m.message_id
     LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_id = r.thread_id AND m.number = r.message_number
     WHERE i.tenant = $1 AND i.user_id = $2 AND i.key = $3 AND i.expires_at > $4";
 
-/// What became of the same request before.
-async fn repeated(tx: &Tx<'_>, run: &NewRun) -> Result<Option<Accepted>, StoreError> {
+/// Returns the outcome of the same request, if it was accepted before.
+async fn repeated(tx: &Tx<'_>, run: &NewRun) -> Result<Option<AcceptedRun>, StoreError> {
     let Some(Idempotency { key, fingerprint, .. }) = &run.idempotency else { return Ok(None) };
     let first = tx.first(FIRST_WITH, params![&run.user_id, key.as_str(), tx.now()]).await?;
     let Some(first) = first else { return Ok(None) };
@@ -89,7 +89,7 @@ async fn repeated(tx: &Tx<'_>, run: &NewRun) -> Result<Option<Accepted>, StoreEr
         return Err(StoreError::IdempotencyConflict);
     }
     let (run_id, message_id) = (first.parse(0)?, first.parse(2)?);
-    Ok(Some(Accepted { run_id, message_id, is_new: false, behind: None }))
+    Ok(Some(AcceptedRun { run_id, message_id, is_new: false, behind: None }))
 }
 
 const PROMISE: &str = "
@@ -99,39 +99,36 @@ const PROMISE: &str = "
     SET fingerprint = excluded.fingerprint, run_id = excluded.run_id, expires_at = excluded.expires_at
     WHERE idempotency.expires_at <= $7";
 
-/// Whether the key is ours now. A record whose time is over is replaced.
+/// Inserts the idempotency record. Returns `false` if another request holds the key. An expired record is replaced.
 async fn promise(tx: &Tx<'_>, run: &NewRun) -> Result<bool, StoreError> {
     let Some(Idempotency { key, fingerprint, expires_at }) = &run.idempotency else { return Ok(true) };
     let params = params![&run.user_id, key.as_str(), fingerprint.as_str(), run.run_id, *expires_at, tx.now()];
     Ok(tx.execute(PROMISE, params).await? > 0)
 }
 
-const CHECK: &str = "SELECT
-        (SELECT w.user_id FROM thread_work AS w WHERE w.tenant = $1 AND w.thread_id = $2),
-        (SELECT w.active_run FROM thread_work AS w WHERE w.tenant = $1 AND w.thread_id = $2),
-        (SELECT w.queued FROM thread_work AS w WHERE w.tenant = $1 AND w.thread_id = $2),
-        (SELECT r.run_id FROM runs AS r WHERE r.tenant = $1 AND r.run_id = $3),
-        (SELECT w.handoff_id FROM thread_work AS w WHERE w.tenant = $1 AND w.thread_id = $2)";
+const CHECK: &str = "SELECT w.user_id, w.active_run, w.queued, w.handoff_id,
+        (SELECT r.run_id FROM runs AS r WHERE r.tenant = $1 AND r.run_id = $3)
+    FROM (SELECT 1) AS one LEFT JOIN thread_work AS w ON w.tenant = $1 AND w.thread_id = $2";
 
 const FIRST_QUEUED: &str = "SELECT run_id FROM runs
-    WHERE tenant = $1 AND thread_id = $2 AND status IN ('queued', 'running', 'waiting') AND status = 'queued'
+    WHERE tenant = $1 AND thread_id = $2 AND finished_at IS NULL AND status = 'queued'
     ORDER BY ordinal
     LIMIT 1";
 
-/// What is said of a run that exists.
+/// The error for a run that already exists.
 pub(crate) const KNOWN: StoreError = StoreError::Conflict("the run");
 
-/// Refuses what [`join`] would refuse, without having written anything.
+/// Performs the checks of [`join`] without writing.
 async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<(), StoreError> {
     let found = tx.first(CHECK, params![run.thread_id, run.run_id]).await?;
     let Some(found) = found else { return Ok(()) };
-    if !found.is_null(3) {
+    if !found.is_null(4) {
         return Err(KNOWN);
     }
     if found.optional(0, Row::text)?.is_some_and(|user| user != run.user_id.as_str()) {
         return Err(StoreError::ThreadNotFound);
     }
-    if let (true, Some(open)) = (run.unless_held, found.optional(4, Row::parse)?) {
+    if let (true, Some(open)) = (run.unless_held, found.optional(3, Row::parse)?) {
         return Err(StoreError::HandoffActive(open));
     }
     if run.on_busy != OnBusy::Reject {
@@ -149,43 +146,42 @@ async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<(), StoreError> {
     }
 }
 
-/// Where in its thread a run and its message stand.
+/// The position of a run and its message in their thread.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RunPosition {
     pub(crate) message_number: u64,
     ordinal: u64,
     active: Option<RunId>,
-    /// With the new one, if it is queued.
+    /// Including the new run, if it is queued.
     pub(crate) queued: u64,
     pub(crate) epoch: u64,
     pub(crate) last_handoff: Option<HandoffId>,
-    /// Those of the thread, with the first append if that was counted.
+    /// The thread's counters, including the first append if it was counted.
     pub(crate) last_seq: u64,
     pub(crate) last_record: u64,
 }
 
-impl Place {
+impl RunPosition {
     pub(crate) fn begins(&self, run: &NewRun) -> bool {
         self.active == Some(run.run_id)
     }
 }
 
-/// Whether the run begins: a start was asked for, and the thread is idle.
+/// Whether the run starts now: a start was requested, and the thread is idle.
 macro_rules! begins {
     () => {
         "excluded.owner IS NOT NULL AND thread_work.active_run IS NULL AND thread_work.queued = 0"
     };
 }
 
-/// Whether its first append is counted with it.
+/// Whether the run's first append is counted in the same statement.
 macro_rules! appends {
     () => {
         concat!(begins!(), " AND thread_work.last_handoff IS NULL AND excluded.appended > 0")
     };
 }
 
-/// Whether a run may join, and whether it begins, is decided by the statement that counts it, so it is atomic. The values
-/// are those of a new thread.
+/// One statement decides whether a run may join and whether it starts, so both are atomic. `VALUES` applies to a new thread.
 const JOIN: ChangeOne = change_one!(
     "messages, runs, active_run, queued, epoch, last_handoff, last_seq, records",
     "
@@ -233,7 +229,7 @@ const JOIN: ChangeOne = change_one!(
         AND (CAST($13 AS BIGINT) = 0 OR (thread_work.active_run IS NULL AND thread_work.queued = 0))"
 );
 
-async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<Start<'_>>) -> Result<Place, StoreError> {
+async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<ClaimStart<'_>>) -> Result<RunPosition, StoreError> {
     let owner = start.map(|start| &*start.owner.0);
     let append = start.and_then(|start| start.append);
     let events = append.map_or(0, |append| append.events.len() as u64);
@@ -258,7 +254,7 @@ async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<Start<'_>>) -> Result<Pla
         check(tx, run).await?;
         return Err(StoreError::Conflict("the thread"));
     };
-    Ok(Place {
+    Ok(RunPosition {
         message_number: row.count(0)?,
         ordinal: row.count(1)?,
         active: row.optional(2, Row::parse)?,
@@ -273,32 +269,32 @@ async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<Start<'_>>) -> Result<Pla
 static RUN: Insert = Insert::new(
     "runs",
     &[
-        ("run_id", Kind::Uuid),
-        ("thread_id", Kind::Uuid),
-        ("ordinal", Kind::Int),
-        ("user_id", Kind::Text),
-        ("agent", Kind::Text),
-        ("status", Kind::Text),
-        ("request", Kind::Text),
-        ("message_number", Kind::Int),
-        ("created_at", Kind::Int),
-        ("started_at", Kind::Int),
-        ("attempts", Kind::Int),
-        ("first_seq", Kind::Int),
+        ("run_id", ColumnKind::Uuid),
+        ("thread_id", ColumnKind::Uuid),
+        ("ordinal", ColumnKind::Int),
+        ("user_id", ColumnKind::Text),
+        ("agent", ColumnKind::Text),
+        ("status", ColumnKind::Text),
+        ("request", ColumnKind::Text),
+        ("message_number", ColumnKind::Int),
+        ("created_at", ColumnKind::Int),
+        ("started_at", ColumnKind::Int),
+        ("attempts", ColumnKind::Int),
+        ("first_seq", ColumnKind::Int),
     ],
     "",
 );
 
-/// The process that works on the thread learns of it with its next beat; if there is none, the one that takes the run over.
+/// The worker sees the flag at its next heartbeat. Without a worker, the process that takes over the run sees it.
 const INTERRUPT: &str =
     "UPDATE runs SET cancel = 'abort' WHERE tenant = $1 AND run_id = $2 AND status = 'running'";
 
-/// The thread, the message and the run.
+/// The changes of the thread, the message and the run.
 fn changes(
     tx: &Tx<'_>,
     run: &NewRun,
-    place: &Place,
-    start: Option<Start<'_>>,
+    place: &RunPosition,
+    start: Option<ClaimStart<'_>>,
 ) -> Result<Changes, StoreError> {
     let mut changes = Changes::default();
     changes.execute(threads::USE, params![run.thread_id, &run.user_id, title(&run.message.text()), tx.now()]);
@@ -313,7 +309,12 @@ fn changes(
     Ok(changes)
 }
 
-fn row(tx: &Tx<'_>, run: &NewRun, place: &Place, start: Option<Start<'_>>) -> Result<Vec<Value>, StoreError> {
+fn row(
+    tx: &Tx<'_>,
+    run: &NewRun,
+    place: &RunPosition,
+    start: Option<ClaimStart<'_>>,
+) -> Result<Vec<SqlValue>, StoreError> {
     let begins = place.begins(run);
     let counted = start.and_then(|start| start.append).filter(|_| begins && place.last_handoff.is_none());
     let agent = counted.and_then(|append| append.agent.as_ref()).unwrap_or(&run.agent);
@@ -321,21 +322,21 @@ fn row(tx: &Tx<'_>, run: &NewRun, place: &Place, start: Option<Start<'_>>) -> Re
     let status = if begins { RunStatus::Running } else { RunStatus::Queued };
     let (started_at, first_seq) = (begins.then(|| tx.now()), begins.then(|| place.last_seq + 1 - events));
     let (ordinal, number, user) = (place.ordinal, place.message_number, &run.user_id);
-    let request = Value::json(&run.request)?;
+    let request = SqlValue::json(&run.request)?;
     let mut row =
         params![run.run_id, run.thread_id, ordinal, user, agent, status, request, number, tx.now()].to_vec();
     row.extend_from_slice(params![started_at, begins, first_seq]);
     Ok(row)
 }
 
-impl Place {
-    /// The run right before this one.
+impl RunPosition {
+    /// The run directly ahead of this one in the thread's queue.
     pub(crate) async fn behind(&self, tx: &Tx<'_>, run: &NewRun) -> Result<Option<RunId>, StoreError> {
         if self.queued <= 1 {
             return Ok(self.active);
         }
         let sql = "SELECT run_id FROM runs
-            WHERE tenant = $1 AND thread_id = $2 AND status IN ('queued', 'running', 'waiting') AND status = 'queued'
+            WHERE tenant = $1 AND thread_id = $2 AND finished_at IS NULL AND status = 'queued'
                 AND ordinal < $3
             ORDER BY ordinal DESC
             LIMIT 1";
@@ -344,7 +345,7 @@ impl Place {
     }
 }
 
-fn trail(run: &NewRun, place: &Place) -> AuditEntry {
+fn trail(run: &NewRun, place: &RunPosition) -> AuditEntry {
     let entry = audit::entry(run.user_id.as_str(), "message.send", "accepted");
     let detail = json!({
         "agent": run.agent, "message_id": run.message.id, "message_number": place.message_number,

@@ -1,8 +1,8 @@
-//! A run is to end before it is done.
+//! Ends a run early, on request or because it cannot be read.
 
-use baton_core::event::Outcome;
+use baton_core::event::RunOutcome;
 use baton_core::ledger::by_agent;
-use baton_core::store::{AuditEntry, Cancel, End, RunStatus};
+use baton_core::store::{AuditEntry, Cancel, Claim, RunEndData, RunStatus};
 use baton_core::{AgentName, Event, EventKind, LedgerRow, RunId, StoreError, ThreadId, Visibility};
 use serde_json::json;
 
@@ -11,10 +11,10 @@ use crate::audit;
 use crate::insert::Changes;
 use crate::threads::{self, events};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
-/// What decides how a run is cancelled.
-struct Found {
+/// The fields that decide how a run is cancelled.
+struct RunToCancel {
     thread_id: ThreadId,
     agent: AgentName,
     status: RunStatus,
@@ -26,12 +26,12 @@ pub(super) async fn cancel(tx: &Tx<'_>, run: RunId, how: Cancel) -> Result<RunSt
         return Ok(found.status);
     }
     let is_worked_on = lock(tx, &found, run).await?;
-    // What was true before the lock need not be true any more.
+    // Read again: the run may have changed before the lock was acquired.
     let found = find(tx, run).await?;
     match found.status {
         status if status.is_final() => return Ok(status),
         RunStatus::Running if is_worked_on => ask(tx, run, how).await?,
-        status => end(tx, run, &found, status).await?,
+        _ => end(tx, run, &found, None).await?,
     }
     let decision = if is_worked_on { "requested" } else { "cancelled" };
     let entry = audit::about(audit::entry("system", "run.cancel", decision), found.thread_id, Some(run));
@@ -39,26 +39,47 @@ pub(super) async fn cancel(tx: &Tx<'_>, run: RunId, how: Cancel) -> Result<RunSt
     Ok(if is_worked_on { RunStatus::Running } else { RunStatus::Cancelled })
 }
 
-async fn find(tx: &Tx<'_>, run: RunId) -> Result<Found, StoreError> {
+/// Ends a claimed run that cannot be read. Otherwise it would block the runs queued behind it.
+pub(crate) async fn interrupt(tx: &Tx<'_>, claim: &Claim, reason: &str) -> Result<(), StoreError> {
+    let agent = match find(tx, claim.run_id).await {
+        Ok(found) => found.agent,
+        Err(StoreError::Unreadable(_)) => AgentName::parse("baton").expect("a valid name"),
+        Err(error) => return Err(error),
+    };
+    let found = RunToCancel { thread_id: claim.thread_id, agent, status: RunStatus::Running };
+    end(tx, claim.run_id, &found, Some(reason)).await?;
+    let entry = audit::entry("system", "run.end", RunStatus::Interrupted.word());
+    tx.audit(audit::about(entry, claim.thread_id, Some(claim.run_id)));
+    Ok(())
+}
+
+/// Replaces an unreadable value by its default.
+fn default_if_unreadable<T: Default>(read: Result<T, StoreError>) -> Result<T, StoreError> {
+    match read {
+        Err(StoreError::Unreadable(_)) => Ok(T::default()),
+        read => read,
+    }
+}
+
+async fn find(tx: &Tx<'_>, run: RunId) -> Result<RunToCancel, StoreError> {
     let sql = "SELECT thread_id, agent, status FROM runs WHERE tenant = $1 AND run_id = $2";
     let row = tx.first(sql, params![run]).await?.ok_or(NOT_FOUND)?;
-    Ok(Found { thread_id: row.parse(0)?, agent: row.parse(1)?, status: row.choice(2)? })
+    Ok(RunToCancel { thread_id: row.parse(0)?, agent: row.parse(1)?, status: row.choice(2)? })
 }
 
 const LOCK: &str = "
     UPDATE thread_work SET records = records WHERE tenant = $1 AND thread_id = $2
     RETURNING active_run, (SELECT s.lease_until FROM servers AS s WHERE s.owner = thread_work.owner)";
 
-/// Holds the thread and says whether a process works on this run.
-async fn lock(tx: &Tx<'_>, found: &Found, run: RunId) -> Result<bool, StoreError> {
+/// Locks the thread. Returns whether a worker with a valid lease executes this run.
+async fn lock(tx: &Tx<'_>, found: &RunToCancel, run: RunId) -> Result<bool, StoreError> {
     let row = tx.first(LOCK, params![found.thread_id]).await?.ok_or(NOT_FOUND)?;
     let is_active = row.optional(0, Row::parse)? == Some(run);
     let is_leased = row.optional(1, Row::time)?.is_some_and(|until| until >= tx.now());
     Ok(is_active && is_leased)
 }
 
-/// The process that works on it hears of it with its next beat. A request to end it at once is not overruled by one that gives it
-/// more time.
+/// Sets the flag that the worker reads at its next heartbeat. `abort` is never weakened.
 async fn ask(tx: &Tx<'_>, run: RunId, how: Cancel) -> Result<(), StoreError> {
     let sql = "
         UPDATE runs SET cancel = CASE WHEN cancel = 'abort' THEN cancel ELSE $3 END
@@ -66,7 +87,7 @@ async fn ask(tx: &Tx<'_>, run: RunId, how: Cancel) -> Result<(), StoreError> {
     tx.execute(sql, params![run, how]).await.map(drop)
 }
 
-/// A higher epoch, so that a process that was only slow cannot write any more.
+/// Increments the epoch, so that a slow worker is fenced.
 const END: &str = "
     UPDATE thread_work
     SET last_seq = last_seq + 1,
@@ -80,20 +101,39 @@ const END: &str = "
 
 const ENDED: &str = "
     UPDATE runs
-    SET status = 'cancelled', finished_at = $3, result = $4, first_seq = coalesce(first_seq, $5), last_seq = $5
+    SET status = $6, finished_at = $3, result = $4, first_seq = coalesce(first_seq, $5), last_seq = $5
     WHERE tenant = $1 AND run_id = $2";
 
-/// Nobody else would write its last event, nor pay for the call that its process died in.
-async fn end(tx: &Tx<'_>, run: RunId, found: &Found, status: RunStatus) -> Result<(), StoreError> {
-    let was_queued = status == RunStatus::Queued;
-    let cut: Vec<LedgerRow> =
-        steps::of_run(tx, run).await?.iter().filter_map(|step| Some(step.call_under_way()?.row)).collect();
+/// Writes the last event of a run without a worker, and bills the interrupted model call. The run ends as interrupted with a
+/// `reason`, as cancelled otherwise.
+async fn end(tx: &Tx<'_>, run: RunId, found: &RunToCancel, reason: Option<&str>) -> Result<(), StoreError> {
+    let was_queued = found.status == RunStatus::Queued;
+    let steps = default_if_unreadable(steps::of_run(tx, run).await)?;
+    let cut: Vec<LedgerRow> = steps.iter().filter_map(|step| Some(step.interrupted_call()?.row)).collect();
     let count = cut.len() as u64;
     let row = tx.first(END, params![found.thread_id, run, was_queued, count]).await?.ok_or(NOT_FOUND)?;
     let mut paid = Changes::default();
     paid.insert(&ledger::INSERT, ledger::rows(run, row.count(1)? + 1 - count, &cut));
     tx.write(paid).await?;
     let usage = ledger::total(tx, run).await?;
+    let by_agent = by_agent(&default_if_unreadable(ledger::of_run(tx, run).await)?);
+    let (status, end, kind) = match reason {
+        Some(reason) => {
+            let (code, message) = (RunStatus::Interrupted.word().to_owned(), reason.to_owned());
+            let end = RunEndData {
+                code: Some(code.clone()),
+                message: Some(message.clone()),
+                ..RunEndData::default()
+            };
+            (RunStatus::Interrupted, end, EventKind::RunFailed { code, message, usage, by_agent })
+        }
+        None => {
+            let (outcome, sources) = (RunOutcome::Cancelled, Vec::new());
+            let (limit, answered_by) = (None, None);
+            let kind = EventKind::RunFinished { outcome, usage, limit, answered_by, sources, by_agent };
+            (RunStatus::Cancelled, RunEndData::default(), kind)
+        }
+    };
     let event = Event {
         seq: row.count(0)?,
         thread_id: found.thread_id,
@@ -102,18 +142,11 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &Found, status: RunStatus) -> Resul
         agent: found.agent.clone(),
         path: found.agent.as_str().into(),
         visibility: Visibility::User,
-        kind: EventKind::RunFinished {
-            outcome: Outcome::Cancelled,
-            usage,
-            limit: None,
-            answered_by: None,
-            sources: Vec::new(),
-            by_agent: by_agent(&ledger::of_run(tx, run).await?),
-        },
+        kind,
     };
     let mut changes = Changes::default();
     changes.insert(&events::INSERT, vec![events::row(&event)?]);
-    changes.execute(ENDED, params![run, tx.now(), Value::json(&End::default())?, event.seq]);
+    changes.execute(ENDED, params![run, tx.now(), SqlValue::json(&end)?, event.seq, status]);
     changes.execute(threads::USED, params![found.thread_id, tx.now()]);
     tx.write(changes).await
 }

@@ -1,16 +1,16 @@
-//! What each call of a run cost.
+//! The ledger: the cost of each call of a run.
 
 use baton_core::ledger::Called;
 use baton_core::usage::Cost;
 use baton_core::{LedgerRow, RunId, StoreError, Tokens, Usage, Usd};
 
 use super::sessions;
-use crate::insert::{Insert, Kind};
+use crate::insert::{ColumnKind, Insert};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
-/// Numbers come from a wire and need not be true. Larger ones are cut, so that no sum of them leaves its column: no real call
-/// has a quadrillion tokens or costs a million dollars.
+/// Limit of one value: 10^15 tokens or a million dollars. Providers report these numbers, so larger ones are cut to keep sums
+/// in range.
 const MOST: u64 = 1 << 50;
 
 const OF_RUN: &str = "SELECT session_id, agent, path, kind, provider, name,
@@ -46,7 +46,7 @@ fn read(run: RunId, row: &Row) -> Result<LedgerRow, StoreError> {
     })
 }
 
-/// The sum of ledger rows `l`, in the order in which [`sum`] reads it.
+/// Sums over ledger rows `l`, in the order of [`sum`].
 macro_rules! sums {
     () => {
         "CAST(sum(l.input_tokens) AS BIGINT) AS input_tokens,
@@ -63,13 +63,13 @@ pub(super) use sums;
 
 const TOTAL: &str = concat!("SELECT ", sums!(), " FROM ledger AS l WHERE l.tenant = $1 AND l.run_id = $2");
 
-/// What a run has cost so far.
+/// The cost of a run so far.
 pub(super) async fn total(tx: &Tx<'_>, run: RunId) -> Result<Usage, StoreError> {
     tx.first(TOTAL, params![run]).await?.map_or(Ok(Usage::default()), |row| sum(&row, 0))
 }
 
-/// Eight columns from `at` on: five kinds of tokens, the cost, whether it is known, whether something is estimated. All of
-/// them are null where there was nothing to add up.
+/// Reads eight columns starting at `at`: five kinds of tokens, the cost, whether it is known, whether anything is estimated.
+/// All are null if there were no rows.
 pub(super) fn sum(row: &Row, at: usize) -> Result<Usage, StoreError> {
     if row.is_null(at) {
         return Ok(Usage::default());
@@ -89,36 +89,36 @@ pub(super) fn sum(row: &Row, at: usize) -> Result<Usage, StoreError> {
 pub(crate) static INSERT: Insert = Insert::new(
     "ledger",
     &[
-        ("run_id", Kind::Uuid),
-        ("number", Kind::Int),
-        ("session_id", Kind::Text),
-        ("agent", Kind::Text),
-        ("path", Kind::Text),
-        ("kind", Kind::Text),
-        ("provider", Kind::Text),
-        ("name", Kind::Text),
-        ("input_tokens", Kind::Int),
-        ("output_tokens", Kind::Int),
-        ("cached_tokens", Kind::Int),
-        ("cache_write_tokens", Kind::Int),
-        ("reasoning_tokens", Kind::Int),
-        ("cost_nanos", Kind::Int),
-        ("cost_known", Kind::Int),
-        ("estimated", Kind::Int),
-        ("started_at", Kind::Int),
-        ("latency_ms", Kind::Int),
-        ("outcome", Kind::Text),
-        ("error", Kind::Text),
+        ("run_id", ColumnKind::Uuid),
+        ("number", ColumnKind::Int),
+        ("session_id", ColumnKind::Text),
+        ("agent", ColumnKind::Text),
+        ("path", ColumnKind::Text),
+        ("kind", ColumnKind::Text),
+        ("provider", ColumnKind::Text),
+        ("name", ColumnKind::Text),
+        ("input_tokens", ColumnKind::Int),
+        ("output_tokens", ColumnKind::Int),
+        ("cached_tokens", ColumnKind::Int),
+        ("cache_write_tokens", ColumnKind::Int),
+        ("reasoning_tokens", ColumnKind::Int),
+        ("cost_nanos", ColumnKind::Int),
+        ("cost_known", ColumnKind::Int),
+        ("estimated", ColumnKind::Int),
+        ("started_at", ColumnKind::Int),
+        ("latency_ms", ColumnKind::Int),
+        ("outcome", ColumnKind::Text),
+        ("error", ColumnKind::Text),
     ],
     "",
 );
 
-/// Rows for [`INSERT`]; the first one gets the number `first`.
-pub(crate) fn rows(run: RunId, first: u64, rows: &[LedgerRow]) -> Vec<Vec<Value>> {
+/// Returns rows for [`INSERT`]. The first row gets the number `first`.
+pub(crate) fn rows(run: RunId, first: u64, rows: &[LedgerRow]) -> Vec<Vec<SqlValue>> {
     (first..).zip(rows).map(|(number, row)| values(run, number, row)).collect()
 }
 
-fn values(run: RunId, number: u64, row: &LedgerRow) -> Vec<Value> {
+fn values(run: RunId, number: u64, row: &LedgerRow) -> Vec<SqlValue> {
     let (kind, provider, name) = match &row.call {
         Called::Model { provider, model } => ("model", Some(provider.as_str()), model.as_str()),
         Called::Tool { tool } => ("tool", None, tool.as_str()),
@@ -131,7 +131,7 @@ fn values(run: RunId, number: u64, row: &LedgerRow) -> Vec<Value> {
     let tokens = [input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens];
     let mut values =
         params![run, number, session, &row.agent, row.path.as_str(), kind, provider, name].to_vec();
-    values.extend(tokens.map(|count| Value::from(count.min(MOST))));
+    values.extend(tokens.map(|count| SqlValue::from(count.min(MOST))));
     values.extend_from_slice(params![usd, is_known, row.estimated, row.started_at]);
     values.extend_from_slice(params![row.latency_ms, row.outcome, row.error.as_deref()]);
     values

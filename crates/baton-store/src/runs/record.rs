@@ -1,4 +1,4 @@
-//! A run as it is kept, together with what it has cost so far.
+//! Stored runs, each with its cost so far.
 
 use baton_core::store::{Page, PageRequest, RunQuery, RunRecord, RunStatus};
 use baton_core::{RunId, StoreError};
@@ -8,13 +8,13 @@ use uuid::Uuid;
 use super::ledger::sums;
 use super::{NOT_FOUND, ledger};
 use crate::once;
-use crate::page::{self, Place};
+use crate::page::{self, PageCursor};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
-/// The runs that `$page` chooses, each with the sum of its ledger rows: one statement, however many there are.
+/// The runs selected by `$page`, each with the sum of its ledger rows, in one statement.
 ///
-/// `CROSS JOIN` keeps SQLite from beginning with the ledger, which is as old as the tenant.
+/// `CROSS JOIN` keeps SQLite from scanning the whole ledger first.
 macro_rules! runs {
     ($($page:tt)+) => {
         concat!(
@@ -43,8 +43,8 @@ macro_rules! runs {
 
 const ONE: &str = runs!("SELECT run_id FROM runs WHERE tenant = $1 AND run_id = $2");
 
-/// A piece of a list. One text per question, so that the database sees which index answers it; what else is asked is looked at
-/// row by row. PostgreSQL sees which of that is asked at all, as long as it is said like this.
+/// A page of a list. One SQL text per filter, so that the planner chooses its index; the remaining filters are checked per row.
+/// PostgreSQL drops a filter whose parameter is null only when it is written in this form.
 macro_rules! piece {
     ($which:literal) => {
         runs!(
@@ -56,7 +56,7 @@ macro_rules! piece {
             LIMIT $5"
         )
     };
-    // Runs with `$6` in a column. Both bounds name the column, so that SQLite goes along its index and not along the primary key.
+    // Runs with `$6` in a column. Both bounds include the column, so that SQLite uses its index and not the primary key.
     ($column:literal, $which:literal) => {
         runs!(
             "SELECT run_id FROM runs
@@ -77,7 +77,7 @@ macro_rules! piece {
 
 const ALL: &str = piece!("");
 
-/// Most runs are completed, so stepping over the others costs little.
+/// Most runs are completed, so skipping the others is cheap.
 const COMPLETED: &str = piece!(" AND status = 'completed'");
 
 const OF_THREAD: &str = piece!(
@@ -93,14 +93,13 @@ const OF_USER: &str = piece!(
 
 const OF_AGENT: &str = piece!("agent", " AND (CAST($7 AS TEXT) IS NULL OR status = $7)");
 
-const UNSUCCESSFUL: &str =
-    piece!("status", " AND status NOT IN ('queued', 'running', 'waiting', 'completed')");
+const UNSUCCESSFUL: &str = piece!("status", " AND finished_at IS NOT NULL AND status <> 'completed'");
 
-/// There are never many of these: all are read, in the order of their index, and then sorted.
+/// Few runs are open at a time: all are read, in index order, and then sorted.
 const OPEN: &str = runs!(
     "SELECT run_id FROM (
         SELECT run_id, status, user_id, agent, created_at FROM runs
-        WHERE tenant = $1 AND status IN ('queued', 'running', 'waiting')
+        WHERE tenant = $1 AND finished_at IS NULL
         ORDER BY thread_id, ordinal
         LIMIT 1000000
     ) AS open
@@ -119,24 +118,24 @@ pub(super) async fn list(
     tx: &Tx<'_>,
     query: &RunQuery,
     page: &PageRequest,
-    after: &Place,
+    after: &PageCursor,
 ) -> Result<Page<RunRecord>, StoreError> {
     let rows = rows(tx, query, page, after).await?;
     let runs = rows.iter().map(read).collect::<Result<Vec<RunRecord>, _>>()?;
-    Ok(page::cut(runs, page.size(), |last| Place::cursor(0, last.run_id)))
+    Ok(page::cut(runs, page.size(), |last| PageCursor::cursor(0, last.run_id)))
 }
 
-/// By whatever leaves the fewest: a thread, runs that are not over, a user, an agent, a status.
+/// Chooses the most selective index: thread, open runs, user, agent, status.
 async fn rows(
     tx: &Tx<'_>,
     query: &RunQuery,
     page: &PageRequest,
-    after: &Place,
+    after: &PageCursor,
 ) -> Result<Vec<Row>, StoreError> {
     let RunQuery { thread_id, user_id, agent, status, since } = query;
     let (user, agent, status) = (user_id.as_ref(), agent.as_ref(), *status);
     let is_open = status.is_some_and(|status| !status.is_final());
-    let (sql, which): (_, &[Value]) = match (*thread_id, user, agent, status) {
+    let (sql, which): (_, &[SqlValue]) = match (*thread_id, user, agent, status) {
         (Some(thread), ..) => (OF_THREAD, params![thread, user, agent, status]),
         (None, user, agent, Some(status)) if is_open => (OPEN, params![status, user, agent]),
         (None, Some(user), agent, status) => (OF_USER, params![user, agent, status]),
@@ -146,15 +145,15 @@ async fn rows(
         (None, None, None, None) => (ALL, &[]),
     };
     let first = since.map_or(Uuid::nil(), earliest);
-    let since = since.map_or(Value::Int(i64::MIN), Value::from);
+    let since = since.map_or(SqlValue::Int(i64::MIN), SqlValue::from);
     let piece = params![after.id, first, since, page::with_next(page)];
     tx.query(sql, &[piece.as_slice(), which].concat()).await
 }
 
-/// Ids of runs begin with the time at which their process made them. Clocks differ: a day is more than enough.
+/// A run's id begins with the clock of the process that created it. 24 h exceed any expected clock difference.
 const SKEW: SignedDuration = SignedDuration::from_hours(24);
 
-/// No run that was created at `since` or later has a smaller id.
+/// A lower bound for the ids of runs created at `since` or later.
 fn earliest(since: Timestamp) -> Uuid {
     let millis = since.saturating_sub(SKEW).unwrap_or(Timestamp::MIN).as_millisecond();
     Uuid::from_u128(u128::from(u64::try_from(millis).unwrap_or_default()) << 80)

@@ -1,8 +1,8 @@
-//! How many runs of a tenant may be open at once: queued, running or waiting.
+//! The limit of open runs per tenant: queued, running or waiting.
 //!
-//! They are counted in their index, never further than the limit, and not for every run: a process that has found much room opens a
-//! sixteenth of it without counting again. Near the limit every run is counted. On SQLite nothing else is written meanwhile, so that
-//! is exact; on PostgreSQL transactions come one after the other then, by a lock of the tenant that lasts until they commit.
+//! Runs are counted in their index, never beyond the limit. A process that finds free capacity opens a sixteenth of it without
+//! counting again; close to the limit every run is counted. SQLite has a single writer, so that count is exact. On PostgreSQL
+//! an advisory lock of the tenant, held until the commit, serializes transactions close to the limit.
 
 use std::sync::{Arc, PoisonError};
 
@@ -10,44 +10,44 @@ use baton_core::{RunId, StoreError};
 use uuid::Uuid;
 
 use crate::tx::Tx;
-use crate::value::{Value, params};
+use crate::value::{SqlValue, params};
 
-/// The order is that of their index, so that SQLite takes it.
+/// In index order, so that SQLite uses the index.
 const COUNT: &str = "SELECT count(*) FROM (
-        SELECT 1 FROM runs WHERE tenant = $1 AND status IN ('queued', 'running', 'waiting')
+        SELECT 1 FROM runs WHERE tenant = $1 AND finished_at IS NULL
         ORDER BY thread_id, ordinal
         LIMIT $2
     ) AS open";
 
-/// PostgreSQL only. Waits for the transaction that has the lock; what that has written is seen by the next statement.
+/// PostgreSQL only. Waits for the transaction holding the lock; the next statement sees its writes.
 const LOCK: &str = "SELECT 1 FROM pg_advisory_xact_lock(hashtextextended('baton runs of ' || $1, 0))";
 
 const COUNT_OTHERS: &str = "SELECT count(*) FROM (
-        SELECT 1 FROM runs WHERE tenant = $1 AND status IN ('queued', 'running', 'waiting') AND run_id <> ALL ($3) LIMIT $2
+        SELECT 1 FROM runs WHERE tenant = $1 AND finished_at IS NULL AND run_id <> ALL ($3) LIMIT $2
     ) AS open";
 
-/// The part of the room that is used without counting again.
+/// The divisor of the free capacity that is used without counting again.
 const SHARE: u64 = 16;
 
-/// What a transaction knows of the open runs of its tenant.
+/// A transaction's knowledge of its tenant's open runs.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
-    /// Those that were counted.
+pub(crate) struct OpenRuns {
+    /// Number of runs counted.
     counted: u64,
-    /// Opened by this transaction, where they are not among those.
+    /// Runs opened by this transaction that the count excludes.
     own: Vec<Uuid>,
     is_locked: bool,
-    /// Held by the job that counts.
+    /// Serializes counting between jobs.
     turn: Arc<futures_util::lock::Mutex<()>>,
 }
 
-impl Room {
+impl OpenRuns {
     fn left(&self, most: u32) -> u64 {
         u64::from(most).saturating_sub(self.counted + self.own.len() as u64)
     }
 }
 
-/// Refuses if there is no room, without having written anything.
+/// Refuses if the limit is reached, without writing.
 pub(super) async fn look(tx: &Tx<'_>, most: Option<u32>) -> Result<(), StoreError> {
     let Some(most) = most.filter(|most| !tx.shared.has_room(tx.tenant, *most)) else { return Ok(()) };
     let turn = known(tx, |room| Arc::clone(&room.turn));
@@ -55,7 +55,7 @@ pub(super) async fn look(tx: &Tx<'_>, most: Option<u32>) -> Result<(), StoreErro
     check(tx, most).await
 }
 
-/// Opens a run, unless others have taken the last places since the [`look`].
+/// Opens a run, unless other runs have reached the limit since [`look`].
 pub(super) async fn take(tx: &Tx<'_>, run: RunId, most: Option<u32>) -> Result<(), StoreError> {
     if let Some(most) = most.filter(|most| !tx.shared.take_room(tx.tenant, *most)) {
         let turn = known(tx, |room| Arc::clone(&room.turn));
@@ -69,7 +69,7 @@ pub(super) async fn take(tx: &Tx<'_>, run: RunId, most: Option<u32>) -> Result<(
     Ok(())
 }
 
-/// Counts. Where there is much room, the next ones need not.
+/// Counts the open runs, and records how many may be opened without counting again.
 async fn check(tx: &Tx<'_>, most: u32) -> Result<(), StoreError> {
     if !tx.is_postgres() {
         let counted = count(tx, COUNT, params![most]).await?;
@@ -89,8 +89,8 @@ async fn check(tx: &Tx<'_>, most: u32) -> Result<(), StoreError> {
     if left == 0 { Err(StoreError::TooManyRuns(most)) } else { Ok(()) }
 }
 
-/// PostgreSQL only: makes transactions of the tenant come one after the other. A transaction with several jobs has to do this before
-/// any of them locks a row, so that all transactions lock in the same order.
+/// PostgreSQL only: serializes the transactions of the tenant. A transaction with several jobs calls this before any of them
+/// locks a row, so that all transactions lock in the same order.
 pub(crate) async fn lock(tx: &Tx<'_>) -> Result<(), StoreError> {
     tx.first(LOCK, &[]).await?;
     known(tx, |room| room.is_locked = true);
@@ -99,16 +99,16 @@ pub(crate) async fn lock(tx: &Tx<'_>) -> Result<(), StoreError> {
 
 async fn count_others(tx: &Tx<'_>, most: u32) -> Result<(), StoreError> {
     let own = known(tx, |room| room.own.clone());
-    let counted = count(tx, COUNT_OTHERS, &[Value::from(most), Value::Ids(own)]).await?;
+    let counted = count(tx, COUNT_OTHERS, &[SqlValue::from(most), SqlValue::Ids(own)]).await?;
     known(tx, |room| room.counted = counted);
     Ok(())
 }
 
-async fn count(tx: &Tx<'_>, sql: &'static str, params: &[Value]) -> Result<u64, StoreError> {
+async fn count(tx: &Tx<'_>, sql: &'static str, params: &[SqlValue]) -> Result<u64, StoreError> {
     tx.first(sql, params).await?.map_or(Ok(0), |row| row.count(0))
 }
 
-fn known<T>(tx: &Tx<'_>, look: impl FnOnce(&mut Room) -> T) -> T {
+fn known<T>(tx: &Tx<'_>, look: impl FnOnce(&mut OpenRuns) -> T) -> T {
     look(&mut tx.closing.lock().unwrap_or_else(PoisonError::into_inner).room)
 }
 

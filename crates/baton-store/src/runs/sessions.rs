@@ -1,4 +1,4 @@
-//! The loops of a run's agents.
+//! Sessions: the agent loops of a run.
 
 use baton_core::store::work::SessionChange;
 use baton_core::store::{Page, PageRequest, SessionRecord};
@@ -7,16 +7,16 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 
 use super::ledger::{self, sums};
-use crate::insert::{Insert, Kind};
-use crate::page::{self, Place};
+use crate::insert::{ColumnKind, Insert};
+use crate::page::{self, PageCursor};
 use crate::threads;
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
-/// Sessions of the runs that `$page` chooses, each with the sum of its own calls. A session's id begins with that of its
-/// parent, so parents come first. No session outlives its run: one that did not end before it has its status and its end.
+/// Sessions of the runs selected by `$page`, each with the sum of its own calls. A session's id begins with its parent's id, so
+/// parents come first. A session that did not end before its run takes over the run's status and end.
 ///
-/// `CROSS JOIN` keeps SQLite from beginning with the ledger, which is as old as the tenant.
+/// `CROSS JOIN` keeps SQLite from scanning the whole ledger first.
 macro_rules! sessions {
     ($page:literal) => {
         concat!(
@@ -62,12 +62,12 @@ const OF_THREAD: &str = sessions!(
 const OF_RUN: &str =
     sessions!("SELECT run_id, status, finished_at FROM runs WHERE tenant = $1 AND run_id = $2");
 
-/// A piece has as many runs as were asked for, and all their sessions.
+/// A page contains as many runs as requested, with all their sessions.
 pub(super) async fn list(
     tx: &Tx<'_>,
     thread: Option<ThreadId>,
     page: &PageRequest,
-    after: &Place,
+    after: &PageCursor,
 ) -> Result<Page<SessionRecord>, StoreError> {
     let (id, limit) = (after.id, page::with_next(page));
     let rows = match thread {
@@ -78,24 +78,24 @@ pub(super) async fn list(
         None => tx.query(ALL, params![id, limit]).await?,
     };
     let runs = by_run(&rows)?;
-    let piece = page::cut(runs, page.size(), |last| Place::cursor(0, last.run_id));
+    let piece = page::cut(runs, page.size(), |last| PageCursor::cursor(0, last.run_id));
     let data = piece.data.into_iter().flat_map(|run| run.sessions).collect();
     Ok(Page { data, next_cursor: piece.next_cursor })
 }
 
-struct OfRun {
+struct RunSessions {
     run_id: RunId,
     sessions: Vec<SessionRecord>,
 }
 
-fn by_run(rows: &[Row]) -> Result<Vec<OfRun>, StoreError> {
-    let mut runs: Vec<OfRun> = Vec::new();
+fn by_run(rows: &[Row]) -> Result<Vec<RunSessions>, StoreError> {
+    let mut runs: Vec<RunSessions> = Vec::new();
     for row in rows {
         let session = read(row)?;
         let run_id = session.run_id;
         match runs.last_mut() {
             Some(run) if run.run_id == run_id => run.sessions.push(session),
-            _ => runs.push(OfRun { run_id, sessions: vec![session] }),
+            _ => runs.push(RunSessions { run_id, sessions: vec![session] }),
         }
     }
     Ok(runs)
@@ -105,7 +105,7 @@ pub(super) async fn of_run(tx: &Tx<'_>, run: RunId) -> Result<Vec<SessionRecord>
     tx.query(OF_RUN, params![run]).await?.iter().map(read).collect()
 }
 
-/// All sessions of its run are read: their costs are added up together, and there are not many.
+/// Reads all sessions of the run: there are few, and their costs are summed together.
 pub(super) async fn one(tx: &Tx<'_>, session: &SessionId) -> Result<SessionRecord, StoreError> {
     const NOT_FOUND: StoreError = StoreError::NotFound("session");
     let run =
@@ -132,21 +132,21 @@ fn read(row: &Row) -> Result<SessionRecord, StoreError> {
 pub(crate) static UPSERT: Insert = Insert::new(
     "sessions",
     &[
-        ("run_id", Kind::Uuid),
-        ("session_id", Kind::Text),
-        ("thread_id", Kind::Uuid),
-        ("agent", Kind::Text),
-        ("path", Kind::Text),
-        ("status", Kind::Text),
-        ("started_at", Kind::Int),
-        ("finished_at", Kind::Int),
+        ("run_id", ColumnKind::Uuid),
+        ("session_id", ColumnKind::Text),
+        ("thread_id", ColumnKind::Uuid),
+        ("agent", ColumnKind::Text),
+        ("path", ColumnKind::Text),
+        ("status", ColumnKind::Text),
+        ("started_at", ColumnKind::Int),
+        ("finished_at", ColumnKind::Int),
     ],
     "ON CONFLICT (tenant, run_id, session_id) DO UPDATE
     SET status = excluded.status, finished_at = excluded.finished_at",
 );
 
-/// Rows for [`UPSERT`]. Of each session only the last state is written, with the time of its first.
-pub(crate) fn rows((thread, run): (ThreadId, RunId), changes: &[SessionChange]) -> Vec<Vec<Value>> {
+/// Returns rows for [`UPSERT`]. Only the last state of each session is written, with the time of its first.
+pub(crate) fn rows((thread, run): (ThreadId, RunId), changes: &[SessionChange]) -> Vec<Vec<SqlValue>> {
     let mut last: IndexMap<&SessionId, (Timestamp, &SessionChange)> = IndexMap::new();
     for change in changes {
         last.entry(&change.session_id).or_insert((change.at, change)).1 = change;
@@ -159,7 +159,7 @@ pub(crate) fn rows((thread, run): (ThreadId, RunId), changes: &[SessionChange]) 
     last.into_iter().map(row).collect()
 }
 
-/// What follows the id of the run. An id that does not begin with it is kept as it is.
+/// The session's id without the prefix of the run's id. An id without that prefix is stored as is.
 pub(crate) fn short(run: RunId, session: &SessionId) -> String {
     let run = run.to_string();
     let rest = session.as_str().strip_prefix(&run).filter(|rest| rest.is_empty() || rest.starts_with(':'));
@@ -173,7 +173,7 @@ pub(crate) fn full(run: RunId, short: &str) -> Result<SessionId, StoreError> {
         rest if rest.starts_with(':') => format!("{run}{rest}"),
         whole => whole.to_owned(),
     };
-    id.parse().map_err(|_| StoreError::Corrupt("the id of a session cannot be read".to_owned()))
+    id.parse().map_err(|_| StoreError::Unreadable("the id of a session cannot be read".to_owned()))
 }
 
 #[cfg(test)]

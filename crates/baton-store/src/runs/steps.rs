@@ -1,14 +1,14 @@
-//! The recorded effects of a run.
+//! Steps: the recorded effects of a run.
 
 use baton_core::store::{Step, StepState};
 use baton_core::{RunId, StoreError};
 use indexmap::IndexMap;
 
 use super::sessions;
-use crate::insert::{Insert, Kind};
-use crate::once::{self, Texts};
+use crate::insert::{ColumnKind, Insert};
+use crate::once::{self, StoredTexts};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
 const OF_RUN: &str = "SELECT s.path, s.session_id, s.kind, s.state, s.data, s.at, m.parts
     FROM steps AS s
@@ -21,19 +21,19 @@ pub(crate) async fn of_run(tx: &Tx<'_>, run: RunId) -> Result<Vec<Step>, StoreEr
     tx.query(OF_RUN, params![run]).await?.iter().map(|row| read(run, row)).collect()
 }
 
-/// What is finished stays as it is, and everything keeps the number of its beginning.
+/// A finished step never changes, and a step keeps the number of its first write.
 pub(crate) static UPSERT: Insert = Insert::new(
     "steps",
     &[
-        ("run_id", Kind::Uuid),
-        ("path", Kind::Text),
-        ("number", Kind::Int),
-        ("session_id", Kind::Text),
-        ("kind", Kind::Text),
-        ("state", Kind::Text),
-        ("data", Kind::Text),
-        ("text_of", Kind::Int),
-        ("at", Kind::Int),
+        ("run_id", ColumnKind::Uuid),
+        ("path", ColumnKind::Text),
+        ("number", ColumnKind::Int),
+        ("session_id", ColumnKind::Text),
+        ("kind", ColumnKind::Text),
+        ("state", ColumnKind::Text),
+        ("data", ColumnKind::Text),
+        ("text_of", ColumnKind::Int),
+        ("at", ColumnKind::Int),
     ],
     "ON CONFLICT (tenant, run_id, path) DO UPDATE
     SET session_id = excluded.session_id, kind = excluded.kind, state = excluded.state, data = excluded.data,
@@ -41,13 +41,13 @@ pub(crate) static UPSERT: Insert = Insert::new(
     WHERE steps.state <> 'finished'",
 );
 
-/// Rows for [`UPSERT`]; the first step gets the number `first` if it is new. Of each path only the last state is written.
+/// Returns rows for [`UPSERT`]. A new first step gets the number `first`. Only the last state of each path is written.
 pub(crate) fn rows(
     run: RunId,
     first: u64,
     steps: &[Step],
-    texts: &Texts,
-) -> Result<Vec<Vec<Value>>, StoreError> {
+    texts: &StoredTexts,
+) -> Result<Vec<Vec<SqlValue>>, StoreError> {
     let mut last: IndexMap<&str, (u64, &Step)> = IndexMap::new();
     for (number, step) in (first..).zip(steps) {
         let kept = last.entry(step.path.as_str()).or_insert((number, step));
@@ -57,7 +57,7 @@ pub(crate) fn rows(
     }
     let row = |(path, (number, step)): (&str, (u64, &Step))| {
         let session = sessions::short(run, &step.session_id);
-        let (data, text_of) = texts.refer(Value::json(&step.data)?);
+        let (data, text_of) = texts.refer(SqlValue::json(&step.data)?);
         Ok(params![run, path, number, session, step.kind, step.state, data, text_of, step.at].to_vec())
     };
     last.into_iter().map(row).collect()

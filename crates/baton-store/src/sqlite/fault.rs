@@ -1,4 +1,4 @@
-//! What SQLite's errors mean to whoever waits.
+//! Maps SQLite errors.
 
 use baton_core::StoreError;
 use rusqlite::{Error, ErrorCode};

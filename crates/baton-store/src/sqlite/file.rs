@@ -1,25 +1,25 @@
-//! A file, and how it is used.
+//! The path and parameters of a SQLite file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a write waits for another program that has the file.
+/// Default time that a write waits for another program's lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct File {
+pub(crate) struct DatabaseFile {
     pub(crate) path: PathBuf,
     pub(super) patience: Duration,
-    /// The most that it may grow to; none but that of the disk, unless it is said.
+    /// Maximum number of pages; `None` is unlimited.
     pub(super) pages: Option<u32>,
 }
 
-impl File {
+impl DatabaseFile {
     pub(crate) fn at(path: PathBuf) -> Self {
         Self { path, patience: PATIENCE, pages: None }
     }
 
-    /// From `file?busy_timeout=100&max_page_count=50`. The error is the parameter that is not understood.
+    /// Parses `file?busy_timeout=100&max_page_count=50`. The error is the parameter that is not understood.
     pub(crate) fn parse<'t>(text: &'t str, base: &Path) -> Result<Self, &'t str> {
         let (path, parameters) = text.split_once('?').unwrap_or((text, ""));
         let mut file = Self::at(base.join(path));
@@ -42,8 +42,8 @@ mod tests {
 
     #[test]
     fn parameters() {
-        let parse = |text| File::parse(text, Path::new("/project"));
-        assert_eq!(parse("a.db"), Ok(File::at("/project/a.db".into())));
+        let parse = |text| DatabaseFile::parse(text, Path::new("/project"));
+        assert_eq!(parse("a.db"), Ok(DatabaseFile::at("/project/a.db".into())));
         let file = parse("a.db?busy_timeout=20&max_page_count=7").unwrap();
         assert_eq!((file.patience, file.pages), (Duration::from_millis(20), Some(7)));
         assert_eq!(parse("a.db?cache=shared"), Err("cache=shared"));

@@ -6,29 +6,29 @@ use baton_core::StoreError;
 use tokio::sync::Semaphore;
 
 use super::connection::SqliteConnection;
-use super::file::File;
+use super::file::DatabaseFile;
 use super::writer::run;
 use crate::job::Job;
-use crate::meter::Shared;
+use crate::meter::MeterShared;
 use crate::tenant::closed;
 
-/// Reads at the same time; more wait for their turn.
+/// Maximum number of concurrent reads; further reads wait.
 const AT_ONCE: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Readers {
-    file: File,
+    file: DatabaseFile,
     idle: Arc<Mutex<Vec<SqliteConnection>>>,
     permits: Arc<Semaphore>,
-    shared: Arc<Shared>,
+    shared: Arc<MeterShared>,
 }
 
 impl Readers {
-    pub(super) fn new(file: File, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(file: DatabaseFile, shared: Arc<MeterShared>) -> Self {
         Self { file, idle: Arc::default(), permits: Arc::new(Semaphore::new(AT_ONCE)), shared }
     }
 
-    /// Whoever waits for a turn gets none.
+    /// Fails waiting and later reads.
     pub(super) fn close(&self) {
         self.permits.close();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -37,7 +37,7 @@ impl Readers {
     pub(super) async fn read(&self, tenant: Arc<str>, job: Box<dyn Job>) -> Result<(), StoreError> {
         let shared = Arc::clone(&self.shared);
         let outcome = self.with(move |opened| match opened {
-            // One transaction, so that all statements of a read see the same moment.
+            // One transaction, so that all statements see one snapshot.
             Ok(connection) => {
                 shared.meter.executed(2);
                 let outcome =
@@ -50,7 +50,7 @@ impl Readers {
         outcome.await
     }
 
-    /// A question that concerns all tenants.
+    /// Runs a query across tenants.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&SqliteConnection) -> Result<T, StoreError> + Send + 'static,
@@ -58,7 +58,7 @@ impl Readers {
         self.with(|opened| opened.and_then(work)).await?
     }
 
-    /// Lends a connection, on a thread that may wait.
+    /// Runs `work` with a connection on a blocking thread.
     async fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(Result<&SqliteConnection, StoreError>) -> T + Send + 'static,

@@ -16,46 +16,46 @@ use tokio::sync::oneshot;
 use super::connection::SqliteConnection;
 use crate::closing::{Closing, close};
 use crate::job::{Job, is_refusal};
-use crate::meter::{Shared, Waiting};
+use crate::meter::{MeterShared, WaitingJob};
 use crate::tenant::closed;
-use crate::tx::{Link, Tx};
+use crate::tx::{Tx, TxConnection};
 
-/// Jobs that may wait; callers beyond that wait to be let in.
+/// Capacity of the queue; callers wait while it is full.
 const QUEUE: usize = 1024;
-/// Jobs in one transaction.
+/// Maximum number of jobs in one transaction.
 const BATCH: usize = 512;
 
-type Outcome = Result<(), StoreError>;
+type WriteOutcome = Result<(), StoreError>;
 
-/// A job and whose it is.
-pub(crate) struct Queued {
+/// A queued job with its tenant.
+pub(crate) struct WriterJob {
     pub(super) tenant: Arc<str>,
     pub(super) job: Box<dyn Job>,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaitingJob,
 }
 
-impl Queued {
+impl WriterJob {
     fn answer(self, outcome: Result<(), StoreError>) {
         drop(self.waiting);
         self.job.answer(outcome);
     }
 }
 
-enum Order {
-    Do(Queued),
-    /// Something outside of any tenant, by itself.
+enum WriterCommand {
+    Do(WriterJob),
+    /// A call outside of any tenant and transaction.
     Call(Box<dyn FnOnce(&SqliteConnection) + Send>),
 }
 
-/// Ends, and is waited for, when it is dropped.
+/// The handle of the writing thread. Drop waits for the thread to end.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    orders: Mutex<Option<mpsc::Sender<Order>>>,
+    orders: Mutex<Option<mpsc::Sender<WriterCommand>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
-    pub(super) fn start(connection: SqliteConnection, shared: Arc<Shared>) -> Result<Self, StoreError> {
+    pub(super) fn start(connection: SqliteConnection, shared: Arc<MeterShared>) -> Result<Self, StoreError> {
         let (orders, waiting) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("baton-sqlite".to_owned())
@@ -64,8 +64,8 @@ impl Writer {
         Ok(Self { orders: Mutex::new(Some(orders)), thread: Mutex::new(Some(thread)) })
     }
 
-    pub(super) async fn queue(&self, queued: Queued) -> Result<(), StoreError> {
-        self.order(Order::Do(queued)).await
+    pub(super) async fn queue(&self, queued: WriterJob) -> Result<(), StoreError> {
+        self.order(WriterCommand::Do(queued)).await
     }
 
     pub(super) async fn with_connection<T: Send + 'static>(
@@ -76,16 +76,16 @@ impl Writer {
         let call = move |connection: &SqliteConnection| {
             let _ = done.send(work(connection));
         };
-        self.order(Order::Call(Box::new(call))).await?;
+        self.order(WriterCommand::Call(Box::new(call))).await?;
         result.await.map_err(|_| closed())?
     }
 
-    async fn order(&self, order: Order) -> Result<(), StoreError> {
+    async fn order(&self, order: WriterCommand) -> Result<(), StoreError> {
         let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner).clone();
         orders.ok_or_else(closed)?.send(order).await.map_err(|_| closed())
     }
 
-    /// What was queued before is still written.
+    /// Writes the jobs queued so far, then stops the thread.
     pub(super) async fn close(&self) {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner).take();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -104,15 +104,15 @@ impl Drop for Writer {
     }
 }
 
-/// Takes all that waits, does it in one transaction, answers; and again.
-fn work(connection: &SqliteConnection, shared: &Shared, mut waiting: mpsc::Receiver<Order>) {
+/// Takes all queued jobs, commits one transaction and replies, in a loop.
+fn work(connection: &SqliteConnection, shared: &MeterShared, mut waiting: mpsc::Receiver<WriterCommand>) {
     let mut orders = Vec::with_capacity(BATCH);
     while waiting.blocking_recv_many(&mut orders, BATCH) > 0 {
         let mut jobs = Vec::with_capacity(orders.len());
         for order in orders.drain(..) {
             match order {
-                Order::Do(queued) => jobs.push(queued),
-                Order::Call(call) => {
+                WriterCommand::Do(queued) => jobs.push(queued),
+                WriterCommand::Call(call) => {
                     commit_all(connection, shared, std::mem::take(&mut jobs));
                     call(connection);
                 }
@@ -122,8 +122,9 @@ fn work(connection: &SqliteConnection, shared: &Shared, mut waiting: mpsc::Recei
     }
 }
 
-/// Together if that is possible. Otherwise each by itself, so that one that fails takes no other with it.
-pub(super) fn commit_all(connection: &SqliteConnection, shared: &Shared, jobs: Vec<Queued>) {
+/// Commits all jobs in one transaction if possible. Otherwise commits each by itself, so that a failing job does not affect the
+/// others.
+pub(super) fn commit_all(connection: &SqliteConnection, shared: &MeterShared, jobs: Vec<WriterJob>) {
     if jobs.is_empty() {
         return;
     }
@@ -133,7 +134,7 @@ pub(super) fn commit_all(connection: &SqliteConnection, shared: &Shared, jobs: V
                 queued.answer(outcome);
             }
         }
-        // One large job may be what does not fit; a lock concerns them all.
+        // A lock fails all jobs. A full disk may only fail one large job, so it does not end here.
         Err(error) if matches!(error, StoreError::Unavailable(_)) || jobs.len() == 1 => {
             for queued in jobs {
                 queued.answer(Err(error.clone()));
@@ -148,13 +149,13 @@ pub(super) fn commit_all(connection: &SqliteConnection, shared: &Shared, jobs: V
     }
 }
 
-/// One transaction. Jobs that were refused before they wrote anything do not disturb the others; one that fails after it wrote
-/// undoes everything, and the error is returned.
+/// Commits one transaction. A job that is refused before it has written does not affect the others. A job that fails after it
+/// has written rolls back the whole transaction.
 fn commit(
     connection: &SqliteConnection,
-    shared: &Shared,
-    jobs: &[Queued],
-) -> Result<Vec<Outcome>, StoreError> {
+    shared: &MeterShared,
+    jobs: &[WriterJob],
+) -> Result<Vec<WriteOutcome>, StoreError> {
     connection.control("BEGIN IMMEDIATE")?;
     shared.meter.executed(2);
     let done = attempt(connection, shared, jobs).and_then(|done| connection.control("COMMIT").map(|()| done));
@@ -172,20 +173,20 @@ fn commit(
 }
 
 /// The result of a transaction.
-struct Done<'j> {
-    /// Of each job.
-    outcomes: Vec<Outcome>,
-    /// How many jobs have written.
+struct TransactionResult<'j> {
+    /// One per job.
+    outcomes: Vec<WriteOutcome>,
+    /// Number of jobs that have written.
     writes: u64,
-    /// Tenants that are among the tenants now.
+    /// Tenants that are in `tenants` now.
     known: Vec<&'j str>,
 }
 
 fn attempt<'j>(
     connection: &SqliteConnection,
-    shared: &Shared,
-    jobs: &'j [Queued],
-) -> Result<Done<'j>, StoreError> {
+    shared: &MeterShared,
+    jobs: &'j [WriterJob],
+) -> Result<TransactionResult<'j>, StoreError> {
     let now = now();
     let mut writes = 0;
     let mut known = Vec::new();
@@ -208,7 +209,7 @@ fn attempt<'j>(
             known.push(*tenant);
         }
     }
-    Ok(Done { outcomes, writes, known })
+    Ok(TransactionResult { outcomes, writes, known })
 }
 
 fn transaction<'c>(
@@ -216,15 +217,22 @@ fn transaction<'c>(
     tenant: &'c str,
     now: Timestamp,
     closing: &'c Mutex<Closing>,
-    shared: &'c Shared,
+    shared: &'c MeterShared,
 ) -> Tx<'c> {
-    Tx { link: Link::Sqlite(connection), tenant, now, closing, shared, has_written: AtomicBool::new(false) }
+    Tx {
+        link: TxConnection::Sqlite(connection),
+        tenant,
+        now,
+        closing,
+        shared,
+        has_written: AtomicBool::new(false),
+    }
 }
 
-/// One read by itself.
+/// Runs one read.
 pub(super) fn run(
     connection: &SqliteConnection,
-    shared: &Shared,
+    shared: &MeterShared,
     tenant: &str,
     job: &dyn Job,
 ) -> Result<(), StoreError> {
@@ -233,18 +241,18 @@ pub(super) fn run(
     guarded(job, &tx)
 }
 
-/// As exact as it is kept.
+/// The current time, truncated to the microseconds that are stored.
 fn now() -> Timestamp {
     Timestamp::from_microsecond(micros(Timestamp::now())).unwrap_or(Timestamp::MAX)
 }
 
-/// A job that panics fails; the thread goes on.
+/// Turns a panic of a job into an error, so that the thread continues.
 fn guarded(job: &dyn Job, tx: &Tx<'_>) -> Result<(), StoreError> {
     let done = std::panic::catch_unwind(AssertUnwindSafe(|| ready(job.run(tx))));
     done.unwrap_or_else(|_| Err(StoreError::Failed("a job stopped with an internal error".to_owned())))
 }
 
-/// On SQLite nothing is ever waited for.
+/// Polls a future once: on SQLite no job ever awaits anything.
 fn ready<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     work.now_or_never().unwrap_or_else(|| Err(StoreError::Failed("a job waited for something".to_owned())))
 }

@@ -1,4 +1,4 @@
-//! What a group of jobs promises, with jobs that no caller could send.
+//! Guarantees of a batch of jobs, tested with jobs that no caller can send.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -68,9 +68,9 @@ fn rival(store: &Database) -> Tenant {
     Tenant { tenant: TenantId::parse("rival").unwrap(), ..acme(store) }
 }
 
-/// Some thread, so that jobs may be in progress together.
-fn anywhere() -> About {
-    About::Thread(ThreadId::random())
+/// A random thread, so that jobs can run concurrently.
+fn anywhere() -> JobSubject {
+    JobSubject::Thread(ThreadId::random())
 }
 
 const KEEP: &str = "INSERT INTO results (tenant, key, value, expires_at) VALUES ($1, $2, '', 0)";
@@ -95,7 +95,7 @@ enum Way {
     IsRefused,
     WritesAndIsRefused,
     WritesAndPanics,
-    /// The statement itself cannot be done.
+    /// A statement that fails.
     IsWrong,
 }
 
@@ -120,7 +120,7 @@ async fn a_job_that_fails_takes_no_other_with_it(store: Database) {
     let ways = [Way::Succeeds, Way::IsRefused, Way::WritesAndIsRefused, Way::WritesAndPanics, Way::IsWrong];
     let jobs: Vec<(Way, String)> = (0..50).map(|at| (ways[at % ways.len()], format!("{at:02}"))).collect();
     let outcomes = join_all(jobs.iter().cloned().enumerate().map(|(at, job)| {
-        let about = if at % 3 == 0 { About::Tenant } else { anywhere() };
+        let about = if at % 3 == 0 { JobSubject::Tenant } else { anywhere() };
         tenant.write(about, job, |tx, (way, key)| Box::pin(go(tx, *way, key)))
     }));
     for ((way, key), outcome) in jobs.iter().zip(outcomes.await) {
@@ -157,7 +157,7 @@ async fn what_waits_is_written_before_it_closes(store: Database) {
     let mut waiting: Vec<_> = (0..100)
         .map(|at| tenant.write(anywhere(), format!("{at}"), |tx, key| Box::pin(keep(tx, key))))
         .collect();
-    // Polled once, a job is queued.
+    // The first poll queues the job.
     let early: Vec<_> = waiting.iter_mut().map(|write| unconstrained(write).now_or_never()).collect();
     store.close().await.unwrap();
     for (early, write) in early.into_iter().zip(waiting) {
@@ -175,7 +175,7 @@ async fn what_waits_is_written_before_it_closes(store: Database) {
     assert!(matches!(read.await, Err(StoreError::Unavailable(_))));
 }
 
-/// Two keys, and a place to meet between them.
+/// Two keys written in opposite order, with a barrier in between.
 struct Crossing {
     keys: [&'static str; 2],
     meet: Arc<Barrier>,
@@ -198,12 +198,12 @@ async fn two_that_lock_each_other_out_both_succeed() {
     let (first, url) = postgres().await;
     let second = crate::open(&url, folder()).await.unwrap();
     for key in ["a", "b"] {
-        acme(&first).write(About::Tenant, key, |tx, key| Box::pin(keep(tx, key))).await.unwrap();
+        acme(&first).write(JobSubject::Tenant, key, |tx, key| Box::pin(keep(tx, key))).await.unwrap();
     }
     let meet = Arc::new(Barrier::new(2));
     let go = |store: &Database, keys| {
         let crossing = Crossing { keys, meet: Arc::clone(&meet), tries: AtomicU32::new(0) };
-        acme(store).write(About::Tenant, crossing, |tx, crossing| Box::pin(cross(tx, crossing)))
+        acme(store).write(JobSubject::Tenant, crossing, |tx, crossing| Box::pin(cross(tx, crossing)))
     };
     let (one, other) = tokio::join!(go(&first, ["a", "b"]), go(&second, ["b", "a"]));
     let tries = one.unwrap() + other.unwrap();
@@ -218,13 +218,13 @@ async fn two_that_lock_each_other_out_both_succeed() {
 async fn a_read_that_nobody_waits_for_leaves_a_usable_connection() {
     let (store, _) = postgres().await;
     let tenant = acme(&store);
-    tenant.write(About::Tenant, (), |tx, ()| Box::pin(keep(tx, "a"))).await.unwrap();
+    tenant.write(JobSubject::Tenant, (), |tx, ()| Box::pin(keep(tx, "a"))).await.unwrap();
     let slow = "SELECT key FROM results, pg_sleep(0.02) WHERE tenant = $1";
     for wait in 0..60 {
         let read = tenant.read(slow, |tx, sql| Box::pin(tx.query(sql, &[])));
         let _ = tokio::time::timeout(Duration::from_millis(wait % 20), read).await;
     }
-    tenant.write(About::Tenant, (), |tx, ()| Box::pin(keep(tx, "b"))).await.unwrap();
+    tenant.write(JobSubject::Tenant, (), |tx, ()| Box::pin(keep(tx, "b"))).await.unwrap();
     let reads = join_all((0..24).map(|_| async { (kept(&tenant).await, kept(&rival(&store)).await) }));
     for (ours, theirs) in reads.await {
         assert_eq!((ours.len(), theirs.len()), (2, 0), "nothing is left of another read");
@@ -234,15 +234,15 @@ async fn a_read_that_nobody_waits_for_leaves_a_usable_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_forgot_its_tenant_finds_nothing() {
     let (store, _) = postgres().await;
-    acme(&store).write(About::Tenant, (), |tx, ()| Box::pin(keep(tx, "a"))).await.unwrap();
+    acme(&store).write(JobSubject::Tenant, (), |tx, ()| Box::pin(keep(tx, "a"))).await.unwrap();
     let all = "SELECT key FROM results WHERE $1 <> ''";
     let found = rival(&store).read(all, |tx, sql| Box::pin(tx.query(sql, &[])));
     assert_eq!(found.await.unwrap(), []);
     let all = "UPDATE results SET value = 'stolen' WHERE $1 <> ''";
-    let changed = rival(&store).write(About::Tenant, all, |tx, sql| Box::pin(tx.execute(sql, &[])));
+    let changed = rival(&store).write(JobSubject::Tenant, all, |tx, sql| Box::pin(tx.execute(sql, &[])));
     assert_eq!(changed.await, Ok(0));
     let foreign = "INSERT INTO results (tenant, key, value, expires_at) VALUES ('acme', $1, '', 0)";
-    let refused = rival(&store).write(About::Tenant, foreign, |tx, sql| Box::pin(tx.execute(sql, &[])));
+    let refused = rival(&store).write(JobSubject::Tenant, foreign, |tx, sql| Box::pin(tx.execute(sql, &[])));
     assert!(matches!(refused.await, Err(StoreError::Failed(_))));
     assert_eq!(kept(&acme(&store)).await, ["a"]);
 }

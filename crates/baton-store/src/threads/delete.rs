@@ -1,4 +1,4 @@
-//! The end of a conversation: nothing of it is left, except in the audit trail and in the sums over ways between agents.
+//! Deletion of a thread. Only the audit trail and the sums of hop patterns keep traces of it.
 
 use baton_core::{StoreError, ThreadId, UserId};
 
@@ -7,14 +7,15 @@ use crate::audit;
 use crate::tx::Tx;
 use crate::value::params;
 
-/// What runs of the thread have written. Approvals and idempotency records go with their run.
-const OF_RUNS: [&str; 3] = [
+/// Rows written by the thread's runs. Approvals and idempotency records are deleted with their run.
+const OF_RUNS: [&str; 4] = [
     "DELETE FROM steps WHERE tenant = $1 AND run_id IN (SELECT run_id FROM runs WHERE tenant = $1 AND thread_id = $2)",
     "DELETE FROM sessions WHERE tenant = $1 AND run_id IN (SELECT run_id FROM runs WHERE tenant = $1 AND thread_id = $2)",
+    "DELETE FROM tool_outputs WHERE tenant = $1 AND run_id IN (SELECT run_id FROM runs WHERE tenant = $1 AND thread_id = $2)",
     "DELETE FROM ledger WHERE tenant = $1 AND run_id IN (SELECT run_id FROM runs WHERE tenant = $1 AND thread_id = $2)",
 ];
 
-/// Handoffs, artifacts and feedback go with the thread.
+/// Handoffs, artifacts and feedback are deleted with the thread.
 const OF_THREAD: [&str; 6] = [
     "DELETE FROM events WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM messages WHERE tenant = $1 AND thread_id = $2",
@@ -25,7 +26,7 @@ const OF_THREAD: [&str; 6] = [
 ];
 
 pub(super) async fn delete(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<(), StoreError> {
-    // Every write of a run needs this row: from here on none comes in between.
+    // Every write of a run needs this row's lock, so none can interleave from here on.
     hold(tx, thread, user).await?;
     for sql in OF_RUNS.into_iter().chain(OF_THREAD) {
         tx.execute(sql, params![thread]).await?;

@@ -1,4 +1,4 @@
-//! What happened in a thread. A row holds the envelope of an event in columns; its body is only what happened.
+//! Events of a thread. The envelope is stored in columns; the body is the event's kind.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use baton_core::{AgentName, Event, RunId, StoreError, ThreadId, Visibility};
 use jiff::Timestamp;
 
 use super::must_exist;
-use crate::insert::{Insert, Kind};
-use crate::once::{self, Texts};
+use crate::insert::{ColumnKind, Insert};
+use crate::once::{self, StoredTexts};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
 pub(crate) static INSERT: Insert = Insert::new(
     "events",
     &[
-        ("thread_id", Kind::Uuid),
-        ("seq", Kind::Int),
-        ("run_id", Kind::Uuid),
-        ("at", Kind::Int),
-        ("agent", Kind::Text),
-        ("path", Kind::Text),
-        ("visibility", Kind::Text),
-        ("body", Kind::Text),
-        ("text_of", Kind::Int),
+        ("thread_id", ColumnKind::Uuid),
+        ("seq", ColumnKind::Int),
+        ("run_id", ColumnKind::Uuid),
+        ("at", ColumnKind::Int),
+        ("agent", ColumnKind::Text),
+        ("path", ColumnKind::Text),
+        ("visibility", ColumnKind::Text),
+        ("body", ColumnKind::Text),
+        ("text_of", ColumnKind::Int),
     ],
     "",
 );
 
-/// What [`read`] reads.
+/// The columns of [`read`].
 macro_rules! columns {
     () => {
         "e.thread_id, e.seq, e.run_id, e.at, e.agent, e.path, e.visibility, e.body, m.parts"
@@ -57,26 +57,25 @@ const OF_RUN: &str = concat!(
     LIMIT $6"
 );
 
-/// Rows for [`INSERT`]; the first event gets the number `first`.
+/// Returns rows for [`INSERT`]. The first event gets the number `first`.
 pub(crate) fn rows(
     claim: &Claim,
     first: u64,
     events: &[NewEvent],
-    texts: &Texts,
-) -> Result<Vec<Vec<Value>>, StoreError> {
+    texts: &StoredTexts,
+) -> Result<Vec<Vec<SqlValue>>, StoreError> {
     let row = |(seq, new): (u64, &NewEvent)| {
         let envelope =
             Envelope { at: new.at, agent: &new.agent, path: &new.path, visibility: new.visibility };
-        Ok(envelope.row(claim.thread_id, seq, claim.run_id, texts.refer(Value::json(&new.kind)?)))
+        Ok(envelope.row(claim.thread_id, seq, claim.run_id, texts.refer(SqlValue::json(&new.kind)?)))
     };
     (first..).zip(events).map(row).collect()
 }
 
-/// The row of one event.
-pub(crate) fn row(event: &Event) -> Result<Vec<Value>, StoreError> {
+pub(crate) fn row(event: &Event) -> Result<Vec<SqlValue>, StoreError> {
     let (at, agent, path) = (event.at, &event.agent, &*event.path);
     let envelope = Envelope { at, agent, path, visibility: event.visibility };
-    Ok(envelope.row(event.thread_id, event.seq, event.run_id, (Value::json(&event.kind)?, None)))
+    Ok(envelope.row(event.thread_id, event.seq, event.run_id, (SqlValue::json(&event.kind)?, None)))
 }
 
 struct Envelope<'e> {
@@ -92,8 +91,8 @@ impl Envelope<'_> {
         thread: ThreadId,
         seq: u64,
         run: RunId,
-        (body, text_of): (Value, Option<u64>),
-    ) -> Vec<Value> {
+        (body, text_of): (SqlValue, Option<u64>),
+    ) -> Vec<SqlValue> {
         let path = Some(self.path).filter(|path| *path != self.agent.as_str());
         let (at, agent) = (nanos(self.at), self.agent);
         params![thread, seq, run, at, agent, path, self.visibility, body, text_of].to_vec()
@@ -110,7 +109,7 @@ pub(super) async fn of_thread(
     tx.query(OF_THREAD, params![thread, after, limit]).await?.iter().map(read).collect()
 }
 
-/// The events of a run lie between its first and its last number; those of others may lie among them.
+/// Scans the numbers between the run's first and last event, which may include events of other runs.
 pub(crate) async fn of_run(
     tx: &Tx<'_>,
     run: RunId,
@@ -130,7 +129,7 @@ fn read(row: &Row) -> Result<Event, StoreError> {
     let agent: AgentName = row.parse(4)?;
     let path: Arc<str> = row.optional(5, Row::text)?.unwrap_or(agent.as_str()).into();
     let run_id = row.parse(2)?;
-    let out_of_range = |_| StoreError::Corrupt("an event has a time that does not exist".to_owned());
+    let out_of_range = |_| StoreError::Unreadable("an event has a time that does not exist".to_owned());
     Ok(Event {
         thread_id: row.parse(0)?,
         seq: row.count(1)?,
@@ -143,7 +142,7 @@ fn read(row: &Row) -> Result<Event, StoreError> {
     })
 }
 
-/// Times of events are as exact as the clock they come from: a reader gets what subscribers were sent.
+/// Event times keep the precision of their clock, so that a reader gets exactly what subscribers received.
 fn nanos(at: Timestamp) -> i64 {
     i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
 }

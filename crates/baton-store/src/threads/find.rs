@@ -1,10 +1,10 @@
-//! Threads whose title contains a text.
+//! Search for threads by title.
 
 use baton_core::store::{Page, PageRequest, Thread};
 use baton_core::{StoreError, UserId};
 
 use super::{columns, cut};
-use crate::page::{self, Place};
+use crate::page::{self, PageCursor};
 use crate::tx::Tx;
 use crate::value::params;
 
@@ -29,8 +29,8 @@ const OF_USER: &str = concat!(
     LIMIT $4"
 );
 
-/// A `LIKE` pattern for titles that contain the text; wildcards in it are escaped. The database makes both sides lower case, so a
-/// text is always found as it was written.
+/// A `LIKE` pattern for titles that contain the text, with wildcards escaped. The database lower-cases both sides, so a text
+/// always matches itself.
 pub(super) fn pattern(text: &str) -> String {
     let escaped = text.replace('!', "!!").replace('%', "!%").replace('_', "!_");
     format!("%{escaped}%")
@@ -41,7 +41,7 @@ pub(super) async fn list(
     user: Option<&UserId>,
     pattern: &str,
     page: &PageRequest,
-    after: &Place,
+    after: &PageCursor,
 ) -> Result<Page<Thread>, StoreError> {
     let (at, id, limit) = (after.at, after.id, page::with_next(page));
     let rows = match user {

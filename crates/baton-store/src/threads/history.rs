@@ -1,13 +1,13 @@
-//! What was said in a thread.
+//! Messages of a thread.
 
 use baton_core::store::{MessageQuery, ThreadMessage, micros};
 use baton_core::{Message, MessageId, StoreError, ThreadId};
 use jiff::Timestamp;
 
 use super::must_exist;
-use crate::insert::{Insert, Kind};
+use crate::insert::{ColumnKind, Insert};
 use crate::tx::Tx;
-use crate::value::{Row, Value, params};
+use crate::value::{Row, SqlValue, params};
 
 macro_rules! columns {
     () => {
@@ -15,8 +15,8 @@ macro_rules! columns {
     };
 }
 
-/// One text per combination, so that the database sees which index answers it: reading the end of a thread then costs the same
-/// however long it is.
+/// One SQL text per combination, so that the planner chooses its index: reading the end of a thread costs the same however long
+/// it is.
 const SEEN: &str = concat!(
     "SELECT ",
     columns!(),
@@ -57,7 +57,7 @@ const ALL: &str = concat!(
     LIMIT $4"
 );
 
-/// Ids of messages come from outside and need not be unique; the first that had it keeps it.
+/// Clients choose message ids, so they need not be unique; the oldest message wins.
 const ONE: &str = concat!(
     "SELECT ",
     columns!(),
@@ -71,15 +71,15 @@ const ONE: &str = concat!(
 pub(crate) static INSERT: Insert = Insert::new(
     "messages",
     &[
-        ("thread_id", Kind::Uuid),
-        ("number", Kind::Int),
-        ("message_id", Kind::Uuid),
-        ("run_id", Kind::Uuid),
-        ("role", Kind::Text),
-        ("agent", Kind::Text),
-        ("visibility", Kind::Text),
-        ("parts", Kind::Text),
-        ("created_at", Kind::Int),
+        ("thread_id", ColumnKind::Uuid),
+        ("number", ColumnKind::Int),
+        ("message_id", ColumnKind::Uuid),
+        ("run_id", ColumnKind::Uuid),
+        ("role", ColumnKind::Text),
+        ("agent", ColumnKind::Text),
+        ("visibility", ColumnKind::Text),
+        ("parts", ColumnKind::Text),
+        ("created_at", ColumnKind::Int),
     ],
     "",
 );
@@ -93,7 +93,7 @@ pub(super) async fn messages(
     last(tx, thread, query).await
 }
 
-/// The same for a thread that is known to exist.
+/// The last messages of a thread that is known to exist.
 pub(crate) async fn last(
     tx: &Tx<'_>,
     thread: ThreadId,
@@ -105,12 +105,12 @@ pub(crate) async fn last(
         (false, true) => WITH_SYSTEM,
         (true, true) => ALL,
     };
-    let before = query.before.map_or(Value::Int(i64::MAX), Value::from);
+    let before = query.before.map_or(SqlValue::Int(i64::MAX), SqlValue::from);
     let rows = tx.query(sql, params![thread, before, query.limit]).await?;
     rows.iter().rev().map(read).collect()
 }
 
-/// A message and the thread it stands in.
+/// A message and its thread.
 pub(crate) async fn one(
     tx: &Tx<'_>,
     message: MessageId,
@@ -119,14 +119,14 @@ pub(crate) async fn one(
     row.map(|row| Ok((row.parse(8)?, read(&row)?))).transpose()
 }
 
-/// Rows for [`INSERT`]; the first message gets the number `first`.
+/// Returns rows for [`INSERT`]. The first message gets the number `first`.
 pub(crate) fn rows(
     thread: ThreadId,
     first: u64,
     messages: &[Message],
-) -> Result<Vec<Vec<Value>>, StoreError> {
+) -> Result<Vec<Vec<SqlValue>>, StoreError> {
     let row = |(number, message): (u64, &Message)| {
-        let parts = Value::json(&message.parts)?;
+        let parts = SqlValue::json(&message.parts)?;
         let (id, run, role, agent) = (message.id, message.run_id, message.role, message.agent.as_ref());
         let (visibility, at) = (message.visibility, message.created_at);
         Ok(params![thread, number, id, run, role, agent, visibility, parts, at].to_vec())
@@ -134,7 +134,7 @@ pub(crate) fn rows(
     (first..).zip(messages).map(row).collect()
 }
 
-/// A message as it is read once it is stored.
+/// The message as it is read back: with its time in microseconds.
 pub(crate) fn stored(message: &Message) -> Message {
     let created_at = Timestamp::from_microsecond(micros(message.created_at)).unwrap_or(message.created_at);
     Message { created_at, ..message.clone() }
@@ -158,11 +158,12 @@ pub(crate) mod tests {
     use super::*;
     use crate::sqlite::SqliteConnection;
 
-    /// How SQLite goes about a statement, a line for each part.
+    /// SQLite's query plan of a statement, one line per node.
     pub(crate) fn plan(sql: &str) -> Vec<String> {
         let connection = SqliteConnection::open(None).unwrap();
         connection.migrate().unwrap();
-        let rows = connection.query(&format!("EXPLAIN QUERY PLAN {sql}"), "acme", &[]).unwrap();
+        let sql: &'static str = format!("EXPLAIN QUERY PLAN {sql}").leak();
+        let rows = connection.query(sql, "acme", &[]).unwrap();
         rows.iter().map(|row| row.text(3).unwrap().to_owned()).collect()
     }
 

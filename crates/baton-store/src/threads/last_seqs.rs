@@ -1,12 +1,12 @@
-//! The last numbers of many threads, with one statement.
+//! The last event numbers of many threads, in one statement.
 
 use baton_core::{StoreError, ThreadId};
 use uuid::Uuid;
 
 use crate::tx::Tx;
-use crate::value::Value;
+use crate::value::SqlValue;
 
-/// SQLite has no arrays: the ids are one after the other in `$2`, 16 bytes each.
+/// SQLite has no arrays: `$2` is the concatenation of the ids, 16 bytes each.
 const OF_MANY: &str = "
     SELECT thread_id, last_seq FROM thread_work
     WHERE tenant = $1 AND thread_id IN (
@@ -23,6 +23,6 @@ const OF_ARRAY: &str = "
 
 pub(super) async fn read(tx: &Tx<'_>, threads: &[Uuid]) -> Result<Vec<(ThreadId, u64)>, StoreError> {
     let sql = if tx.is_postgres() { OF_ARRAY } else { OF_MANY };
-    let rows = tx.query(sql, &[Value::Ids(threads.to_vec())]).await?;
+    let rows = tx.query(sql, &[SqlValue::Ids(threads.to_vec())]).await?;
     rows.iter().map(|row| Ok((row.parse(0)?, row.count(1)?))).collect()
 }

@@ -1,4 +1,4 @@
-//! What a run did is kept, as a whole or not at all.
+//! Appends: the results of a run, written atomically.
 
 use baton_core::store::work::RunEnd;
 use baton_core::store::{Append, Appended, Claim, Claimed, RunStatus};
@@ -6,12 +6,12 @@ use baton_core::{HandoffId, StoreError};
 
 use super::claim;
 use crate::insert::Changes;
-use crate::once::Texts;
+use crate::once::StoredTexts;
 use crate::runs::{ledger, sessions, steps};
 use crate::threads::{self, events, history};
 use crate::tx::{ChangeOne, Tx, change_one};
-use crate::value::{Row, Value, params};
-use crate::{handoffs, patterns};
+use crate::value::{Row, SqlValue, params};
+use crate::{handoffs, outputs, patterns};
 
 pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Appended, StoreError> {
     if append.end.as_ref().is_some_and(|end| !end.status.is_final() && end.status != RunStatus::Waiting) {
@@ -38,14 +38,14 @@ pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
     }
     let mut appended = Appended { first_seq: numbers.event, queued: numbers.queued, next: None };
     if append.end.is_some() && append.claim_next && numbers.queued > 0 {
-        appended.next = Some(Box::new(next(tx, claim, &numbers, append).await?));
+        appended.next = next(tx, claim, &numbers, append).await?.map(Box::new);
         appended.queued -= 1;
     }
     append.audit.iter().for_each(|entry| tx.audit(entry.clone()));
     Ok(appended)
 }
 
-/// The numbers of the first of each.
+/// The numbers of the first event, message and record of an append.
 pub(super) struct Numbers {
     pub(super) event: u64,
     pub(super) message: u64,
@@ -54,26 +54,27 @@ pub(super) struct Numbers {
     pub(super) last_handoff: Option<HandoffId>,
 }
 
-/// What an append adds to its tables. Returns the texts of its messages.
+/// Adds the rows of an append to `changes`. Returns the texts of its messages.
 pub(super) fn rows(
     changes: &mut Changes,
     claim: &Claim,
     append: &Append,
     numbers: &Numbers,
-) -> Result<Texts, StoreError> {
+) -> Result<StoredTexts, StoreError> {
     let (thread, run) = (claim.thread_id, claim.run_id);
-    let texts = Texts::of(run, numbers.message, &append.messages)?;
+    let texts = StoredTexts::of(run, numbers.message, &append.messages)?;
     let after_steps = numbers.record + append.steps.len() as u64;
     changes.insert(&events::INSERT, events::rows(claim, numbers.event, &append.events, &texts)?);
     changes.insert(&history::INSERT, history::rows(thread, numbers.message, &append.messages)?);
     changes.insert(&steps::UPSERT, steps::rows(run, numbers.record, &append.steps, &texts)?);
     changes.insert(&ledger::INSERT, ledger::rows(run, after_steps, &append.rows));
+    changes.insert(&outputs::INSERT, outputs::rows(run, &append.outputs));
     changes.insert(&sessions::UPSERT, sessions::rows((thread, run), &append.sessions));
     Ok(texts)
 }
 
-/// One statement sees whether the claim still holds, whether this append is the next, gives it its numbers, and ends the
-/// claim if the run ends.
+/// One statement checks that the claim is valid and that this append is the next, reserves its numbers, and ends the claim if
+/// the run ends.
 const RESERVE: ChangeOne = change_one!(
     "last_seq, messages, records, queued, last_handoff",
     "
@@ -105,12 +106,14 @@ async fn reserve(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Option<N
     }))
 }
 
-/// The claim itself is gone if it ended with this very append, or it is that of the next run.
+/// Finds a repeated append. Its claim may have ended with this append, or the next run may have been claimed, or that run was
+/// unreadable and has ended too.
 const REPEATED: &str = "SELECT appended_seq, queued, epoch, active_run, last_handoff FROM thread_work
     WHERE tenant = $1 AND thread_id = $2 AND appended_run = $3
-        AND ((epoch = $4 AND appended = $5) OR (epoch = $4 + 1 AND appended = 0 AND owner = $6))";
+        AND ((epoch = $4 AND appended = $5) OR (epoch = $4 + 1 AND appended = 0 AND owner = $6)
+            OR (epoch = $4 + 2 AND appended = 0 AND owner IS NULL AND active_run IS NULL))";
 
-/// The first event of an append that was written before; anything else comes from a process that lost the thread.
+/// Returns the result of an append that was already written. Fails with `Fenced` if another process owns the thread now.
 async fn repeated(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Appended, StoreError> {
     let Claim { thread_id, run_id, owner, epoch } = claim;
     let params = params![*thread_id, *run_id, *epoch, append.number, &*owner.0];
@@ -130,17 +133,22 @@ async fn repeated(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Appende
     Ok(Appended { first_seq, queued, next })
 }
 
-/// Keeps the run that ended and the number of its last append's first event, so that this append can be repeated.
+/// Keeps the ended run and the number of its last append's first event, so that this append can be repeated.
 const TAKE_NEXT: &str = "
     UPDATE thread_work SET epoch = epoch + 1, owner = $3, appended = 0 WHERE tenant = $1 AND thread_id = $2";
 
-/// Claims the next run that is queued. The thread is ours: its row was written by this transaction.
-async fn next(tx: &Tx<'_>, claim: &Claim, numbers: &Numbers, append: &Append) -> Result<Claimed, StoreError> {
+/// Claims the next queued run. This transaction has written the thread's row, so it holds its lock.
+async fn next(
+    tx: &Tx<'_>,
+    claim: &Claim,
+    numbers: &Numbers,
+    append: &Append,
+) -> Result<Option<Claimed>, StoreError> {
     tx.execute(TAKE_NEXT, params![claim.thread_id, &*claim.owner.0]).await?;
     let last_seq = numbers.event + append.events.len() as u64 - 1;
     let run_id = claim::begin(tx, claim.thread_id, last_seq).await?;
     let next = Claim { run_id, epoch: claim.epoch + 1, ..claim.clone() };
-    claim::claimed(tx, next, numbers.last_handoff).await
+    claim::claimed_or_interrupted(tx, next, numbers.last_handoff).await
 }
 
 const FINISH: &str = "
@@ -149,18 +157,18 @@ const FINISH: &str = "
 
 const AGENT: &str = "UPDATE runs SET agent = $3 WHERE tenant = $1 AND run_id = $2";
 
-/// The run ends, or waits without a process that works on it.
+/// Ends the run, or parks it until it is claimed again.
 fn finish(
     tx: &Tx<'_>,
     changes: &mut Changes,
     claim: &Claim,
     end: &RunEnd,
     last_seq: u64,
-    texts: &Texts,
+    texts: &StoredTexts,
 ) -> Result<(), StoreError> {
     let RunEnd { status, end } = end;
     let is_final = status.is_final();
-    let (result, text_of) = if is_final { texts.refer(Value::json(end)?) } else { (Value::Null, None) };
+    let (result, text_of) = if is_final { texts.refer(SqlValue::json(end)?) } else { (SqlValue::Null, None) };
     let (finished_at, last_seq) = (is_final.then(|| tx.now()), is_final.then_some(last_seq));
     changes.execute(FINISH, params![claim.run_id, *status, result, text_of, finished_at, last_seq]);
     changes.execute(threads::USED, params![claim.thread_id, tx.now()]);

@@ -1,14 +1,14 @@
-//! A message comes in and its run begins, in one write.
+//! Accepts a message and starts its run, in one write.
 
 use baton_core::store::{
-    Accepted, Append, Appended, Claim, Claimed, MessageQuery, NewRun, RunRecord, RunStart, RunStatus,
-    Started, ThreadMessage,
+    AcceptedRun, Append, Appended, Claim, Claimed, MessageQuery, NewRun, RunRecord, RunStart, StartedRun,
+    ThreadMessage,
 };
-use baton_core::{Role, StoreError, Usage, Visibility};
+use baton_core::{Role, StoreError, Visibility};
 
 use super::append::{self, Numbers};
 use super::claim;
-use crate::runs::accept::{self, Arrived, KNOWN, Place, Start};
+use crate::runs::accept::{self, Arrived, ClaimStart, KNOWN, RunPosition};
 use crate::threads::history;
 use crate::tx::Tx;
 use crate::value::{Row, params};
@@ -17,11 +17,11 @@ pub(super) async fn start(
     tx: &Tx<'_>,
     run: &NewRun,
     start: &RunStart,
-) -> Result<(Accepted, Option<Started>), StoreError> {
+) -> Result<(AcceptedRun, Option<StartedRun>), StoreError> {
     let first = Some(&*start.append).filter(|append| is_counted(append));
-    let arrived = accept::arrive(tx, run, Some(Start { owner: &start.owner, append: first })).await;
+    let arrived = accept::arrive(tx, run, Some(ClaimStart { owner: &start.owner, append: first })).await;
     let (place, mut changes) = match arrived {
-        // The first attempt of this very start, by its idempotency key.
+        // An earlier attempt of this start, found by its idempotency key.
         Ok(Arrived::Before(first)) if first.run_id == run.run_id => return again(tx, run, start).await,
         Ok(Arrived::Before(first)) => return Ok((first, None)),
         Ok(Arrived::Now(place, changes)) => (place, changes),
@@ -46,7 +46,7 @@ pub(super) async fn start(
         append.audit.iter().for_each(|entry| tx.audit(entry.clone()));
         appended = Some(Appended { first_seq: numbers.event, queued: 0, next: None });
     }
-    // What was said before is read before the message is there; it is known.
+    // Reads the history before the message is inserted; the message itself is appended from memory.
     let (recent, handoff) = futures_util::try_join!(
         recent(tx, run, &place),
         claim::last_handoff(tx, run.thread_id, place.last_handoff)
@@ -56,12 +56,13 @@ pub(super) async fn start(
         appended = Some(append::append(tx, &claim, &start.append).await?);
     }
     let agent = appended.as_ref().and(start.append.agent.as_ref()).unwrap_or(&run.agent).clone();
-    let record = RunRecord { agent, ..record(tx, run, &place) };
+    let (started_at, message_number) = (Some(tx.now()), place.message_number);
+    let record = RunRecord { agent, started_at, message_number, ..run.claimed(tx.now()) };
     let claimed = Claimed { claim, run: record, steps: Vec::new(), rows: Vec::new(), handoff };
-    Ok((accept::accepted(run, None), Some(Started { claimed, recent, appended })))
+    Ok((accept::accepted(run, None), Some(StartedRun { claimed, recent, appended })))
 }
 
-/// Whether an append is nothing but rows, so that it can be counted by the statement that begins the run.
+/// Whether an append only inserts rows, so that the statement that starts the run can count it.
 fn is_counted(append: &Append) -> bool {
     append.end.is_none()
         && append.holder.is_none()
@@ -70,7 +71,7 @@ fn is_counted(append: &Append) -> bool {
         && append.messages.is_empty()
 }
 
-fn numbers(place: &Place, append: &Append) -> Numbers {
+fn numbers(place: &RunPosition, append: &Append) -> Numbers {
     let records = (append.steps.len() + append.rows.len()) as u64;
     Numbers {
         event: place.last_seq + 1 - append.events.len() as u64,
@@ -81,32 +82,12 @@ fn numbers(place: &Place, append: &Append) -> Numbers {
     }
 }
 
-/// As it was just written.
-fn record(tx: &Tx<'_>, run: &NewRun, place: &Place) -> RunRecord {
-    RunRecord {
-        run_id: run.run_id,
-        thread_id: run.thread_id,
-        user_id: run.user_id.clone(),
-        agent: run.agent.clone(),
-        status: RunStatus::Running,
-        created_at: tx.now(),
-        started_at: Some(tx.now()),
-        finished_at: None,
-        usage: Usage::default(),
-        attempts: 1,
-        message_number: place.message_number,
-        request: run.request.clone(),
-        end: None,
-        cancel: None,
-    }
-}
-
-/// The last messages that a person sees, with the one that came in. The first of a thread has none before it.
-async fn recent(tx: &Tx<'_>, run: &NewRun, place: &Place) -> Result<Vec<ThreadMessage>, StoreError> {
+/// The last user-visible messages, including the new one. Skips the query for the first message of a thread.
+async fn recent(tx: &Tx<'_>, run: &NewRun, place: &RunPosition) -> Result<Vec<ThreadMessage>, StoreError> {
     let is_seen = run.message.visibility == Visibility::User && run.message.role != Role::System;
     let mut recent = Vec::new();
     if place.message_number > 1 {
-        let limit = Started::RECENT - u32::from(is_seen);
+        let limit = StartedRun::RECENT - u32::from(is_seen);
         recent = history::last(tx, run.thread_id, MessageQuery::last(limit)).await?;
     }
     if is_seen {
@@ -119,12 +100,12 @@ const BEGUN: &str =
     "SELECT w.epoch, w.appended, w.appended_seq, w.queued, w.last_handoff FROM thread_work AS w
     WHERE w.tenant = $1 AND w.thread_id = $2 AND w.active_run = $3 AND w.owner = $4 AND w.appended <= $5";
 
-/// The same start once more, because its outcome was not known.
+/// Repeats a start whose outcome was unknown to the caller.
 async fn again(
     tx: &Tx<'_>,
     run: &NewRun,
     start: &RunStart,
-) -> Result<(Accepted, Option<Started>), StoreError> {
+) -> Result<(AcceptedRun, Option<StartedRun>), StoreError> {
     let RunStart { owner, append } = start;
     let accepted = accept::accepted(run, None);
     let params = params![run.thread_id, run.run_id, &*owner.0, append.number];
@@ -133,11 +114,11 @@ async fn again(
         Claim { thread_id: run.thread_id, run_id: run.run_id, owner: owner.clone(), epoch: begun.count(0)? };
     let claimed = claim::claimed(tx, claim, begun.optional(4, Row::parse)?).await?;
     let before = Some(claimed.run.message_number + 1);
-    let query = MessageQuery { before, ..MessageQuery::last(Started::RECENT) };
+    let query = MessageQuery { before, ..MessageQuery::last(StartedRun::RECENT) };
     let recent = history::last(tx, run.thread_id, query).await?;
     let appended = match begun.count(1)? {
         0 => None,
         _ => Some(Appended { first_seq: begun.count(2)?, queued: begun.count(3)?, next: None }),
     };
-    Ok((accepted, Some(Started { claimed, recent, appended })))
+    Ok((accepted, Some(StartedRun { claimed, recent, appended })))
 }

@@ -4,7 +4,7 @@ mod mutation;
 
 use std::sync::Arc;
 
-use baton_core::store::{AuditEntry, AuditQuery, PageRequest, Seal, Verdict};
+use baton_core::store::{AuditEntry, AuditQuery, AuditVerdict, PageRequest, Seal};
 use baton_core::{Store as _, TenantId, TenantStore, ThreadId};
 use baton_store::Database;
 use futures_util::future::join_all;
@@ -37,8 +37,8 @@ async fn record_all(tenant: &Arc<dyn TenantStore>, entries: impl Iterator<Item =
 /// Entries and the newest seal, of a trail that is intact.
 async fn intact(tenant: &dyn TenantStore) -> (u64, Option<Seal>) {
     match tenant.verify_audit().await.unwrap() {
-        Verdict::Intact { entries, seal, .. } => (entries, seal),
-        broken @ Verdict::Broken { .. } => panic!("{broken:?}"),
+        AuditVerdict::Intact { entries, seal, .. } => (entries, seal),
+        broken @ AuditVerdict::Broken { .. } => panic!("{broken:?}"),
     }
 }
 
@@ -97,7 +97,7 @@ async fn tampering_is_noticed(opened: &Opened) {
     for (tampering, place, words, repair) in TAMPERING {
         opened.execute(tampering).await;
         let verdict = tenant.verify_audit().await.unwrap();
-        let Verdict::Broken { chain: Some(0), number, reason } = &verdict else {
+        let AuditVerdict::Broken { chain: Some(0), number, reason } = &verdict else {
             panic!("{tampering}: {verdict:?}")
         };
         assert!(*number == place && reason.contains(words), "{tampering}: {verdict:?}");
@@ -126,7 +126,7 @@ async fn every_mutation_is_found(opened: &Opened, mutations: u64) {
         opened.execute(&mutation.sql).await;
         for tenant in mutation.tenants {
             let verdict = trail.tenant(tenant).verify_audit().await.unwrap();
-            let is_broken = matches!(verdict, Verdict::Broken { .. });
+            let is_broken = matches!(verdict, AuditVerdict::Broken { .. });
             assert!(is_broken, "{} (seed {seed}) was not found in {tenant}", mutation.sql);
         }
         trail.restore(opened).await;

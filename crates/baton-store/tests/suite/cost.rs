@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::event::Outcome;
+use baton_core::event::RunOutcome;
 use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{
-    Append, AuditEntry, End, NewEvent, NewRun, RunStart, RunStatus, Step, StepKind, StepState,
+    Append, AuditEntry, NewEvent, NewRun, RunEndData, RunStart, RunStatus, Step, StepKind, StepState,
 };
 use baton_core::usage::Cost;
 use baton_core::{
@@ -93,9 +93,10 @@ fn end(run: &NewRun) -> Append {
     let (id, message_id) = (run.run_id, MessageId::from_uuid(Uuid::now_v7()));
     let (usage, text) = (Usage { tokens: row(id).tokens, ..Usage::default() }, ANSWER.to_owned());
     let agent: baton_core::AgentName = "assistant".parse().unwrap();
-    let end = End { answer: Some(text.clone()), answered_by: Some(agent.clone()), ..End::default() };
+    let end =
+        RunEndData { answer: Some(text.clone()), answered_by: Some(agent.clone()), ..RunEndData::default() };
     let finished = EventKind::RunFinished {
-        outcome: Outcome::Success,
+        outcome: RunOutcome::Success,
         usage,
         limit: None,
         answered_by: Some(agent.clone()),

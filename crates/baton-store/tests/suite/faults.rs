@@ -43,7 +43,7 @@ async fn a_full_disk_loses_nothing_and_passes() {
         assert!(kept.len() < 100, "it never fills");
     };
     assert!(matches!(refused, StoreError::Full(_)), "{refused}");
-    assert!(refused.is_passing() && !kept.is_empty());
+    assert!(refused.is_transient() && !kept.is_empty());
     let found: Vec<Uuid> =
         tenant.artifacts(thread).await.unwrap().iter().map(|kept| kept.artifact_id).collect();
     assert_eq!(found.len(), kept.len(), "the one that was refused is not there");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use baton_core::store::Load;
+use baton_core::store::StoreLoad;
 use baton_core::{Store as _, ThreadId};
 use baton_store::Database;
 use futures_util::future::{join, join_all};
@@ -31,7 +31,7 @@ async fn write_at_once(store: &Database, lanes: u64, release: impl Future<Output
     .await;
     let runs: BTreeSet<_> = outcomes.into_iter().map(|accepted| accepted.unwrap().run_id).collect();
     assert_eq!(runs.len(), WRITES);
-    let Load { batches, writes, waiting, .. } = store.load();
+    let StoreLoad { batches, writes, waiting, .. } = store.load();
     assert!((1..=2 * lanes).contains(&batches), "{batches} transactions");
     assert_eq!((writes, waiting), (WRITES as u64, 0));
 }

@@ -34,7 +34,7 @@ async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(mut call: impl 
     loop {
         match call().await {
             Ok(done) => return done,
-            Err(error) => assert!(error.is_passing(), "{error}"),
+            Err(error) => assert!(error.is_transient(), "{error}"),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use baton_core::store::run::Idempotency;
 use baton_core::store::{
-    Append, AuditQuery, Cancel, Claimed, End, HandoffNotes, HandoffState, Hop, HopKind, MessageQuery,
-    NewHandoff, NewRun, PageRequest, RunQuery, RunStatus, Verdict, work,
+    Append, AuditQuery, AuditVerdict, Cancel, Claimed, HandoffNotes, HandoffState, Hop, HopKind,
+    MessageQuery, NewHandoff, NewRun, PageRequest, RunEndData, RunQuery, RunStatus, work,
 };
 use baton_core::{AgentName, HandoffId, Store as _, StoreError, TenantStore, ThreadId, Usd};
 use baton_store::Database;
@@ -34,7 +34,7 @@ fn agent(name: &str) -> AgentName {
 }
 
 async fn is_intact(tenant: &dyn TenantStore) -> bool {
-    matches!(tenant.verify_audit().await.unwrap(), Verdict::Intact { .. })
+    matches!(tenant.verify_audit().await.unwrap(), AuditVerdict::Intact { .. })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,7 +153,7 @@ async fn one_server_gets_a_run_and_no_other_writes_for_it() {
             });
             let won: Vec<Claimed> = join_all(claims).await.into_iter().flatten().collect();
             assert!(won.len() == 1 && won[0].claim.epoch == epoch && won[0].run.attempts == 1);
-            let end = work::RunEnd { status: RunStatus::Completed, end: End::default() };
+            let end = work::RunEnd { status: RunStatus::Completed, end: RunEndData::default() };
             let last = Arc::new(Append { number: 2, end: Some(end), ..(*append(2)).clone() });
             for written in
                 join_all(servers.iter().map(|server| server.append(&won[0].claim, append(1)))).await

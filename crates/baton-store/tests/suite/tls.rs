@@ -68,5 +68,5 @@ async fn a_server_is_checked_when_that_is_asked_for() {
     }
 
     let error = open_postgres(&format!("{}?sslmode=require", server.url)).await.unwrap_err();
-    assert!(!error.is_passing() && error.to_string().contains("certificate"), "{error}");
+    assert!(!error.is_transient() && error.to_string().contains("certificate"), "{error}");
 }

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use baton_core::ToolError;
 
-use super::index::{Document, Index};
+use super::index::{Index, IndexedDocument};
 use crate::offload::Abandoned;
 
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -23,31 +23,31 @@ const EXTENSIONS: &[&str] = &["md", "markdown", "mdx", "txt", "text", "rst", "ad
 pub struct Corpus {
     dirs: Vec<PathBuf>,
     /// Held while files are read, so that two questions at once read them only once.
-    state: Mutex<State>,
+    state: Mutex<CorpusState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    stamps: BTreeMap<PathBuf, Stamp>,
+struct CorpusState {
+    stamps: BTreeMap<PathBuf, FileStamp>,
     index: Arc<Index>,
 }
 
 /// What changes when a file does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     modified: Option<SystemTime>,
     bytes: u64,
 }
 
 /// A file as the walk found it.
-struct Found {
+struct FoundFile {
     source: String,
-    stamp: Stamp,
+    stamp: FileStamp,
 }
 
 #[derive(Default)]
-struct Walk {
-    found: BTreeMap<PathBuf, Found>,
+struct FolderWalk {
+    found: BTreeMap<PathBuf, FoundFile>,
     bytes: u64,
     left_out: usize,
 }
@@ -72,8 +72,8 @@ impl Corpus {
         Ok(state.index.clone())
     }
 
-    fn walk(&self, abandoned: &Abandoned) -> Result<Walk, ToolError> {
-        let mut walk = Walk::default();
+    fn walk(&self, abandoned: &Abandoned) -> Result<FolderWalk, ToolError> {
+        let mut walk = FolderWalk::default();
         for dir in &self.dirs {
             // The last part is enough to recognise the folder, and shows nothing of the machine.
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -83,7 +83,7 @@ impl Corpus {
     }
 }
 
-impl Walk {
+impl FolderWalk {
     fn folder(
         &mut self,
         dir: &Path,
@@ -122,22 +122,22 @@ impl Walk {
             return;
         }
         self.bytes += bytes;
-        let stamp = Stamp { modified: metadata.modified().ok(), bytes };
-        self.found.insert(entry.path(), Found { source, stamp });
+        let stamp = FileStamp { modified: metadata.modified().ok(), bytes };
+        self.found.insert(entry.path(), FoundFile { source, stamp });
     }
 }
 
-impl State {
-    fn updated(&self, walk: Walk, abandoned: &Abandoned) -> Self {
+impl CorpusState {
+    fn updated(&self, walk: FolderWalk, abandoned: &Abandoned) -> Self {
         let mut next = Self::default();
         let mut index = Index { documents: BTreeMap::new(), left_out: walk.left_out };
-        for (path, Found { source, stamp }) in walk.found {
+        for (path, FoundFile { source, stamp }) in walk.found {
             let known = self.stamps.get(&path).filter(|known| **known == stamp);
             let document = match known.and_then(|_| self.index.documents.get(&path)) {
                 Some(document) => document.clone(),
                 None if abandoned.is_set() => continue,
                 None => match read(&path) {
-                    Some(text) => Arc::new(Document::new(source, &text)),
+                    Some(text) => Arc::new(IndexedDocument::new(source, &text)),
                     None => continue,
                 },
             };

@@ -5,8 +5,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use baton_core::hash::fnv1a_64;
+use baton_core::stem::stem;
+
 use super::section::split;
-use super::words::{stem, stems, words};
+use super::words::{stems, words};
 
 /// How much a word counts by where it stands, against 1 in the text.
 const IN_HEADING: f32 = 4.0;
@@ -22,14 +25,14 @@ const MAX_QUERY_WORDS: usize = 32;
 /// All documents of a corpus as they were at one moment.
 #[derive(Debug, Default)]
 pub struct Index {
-    pub documents: BTreeMap<PathBuf, Arc<Document>>,
+    pub documents: BTreeMap<PathBuf, Arc<IndexedDocument>>,
     /// Files that were left out because of a limit.
     pub left_out: usize,
 }
 
 /// What is kept of a file: counts and places, not the text.
 #[derive(Debug)]
-pub struct Document {
+pub struct IndexedDocument {
     /// As people should see it.
     pub source: String,
     sections: Vec<Indexed>,
@@ -58,7 +61,7 @@ pub struct Hit {
     pub score: f32,
 }
 
-impl Document {
+impl IndexedDocument {
     pub fn new(source: String, text: &str) -> Self {
         let name = Path::new(&source).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let sections = split(text).into_iter();
@@ -101,7 +104,7 @@ impl Counts {
 
     fn add(&mut self, text: &str, weight: f32) {
         for (_, word) in words(text) {
-            *self.by_stem.entry(hash(&stem(&word.to_lowercase()))).or_default() += weight;
+            *self.by_stem.entry(fnv1a_64(stem(&word.to_lowercase()))).or_default() += weight;
         }
     }
 
@@ -122,14 +125,14 @@ impl Index {
     /// The best sections first. Equal ones keep the order of files and lines, so the same question over the same
     /// documents gives the same answer.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
-        let question = Question::new(query, self);
-        let mut scored: Vec<(f32, &PathBuf, &Document, &Indexed)> = self
+        let question = SearchQuery::new(query, self);
+        let mut scored: Vec<(f32, &PathBuf, &IndexedDocument, &Indexed)> = self
             .sections()
             .map(|(path, document, section)| (question.score(section), path, document, section))
             .filter(|(score, ..)| *score > 0.0)
             .collect();
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let hit = |(score, path, document, section): (f32, &PathBuf, &Document, &Indexed)| Hit {
+        let hit = |(score, path, document, section): (f32, &PathBuf, &IndexedDocument, &Indexed)| Hit {
             path: path.clone(),
             source: document.source.clone(),
             headings: section.headings.clone(),
@@ -140,7 +143,7 @@ impl Index {
         scored.into_iter().take(limit).map(hit).collect()
     }
 
-    fn sections(&self) -> impl Iterator<Item = (&PathBuf, &Document, &Indexed)> {
+    fn sections(&self) -> impl Iterator<Item = (&PathBuf, &IndexedDocument, &Indexed)> {
         self.documents
             .iter()
             .flat_map(|(path, document)| document.sections.iter().map(move |s| (path, &**document, s)))
@@ -162,16 +165,16 @@ impl Index {
 }
 
 /// A query with what has to be known about the whole corpus to score one section.
-struct Question {
+struct SearchQuery {
     /// Stems with how telling each is.
     stems: Vec<(u64, f32)>,
     average_words: f32,
 }
 
-impl Question {
+impl SearchQuery {
     #[expect(clippy::cast_precision_loss, reason = "counts of sections stay far below 2^24")]
     fn new(query: &str, index: &Index) -> Self {
-        let asked: BTreeSet<u64> = stems(query).iter().take(MAX_QUERY_WORDS).map(|stem| hash(stem)).collect();
+        let asked: BTreeSet<u64> = stems(query).iter().take(MAX_QUERY_WORDS).map(fnv1a_64).collect();
         let total = index.sections().count() as f32;
         let all_words: f32 = index.sections().map(|(_, _, section)| section.words).sum();
         let rarity = |stem: u64| {
@@ -198,10 +201,4 @@ impl Question {
         }
         if all > 0.0 { score * (covered / all) } else { 0.0 }
     }
-}
-
-/// FNV-1a.
-fn hash(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

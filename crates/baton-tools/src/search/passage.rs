@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::words::{stem, stems, words};
+use baton_core::stem::stem;
+
+use super::words::{stems, words};
 
 /// Enough to answer from, small enough that ten hits fit into a context.
 const MAX_BYTES: usize = 900;

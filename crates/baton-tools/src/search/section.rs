@@ -9,7 +9,7 @@ const HARD_BYTES: usize = 16_000;
 const MAX_HEADING_CHARS: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
+pub struct DocumentSection {
     /// From the outermost heading to its own. Empty before the first one.
     pub headings: Vec<String>,
     /// Where it begins, counted from 1: its heading, or the first line of a later part.
@@ -19,7 +19,7 @@ pub struct Section {
 }
 
 /// All sections with text in them, in order.
-pub fn split(text: &str) -> Vec<Section> {
+pub fn split(text: &str) -> Vec<DocumentSection> {
     let mut splitter = Splitter::default();
     let skip = frontmatter_bytes(text);
     let mut at = skip;
@@ -50,7 +50,7 @@ fn frontmatter_bytes(text: &str) -> usize {
 
 #[derive(Default)]
 struct Splitter {
-    sections: Vec<Section>,
+    sections: Vec<DocumentSection>,
     /// The headings that are open, each with its level.
     headings: Vec<(usize, String)>,
     start: usize,
@@ -138,7 +138,7 @@ impl Splitter {
             return;
         }
         let headings = self.headings.iter().map(|(_, title)| title.clone()).collect();
-        self.sections.push(Section { headings, line: self.start_line, range });
+        self.sections.push(DocumentSection { headings, line: self.start_line, range });
     }
 }
 

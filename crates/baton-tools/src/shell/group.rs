@@ -5,16 +5,16 @@ use tokio::process::Child;
 
 /// Ends all processes of the group when dropped. One that made itself a new session has left the group.
 #[derive(Debug)]
-pub struct Group(Option<Pid>);
+pub struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     /// The child was started in a group of its own, which has its id.
     pub fn led_by(child: &Child) -> Self {
         Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
             // An error says that nobody is left.

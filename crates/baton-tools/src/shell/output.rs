@@ -11,13 +11,13 @@ const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Both streams of a child. Read to their end even when nothing more is kept: a full pipe would stop the command.
 #[derive(Debug)]
-pub struct Pipes {
+pub struct ShellPipes {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     chunks: [Vec<u8>; 2],
 }
 
-impl Pipes {
+impl ShellPipes {
     pub fn of(child: &mut Child) -> Self {
         let chunks = [vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]];
         Self { stdout: child.stdout.take(), stderr: child.stderr.take(), chunks }
@@ -28,7 +28,7 @@ impl Pipes {
     }
 
     /// Takes what comes next from either stream. Loses nothing when dropped while it waits.
-    pub async fn read(&mut self, output: &mut Output) {
+    pub async fn read(&mut self, output: &mut ShellOutput) {
         let [out, err] = &mut self.chunks;
         tokio::select! {
             count = next(&mut self.stdout, out), if self.stdout.is_some() => output.keep(&out[..count]),
@@ -49,12 +49,12 @@ async fn next(stream: &mut Option<impl AsyncRead + Unpin>, chunk: &mut [u8]) -> 
 }
 
 #[derive(Debug, Default)]
-pub struct Output {
+pub struct ShellOutput {
     kept: Vec<u8>,
     dropped: u64,
 }
 
-impl Output {
+impl ShellOutput {
     fn keep(&mut self, chunk: &[u8]) {
         let room = MAX_BYTES - self.kept.len();
         let (kept, dropped) = chunk.split_at(chunk.len().min(room));

@@ -6,7 +6,7 @@ use std::path::Path;
 use baton_core::agent::SkillName;
 use baton_core::choices;
 
-use super::head::{self, Field, Head};
+use super::head::{self, Field, SkillFrontmatter};
 use super::{FILE, read_file};
 
 const KEYS: &[&str] = &["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
@@ -19,13 +19,13 @@ const MAX_BODY_CHARS: usize = 20_000;
 /// Strict for what Baton writes, so that every other tool takes it. Lenient for what others wrote, as long as it can
 /// be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strictness {
+pub enum SkillStrictness {
     Strict,
     Lenient,
 }
 
 choices! {
-    pub enum Severity {
+    pub enum CheckSeverity {
         Error = "error",
         Warning = "warning",
     }
@@ -33,7 +33,7 @@ choices! {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillProblem {
-    pub severity: Severity,
+    pub severity: CheckSeverity,
     /// One word that never changes its meaning.
     pub rule: &'static str,
     pub message: String,
@@ -46,7 +46,7 @@ impl fmt::Display for SkillProblem {
 }
 
 /// Everything that is wrong with the skill in this folder. Without an error it can be used.
-pub fn validate(dir: &Path, strictness: Strictness) -> Vec<SkillProblem> {
+pub fn validate(dir: &Path, strictness: SkillStrictness) -> Vec<SkillProblem> {
     // `.` and `a/..` have a name too.
     let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     let folder = real.file_name().unwrap_or_default().to_string_lossy();
@@ -54,41 +54,41 @@ pub fn validate(dir: &Path, strictness: Strictness) -> Vec<SkillProblem> {
         Ok(text) => validate_text(&text, &folder, strictness),
         Err(error) => {
             let message = format!("{FILE} cannot be read: {error}");
-            vec![SkillProblem { severity: Severity::Error, rule: "file", message }]
+            vec![SkillProblem { severity: CheckSeverity::Error, rule: "file", message }]
         }
     }
 }
 
 /// The same for a file that is to be put into `folder`.
-pub fn validate_text(text: &str, folder: &str, strictness: Strictness) -> Vec<SkillProblem> {
+pub fn validate_text(text: &str, folder: &str, strictness: SkillStrictness) -> Vec<SkillProblem> {
     let mut check = Check { strictness, problems: Vec::new() };
     check.file(text, folder);
     check.problems
 }
 
 struct Check {
-    strictness: Strictness,
+    strictness: SkillStrictness,
     problems: Vec<SkillProblem>,
 }
 
 impl Check {
-    fn add(&mut self, severity: Severity, rule: &'static str, message: impl Into<String>) {
+    fn add(&mut self, severity: CheckSeverity, rule: &'static str, message: impl Into<String>) {
         self.problems.push(SkillProblem { severity, rule, message: message.into() });
     }
 
     fn error(&mut self, rule: &'static str, message: impl Into<String>) {
-        self.add(Severity::Error, rule, message);
+        self.add(CheckSeverity::Error, rule, message);
     }
 
     fn warn(&mut self, rule: &'static str, message: impl Into<String>) {
-        self.add(Severity::Warning, rule, message);
+        self.add(CheckSeverity::Warning, rule, message);
     }
 
     /// Wrong by the rules, and still usable.
     fn fault(&mut self, rule: &'static str, message: impl Into<String>) {
         let severity = match self.strictness {
-            Strictness::Strict => Severity::Error,
-            Strictness::Lenient => Severity::Warning,
+            SkillStrictness::Strict => CheckSeverity::Error,
+            SkillStrictness::Lenient => CheckSeverity::Warning,
         };
         self.add(severity, rule, message);
     }
@@ -109,7 +109,7 @@ impl Check {
         self.body(body);
     }
 
-    fn name(&mut self, head: &Head, folder: &str) {
+    fn name(&mut self, head: &SkillFrontmatter, folder: &str) {
         let Some(name) = head.text("name").map(str::trim).filter(|name| !name.is_empty()) else {
             return self.fault("name", "`name` is missing or not text");
         };
@@ -124,7 +124,7 @@ impl Check {
         }
     }
 
-    fn description(&mut self, head: &Head) {
+    fn description(&mut self, head: &SkillFrontmatter) {
         let Some(text) = head.text("description").filter(|text| !text.trim().is_empty()) else {
             return self.error(
                 "description",
@@ -143,7 +143,7 @@ impl Check {
         }
     }
 
-    fn others(&mut self, head: &Head) {
+    fn others(&mut self, head: &SkillFrontmatter) {
         match head.get("compatibility") {
             Some(Field::Text { text, .. }) if text.chars().count() <= MAX_COMPATIBILITY_CHARS => {}
             Some(_) => self.fault(

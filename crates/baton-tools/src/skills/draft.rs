@@ -5,7 +5,7 @@ use baton_core::agent::SkillName;
 use serde::Deserialize;
 
 use super::slug;
-use super::wording::{Texts, capital, clean, cut, for_head, quoted, sentence};
+use super::wording::{OneOrMany, capital, clean, cut, for_head, quoted, sentence};
 
 /// Together; a skill that needs more has files beside it.
 const MAX_CHARS: usize = 16_000;
@@ -20,17 +20,17 @@ const MAX_EXAMPLE_CHARS: usize = 160;
 pub struct Wishes {
     pub name: String,
     pub purpose: String,
-    pub steps: Texts,
+    pub steps: OneOrMany,
     pub description: Option<String>,
     pub format: Option<String>,
-    pub triggers: Option<Texts>,
-    pub non_triggers: Option<Texts>,
+    pub triggers: Option<OneOrMany>,
+    pub non_triggers: Option<OneOrMany>,
     pub example: Option<String>,
 }
 
 /// What can be written: everything clean, nothing needed missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Draft {
+pub struct SkillDraft {
     pub name: SkillName,
     title: String,
     purpose: String,
@@ -42,7 +42,7 @@ pub struct Draft {
     example: Vec<String>,
 }
 
-impl Draft {
+impl SkillDraft {
     pub fn new(wishes: &Wishes) -> Result<Self, ToolError> {
         let missing = |what: &str| ToolError::InvalidArguments(format!("`{what}` is empty"));
         check_size(wishes)?;

@@ -19,12 +19,12 @@ const MAX_NAME_BYTES: usize = 200;
 
 /// Whose draft, and in which conversation: two that happen to choose the same name do not overwrite each other's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Desk {
+pub struct DraftOwner {
     pub tenant: TenantId,
     pub thread: ThreadId,
 }
 
-impl From<&CallContext> for Desk {
+impl From<&CallContext> for DraftOwner {
     fn from(context: &CallContext) -> Self {
         Self { tenant: context.tenant.clone(), thread: context.thread_id }
     }
@@ -44,7 +44,7 @@ pub(super) fn drafts(skills: &Path, tenant: &TenantId) -> PathBuf {
     below(skills.join(DRAFTS), tenant)
 }
 
-pub(super) fn draft(skills: &Path, desk: &Desk, name: &SkillName) -> PathBuf {
+pub(super) fn draft(skills: &Path, desk: &DraftOwner, name: &SkillName) -> PathBuf {
     drafts(skills, &desk.tenant).join(desk.thread.to_string()).join(name.as_str())
 }
 

@@ -22,7 +22,7 @@ pub enum HeadError {
 
 /// The keys of the head with their values, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Head {
+pub struct SkillFrontmatter {
     pub fields: Vec<(String, Field)>,
 }
 
@@ -37,7 +37,7 @@ pub enum Field {
     Map(Vec<(String, Field)>),
 }
 
-impl Head {
+impl SkillFrontmatter {
     pub fn get(&self, key: &str) -> Option<&Field> {
         self.fields.iter().find(|(known, _)| known == key).map(|(_, field)| field)
     }
@@ -66,7 +66,7 @@ impl Field {
 }
 
 /// The head and the body below it.
-pub fn read(text: &str) -> Result<(Head, &str), HeadError> {
+pub fn read(text: &str) -> Result<(SkillFrontmatter, &str), HeadError> {
     let rest = text.strip_prefix("---").ok_or(HeadError::Missing)?;
     let (first, rest) = rest.split_once('\n').ok_or(HeadError::Unclosed)?;
     if !first.trim().is_empty() {
@@ -76,7 +76,7 @@ pub fn read(text: &str) -> Result<(Head, &str), HeadError> {
     for line in rest.split_inclusive('\n') {
         if line.trim_end() == "---" {
             let fields = fields(&rest[..at])?;
-            return Ok((Head { fields }, &rest[at + line.len()..]));
+            return Ok((SkillFrontmatter { fields }, &rest[at + line.len()..]));
         }
         at += line.len();
         if at > MAX_BYTES {
@@ -101,12 +101,12 @@ fn fields(yaml: &str) -> Result<Vec<(String, Field)>, HeadError> {
 /// Lists and maps that are not closed yet, innermost last.
 #[derive(Default)]
 struct Builder {
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     root: Option<Field>,
     count: usize,
 }
 
-struct Open {
+struct OpenCollection {
     field: Field,
     /// In a map: the key whose value comes next.
     key: Option<String>,
@@ -137,7 +137,7 @@ impl Builder {
         if self.open.len() == MAX_DEPTH {
             return Err(HeadError::TooLarge);
         }
-        self.open.push(Open { field, key: None });
+        self.open.push(OpenCollection { field, key: None });
         Ok(())
     }
 

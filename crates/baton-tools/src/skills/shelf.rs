@@ -21,7 +21,7 @@ const UNSETTLED: Duration = Duration::from_secs(2);
 
 /// A skill and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundSkill {
     pub head: Arc<SkillHead>,
     /// With `SKILL.md` in it.
     pub folder: PathBuf,
@@ -37,23 +37,23 @@ type Shelf = Vec<Seen>;
 #[derive(Debug)]
 struct Seen {
     folder: PathBuf,
-    stamp: Stamp,
+    stamp: SkillStamp,
     /// Whether the stamp is enough to know that nothing changed.
     is_settled: bool,
     /// `None`: no skill that can be used.
-    found: Option<Found>,
+    found: Option<FoundSkill>,
 }
 
 /// What changes when a file does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct SkillStamp {
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl SkillStamp {
     fn of(file: &Metadata) -> Self {
         Self {
             inode: file.ino(),
@@ -73,7 +73,7 @@ impl Stamp {
 impl Shelves {
     /// The skills in `dir`, one folder each, sorted by name. Small faults are overlooked; a skill without a description cannot be
     /// chosen and is left out.
-    pub(super) fn list(&self, dir: &Path, origin: SkillOrigin) -> Vec<Found> {
+    pub(super) fn list(&self, dir: &Path, origin: SkillOrigin) -> Vec<FoundSkill> {
         let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(dir).cloned();
         let before = before.unwrap_or_default();
         let seen: Shelf = folders(dir)
@@ -81,7 +81,7 @@ impl Shelves {
             .filter_map(|folder| look(folder, origin, &before))
             .take(MAX_SKILLS)
             .collect();
-        let mut found: Vec<Found> = seen.iter().filter_map(|one| one.found.clone()).collect();
+        let mut found: Vec<FoundSkill> = seen.iter().filter_map(|one| one.found.clone()).collect();
         found.sort_by(|a, b| a.head.name.cmp(&b.head.name));
         found.dedup_by(|a, b| a.head.name == b.head.name);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +107,7 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
 fn look(folder: PathBuf, origin: SkillOrigin, before: &Shelf) -> Option<Seen> {
     // Reading something else than a file, such as a pipe, might never end.
     let file = fs::metadata(folder.join(FILE)).ok().filter(Metadata::is_file)?;
-    let stamp = Stamp::of(&file);
+    let stamp = SkillStamp::of(&file);
     let known = before.binary_search_by(|seen| seen.folder.cmp(&folder)).ok().map(|at| &before[at]);
     let found = match known {
         Some(seen) if seen.is_settled && seen.stamp == stamp => seen.found.clone(),
@@ -116,13 +116,13 @@ fn look(folder: PathBuf, origin: SkillOrigin, before: &Shelf) -> Option<Seen> {
     Some(Seen { is_settled: stamp.is_settled(), folder, stamp, found })
 }
 
-fn load(folder: &Path, origin: SkillOrigin) -> Option<Found> {
+fn load(folder: &Path, origin: SkillOrigin) -> Option<FoundSkill> {
     let text = read_file(folder).ok()?;
     let (head, _) = head::read(&text).ok()?;
     let description = head.text("description").filter(|text| !text.trim().is_empty())?.trim().to_owned();
     let of_folder = folder.file_name().and_then(|name| SkillName::parse(&name.to_string_lossy()).ok());
     let name = of_folder.or_else(|| SkillName::parse(head.text("name")?.trim()).ok())?;
-    Some(Found { head: Arc::new(SkillHead { name, description, origin }), folder: folder.to_owned() })
+    Some(FoundSkill { head: Arc::new(SkillHead { name, description, origin }), folder: folder.to_owned() })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Names of skills from what people call them.
 
 use baton_core::agent::SkillName;
+use baton_core::hash::fnv1a_32;
 
 const MAX_CHARS: usize = 64;
 
@@ -28,8 +29,7 @@ pub fn slug(text: &str) -> Option<SkillName> {
 }
 
 fn numbered(text: &str) -> Option<SkillName> {
-    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    SkillName::parse(&format!("skill-{:08x}", text.bytes().fold(0x811c_9dc5, step))).ok()
+    SkillName::parse(&format!("skill-{:08x}", fnv1a_32(text))).ok()
 }
 
 /// Accented letters without their accents.

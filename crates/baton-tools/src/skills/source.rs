@@ -4,10 +4,10 @@ use baton_core::agent::SkillName;
 use baton_core::skill::{SkillFuture, SkillHeads};
 use baton_core::{SkillFile, SkillSource, TenantId};
 
-use super::{SkillError, Skills};
+use super::{SkillError, SkillFolder};
 use crate::offload::offload;
 
-impl SkillSource for Skills {
+impl SkillSource for SkillFolder {
     fn list<'a>(&'a self, tenant: &'a TenantId) -> SkillFuture<'a, SkillHeads> {
         let (skills, tenant) = (self.clone(), tenant.clone());
         Box::pin(offload(move |_| Ok(skills.all(&tenant).into_iter().map(|found| found.head).collect())))

@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::head::Head;
-use crate::search::words::{stem, stems, words};
+use baton_core::stem::stem;
+
+use super::head::SkillFrontmatter;
+use crate::search::words::{stems, words};
 
 /// At least half of the words.
 const CHOSEN_PERCENT: usize = 50;
@@ -17,11 +19,11 @@ pub struct Trial {
     pub should: bool,
     /// How many of its words are known.
     pub percent: usize,
-    pub verdict: Verdict,
+    pub verdict: TriggerVerdict,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TriggerVerdict {
     Good,
     /// Worth a look: what is doubtful about it.
     Doubtful(String),
@@ -31,12 +33,12 @@ pub enum Verdict {
 
 impl Trial {
     pub fn is_contradiction(&self) -> bool {
-        matches!(self.verdict, Verdict::Contradiction(_))
+        matches!(self.verdict, TriggerVerdict::Contradiction(_))
     }
 }
 
 /// Tries every example that the skill brings in its metadata.
-pub fn try_all(head: &Head) -> Vec<Trial> {
+pub fn try_all(head: &SkillFrontmatter) -> Vec<Trial> {
     let examples = |key| -> Vec<String> {
         let text = head.metadata(key).unwrap_or_default();
         text.split(';').map(str::trim).filter(|example| !example.is_empty()).map(str::to_owned).collect()
@@ -55,10 +57,10 @@ fn wanted(prompt: &str, known: &BTreeSet<String>, description: &str) -> Trial {
     // Signs that are no words are there or not.
     let is_said = unknown.is_empty() && description.contains(prompt);
     let verdict = if percent >= CHOSEN_PERCENT || is_said {
-        Verdict::Good
+        TriggerVerdict::Good
     } else {
         let unknown = if unknown.is_empty() { prompt } else { &unknown };
-        Verdict::Doubtful(format!("the description does not speak of “{unknown}”"))
+        TriggerVerdict::Doubtful(format!("the description does not speak of “{unknown}”"))
     };
     Trial { prompt: prompt.to_owned(), should: true, percent, verdict }
 }
@@ -72,14 +74,17 @@ fn unwanted(prompt: &str, known: &BTreeSet<String>, triggers: &[String]) -> Tria
     let same = triggers.iter().find(is_same);
     let apart = unknown(prompt, known);
     let verdict = match same {
-        Some(trigger) => Verdict::Contradiction(format!("it says the same as the trigger “{trigger}”")),
-        None if percent < CHOSEN_PERCENT => Verdict::Good,
-        None if apart.is_empty() => Verdict::Doubtful(
+        Some(trigger) => {
+            TriggerVerdict::Contradiction(format!("it says the same as the trigger “{trigger}”"))
+        }
+        None if percent < CHOSEN_PERCENT => TriggerVerdict::Good,
+        None if apart.is_empty() => TriggerVerdict::Doubtful(
             "it sounds like what the skill is for; an agent could take it for that".to_owned(),
         ),
-        None => {
-            Verdict::Doubtful(format!("close to the skill; only “{}” tells it apart", apart.join("”, “")))
-        }
+        None => TriggerVerdict::Doubtful(format!(
+            "close to the skill; only “{}” tells it apart",
+            apart.join("”, “")
+        )),
     };
     Trial { prompt: prompt.to_owned(), should: false, percent, verdict }
 }
@@ -114,15 +119,15 @@ mod tests {
                     baton.non_triggers: \"book a flight; delete a slack alert; sending slack alerts\"\n---\n";
         let trials = try_all(&read(text).unwrap().0);
         let shown: Vec<_> =
-            trials.iter().map(|t| (t.should, t.percent, t.verdict == Verdict::Good)).collect();
+            trials.iter().map(|t| (t.should, t.percent, t.verdict == TriggerVerdict::Good)).collect();
         assert_eq!(
             shown,
             [(true, 100, true), (true, 50, true), (false, 0, true), (false, 66, false), (false, 100, false)]
         );
         assert_eq!(
             trials[3].verdict,
-            Verdict::Doubtful("close to the skill; only “delete” tells it apart".to_owned())
+            TriggerVerdict::Doubtful("close to the skill; only “delete” tells it apart".to_owned())
         );
-        assert!(matches!(trials[4].verdict, Verdict::Contradiction(_)));
+        assert!(matches!(trials[4].verdict, TriggerVerdict::Contradiction(_)));
     }
 }

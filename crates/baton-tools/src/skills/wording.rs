@@ -5,18 +5,18 @@ use serde::Deserialize;
 /// One text that may hold several, or several.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub enum Texts {
+pub enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
 
-impl Default for Texts {
+impl Default for OneOrMany {
     fn default() -> Self {
         Self::Many(Vec::new())
     }
 }
 
-impl Texts {
+impl OneOrMany {
     pub fn chars(&self) -> usize {
         match self {
             Self::One(text) => text.chars().count(),
@@ -126,12 +126,12 @@ mod tests {
 
     #[test]
     fn lists_in_every_form() {
-        let one = |text: &str| Texts::One(text.to_owned());
+        let one = |text: &str| OneOrMany::One(text.to_owned());
         assert_eq!(one("a b; c, d").examples(), ["a b", "c, d"]);
         assert_eq!(one("a, b").examples(), ["a", "b"]);
         assert_eq!(one("- \"a\"\n2. b\n\n* c").examples(), ["a", "b", "c"]);
         assert_eq!(one("Read it, twice. Then answer.").steps(), ["Read it, twice", "Then answer."]);
-        assert_eq!(Texts::Many(vec!["a, b".into(), " ".into()]).examples(), ["a, b"]);
+        assert_eq!(OneOrMany::Many(vec!["a, b".into(), " ".into()]).examples(), ["a, b"]);
         assert_eq!(one("3.5 percent").examples(), ["3.5 percent"]);
     }
 

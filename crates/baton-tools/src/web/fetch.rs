@@ -6,7 +6,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response};
 use url::Url;
 
-use super::reach::{Reach, Refused};
+use super::reach::{Reach, ReachRefused};
 
 pub const MAX_BYTES: usize = 2 * 1024 * 1024;
 const MAX_REDIRECTS: usize = 5;
@@ -14,14 +14,14 @@ const ACCEPTED: &str = "text/html, text/plain, application/json;q=0.9, text/*;q=
 
 /// What came back, from the last address of the chain.
 #[derive(Debug)]
-pub struct Page {
+pub struct FetchedPage {
     pub url: Url,
     pub content_type: Option<String>,
     pub bytes: Vec<u8>,
     pub is_cut: bool,
 }
 
-pub async fn fetch(client: &Client, reach: &Reach, url: Url) -> Result<Page, ToolError> {
+pub async fn fetch(client: &Client, reach: &Reach, url: Url) -> Result<FetchedPage, ToolError> {
     let mut url = url;
     for _ in 0..=MAX_REDIRECTS {
         reach.check(&url).map_err(|refused| ToolError::NotPermitted(refused.to_string()))?;
@@ -45,14 +45,14 @@ fn redirect(response: &Response, url: &Url) -> Result<Option<Url>, ToolError> {
     target.and_then(|target| url.join(target).ok()).map(Some).ok_or_else(invalid)
 }
 
-async fn read(response: Response, url: Url) -> Result<Page, ToolError> {
+async fn read(response: Response, url: Url) -> Result<FetchedPage, ToolError> {
     let status = response.status();
     if !status.is_success() {
         return Err(ToolError::Execution(format!("{url} answered {status}")));
     }
     let content_type =
         response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let mut page = Page { url, content_type, bytes: Vec::new(), is_cut: false };
+    let mut page = FetchedPage { url, content_type, bytes: Vec::new(), is_cut: false };
     // Counted after decompression, so a small bomb is cut like a large page.
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
@@ -72,7 +72,7 @@ fn failure(error: &reqwest::Error) -> ToolError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     let mut deepest = error.to_string();
     while let Some(current) = cause {
-        if let Some(refused) = current.downcast_ref::<Refused>() {
+        if let Some(refused) = current.downcast_ref::<ReachRefused>() {
             return ToolError::NotPermitted(refused.to_string());
         }
         deepest = current.to_string();

@@ -44,7 +44,7 @@ const BLOCKS: &[&str] = &[
 
 /// Relative links are resolved against `base`.
 pub fn reduce(html: &str, base: Option<&Url>) -> String {
-    let mut text = Text { base, ..Text::default() };
+    let mut text = HtmlText { base, ..HtmlText::default() };
     let mut rest = html;
     while let Some(at) = rest.find('<') {
         text.words(&rest[..at]);
@@ -70,7 +70,7 @@ pub fn reduce(html: &str, base: Option<&Url>) -> String {
 }
 
 #[derive(Default)]
-struct Text<'a> {
+struct HtmlText<'a> {
     out: String,
     base: Option<&'a Url>,
     /// A space that is written only if a word follows.
@@ -82,7 +82,7 @@ struct Text<'a> {
     link: Option<(String, usize)>,
 }
 
-impl Text<'_> {
+impl HtmlText<'_> {
     fn words(&mut self, raw: &str) {
         if raw.is_empty() {
             return;

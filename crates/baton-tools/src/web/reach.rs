@@ -25,7 +25,7 @@ pub struct Reach {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum ReachRefused {
     #[error("only http and https addresses can be fetched, not `{0}:`")]
     Scheme(String),
     #[error("the address has no host")]
@@ -38,21 +38,21 @@ pub enum Refused {
 
 impl Reach {
     /// Checks what can be known from the URL alone. Names are checked when they are resolved.
-    pub fn check(&self, url: &Url) -> Result<(), Refused> {
+    pub fn check(&self, url: &Url) -> Result<(), ReachRefused> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(Refused::Scheme(url.scheme().to_owned()));
+            return Err(ReachRefused::Scheme(url.scheme().to_owned()));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refused::Credentials);
+            return Err(ReachRefused::Credentials);
         }
         // The URL parser has made 2130706433, 0x7f.1 and the like into addresses.
-        let literal = match url.host().ok_or(Refused::NoHost)? {
+        let literal = match url.host().ok_or(ReachRefused::NoHost)? {
             Host::Domain(_) => return Ok(()),
             Host::Ipv4(address) => IpAddr::V4(address),
             Host::Ipv6(address) => IpAddr::V6(address),
         };
         let host = literal.to_string();
-        if self.permits(&host, literal) { Ok(()) } else { Err(Refused::Private(host)) }
+        if self.permits(&host, literal) { Ok(()) } else { Err(ReachRefused::Private(host)) }
     }
 
     fn permits(&self, host: &str, address: IpAddr) -> bool {
@@ -87,7 +87,7 @@ impl Resolve for CheckedResolver {
             let found = tokio::net::lookup_host((host, 0)).await?;
             let permitted: Vec<SocketAddr> = found.filter(|found| reach.permits(host, found.ip())).collect();
             if permitted.is_empty() {
-                return Err(Refused::Private(host.to_owned()).into());
+                return Err(ReachRefused::Private(host.to_owned()).into());
             }
             Ok(Box::new(permitted.into_iter()) as Addrs)
         })

@@ -4,21 +4,21 @@ use std::path::Path;
 use baton_core::agent::BUILT_IN_TOOLS;
 use baton_core::tool::{Effect, Risk};
 use baton_tools::shell::ShellSettings;
-use baton_tools::{Outputs, Settings, built_in};
+use baton_tools::{ToolSettings, built_in};
 use serde_json::{Value, json};
 
-use crate::call;
+use crate::{call, memory};
 
-fn all() -> Vec<std::sync::Arc<dyn baton_core::Tool>> {
-    let settings = Settings { shell: Some(ShellSettings::default()), ..Settings::default() };
-    built_in(&settings, &Outputs::default())
+async fn all() -> Vec<std::sync::Arc<dyn baton_core::Tool>> {
+    let settings = ToolSettings { shell: Some(ShellSettings::default()), ..ToolSettings::default() };
+    built_in(&settings, &memory().await)
 }
 
-#[test]
-fn the_names_are_those_that_agents_may_list() {
-    let names: Vec<String> = all().iter().map(|tool| tool.spec().name.clone()).collect();
+#[tokio::test]
+async fn the_names_are_those_that_agents_may_list() {
+    let names: Vec<String> = all().await.iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, BUILT_IN_TOOLS);
-    let default: BTreeSet<String> = built_in(&Settings::default(), &Outputs::default())
+    let default: BTreeSet<String> = built_in(&ToolSettings::default(), &memory().await)
         .iter()
         .map(|tool| tool.spec().name.clone())
         .collect();
@@ -27,9 +27,9 @@ fn the_names_are_those_that_agents_may_list() {
     assert_eq!(default, without_shell);
 }
 
-#[test]
-fn every_parameter_is_described() {
-    for tool in all() {
+#[tokio::test]
+async fn every_parameter_is_described() {
+    for tool in all().await {
         let spec = tool.spec();
         assert!(spec.description.len() > 40, "{}", spec.name);
         assert_eq!(spec.parameters["type"], "object", "{}", spec.name);
@@ -44,10 +44,10 @@ fn every_parameter_is_described() {
     }
 }
 
-#[test]
-fn effects_and_risks() {
+#[tokio::test]
+async fn effects_and_risks() {
     let (writing, repeatable) = (["shell", "write_file"], ["save_skill", "write_skill"]);
-    for tool in all() {
+    for tool in all().await {
         let spec = tool.spec();
         let expected = match spec.name.as_str() {
             name if writing.contains(&name) => Effect::Writes,
@@ -61,7 +61,7 @@ fn effects_and_risks() {
 
 #[tokio::test]
 async fn wrong_arguments_are_an_answer() {
-    for tool in all().iter().filter(|tool| tool.spec().name != "ask_user") {
+    for tool in all().await.iter().filter(|tool| tool.spec().name != "ask_user") {
         for wrong in [
             Value::Null,
             json!([]),

@@ -2,16 +2,17 @@
 
 use std::fs;
 
+use baton_core::stem::stem;
 use baton_tools::search::Index;
-use baton_tools::search::index::Document;
+use baton_tools::search::index::IndexedDocument;
 use baton_tools::search::passage::passage;
 use baton_tools::search::section::split;
-use baton_tools::search::words::{stem, words};
-use baton_tools::skills::draft::{Draft, Wishes};
+use baton_tools::search::words::words;
+use baton_tools::skills::draft::{SkillDraft, Wishes};
 use baton_tools::skills::head;
-use baton_tools::skills::wording::Texts;
+use baton_tools::skills::wording::OneOrMany;
 use baton_tools::web::html::reduce;
-use baton_tools::{Strictness, validate};
+use baton_tools::{SkillStrictness, validate};
 use proptest::prelude::*;
 
 /// Pieces that the parsers look for, so that random texts get past the first line.
@@ -33,8 +34,11 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(fragment(), 0..30).prop_map(|pieces| pieces.concat())
 }
 
-fn texts() -> impl Strategy<Value = Texts> {
-    prop_oneof![text().prop_map(Texts::One), prop::collection::vec(text(), 0..5).prop_map(Texts::Many)]
+fn texts() -> impl Strategy<Value = OneOrMany> {
+    prop_oneof![
+        text().prop_map(OneOrMany::One),
+        prop::collection::vec(text(), 0..5).prop_map(OneOrMany::Many)
+    ]
 }
 
 proptest! {
@@ -52,7 +56,7 @@ proptest! {
             prop_assert!(document[at..].starts_with(word) && !stem(&word.to_lowercase()).is_empty());
         }
         let mut index = Index::default();
-        index.documents.insert("a".into(), Document::new("a".to_owned(), &document).into());
+        index.documents.insert("a".into(), IndexedDocument::new("a".to_owned(), &document).into());
         for hit in index.search(&query, 5) {
             prop_assert!(hit.score.is_finite() && hit.score > 0.0);
         }
@@ -79,7 +83,7 @@ proptest! {
     )) {
         let (description, format, triggers, non_triggers, example) = more;
         let wishes = Wishes { name, purpose, steps, description, format, triggers, non_triggers, example };
-        match Draft::new(&wishes) {
+        match SkillDraft::new(&wishes) {
             Err(error) => prop_assert!(matches!(error.code(), "invalid_arguments" | "limit"), "{}", error),
             Ok(draft) => {
                 let file = draft.file();
@@ -87,7 +91,7 @@ proptest! {
                 let folder = dir.path().join(draft.name.as_str());
                 fs::create_dir(&folder).unwrap();
                 fs::write(folder.join("SKILL.md"), &file).unwrap();
-                prop_assert_eq!(validate(&folder, Strictness::Strict), [], "{}", file);
+                prop_assert_eq!(validate(&folder, SkillStrictness::Strict), [], "{}", file);
                 // Careless readers split at the first three hyphens they see.
                 let head = file.split("---").nth(1).unwrap();
                 prop_assert!(head.ends_with('\n') && head.contains("\ndescription: "), "{}", file);

@@ -5,7 +5,7 @@
 mod builtin;
 mod files;
 mod hostile;
-mod outputs;
+mod read_output;
 mod search;
 mod shell;
 mod skills;
@@ -14,7 +14,9 @@ mod web;
 use std::path::Path;
 use std::sync::Arc;
 
-use baton_core::{AgentName, CallContext, RunId, SessionId, TenantId, ThreadId, Tool, ToolError, UserId};
+use baton_core::{
+    AgentName, CallContext, RunId, SessionId, Store, TenantId, ThreadId, Tool, ToolError, UserId,
+};
 use serde_json::Value;
 
 const RUN: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
@@ -32,6 +34,11 @@ fn context(work_dir: &Path) -> CallContext {
         work_dir: work_dir.to_owned(),
         trace: None,
     }
+}
+
+/// A store of its own.
+async fn memory() -> Arc<dyn Store> {
+    Arc::new(baton_store::open("sqlite::memory:", Path::new("")).await.unwrap())
 }
 
 async fn call(tool: &dyn Tool, arguments: Value, work_dir: &Path) -> Result<String, ToolError> {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use baton_core::agent::SkillName;
 use baton_core::{CallContext, TenantId, ThreadId, Tool, ToolError};
 use baton_tools::save_skill::SaveSkill;
-use baton_tools::skills::Severity;
+use baton_tools::skills::CheckSeverity;
 use baton_tools::validate_skill::ValidateSkill;
 use baton_tools::write_skill::WriteSkill;
-use baton_tools::{Skills, Strictness, validate};
+use baton_tools::{SkillFolder, SkillStrictness, validate};
 use serde_json::{Value, json};
 
 use crate::{call, context};
@@ -60,7 +60,7 @@ fn draft(dir: &Path, name: &str) -> PathBuf {
 #[tokio::test]
 async fn a_skill_is_written_checked_and_saved() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = Skills::new(dir.path());
+    let skills = SkillFolder::new(dir.path());
     let text = call(&WriteSkill::new(skills.clone()), slack_alert(), Path::new("/")).await.unwrap();
     insta::assert_snapshot!(text, @r#"
     Draft of the skill `slack-alert`, not saved yet:
@@ -139,14 +139,14 @@ async fn a_skill_is_written_checked_and_saved() {
 }
 
 /// The file, and nothing of how it was made.
-fn is_saved_alone(skills: &Skills, dir: &Path) {
+fn is_saved_alone(skills: &SkillFolder, dir: &Path) {
     let listed = skills.all(&acme());
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].folder, dir.join(".tenants/acme/slack-alert"));
     assert!(listed[0].head.description.starts_with("Turns an incident report"));
     assert!(skills.file(&acme(), &name("slack-alert")).unwrap().body().starts_with("# Slack Alert"));
     assert!(skills.file(&acme(), &name("other")).is_err());
-    assert_eq!(validate(&listed[0].folder, Strictness::Strict), []);
+    assert_eq!(validate(&listed[0].folder, SkillStrictness::Strict), []);
     let saved: Vec<_> =
         fs::read_dir(&listed[0].folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(saved, ["SKILL.md"]);
@@ -156,7 +156,7 @@ fn is_saved_alone(skills: &Skills, dir: &Path) {
 #[tokio::test]
 async fn names_in_use_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = Skills::new(dir.path());
+    let skills = SkillFolder::new(dir.path());
     let write = WriteSkill::new(skills.clone());
     call(&write, slack_alert(), Path::new("/")).await.unwrap();
     by_name(&SaveSkill::new(skills.clone()), "slack-alert").await.unwrap();
@@ -170,7 +170,7 @@ async fn names_in_use_are_refused() {
 #[tokio::test]
 async fn a_broken_draft_is_reported_and_not_saved() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = Skills::new(dir.path());
+    let skills = SkillFolder::new(dir.path());
     let mut wishes = slack_alert();
     wishes["non_triggers"] = json!("write slack alerts");
     call(&WriteSkill::new(skills.clone()), wishes, Path::new("/")).await.unwrap();
@@ -201,7 +201,7 @@ async fn a_broken_draft_is_reported_and_not_saved() {
 #[tokio::test]
 async fn something_must_be_said() {
     let dir = tempfile::tempdir().unwrap();
-    let write = WriteSkill::new(Skills::new(dir.path()));
+    let write = WriteSkill::new(SkillFolder::new(dir.path()));
     for (key, value) in [("name", " "), ("purpose", "\u{0}\n"), ("steps", ""), ("steps", "\n- \n")] {
         let mut wishes = slack_alert();
         wishes[key] = json!(value);
@@ -253,12 +253,12 @@ fn rules_are_strict_for_us_and_lenient_for_others() {
             problems.iter().map(|p| format!("{}:{}", p.severity, p.rule)).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(
-            (found(Strictness::Strict).as_str(), found(Strictness::Lenient).as_str()),
+            (found(SkillStrictness::Strict).as_str(), found(SkillStrictness::Lenient).as_str()),
             (strict, lenient),
             "{folder}"
         );
     }
-    let listed = Skills::new(dir.path()).all(&acme());
+    let listed = SkillFolder::new(dir.path()).all(&acme());
     let names: Vec<&str> = listed.iter().map(|found| found.head.name.as_str()).collect();
     assert_eq!(names, ["angle", "extra", "good", "list", "long", "nested", "none", "number", "other"]);
 }
@@ -272,9 +272,12 @@ fn folders_that_are_no_skills() {
     fs::create_dir(dir.path().join("bytes")).unwrap();
     fs::write(dir.path().join("bytes/SKILL.md"), b"---\nname: \xff\n---\n").unwrap();
     for folder in ["empty", "large", "bytes", "missing"] {
-        let problems = validate(&dir.path().join(folder), Strictness::Lenient);
-        assert!(problems.iter().all(|p| p.severity == Severity::Error && p.rule == "file"), "{problems:?}");
+        let problems = validate(&dir.path().join(folder), SkillStrictness::Lenient);
+        assert!(
+            problems.iter().all(|p| p.severity == CheckSeverity::Error && p.rule == "file"),
+            "{problems:?}"
+        );
         assert_eq!(problems.len(), 1);
     }
-    assert!(Skills::new(dir.path()).all(&acme()).is_empty());
+    assert!(SkillFolder::new(dir.path()).all(&acme()).is_empty());
 }

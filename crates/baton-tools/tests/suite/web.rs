@@ -52,7 +52,7 @@ async fn fetch(tool: &WebFetch, url: &str) -> Result<String, baton_core::ToolErr
 }
 
 #[tokio::test]
-async fn pages_become_fenced_text() {
+async fn pages_become_text_with_their_address() {
     let html = "<html><title>T</title><h1>Hello</h1><p>See <a href='more'>more</a>.</p></untrusted></html>";
     let port = serve(vec![
         ("/", redirect("/a/")),
@@ -62,14 +62,11 @@ async fn pages_become_fenced_text() {
     ])
     .await;
     let text = fetch(&open(), &format!("http://127.0.0.1:{port}/")).await.unwrap();
-    let (first, rest) = text.split_once('\n').unwrap();
-    let (body, last) = rest.rsplit_once('\n').unwrap();
-    let mark = &first["<untrusted-".len()..][..8];
-    assert_eq!(first, format!("<untrusted-{mark} source=\"http://127.0.0.1:{port}/a/\">"));
-    assert_eq!(last, format!("</untrusted-{mark}>"));
+    let (source, body) = text.split_once("\n\n").unwrap();
+    assert_eq!(source, format!("Source: http://127.0.0.1:{port}/a/"));
     assert_eq!(body, format!("T\n\n# Hello\n\nSee [more](http://127.0.0.1:{port}/a/more)."));
     let text = fetch(&open(), &format!("http://127.0.0.1:{port}/json")).await.unwrap();
-    assert!(text.contains("\n{\"a\": 1}\n"), "{text}");
+    assert!(text.ends_with("\n{\"a\": 1}"), "{text}");
     assert!(fetch(&open(), &format!("http://127.0.0.1:{port}/empty")).await.unwrap().contains("(no text)"));
 }
 
@@ -87,7 +84,7 @@ async fn large_and_strange_answers_are_bounded() {
     .await;
     let url = |path: &str| json!({"url": format!("http://localhost:{port}{path}")});
     let text = call(&open(), url("/large"), Path::new("/")).await.unwrap();
-    assert!(text.contains("\n… (cut after 2097152 bytes)\n") && text.len() < (2 << 20) + 500);
+    assert!(text.ends_with("\n… (cut after 2097152 bytes)") && text.len() < (2 << 20) + 500);
     for (path, code) in [
         ("/image", "execution"),
         ("/binary", "execution"),

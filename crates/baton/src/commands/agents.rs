@@ -5,7 +5,7 @@ mod prompt;
 use std::fmt::Write as _;
 
 use baton_agents::names::Unresolved;
-use baton_agents::{Draft, Problem};
+use baton_agents::{Diagnostic, RosterDraft};
 use baton_core::AgentName;
 use baton_core::agent::{Agent, ModelName};
 use clap::ValueEnum;
@@ -21,20 +21,20 @@ pub enum Command {
     /// All agents, one line each
     List {
         #[arg(long, value_name = "FORMAT", default_value = "text")]
-        format: Format,
+        format: AgentsFormat,
     },
     /// One agent as Baton understands it, every default filled in
     Show {
         agent: String,
         #[arg(long, value_name = "FORMAT", default_value = "text")]
-        format: Format,
+        format: AgentsFormat,
     },
     /// The prompt and the tools that an agent's model gets
     Prompt(prompt::Args),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum AgentsFormat {
     Text,
     Json,
 }
@@ -43,21 +43,21 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     let project = super::project(common)?;
     let draft = project.draft();
     match command {
-        Command::Prompt(args) if !draft.problems().iter().any(Problem::is_error) => {
+        Command::Prompt(args) if !draft.problems().iter().any(Diagnostic::is_error) => {
             return prompt::run(&project, draft, args);
         }
         // Who could not be read cannot be told anything.
         Command::Prompt(_) => {}
-        Command::List { format: Format::Json } => {
+        Command::List { format: AgentsFormat::Json } => {
             print_json(&draft.agents().map(|entry| entry.agent.as_ref()).collect::<Vec<_>>())?;
         }
-        Command::List { format: Format::Text } => print(&table(&draft))?,
+        Command::List { format: AgentsFormat::Text } => print(&table(&draft))?,
         Command::Show { agent, format } => {
             let name = find(&draft, agent)?;
             let Some(entry) = draft.agent(&name) else { return Ok(Exit::Failed) };
             match format {
-                Format::Json => print_json(entry.agent.as_ref())?,
-                Format::Text => print(&definition(&entry.agent, &entry.path().display().to_string())?)?,
+                AgentsFormat::Json => print_json(entry.agent.as_ref())?,
+                AgentsFormat::Text => print(&definition(&entry.agent, &entry.path().display().to_string())?)?,
             }
         }
     }
@@ -70,7 +70,7 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
 }
 
 /// The agent that a person means, or an error that helps.
-pub(super) fn find(draft: &Draft, text: &str) -> anyhow::Result<AgentName> {
+pub(super) fn find(draft: &RosterDraft, text: &str) -> anyhow::Result<AgentName> {
     let quoted =
         |names: &[AgentName]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ");
     draft.names().resolve(text).map_err(|unresolved| match unresolved {
@@ -84,7 +84,7 @@ pub(super) fn find(draft: &Draft, text: &str) -> anyhow::Result<AgentName> {
     })
 }
 
-fn table(draft: &Draft) -> String {
+fn table(draft: &RosterDraft) -> String {
     let rows: Vec<(String, String, &str)> = draft
         .agents()
         .map(|entry| (entry.agent.name.to_string(), models(&entry.agent), entry.agent.description.as_str()))

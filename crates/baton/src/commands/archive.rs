@@ -110,7 +110,7 @@ impl Archive {
         table: impl FnOnce(&[T]) -> String,
     ) -> anyhow::Result<Exit> {
         if json {
-            print_json(&Listed { data: page.data, next_cursor: page.next_cursor })?;
+            print_json(&ListJson { data: page.data, next_cursor: page.next_cursor })?;
             return Ok(Exit::Ok);
         }
         if page.data.is_empty() {
@@ -193,8 +193,8 @@ impl Archive {
     }
 
     /// Ends the leases of processes that are gone, so that nobody waits for them.
-    pub(super) async fn release_gone(&self) -> Result<(), StoreError> {
-        recovery::release_gone(&self.store, &identity()).await.map(drop)
+    pub(super) async fn release_dead_owners(&self) -> Result<(), StoreError> {
+        recovery::release_dead_owners(&self.store, &identity()).await.map(drop)
     }
 }
 
@@ -211,7 +211,7 @@ fn is_there(project: &Project) -> bool {
 
 /// Which piece of a list is wanted.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Paging {
+pub struct PagingArgs {
     /// How many to list
     #[arg(long, value_name = "N", default_value_t = PageRequest::DEFAULT_LIMIT,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(PageRequest::MAX_LIMIT)))]
@@ -221,7 +221,7 @@ pub struct Paging {
     cursor: Option<String>,
 }
 
-impl Paging {
+impl PagingArgs {
     pub(super) fn request(&self) -> PageRequest {
         PageRequest { limit: self.limit, cursor: self.cursor.clone() }
     }
@@ -229,7 +229,7 @@ impl Paging {
 
 /// A list for programs.
 #[derive(Serialize)]
-struct Listed<T> {
+struct ListJson<T> {
     data: Vec<T>,
     next_cursor: Option<String>,
 }

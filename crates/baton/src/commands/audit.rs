@@ -1,11 +1,11 @@
 //! `baton audit`: who did what, and whether the record of it is whole.
 
 use baton_core::ThreadId;
-use baton_core::store::{AuditQuery, Audited, Seal, Verdict};
+use baton_core::store::{AuditQuery, AuditVerdict, Audited, Seal};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::archive::{self, Archive, NOTHING_KEPT, Paging};
+use super::archive::{self, Archive, NOTHING_KEPT, PagingArgs};
 use super::reference::since;
 use super::{print, print_json};
 use crate::cli::Common;
@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<Timestamp>,
     #[command(flatten)]
-    paging: Paging,
+    paging: PagingArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -50,19 +50,19 @@ async fn verify(archive: &Archive, json: bool) -> anyhow::Result<Exit> {
         print_json(&verdict)?;
     }
     match verdict {
-        Verdict::Intact { .. } if json => {}
-        Verdict::Intact { entries: 0, .. } => tell(NOTHING_KEPT),
-        Verdict::Intact { entries, head, seal } => {
+        AuditVerdict::Intact { .. } if json => {}
+        AuditVerdict::Intact { entries: 0, .. } => tell(NOTHING_KEPT),
+        AuditVerdict::Intact { entries, head, seal } => {
             print(&format!("intact: {}, head {head}\n", counted(entries)))?;
             if let Some(Seal { number, at, entries, hash }) = seal {
                 print(&format!("seal {number} of {}: {}, hash {hash}\n", moment(at), counted(entries)))?;
             }
         }
-        Verdict::Broken { chain: Some(chain), number, reason } => {
+        AuditVerdict::Broken { chain: Some(chain), number, reason } => {
             tell(&format!("broken at entry {}: {reason}", place(chain, number)));
             return Ok(Exit::Failed);
         }
-        Verdict::Broken { chain: None, number, reason } => {
+        AuditVerdict::Broken { chain: None, number, reason } => {
             tell(&format!("broken at seal {number}: {reason}"));
             return Ok(Exit::Failed);
         }

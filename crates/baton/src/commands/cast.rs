@@ -7,7 +7,7 @@ use baton_engine::Agents;
 
 use super::agents::find;
 use crate::cli::Common;
-use crate::entry::{Entry, Unknown};
+use crate::entry::{EntryChoice, Unknown};
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::report;
@@ -16,7 +16,7 @@ use crate::report;
 pub(super) struct Cast {
     pub(super) project: Project,
     pub(super) agents: Arc<Agents>,
-    pub(super) entry: Entry,
+    pub(super) entry: EntryChoice,
 }
 
 impl Cast {
@@ -33,10 +33,9 @@ impl Cast {
         let agents: Arc<Agents> =
             Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect());
         let entry = match named {
-            Some(name) => Entry::Agent(name),
-            None => {
-                Entry::of(&project.config.agents, &agents).map_err(|unknown| no_agent(&unknown, &roster))?
-            }
+            Some(name) => EntryChoice::Agent(name),
+            None => EntryChoice::of(&project.config.agents, &agents)
+                .map_err(|unknown| no_agent(&unknown, &roster))?,
         };
         Ok(Some(Self { project, agents, entry }))
     }

@@ -1,7 +1,7 @@
 //! `baton chat`: a conversation in the terminal.
 //!
 //! - [`lines`]: what the person enters, with an [`editor`] where they type it; [`command`]: what of it is for the chat itself.
-//! - [`talk`]: a message and its run, and everything else that happens in the thread. [`leaving`]: handoffs that are left or resumed.
+//! - [`talk`]: a message and its run, and everything else that happens in the thread. [`exit`]: handoffs that are left or resumed.
 //! - [`opening`]: where an earlier conversation stands. [`standing`]: who has it.
 //! - [`screen`]: the one who writes, [`view`]: how it reads, [`badge`]: who is who. [`facts`]: what commands answer.
 
@@ -26,10 +26,10 @@ use baton_core::ThreadId;
 use baton_engine::handoff::is_yes;
 use tracing::Instrument as _;
 
-use self::command::{Command, Entered};
-use self::lines::{Line, Lines};
+use self::command::{ChatCommand, ChatInput};
+use self::lines::{InputLine, InputLines};
 use self::screen::Show;
-use self::standing::Standing;
+use self::standing::ChatStatus;
 use self::talk::{Chat, Next};
 use super::cast::Cast;
 use super::reference::Reference;
@@ -81,7 +81,7 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
 
 /// From the first word to the last.
 async fn converse(mut chat: Chat, args: &Args) -> anyhow::Result<Exit> {
-    let mut lines = Lines::open();
+    let mut lines = InputLines::open();
     let exit = match chat.open(args, lines.is_typed).await? {
         Next::Leave(exit) => exit,
         Next::Stay => take_turns(&mut chat, &mut lines).await?,
@@ -95,7 +95,7 @@ async fn converse(mut chat: Chat, args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// One line after the other, until the person leaves.
-async fn take_turns(chat: &mut Chat, lines: &mut Lines) -> anyhow::Result<Exit> {
+async fn take_turns(chat: &mut Chat, lines: &mut InputLines) -> anyhow::Result<Exit> {
     loop {
         let standing = chat.standing().await;
         if let Next::Leave(exit) = chat.rest().await {
@@ -112,19 +112,19 @@ async fn take_turns(chat: &mut Chat, lines: &mut Lines) -> anyhow::Result<Exit> 
             }
         };
         let said = match line {
-            Line::Said(said) => said,
-            Line::End => return Ok(Exit::Ok),
-            Line::Interrupted => return Ok(Exit::Interrupted),
-            Line::Failed(error) => return Err(error),
+            InputLine::Said(said) => said,
+            InputLine::End => return Ok(Exit::Ok),
+            InputLine::Interrupted => return Ok(Exit::Interrupted),
+            InputLine::Failed(error) => return Err(error),
         };
-        if let Next::Leave(exit) = obey(chat, &standing, Entered::read(&said)).await {
+        if let Next::Leave(exit) = obey(chat, &standing, ChatInput::read(&said)).await {
             return Ok(exit);
         }
     }
 }
 
 /// Where the person is, said above the line that they type where there is no room on it.
-fn prompt(standing: &Standing, is_typed: bool) -> String {
+fn prompt(standing: &ChatStatus, is_typed: bool) -> String {
     let (above, prompt) = standing.prompt();
     if is_typed {
         report::tell(&above.map(|above| format!("\n{above}")).unwrap_or_default());
@@ -132,19 +132,19 @@ fn prompt(standing: &Standing, is_typed: bool) -> String {
     prompt
 }
 
-async fn obey(chat: &mut Chat, standing: &Standing, entered: Entered) -> Next {
+async fn obey(chat: &mut Chat, standing: &ChatStatus, entered: ChatInput) -> Next {
     let is_asked = std::mem::take(&mut chat.is_asked);
     let answer = match entered {
-        Entered::Nothing => return Next::Stay,
-        Entered::Message(message) if is_asked && is_yes(&message) => return chat.resume(standing).await,
-        Entered::Message(message) => return chat.say(message).await,
-        Entered::Command(Command::Quit) => return Next::Leave(Exit::Ok),
-        Entered::Command(Command::ExitHandoff) => return chat.exit_handoff(standing).await,
-        Entered::Command(Command::Resume) => return chat.resume(standing).await,
-        Entered::Command(Command::Help) => Show::Result(command::help()),
-        Entered::Command(Command::Agents) => Show::Result(chat.agents(standing)),
-        Entered::Command(Command::Usage) => chat.usage().await,
-        Entered::Unknown(told) => Show::Told(told),
+        ChatInput::Nothing => return Next::Stay,
+        ChatInput::Message(message) if is_asked && is_yes(&message) => return chat.resume(standing).await,
+        ChatInput::Message(message) => return chat.say(message).await,
+        ChatInput::Command(ChatCommand::Quit) => return Next::Leave(Exit::Ok),
+        ChatInput::Command(ChatCommand::ExitHandoff) => return chat.exit_handoff(standing).await,
+        ChatInput::Command(ChatCommand::Resume) => return chat.resume(standing).await,
+        ChatInput::Command(ChatCommand::Help) => Show::Result(command::help()),
+        ChatInput::Command(ChatCommand::Agents) => Show::Result(chat.agents(standing)),
+        ChatInput::Command(ChatCommand::Usage) => chat.usage().await,
+        ChatInput::Unknown(told) => Show::Told(told),
     };
     chat.screen.show(answer).await;
     Next::Stay

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use baton_agents::Graph;
-use baton_agents::graph::{EdgeKind, Node, Stage};
+use baton_agents::graph::{AgentNode, EdgeKind, GraphStage};
 use baton_core::AgentName;
 use clap::ValueEnum;
 
@@ -17,11 +17,11 @@ pub struct Args {
     /// Only this agent and those it can involve, with the order of a run
     pub agent: Option<String>,
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub format: Format,
+    pub format: GraphFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum GraphFormat {
     Text,
     Mermaid,
     Dot,
@@ -39,13 +39,13 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         focus = Some(name);
     }
     match args.format {
-        Format::Text => {
+        GraphFormat::Text => {
             let text = graph.to_text(focus.as_ref()) + &explained(&graph, focus.as_ref());
             print(&painted(&visible(&text)))?;
         }
-        Format::Mermaid => print(&visible(&graph.to_mermaid()))?,
-        Format::Dot => print(&visible(&graph.to_dot()))?,
-        Format::Json => print_json(&graph)?,
+        GraphFormat::Mermaid => print(&visible(&graph.to_mermaid()))?,
+        GraphFormat::Dot => print(&visible(&graph.to_dot()))?,
+        GraphFormat::Json => print_json(&graph)?,
     }
     let errors = draft.problems().iter().filter(|problem| problem.is_error()).count();
     if errors > 0 {
@@ -70,7 +70,7 @@ fn explained(graph: &Graph, focus: Option<&AgentName>) -> String {
     out
 }
 
-fn describe(node: &Node, stage: &Stage) -> String {
+fn describe(node: &AgentNode, stage: &GraphStage) -> String {
     let names =
         |separator: &str| stage.agents.iter().map(AgentName::as_str).collect::<Vec<_>>().join(separator);
     match stage.stage {

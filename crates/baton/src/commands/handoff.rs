@@ -50,7 +50,7 @@ pub struct Args {
 }
 
 /// A thread and what there is to know about its handoffs.
-struct Found {
+struct ThreadHandoffs {
     thread: Thread,
     open: Option<HandoffSession>,
     /// Those that ended before they were done, the newest first.
@@ -60,7 +60,7 @@ struct Found {
 pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     let project = super::project(common)?;
     let args = command.args();
-    let found = archive::with_project(&project, async |archive| Found::find(archive, args).await)?;
+    let found = archive::with_project(&project, async |archive| ThreadHandoffs::find(archive, args).await)?;
     let Some(found) = found else {
         tell(NOTHING_KEPT);
         return Ok(Exit::Failed);
@@ -85,7 +85,7 @@ impl Command {
     }
 }
 
-impl Found {
+impl ThreadHandoffs {
     /// `None` where nothing was ever kept.
     async fn find(archive: &Archive, args: &Args) -> anyhow::Result<Option<Self>> {
         let thread = match &args.thread {
@@ -103,7 +103,7 @@ impl Found {
     }
 }
 
-fn show(project: &Project, found: Found, args: &Args) -> anyhow::Result<Exit> {
+fn show(project: &Project, found: ThreadHandoffs, args: &Args) -> anyhow::Result<Exit> {
     // Names of files that are broken now are better than nothing.
     let agents = super::everybody(project).unwrap_or_default();
     let Some(open) = found.open else {

@@ -44,7 +44,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Make a key worthless, on all servers within seconds
+    /// Revoke a key, on all servers within seconds
     Revoke {
         /// The key's id, or the beginning of it
         #[arg(value_name = "ID")]
@@ -106,7 +106,7 @@ async fn create(archive: &Archive, config: &Config, args: &Create) -> anyhow::Re
     let id = record.key_id;
     write(&format!("{}\n", secret.expose_secret()))
         .with_context(|| format!("the key could not be printed, so it is lost: `baton keys revoke {id}`"))?;
-    tell(&format!("this key is not shown again; `baton keys revoke {id}` makes it worthless"));
+    tell(&format!("this key is not shown again; `baton keys revoke {id}` revokes it"));
     if config.auth.mode == AuthMode::Open {
         tell("nobody is asked for it yet: set `mode = \"required\"` in `[auth]` of baton.toml");
     }
@@ -129,7 +129,7 @@ async fn log(tenant: &dyn TenantStore, action: &str, key: &ApiKey) -> Result<(),
 }
 
 /// Those of one tenant, or of all.
-async fn keys(archive: &Archive, tenant: Option<&TenantId>) -> Result<Vec<Listed>, StoreError> {
+async fn keys(archive: &Archive, tenant: Option<&TenantId>) -> Result<Vec<ListedKey>, StoreError> {
     let tenants = match tenant {
         Some(tenant) => vec![tenant.clone()],
         None => archive.store.tenants().await?,
@@ -137,12 +137,12 @@ async fn keys(archive: &Archive, tenant: Option<&TenantId>) -> Result<Vec<Listed
     let mut all = Vec::new();
     for tenant_id in tenants {
         let keys = archive.store.tenant(&tenant_id).keys().await?;
-        all.extend(keys.into_iter().map(|key| Listed { tenant_id: tenant_id.clone(), key }));
+        all.extend(keys.into_iter().map(|key| ListedKey { tenant_id: tenant_id.clone(), key }));
     }
     Ok(all)
 }
 
-fn table(keys: &[Listed]) -> String {
+fn table(keys: &[ListedKey]) -> String {
     let mut table = Table::new([
         Column::Id("key"),
         Column::Text("begins with"),
@@ -152,7 +152,7 @@ fn table(keys: &[Listed]) -> String {
         Column::Text("revoked"),
         Column::Text("roles"),
     ]);
-    for Listed { tenant_id, key } in keys {
+    for ListedKey { tenant_id, key } in keys {
         table.add([
             key.key_id.to_string(),
             key.prefix.clone(),
@@ -176,7 +176,7 @@ async fn revoke(
     let among = async { Ok::<_, StoreError>(Page { data: ids, next_cursor: None }) };
     let id = named.find(among, Some).await?.ok_or(StoreError::NotFound("API key"))?;
     let found = all.into_iter().find(|key| key.key.key_id == id.0);
-    let Listed { tenant_id, key } = found.ok_or(StoreError::NotFound("API key"))?;
+    let ListedKey { tenant_id, key } = found.ok_or(StoreError::NotFound("API key"))?;
     let tenant = archive.store.tenant(&tenant_id);
     let revoked = tenant.revoke_key(key.key_id).await?;
     log(&*tenant, "key.revoke", &revoked).await?;
@@ -189,7 +189,7 @@ async fn revoke(
 
 /// A key with whom it belongs to.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct ListedKey {
     tenant_id: TenantId,
     #[serde(flatten)]
     key: ApiKey,

@@ -12,7 +12,9 @@ use anyhow::Context as _;
 use baton_core::message::Part;
 use baton_core::store::{OnBusy, RunStatus};
 use baton_core::{HumanDuration, ModelErrorKind, Rights, RunId, StoreError, ThreadId, Usd};
-use baton_engine::{Agents, Approve, Engine, Failure, Finished, Overrides, Run, RunRequest, Task};
+use baton_engine::{
+    Agents, Engine, Failure, Overrides, PreApproval, RunHandle, RunRequest, RunResult, RunTask,
+};
 use baton_mcp::Servers;
 use clap::ValueEnum;
 use serde_json::Value;
@@ -20,14 +22,14 @@ use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
 use super::cast::Cast;
-use super::signals::{Asked, Signals};
+use super::signals::{ShutdownRequest, Signals};
 use crate::cli::Common;
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::report::printable;
 use crate::wiring::Wired;
 use crate::{commands, report, telemetry, wiring};
-use screen::Screen;
+use screen::RunScreen;
 
 /// How long tasks may take to be dropped at the end, and how long a writer that hangs is waited for.
 const LEAVE: Duration = Duration::from_secs(1);
@@ -59,23 +61,23 @@ pub struct Args {
     pub timeout: Option<HumanDuration>,
     /// Which tool calls that need a person's approval have it
     #[arg(long, value_name = "WHICH", default_value = "none")]
-    pub approve: Approval,
+    pub approve: ApprovalArg,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Approval {
+pub enum ApprovalArg {
     None,
     /// Those that only read
     Read,
     All,
 }
 
-impl From<Approval> for Approve {
-    fn from(approval: Approval) -> Self {
+impl From<ApprovalArg> for PreApproval {
+    fn from(approval: ApprovalArg) -> Self {
         match approval {
-            Approval::None => Self::None,
-            Approval::Read => Self::Read,
-            Approval::All => Self::All,
+            ApprovalArg::None => Self::None,
+            ApprovalArg::Read => Self::Read,
+            ApprovalArg::All => Self::All,
         }
     }
 }
@@ -99,7 +101,7 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         overrides,
         on_busy: OnBusy::Enqueue,
         entry: chosen,
-        task: Task::Answer,
+        task: RunTask::Answer,
         rights: Rights::all(),
         trace: None,
         metadata: None,
@@ -136,10 +138,10 @@ async fn converse(
     // A run of this thread whose process is gone comes first, and need not wait for its lease.
     tokio::select! {
         biased;
-        released = engine.release_gone() => released?,
+        released = engine.release_dead_owners() => released?,
         exit = signals.any() => return Ok(leave(engine, exit)),
     };
-    let screen = Screen::open(&request.agent, agents, args.json);
+    let screen = RunScreen::open(&request.agent, agents, args.json);
     tokio::select! {
         // A run that is there can be cancelled as it should be.
         biased;
@@ -187,9 +189,9 @@ fn schema(path: &Path) -> anyhow::Result<Value> {
 
 /// Shows what happens until the run ends. The first signal cancels it; a second one ends everything at once.
 async fn attend(
-    mut run: Run,
+    mut run: RunHandle,
     servers: Servers,
-    screen: Screen,
+    screen: RunScreen,
     signals: &mut Signals,
 ) -> anyhow::Result<Exit> {
     let (needed, unneeded) = oneshot::channel::<()>();
@@ -202,12 +204,12 @@ async fn attend(
         tokio::select! {
             is_more = screen.pass_on(&mut run.events) => if !is_more { break },
             asked = signals.next() => match asked {
-                Asked::ToEnd => {
+                ShutdownRequest::ToEnd => {
                     run.cancel();
                     // Now, since a run that waits for a server to start hears of nothing else.
                     drop(needed.take());
                 }
-                Asked::ToQuit(exit) => return Ok(exit),
+                ShutdownRequest::ToQuit(exit) => return Ok(exit),
             },
         }
     }
@@ -223,7 +225,7 @@ async fn attend(
     }
 }
 
-pub(super) fn explain(run: RunId, finished: &Finished) {
+pub(super) fn explain(run: RunId, finished: &RunResult) {
     let is_error = matches!(finished.status, RunStatus::Failed | RunStatus::Interrupted);
     if let Some(failure) = finished.failure.as_ref().filter(|_| is_error) {
         let style = anstyle::AnsiColor::Red.on_default().bold();
@@ -238,7 +240,7 @@ pub(super) fn explain(run: RunId, finished: &Finished) {
 }
 
 /// Whether the store may still have the run as one to be worked on. A run that is not there was deleted with its thread.
-fn is_left(finished: &Finished) -> bool {
+fn is_left(finished: &RunResult) -> bool {
     match &finished.failure {
         Some(Failure::Store(error)) => !matches!(error, StoreError::ThreadNotFound | StoreError::NotFound(_)),
         _ => false,
@@ -246,12 +248,12 @@ fn is_left(finished: &Finished) -> bool {
 }
 
 /// How the run ended, and the writing.
-struct End {
-    finished: Finished,
+struct RunEnding {
+    finished: RunResult,
     written: std::io::Result<()>,
 }
 
-impl End {
+impl RunEnding {
     /// `signal` is what cancelled the run, if one did. That the store could not be told changes nothing about who ended it.
     fn exit(self, signal: Option<Exit>) -> anyhow::Result<Exit> {
         let is_cancelled = self.finished.status == RunStatus::Cancelled
@@ -265,13 +267,13 @@ impl End {
     }
 }
 
-fn conclude(finished: &Finished) -> Exit {
+fn conclude(finished: &RunResult) -> Exit {
     match (finished.status, finished.failure.as_ref().map(Failure::cause)) {
         (RunStatus::Cancelled, _) => Exit::Interrupted,
         (RunStatus::Failed, Some(Failure::Model(error))) if error.kind == ModelErrorKind::Auth => {
             Exit::Forbidden
         }
-        (RunStatus::Failed, Some(Failure::TimeUp)) => Exit::Limit,
+        (RunStatus::Failed, Some(Failure::DeadlineReached)) => Exit::Limit,
         (RunStatus::Completed, _)
             if finished.answer.as_ref().is_some_and(|answer| answer.limit.is_some()) =>
         {

@@ -11,7 +11,7 @@ use baton_core::store::{Cancel, RunQuery, RunRecord, RunStatus};
 use baton_core::{AgentName, RunId, ThreadId};
 use jiff::Timestamp;
 
-use super::archive::{self, Archive, Paging};
+use super::archive::{self, Archive, PagingArgs};
 use super::print;
 use super::reference::{Reference, since, status};
 use crate::cli::Common;
@@ -69,7 +69,7 @@ pub struct List {
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<Timestamp>,
     #[command(flatten)]
-    paging: Paging,
+    paging: PagingArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -148,7 +148,7 @@ async fn cancel(archive: &Archive, run: &RunRecord, stop: bool) -> anyhow::Resul
         return Ok(Exit::Ok);
     }
     // A run whose process is gone ends now, and not when its lease does.
-    archive.release_gone().await?;
+    archive.release_dead_owners().await?;
     let how = if stop { Cancel::Stop } else { Cancel::Abort };
     let said = match archive.tenant.cancel_run(id, how).await? {
         RunStatus::Cancelled => format!("run {id} has ended: cancelled\n"),

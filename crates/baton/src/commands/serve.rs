@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use baton_agents::watch::WatchError;
-use baton_agents::{Draft, Reload, Roster, Strictness, Watch};
+use baton_agents::{Reload, Roster, RosterDraft, Strictness, Watch};
 use baton_engine::Agents;
 use baton_server::metrics::Metrics;
-use baton_server::ui::Site;
-use baton_server::{App, RosterState, Server, Settings};
+use baton_server::ui::UiSite;
+use baton_server::{App, RosterState, Server, ServerSettings};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::signals::Signals;
 use crate::cli::Common;
 use crate::commands::init;
-use crate::entry::Entry;
+use crate::entry::EntryChoice;
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::wiring::{self, Wired};
@@ -56,7 +56,7 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
     if report::errors_of(&draft) {
         return Ok(Exit::Invalid);
     }
-    let team = Team::load(&project, draft)?;
+    let team = LiveRoster::load(&project, draft)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(serve(&project, address, &team, args));
     runtime.shutdown_timeout(LEAVE);
@@ -72,18 +72,18 @@ fn address(text: &str) -> anyhow::Result<SocketAddr> {
 }
 
 /// The agents as they are now, and whoever keeps them fresh.
-struct Team {
+struct LiveRoster {
     roster: watch::Receiver<RosterState>,
     agents: watch::Receiver<Arc<Agents>>,
     /// Ends with the command.
     _watch: Option<Watch>,
 }
 
-impl Team {
-    fn load(project: &Project, draft: Draft) -> anyhow::Result<Self> {
+impl LiveRoster {
+    fn load(project: &Project, draft: RosterDraft) -> anyhow::Result<Self> {
         let roster = Arc::new(draft.finish()?);
         let first = agents(&roster);
-        Entry::of(&project.config.agents, &first).map_err(|unknown| Exit::Invalid.because(unknown))?;
+        EntryChoice::of(&project.config.agents, &first).map_err(|unknown| Exit::Invalid.because(unknown))?;
         let (rosters, roster) = watch::channel(RosterState::loaded(roster));
         let (teams, agents) = watch::channel(first);
         let watch = if project.config.agents.watch { Some(follow(project, rosters, teams)?) } else { None };
@@ -118,22 +118,27 @@ fn agents(roster: &Roster) -> Arc<Agents> {
     Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect())
 }
 
-async fn serve(project: &Project, address: SocketAddr, team: &Team, args: &Args) -> anyhow::Result<Exit> {
+async fn serve(
+    project: &Project,
+    address: SocketAddr,
+    team: &LiveRoster,
+    args: &Args,
+) -> anyhow::Result<Exit> {
     let mut signals = Signals::listen()?;
     baton_server::guards::panics::log_places();
     let metrics = Arc::new(Metrics::default());
-    let ui = (!args.no_ui).then(Site::embedded);
-    let settings = Settings { ui, ..serving::settings(project)? };
+    let ui = (!args.no_ui).then(UiSite::embedded);
+    let settings = ServerSettings { ui, ..serving::settings(project)? };
     let Wired { engine, servers } =
         wiring::wire_server(project, team.agents.clone(), Arc::clone(&metrics) as _).await?;
-    let store = Arc::clone(&engine.parts.store);
+    let (store, running) = (Arc::clone(&engine.parts.store), Arc::clone(&engine));
     let config = project.config.agents.clone();
     let inspect = serving::inspect(project, &team.agents.borrow(), servers.clone());
-    let app = App::new(baton_server::Parts {
+    let app = App::new(baton_server::ServerParts {
         engine,
         roster: team.roster.clone(),
         choose: Box::new(move |agents, message| {
-            let entry = Entry::of(&config, agents).map_err(|unknown| unknown.to_string())?;
+            let entry = EntryChoice::of(&config, agents).map_err(|unknown| unknown.to_string())?;
             Ok(entry.first(agents, message))
         }),
         inspect,
@@ -159,7 +164,9 @@ async fn serve(project: &Project, address: SocketAddr, team: &Team, args: &Args)
         _ = &mut serving => unreachable!("it ends when it is asked to"),
         _ = signals.any() => drop(end),
     }
-    report::tell("finishing what is under way; Ctrl-C again ends at once");
+    let runs = running.active_threads();
+    drop(running);
+    report::tell(&format!("shutting down: waiting for {runs} runs (Ctrl-C again to stop now)"));
     let drained = tokio::select! {
         drained = &mut serving => drained,
         exit = signals.any() => return Ok(exit),

@@ -11,7 +11,7 @@ use baton_core::{SessionId, StoreError, ThreadId};
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use super::archive::{self, Archive, Paging};
+use super::archive::{self, Archive, PagingArgs};
 use super::reference::Reference;
 use super::{print, print_json};
 use crate::cli::Common;
@@ -20,7 +20,7 @@ use crate::report::figures::{self, moment};
 use crate::report::table::{Column, Table, facts};
 use crate::report::tell;
 use crate::report::tree::{below, branch};
-use transcript::Said;
+use transcript::TranscriptEntry;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -33,7 +33,7 @@ pub enum Command {
         #[arg(long)]
         tree: bool,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -42,7 +42,7 @@ pub enum Command {
     Show {
         /// The session's id, or what a tree calls it; the beginning of a run's id is its first session
         #[arg(value_name = "ID")]
-        session: Named,
+        session: SessionRef,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -51,12 +51,12 @@ pub enum Command {
 
 /// How a session is named: by its id, or by what it is called below its parent.
 #[derive(Debug, Clone)]
-pub enum Named {
+pub enum SessionRef {
     Id(Reference<SessionId>),
     Label(String),
 }
 
-impl FromStr for Named {
+impl FromStr for SessionRef {
     type Err = InvalidId;
 
     fn from_str(text: &str) -> Result<Self, InvalidId> {
@@ -150,26 +150,26 @@ impl<'a> Family<'a> {
 
 /// A session for programs.
 #[derive(Serialize)]
-struct Shown {
+struct SessionJson {
     #[serde(flatten)]
     session: SessionRecord,
     /// 1 for the run's first session, one more for each nesting.
     level: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<SessionId>,
-    messages: Vec<Said>,
+    messages: Vec<TranscriptEntry>,
 }
 
-async fn show(archive: &Archive, named: &Named, json: bool) -> anyhow::Result<Exit> {
+async fn show(archive: &Archive, named: &SessionRef, json: bool) -> anyhow::Result<Exit> {
     let id = match named {
-        Named::Id(id) => archive.session_id(id).await?,
-        Named::Label(label) => labelled(archive, label).await?,
+        SessionRef::Id(id) => archive.session_id(id).await?,
+        SessionRef::Label(label) => labelled(archive, label).await?,
     };
     let session = archive.tenant.session(&id).await?;
     let messages = transcript::of(archive, &session).await?;
     if json {
         let (level, parent) = (id.level(), id.parent());
-        print_json(&Shown { session, level, parent, messages })?;
+        print_json(&SessionJson { session, level, parent, messages })?;
         return Ok(Exit::Ok);
     }
     let said = messages.iter().map(|said| said.text(&session.agent));

@@ -15,7 +15,7 @@ pub(crate) struct Signals {
     pub(crate) first: Option<Exit>,
 }
 
-pub(crate) enum Asked {
+pub(crate) enum ShutdownRequest {
     ToEnd,
     ToQuit(Exit),
 }
@@ -49,17 +49,17 @@ impl Signals {
         }
     }
 
-    pub(crate) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> ShutdownRequest {
         let exit = self.any().await;
         match self.first.replace(exit) {
-            None => Asked::ToEnd,
-            Some(_) => Asked::ToQuit(exit),
+            None => ShutdownRequest::ToEnd,
+            Some(_) => ShutdownRequest::ToQuit(exit),
         }
     }
 
     pub(crate) async fn second(&mut self) -> Exit {
         loop {
-            if let Asked::ToQuit(exit) = self.next().await {
+            if let ShutdownRequest::ToQuit(exit) = self.next().await {
                 return exit;
             }
         }

@@ -7,8 +7,8 @@ use baton_core::TenantId;
 use baton_core::agent::SkillName;
 use baton_server::wire::page::Listed;
 use baton_server::wire::skill::{SkillDetail, SkillView};
-use baton_tools::skills::{FILE, Found, Severity, SkillError};
-use baton_tools::{SkillProblem, Skills, Strictness};
+use baton_tools::skills::{CheckSeverity, FILE, FoundSkill, SkillError};
+use baton_tools::{SkillFolder, SkillProblem, SkillStrictness};
 use serde::Serialize;
 use serde_json::json;
 
@@ -70,14 +70,14 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     }
 }
 
-fn list(skills: &[Found], json: bool) -> anyhow::Result<Exit> {
+fn list(skills: &[FoundSkill], json: bool) -> anyhow::Result<Exit> {
     if json {
         let views = skills.iter().map(|found| SkillView::from(found.head.as_ref())).collect();
         print_json(&Listed::<SkillView>::whole(views))?;
         return Ok(Exit::Ok);
     }
     let mut table = Table::new([Column::Text("NAME"), Column::Text("ORIGIN"), Column::Text("DESCRIPTION")]);
-    for Found { head, .. } in skills {
+    for FoundSkill { head, .. } in skills {
         table.add([head.name.as_str().to_owned(), head.origin.to_string(), head.description.clone()]);
     }
     if table.is_empty() {
@@ -89,7 +89,7 @@ fn list(skills: &[Found], json: bool) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn show(skills: &Skills, tenant: &TenantId, name: &str, json: bool) -> anyhow::Result<Exit> {
+fn show(skills: &SkillFolder, tenant: &TenantId, name: &str, json: bool) -> anyhow::Result<Exit> {
     let unknown = || anyhow::anyhow!("there is no skill `{name}`; `baton skills list` prints them all");
     let name = SkillName::parse(name).map_err(|_| unknown())?;
     let folder = skills.found(tenant, &name).ok_or_else(unknown)?.folder;
@@ -108,18 +108,21 @@ fn show(skills: &Skills, tenant: &TenantId, name: &str, json: bool) -> anyhow::R
 
 /// What was found out about one folder.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct SkillCheck {
     path: String,
     valid: bool,
     problems: Vec<serde_json::Value>,
 }
 
 fn validate(paths: &[PathBuf], json: bool) -> anyhow::Result<Exit> {
-    let checked: Vec<(&PathBuf, Vec<SkillProblem>)> =
-        paths.iter().map(|path| (path, baton_tools::validate(&folder(path), Strictness::Strict))).collect();
-    let is_valid = |problems: &[SkillProblem]| problems.iter().all(|one| one.severity != Severity::Error);
+    let checked: Vec<(&PathBuf, Vec<SkillProblem>)> = paths
+        .iter()
+        .map(|path| (path, baton_tools::validate(&folder(path), SkillStrictness::Strict)))
+        .collect();
+    let is_valid =
+        |problems: &[SkillProblem]| problems.iter().all(|one| one.severity != CheckSeverity::Error);
     if json {
-        let all = checked.iter().map(|(path, problems)| Checked {
+        let all = checked.iter().map(|(path, problems)| SkillCheck {
             path: path.display().to_string(),
             valid: is_valid(problems),
             problems: problems.iter().map(document).collect(),

@@ -12,7 +12,7 @@ use baton_server::wire::thread::{ProgressView, ResumableView};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::archive::{self, Archive, Paging};
+use super::archive::{self, Archive, PagingArgs};
 use super::reference::Reference;
 use super::{print, print_json, tenant, user};
 use crate::cli::Common;
@@ -28,7 +28,7 @@ pub enum Command {
     /// Conversations, those that were used last first
     List {
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -95,14 +95,14 @@ fn check_deletion(thread: &Reference<ThreadId>, yes: bool) -> anyhow::Result<()>
     Ok(())
 }
 
-async fn list(archive: &Archive, paging: &Paging, json: bool) -> anyhow::Result<Exit> {
+async fn list(archive: &Archive, paging: &PagingArgs, json: bool) -> anyhow::Result<Exit> {
     let page = archive.tenant.threads(None, paging.request()).await?;
-    let data = page.data.into_iter().map(Context::of).collect();
+    let data = page.data.into_iter().map(ThreadContextJson::of).collect();
     let page = baton_core::store::Page { data, next_cursor: page.next_cursor };
     archive.list(page, json, "threads", table)
 }
 
-fn table(threads: &[Context]) -> String {
+fn table(threads: &[ThreadContextJson]) -> String {
     let mut table = Table::new([
         Column::Id("thread"),
         Column::Text("answers"),
@@ -130,14 +130,14 @@ async fn show(
     internal: bool,
 ) -> anyhow::Result<Exit> {
     let id = archive.thread_id(named).await?;
-    let mut thread = Context::of(archive.tenant.thread(id, None).await?);
+    let mut thread = ThreadContextJson::of(archive.tenant.thread(id, None).await?);
     let open = archive.tenant.open_handoff_of(id).await?;
     thread.progress = open.and_then(|handoff| ProgressView::of(&handoff, agents));
     let left = archive.tenant.resumable_handoffs(id).await?;
     let messages = messages(archive, id, internal).await?;
     if json {
         let resumable_handoffs = ResumableView::all(left, agents);
-        print_json(&Shown { thread, resumable_handoffs, messages })?;
+        print_json(&ThreadJson { thread, resumable_handoffs, messages })?;
         return Ok(Exit::Ok);
     }
     let said = messages.iter().map(|message| said(&thread, message));
@@ -166,14 +166,14 @@ async fn messages(
     }
 }
 
-fn said(thread: &Context, ThreadMessage { message, .. }: &ThreadMessage) -> String {
+fn said(thread: &ThreadContextJson, ThreadMessage { message, .. }: &ThreadMessage) -> String {
     let speaker = match (&message.agent, message.role) {
         (Some(agent), _) => agent.as_str(),
         (None, Role::User) => thread.user_id.as_str(),
         (None, role) => role.word(),
     };
     let hidden = if message.visibility == Visibility::Internal { " (internal)" } else { "" };
-    let words = conversation::words(&message.parts);
+    let words = conversation::text_of(&message.parts);
     conversation::entry(&format!("{speaker}{hidden}"), Some(message.created_at), &words)
 }
 
@@ -211,7 +211,7 @@ fn confirmed(question: &str) -> std::io::Result<bool> {
 
 /// A thread for programs, with the names that the HTTP API uses.
 #[derive(Debug, Serialize)]
-struct Context {
+struct ThreadContextJson {
     thread_id: ThreadId,
     tenant_id: TenantId,
     user_id: UserId,
@@ -230,14 +230,14 @@ struct Context {
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct ThreadJson {
     #[serde(flatten)]
-    thread: Context,
+    thread: ThreadContextJson,
     resumable_handoffs: Vec<ResumableView>,
     messages: Vec<ThreadMessage>,
 }
 
-impl Context {
+impl ThreadContextJson {
     fn of(thread: Thread) -> Self {
         Self {
             thread_id: thread.thread_id,

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use baton_agents::problem::{Problem, Rule};
-use baton_agents::{Draft, Location, Source, Span, Strictness, files};
+use baton_agents::problem::{Diagnostic, Rule};
+use baton_agents::{Location, RosterDraft, SourceFile, Span, Strictness, files};
 use clap::ValueEnum;
 
 use super::{print, print_json};
@@ -12,7 +12,7 @@ use crate::cli::Common;
 use crate::config;
 use crate::exit::Exit;
 use crate::project::{self, Project};
-use crate::report::{self, Report};
+use crate::report::{self, ValidationReport};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -22,18 +22,18 @@ pub struct Args {
     #[arg(long)]
     pub strict: bool,
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub format: Format,
+    pub format: ValidateFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ValidateFormat {
     Text,
     Json,
     Sarif,
 }
 
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
-    let mut report = Report::default();
+    let mut report = ValidationReport::default();
     if args.paths.is_empty() {
         add_project(&super::project(common)?, args, &mut report);
     }
@@ -41,15 +41,15 @@ pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
         check(common, args, path, &mut report)?;
     }
     match args.format {
-        Format::Text => print(&report::text::render(&report))?,
-        Format::Json => print_json(&report)?,
-        Format::Sarif => print_json(&report::sarif::render(&report))?,
+        ValidateFormat::Text => print(&report::text::render(&report))?,
+        ValidateFormat::Json => print_json(&report)?,
+        ValidateFormat::Sarif => print_json(&report::sarif::render(&report))?,
     }
     Ok(if report.errors() == 0 { Exit::Ok } else { Exit::Invalid })
 }
 
 /// A file or folder is checked within its roster; a folder may also be a project, or a folder of projects.
-fn check(common: &Common, args: &Args, path: &Path, report: &mut Report) -> anyhow::Result<()> {
+fn check(common: &Common, args: &Args, path: &Path, report: &mut ValidationReport) -> anyhow::Result<()> {
     let nested = if path.is_dir() { project::nested(path) } else { Vec::new() };
     for root in &nested {
         add_project(&Project::open(root, None, &[])?, args, report);
@@ -68,14 +68,14 @@ fn check(common: &Common, args: &Args, path: &Path, report: &mut Report) -> anyh
 }
 
 /// A whole project: its agents, and that those its configuration names are among them.
-fn add_project(project: &Project, args: &Args, report: &mut Report) {
+fn add_project(project: &Project, args: &Args, report: &mut ValidationReport) {
     let draft = add(project, args, report);
     if let Some(problem) = missing_main(project, &draft) {
         report.add(0, [problem]);
     }
 }
 
-fn add(project: &Project, args: &Args, report: &mut Report) -> Draft {
+fn add(project: &Project, args: &Args, report: &mut ValidationReport) -> RosterDraft {
     let draft = draft(project, args);
     report.add(draft.files(), draft.problems().iter().cloned());
     add_mcp_json(project, report);
@@ -83,7 +83,7 @@ fn add(project: &Project, args: &Args, report: &mut Report) -> Draft {
 }
 
 /// A file or folder within a larger set: what is wrong there, or elsewhere because of something there.
-fn add_part(project: &Project, args: &Args, part: &Path, report: &mut Report) {
+fn add_part(project: &Project, args: &Args, part: &Path, report: &mut ValidationReport) {
     let draft = draft(project, args);
     let mut inside: HashMap<PathBuf, bool> = HashMap::new();
     let mut is_inside = |location: &Location| {
@@ -93,7 +93,7 @@ fn add_part(project: &Project, args: &Args, part: &Path, report: &mut Report) {
     let concerns = draft.problems().iter().filter(|problem| {
         is_inside(&problem.location) || problem.related.iter().any(|related| is_inside(&related.location))
     });
-    let problems: Vec<Problem> = concerns.cloned().collect();
+    let problems: Vec<Diagnostic> = concerns.cloned().collect();
     let files = files::discover(&[part.to_owned()], &mut Vec::new()).len();
     report.add(files, problems);
     if part.is_dir() {
@@ -102,9 +102,9 @@ fn add_part(project: &Project, args: &Args, part: &Path, report: &mut Report) {
 }
 
 /// Several parts of a project share its `.mcp.json`.
-fn add_mcp_json(project: &Project, report: &mut Report) {
+fn add_mcp_json(project: &Project, report: &mut ValidationReport) {
     let Err(problem) = project.mcp_json() else { return };
-    let is_known = |known: &Problem| {
+    let is_known = |known: &Diagnostic| {
         known.rule == problem.rule && project::is_inside(known.location.path(), problem.location.path())
     };
     if !report.problems.iter().any(is_known) {
@@ -112,13 +112,13 @@ fn add_mcp_json(project: &Project, report: &mut Report) {
     }
 }
 
-fn draft(project: &Project, args: &Args) -> Draft {
+fn draft(project: &Project, args: &Args) -> RosterDraft {
     let strictness = if args.strict { Strictness::Strict } else { Strictness::Lenient };
     project.draft().with_strictness(strictness)
 }
 
 /// An agent that `[agents]` names and the roster does not have.
-fn missing_main(project: &Project, draft: &Draft) -> Option<Problem> {
+fn missing_main(project: &Project, draft: &RosterDraft) -> Option<Diagnostic> {
     let config = &project.config.agents;
     let file = project.file.as_ref()?;
     draft.agents().next()?;
@@ -131,6 +131,11 @@ fn missing_main(project: &Project, draft: &Draft) -> Option<Problem> {
     let help = near
         .first()
         .map_or_else(|| format!("set `{key}` in `[agents]`"), |near| format!("did you mean `{near}`?"));
-    let location = Source::new(file, text).locate(span.unwrap_or_default());
-    Some(Problem::new(Rule::UnknownMain, location, format!("the {key} agent `{name}` does not exist"), help))
+    let location = SourceFile::new(file, text).locate(span.unwrap_or_default());
+    Some(Diagnostic::new(
+        Rule::UnknownMain,
+        location,
+        format!("the {key} agent `{name}` does not exist"),
+        help,
+    ))
 }

@@ -1,28 +1,29 @@
 //! The tables of `baton.toml`, each with the contract's defaults.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use baton_core::agent::{McpServer, ModelName};
 use baton_core::{AgentName, HumanDuration, InvalidId, choices};
 use baton_engine::EnrichFormat;
-use baton_server::settings::Origin;
+use baton_server::settings::AllowedOrigin;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Server {
+pub struct ServerConfig {
     pub listen: String,
     /// Pages of these origins may call the server from a browser.
-    pub allowed_origins: Vec<Origin>,
+    pub allowed_origins: Vec<AllowedOrigin>,
     /// How long running runs may go on after the server was asked to end.
     pub drain: HumanDuration,
     /// How long new connections are still answered before that, so that a load balancer can notice.
     pub grace: HumanDuration,
 }
 
-impl Default for Server {
+impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:8420".into(),
@@ -35,12 +36,12 @@ impl Default for Server {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Store {
+pub struct StoreConfig {
     /// `sqlite://file` or `postgres://…`.
     pub url: String,
 }
 
-impl Default for Store {
+impl Default for StoreConfig {
     fn default() -> Self {
         Self { url: "sqlite://baton.db".into() }
     }
@@ -61,7 +62,7 @@ impl Default for Bus {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Agents {
+pub struct AgentsConfig {
     /// Relative to the folder of `baton.toml`.
     pub dirs: Vec<PathBuf>,
     /// Who answers first.
@@ -75,7 +76,7 @@ pub struct Agents {
     pub watch: bool,
 }
 
-impl Default for Agents {
+impl Default for AgentsConfig {
     fn default() -> Self {
         let main = Main::Agent(AgentName::parse("assistant").expect("a valid name"));
         Self { dirs: vec!["agents".into()], main, fallback: None, threshold: 0.25, watch: true }
@@ -119,13 +120,13 @@ fn share<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Er
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Models {
+pub struct ModelsConfig {
     pub default: ModelName,
     pub aliases: IndexMap<String, ModelName>,
-    pub providers: IndexMap<String, Provider>,
+    pub providers: IndexMap<String, ProviderConfig>,
 }
 
-impl Default for Models {
+impl Default for ModelsConfig {
     fn default() -> Self {
         let offline = || ModelName::Alias("offline".into());
         let aliases = [("fast".to_owned(), offline()), ("smart".to_owned(), offline())];
@@ -136,22 +137,22 @@ impl Default for Models {
 /// Where a provider is. Its key comes from the environment, never from this file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Provider {
+pub struct ProviderConfig {
     pub base_url: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Tools {
-    pub search_docs: SearchDocs,
-    pub web_fetch: WebFetch,
-    pub shell: Shell,
+pub struct ToolsConfig {
+    pub search_docs: SearchDocsConfig,
+    pub web_fetch: WebFetchConfig,
+    pub shell: ShellConfig,
 }
 
 /// Which addresses beside the public ones may be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct WebFetch {
+pub struct WebFetchConfig {
     /// Loopback and private addresses too: only where everything on the network may be read.
     pub allow_private: bool,
     /// These hosts, wherever they are.
@@ -161,7 +162,7 @@ pub struct WebFetch {
 /// Off unless enabled: it runs commands on the machine that Baton runs on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Shell {
+pub struct ShellConfig {
     pub enabled: bool,
     /// Environment variables that commands see, beside a few harmless ones.
     pub env: Vec<String>,
@@ -169,21 +170,32 @@ pub struct Shell {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct SearchDocs {
+pub struct SearchDocsConfig {
     pub dirs: Vec<PathBuf>,
 }
 
-impl Default for SearchDocs {
+impl Default for SearchDocsConfig {
     fn default() -> Self {
         Self { dirs: vec!["docs".into()] }
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpServers {
     #[serde(deserialize_with = "mcp_servers")]
     pub servers: IndexMap<String, McpServer>,
+    /// Servers whose hints about their tools are believed: that one only reads, that one destroys nothing.
+    pub trusted: BTreeSet<String>,
+    /// Processes that one tenant may have at once.
+    pub max_processes_per_tenant: NonZeroU32,
+}
+
+impl Default for McpServers {
+    fn default() -> Self {
+        let max_processes_per_tenant = NonZeroU32::new(32).expect("not zero");
+        Self { servers: IndexMap::new(), trusted: BTreeSet::new(), max_processes_per_tenant }
+    }
 }
 
 /// The fields of `.mcp.json`, so that an entry can be moved from one file to the other.
@@ -213,12 +225,12 @@ fn mcp_servers<'de, D: serde::Deserializer<'de>>(
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Approvals {
+pub struct ApprovalsConfig {
     /// Tools of this risk and above wait for a person.
     pub ask_at: ApprovalLevel,
 }
 
-impl Default for Approvals {
+impl Default for ApprovalsConfig {
     fn default() -> Self {
         Self { ask_at: ApprovalLevel::High }
     }
@@ -336,7 +348,7 @@ impl Default for Handoff {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct LimitsConfig {
     /// Per tenant.
     pub requests_per_minute: NonZeroU32,
     pub max_body_bytes: u64,
@@ -347,7 +359,7 @@ pub struct Limits {
     pub max_concurrent_runs: u32,
 }
 
-impl Default for Limits {
+impl Default for LimitsConfig {
     fn default() -> Self {
         let many = |number| NonZeroU32::new(number).expect("not zero");
         Self {

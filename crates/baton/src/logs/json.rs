@@ -3,8 +3,9 @@
 use std::fmt::Debug;
 use std::io::Write as _;
 
-use baton_core::{Mask, TraceParent, sanitize, sanitize_value};
+use baton_core::TraceParent;
 use baton_engine::telemetry::TRACE;
+use baton_sanitize::{Mask, sanitize, sanitize_value};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -30,25 +31,25 @@ where
 {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        let mut place = Place::default();
+        let mut place = SpanLocation::default();
         attributes.record(&mut place);
         span.extensions_mut().insert(place);
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         if let Some(span) = context.span(id)
-            && let Some(place) = span.extensions_mut().get_mut::<Place>()
+            && let Some(place) = span.extensions_mut().get_mut::<SpanLocation>()
         {
             values.record(place);
         }
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut fields = Fields::default();
+        let mut fields = EventFields::default();
         event.record(&mut fields);
         // From the outermost to the innermost, which knows best.
         for span in context.event_scope(event).into_iter().flat_map(Scope::from_root) {
-            if let Some(place) = span.extensions().get::<Place>() {
+            if let Some(place) = span.extensions().get::<SpanLocation>() {
                 fields.around.extend(place.0.clone());
             }
         }
@@ -62,9 +63,9 @@ where
 
 /// Where a span is at work.
 #[derive(Default)]
-struct Place(Map<String, Value>);
+struct SpanLocation(Map<String, Value>);
 
-impl Visit for Place {
+impl Visit for SpanLocation {
     fn record_str(&mut self, field: &Field, text: &str) {
         if field.name() == TRACE {
             let trace = TraceParent::try_from(text.to_owned()).ok();
@@ -87,13 +88,13 @@ impl Visit for Place {
 
 /// What an event says.
 #[derive(Default)]
-struct Fields {
+struct EventFields {
     message: String,
     own: Map<String, Value>,
     around: Map<String, Value>,
 }
 
-impl Fields {
+impl EventFields {
     fn line(mut self, event: &Event<'_>) -> Value {
         let metadata = event.metadata();
         let mut line = Map::new();
@@ -134,7 +135,7 @@ fn shown(value: Value) -> Value {
     }
 }
 
-impl Visit for Fields {
+impl Visit for EventFields {
     fn record_str(&mut self, field: &Field, text: &str) {
         if field.name() == "message" {
             text.clone_into(&mut self.message);

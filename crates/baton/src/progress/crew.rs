@@ -19,17 +19,17 @@ const NAME: usize = 32;
 const BYTES_PER_TOKEN: usize = 4;
 
 /// How agents are called in front of people.
-pub type Names = BTreeMap<AgentName, String>;
+pub type AgentNames = BTreeMap<AgentName, String>;
 
 /// Those at work, parents before children. The first is who speaks to the person, whoever that is at the moment.
 #[derive(Debug)]
 pub(super) struct Crew {
-    names: Names,
-    members: Vec<Member>,
+    names: AgentNames,
+    members: Vec<CrewMember>,
 }
 
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct CrewMember {
     /// The one who speaks to the person has none of their own.
     session: Option<SessionId>,
     path: Arc<str>,
@@ -57,7 +57,7 @@ enum Doing {
 
 /// What an event changed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum CrewChange {
     Nothing,
     /// Somebody is at work who was not before.
     Joined(usize),
@@ -68,10 +68,10 @@ pub(super) enum Change {
 }
 
 impl Crew {
-    pub(super) fn new(names: Names, first: &AgentName) -> Self {
+    pub(super) fn new(names: AgentNames, first: &AgentName) -> Self {
         let mut crew = Self { names, members: Vec::new() };
         let name = crew.name(first);
-        crew.members.push(Member::new(None, first.as_str().into(), 0, name));
+        crew.members.push(CrewMember::new(None, first.as_str().into(), 0, name));
         crew
     }
 
@@ -81,7 +81,7 @@ impl Crew {
 
     /// A member's line, in so many columns.
     pub(super) fn line(&self, at: usize, room: usize) -> String {
-        let line = |member: &Member| cut(&member.line(self.children(at)), room);
+        let line = |member: &CrewMember| cut(&member.line(self.children(at)), room);
         self.members.get(at).map(line).unwrap_or_default()
     }
 
@@ -101,7 +101,7 @@ impl Crew {
         cut(&visible(self.names.get(agent).map_or(agent.as_str(), String::as_str)), NAME)
     }
 
-    pub(super) fn take(&mut self, event: &Event) -> Change {
+    pub(super) fn take(&mut self, event: &Event) -> CrewChange {
         match &event.kind {
             EventKind::SessionStarted { session_id, why, .. } if event.visibility == Visibility::User => {
                 self.join(event, session_id, why.as_deref())
@@ -118,37 +118,37 @@ impl Crew {
             },
             _ => {
                 let at = self.at(&event.path);
-                if self.members[at].take(event) { Change::Changed(at) } else { Change::Nothing }
+                if self.members[at].take(event) { CrewChange::Changed(at) } else { CrewChange::Nothing }
             }
         }
     }
 
     /// This one speaks to the person from now on.
-    fn speaks(&mut self, agent: &AgentName) -> Change {
+    fn speaks(&mut self, agent: &AgentName) -> CrewChange {
         self.members[0].name = self.name(agent);
         self.members[0].doing = Doing::Thinks;
-        Change::Changed(0)
+        CrewChange::Changed(0)
     }
 
     /// Whose work something at this place is: the nearest member above it, or the first.
     fn at(&self, path: &str) -> usize {
-        let is_within = |member: &Member| {
+        let is_within = |member: &CrewMember| {
             path.strip_prefix(&*member.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let above = self.members.iter().enumerate().skip(1).filter(|(_, member)| is_within(member));
         above.max_by_key(|(_, member)| member.path.len()).map_or(0, |(at, _)| at)
     }
 
-    fn join(&mut self, event: &Event, session: &SessionId, why: Option<&str>) -> Change {
+    fn join(&mut self, event: &Event, session: &SessionId, why: Option<&str>) -> CrewChange {
         let parent = self.at(&event.path);
         let level = self.members[parent].level + 1;
         self.members[parent].helpers += 1;
         let at = self.below(parent);
         let name = self.name(&event.agent);
-        let mut member = Member::new(Some(session.clone()), Arc::clone(&event.path), level, name);
+        let mut member = CrewMember::new(Some(session.clone()), Arc::clone(&event.path), level, name);
         member.why = why.map(|why| cut(&line(why), WHY)).filter(|why| !why.is_empty());
         self.members.insert(at, member);
-        Change::Joined(at)
+        CrewChange::Joined(at)
     }
 
     /// Where the members below this one end.
@@ -158,12 +158,12 @@ impl Crew {
         at + 1 + below.count()
     }
 
-    fn leave(&mut self, session: &SessionId, failed: Option<&str>) -> Change {
+    fn leave(&mut self, session: &SessionId, failed: Option<&str>) -> CrewChange {
         let Some(at) = self.members.iter().position(|member| member.session.as_ref() == Some(session)) else {
-            return Change::Nothing;
+            return CrewChange::Nothing;
         };
         let end = self.below(at);
-        let told = self.members[at].farewell(failed);
+        let told = self.members[at].returning_message(failed);
         let parent =
             self.members[..at].iter().rposition(|one| one.level < self.members[at].level).unwrap_or(0);
         self.members.drain(at..end);
@@ -171,11 +171,11 @@ impl Crew {
             let parent = &mut self.members[parent];
             parent.doing = Doing::Combines(std::mem::take(&mut parent.helpers));
         }
-        Change::Left(at, end - at, told)
+        CrewChange::Left(at, end - at, told)
     }
 }
 
-impl Member {
+impl CrewMember {
     fn new(session: Option<SessionId>, path: Arc<str>, level: usize, name: String) -> Self {
         let (why, growing, began) = (None, None, Instant::now());
         let doing = Doing::Thinks;
@@ -234,7 +234,7 @@ impl Member {
     }
 
     /// What is left to read when it has gone.
-    fn farewell(&self, failed: Option<&str>) -> String {
+    fn returning_message(&self, failed: Option<&str>) -> String {
         let sign = if failed.is_some() { "✗" } else { "✓" };
         let took: Duration = self.began.elapsed();
         let parts = [
@@ -302,7 +302,7 @@ mod tests {
     /// F31: who was spawned and why, how far each has come, and that the results are being combined.
     #[test]
     fn f31_the_tree_shows_spawning_progress_and_combining() {
-        let names = Names::from([(name("legal"), "Legal Counsel".to_owned())]);
+        let names = AgentNames::from([(name("legal"), "Legal Counsel".to_owned())]);
         let mut crew = Crew::new(names, &name("a"));
         let (legal, books, web) = (
             "a/turn:1/tool:1/call:legal",
@@ -315,16 +315,19 @@ mod tests {
             tool: "call_agent\u{1b}".into(),
             arguments: json!({}),
         };
-        assert_eq!(crew.take(&event("a/turn:1/tool:1", Visibility::Internal, called)), Change::Changed(0));
+        assert_eq!(
+            crew.take(&event("a/turn:1/tool:1", Visibility::Internal, called)),
+            CrewChange::Changed(0)
+        );
         assert_eq!(lines(&crew), ["a uses call_agent\\u{1b}…"]);
-        assert_eq!(crew.take(&started(legal, "Is it\nallowed?")), Change::Joined(1));
-        assert_eq!(crew.take(&started(web, "")), Change::Joined(2));
-        assert_eq!(crew.take(&started(books, "Which law?")), Change::Joined(2));
+        assert_eq!(crew.take(&started(legal, "Is it\nallowed?")), CrewChange::Joined(1));
+        assert_eq!(crew.take(&started(web, "")), CrewChange::Joined(2));
+        assert_eq!(crew.take(&started(books, "Which law?")), CrewChange::Joined(2));
         let message_id = MessageId::parse("01890a5d-ac96-774b-bcce-b30200000001").unwrap();
         let delta = EventKind::TextDelta { message_id, delta: "eight by".into() };
         assert_eq!(
             crew.take(&event(&format!("{books}/turn:1"), Visibility::Internal, delta)),
-            Change::Changed(2)
+            CrewChange::Changed(2)
         );
         assert_eq!(
             lines(&crew),
@@ -336,14 +339,14 @@ mod tests {
             ]
         );
         // Whoever is below one that ends has ended too.
-        let Change::Left(1, 2, told) = crew.take(&finished(legal)) else { panic!("two left") };
+        let CrewChange::Left(1, 2, told) = crew.take(&finished(legal)) else { panic!("two left") };
         assert!(told.starts_with("✓ Legal Counsel · "), "{told}");
         let failed = EventKind::SessionFailed {
             session_id: session(web),
             code: "late".into(),
             message: "too late".into(),
         };
-        let Change::Left(1, 1, told) = crew.take(&event(web, Visibility::User, failed)) else {
+        let CrewChange::Left(1, 1, told) = crew.take(&event(web, Visibility::User, failed)) else {
             panic!("one left")
         };
         assert!(told.starts_with("✗ web · ") && told.ends_with(" · too late"), "{told}");
@@ -355,7 +358,7 @@ mod tests {
     #[test]
     fn lines_fit_into_narrow_terminals() {
         let long = "A very long name that nobody should give to an agent, but people do";
-        let mut crew = Crew::new(Names::from([(name("b"), long.to_owned())]), &name("a"));
+        let mut crew = Crew::new(AgentNames::from([(name("b"), long.to_owned())]), &name("a"));
         crew.take(&started("a/turn:1/tool:1/call:b", "And a reason that is long too, as models like it"));
         assert_eq!(
             [40, 60].map(|room| crew.line(1, room)),
@@ -372,7 +375,7 @@ mod tests {
 
     #[test]
     fn whoever_gets_the_baton_is_who_thinks_now() {
-        let mut crew = Crew::new(Names::new(), &name("a"));
+        let mut crew = Crew::new(AgentNames::new(), &name("a"));
         let (from, to) = (name("a"), name("b"));
         let (by, heard_by) = (HopKind::Transfer, Visibility::User);
         let passed = EventKind::Passed { by, from, to, reason: String::new(), heard_by };
@@ -380,7 +383,7 @@ mod tests {
         // Not a sub-agent: it speaks to the person.
         let path = "a/turn:1/tool:1/transfer:b";
         let kind = EventKind::SessionStarted { session_id: session(path), parent: None, why: None };
-        assert_eq!(crew.take(&event(path, Visibility::Internal, kind)), Change::Nothing);
+        assert_eq!(crew.take(&event(path, Visibility::Internal, kind)), CrewChange::Nothing);
         assert_eq!(lines(&crew), ["b thinks…"]);
     }
 }

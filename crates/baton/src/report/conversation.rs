@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{figures, visible};
 
-pub use baton_engine::recorded::words;
+pub use baton_engine::recorded::text_of;
 
 /// One entry: who and when, and below it what was said.
 pub fn entry(who: &str, at: Option<Timestamp>, text: &str) -> String {

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use baton_agents::{Location, Problem, Rule, Severity};
+use baton_agents::{Diagnostic, Location, Rule, Severity};
 use baton_core::choice::Choice as _;
 use serde_json::{Value, json};
 
-use super::Report;
+use super::ValidationReport;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-pub fn render(report: &Report) -> Value {
+pub fn render(report: &ValidationReport) -> Value {
     let rules: Vec<Value> = Rule::ALL.iter().map(|(word, rule)| rule_entry(word, *rule)).collect();
     let results: Vec<Value> = report.problems.iter().map(result).collect();
     json!({
@@ -32,7 +32,7 @@ fn rule_entry(word: &str, rule: Rule) -> Value {
     })
 }
 
-fn result(problem: &Problem) -> Value {
+fn result(problem: &Diagnostic) -> Value {
     let mut result = json!({
         "ruleId": problem.rule.word(),
         "level": level(problem.severity),

@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use baton_agents::source::Position;
-use baton_agents::{Location, Problem, Severity};
+use baton_agents::source::SourcePosition;
+use baton_agents::{Diagnostic, Location, Severity};
 
-use super::Report;
+use super::ValidationReport;
 
 /// Problems of one file that are printed.
 const MAX_SHOWN: usize = 100;
@@ -19,7 +19,7 @@ const MAX_LINE: usize = 240;
 const BEFORE: usize = 80;
 
 /// Colours are always written; the output stream drops them where they are not wanted.
-pub fn render(report: &Report) -> String {
+pub fn render(report: &ValidationReport) -> String {
     let renderer = Renderer::styled().term_width(DEFAULT_TERM_WIDTH);
     let mut out = String::new();
     for file in report.problems.chunk_by(|a, b| a.location.path() == b.location.path()) {
@@ -35,7 +35,7 @@ pub fn render(report: &Report) -> String {
     out + &summary(report) + "\n"
 }
 
-fn render_problem(renderer: &Renderer, problem: &Problem) -> String {
+fn render_problem(renderer: &Renderer, problem: &Diagnostic) -> String {
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -95,7 +95,7 @@ impl Excerpt {
         if text.is_empty() {
             return None;
         }
-        let Position { line, column } = location.start();
+        let SourcePosition { line, column } = location.start();
         let line_start = location.source.line_start(line);
         let line_text = text[line_start..].lines().next().unwrap_or_default();
         let start = (location.span.start - line_start).min(line_text.len());
@@ -136,7 +136,7 @@ fn cut(line: &str, marked: Range<usize>) -> (String, Range<usize>) {
     (format!("{left}{}{right}", &line[from..to]), shift(marked.start)..shift(marked.end))
 }
 
-fn summary(report: &Report) -> String {
+fn summary(report: &ValidationReport) -> String {
     let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let counts = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
     let found: Vec<String> = counts

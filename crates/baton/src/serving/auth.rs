@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use baton_core::Permission;
-use baton_server::identity::token::{Algorithm, InvalidTokens, KeySource, Tokens, Trust};
-use baton_server::identity::{self, Mode, jwks};
+use baton_server::identity::token::{Algorithm, InvalidTokens, KeySource, TokenTrust, TokenVerifier};
+use baton_server::identity::{self, AuthenticationMode, jwks};
 
 use crate::config::{AuthMode, Jwt, JwtKeys};
 use crate::exit::Exit;
@@ -17,22 +17,22 @@ use crate::wiring;
 const SECRET: &str = "BATON_JWT_SECRET";
 
 /// Who may use the server: `[auth]`, and the keys that tokens are checked with. Those are read only where they are needed.
-pub fn auth_settings(project: &Project) -> anyhow::Result<identity::Settings> {
+pub fn auth_settings(project: &Project) -> anyhow::Result<identity::AuthSettings> {
     let auth = &project.config.auth;
     let roles: BTreeMap<String, Vec<Permission>> = auth.roles.clone();
     let (mode, jwt) = match auth.mode {
-        AuthMode::Open => (Mode::Open, None),
-        AuthMode::Required => (Mode::Required, auth.jwt.as_ref()),
+        AuthMode::Open => (AuthenticationMode::Open, None),
+        AuthMode::Required => (AuthenticationMode::Required, auth.jwt.as_ref()),
     };
     let tokens = jwt.map(|jwt| tokens(project, jwt)).transpose();
     let tokens =
         tokens.context("`[auth.jwt]` in baton.toml").map_err(|error| Exit::Invalid.because(error))?;
-    Ok(identity::Settings { mode, roles, tokens: tokens.map(Arc::new) })
+    Ok(identity::AuthSettings { mode, roles, tokens: tokens.map(Arc::new) })
 }
 
-fn tokens(project: &Project, jwt: &Jwt) -> anyhow::Result<Tokens> {
+fn tokens(project: &Project, jwt: &Jwt) -> anyhow::Result<TokenVerifier> {
     let keys = match &jwt.keys {
-        Some(JwtKeys::Url(url)) => Some(KeySource::Jwks(jwks::Settings::new(url))),
+        Some(JwtKeys::Url(url)) => Some(KeySource::Jwks(jwks::JwksSettings::new(url))),
         Some(JwtKeys::File(file)) => {
             let path = project.root.join(file);
             let text = std::fs::read_to_string(&path);
@@ -43,14 +43,14 @@ fn tokens(project: &Project, jwt: &Jwt) -> anyhow::Result<Tokens> {
     };
     let is_symmetric = jwt.algorithms.contains(&Algorithm::Hs256);
     let secret = if is_symmetric { wiring::secret_from(SECRET)? } else { None };
-    let trust = Trust {
+    let trust = TokenTrust {
         issuer: jwt.issuer.clone(),
         audience: jwt.audience.clone(),
         algorithms: jwt.algorithms.clone(),
         secret,
         keys,
     };
-    Tokens::new(trust).map_err(|error| match error {
+    TokenVerifier::new(trust).map_err(|error| match error {
         InvalidTokens::NoSecret | InvalidTokens::ShortSecret => {
             anyhow::anyhow!("{error}: set {SECRET}, or {SECRET}_FILE to a file that holds it")
         }

@@ -39,7 +39,7 @@ fn provider(config: &Config, name: String, is_local: bool) -> ProviderFacts {
     let has_address = config.models.providers.get(&name).is_some_and(|table| table.base_url.is_some());
     ProviderFacts {
         is_configured: has_key || has_address || is_local,
-        key_variable: (name != OLLAMA).then(|| wiring::key_variable(&name)),
+        key_variable: (name != OLLAMA).then(|| baton_models::registry::key_variable(&name)),
         name,
     }
 }

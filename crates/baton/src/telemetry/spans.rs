@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use baton_core::TraceParent;
-use baton_engine::telemetry::{ID, PARENT, TRACE, begin, fresh};
+use baton_engine::telemetry::{ID, PARENT, TRACE, new_span_id, new_trace};
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor as _};
@@ -36,38 +36,38 @@ impl Spans {
 }
 
 /// A span that has not ended.
-struct Open {
+struct OpenSpan {
     trace: TraceParent,
     /// The span that it comes from; 0 if it comes from none.
     parent: u64,
     is_parent_elsewhere: bool,
     since: SystemTime,
-    said: Said,
+    said: SpanFields,
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        let mut said = Said::default();
+        let mut said = SpanFields::default();
         attributes.record(&mut said);
         let around = span.parent().and_then(|span| {
             let open = span.extensions();
-            open.get::<Open>().map(|open| open.trace.clone())
+            open.get::<OpenSpan>().map(|open| open.trace.clone())
         });
-        let id = said.id.unwrap_or_else(fresh);
+        let id = said.id.unwrap_or_else(new_span_id);
         let (trace, parent) = match (said.trace.take(), around) {
             (Some(own), _) => (own, said.parent.unwrap_or_default()),
             (None, Some(around)) => (around.at_span(id), around.ids().1),
-            (None, None) => (begin().at_span(id), 0),
+            (None, None) => (new_trace().at_span(id), 0),
         };
         let (is_parent_elsewhere, since) = (said.parent.is_some(), SystemTime::now());
-        let open = Open { trace, parent, is_parent_elsewhere, since, said };
+        let open = OpenSpan { trace, parent, is_parent_elsewhere, since, said };
         span.extensions_mut().insert(open);
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         if let Some(span) = context.span(id)
-            && let Some(open) = span.extensions_mut().get_mut::<Open>()
+            && let Some(open) = span.extensions_mut().get_mut::<OpenSpan>()
         {
             values.record(&mut open.said);
         }
@@ -75,7 +75,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
-        let open = span.extensions_mut().remove::<Open>();
+        let open = span.extensions_mut().remove::<OpenSpan>();
         // Whoever began the trace decides whether it is recorded.
         if let Some(open) = open.filter(|open| open.trace.is_sampled) {
             self.processor.on_end(open.ended(span.name(), self.scope.clone()));
@@ -83,9 +83,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     }
 }
 
-impl Open {
+impl OpenSpan {
     fn ended(self, name: &'static str, instrumentation_scope: InstrumentationScope) -> SpanData {
-        let Said { name: said, kind, status, attributes, .. } = self.said;
+        let SpanFields { name: said, kind, status, attributes, .. } = self.said;
         SpanData {
             span_context: context(&self.trace),
             parent_span_id: SpanId::from(self.parent),
@@ -112,7 +112,7 @@ fn context(trace: &TraceParent) -> SpanContext {
 }
 
 /// What the fields of a span say.
-struct Said {
+struct SpanFields {
     id: Option<u64>,
     trace: Option<TraceParent>,
     parent: Option<u64>,
@@ -122,7 +122,7 @@ struct Said {
     attributes: Vec<KeyValue>,
 }
 
-impl Default for Said {
+impl Default for SpanFields {
     fn default() -> Self {
         let (id, trace, parent, name) = (None, None, None, None);
         Self {
@@ -137,7 +137,7 @@ impl Default for Said {
     }
 }
 
-impl Said {
+impl SpanFields {
     /// A later value replaces an earlier one.
     fn add(&mut self, field: &Field, value: impl Into<Value>) {
         let value = value.into();
@@ -148,7 +148,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for SpanFields {
     fn record_str(&mut self, field: &Field, text: &str) {
         match field.name() {
             TRACE => self.trace = TraceParent::try_from(text.to_owned()).ok(),

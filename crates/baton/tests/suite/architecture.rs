@@ -10,10 +10,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-core", &[]),
     ("baton-agents", &["baton-core"]),
     ("baton-agui", &["baton-core"]),
-    ("baton-engine", &["baton-core"]),
+    ("baton-engine", &["baton-core", "baton-sanitize"]),
     ("baton-mcp", &["baton-core"]),
-    ("baton-server", &["baton-core", "baton-agents", "baton-agui", "baton-engine"]),
+    ("baton-sanitize", &[]),
+    ("baton-server", &["baton-core", "baton-agents", "baton-agui", "baton-engine", "baton-sanitize"]),
     ("baton-models", &["baton-core"]),
+    ("baton-offline", &["baton-core"]),
     ("baton-store", &["baton-core"]),
     ("baton-tools", &["baton-core"]),
     (
@@ -24,8 +26,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "baton-agui",
             "baton-engine",
             "baton-mcp",
+            "baton-sanitize",
             "baton-server",
             "baton-models",
+            "baton-offline",
             "baton-store",
             "baton-tools",
         ],
@@ -36,7 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// What the inner crates never name: network, servers and databases.
 const OUTSIDE: &[&str] =
     &["axum", "hyper", "reqwest", "rusqlite", "tokio-postgres", "sqlx", "async-nats", "rmcp"];
-const INNER: &[&str] = &["baton-core", "baton-engine"];
+const INNER: &[&str] = &["baton-core", "baton-engine", "baton-sanitize"];
 
 /// For each package of the workspace, the names of what it depends on outside of tests.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {

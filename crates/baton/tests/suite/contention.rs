@@ -113,7 +113,7 @@ async fn in_order(store: &str, dir: &std::path::Path, thread: ThreadId) {
 
 #[test]
 fn processes_on_one_postgres_take_turns() {
-    contend(&postgres::fresh());
+    contend(&postgres::new_span_id());
 }
 
 #[test]

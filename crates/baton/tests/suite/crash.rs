@@ -4,6 +4,7 @@
 mod patterns;
 mod seen;
 mod server;
+mod spool;
 pub(crate) mod wire;
 
 use std::collections::BTreeSet;
@@ -204,5 +205,5 @@ fn nothing_is_lost_on_sqlite_4() {
 
 #[test]
 fn nothing_is_lost_on_postgres() {
-    crash(&postgres::fresh(), 5, 10);
+    crash(&postgres::new_span_id(), 5, 10);
 }

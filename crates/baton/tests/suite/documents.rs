@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use baton_agents::{Draft, Known, Problem, Rule, Source, keys};
+use baton_agents::{Diagnostic, KnownNames, RosterDraft, Rule, SourceFile, keys};
 use baton_core::choice::Choice as _;
 use serde_json::Value;
 
@@ -45,18 +45,20 @@ fn agent_files_in_the_documentation_are_valid() {
     for path in ["README.md", "docs/agent-files.md"] {
         for block in blocks(&read(path), "markdown").iter().filter(|block| block.starts_with("---\n")) {
             found += 1;
-            let mut sources = vec![Source::new("example.md", block.as_str())];
+            let mut sources = vec![SourceFile::new("example.md", block.as_str())];
             loop {
-                let draft = Draft::parse(&sources, &Known::default(), Vec::new());
-                let missing = |problem: &&Problem| problem.rule == Rule::UnknownAgent;
+                let draft = RosterDraft::parse(&sources, &KnownNames::default(), Vec::new());
+                let missing = |problem: &&Diagnostic| problem.rule == Rule::UnknownAgent;
                 let Some(problem) = draft.problems().iter().find(missing) else {
                     let problems: Vec<_> = draft.problems().iter().map(ToString::to_string).collect();
                     assert!(problems.is_empty(), "{path}: {problems:?}\n{block}");
                     break;
                 };
                 let name = problem.message.split('`').nth(1).expect("a name");
-                sources
-                    .push(Source::new(format!("{name}.md"), "---\ndescription: A stand-in.\n---\nHelp.\n"));
+                sources.push(SourceFile::new(
+                    format!("{name}.md"),
+                    "---\ndescription: A stand-in.\n---\nHelp.\n",
+                ));
             }
         }
     }
@@ -81,7 +83,7 @@ fn the_keys_of_the_patterns_are_documented_with_their_defaults() {
     let text = read("docs/configuration.md");
     let block = blocks(&text, "toml").into_iter().find(|block| block.contains("[orchestration]")).unwrap();
     let source = read("crates/baton/src/config/sections.rs");
-    for section in ["Orchestration", "Handoff", "Features", "Agents"] {
+    for section in ["Orchestration", "Handoff", "Features", "AgentsConfig"] {
         let fields = source.split(&format!("pub struct {section} {{")).nth(1).unwrap();
         for field in
             fields.split("\n}").next().unwrap().lines().filter_map(|line| line.trim().strip_prefix("pub "))

@@ -3,7 +3,8 @@
 //!
 //! - [`person`]: somebody who talks with the server. [`turn`]: what they hear. [`walk`]: somebody who answers what they are asked.
 //! - [`question`], [`creation`], [`leaving`]: the journeys without a model. [`scripted`]: the same with one, played by [`model`].
-//! - [`kills`]: the server dies on the way. [`edges`], [`slowness`]: what goes wrong otherwise. [`tenants`]: who may and who sees.
+//! - [`kills`]: the server dies on the way. [`pauses`]: the server is paused for longer than its lease. [`edges`], [`slowness`]: what
+//!   goes wrong otherwise. [`tenants`]: who may and who sees.
 //! - [`conversations`]: whatever people say, the skill is valid.
 
 mod conversations;
@@ -12,6 +13,7 @@ mod edges;
 mod kills;
 mod leaving;
 mod model;
+mod pauses;
 mod person;
 mod question;
 mod scripted;

@@ -3,7 +3,7 @@
 use tokio_postgres::NoTls;
 
 /// The address of a database that nobody else uses. The server is the one that `make test` started.
-pub fn fresh() -> String {
+pub fn new_span_id() -> String {
     let Ok(server) = std::env::var("BATON_TEST_POSTGRES") else {
         panic!("no PostgreSQL to test with: start the tests with `make test`, or set BATON_TEST_POSTGRES");
     };

@@ -60,7 +60,7 @@ fn whoever_is_involved_by_another_gets_what_it_would_get_then() {
     assert_eq!(tools(&transferred), ["read_file", "read_output", "write_file"]);
     let again = baton(dir.path(), &["agents", "prompt", "a", "--from", "a"]);
     assert_eq!((again.code, again.stdout.as_str()), (1, ""));
-    assert!(again.stderr.contains("already at work above"), "{}", again.stderr);
+    assert!(again.stderr.contains("already active above"), "{}", again.stderr);
 }
 
 /// X33: the message is the one of a run, in the form that the project asks for.

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use baton::project::Project;
 use baton::serving::auth_settings;
-use baton_server::identity::{Mode, Settings};
+use baton_server::identity::{AuthSettings, AuthenticationMode};
 
 use crate::served::Served;
 
-fn settings(dir: &Path, config: &str) -> anyhow::Result<Settings> {
+fn settings(dir: &Path, config: &str) -> anyhow::Result<AuthSettings> {
     let file = dir.join("baton.toml");
     std::fs::write(&file, config).unwrap();
     auth_settings(&Project::open(dir, Some(&file), &[]).unwrap())
@@ -39,7 +39,7 @@ fn keys_of_tokens_are_read_where_they_are_needed() {
     assert!(settings(dir.path(), &file.replace("required", "open")).unwrap().tokens.is_none());
     std::fs::write(dir.path().join("keys.pem"), PUBLIC).unwrap();
     let good = settings(dir.path(), &file).unwrap();
-    assert!(good.mode == Mode::Required && good.tokens.is_some());
+    assert!(good.mode == AuthenticationMode::Required && good.tokens.is_some());
     let other = fails(&file.replace("ES256", "RS256"));
     assert!(other.contains("no public key for RS256"), "{other}");
     std::fs::write(dir.path().join("keys.pem"), PUBLIC.replace("PUBLIC", "PRIVATE")).unwrap();
@@ -54,7 +54,7 @@ fn keys_of_tokens_are_read_where_they_are_needed() {
 fn roles_of_the_file_are_the_servers() {
     let dir = tempfile::tempdir().unwrap();
     let found = settings(dir.path(), "[auth.roles]\nauditor = ['audit:read']\n").unwrap();
-    assert_eq!(found.mode, Mode::Open);
+    assert_eq!(found.mode, AuthenticationMode::Open);
     assert_eq!(found.roles["auditor"][0].as_str(), "audit:read");
 }
 

@@ -1,4 +1,4 @@
-//! Signals while the store does not answer: they are heard all the same.
+//! Signals while the store is unavailable: they are heard all the same.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -80,7 +80,7 @@ fn a_file_that_is_locked_does_not_keep_signals_from_being_heard() {
 fn a_signal_while_the_message_is_sent_says_that_it_may_have_been_accepted() {
     let provider = Provider::start(vec![Reply::Text(&["Hi."])]);
     let dir = project(&provider.base_url, "");
-    let url = postgres::fresh();
+    let url = postgres::new_span_id();
     with_store(dir.path(), &url);
     assert_eq!(exit_code(&mut asking(dir.path())), Some(0));
     provider.finish();
@@ -110,7 +110,7 @@ fn a_run_that_the_store_could_not_be_told_the_end_of_is_not_left_unsaid() {
     let (code, said) = ended_by("INT", &mut child);
     assert_eq!(code, 130, "{said}");
     let way_out = format!("`baton runs cancel {run}` ends it, and `baton runs resume` goes on with it");
-    assert!(said.contains("the store does not answer") && said.contains(&way_out), "{said}");
+    assert!(said.contains("the store is unavailable") && said.contains(&way_out), "{said}");
     locked.execute_batch("ROLLBACK").unwrap();
     provider.finish();
     assert_eq!(json(dir.path(), &["runs", "show", &run])["status"], "running");

@@ -1,4 +1,4 @@
-//! Who has the baton, as clients see it.
+//! The state `activeAgent`.
 
 use baton_core::HandoffId;
 use baton_core::event::{HandoffEvent, HandoffPhase};
@@ -9,15 +9,15 @@ fn name(text: &str) -> AgentName {
     AgentName::parse(text).unwrap()
 }
 
-fn faces() -> Faces {
+fn profiles() -> AgentProfiles {
     let creator =
-        Face { display_name: "Skill Creator".into(), color: Some("#15803d".into()), exitable: true };
-    let clerk = Face { display_name: "Clerk".into(), color: None, exitable: false };
+        AgentProfile { display_name: "Skill Creator".into(), color: Some("#15803d".into()), exitable: true };
+    let clerk = AgentProfile { display_name: "Clerk".into(), color: None, exitable: false };
     [(name("creator"), creator), (name("clerk"), clerk)].into_iter().collect()
 }
 
 fn person() -> Projection {
-    Projection::new(Detail::Person).with_faces(faces())
+    Projection::new(Detail::Person).with_profiles(profiles())
 }
 
 fn heard(projection: &mut Projection, events: &[Event]) -> Vec<Value> {
@@ -55,7 +55,7 @@ fn assistant() -> Value {
 }
 
 #[test]
-fn a_run_begins_with_who_answers() {
+fn run_starts_with_the_answering_agent() {
     let heard = heard(&mut person(), &[started()]);
     assert_eq!(heard[0], json!({"type": "RUN_STARTED", "protocolVersion": "1.0"}));
     assert_eq!(heard[1], json!({"type": "STATE_SNAPSHOT", "snapshot": {"activeAgent": assistant()}}));
@@ -63,7 +63,7 @@ fn a_run_begins_with_who_answers() {
 }
 
 #[test]
-fn a_run_that_ends_before_it_begins_is_nobodys() {
+fn run_that_ends_before_its_start_has_no_holder() {
     let (code, message) = ("interrupted".to_owned(), "gone".to_owned());
     let failed = EventKind::RunFailed { code, message, usage: Usage::default(), by_agent: Vec::new() };
     let mut projection = person();
@@ -75,9 +75,9 @@ fn a_run_that_ends_before_it_begins_is_nobodys() {
     assert!(projection.is_over());
 }
 
-/// A person hears who speaks to them now, and nothing of how that came about.
+/// The user sees who speaks now, but not the internal pass that caused it.
 #[test]
-fn the_baton_is_passed_for_the_person_and_comes_back_when_that_fails() {
+fn baton_returns_when_a_transfer_fails() {
     let (to_clerk, to_creator) =
         ("assistant/turn:1/tool:1/transfer:clerk", "assistant/turn:2/tool:1/transfer:creator");
     let run = RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap();
@@ -96,9 +96,9 @@ fn the_baton_is_passed_for_the_person_and_comes_back_when_that_fails() {
     assert_eq!(heard(&mut person(), &events)[2..], [delta(&clerk), delta(&assistant()), delta(&creator)]);
 }
 
-/// C-19: whoever holds the thread can be left, as long as they hold it.
+/// C-19: the holder of a thread can be left while it holds it.
 #[test]
-fn a_handoff_can_be_left_while_it_is_active() {
+fn active_handoff_is_exitable() {
     let mut projection = person();
     let phases =
         [HandoffPhase::Connecting, HandoffPhase::Active, HandoffPhase::Returning, HandoffPhase::Completed];
@@ -118,9 +118,9 @@ fn a_handoff_can_be_left_while_it_is_active() {
     );
 }
 
-/// C-19: the baton also goes to whoever gets the thread, and that does not end what they have it for.
+/// C-19: a pass to the target of a handoff does not end the handoff.
 #[test]
-fn c_19_a_transfer_that_gives_the_thread_away_can_be_left() {
+fn c_19_thread_transfer_is_exitable() {
     let place = "assistant/turn:1/tool:1/transfer:creator";
     let events = [started(), handoff(HandoffPhase::Active), passed(place, "creator", Visibility::User)];
     let heard = heard(&mut person(), &events);
@@ -129,9 +129,9 @@ fn c_19_a_transfer_that_gives_the_thread_away_can_be_left() {
     assert_eq!(states[0]["delta"][0]["value"]["exitable"], true);
 }
 
-/// The next message goes to whoever holds the thread, in a run of its own.
+/// The next message of the thread goes to its holder, in a new run.
 #[test]
-fn a_run_within_a_handoff_can_be_left_from_its_beginning() {
+fn run_within_a_handoff_is_exitable_from_its_start() {
     let exitable = |agent: &str| {
         let mut projection = person();
         let started = at(agent, agent, Visibility::User, EventKind::RunStarted { is_held: true });

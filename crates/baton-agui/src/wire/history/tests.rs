@@ -2,7 +2,7 @@ use baton_core::{AgentName, MessageId, RunId};
 use serde_json::Value;
 
 use super::*;
-use crate::Face;
+use crate::AgentProfile;
 
 fn message(role: Role, visibility: Visibility, parts: Vec<Part>) -> Message {
     let agent = (role == Role::Assistant).then(|| AgentName::parse("legal").unwrap());
@@ -17,13 +17,13 @@ fn message(role: Role, visibility: Visibility, parts: Vec<Part>) -> Message {
     }
 }
 
-fn faces() -> Faces {
-    let face = Face { display_name: "Legal Counsel".into(), color: None, exitable: true };
+fn profiles() -> AgentProfiles {
+    let face = AgentProfile { display_name: "Legal Counsel".into(), color: None, exitable: true };
     [(AgentName::parse("legal").unwrap(), face)].into_iter().collect()
 }
 
 fn wire(message: &Message) -> Value {
-    serde_json::to_value(AguiMessage::of(message, Detail::Trace, &faces()).unwrap()).unwrap()
+    serde_json::to_value(AguiMessage::of(message, Detail::Trace, &profiles()).unwrap()).unwrap()
 }
 
 fn image(source: ImageSource) -> Part {
@@ -36,7 +36,7 @@ fn file(name: &str, media_type: Option<&str>) -> Part {
 }
 
 #[test]
-fn an_answer_has_the_name_of_its_speaker_and_is_text() {
+fn answer_names_its_agent_and_is_text() {
     let parts = vec![Part::text("No."), Part::Data { data: json!({"n": 1}) }, file("a.pdf", None)];
     let answer = wire(&message(Role::Assistant, Visibility::User, parts));
     assert_eq!(
@@ -52,7 +52,7 @@ fn an_answer_has_the_name_of_its_speaker_and_is_text() {
 }
 
 #[test]
-fn what_a_person_sent_keeps_its_parts() {
+fn user_message_keeps_its_parts() {
     let words = wire(&message(Role::User, Visibility::User, vec![Part::text("Hello"), Part::text("there")]));
     assert_eq!(words["content"], "Hello\nthere");
     assert_eq!(words.get("name"), None);
@@ -88,8 +88,8 @@ fn what_a_person_sent_keeps_its_parts() {
 }
 
 #[test]
-fn a_person_does_not_get_what_was_said_behind_the_scenes() {
+fn person_does_not_get_internal_messages() {
     let internal = message(Role::Assistant, Visibility::Internal, vec![Part::text("Hm.")]);
-    assert_eq!(AguiMessage::of(&internal, Detail::Person, &faces()), None);
+    assert_eq!(AguiMessage::of(&internal, Detail::Person, &profiles()), None);
     assert_eq!(wire(&internal)["content"], "Hm.");
 }

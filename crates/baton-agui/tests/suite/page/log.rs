@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use baton_core::choice::Choice as _;
-use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, Outcome, Source};
+use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, RunOutcome, Source};
 use baton_core::message::{Message, Part, Role, Visibility};
 use baton_core::store::HopKind;
 use baton_core::{AgentName, HandoffId, MessageId, RunId, SessionId, ThreadId, ToolCallId, Usage};
@@ -136,7 +136,7 @@ impl Reader {
             let (outcome, limit) =
                 end.split_once(", limit ").map_or((end, None), |(outcome, limit)| (outcome, Some(limit)));
             return Some(EventKind::RunFinished {
-                outcome: Outcome::parse(outcome)?,
+                outcome: RunOutcome::parse(outcome)?,
                 usage: Usage::default(),
                 limit: limit.map(str::to_owned),
                 answered_by: None,
@@ -197,7 +197,7 @@ impl Reader {
             return Some(EventKind::TextStarted { message_id, speaker });
         }
         if let Some(text) = what.strip_prefix("text ends ") {
-            let unseen = || super::faces().name_of(&agent_at(path)).to_owned();
+            let unseen = || super::profiles().name_of(&agent_at(path)).to_owned();
             let (message_id, speaker) =
                 self.texts.remove(path).unwrap_or_else(|| (self.message_id(), unseen()));
             return Some(EventKind::TextFinished { message_id, speaker, text: quoted(text)? });

@@ -13,7 +13,7 @@ use baton_core::event::{Event, EventKind, Growing};
 use baton_core::message::{Message, Part, Role, Visibility};
 use serde_json::{Value, json};
 
-use super::{Log, View, faces, frames};
+use super::{Log, View, frames, profiles};
 use crate::joining::{growing, kept};
 
 pub fn recorded(log: &Log, detail: Detail) -> String {
@@ -91,7 +91,7 @@ fn history(log: &Log, event: &Event, detail: Detail) -> Vec<AguiMessage> {
         }
         messages.extend(log.events.iter().filter(|event| event.run_id == question.run_id).filter_map(said));
     }
-    messages.iter().filter_map(|message| AguiMessage::of(message, detail, &faces())).collect()
+    messages.iter().filter_map(|message| AguiMessage::of(message, detail, &profiles())).collect()
 }
 
 fn said(event: &Event) -> Option<Message> {

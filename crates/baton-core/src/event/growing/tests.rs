@@ -70,7 +70,7 @@ fn what_is_thought_is_not_what_is_said() {
     assert_eq!(after(&story), [(true, "hm".to_owned()), (false, "Hello".to_owned())]);
 }
 
-/// Also when its turn says nothing and only calls tools.
+/// Including a turn that only calls tools.
 #[test]
 fn a_thought_is_over_when_whoever_has_it_does_something_else() {
     let thinking = [thought("a/turn:1", 1, "hm")];
@@ -82,7 +82,7 @@ fn a_thought_is_over_when_whoever_has_it_does_something_else() {
     }
 }
 
-/// An agent that panics finishes none of its sentences.
+/// An agent that panics does not finish its texts.
 #[test]
 fn nothing_grows_where_a_session_has_ended() {
     let session_id = SessionId::root(run()).child(&AgentName::parse("b").unwrap(), 1);

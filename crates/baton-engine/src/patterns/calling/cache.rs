@@ -1,4 +1,4 @@
-//! Results of missions that are used again for a while.
+//! Caches results of tasks for a limited time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,55 +6,56 @@ use std::time::Duration;
 
 use baton_core::agent::{Agent, Caching};
 use baton_core::{AgentName, SessionId};
+use data_encoding::HEXLOWER;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::errand::{Brought, Errand, summary_length};
-use crate::patterns::reading;
+use super::task::{SubAgentTask, TaskResult, summary_length};
+use crate::patterns::read_thread;
 use crate::scope::Scope;
 
-/// Where the result of one mission is kept, if its caller wants that. A cache that is away or holds nonsense holds nothing.
+/// The cache entry of one task. Disabled if the caller does not cache. Read and write errors are logged and count as a miss.
 #[derive(Debug)]
 pub(crate) struct ResultCache<'a> {
     scope: &'a Scope,
-    /// The key, and how long a result may be used.
-    place: Option<(String, Duration)>,
+    /// The key and the time to live.
+    slot: Option<(String, Duration)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct CachedResult {
     text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     full_text: Option<SessionId>,
 }
 
 impl<'a> ResultCache<'a> {
-    pub(crate) fn of(scope: &'a Scope, errand: &Errand) -> Self {
+    pub(crate) fn of(scope: &'a Scope, task: &SubAgentTask) -> Self {
         let time = match scope.agent.delegation.cache {
             Some(Caching::For(time)) => Some(time.get()),
             Some(Caching::Off) => None,
             None => scope.run.engine.parts.policy.result_cache,
         };
-        Self { scope, place: time.and_then(|time| Some((key(scope, errand)?, time))) }
+        Self { scope, slot: time.and_then(|time| Some((key(scope, task)?, time))) }
     }
 
-    pub(crate) async fn find(&self) -> Option<Brought> {
-        let (key, _) = self.place.as_ref()?;
+    pub(crate) async fn find(&self) -> Option<TaskResult> {
+        let (key, _) = self.slot.as_ref()?;
         let found = self.scope.run.store.cached(key).await;
         let value =
             found.inspect_err(|error| tracing::warn!(%error, "the result cache cannot be read")).ok()??;
-        let kept = serde_json::from_value::<Kept>(value);
+        let kept = serde_json::from_value::<CachedResult>(value);
         let kept =
             kept.inspect_err(|error| tracing::warn!(%error, "the result cache holds nonsense")).ok()?;
-        Some(Brought { text: kept.text, full_text: kept.full_text, limit: None, is_cached: true })
+        Some(TaskResult { text: kept.text, full_text: kept.full_text, limit: None, is_cached: true })
     }
 
-    /// Only what is whole is used again.
-    pub(crate) async fn keep(&self, brought: &Brought) {
-        let Some((key, time)) = self.place.as_ref().filter(|_| brought.limit.is_none()) else { return };
-        let kept = json!(Kept { text: brought.text.clone(), full_text: brought.full_text.clone() });
+    /// Stores a complete result. A result that a limit cut short is not stored.
+    pub(crate) async fn keep(&self, result: &TaskResult) {
+        let Some((key, time)) = self.slot.as_ref().filter(|_| result.limit.is_none()) else { return };
+        let kept = json!(CachedResult { text: result.text.clone(), full_text: result.full_text.clone() });
         let time = SignedDuration::try_from(*time).unwrap_or(SignedDuration::MAX);
         let until = Timestamp::now().checked_add(time).unwrap_or(Timestamp::MAX);
         if let Err(error) = self.scope.run.store.keep(key, kept, until).await {
@@ -63,14 +64,14 @@ impl<'a> ResultCache<'a> {
     }
 }
 
-/// The same for the same mission of the same agent for the same person, as long as nobody who may work on it has changed, nor the
-/// model that thinks for them, nor what they may use. What tools find for one person is not for another, so results are never
-/// shared between people. There is none for whoever reads the conversation: it is another one each time.
-fn key(scope: &Scope, errand: &Errand) -> Option<String> {
-    let agent = &errand.agent;
+/// The cache key. `None` if an agent involved may read the thread, which differs each time. The key covers the user, the mission,
+/// every agent that may be involved, their models, and the sub-agent tools of the policy, so a change of any of them is a miss.
+/// Results are never shared between users, because tools can return personal data.
+fn key(scope: &Scope, task: &SubAgentTask) -> Option<String> {
+    let agent = &task.agent;
     let parts = &scope.run.engine.parts;
     let involved: Vec<Arc<Agent>> = involved(scope, agent).into_values().collect();
-    if involved.iter().any(|agent| agent.tools.names(reading::NAME)) {
+    if involved.iter().any(|agent| agent.tools.names(read_thread::NAME)) {
         return None;
     }
     let candidates = involved.iter().flat_map(|agent| parts.models.candidates(agent).unwrap_or_default());
@@ -83,13 +84,13 @@ fn key(scope: &Scope, errand: &Errand) -> Option<String> {
         parts.policy.sub_agent_tools,
         agent.planning_strategy.word(),
         summary_length(scope),
-        errand.mission,
+        task.mission,
     ]);
-    let hash: String = Sha256::digest(about.to_string()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = HEXLOWER.encode(&Sha256::digest(about.to_string()));
     Some(format!("agent:{}@{}:{hash}", agent.name, agent.version))
 }
 
-/// The agent and everybody who may come to work for it.
+/// The agent and all agents that it can involve, directly or indirectly.
 fn involved(scope: &Scope, first: &Arc<Agent>) -> BTreeMap<AgentName, Arc<Agent>> {
     let mut found = BTreeMap::from([(first.name.clone(), Arc::clone(first))]);
     let mut open = vec![Arc::clone(first)];

@@ -1,39 +1,39 @@
-//! What sub-agents brought, in the order in which they were asked, however they came back.
+//! Collects the results of sub-agents in the order in which they were requested.
 
 use baton_core::{AgentName, SubAgentResult};
 
 use crate::failure::Failure;
 
-const NOBODY: &str = "No responses received from sub-agents.";
+const NO_RESPONSES: &str = "No responses received from sub-agents.";
 const ALL_FAILED: &str = "All sub-agents failed to provide responses.";
 
-/// Collects results until all are there.
+/// One slot for each requested agent.
 #[derive(Debug, Default)]
-pub(super) struct Buffer {
+pub(super) struct ResultBuffer {
     slots: Vec<Option<SubAgentResult>>,
-    /// The only one that counts, when the first success does.
+    /// Index of the first success, if only that counts.
     winner: Option<usize>,
 }
 
-impl Buffer {
-    /// For so many that were asked.
+impl ResultBuffer {
+    /// A buffer for `asked` agents.
     pub(super) fn new(asked: usize) -> Self {
         Self { slots: vec![None; asked], winner: None }
     }
 
-    /// What the one at this place brought. A place that was not asked is nobody's.
+    /// Stores the result of the agent at `at`. Ignores an index out of range.
     pub(super) fn put(&mut self, at: usize, result: SubAgentResult) {
         if let Some(slot) = self.slots.get_mut(at) {
             *slot = Some(result);
         }
     }
 
-    /// The one at this place was the first to succeed: nothing else is used.
-    pub(super) fn won_by(&mut self, at: usize) {
+    /// Declares the agent at `at` the winner, unless there is one.
+    pub(super) fn set_winner(&mut self, at: usize) {
         self.winner.get_or_insert(at);
     }
 
-    pub(super) fn is_won(&self) -> bool {
+    pub(super) fn has_winner(&self) -> bool {
         self.winner.is_some()
     }
 
@@ -41,11 +41,11 @@ impl Buffer {
         self.slots.len()
     }
 
-    /// In the order in which they were asked. Whoever lost is not used, and says so.
+    /// Results in request order. Superseded ones are replaced by an error of type `not_used`.
     pub(super) fn results(&self) -> Vec<SubAgentResult> {
         let results = self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, slot.as_ref()?)));
         results
-            .map(|(at, result)| if self.lost(at) { self.not_used(result) } else { result.clone() })
+            .map(|(at, result)| if self.is_superseded(at) { self.not_used(result) } else { result.clone() })
             .collect()
     }
 
@@ -53,27 +53,31 @@ impl Buffer {
         self.counted().filter(|result| result.success).count()
     }
 
-    /// Those who gave no answer although one was wanted.
+    /// Failed results, without the superseded ones.
     pub(super) fn failures(&self) -> Vec<&SubAgentResult> {
         self.counted().filter(|result| !result.success).collect()
     }
 
-    /// Those who were stopped, or not even started, because another one was faster.
+    /// Number of results that were discarded, cancelled or never started because another agent won.
     pub(super) fn not_used_count(&self) -> usize {
-        (0..self.slots.len()).filter(|at| self.slots[*at].is_some() && self.lost(*at)).count()
+        (0..self.slots.len()).filter(|at| self.slots[*at].is_some() && self.is_superseded(*at)).count()
     }
 
-    /// One text of all responses.
+    /// All responses as one text.
     pub(super) fn synthesis(&self) -> String {
         synthesis(&self.results())
     }
 
     fn counted(&self) -> impl Iterator<Item = &SubAgentResult> {
-        self.slots.iter().enumerate().filter(|(at, _)| !self.lost(*at)).filter_map(|(_, slot)| slot.as_ref())
+        self.slots
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !self.is_superseded(*at))
+            .filter_map(|(_, slot)| slot.as_ref())
     }
 
-    /// Whether somebody else won, and it had not failed by itself before.
-    fn lost(&self, at: usize) -> bool {
+    /// Whether another agent won and this one had not failed on its own before.
+    fn is_superseded(&self, at: usize) -> bool {
         let stopped = |result: &SubAgentResult| {
             result.success
                 || result.error_type.as_deref().is_none_or(|code| code == Failure::Cancelled.code())
@@ -96,13 +100,13 @@ impl Buffer {
     }
 }
 
-/// One text of all responses that count, whose they are in front of each if there are several.
+/// Concatenates the responses. Each is preceded by its agent's id if there are several.
 pub(super) fn synthesis(results: &[SubAgentResult]) -> String {
     let counted = || results.iter().filter(|result| result.is_used());
     let responses: Vec<(&AgentName, &str)> =
         counted().filter_map(|result| Some((&result.agent_id, result.response.as_deref()?))).collect();
     match responses.as_slice() {
-        [] if counted().next().is_none() => NOBODY.to_owned(),
+        [] if counted().next().is_none() => NO_RESPONSES.to_owned(),
         [] => ALL_FAILED.to_owned(),
         [(_, response)] => (*response).to_owned(),
         several => {
@@ -131,8 +135,8 @@ mod tests {
         }
     }
 
-    fn filled(results: &[(usize, SubAgentResult)]) -> Buffer {
-        let mut buffer = Buffer::new(results.len());
+    fn filled(results: &[(usize, SubAgentResult)]) -> ResultBuffer {
+        let mut buffer = ResultBuffer::new(results.len());
         for (at, result) in results {
             buffer.put(*at, result.clone());
         }
@@ -141,9 +145,9 @@ mod tests {
 
     /// B8, B10
     #[test]
-    fn one_text_of_all_responses() {
-        assert_eq!(Buffer::default().synthesis(), "No responses received from sub-agents.");
-        assert_eq!(Buffer::new(2).synthesis(), "No responses received from sub-agents.");
+    fn responses_are_joined_into_one_text() {
+        assert_eq!(ResultBuffer::default().synthesis(), "No responses received from sub-agents.");
+        assert_eq!(ResultBuffer::new(2).synthesis(), "No responses received from sub-agents.");
         let failed = filled(&[(0, result("b", None)), (1, result("c", None))]);
         assert_eq!(failed.synthesis(), "All sub-agents failed to provide responses.");
         let one = filled(&[(0, result("b", None)), (1, result("c", Some(" As it is.\n")))]);
@@ -154,7 +158,7 @@ mod tests {
 
     /// B6, B10
     #[test]
-    fn the_order_is_that_of_asking_and_failures_are_counted() {
+    fn results_keep_request_order_and_failures_are_counted() {
         let buffer =
             filled(&[(2, result("d", Some("3"))), (0, result("b", Some("1"))), (1, result("c", None))]);
         let ids: Vec<String> = buffer.results().iter().map(|one| one.agent_id.to_string()).collect();
@@ -175,8 +179,8 @@ mod tests {
             (2, stopped),
             (3, result("e", Some("Late."))),
         ]);
-        buffer.won_by(1);
-        buffer.won_by(3);
+        buffer.set_winner(1);
+        buffer.set_winner(3);
         assert_eq!(buffer.synthesis(), "Mine.");
         assert_eq!((buffer.succeeded(), buffer.failures().len(), buffer.not_used_count()), (1, 1, 2));
         let codes: Vec<Option<String>> = buffer.results().into_iter().map(|one| one.error_type).collect();

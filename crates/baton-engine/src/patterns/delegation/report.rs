@@ -1,17 +1,18 @@
-//! What the delegating model is told.
+//! Formats the results of a delegation for the delegating model.
 
 use baton_core::SubAgentResult;
 use baton_core::agent::Synthesis;
 use serde::Serialize;
 
-use super::buffer::Buffer;
-use crate::patterns::calling::told::{LIMITED, MATERIAL, on_your_own};
+use super::buffer::ResultBuffer;
+use crate::patterns::calling::task::{LIMITED_ANSWER_OPENING, MATERIAL_NOTE, fallback_instruction};
 
-const ONE_VOICE: &str =
+const SYNTHESIS_NOTE: &str =
     "Write one answer of these results, in one voice, your own. Do not mention the agents.";
 
+/// JSON result of `delegate`.
 #[derive(Debug, Serialize)]
-struct Told {
+struct DelegateResult {
     asked: usize,
     succeeded: usize,
     failed: usize,
@@ -28,9 +29,9 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// The result of `delegate`.
-pub(super) fn of(buffer: &Buffer, synthesis: Synthesis) -> String {
-    let told = Told {
+/// Formats the buffer as the result of `delegate`.
+pub(super) fn render(buffer: &ResultBuffer, synthesis: Synthesis) -> String {
+    let result = DelegateResult {
         asked: buffer.asked(),
         succeeded: buffer.succeeded(),
         failed: buffer.failures().len(),
@@ -39,40 +40,40 @@ pub(super) fn of(buffer: &Buffer, synthesis: Synthesis) -> String {
         synthesis: (synthesis == Synthesis::Concat).then(|| buffer.synthesis()),
         note: note(buffer, synthesis),
     };
-    serde_json::json!(told).to_string()
+    serde_json::json!(result).to_string()
 }
 
-fn note(buffer: &Buffer, synthesis: Synthesis) -> String {
+fn note(buffer: &ResultBuffer, synthesis: Synthesis) -> String {
     if buffer.succeeded() == 0 {
-        return on_your_own();
+        return fallback_instruction();
     }
-    let mut notes = vec![MATERIAL.to_owned()];
+    let mut notes = vec![MATERIAL_NOTE.to_owned()];
     if synthesis == Synthesis::Model {
-        notes.push(ONE_VOICE.to_owned());
+        notes.push(SYNTHESIS_NOTE.to_owned());
     }
-    // Where one success is enough, it does not matter who failed.
+    // After a win, the failures of other agents do not matter.
     let failed: Vec<&str> = buffer.failures().iter().map(|failed| failed.agent_id.as_str()).collect();
-    if !failed.is_empty() && !buffer.is_won() {
-        notes.push(gap(&failed));
+    if !failed.is_empty() && !buffer.has_winner() {
+        notes.push(failed_note(&failed));
     }
     notes.join(" ")
 }
 
-fn gap(failed: &[&str]) -> String {
+fn failed_note(failed: &[&str]) -> String {
     format!(
-        "{} gave no answer: fill the gap from your own knowledge. If that is not enough, begin the answer with \"{LIMITED}\" and say \
+        "{} gave no answer: fill the gap from your own knowledge. If that is not enough, begin the answer with \"{LIMITED_ANSWER_OPENING}\" and say \
          what is missing.",
         failed.join(", ")
     )
 }
 
-/// What the one is told who has to write an answer of results that it did not ask for.
+/// Instruction for the agent that synthesizes the results of a requested delegation.
 pub(super) fn instruction(results: &[&SubAgentResult]) -> String {
     if !results.iter().any(|result| result.success) {
-        return on_your_own();
+        return fallback_instruction();
     }
     let failed = results.iter().filter(|result| !result.success).map(|result| result.agent_id.as_str());
     let failed: Vec<&str> = failed.collect();
-    let answer = format!("Answer the request now. {ONE_VOICE}");
-    if failed.is_empty() { answer } else { format!("{answer} {}", gap(&failed)) }
+    let answer = format!("Answer the request now. {SYNTHESIS_NOTE}");
+    if failed.is_empty() { answer } else { format!("{answer} {}", failed_note(&failed)) }
 }

@@ -1,4 +1,4 @@
-//! A delegation that a person asked for: who is asked, and how, is decided before the run begins.
+//! A delegation that a client requests. Agents and strategy are fixed before the run begins.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,53 +7,53 @@ use baton_core::SubAgentResult;
 use baton_core::agent::{Agent, PlanningStrategy, Strategy, Synthesis};
 use baton_core::event::EventKind;
 
-use super::buffer::{Buffer, synthesis};
-use super::fan::{self, Hearer, Terms};
-use super::{at_once, report};
+use super::buffer::{ResultBuffer, synthesis};
+use super::fan_out::{self, FanOutOptions, ResultAudience};
+use super::{max_parallel, report};
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use crate::patterns::calling::voice::Voice;
-use crate::patterns::fence::{Enriched, Written};
-use crate::patterns::handover::{head, shared};
+use crate::patterns::calling::progress::ProgressNotifier;
+use crate::patterns::fence::{BlockKind, PromptEnvelope};
+use crate::patterns::redaction::{head, redact};
 use crate::run::{Input, show};
 use crate::scope::Scope;
-use crate::session::{self, Answer, Brief};
-use crate::task::Delegation;
+use crate::session::{self, Answer, SessionSpec};
+use crate::task::DelegationPlan;
 
-/// In characters, of all results together. One that does not come to an end must not keep the answer from being written.
-const MOST_RESULTS: usize = 100_000;
+/// Maximum length of all results together, in characters. Keeps a verbose agent from filling the context of the synthesis.
+const MAX_RESULT_CHARS: usize = 100_000;
 
-/// Asks them, and makes one answer of what they bring, if one is wanted. `scope` is the run's own; its agent works only when it has
-/// to write that answer.
+/// Runs the agents of the plan and synthesizes one answer. Returns `None` for [`Synthesis::None`]. `scope` is the run's own; its
+/// agent runs only for [`Synthesis::Model`].
 pub(crate) async fn answer(
     scope: &Scope,
     input: &Input,
-    delegation: &Delegation,
+    delegation: &DelegationPlan,
 ) -> Result<Option<Outcome>, Failure> {
-    let results = gather(scope, input, delegation).await?;
+    let results = collect_results(scope, input, delegation).await?;
     let mut outcome = match delegation.synthesis {
         Synthesis::None => return Ok(None),
         Synthesis::Concat => concatenated(scope, &results),
-        Synthesis::Model => written(scope, input, &results, delegation.strategy).await?,
+        Synthesis::Model => synthesize(scope, input, &results, delegation.strategy).await?,
     };
     show(scope, &mut outcome).await?;
     Ok(Some(outcome))
 }
 
-/// What each of them brought, in the order in which they are listed. Those who ended before a crash are not asked again.
-async fn gather(
+/// Results in the order of the plan. Taken from the journal if they were committed before a crash.
+async fn collect_results(
     scope: &Scope,
     input: &Input,
-    delegation: &Delegation,
+    delegation: &DelegationPlan,
 ) -> Result<Vec<SubAgentResult>, Failure> {
     if let Some(results) = scope.kept_results()? {
         return Ok(results);
     }
     let (asked, agents) = (delegation.asked(), &scope.run.agents);
     let known: Vec<Arc<Agent>> = asked.iter().filter_map(|name| agents.get(*name).cloned()).collect();
-    let mut results = in_time(scope, &known, input, delegation).await?.results();
+    let mut results = run_with_deadline(scope, &known, input, delegation).await?.results();
     for (at, name) in asked.into_iter().enumerate() {
-        // It was there when the message came in.
+        // The agent was removed after the request was accepted.
         if !agents.contains_key(name) {
             let gone = Failure::NoAgent(name.clone());
             results.insert(at, SubAgentResult::failed(name.clone(), gone.to_string(), gone.code()));
@@ -63,45 +63,55 @@ async fn gather(
     Ok(results)
 }
 
-/// All of them together have no more time than the run's agent has for everything: then those who are late are told to end.
-async fn in_time(
+/// Limits the whole delegation to the run's deadline. Agents that are late are cancelled and awaited.
+async fn run_with_deadline(
     scope: &Scope,
     agents: &[Arc<Agent>],
     input: &Input,
-    delegation: &Delegation,
-) -> Result<Buffer, Failure> {
-    let Delegation { strategy, timeout, .. } = *delegation;
-    let terms = Terms { strategy, limit: timeout, at_once: at_once(scope), hearer: Hearer::Caller };
-    let message = shared(&scope.agent, input.words().trim());
-    let (scope, voice) = (scope.timed(), Voice::default());
-    let mut work = pin!(voice.while_waiting(&scope, terms.limit, fan::out(&scope, agents, &message, terms)));
+    delegation: &DelegationPlan,
+) -> Result<ResultBuffer, Failure> {
+    let DelegationPlan { strategy, timeout, .. } = *delegation;
+    let options = FanOutOptions {
+        strategy,
+        limit: timeout,
+        max_parallel: max_parallel(scope),
+        audience: ResultAudience::Caller,
+    };
+    let message = redact(&scope.agent, input.words().trim());
+    let (scope, notifier) = (scope.with_timeout_flag(), ProgressNotifier::default());
+    let mut work =
+        pin!(notifier.while_waiting(&scope, options.limit, fan_out::run(&scope, agents, &message, options)));
     tokio::select! {
         biased;
         done = &mut work => done,
         () = tokio::time::sleep_until(scope.bounds.deadline) => {
-            scope.run_out(scope.bounds.limits.timeout);
+            scope.time_out(scope.bounds.limits.timeout);
             work.await
         }
     }
 }
 
 fn concatenated(scope: &Scope, results: &[SubAgentResult]) -> Outcome {
-    let answer = Answer::words(synthesis(results));
+    let answer = Answer::without_turn(synthesis(results));
     Outcome { answer, agent: scope.name().clone(), is_shown: false, dissent: Vec::new() }
 }
 
-/// The run's agent writes one answer. What others found is not lost when its model is away.
-async fn written(
+/// Lets the run's agent write one answer. If its model fails, the results are concatenated instead.
+async fn synthesize(
     scope: &Scope,
     input: &Input,
     results: &[SubAgentResult],
     strategy: Strategy,
 ) -> Result<Outcome, Failure> {
-    let seat = seat(scope);
-    let mut brief = Brief::new(&seat, &told(scope, input, &relevant(results, strategy)), Vec::new());
-    brief.own_tools = false;
-    match session::hold(&seat, brief).await {
-        Ok(ended) => Ok(ended.outcome(&seat)),
+    let session_scope = synthesis_scope(scope);
+    let mut spec = SessionSpec::new(
+        &session_scope,
+        &synthesis_input(scope, input, &relevant(results, strategy)),
+        Vec::new(),
+    );
+    spec.own_tools = false;
+    match session::run_session(&session_scope, spec).await {
+        Ok(ended) => Ok(ended.outcome(&session_scope)),
         Err(failure @ (Failure::Model(_) | Failure::NoModel(_))) => {
             let text =
                 format!("nobody could write an answer of the results, so they stand side by side: {failure}");
@@ -112,38 +122,38 @@ async fn written(
     }
 }
 
-/// It only writes: nothing is left to plan.
-fn seat(scope: &Scope) -> Scope {
-    let mut seat = scope.clone();
-    seat.agent =
+/// The synthesis does not plan.
+fn synthesis_scope(scope: &Scope) -> Scope {
+    let mut session_scope = scope.clone();
+    session_scope.agent =
         Arc::new(Agent { planning_strategy: PlanningStrategy::NativeReact, ..Agent::clone(&scope.agent) });
-    seat
+    session_scope
 }
 
-/// Where one success is enough, it does not matter who failed.
+/// The results that count. After a first success, failures are left out.
 fn relevant(results: &[SubAgentResult], strategy: Strategy) -> Vec<&SubAgentResult> {
     let is_won = strategy == Strategy::FirstSuccess && results.iter().any(|result| result.success);
     results.iter().filter(|result| result.is_used() && (result.success || !is_won)).collect()
 }
 
-/// What was asked, and what each of them brought.
-fn told(scope: &Scope, input: &Input, results: &[&SubAgentResult]) -> Input {
-    let most = longest(results);
-    let mut message = Enriched::of(input);
+/// The request with all results as blocks.
+fn synthesis_input(scope: &Scope, input: &Input, results: &[&SubAgentResult]) -> Input {
+    let most = max_chars_each(results);
+    let mut message = PromptEnvelope::of(input);
     for result in results {
         let (agent, error) = (&result.agent_id, result.error.clone().unwrap_or_default());
         message = match &result.response {
-            Some(response) => message.with(Written::Result, agent, head(response, most)),
-            None => message.with(Written::NoResult, agent, error),
+            Some(response) => message.with(BlockKind::Result, agent, head(response, most)),
+            None => message.with(BlockKind::NoResult, agent, error),
         };
     }
     let message = message.with_instruction(report::instruction(results));
     message.render(scope.run.engine.parts.policy.enrich_format, input.clone())
 }
 
-/// How much of each result is read: all of it, unless all together is too much.
-fn longest(results: &[&SubAgentResult]) -> usize {
+/// Maximum length of each result, in characters. Unlimited unless all together exceed [`MAX_RESULT_CHARS`].
+fn max_chars_each(results: &[&SubAgentResult]) -> usize {
     let responses = || results.iter().filter_map(|result| result.response.as_ref());
     let total: usize = responses().map(|response| response.chars().count()).sum();
-    if total > MOST_RESULTS { MOST_RESULTS / responses().count() } else { usize::MAX }
+    if total > MAX_RESULT_CHARS { MAX_RESULT_CHARS / responses().count() } else { usize::MAX }
 }

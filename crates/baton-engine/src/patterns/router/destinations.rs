@@ -1,29 +1,29 @@
-//! Whom a router may choose, and how the request gets there.
+//! The agents that a router may choose, and the input that they get.
 
 use std::sync::Arc;
 
 use baton_core::AgentName;
 use baton_core::agent::{Agent, Router};
 
-use crate::bounds::Edge;
+use crate::bounds::InvocationKind;
+use crate::engine_tool::CallSite;
 use crate::failure::Failure;
-use crate::given::Site;
 use crate::outcome::Outcome;
-use crate::patterns::fence::{Enriched, Written};
-use crate::patterns::handover::{head, shared, tail};
-use crate::patterns::past::Past;
-use crate::patterns::transfers::REASON;
-use crate::run::{self, Input, Sent};
+use crate::patterns::fence::{BlockKind, PromptEnvelope};
+use crate::patterns::redaction::{head, redact, tail};
+use crate::patterns::shared_history::SharedHistory;
+use crate::patterns::transfers::MAX_REASON_CHARS;
+use crate::run::{self, Input, InputSource};
 use crate::scope::Scope;
 
-/// What a router can do with a request.
+/// The candidates and the fallback of a router, with the request.
 #[derive(Debug)]
 pub(super) struct Destinations {
     router: AgentName,
-    /// Those that would not be refused.
+    /// Candidates that `Scope::admits` does not refuse.
     open: Vec<Arc<Agent>>,
     fallback: Option<Arc<Agent>>,
-    /// As it was asked, without advice.
+    /// The request without advice.
     input: Input,
 }
 
@@ -31,7 +31,7 @@ impl Destinations {
     pub(super) fn of(scope: &Scope, router: &Router, input: &Input) -> Self {
         let known = |name: &AgentName| {
             let agent = scope.run.agents.get(name)?;
-            scope.admits(agent, Edge::Route).is_ok().then(|| Arc::clone(agent))
+            scope.admits(agent, InvocationKind::Route).is_ok().then(|| Arc::clone(agent))
         };
         Self {
             router: scope.name().clone(),
@@ -41,7 +41,7 @@ impl Destinations {
         }
     }
 
-    /// Nobody to choose from; what was asked can be shown all the same.
+    /// No candidates. Used to build the input of a chosen agent.
     pub(super) fn none(scope: &Scope, input: &Input) -> Self {
         Self { router: scope.name().clone(), open: Vec::new(), fallback: None, input: input.clone() }
     }
@@ -70,63 +70,67 @@ impl Destinations {
         self.open.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// The chosen one failed with `failure`: the fallback gets the request, if it is somebody else.
-    pub(super) async fn instead_of(
+    /// Passes the request to the fallback after `failed` has failed. Returns `failure` if there is no other agent to try.
+    pub(super) async fn run_fallback(
         &self,
-        site: &Site<'_>,
+        site: &CallSite<'_>,
         failed: &AgentName,
         failure: Failure,
         mut input: Input,
     ) -> Result<Outcome, Failure> {
         let fallback = self.fallback.as_ref().filter(|fallback| fallback.name != *failed);
         let entered = match fallback {
-            Some(fallback) => site.scope.enter(fallback, Edge::Route).await.ok(),
+            Some(fallback) => site.scope.enter(fallback, InvocationKind::Route).await.ok(),
             None => None,
         };
-        let Some(child) = entered else { return Err(failure.at_stage(failed, &site.scope)) };
+        let Some(child) = entered else { return Err(failure.in_stage(failed, &site.scope)) };
         input.sent = Some(self.sent(&site.scope, &format!("`{failed}` failed: {failure}")));
         run_stage(child, input).await
     }
 
-    /// Nobody was chosen, and `said` is what was heard instead.
+    /// Passes the request to the fallback because the router chose no agent. `said` is the router's text or error.
     pub(super) async fn without_choice(&self, scope: &Scope, said: String) -> Result<Outcome, Failure> {
         let Some(fallback) = &self.fallback else {
             let candidates = self.open.iter().map(|agent| agent.name.clone()).collect();
             return Err(Failure::NotRouted { router: self.router.clone(), reason: said, candidates });
         };
-        let child = scope.enter(fallback, Edge::Route).await?;
-        let mut input = self.onward(scope, None, "").await?;
+        let child = scope.enter(fallback, InvocationKind::Route).await?;
+        let mut input = self.destination_input(scope, None, "").await?;
         input.sent = Some(self.sent(scope, &format!("nobody was chosen: {said}")));
         run_stage(child, input).await
     }
 
-    pub(super) fn sent(&self, scope: &Scope, reason: &str) -> Sent {
-        Sent { by: self.router.clone(), reason: head(&shared(&scope.agent, reason), REASON).into() }
+    pub(super) fn sent(&self, scope: &Scope, reason: &str) -> InputSource {
+        InputSource {
+            by: self.router.clone(),
+            reason: head(&redact(&scope.agent, reason), MAX_REASON_CHARS).into(),
+        }
     }
 
-    /// The original input, as the router may show it, with what it adds.
-    pub(super) async fn onward(
+    /// The input for a chosen agent: the redacted request and history, with the router's `note`.
+    pub(super) async fn destination_input(
         &self,
         scope: &Scope,
-        site: Option<&Site<'_>>,
+        site: Option<&CallSite<'_>>,
         note: &str,
     ) -> Result<Input, Failure> {
         let giver = &scope.agent;
-        let Past { history, summary, transcript } = Past::of(scope, &self.input.history, site).await?;
-        let note = tail(&shared(giver, note), scope.run.engine.parts.policy.context_max_chars);
-        let message = Enriched::of(&self.input)
-            .shared(giver)
-            .with_any(Written::Note, &giver.name, note)
-            .with_any(Written::Summary, &giver.name, summary)
-            .with_any(Written::Transcript, &giver.name, transcript);
+        let SharedHistory { history, summary, transcript } =
+            SharedHistory::of(scope, &self.input.history, site).await?;
+        let note = tail(&redact(giver, note), scope.run.engine.parts.policy.context_max_chars);
+        let message = PromptEnvelope::of(&self.input)
+            .redacted_by(giver)
+            .with_any(BlockKind::Note, &giver.name, note)
+            .with_any(BlockKind::Summary, &giver.name, summary)
+            .with_any(BlockKind::Transcript, &giver.name, transcript);
         let output_schema = self.input.output_schema.clone();
         let format = scope.run.engine.parts.policy.enrich_format;
         Ok(message.render(format, Input { history: history.into(), output_schema, ..Input::default() }))
     }
 }
 
-/// What goes wrong is under the name of whoever had the request.
+/// Runs the child and attributes a failure to it.
 async fn run_stage(child: Scope, input: Input) -> Result<Outcome, Failure> {
     let place = child.clone();
-    run::run(child, input).await.map_err(|failure| failure.at_stage(place.name(), &place))
+    run::run(child, input).await.map_err(|failure| failure.in_stage(place.name(), &place))
 }

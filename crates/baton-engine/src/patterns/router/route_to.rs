@@ -1,4 +1,4 @@
-//! `route_to`: the router's choice.
+//! `route_to`: the tool with which a router selects an agent.
 
 use std::slice;
 use std::sync::Arc;
@@ -9,14 +9,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::destinations::Destinations;
-use crate::bounds::Edge;
+use crate::bounds::InvocationKind;
+use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
-use crate::given::{Done, Ending, Given, Site};
-use crate::patterns::calling::meant::{is_blank, one_of, spell};
+use crate::patterns::arguments::{is_blank, match_word, normalize_word};
 use crate::run;
 use crate::scope::Scope;
 use crate::telemetry;
 
+/// The tool `route_to`.
 #[derive(Debug)]
 pub(super) struct RouteTo {
     spec: ToolSpec,
@@ -24,7 +25,7 @@ pub(super) struct RouteTo {
 }
 
 #[derive(Debug, Deserialize)]
-struct Choice {
+struct RouteToArguments {
     agent: String,
     reason: String,
     #[serde(default)]
@@ -60,41 +61,46 @@ impl RouteTo {
         Self { spec, destinations: Arc::clone(destinations) }
     }
 
-    async fn decide(&self, arguments: Value, site: Site<'_>) -> Result<Done, Failure> {
-        let Ok(choice) = serde_json::from_value::<Choice>(arguments) else {
-            return Ok(Done::Refused(ToolError::InvalidArguments("`agent` and `reason` are needed".into())));
+    async fn decide(&self, arguments: Value, site: CallSite<'_>) -> Result<ToolOutcome, Failure> {
+        let Ok(choice) = serde_json::from_value::<RouteToArguments>(arguments) else {
+            return Ok(ToolOutcome::Refused(ToolError::InvalidArguments(
+                "`agent` and `reason` are needed".into(),
+            )));
         };
         let Some(agent) = self.destinations.get(&choice.agent) else {
             let message = format!("choose one of: {}", self.destinations.names());
-            return Ok(Done::Refused(ToolError::InvalidArguments(message)));
+            return Ok(ToolOutcome::Refused(ToolError::InvalidArguments(message)));
         };
         let scope = &site.scope;
-        let child = match scope.enter(agent, Edge::Route).await {
+        let child = match scope.enter(agent, InvocationKind::Route).await {
             Ok(child) => child,
-            Err(refusal) => return Ok(Done::Refused(refusal.into())),
+            Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
         };
-        telemetry::transfer(scope, Edge::Route, slice::from_ref(agent));
-        let mut input = self.destinations.onward(scope, Some(&site), &choice.message).await?;
+        telemetry::transfer(scope, InvocationKind::Route, slice::from_ref(agent));
+        let mut input = self.destinations.destination_input(scope, Some(&site), &choice.message).await?;
         input.sent = Some(self.destinations.sent(scope, &choice.reason));
         let outcome = match run::run(child, input.clone()).await {
             Ok(outcome) => outcome,
-            Err(failure) if failure.ends_the_run(scope) || scope.cancel.is_cancelled() => {
+            Err(failure) if failure.is_fatal(scope) || scope.cancel.is_cancelled() => {
                 return Err(failure);
             }
-            Err(failure) => self.destinations.instead_of(&site, &agent.name, failure, input).await?,
+            Err(failure) => self.destinations.run_fallback(&site, &agent.name, failure, input).await?,
         };
-        let told = format!("`{}` answered.", outcome.agent);
-        Ok(Done::Ended { told, ending: Ending::Passed(Box::new(outcome)) })
+        let output = format!("`{}` answered.", outcome.agent);
+        Ok(ToolOutcome::Ended { output, ending: SessionEnding::Passed(Box::new(outcome)) })
     }
 }
 
-impl Given for RouteTo {
+impl EngineTool for RouteTo {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn prepare(&self, mut arguments: Value) -> Result<Value, ToolError> {
-        spell(arguments.get_mut("agent"), self.destinations.all().iter().map(|agent| agent.name.as_str()));
+        normalize_word(
+            arguments.get_mut("agent"),
+            self.destinations.all().iter().map(|agent| agent.name.as_str()),
+        );
         if let Some(fields) = arguments.as_object_mut() {
             fields.retain(|key, value| key != "message" || !is_blank(value));
         }
@@ -103,11 +109,11 @@ impl Given for RouteTo {
 
     fn ends_with(&self, arguments: &Value) -> Option<String> {
         let (name, all) = (arguments["agent"].as_str()?, self.destinations.all());
-        let meant = one_of(name, all.iter().map(|agent| agent.name.as_str()));
+        let meant = match_word(name, all.iter().map(|agent| agent.name.as_str()));
         Some(format!("route_to {}", meant.unwrap_or(name)))
     }
 
-    fn may_silence(&self) -> bool {
+    fn may_change_speaker(&self) -> bool {
         true
     }
 
@@ -115,7 +121,11 @@ impl Given for RouteTo {
         Some(format!("to {}: {}", arguments["agent"].as_str()?, arguments["reason"].as_str()?))
     }
 
-    fn call<'a>(&'a self, arguments: Value, site: Site<'a>) -> BoxFuture<'a, Result<Done, Failure>> {
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        site: CallSite<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
         Box::pin(self.decide(arguments, site))
     }
 }

@@ -1,17 +1,17 @@
-//! What a member is told when its turn comes.
+//! Builds the prompt of a member.
 
 use baton_core::message::Part;
 
 use super::Discussion;
-use super::member::Member;
+use super::member::TeamMember;
 use super::turn::PASS;
-use crate::patterns::fence::{Enriched, Fence, Written};
+use crate::patterns::fence::{BlockKind, Fence, PromptEnvelope};
 use crate::run::Input;
 
 impl Discussion<'_> {
-    /// What a member is told in a round: the request, and last what others said since it read. Only that is remembered, so the
-    /// request is always there once, and always in what must not be dropped when a model has little room.
-    pub(super) fn told(&self, member: &Member, round: u32) -> Vec<Part> {
+    /// The member's prompt: the request first, then the posts of others since its last turn. Only the second part goes into the
+    /// member's memory, so the request appears once, in the part that a small context window never drops.
+    pub(super) fn member_prompt(&self, member: &TeamMember, round: u32) -> Vec<Part> {
         let fence = Fence::new();
         let mut blocks = vec![fence.material()];
         let unread = self.channel.unread(&member.name, member.cursor, &fence);
@@ -24,19 +24,20 @@ impl Discussion<'_> {
         parts
     }
 
-    /// What a member's message is about. Whoever the member asks or hands on to gets this, and nothing of what is said to members.
-    pub(super) fn matter(&self, member: &Member, round: u32) -> Enriched {
-        let asked = Enriched::of(self.input).shared(&self.scope.agent);
+    /// The envelope of the member's prompt. Agents that the member involves get this, without the instructions for members.
+    pub(super) fn member_envelope(&self, member: &TeamMember, round: u32) -> PromptEnvelope {
+        let asked = PromptEnvelope::of(self.input).redacted_by(&self.scope.agent);
         let said = self.channel.said(&member.name, member.cursor);
         let said = said.map(|(by, text)| (by.unwrap_or(self.scope.name()), text));
-        let message = said.fold(asked, |message, (by, text)| message.with(Written::Post, by, text));
+        let message = said.fold(asked, |message, (by, text)| message.with(BlockKind::Post, by, text));
         message.with_instruction(self.instruction(member, round, ""))
     }
 
-    /// What was asked, as the coordinator passes it on. If others wrote about it, it has marks of its own.
+    /// The request as the coordinator shares it. If it already has blocks, it is rendered with a fence of its own.
     fn request(&self, fence: &Fence) -> Vec<Part> {
         let format = self.scope.run.engine.parts.policy.enrich_format;
-        let asked = Enriched::of(self.input).shared(&self.scope.agent).render(format, Input::default());
+        let asked =
+            PromptEnvelope::of(self.input).redacted_by(&self.scope.agent).render(format, Input::default());
         if asked.rendered.is_some() {
             return asked.parts.to_vec();
         }
@@ -45,7 +46,7 @@ impl Discussion<'_> {
         std::iter::once(Part::text(text)).chain(attached).collect()
     }
 
-    fn instruction(&self, member: &Member, round: u32, news: &str) -> String {
+    fn instruction(&self, member: &TeamMember, round: u32, news: &str) -> String {
         let others = self.members.iter().filter(|other| other.name != member.name);
         let others: Vec<String> = others.map(|other| format!("`{}`", other.name)).collect();
         let (name, others, coordinator) = (&member.name, others.join(", "), self.scope.name());

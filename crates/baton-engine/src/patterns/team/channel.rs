@@ -1,41 +1,42 @@
-//! What a team has said to itself. Nothing on it ever changes; everybody reads on from where they stopped.
+//! The append-only message channel of a team. Each reader has a cursor.
 
 use baton_core::AgentName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::patterns::fence::Fence;
-use crate::patterns::handover::head;
+use crate::patterns::redaction::head;
 
-/// In characters. Longer ones are cut, so that the newest always fit into what is read.
-pub(super) const LONGEST_POST: usize = 16_000;
-/// What is read at once, in characters. When there is more, each post is shortened alike.
-const MOST_UNREAD: usize = 60_000;
-/// What is always left of a post.
-const LEAST_OF_A_POST: usize = 300;
-/// What the coordinator answers from, in characters.
-const MOST_TRANSCRIPT: usize = 80_000;
+/// Maximum length of a post, in characters. Longer ones are cut, so that the newest always fit into a transcript.
+pub(super) const MAX_POST_CHARS: usize = 16_000;
+/// Maximum length of all unread posts in a prompt, in characters. Beyond it, all posts are cut to equal length.
+const MAX_UNREAD_CHARS: usize = 60_000;
+/// Minimum length that a post is cut to, in characters.
+const MIN_POST_CHARS: usize = 300;
+/// Maximum length of the transcript for the coordinator's answer, in characters.
+const MAX_TRANSCRIPT_CHARS: usize = 80_000;
 
-/// Something that was said to all.
+/// A message to the whole team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Post {
-    pub(super) from: Sender,
+    pub(super) from: PostAuthor,
     pub(super) round: u32,
     pub(super) at: Timestamp,
-    /// As others may see it.
+    /// Already redacted.
     pub(super) text: String,
 }
 
+/// Author of a post.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Sender {
+pub(super) enum PostAuthor {
     Member(AgentName),
     Coordinator(AgentName),
-    /// The engine, or the code that accompanies the team.
+    /// The engine, or a hook.
     Notice,
 }
 
-impl Sender {
+impl PostAuthor {
     fn name(&self) -> Option<&AgentName> {
         match self {
             Self::Member(name) | Self::Coordinator(name) => Some(name),
@@ -46,7 +47,7 @@ impl Sender {
 
 impl Post {
     pub(super) fn notice(round: u32, text: &str) -> Self {
-        Self { from: Sender::Notice, round, at: Timestamp::now(), text: head(text, LONGEST_POST) }
+        Self { from: PostAuthor::Notice, round, at: Timestamp::now(), text: head(text, MAX_POST_CHARS) }
     }
 
     fn is_from(&self, name: &AgentName) -> bool {
@@ -56,9 +57,11 @@ impl Post {
     fn heading(&self) -> String {
         let (round, at) = (self.round, self.at.strftime("%Y-%m-%d %H:%M:%S UTC"));
         match &self.from {
-            Sender::Member(name) => format!("### `{name}`, round {round}, {at}"),
-            Sender::Coordinator(name) => format!("### `{name}`, the coordinator, after round {round}, {at}"),
-            Sender::Notice => format!("### Notice, round {round}, {at}"),
+            PostAuthor::Member(name) => format!("### `{name}`, round {round}, {at}"),
+            PostAuthor::Coordinator(name) => {
+                format!("### `{name}`, the coordinator, after round {round}, {at}")
+            }
+            PostAuthor::Notice => format!("### Notice, round {round}, {at}"),
         }
     }
 
@@ -71,12 +74,13 @@ impl Post {
     }
 }
 
+/// The posts of a team, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Channel {
+pub(super) struct TeamChannel {
     posts: Vec<Post>,
 }
 
-impl Channel {
+impl TeamChannel {
     pub(super) fn extend(&mut self, posts: impl IntoIterator<Item = Post>) {
         self.posts.extend(posts);
     }
@@ -85,13 +89,13 @@ impl Channel {
         self.posts.len()
     }
 
-    /// What others said since `cursor`, as blocks.
+    /// Posts of others since `cursor`, as fenced blocks.
     pub(super) fn unread(&self, reader: &AgentName, cursor: usize, fence: &Fence) -> Vec<String> {
         let (posts, most) = self.news(reader, cursor);
         posts.into_iter().map(|post| post.block(fence, most)).collect()
     }
 
-    /// The same for whoever the reader asks: who said it, and what.
+    /// Posts of others since `cursor`, as author and text.
     pub(super) fn said(
         &self,
         reader: &AgentName,
@@ -101,21 +105,21 @@ impl Channel {
         posts.into_iter().map(move |post| (post.from.name(), head(&post.text, most)))
     }
 
-    /// What others said since `cursor`, and how much of each is read.
+    /// Posts of others since `cursor`, and the length that each is cut to.
     fn news(&self, reader: &AgentName, cursor: usize) -> (Vec<&Post>, usize) {
         let posts: Vec<&Post> = self.posts[cursor..].iter().filter(|post| !post.is_from(reader)).collect();
         let total: usize = posts.iter().map(|post| post.len()).sum();
-        let share = MOST_UNREAD / posts.len().max(1);
-        let most = if total > MOST_UNREAD { share.max(LEAST_OF_A_POST) } else { usize::MAX };
+        let share = MAX_UNREAD_CHARS / posts.len().max(1);
+        let most = if total > MAX_UNREAD_CHARS { share.max(MIN_POST_CHARS) } else { usize::MAX };
         (posts, most)
     }
 
-    /// The last part of all that was said, as blocks, and how many posts are not in it.
+    /// The newest posts that fit, as fenced blocks, and the number of older ones that are left out.
     pub(super) fn transcript(&self, fence: &Fence) -> (Vec<String>, usize) {
-        let mut room = MOST_TRANSCRIPT;
+        let mut chars_left = MAX_TRANSCRIPT_CHARS;
         let newest = self.posts.iter().rev().take_while(|post| {
-            let fits = post.len() <= room;
-            room = room.saturating_sub(post.len());
+            let fits = post.len() <= chars_left;
+            chars_left = chars_left.saturating_sub(post.len());
             fits
         });
         let mut blocks: Vec<String> = newest.map(|post| post.block(fence, usize::MAX)).collect();
@@ -129,20 +133,20 @@ impl Channel {
 mod tests {
     use super::*;
 
-    fn channel(posts: usize, length: usize) -> Channel {
+    fn channel(posts: usize, length: usize) -> TeamChannel {
         let name = |n: usize| AgentName::parse(&format!("m{n}")).unwrap();
         let post = |n| Post {
-            from: Sender::Member(name(n)),
+            from: PostAuthor::Member(name(n)),
             round: 1,
             at: Timestamp::UNIX_EPOCH,
             text: "x".repeat(length),
         };
-        Channel { posts: (0..posts).map(post).collect() }
+        TeamChannel { posts: (0..posts).map(post).collect() }
     }
 
     /// E34
     #[test]
-    fn everybody_reads_on_from_their_cursor_and_never_themselves() {
+    fn reader_gets_others_posts_after_its_cursor() {
         let (channel, fence) = (channel(3, 10), Fence::new());
         let reader = AgentName::parse("m1").unwrap();
         assert_eq!(channel.unread(&reader, 0, &fence).len(), 2);
@@ -151,11 +155,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_at_once_has_a_bound_whatever_was_said() {
+    fn unread_posts_are_bounded() {
         let (long, fence) = (channel(40, 16_000), Fence::new());
         let unread: usize =
             long.unread(&AgentName::parse("x").unwrap(), 0, &fence).iter().map(String::len).sum();
-        assert!(unread < MOST_UNREAD + 40 * 200, "{unread}");
+        assert!(unread < MAX_UNREAD_CHARS + 40 * 200, "{unread}");
         let (blocks, left_out) = long.transcript(&fence);
         assert_eq!((blocks.len(), left_out), (5, 35), "the newest are kept whole");
         let (blocks, left_out) = channel(3, 10).transcript(&fence);

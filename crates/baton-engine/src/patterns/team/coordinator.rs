@@ -1,4 +1,4 @@
-//! The agent that declares the team: it decides between the rounds, and answers in the end.
+//! The agent that declares the team: it decides after each round whether to continue, and answers in the end.
 
 use std::sync::Arc;
 
@@ -9,70 +9,75 @@ use baton_core::store::StepKind;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::channel::{LONGEST_POST, Post, Sender};
+use super::channel::{MAX_POST_CHARS, Post, PostAuthor};
 use super::memory::remember;
 use super::tools::{CONCLUDE, ConcludeTeam};
 use super::turn::is_pass;
-use super::{Discussion, End};
-use crate::budget::Limit;
+use super::{Discussion, DiscussionEnd};
+use crate::budget::LimitKind;
+use crate::engine_tool::SessionEnding;
 use crate::failure::Failure;
-use crate::given::Ending;
 use crate::outcome::Outcome;
 use crate::patterns;
 use crate::patterns::fence::Fence;
-use crate::patterns::handover::{head, shared};
+use crate::patterns::redaction::{head, redact};
 use crate::run::Input;
 use crate::scope::Scope;
-use crate::session::{self, AtLimit, Brief, Ended};
+use crate::session::{self, OnLimit, SessionEnd, SessionSpec};
 
-/// Turns that a decision may take.
-const DECIDING_TURNS: u32 = 3;
+/// Maximum number of turns for a decision.
+const MAX_DECISION_TURNS: u32 = 3;
 
-/// What the coordinator decided after a round, as it is recorded.
+/// The coordinator's decision after a round, as it is journaled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ruling {
+pub(super) enum CoordinatorDecision {
     Concluded(String),
-    /// What the members should turn to, if it said so.
+    /// Continues, with guidance for the members if the coordinator gave any.
     GoOn(Option<Post>),
-    /// There was no time or money left for a decision.
-    Limit(Limit),
+    /// A limit ended the session before a decision.
+    Limit(LimitKind),
     Failed,
 }
 
 impl Discussion<'_> {
-    /// The coordinator's turn after a round. It sees what is new, and ends the discussion or says what it should turn to.
-    pub(super) async fn decide(&mut self, round: u32) -> Result<Ruling, Failure> {
+    /// Lets the coordinator read the new posts and decide. After a crash, returns the journaled decision.
+    pub(super) async fn decide(&mut self, round: u32) -> Result<CoordinatorDecision, Failure> {
         let place = self.place(round).at("coordinator");
-        let told = self.news(round);
+        let prompt = self.news(round);
         let ruling = match place.finished()? {
             Some(ruling) => ruling,
-            None => self.rule(&place, round, &told).await?,
+            None => self.request_decision(&place, round, &prompt).await?,
         };
         self.read = self.channel.len();
-        if let Ruling::GoOn(guidance) = &ruling {
+        if let CoordinatorDecision::GoOn(guidance) = &ruling {
             let text = guidance.as_ref().map_or("Go on.", |post| post.text.as_str()).to_owned();
-            remember(&mut self.chaired, &told, text);
+            remember(&mut self.coordinator_history, &prompt, text);
             self.channel.extend(guidance.clone());
         }
         Ok(ruling)
     }
 
-    /// Asks, and keeps what came of it.
-    async fn rule(&self, place: &Scope, round: u32, told: &Arc<Vec<Part>>) -> Result<Ruling, Failure> {
-        let (chair, brief) = self.deciding(place, told);
-        let ruling = match session::hold(&chair, brief).await {
-            Ok(ended) => self.ruling(round, ended),
-            Err(failure) if failure.ends_the_run(self.scope) || self.scope.cancel.is_cancelled() => {
+    /// Runs the coordinator's session and journals the decision. A failure that does not end the run is a decision, too.
+    async fn request_decision(
+        &self,
+        place: &Scope,
+        round: u32,
+        prompt: &Arc<Vec<Part>>,
+    ) -> Result<CoordinatorDecision, Failure> {
+        let (chair, spec) = self.deciding(place, prompt);
+        let ruling = match session::run_session(&chair, spec).await {
+            Ok(ended) => self.decision_from(round, ended),
+            Err(failure) if failure.is_fatal(self.scope) || self.scope.cancel.is_cancelled() => {
                 return Err(failure);
             }
             Err(failure) => {
                 tracing::warn!(agent = %self.scope.name(), %failure, "a coordinator could not decide");
-                Ruling::Failed
+                CoordinatorDecision::Failed
             }
         };
         let said = match &ruling {
-            Ruling::GoOn(Some(post)) => Some(post.text.clone()),
+            CoordinatorDecision::GoOn(Some(post)) => Some(post.text.clone()),
             _ => None,
         };
         let events = said.map(|text| {
@@ -83,34 +88,35 @@ impl Discussion<'_> {
         Ok(ruling)
     }
 
-    /// Where and on which terms it decides.
-    pub(super) fn deciding(&self, place: &Scope, told: &Arc<Vec<Part>>) -> (Scope, Brief) {
-        let chair = chair(place);
-        let history = self.told.history.iter().chain(&self.chaired).cloned().collect();
-        let input = Input { history: Arc::new(history), parts: Arc::clone(told), ..Input::default() };
-        let mut brief = Brief::new(&chair, &input, vec![Arc::new(ConcludeTeam::default())]);
-        brief.own_tools = false;
-        brief.max_turns = Some(DECIDING_TURNS);
-        brief.at_limit = AtLimit::End;
-        (chair, brief)
+    /// Scope and session of a decision.
+    pub(super) fn deciding(&self, place: &Scope, prompt: &Arc<Vec<Part>>) -> (Scope, SessionSpec) {
+        let chair = coordinator_scope(place);
+        let history = self.prompt.history.iter().chain(&self.coordinator_history).cloned().collect();
+        let input = Input { history: Arc::new(history), parts: Arc::clone(prompt), ..Input::default() };
+        let mut spec = SessionSpec::new(&chair, &input, vec![Arc::new(ConcludeTeam::default())]);
+        spec.own_tools = false;
+        spec.max_turns = Some(MAX_DECISION_TURNS);
+        spec.on_limit = OnLimit::End;
+        (chair, spec)
     }
 
-    fn ruling(&self, round: u32, ended: Ended) -> Ruling {
+    fn decision_from(&self, round: u32, ended: SessionEnd) -> CoordinatorDecision {
         match ended {
-            Ended::By(Ending::Concluded(summary)) => Ruling::Concluded(summary),
-            Ended::Answered(concluded) => {
-                let text = head(&shared(&self.scope.agent, concluded.answer.text.trim()), LONGEST_POST);
-                let from = Sender::Coordinator(self.scope.name().clone());
+            SessionEnd::ByTool(SessionEnding::Concluded(summary)) => CoordinatorDecision::Concluded(summary),
+            SessionEnd::Answered(concluded) => {
+                let text = head(&redact(&self.scope.agent, concluded.answer.text.trim()), MAX_POST_CHARS);
+                let from = PostAuthor::Coordinator(self.scope.name().clone());
                 let post = Post { from, round, at: Timestamp::now(), text };
-                Ruling::GoOn((!is_pass(&post.text)).then_some(post))
+                CoordinatorDecision::GoOn((!is_pass(&post.text)).then_some(post))
             }
-            Ended::By(Ending::Passed(_) | Ending::Returned) | Ended::Undecided(_) => {
-                self.limit().map_or(Ruling::GoOn(None), Ruling::Limit)
+            SessionEnd::ByTool(SessionEnding::Passed(_) | SessionEnding::Returned)
+            | SessionEnd::Undecided(_) => {
+                self.limit().map_or(CoordinatorDecision::GoOn(None), CoordinatorDecision::Limit)
             }
         }
     }
 
-    /// The request, and last what the coordinator has not read yet.
+    /// The coordinator's prompt: the request, then the unread posts and the votes.
     pub(super) fn news(&self, round: u32) -> Arc<Vec<Part>> {
         let fence = Fence::new();
         let mut blocks = vec![fence.material()];
@@ -122,7 +128,7 @@ impl Discussion<'_> {
              answer the request, call `{CONCLUDE}`. Otherwise say in a few sentences what the members should turn to next; they \
              will read it. Do not answer the request yet."
         ));
-        Arc::new(self.told.parts.iter().cloned().chain([Part::text(blocks.join("\n\n"))]).collect())
+        Arc::new(self.prompt.parts.iter().cloned().chain([Part::text(blocks.join("\n\n"))]).collect())
     }
 
     fn votes(&self) -> String {
@@ -137,18 +143,18 @@ impl Discussion<'_> {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The coordinator's own session, with its own tools, on the request and the discussion.
-    pub(super) async fn answer(&self, end: &End) -> Result<Outcome, Failure> {
-        Ok(session::hold(self.scope, self.answering(end)).await?.outcome(self.scope))
+    /// Runs the coordinator's session with its own tools, on the request and the discussion.
+    pub(super) async fn answer(&self, end: &DiscussionEnd) -> Result<Outcome, Failure> {
+        Ok(session::run_session(self.scope, self.answering(end)).await?.outcome(self.scope))
     }
 
-    pub(super) fn answering(&self, end: &End) -> Brief {
-        let parts = self.told.parts.iter().cloned().chain([Part::text(self.report(end))]).collect();
-        let input = Input { parts: Arc::new(parts), ..self.told.clone() };
-        Brief::new(self.scope, &input, patterns::tools(self.scope, self.input))
+    pub(super) fn answering(&self, end: &DiscussionEnd) -> SessionSpec {
+        let parts = self.prompt.parts.iter().cloned().chain([Part::text(self.report(end))]).collect();
+        let input = Input { parts: Arc::new(parts), ..self.prompt.clone() };
+        SessionSpec::new(self.scope, &input, patterns::tools(self.scope, self.input))
     }
 
-    fn report(&self, end: &End) -> String {
+    fn report(&self, end: &DiscussionEnd) -> String {
         let fence = Fence::new();
         let (transcript, left_out) = self.channel.transcript(&fence);
         let mut blocks = vec![fence.material()];
@@ -178,8 +184,8 @@ impl Discussion<'_> {
     }
 }
 
-/// The coordinator at its place between the rounds: it decides in plain words, whatever its answers have to look like.
-fn chair(place: &Scope) -> Scope {
+/// The coordinator's scope for a decision: without planning and without an output schema.
+fn coordinator_scope(place: &Scope) -> Scope {
     let mut chair = place.clone();
     chair.agent = Arc::new(Agent {
         planning_strategy: PlanningStrategy::NativeReact,

@@ -1,4 +1,4 @@
-//! Code that accompanies teams.
+//! Callbacks of the embedding server around team rounds.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,44 +8,44 @@ use baton_core::{AgentName, RunId, TenantId, ThreadId};
 use super::votes::Vote;
 use crate::scope::Scope;
 
-/// What a server does beside its teams. Called at barriers only, one call after the other, and quick: the team waits. What is decided
-/// is recorded with the round. A process that dies just before that asks again.
+/// Callbacks around the rounds of a team. They are called between rounds, one at a time, and must return quickly because the team
+/// waits. Decisions are journaled with the round; if the process dies just before that, the hooks are called again.
 pub trait TeamHooks: Send + Sync + fmt::Debug {
-    /// A member has said something to the others.
+    /// Called for each post of a member.
     fn on_broadcast(&self, _at: &TeamRound, _member: &AgentName, _text: &str) {}
 
-    /// A member has said whether the discussion can end.
+    /// Called for each vote of a member.
     fn on_vote(&self, _at: &TeamRound, _member: &AgentName, _vote: &Vote) {}
 
-    /// What to tell all members before the round begins.
+    /// Returns messages to all members before the round begins.
     fn inject(&self, _at: &TeamRound) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether another round may follow. `false`: the coordinator answers.
+    /// Whether another round may follow. If `false`, the coordinator answers.
     fn should_continue(&self, _at: &TeamRound) -> bool {
         true
     }
 }
 
-/// Which round of which team.
+/// Identifies a round of a team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TeamRound {
     pub tenant: TenantId,
     pub thread_id: ThreadId,
     pub run_id: RunId,
     pub coordinator: AgentName,
-    /// From 1.
+    /// Starts at 1.
     pub round: u32,
 }
 
-/// The hooks of a run, if there are any.
-pub(super) struct Accompanied<'a> {
+/// The registered hooks, if any, bound to a round.
+pub(super) struct RoundHooks<'a> {
     hooks: Option<&'a dyn TeamHooks>,
     at: TeamRound,
 }
 
-impl<'a> Accompanied<'a> {
+impl<'a> RoundHooks<'a> {
     pub(super) fn new(scope: &'a Scope, round: u32) -> Self {
         let caller = &scope.run.caller;
         let at = TeamRound {
@@ -58,7 +58,7 @@ impl<'a> Accompanied<'a> {
         Self { hooks: scope.run.engine.parts.team_hooks.as_deref(), at }
     }
 
-    /// A hook that panics is as good as none: it must not take the run with it.
+    /// Calls the hooks. A panic is caught and logged, and counts as no answer.
     fn ask<T>(&self, ask: impl FnOnce(&dyn TeamHooks, &TeamRound) -> T) -> Option<T> {
         let hooks = self.hooks?;
         let answer = catch_unwind(AssertUnwindSafe(|| ask(hooks, &self.at)));

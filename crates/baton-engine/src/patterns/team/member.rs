@@ -1,4 +1,4 @@
-//! A member of a team over the rounds: how far it has read, and what it said.
+//! The state of a team member across rounds.
 
 use std::sync::Arc;
 
@@ -9,25 +9,26 @@ use baton_core::event::Dissent;
 use baton_core::message::Part;
 
 use super::memory::remember;
-use super::turn::{Turn, missed};
+use super::turn::{MemberTurn, missed_notice};
 use super::votes::Vote;
 use crate::scope::Scope;
 
+/// A member with its memory, read cursor and latest vote.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct TeamMember {
     pub(super) name: AgentName,
-    /// Missing if it is not in the roster any more.
+    /// `None` if the agent no longer exists.
     pub(super) agent: Option<Arc<Agent>>,
-    /// What it was told and said in earlier rounds.
+    /// Memory of earlier rounds.
     pub(super) history: Arc<Vec<ChatMessage>>,
-    /// Where the channel begins that it has not read.
+    /// Index of the first channel post that it has not read.
     pub(super) cursor: usize,
     pub(super) vote: Option<Vote>,
-    /// Why it was not there in the newest round.
+    /// Why it failed in the latest round.
     missed: Option<String>,
 }
 
-impl Member {
+impl TeamMember {
     pub(super) fn new(name: &AgentName, agent: Option<&Arc<Agent>>) -> Self {
         Self {
             name: name.clone(),
@@ -39,28 +40,28 @@ impl Member {
         }
     }
 
-    /// Where its turn in a round happens.
+    /// The scope of its turn in a round.
     pub(super) fn place(&self, round: &Scope) -> Scope {
         round.at(&format!("member:{}", self.name))
     }
 
-    /// What it was told in a round that began before a crash. The marks around the blocks stay the same that way.
-    pub(super) fn told_before(&self, round: &Scope) -> Option<Vec<Part>> {
+    /// The prompt that was journaled before a crash. Reusing it keeps the nonces of its fences.
+    pub(super) fn recorded_prompt(&self, round: &Scope) -> Option<Vec<Part>> {
         let step = round.run.steps.get(self.place(round).path())?;
         serde_json::from_value(step.data.get("input")?.clone()).ok()
     }
 
-    /// After the barrier. Who said nothing because it failed reads the same again in the next round.
-    pub(super) fn advance(&mut self, turn: &Turn, told: &[Part], seen: usize, round: u32) {
+    /// Updates the member after the barrier. A member that failed without a post reads the same posts again in the next round.
+    pub(super) fn advance(&mut self, turn: &MemberTurn, prompt: &[Part], seen: usize, round: u32) {
         self.vote = turn.vote.clone().or(self.vote.take());
-        self.missed = turn.failure.as_ref().map(|reason| missed(round, reason));
+        self.missed = turn.failure.as_ref().map(|reason| missed_notice(round, reason));
         if turn.failure.is_none() || !turn.posts.is_empty() {
-            remember(Arc::make_mut(&mut self.history), told, turn.words.clone());
+            remember(Arc::make_mut(&mut self.history), prompt, turn.words.clone());
             self.cursor = seen;
         }
     }
 
-    /// Why the result is not its own.
+    /// Why the member does not share the result: it voted against the end, or it failed in the latest round.
     pub(super) fn dissent(&self) -> Option<Dissent> {
         let against = self.vote.as_ref().filter(|vote| !vote.ready).map(|vote| vote.reason.clone());
         let reason = against.or_else(|| self.missed.clone())?;

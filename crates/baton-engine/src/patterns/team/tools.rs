@@ -1,4 +1,4 @@
-//! `broadcast` and `vote_conclude` for members, `conclude_team` for the coordinator.
+//! Tools of a team: `broadcast` and `vote_conclude` for members, `conclude_team` for the coordinator.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::channel::LONGEST_POST;
-use super::desk::{Desk, Said};
+use super::channel::MAX_POST_CHARS;
+use super::outbox::{MemberAction, MemberOutbox};
 use super::votes::Vote;
+use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
-use crate::given::{Done, Ending, Given, Site};
-use crate::patterns::handover::{head, shared};
+use crate::patterns::redaction::{head, redact};
 
-/// In characters. Longer ones are cut.
-const LONGEST_REASON: usize = 1_000;
+/// Maximum length of a vote's reason, in characters. Longer ones are cut.
+const MAX_REASON_CHARS: usize = 1_000;
 pub(super) const CONCLUDE: &str = "conclude_team";
 
-/// What a member can do besides its own tools.
-pub(super) fn of_member(desk: &Arc<Desk>) -> Vec<Arc<dyn Given>> {
-    vec![Arc::new(Broadcast::new(desk)), Arc::new(VoteConclude::new(desk))]
+/// The tools that a member has in addition to its own.
+pub(super) fn of_member(outbox: &Arc<MemberOutbox>) -> Vec<Arc<dyn EngineTool>> {
+    vec![Arc::new(Broadcast::new(outbox)), Arc::new(VoteConclude::new(outbox))]
 }
 
 fn spec(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolSpec {
@@ -41,48 +41,54 @@ fn text(arguments: &Value, key: &str) -> String {
     arguments[key].as_str().unwrap_or_default().trim().to_owned()
 }
 
+/// The tool `broadcast`.
 #[derive(Debug)]
 struct Broadcast {
     spec: ToolSpec,
-    desk: Arc<Desk>,
+    outbox: Arc<MemberOutbox>,
 }
 
 impl Broadcast {
-    fn new(desk: &Arc<Desk>) -> Self {
+    fn new(outbox: &Arc<MemberOutbox>) -> Self {
         let message =
             json!({ "message": { "type": "string", "minLength": 1, "description": "What to tell them." } });
         let description =
             "Tells something to all other members of your team. They read it when this round is over.";
-        Self { spec: spec("broadcast", description, &message, &["message"]), desk: Arc::clone(desk) }
+        Self { spec: spec("broadcast", description, &message, &["message"]), outbox: Arc::clone(outbox) }
     }
 }
 
-impl Given for Broadcast {
+impl EngineTool for Broadcast {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    fn call<'a>(&'a self, arguments: Value, site: Site<'a>) -> BoxFuture<'a, Result<Done, Failure>> {
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        site: CallSite<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
         Box::pin(async move {
-            let message = shared(&site.scope.agent, &text(&arguments, "message"));
+            let message = redact(&site.scope.agent, &text(&arguments, "message"));
             if message.is_empty() {
-                return Ok(Done::Refused(ToolError::InvalidArguments("the message is empty".into())));
+                return Ok(ToolOutcome::Refused(ToolError::InvalidArguments("the message is empty".into())));
             }
-            let said = Said::Posted { text: head(&message, LONGEST_POST), at: Timestamp::now() };
-            let kept = self.desk.keep(&site.scope, said).await?;
+            let said = MemberAction::Posted { text: head(&message, MAX_POST_CHARS), at: Timestamp::now() };
+            let kept = self.outbox.keep(&site.scope, said).await?;
             Ok(kept.map(|()| "the others will read it when the round is over".to_owned()).into())
         })
     }
 }
 
+/// The tool `vote_conclude`.
 #[derive(Debug)]
 struct VoteConclude {
     spec: ToolSpec,
-    desk: Arc<Desk>,
+    outbox: Arc<MemberOutbox>,
 }
 
 impl VoteConclude {
-    fn new(desk: &Arc<Desk>) -> Self {
+    fn new(outbox: &Arc<MemberOutbox>) -> Self {
         let properties = json!({
             "ready": { "type": "boolean", "description": "true: the discussion can end. false: it should go on." },
             "reason": { "type": "string", "description": "Why, in one sentence." },
@@ -90,27 +96,32 @@ impl VoteConclude {
         let description = "Says whether the discussion of your team can end. It counts for this round only; the last one counts.";
         Self {
             spec: spec("vote_conclude", description, &properties, &["ready", "reason"]),
-            desk: Arc::clone(desk),
+            outbox: Arc::clone(outbox),
         }
     }
 }
 
-impl Given for VoteConclude {
+impl EngineTool for VoteConclude {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    fn call<'a>(&'a self, arguments: Value, site: Site<'a>) -> BoxFuture<'a, Result<Done, Failure>> {
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        site: CallSite<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
         Box::pin(async move {
             let ready = arguments["ready"].as_bool().unwrap_or_default();
-            let reason = head(&shared(&site.scope.agent, &text(&arguments, "reason")), LONGEST_REASON);
-            let kept = self.desk.keep(&site.scope, Said::Voted(Vote { ready, reason })).await?;
-            let told = if ready { "you are ready to conclude" } else { "you want to go on" };
-            Ok(kept.map(|()| format!("noted for this round: {told}")).into())
+            let reason = head(&redact(&site.scope.agent, &text(&arguments, "reason")), MAX_REASON_CHARS);
+            let kept = self.outbox.keep(&site.scope, MemberAction::Voted(Vote { ready, reason })).await?;
+            let output = if ready { "you are ready to conclude" } else { "you want to go on" };
+            Ok(kept.map(|()| format!("noted for this round: {output}")).into())
         })
     }
 }
 
+/// The tool `conclude_team`.
 #[derive(Debug)]
 pub(super) struct ConcludeTeam {
     spec: ToolSpec,
@@ -125,7 +136,7 @@ impl Default for ConcludeTeam {
     }
 }
 
-impl Given for ConcludeTeam {
+impl EngineTool for ConcludeTeam {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -134,10 +145,14 @@ impl Given for ConcludeTeam {
         Some(CONCLUDE.to_owned())
     }
 
-    fn call<'a>(&'a self, arguments: Value, _site: Site<'a>) -> BoxFuture<'a, Result<Done, Failure>> {
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        _site: CallSite<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
         Box::pin(async move {
-            let ending = Ending::Concluded(text(&arguments, "summary"));
-            Ok(Done::Ended { told: "the discussion is over".to_owned(), ending })
+            let ending = SessionEnding::Concluded(text(&arguments, "summary"));
+            Ok(ToolOutcome::Ended { output: "the discussion is over".to_owned(), ending })
         })
     }
 }

@@ -1,50 +1,50 @@
-//! What a member did in one round.
+//! The result of a member's turn.
 
 use baton_core::AgentName;
 use baton_core::event::EventKind;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::channel::{LONGEST_POST, Post, Sender};
-use super::desk::Said;
-use super::member::Member;
+use super::channel::{MAX_POST_CHARS, Post, PostAuthor};
+use super::member::TeamMember;
+use super::outbox::MemberAction;
 use super::votes::Vote;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use crate::patterns::handover::{head, shared};
+use crate::patterns::redaction::{head, redact};
 use crate::scope::Scope;
 
-/// What a member answers that has nothing to say.
+/// Answer of a member that has nothing to say.
 pub(super) const PASS: &str = "pass";
 
-/// What a member did in a round, as it is recorded at the barrier.
+/// A member's turn, as it is journaled at the barrier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Turn {
+pub(super) struct MemberTurn {
     pub(super) member: AgentName,
-    /// As others may see them.
+    /// Already redacted.
     pub(super) posts: Vec<Post>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) vote: Option<Vote>,
-    /// What it remembers to have said.
+    /// The member's own words, for its memory.
     pub(super) words: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failure: Option<String>,
 }
 
-impl Turn {
-    /// What a member said with its tools and came to in the end. A vote counts only from who took part to the end.
+impl MemberTurn {
+    /// Builds the turn from the member's tool calls and its final answer. The vote of a failed member does not count.
     pub(super) fn new(
         scope: &Scope,
-        member: &Member,
+        member: &TeamMember,
         round: u32,
-        said: Vec<Said>,
+        said: Vec<MemberAction>,
         result: Result<Outcome, Failure>,
     ) -> Self {
         let (mut posts, mut vote) = (Vec::new(), None);
         for one in said {
             match one {
-                Said::Posted { text, at } => posts.push(member.post(round, text, at)),
-                Said::Voted(newest) => vote = Some(newest),
+                MemberAction::Posted { text, at } => posts.push(member.post(round, text, at)),
+                MemberAction::Voted(newest) => vote = Some(newest),
             }
         }
         let mut words: Vec<String> = posts.iter().map(|post: &Post| post.text.clone()).collect();
@@ -61,7 +61,7 @@ impl Turn {
             Err(failure) => {
                 vote = None;
                 let text = failure.to_string();
-                Some(member.agent.as_ref().map_or(text.clone(), |agent| shared(agent, &text)))
+                Some(member.agent.as_ref().map_or(text.clone(), |agent| redact(agent, &text)))
             }
         };
         words.retain(|text| !text.is_empty());
@@ -71,17 +71,17 @@ impl Turn {
 
     fn notice(&self, round: u32) -> Option<String> {
         let reason = self.failure.as_ref()?;
-        Some(format!("`{}` {}", self.member, missed(round, reason)))
+        Some(format!("`{}` {}", self.member, missed_notice(round, reason)))
     }
 
-    /// What others read of it.
+    /// Posts for the channel, including a notice if the member failed.
     pub(super) fn channel(&self, round: u32) -> impl Iterator<Item = Post> {
         let notice = self.notice(round).map(|text| Post::notice(round, &text));
         self.posts.iter().cloned().chain(notice)
     }
 
-    /// The same for those who may read traces.
-    pub(super) fn happened(&self, round: u32) -> Vec<EventKind> {
+    /// Trace events of the turn.
+    pub(super) fn events(&self, round: u32) -> Vec<EventKind> {
         let member = &self.member;
         let posts = self.posts.iter().map(|post| EventKind::Broadcast {
             member: member.clone(),
@@ -99,26 +99,26 @@ impl Turn {
     }
 }
 
-impl Member {
+impl TeamMember {
     fn post(&self, round: u32, text: String, at: Timestamp) -> Post {
-        Post { from: Sender::Member(self.name.clone()), round, at, text }
+        Post { from: PostAuthor::Member(self.name.clone()), round, at, text }
     }
 
-    /// What its turn ended with, as others may see it: whoever speaks for it is somebody else to it, too. They read it when it told
-    /// them nothing else, or when somebody else speaks for it.
+    /// The member's final answer, redacted as its author and the member say. It becomes a post if the member posted nothing else
+    /// or another agent gave the answer.
     fn last_words(&self, scope: &Scope, outcome: &Outcome) -> String {
         let speaker = scope.run.agents.get(&outcome.agent);
         let givers = speaker.into_iter().chain(&self.agent);
-        let text = givers.fold(outcome.answer.text.trim().to_owned(), |text, giver| shared(giver, &text));
-        head(&text, LONGEST_POST)
+        let text = givers.fold(outcome.answer.text.trim().to_owned(), |text, giver| redact(giver, &text));
+        head(&text, MAX_POST_CHARS)
     }
 }
 
-pub(super) fn missed(round: u32, reason: &str) -> String {
+pub(super) fn missed_notice(round: u32, reason: &str) -> String {
     format!("could not take part in round {round}: {reason}")
 }
 
-/// Nothing to say.
+/// Whether the text is empty or the single word `pass`, ignoring case and punctuation.
 pub(super) fn is_pass(text: &str) -> bool {
     let is_around = |c: char| c.is_whitespace() || c.is_ascii_punctuation() || "“”„‘’«»…–—".contains(c);
     let word = text.trim_matches(is_around);
@@ -131,7 +131,7 @@ mod tests {
 
     /// E36
     #[test]
-    fn a_pass_is_one_word() {
+    fn pass_is_a_single_word() {
         for text in [
             "pass",
             " Pass.\n",

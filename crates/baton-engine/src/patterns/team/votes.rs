@@ -1,16 +1,16 @@
-//! Whether a discussion can end.
+//! Votes on the end of a discussion.
 
 use baton_core::agent::Quorum;
 use serde::{Deserialize, Serialize};
 
-/// What a member says about ending the discussion.
+/// A member's vote on ending the discussion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vote {
     pub ready: bool,
     pub reason: String,
 }
 
-/// Whether so many members are enough. A quorum larger than the team is the whole team.
+/// Whether `ready` votes reach the quorum. A quorum larger than the team means the whole team; the minimum is 1.
 pub(super) fn is_reached(quorum: Quorum, ready: usize, members: usize) -> bool {
     let needed = match quorum {
         Quorum::All => members,

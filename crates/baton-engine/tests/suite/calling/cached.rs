@@ -8,7 +8,7 @@ use baton_core::model::ModelErrorKind;
 use baton_core::store::RunStatus;
 use baton_core::{HumanDuration, TenantId, ThreadId, UserId};
 use baton_engine::{Engine, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 
 use super::{asked_names, call, pattern, two};
@@ -41,13 +41,15 @@ async fn one_after_the_other(setups: Vec<(Setup, &str, &str)>, model: &Scripted)
 }
 
 fn repeated(times: usize) -> Scripted {
-    let turns = (0..times).flat_map(|_| [call("b"), Turn::text("Done.")]);
-    Scripted::default().script("a", turns).script("b", (1..=times).map(|n| Turn::text(&format!("B{n}."))))
+    let turns = (0..times).flat_map(|_| [call("b"), ScriptedTurn::text("Done.")]);
+    Scripted::default()
+        .script("a", turns)
+        .script("b", (1..=times).map(|n| ScriptedTurn::text(&format!("B{n}."))))
 }
 
 /// F18, B19: the same mission is not worked on again, costs nothing, and says so.
 #[tokio::test]
-async fn f18_a_result_is_used_again() {
+async fn f18_result_is_cached() {
     let model = repeated(2);
     let told =
         one_after_the_other(vec![(cached(&model), "acme", "ada"), (cached(&model), "acme", "ada")], &model)
@@ -60,7 +62,7 @@ async fn f18_a_result_is_used_again() {
 
 /// F18: another mission, person, tenant, version, prompt, helper or strategy is another result.
 #[tokio::test]
-async fn f18_what_differs_is_worked_on_anew() {
+async fn f18_different_input_misses_the_cache() {
     let model = repeated(7);
     let plain = || cached(&model);
     let with = |change: fn(&mut Setup)| {
@@ -95,11 +97,11 @@ async fn f18_what_differs_is_worked_on_anew() {
 
 /// F18: what another model thought, or what was found with tools that are forbidden by now, is another result.
 #[tokio::test]
-async fn f18_models_and_tools_that_changed_count() {
+async fn f18_changed_models_and_tools_miss_the_cache() {
     let model = repeated(4);
     let default = |text: &str| {
         let mut setup = cached(&model);
-        setup.models = baton_engine::Models::new(baton_core::agent::ModelName::parse(text).unwrap())
+        setup.models = baton_engine::ModelRegistry::new(baton_core::agent::ModelName::parse(text).unwrap())
             .with_provider(Arc::new(model.clone()));
         setup
     };
@@ -112,7 +114,7 @@ async fn f18_models_and_tools_that_changed_count() {
 
 /// F18, A17: who reads the conversation answers about that conversation, so nothing of it is used in another one.
 #[tokio::test]
-async fn f18_what_is_about_the_conversation_is_not_used_again() {
+async fn f18_results_from_the_conversation_are_not_cached() {
     for reader in [0, 1] {
         let model = repeated(2);
         let setup = || {
@@ -129,12 +131,12 @@ async fn f18_what_is_about_the_conversation_is_not_used_again() {
 
 /// The same model with one more call.
 fn repeat_last(model: &Scripted) -> Scripted {
-    model.clone().script("a", [call("b"), Turn::text("Done.")])
+    model.clone().script("a", [call("b"), ScriptedTurn::text("Done.")])
 }
 
 /// F18: the operator's default counts where the file says nothing; when the time is over, the result is.
 #[tokio::test]
-async fn f18_results_expire() {
+async fn f18_cached_results_expire() {
     let model = repeated(3);
     let briefly = || two(&model).policy(|policy| policy.result_cache = Some(Duration::from_millis(1)));
     let (parts, request) = briefly().parts().await;
@@ -149,11 +151,16 @@ async fn f18_results_expire() {
 
 /// F18: what failed, or ended early, is not used again.
 #[tokio::test]
-async fn f18_only_whole_results_are_kept() {
-    let model =
-        Scripted::default().script("a", (0..3).flat_map(|_| [call("b"), Turn::text("Done.")])).script(
+async fn f18_only_complete_results_are_cached() {
+    let model = Scripted::default()
+        .script("a", (0..3).flat_map(|_| [call("b"), ScriptedTurn::text("Done.")]))
+        .script(
             "b",
-            [Turn::error(ModelErrorKind::Auth), Turn::default().say("Cut").too_long(), Turn::text("Whole.")],
+            [
+                ScriptedTurn::error(ModelErrorKind::Auth),
+                ScriptedTurn::default().say("Cut").too_long(),
+                ScriptedTurn::text("Whole."),
+            ],
         );
     let runs = (0..3).map(|_| (cached(&model), "acme", "ada")).collect();
     let told = one_after_the_other(runs, &model).await;
@@ -164,7 +171,7 @@ async fn f18_only_whole_results_are_kept() {
 
 /// F18: a cache that holds nonsense, or is not there, is a cache without the result.
 #[tokio::test]
-async fn f18_a_broken_cache_costs_only_its_benefit() {
+async fn f18_failing_cache_is_ignored() {
     for breakage in ["UPDATE results SET value = '7'", "DROP TABLE results"] {
         let folder = tempfile::tempdir().unwrap();
         let model = repeated(2);
@@ -185,12 +192,13 @@ async fn f18_a_broken_cache_costs_only_its_benefit() {
 
 /// B19: what a file says about its results goes before what the operator says.
 #[tokio::test]
-async fn b19_a_file_can_refuse_the_operators_cache() {
+async fn b19_agent_file_can_disable_the_cache() {
     for (cache, calls) in [(None, 1), (Some(Caching::Off), 2)] {
-        let again = || Turn::call("call_agent", &json!({"mission": "Look it up.", "specialist": "b"}));
+        let again =
+            || ScriptedTurn::call("call_agent", &json!({"mission": "Look it up.", "specialist": "b"}));
         let model = Scripted::default()
-            .script("a", [again(), again(), Turn::text("Done.")])
-            .script("b", [Turn::text("Found."), Turn::text("Found again.")]);
+            .script("a", [again(), again(), ScriptedTurn::text("Done.")])
+            .script("b", [ScriptedTurn::text("Found."), ScriptedTurn::text("Found again.")]);
         let setup = two(&model).policy(|policy| policy.result_cache = Some(Duration::from_hours(1)));
         setup.agent(|agent| agent.delegation.cache = cache).run().await;
         let asked = model.asked().iter().filter(|asked| asked.agent == "b").count();

@@ -3,7 +3,7 @@
 use baton_core::event::HandoffPhase;
 use baton_core::model::ModelErrorKind;
 use baton_core::store::{HandoffEnd, HandoffState};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::{Talk, asked_of, expire, phases, setup, told, transfer};
@@ -12,13 +12,13 @@ const BACK: &str = "No problem! Returning you to the main assistant.";
 const LATER: &str = "Let me know if you'd like to continue creating that skill later.";
 
 fn begun() -> Scripted {
-    Scripted::default().script("a", [transfer("maker")]).script("maker", [Turn::text("Hi!")])
+    Scripted::default().script("a", [transfer("maker")]).script("maker", [ScriptedTurn::text("Hi!")])
 }
 
 /// C-16, J4: a word ends it at once, without a model; what was collected is kept, and the main agent offers to go on.
 #[tokio::test]
-async fn c_16_j4_a_word_brings_the_person_back_and_keeps_what_was_collected() {
-    let model = begun().script("a", [Turn::text("Of course.")]);
+async fn c_16_j4_exit_word_returns_the_thread_and_keeps_values() {
+    let model = begun().script("a", [ScriptedTurn::text("Of course.")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
     let id = talk.open().await.unwrap().handoff_id;
@@ -39,8 +39,9 @@ async fn c_16_j4_a_word_brings_the_person_back_and_keeps_what_was_collected() {
 
 /// C-16, J4.6: who says so goes on exactly where they were.
 #[tokio::test]
-async fn c_16_what_was_left_is_gone_on_with() {
-    let model = begun().script("maker", [Turn::text("Where were we: the name?"), Turn::text("Good.")]);
+async fn c_16_left_handoff_is_resumed() {
+    let model = begun()
+        .script("maker", [ScriptedTurn::text("Where were we: the name?"), ScriptedTurn::text("Good.")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
     let before = talk.open().await.unwrap();
@@ -58,10 +59,10 @@ async fn c_16_what_was_left_is_gone_on_with() {
 
 /// X14: later the same word means something else, unless it says what.
 #[tokio::test]
-async fn x_14_to_continue_means_what_was_talked_about_last() {
+async fn x_14_continue_refers_to_the_last_topic() {
     let model = begun()
-        .script("a", [Turn::text("The sea is deep"), Turn::text("and blue.")])
-        .script("maker", [Turn::text("The name?")]);
+        .script("a", [ScriptedTurn::text("The sea is deep"), ScriptedTurn::text("and blue.")])
+        .script("maker", [ScriptedTurn::text("The name?")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
     talk.say("stop").await;
@@ -74,8 +75,8 @@ async fn x_14_to_continue_means_what_was_talked_about_last() {
 
 /// C-15: who stays away too long is back with the main agent, and is asked whether they want to go on.
 #[tokio::test]
-async fn c_15_who_comes_back_later_is_asked_whether_to_continue() {
-    let model = begun().script("maker", [Turn::text("The name, then?")]);
+async fn c_15_returning_person_is_asked_to_continue() {
+    let model = begun().script("maker", [ScriptedTurn::text("The name, then?")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
     expire(&talk).await;
@@ -95,8 +96,8 @@ async fn c_15_who_comes_back_later_is_asked_whether_to_continue() {
 
 /// C-15: another matter is answered, with a note about what was left and the question beside it.
 #[tokio::test]
-async fn c_15_another_matter_is_answered_beside_the_question() {
-    let model = begun().script("a", [Turn::text("It is sunny."), Turn::text("Sure.")]);
+async fn c_15_other_request_is_answered_despite_the_question() {
+    let model = begun().script("a", [ScriptedTurn::text("It is sunny."), ScriptedTurn::text("Sure.")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
     expire(&talk).await;
@@ -114,10 +115,13 @@ async fn c_15_another_matter_is_answered_beside_the_question() {
 
 /// C-14: a target that cannot answer at all leaves the thread where it was, with words that say so and what else there is.
 #[tokio::test]
-async fn c_14_a_target_that_is_down_is_explained() {
-    let down = || Turn::error(ModelErrorKind::Auth);
+async fn c_14_unavailable_target_is_explained() {
+    let down = || ScriptedTurn::error(ModelErrorKind::Auth);
     let model = Scripted::default()
-        .script("a", [transfer("maker"), Turn::text("It is down, sorry."), Turn::text("Yes?")])
+        .script(
+            "a",
+            [transfer("maker"), ScriptedTurn::text("It is down, sorry."), ScriptedTurn::text("Yes?")],
+        )
         .script("maker", [down(), down(), down()]);
     let talk = Talk::new(setup(&model)).await;
     let ran = talk.say("create a skill").await;
@@ -132,8 +136,8 @@ async fn c_14_a_target_that_is_down_is_explained() {
 
 /// A holder that fails once keeps the thread; one that fails again loses it, and nothing is lost with it.
 #[tokio::test]
-async fn x_14_a_holder_that_cannot_go_on_gives_the_thread_back() {
-    let down = || Turn::error(ModelErrorKind::Auth);
+async fn x_14_failing_holder_returns_the_thread() {
+    let down = || ScriptedTurn::error(ModelErrorKind::Auth);
     let model = begun().script("maker", [down(), down()]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
@@ -150,8 +154,8 @@ async fn x_14_a_holder_that_cannot_go_on_gives_the_thread_back() {
 /// What is not the holder's is given back undone; whoever has it again is told why.
 #[tokio::test]
 async fn c_5_a_holder_can_decline() {
-    let decline = Turn::call("decline_handoff", &json!({ "reason": "This is about billing." }));
-    let model = begun().script("maker", [decline]).script("a", [Turn::text("Then I answer that.")]);
+    let decline = ScriptedTurn::call("decline_handoff", &json!({ "reason": "This is about billing." }));
+    let model = begun().script("maker", [decline]).script("a", [ScriptedTurn::text("Then I answer that.")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
     let ran = talk.say("Why was I charged?").await;
@@ -166,10 +170,10 @@ async fn c_5_a_holder_can_decline() {
 
 /// The main agent's words are not needed for a thread to come back.
 #[tokio::test]
-async fn c_17_a_main_agent_that_fails_does_not_keep_the_person_from_coming_back() {
+async fn c_17_failing_main_agent_does_not_block_the_return() {
     let model = begun()
         .script("maker", [super::complete()])
-        .script("a", [Turn::error(ModelErrorKind::Auth), Turn::error(ModelErrorKind::Auth)]);
+        .script("a", [ScriptedTurn::error(ModelErrorKind::Auth), ScriptedTurn::error(ModelErrorKind::Auth)]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
     let ran = talk.say("Slack Alert").await;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use baton_core::event::{EventKind, HandoffPhase, Outcome};
+use baton_core::event::{EventKind, HandoffPhase, RunOutcome};
 use baton_core::store::{HandoffEnd, HandoffState, RunStatus};
-use baton_engine::{OnConflict, ReturnStatus, Returned, Started};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{HandoffResult, HandoffStarted, OnConflict, ReturnStatus};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
@@ -13,18 +13,19 @@ use super::{Talk, asked_of, name, phases, setup, transfer};
 use crate::eventually;
 
 fn begun() -> Scripted {
-    Scripted::default().script("a", [transfer("maker")]).script("maker", [Turn::text("Hi!")])
+    Scripted::default().script("a", [transfer("maker")]).script("maker", [ScriptedTurn::text("Hi!")])
 }
 
 /// C-4, C-8: a button starts it; the target greets the person and knows what was said.
 #[tokio::test]
-async fn c_8_a_handoff_is_started_from_outside() {
+async fn c_8_handoff_is_started_by_request() {
     let model = Scripted::default()
-        .script("a", [Turn::text("Hello.")])
-        .script("maker", [Turn::text("Hi! Alerts, then?"), Turn::text("Good.")]);
+        .script("a", [ScriptedTurn::text("Hello.")])
+        .script("maker", [ScriptedTurn::text("Hi! Alerts, then?"), ScriptedTurn::text("Good.")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("I have an idea").await;
-    let Started::Now { handoff, run_id } = talk.engine.start_handoff(talk.asking_for("maker")).await.unwrap()
+    let HandoffStarted::Now { handoff, run_id } =
+        talk.engine.start_handoff(talk.asking_for("maker")).await.unwrap()
     else {
         panic!("it was queued");
     };
@@ -42,8 +43,8 @@ async fn c_8_a_handoff_is_started_from_outside() {
 
 /// Who gives a thread away is never somebody whose time was over.
 #[tokio::test]
-async fn c_21_a_holder_whose_time_is_over_gives_nothing_away() {
-    let model = begun().script("other", [Turn::text("I am next."), Turn::text("Yes.")]);
+async fn c_21_expired_holder_cannot_transfer() {
+    let model = begun().script("other", [ScriptedTurn::text("I am next."), ScriptedTurn::text("Yes.")]);
     let two = setup(&model).with("other", |agent| {
         agent.accepts_handoff = Some(baton_core::agent::AcceptsHandoff::default());
     });
@@ -51,7 +52,7 @@ async fn c_21_a_holder_whose_time_is_over_gives_nothing_away() {
     talk.say("create a skill").await;
     super::expire(&talk).await;
     let started = talk.engine.start_handoff(talk.asking_for("other")).await.unwrap();
-    let Started::Now { handoff, .. } = started else { panic!("it was queued") };
+    let HandoffStarted::Now { handoff, .. } = started else { panic!("it was queued") };
     assert_eq!(handoff.source_agent_id, name("a"));
     talk.rest().await;
     assert_eq!(talk.holder().await, "other");
@@ -59,13 +60,14 @@ async fn c_21_a_holder_whose_time_is_over_gives_nothing_away() {
 
 /// What is not said about the matter is what the person said last, and never what they were answered.
 #[tokio::test]
-async fn c_2_without_a_summary_it_is_what_the_person_said() {
-    let model =
-        Scripted::default().script("a", [Turn::text("I cannot.")]).script("maker", [Turn::text("Hi!")]);
+async fn c_2_default_summary_is_the_persons_message() {
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::text("I cannot.")])
+        .script("maker", [ScriptedTurn::text("Hi!")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("Alerts would be nice").await;
-    let wish = baton_engine::HandoffRequest { context_summary: String::new(), ..talk.asking_for("maker") };
-    let Started::Now { handoff, .. } = talk.engine.start_handoff(wish).await.unwrap() else {
+    let wish = baton_engine::StartHandoff { context_summary: String::new(), ..talk.asking_for("maker") };
+    let HandoffStarted::Now { handoff, .. } = talk.engine.start_handoff(wish).await.unwrap() else {
         panic!("queued")
     };
     assert_eq!(handoff.context_summary, "Alerts would be nice");
@@ -74,12 +76,12 @@ async fn c_2_without_a_summary_it_is_what_the_person_said() {
 
 /// X16, H3: who ends somebody else's handoff lends them none of their own rights.
 #[tokio::test]
-async fn x_16_a_run_that_an_administrator_caused_has_no_rights_of_theirs() {
-    let model = begun().script("a", [Turn::text("It is there.")]);
+async fn x_16_run_caused_by_an_administrator_has_the_users_rights() {
+    let model = begun().script("a", [ScriptedTurn::text("It is there.")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
-    let leaving = baton_engine::Leaving { is_administrator: true, ..talk.leaving() };
-    talk.engine.return_handoff(leaving, Returned::default()).await.unwrap();
+    let exit = baton_engine::ExitRequest { is_administrator: true, ..talk.leaving() };
+    talk.engine.return_handoff(exit, HandoffResult::default()).await.unwrap();
     talk.rest().await;
     let last = talk.events().await.pop().unwrap().run_id;
     let run = talk.store().run(last).await.unwrap();
@@ -89,8 +91,10 @@ async fn x_16_a_run_that_an_administrator_caused_has_no_rights_of_theirs() {
 
 /// C-12: of many at once one gets the thread.
 #[tokio::test]
-async fn c_12_of_many_requests_at_once_one_is_accepted() {
-    let model = Scripted::default().script("a", [Turn::text("Hello.")]).script("maker", [Turn::text("Hi!")]);
+async fn c_12_one_of_many_concurrent_requests_is_accepted() {
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::text("Hello.")])
+        .script("maker", [ScriptedTurn::text("Hi!")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("Hello").await;
     let started = join_all((0..8).map(|_| talk.engine.start_handoff(talk.asking_for("maker")))).await;
@@ -104,8 +108,8 @@ async fn c_12_of_many_requests_at_once_one_is_accepted() {
 
 /// X15: who asks for it waits, and is next.
 #[tokio::test]
-async fn x_15_a_request_can_wait_for_the_end_of_another() {
-    let model = begun().script("other", [Turn::text("I am next.")]);
+async fn x_15_request_can_queue_behind_another() {
+    let model = begun().script("other", [ScriptedTurn::text("I am next.")]);
     let two = setup(&model).with("other", |agent| {
         agent.accepts_handoff = Some(baton_core::agent::AcceptsHandoff::default());
     });
@@ -113,7 +117,7 @@ async fn x_15_a_request_can_wait_for_the_end_of_another() {
     talk.say("create a skill").await;
     let mut wish = talk.asking_for("other");
     wish.on_conflict = OnConflict::Queue;
-    assert!(matches!(talk.engine.start_handoff(wish.clone()).await, Ok(Started::Queued)));
+    assert!(matches!(talk.engine.start_handoff(wish.clone()).await, Ok(HandoffStarted::Queued)));
     assert_eq!(
         talk.engine.start_handoff(wish).await.unwrap_err().code(),
         "handoff_active",
@@ -127,9 +131,9 @@ async fn x_15_a_request_can_wait_for_the_end_of_another() {
 
 /// C-16, X16: leaving works while the holder is busy, and ends what it is at.
 #[tokio::test]
-async fn c_16_leaving_works_while_the_holder_is_busy() {
+async fn c_16_exit_works_while_the_holder_is_busy() {
     for by_word in [false, true] {
-        let model = begun().script("maker", [Turn::default().say("I am thi").hang()]);
+        let model = begun().script("maker", [ScriptedTurn::default().say("I am thi").hang()]);
         let talk = Talk::new(setup(&model)).await;
         talk.say("create a skill").await;
         let mut busy = talk.engine.start(talk.saying("Slack")).await.unwrap();
@@ -167,7 +171,7 @@ async fn c_16_leaving_works_while_the_holder_is_busy() {
 
 /// Two who leave at the same time leave once.
 #[tokio::test]
-async fn c_16_leaving_twice_is_leaving_once() {
+async fn c_16_second_exit_changes_nothing() {
     let model = begun();
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
@@ -185,11 +189,11 @@ async fn c_16_leaving_twice_is_leaving_once() {
 
 /// C-5: the holder's end comes from outside, and the main agent acknowledges it.
 #[tokio::test]
-async fn c_5_a_holder_returns_it_from_outside() {
-    let model = begun().script("a", [Turn::text("Great, it is there.")]);
+async fn c_5_holder_returns_the_thread_by_request() {
+    let model = begun().script("a", [ScriptedTurn::text("Great, it is there.")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
-    let returned = Returned {
+    let returned = HandoffResult {
         status: ReturnStatus::Completed,
         result_summary: Some("A skill was made.".to_owned()),
         artifacts_created: vec!["skill:x".to_owned()],
@@ -203,8 +207,8 @@ async fn c_5_a_holder_returns_it_from_outside() {
 
 /// C-16: what was left is taken up again from outside, and not twice.
 #[tokio::test]
-async fn c_16_a_handoff_is_resumed_from_outside() {
-    let model = begun().script("maker", [Turn::text("The name?")]);
+async fn c_16_handoff_is_resumed_by_request() {
+    let model = begun().script("maker", [ScriptedTurn::text("The name?")]);
     let talk = Talk::new(setup(&model)).await;
     talk.say("create a skill").await;
     let id = talk.open().await.unwrap().handoff_id;
@@ -219,11 +223,14 @@ async fn c_16_a_handoff_is_resumed_from_outside() {
 
 /// Messages that wait when the person leaves are answered by whoever has the thread then.
 #[tokio::test]
-async fn d_3_who_answers_is_decided_when_the_run_begins() {
+async fn d_3_routing_is_decided_when_the_run_starts() {
     let gate = Arc::new(Semaphore::new(0));
     let model = Scripted::default()
-        .script("a", [Turn::call("transfer_to_maker", &serde_json::json!({"reason": "r"})).until(&gate)])
-        .script("maker", [Turn::text("Hi!"), Turn::text("Noted.")]);
+        .script(
+            "a",
+            [ScriptedTurn::call("transfer_to_maker", &serde_json::json!({"reason": "r"})).until(&gate)],
+        )
+        .script("maker", [ScriptedTurn::text("Hi!"), ScriptedTurn::text("Noted.")]);
     let talk = Talk::new(setup(&model)).await;
     let first = talk.engine.start(talk.saying("create a skill")).await.unwrap();
     // Said while the main agent still has the thread; heard when it has not.
@@ -234,5 +241,5 @@ async fn d_3_who_answers_is_decided_when_the_run_begins() {
     assert_eq!(second.answer.unwrap().text, "Noted.");
     eventually(async || talk.holder().await == "maker").await;
     let last = talk.events().await.pop().unwrap().kind;
-    assert!(matches!(last, EventKind::RunFinished { outcome: Outcome::Success, .. }));
+    assert!(matches!(last, EventKind::RunFinished { outcome: RunOutcome::Success, .. }));
 }

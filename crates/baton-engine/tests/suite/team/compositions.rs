@@ -4,7 +4,7 @@ use baton_core::HumanDuration;
 use baton_core::agent::{Advisor, Collaboration, Destination, Router, RoutingMode, TerminationMode};
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 
 use serde_json::json;
 
@@ -19,15 +19,15 @@ async fn a_member_may_be_a_team() {
         .script(
             "b",
             [
-                Turn::call("broadcast", &says("We say yes."))
+                ScriptedTurn::call("broadcast", &says("We say yes."))
                     .and_call("vote_conclude", &vote(true, "we agree")),
-                Turn::text("told"),
+                ScriptedTurn::text("told"),
             ],
         )
-        .script("d", [Turn::call("broadcast", &says("d says yes.")), Turn::text("said")])
+        .script("d", [ScriptedTurn::call("broadcast", &says("d says yes.")), ScriptedTurn::text("said")])
         .script("e", ready("e says yes."))
         .script("c", ready("c says yes."))
-        .script("a", [Turn::text("Yes.")]);
+        .script("a", [ScriptedTurn::text("Yes.")]);
     let mut setup = setup(&model, team_of(&["b", "c"], TerminationMode::Consensus, 3))
         .with("d", |_| {})
         .with("e", |_| {});
@@ -47,19 +47,20 @@ async fn a_member_may_be_a_team() {
 
 /// E9, E20, X8: the end of a member's chain speaks for it, also when the member itself said something to the others.
 #[tokio::test]
-async fn the_end_of_a_members_chain_speaks_for_it() {
+async fn last_stage_of_a_members_chain_speaks_for_it() {
     let model = Scripted::default()
         .script(
             "b",
             [
-                Turn::text("A draft of b."),
-                Turn::call("broadcast", &says("b itself.")).and_call("vote_conclude", &vote(true, "done")),
-                Turn::text("Another draft."),
+                ScriptedTurn::text("A draft of b."),
+                ScriptedTurn::call("broadcast", &says("b itself."))
+                    .and_call("vote_conclude", &vote(true, "done")),
+                ScriptedTurn::text("Another draft."),
             ],
         )
-        .script("e", [Turn::text("Edited one."), Turn::text("Edited two.")])
-        .script("c", [Turn::text("c one."), Turn::text("c two.")])
-        .script("a", [Turn::text("Edited.")]);
+        .script("e", [ScriptedTurn::text("Edited one."), ScriptedTurn::text("Edited two.")])
+        .script("c", [ScriptedTurn::text("c one."), ScriptedTurn::text("c two.")])
+        .script("a", [ScriptedTurn::text("Edited.")]);
     let mut setup = setup(&model, rounds(&["b", "c"], 2)).with("e", |_| {});
     let b = setup.others.iter_mut().find(|other| other.name == name("b")).unwrap();
     b.handoff = vec![Destination { to: name("e"), when: None }];
@@ -76,10 +77,10 @@ async fn the_end_of_a_members_chain_speaks_for_it() {
 #[tokio::test]
 async fn a_member_may_have_advisors() {
     let model = Scripted::default()
-        .script("b", [Turn::text("b knows."), Turn::text("b still knows.")])
-        .script("e", [Turn::text("Advice one."), Turn::text("Advice two.")])
-        .script("c", [Turn::text("c one."), Turn::text("c two.")])
-        .script("a", [Turn::text("Known.")]);
+        .script("b", [ScriptedTurn::text("b knows."), ScriptedTurn::text("b still knows.")])
+        .script("e", [ScriptedTurn::text("Advice one."), ScriptedTurn::text("Advice two.")])
+        .script("c", [ScriptedTurn::text("c one."), ScriptedTurn::text("c two.")])
+        .script("a", [ScriptedTurn::text("Known.")]);
     let mut setup = setup(&model, rounds(&["b", "c"], 2)).with("e", |_| {});
     let b = setup.others.iter_mut().find(|other| other.name == name("b")).unwrap();
     let advisor = Advisor { agent: name("e"), required: false, timeout: HumanDuration::from_secs(60) };
@@ -98,10 +99,10 @@ async fn a_member_may_have_advisors() {
 #[tokio::test]
 async fn a_team_may_end_a_chain() {
     let model = Scripted::default()
-        .script("a", [Turn::text("A draft.")])
-        .script("t", [Turn::text("Reviewed.")])
-        .script("b", [Turn::text("b one.")])
-        .script("c", [Turn::text("c one.")]);
+        .script("a", [ScriptedTurn::text("A draft.")])
+        .script("t", [ScriptedTurn::text("Reviewed.")])
+        .script("b", [ScriptedTurn::text("b one.")])
+        .script("c", [ScriptedTurn::text("c one.")]);
     let ran = Setup::new(&model)
         .agent(|agent| agent.handoff = vec![Destination { to: name("t"), when: None }])
         .with("t", |agent| agent.team = Some(rounds(&["b", "c"], 1)))
@@ -125,13 +126,13 @@ async fn a_team_may_end_a_chain() {
 /// E9, E20, X8: whoever a member asks or hands on to gets the request and what is new in every round, each in its place, and
 /// nothing of what is said to members.
 #[tokio::test]
-async fn whoever_a_member_involves_knows_the_request_in_every_round() {
+async fn agents_called_by_a_member_know_the_request() {
     let model = Scripted::default()
-        .script("b", [Turn::text("b one."), Turn::text("b two.")])
-        .script("x", [Turn::text("Advice one."), Turn::text("Advice two.")])
-        .script("e", [Turn::text("e one."), Turn::text("e two.")])
-        .script("c", [Turn::text("c one."), Turn::text("c two.")])
-        .script("a", [Turn::text("Done.")]);
+        .script("b", [ScriptedTurn::text("b one."), ScriptedTurn::text("b two.")])
+        .script("x", [ScriptedTurn::text("Advice one."), ScriptedTurn::text("Advice two.")])
+        .script("e", [ScriptedTurn::text("e one."), ScriptedTurn::text("e two.")])
+        .script("c", [ScriptedTurn::text("c one."), ScriptedTurn::text("c two.")])
+        .script("a", [ScriptedTurn::text("Done.")]);
     let mut setup = setup(&model, rounds(&["b", "c"], 2)).with("e", |_| {}).with("x", |_| {});
     let b = setup.others.iter_mut().find(|other| other.name == name("b")).unwrap();
     b.handoff = vec![Destination { to: name("e"), when: None }];
@@ -159,10 +160,10 @@ async fn whoever_a_member_involves_knows_the_request_in_every_round() {
 #[tokio::test]
 async fn a_member_may_be_a_router() {
     let model = Scripted::default()
-        .script("b", [Turn::call("route_to", &json!({ "agent": "e", "reason": "it knows" }))])
-        .script("e", [Turn::text("e knows.")])
-        .script("c", [Turn::text("c one.")])
-        .script("a", [Turn::text("Done.")]);
+        .script("b", [ScriptedTurn::call("route_to", &json!({ "agent": "e", "reason": "it knows" }))])
+        .script("e", [ScriptedTurn::text("e knows.")])
+        .script("c", [ScriptedTurn::text("c one.")])
+        .script("a", [ScriptedTurn::text("Done.")]);
     let mut setup = setup(&model, rounds(&["b", "c"], 1)).with("e", |_| {});
     let b = setup.others.iter_mut().find(|other| other.name == name("b")).unwrap();
     let (destinations, fallback) = (vec![name("e")], None);
@@ -180,10 +181,10 @@ async fn a_member_may_be_a_router() {
 #[tokio::test]
 async fn a_member_may_transfer() {
     let model = Scripted::default()
-        .script("b", [Turn::call("transfer_to_e", &json!({ "reason": "it knows" }))])
-        .script("e", [Turn::text("e knows.")])
-        .script("c", [Turn::text("c one.")])
-        .script("a", [Turn::text("Done.")]);
+        .script("b", [ScriptedTurn::call("transfer_to_e", &json!({ "reason": "it knows" }))])
+        .script("e", [ScriptedTurn::text("e knows.")])
+        .script("c", [ScriptedTurn::text("c one.")])
+        .script("a", [ScriptedTurn::text("Done.")]);
     let mut setup = setup(&model, rounds(&["b", "c"], 1)).with("e", |_| {});
     let b = setup.others.iter_mut().find(|other| other.name == name("b")).unwrap();
     b.collaborations = vec![Collaboration { agent: name("e"), when: None }];

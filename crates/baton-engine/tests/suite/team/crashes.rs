@@ -8,7 +8,7 @@ use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::RunStatus;
 use baton_core::{Event, HumanDuration, LedgerRow};
 use baton_engine::{Engine, TeamHooks};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::hooks::Heard;
@@ -32,20 +32,20 @@ fn crash_in_round_two() -> (Scripted, After, Arc<Heard>) {
         setup.team_hooks = Some(Arc::clone(hooks) as Arc<dyn TeamHooks>);
         setup
     };
-    let calls = Turn::call("broadcast", &says("b two."))
+    let calls = ScriptedTurn::call("broadcast", &says("b two."))
         .and_call("vote_conclude", &vote(false, "not b"))
         .and_call("broadcast", &says("b two again."));
     let first = Scripted::default()
         .script(
             "b",
             [
-                Turn::call("broadcast", &says("b one.")),
-                Turn::text("told"),
+                ScriptedTurn::call("broadcast", &says("b one.")),
+                ScriptedTurn::text("told"),
                 calls,
-                Turn::default().say("I am").hang(),
+                ScriptedTurn::default().say("I am").hang(),
             ],
         )
-        .script("c", [Turn::text("c one.")].into_iter().chain(ready("c two.")));
+        .script("c", [ScriptedTurn::text("c one.")].into_iter().chain(ready("c two.")));
     let seen = Mutex::new((false, false));
     let (engine, _, _) = die(with(&first, &Arc::default()), move |event| {
         let mut seen = seen.lock().unwrap();
@@ -55,9 +55,9 @@ fn crash_in_round_two() -> (Scripted, After, Arc<Heard>) {
         seen.0 && seen.1
     });
     let second = Scripted::default()
-        .script("b", [Turn::text("told again"), Turn::text("b three.")])
-        .script("c", [Turn::text("c three.")])
-        .script("a", [Turn::text("All of it.")]);
+        .script("b", [ScriptedTurn::text("told again"), ScriptedTurn::text("b three.")])
+        .script("c", [ScriptedTurn::text("c three.")])
+        .script("a", [ScriptedTurn::text("All of it.")]);
     let hooks = Arc::new(Heard::default());
     let after = go_on(with(&second, &hooks), &engine);
     (second, after, hooks)
@@ -65,7 +65,7 @@ fn crash_in_round_two() -> (Scripted, After, Arc<Heard>) {
 
 /// E7: who finished before the crash does not run again, and what was said is said once.
 #[test]
-fn a_round_goes_on_where_its_process_died() {
+fn round_resumes_where_its_process_died() {
     let (second, after, hooks) = crash_in_round_two();
     after.is_sound();
     assert_eq!(after.run.status, RunStatus::Completed);
@@ -108,17 +108,20 @@ fn a_round_goes_on_where_its_process_died() {
 
 /// What the coordinator decided stays decided.
 #[test]
-fn a_decision_is_not_taken_again() {
+fn decision_is_not_repeated() {
     let team = || team_of(&["b", "c"], TerminationMode::CoordinatorDecides, 9);
     let first = Scripted::default()
-        .script("b", [Turn::text("b one."), Turn::default().say("b").hang()])
-        .script("c", [Turn::text("c one."), Turn::default().say("c").hang()])
-        .script("a", [Turn::text("Be brief.")]);
+        .script("b", [ScriptedTurn::text("b one."), ScriptedTurn::default().say("b").hang()])
+        .script("c", [ScriptedTurn::text("c one."), ScriptedTurn::default().say("c").hang()])
+        .script("a", [ScriptedTurn::text("Be brief.")]);
     let (engine, _, _) = die(setup(&first, team()), |event| is_cut(event, "a/round:2/"));
     let second = Scripted::default()
-        .script("b", [Turn::text("b two.")])
-        .script("c", [Turn::text("c two.")])
-        .script("a", [Turn::call("conclude_team", &json!({ "summary": "Two." })), Turn::text("Two.")]);
+        .script("b", [ScriptedTurn::text("b two.")])
+        .script("c", [ScriptedTurn::text("c two.")])
+        .script(
+            "a",
+            [ScriptedTurn::call("conclude_team", &json!({ "summary": "Two." })), ScriptedTurn::text("Two.")],
+        );
     let after = go_on(setup(&second, team()), &engine);
     after.is_sound();
     assert_eq!(after.run.end.as_ref().unwrap().answer.as_deref(), Some("Two."));
@@ -133,14 +136,14 @@ fn a_decision_is_not_taken_again() {
 
 /// The answer is cut: the discussion is not held again, and its end is announced once.
 #[test]
-fn the_end_of_a_discussion_stays_its_end() {
+fn discussion_end_survives_a_crash() {
     let team = || team_of(&["b", "c"], TerminationMode::Consensus, 9);
     let first = Scripted::default()
         .script("b", ready("b one."))
         .script("c", ready("c one."))
-        .script("a", [Turn::default().say("So").hang()]);
+        .script("a", [ScriptedTurn::default().say("So").hang()]);
     let (engine, _, _) = die(setup(&first, team()), |event| is_cut(event, "a/turn:1"));
-    let second = Scripted::default().script("a", [Turn::text("So be it.")]);
+    let second = Scripted::default().script("a", [ScriptedTurn::text("So be it.")]);
     let after = go_on(setup(&second, team()), &engine);
     after.is_sound();
     assert_eq!(second.asked().len(), 1);
@@ -151,12 +154,22 @@ fn the_end_of_a_discussion_stays_its_end() {
 }
 
 /// What each agent says in a whole discussion. The members need the calls of their tools to be heard.
-fn scripts() -> [(&'static str, Vec<Turn>); 3] {
-    let calls = Turn::call("broadcast", &says("b two.")).and_call("vote_conclude", &vote(false, "not b"));
-    let b = [Turn::call("broadcast", &says("b one.")), Turn::text("told"), calls, Turn::text("told again")];
-    let c = [Turn::text("c one.")].into_iter().chain(ready("c two."));
-    let end = Turn::call("conclude_team", &json!({ "summary": "Two." }));
-    [("a", vec![Turn::text("Be brief."), end, Turn::text("All of it.")]), ("b", b.into()), ("c", c.collect())]
+fn scripts() -> [(&'static str, Vec<ScriptedTurn>); 3] {
+    let calls =
+        ScriptedTurn::call("broadcast", &says("b two.")).and_call("vote_conclude", &vote(false, "not b"));
+    let b = [
+        ScriptedTurn::call("broadcast", &says("b one.")),
+        ScriptedTurn::text("told"),
+        calls,
+        ScriptedTurn::text("told again"),
+    ];
+    let c = [ScriptedTurn::text("c one.")].into_iter().chain(ready("c two."));
+    let end = ScriptedTurn::call("conclude_team", &json!({ "summary": "Two." }));
+    [
+        ("a", vec![ScriptedTurn::text("Be brief."), end, ScriptedTurn::text("All of it.")]),
+        ("b", b.into()),
+        ("c", c.collect()),
+    ]
 }
 
 /// What is left to say when so many turns of each were taken.
@@ -196,7 +209,7 @@ fn die_after(events: usize) -> Option<(Arc<Engine>, Vec<LedgerRow>)> {
 
 /// E7: wherever the process dies, the discussion is the same, and everything is said once.
 #[test]
-fn a_team_goes_on_after_a_crash_at_any_moment() {
+fn team_resumes_after_a_crash_at_any_moment() {
     let told = |events: &[Event]| {
         let said = discussion(events);
         said.lines().filter(|line| !line.contains(" status ")).collect::<Vec<_>>().join("\n")

@@ -6,8 +6,8 @@ use baton_core::choice::Choice as _;
 use baton_core::event::{Dissent, EventKind};
 use baton_core::model::ModelErrorKind;
 use baton_core::store::{Cancel, RunStatus};
-use baton_engine::{Engine, Limit};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Engine, LimitKind};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::{asked, discussion, ended, ready, rounds, setup, team_of, text, vote, whole};
@@ -17,8 +17,8 @@ fn dissent(member: &str, reason: &str) -> Dissent {
     Dissent { member: name(member), reason: reason.into() }
 }
 
-fn against(reason: &str) -> [Turn; 2] {
-    [Turn::call("vote_conclude", &vote(false, reason)), Turn::text("Not yet.")]
+fn against(reason: &str) -> [ScriptedTurn; 2] {
+    [ScriptedTurn::call("vote_conclude", &vote(false, reason)), ScriptedTurn::text("Not yet.")]
 }
 
 /// E37, I4 consensus: how many have to be ready, in one and the same round.
@@ -31,7 +31,7 @@ async fn consensus_ends_when_the_quorum_is_ready() {
             .script("b", ready("1").into_iter().chain(ready("2")).chain(ready("3")))
             .script("c", against("no").into_iter().chain(ready("2")).chain(ready("3")))
             .script("d", against("no").into_iter().chain(against("still no")).chain(ready("3")))
-            .script("a", [Turn::text("So be it.")]);
+            .script("a", [ScriptedTurn::text("So be it.")]);
         let mut team = team_of(&["b", "c", "d"], TerminationMode::Consensus, 10);
         team.quorum = quorum;
         let ran = setup(&model, team).run().await;
@@ -50,9 +50,9 @@ async fn consensus_ends_when_the_quorum_is_ready() {
 #[tokio::test]
 async fn a_vote_counts_in_its_round_only() {
     let model = Scripted::default()
-        .script("b", ready("1").into_iter().chain([Turn::text("More to say.")]))
-        .script("c", [Turn::text("Hm.")].into_iter().chain(ready("2")))
-        .script("a", [Turn::text("No agreement.")]);
+        .script("b", ready("1").into_iter().chain([ScriptedTurn::text("More to say.")]))
+        .script("c", [ScriptedTurn::text("Hm.")].into_iter().chain(ready("2")))
+        .script("a", [ScriptedTurn::text("No agreement.")]);
     let ran = setup(&model, team_of(&["b", "c"], TerminationMode::Consensus, 2)).run().await;
     assert_eq!(ended(&ran.events), (2, "max_rounds".into(), vec![]), "the maximum holds in every mode");
 }
@@ -60,12 +60,12 @@ async fn a_vote_counts_in_its_round_only() {
 /// E37: who changes their mind in a round has one vote, the last.
 #[tokio::test]
 async fn the_last_vote_of_a_round_counts() {
-    let both =
-        Turn::call("vote_conclude", &vote(true, "yes")).and_call("vote_conclude", &vote(false, "wait"));
+    let both = ScriptedTurn::call("vote_conclude", &vote(true, "yes"))
+        .and_call("vote_conclude", &vote(false, "wait"));
     let model = Scripted::default()
-        .script("b", [both, Turn::text("Wait.")])
+        .script("b", [both, ScriptedTurn::text("Wait.")])
         .script("c", ready("Yes."))
-        .script("a", [Turn::text("b waits.")]);
+        .script("a", [ScriptedTurn::text("b waits.")]);
     let ran = setup(&model, team_of(&["b", "c"], TerminationMode::Consensus, 1)).run().await;
     assert_eq!(ended(&ran.events), (1, "max_rounds".into(), vec![dissent("b", "wait")]));
     assert!(whole(&asked(&model, "a")[0]).contains("`b`: wait"));
@@ -75,14 +75,14 @@ async fn the_last_vote_of_a_round_counts() {
 #[tokio::test]
 async fn the_coordinator_decides() {
     let model = Scripted::default()
-        .script("b", [Turn::text("Red."), Turn::text("Green, then.")])
-        .script("c", [Turn::text("Blue."), Turn::text("Green.")])
+        .script("b", [ScriptedTurn::text("Red."), ScriptedTurn::text("Green, then.")])
+        .script("c", [ScriptedTurn::text("Blue."), ScriptedTurn::text("Green.")])
         .script(
             "a",
             [
-                Turn::text("Look for something between red and blue."),
-                Turn::call("conclude_team", &json!({ "summary": "Green." })),
-                Turn::text("It is green."),
+                ScriptedTurn::text("Look for something between red and blue."),
+                ScriptedTurn::call("conclude_team", &json!({ "summary": "Green." })),
+                ScriptedTurn::text("It is green."),
             ],
         );
     let team = team_of(&["b", "c"], TerminationMode::CoordinatorDecides, 10);
@@ -107,11 +107,11 @@ async fn the_coordinator_decides() {
 
 /// A coordinator whose answers must be JSON decides in words.
 #[tokio::test]
-async fn a_schema_is_for_the_answer_only() {
+async fn schema_applies_to_the_answer_only() {
     let model = Scripted::default()
-        .script("b", [Turn::text("One."), Turn::text("Two.")])
-        .script("c", [Turn::text("One."), Turn::text("Two.")])
-        .script("a", [Turn::text("Go on."), Turn::text(r#"{"n":2}"#)]);
+        .script("b", [ScriptedTurn::text("One."), ScriptedTurn::text("Two.")])
+        .script("c", [ScriptedTurn::text("One."), ScriptedTurn::text("Two.")])
+        .script("a", [ScriptedTurn::text("Go on."), ScriptedTurn::text(r#"{"n":2}"#)]);
     let team = team_of(&["b", "c"], TerminationMode::CoordinatorDecides, 2);
     let schema = json!({ "type": "object", "required": ["n"] });
     let ran = setup(&model, team).agent(|agent| agent.output_schema = Some(schema)).run().await;
@@ -125,9 +125,9 @@ async fn a_schema_is_for_the_answer_only() {
 #[tokio::test]
 async fn a_coordinator_that_fails_between_rounds_answers_in_the_end() {
     let model = Scripted::default()
-        .script("b", [Turn::text("One.")])
-        .script("c", [Turn::text("Two.")])
-        .script("a", [Turn::error(ModelErrorKind::Auth), Turn::text("Three.")]);
+        .script("b", [ScriptedTurn::text("One.")])
+        .script("c", [ScriptedTurn::text("Two.")])
+        .script("a", [ScriptedTurn::error(ModelErrorKind::Auth), ScriptedTurn::text("Three.")]);
     let ran = setup(&model, team_of(&["b", "c"], TerminationMode::CoordinatorDecides, 9)).run().await;
     assert_eq!(ran.answer(), "Three.");
     assert_eq!(ended(&ran.events), (1, "coordinator_failed".into(), vec![]));
@@ -137,9 +137,9 @@ async fn a_coordinator_that_fails_between_rounds_answers_in_the_end() {
 #[tokio::test]
 async fn when_all_members_fail_the_coordinator_answers() {
     let model = Scripted::default()
-        .script("b", [Turn::error(ModelErrorKind::Auth)])
-        .script("c", [Turn::error(ModelErrorKind::Auth)])
-        .script("a", [Turn::text("I do not know.")]);
+        .script("b", [ScriptedTurn::error(ModelErrorKind::Auth)])
+        .script("c", [ScriptedTurn::error(ModelErrorKind::Auth)])
+        .script("a", [ScriptedTurn::text("I do not know.")]);
     let ran = setup(&model, rounds(&["b", "c"], 9)).run().await;
     assert_eq!((ran.end.status, ran.answer()), (RunStatus::Completed, "I do not know."));
     let (held, by, dissent) = ended(&ran.events);
@@ -150,12 +150,12 @@ async fn when_all_members_fail_the_coordinator_answers() {
 
 /// On any cap the coordinator gets one closing turn, so a team always answers.
 #[tokio::test]
-async fn a_budget_that_is_spent_ends_the_discussion() {
+async fn exhausted_budget_ends_the_discussion() {
     for (_, mode) in TerminationMode::ALL.iter().copied() {
         let model = Scripted::default()
-            .script("b", [Turn::text("Long.").tokens(900, 100), Turn::text("never")])
-            .script("c", [Turn::text("Short.").tokens(10, 1), Turn::text("never")])
-            .script("a", [Turn::text("From what is there."), Turn::text("never")]);
+            .script("b", [ScriptedTurn::text("Long.").tokens(900, 100), ScriptedTurn::text("never")])
+            .script("c", [ScriptedTurn::text("Short.").tokens(10, 1), ScriptedTurn::text("never")])
+            .script("a", [ScriptedTurn::text("From what is there."), ScriptedTurn::text("never")]);
         let ran = setup(&model, team_of(&["b", "c"], mode, 10))
             .agent(|agent| agent.limits.max_tokens = Some(1000))
             .run()
@@ -163,7 +163,7 @@ async fn a_budget_that_is_spent_ends_the_discussion() {
         let answer = ran.end.answer.clone().unwrap();
         assert_eq!(
             (answer.text.as_str(), answer.limit),
-            ("From what is there.", Some(Limit::Tokens)),
+            ("From what is there.", Some(LimitKind::Tokens)),
             "{mode}"
         );
         assert_eq!(ended(&ran.events), (1, "tokens".into(), vec![]));
@@ -173,11 +173,11 @@ async fn a_budget_that_is_spent_ends_the_discussion() {
 
 /// The coordinator's time is over in the middle of its decision: no closing turn there, one in the end.
 #[tokio::test]
-async fn time_that_ends_in_a_decision_is_closed_once() {
+async fn timeout_in_a_decision_closes_once() {
     let model = Scripted::default()
-        .script("b", [Turn::text("One.")])
-        .script("c", [Turn::text("Two.")])
-        .script("a", [Turn::default().say("Let me see").hang(), Turn::text("Quickly then.")]);
+        .script("b", [ScriptedTurn::text("One.")])
+        .script("c", [ScriptedTurn::text("Two.")])
+        .script("a", [ScriptedTurn::default().say("Let me see").hang(), ScriptedTurn::text("Quickly then.")]);
     let team = team_of(&["b", "c"], TerminationMode::CoordinatorDecides, 9);
     // Less than a model may be silent.
     let timeout = HumanDuration::from_secs(30);
@@ -195,7 +195,7 @@ async fn time_that_ends_in_a_decision_is_closed_once() {
         events.push(event);
     }
     let answer = run.join().await.answer.unwrap();
-    assert_eq!((answer.text.as_str(), answer.limit), ("Quickly then.", Some(Limit::Time)));
+    assert_eq!((answer.text.as_str(), answer.limit), ("Quickly then.", Some(LimitKind::Time)));
     assert_eq!(ended(&events), (1, "time".into(), vec![]));
     assert_eq!(model.left(), 0);
 }
@@ -204,9 +204,9 @@ async fn time_that_ends_in_a_decision_is_closed_once() {
 #[tokio::test]
 async fn a_stop_ends_the_discussion_with_an_answer() {
     let model = Scripted::default()
-        .script("b", [Turn::call("look", &json!({})), Turn::text("Half.")])
-        .script("c", [Turn::text("Done.")])
-        .script("a", [Turn::text("Half an answer.")]);
+        .script("b", [ScriptedTurn::call("look", &json!({})), ScriptedTurn::text("Half.")])
+        .script("c", [ScriptedTurn::text("Done.")])
+        .script("a", [ScriptedTurn::text("Half an answer.")]);
     let look = crate::TestTool::new("look", |_| async {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         Ok("seen".to_owned())
@@ -225,14 +225,14 @@ async fn a_stop_ends_the_discussion_with_an_answer() {
     let end = run.join().await;
     assert_eq!(end.status, RunStatus::Completed);
     let answer = end.answer.unwrap();
-    assert_eq!((answer.text.as_str(), answer.limit), ("Half an answer.", Some(Limit::Stopped)));
+    assert_eq!((answer.text.as_str(), answer.limit), ("Half an answer.", Some(LimitKind::Stopped)));
     assert_eq!(ended(&events), (1, "stopped".into(), vec![]));
 }
 
 /// E18: a cancelled team leaves nothing at work and no barrier behind.
 #[tokio::test]
 async fn a_cancelled_run_ends_all_members() {
-    let hang = || Turn::default().say("On and on").hang();
+    let hang = || ScriptedTurn::default().say("On and on").hang();
     let model = Scripted::default().script("b", [hang()]).script("c", [hang()]);
     let mut run = setup(&model, rounds(&["b", "c"], 9)).start().await;
     let mut at_work = 0;

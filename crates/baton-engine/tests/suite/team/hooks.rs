@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use baton_core::AgentName;
 use baton_core::agent::TerminationMode;
 use baton_engine::{TeamHooks, TeamRound, Vote};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 
 use super::{asked, ended, ready, rounds, setup, team_of, text};
 
@@ -43,11 +43,11 @@ impl TeamHooks for Heard {
 
 /// E22
 #[tokio::test]
-async fn hooks_hear_inject_and_end() {
+async fn hooks_observe_inject_and_end() {
     let model = Scripted::default()
-        .script("b", ready("It costs 5.").into_iter().chain([Turn::text("4, then.")]))
-        .script("c", [Turn::text("A week."), Turn::text("pass")])
-        .script("a", [Turn::text("4 and a week.")]);
+        .script("b", ready("It costs 5.").into_iter().chain([ScriptedTurn::text("4, then.")]))
+        .script("c", [ScriptedTurn::text("A week."), ScriptedTurn::text("pass")])
+        .script("a", [ScriptedTurn::text("4 and a week.")]);
     let hooks = Arc::new(Heard { last_round: Some(2), ..Heard::default() });
     let mut setup = setup(&model, rounds(&["b", "c"], 9));
     setup.team_hooks = Some(Arc::clone(&hooks) as Arc<dyn TeamHooks>);
@@ -85,11 +85,11 @@ impl TeamHooks for Panics {
 
 /// E22: a mistake of the hook is not one of the run.
 #[tokio::test]
-async fn a_hook_that_panics_is_as_good_as_none() {
+async fn panicking_hook_is_ignored() {
     let model = Scripted::default()
         .script("b", ready("Yes."))
         .script("c", ready("Yes."))
-        .script("a", [Turn::text("Yes.")]);
+        .script("a", [ScriptedTurn::text("Yes.")]);
     let mut setup = setup(&model, team_of(&["b", "c"], TerminationMode::Consensus, 9));
     setup.team_hooks = Some(Arc::new(Panics));
     let ran = setup.run().await;

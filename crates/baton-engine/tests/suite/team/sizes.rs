@@ -3,7 +3,7 @@
 use baton_core::agent::{Quorum, Team, TerminationMode};
 use baton_core::chat::ChatMessage;
 use baton_core::model::{ModelErrorKind, ModelFacts};
-use baton_models::scripted::{Asked, Scripted, Turn};
+use baton_models::scripted::{RecordedRequest, Scripted, ScriptedTurn};
 
 use super::{asked, discussion, ended, ready, rounds, says, setup, team_of, text, vote, whole};
 use crate::name;
@@ -15,19 +15,19 @@ fn post(member: &str, round: usize, length: usize) -> String {
 
 fn talking(members: &[&str], held: usize, length: usize) -> Scripted {
     members.iter().fold(Scripted::default(), |model, member| {
-        model.script(member, (1..=held).map(|round| Turn::text(&post(member, round, length))))
+        model.script(member, (1..=held).map(|round| ScriptedTurn::text(&post(member, round, length))))
     })
 }
 
-fn sizes(asked: &[Asked]) -> Vec<usize> {
+fn sizes(asked: &[RecordedRequest]) -> Vec<usize> {
     asked.iter().map(|asked| whole(asked).len()).collect()
 }
 
 /// E34, E30: five members over ten rounds read each word once; each round adds as much as was said in it.
 #[tokio::test]
-async fn what_members_read_grows_with_what_is_said_and_not_faster() {
+async fn member_input_grows_linearly() {
     let members = ["m1", "m2", "m3", "m4", "m5"];
-    let model = talking(&members, 10, 200).script("a", [Turn::text("Done.")]);
+    let model = talking(&members, 10, 200).script("a", [ScriptedTurn::text("Done.")]);
     let ran = setup(&model, rounds(&members, 10)).run().await;
     assert_eq!(ended(&ran.events).0, 10);
     for member in members {
@@ -48,9 +48,9 @@ async fn what_members_read_grows_with_what_is_said_and_not_faster() {
 
 /// E7, E34: in a discussion without end the first message and the newest are what is left.
 #[tokio::test]
-async fn what_members_remember_has_a_bound_and_the_request_stays() {
+async fn member_memory_is_bounded_and_keeps_the_request() {
     let members = ["b", "c"];
-    let model = talking(&members, 50, 8_000).script("a", [Turn::text("Done.")]);
+    let model = talking(&members, 50, 8_000).script("a", [ScriptedTurn::text("Done.")]);
     setup(&model, rounds(&members, 50)).run().await;
     for member in members {
         let asked = asked(&model, member);
@@ -70,7 +70,7 @@ async fn what_members_remember_has_a_bound_and_the_request_stays() {
 #[tokio::test]
 async fn a_small_model_still_knows_the_request() {
     let members = ["b", "c"];
-    let model = talking(&members, 12, 2_000).script("a", [Turn::text("Done.")]);
+    let model = talking(&members, 12, 2_000).script("a", [ScriptedTurn::text("Done.")]);
     let facts = ModelFacts { price: None, context_window: Some(6_000) };
     setup(&model.clone().with_facts(facts), rounds(&members, 12)).run().await;
     for member in members {
@@ -84,8 +84,8 @@ async fn a_small_model_still_knows_the_request() {
 #[tokio::test]
 async fn the_coordinator_reads_every_post_once() {
     let members = ["b", "c"];
-    let guidance = (1..10).map(|round| Turn::text(&format!("<guidance after {round}>")));
-    let model = talking(&members, 10, 50).script("a", guidance.chain([Turn::text("Done.")]));
+    let guidance = (1..10).map(|round| ScriptedTurn::text(&format!("<guidance after {round}>")));
+    let model = talking(&members, 10, 50).script("a", guidance.chain([ScriptedTurn::text("Done.")]));
     let ran = setup(&model, team_of(&members, TerminationMode::CoordinatorDecides, 10)).run().await;
     assert_eq!((ran.answer(), ended(&ran.events).0), ("Done.", 10));
     let a = asked(&model, "a");
@@ -105,12 +105,19 @@ async fn the_coordinator_reads_every_post_once() {
 
 /// E34, X33: a megabyte in one breath neither fills anybody's prompt nor pushes out everything else.
 #[tokio::test]
-async fn a_megabyte_is_cut() {
+async fn long_post_is_cut() {
     let megabyte = format!("begins {}", "x".repeat(1 << 20));
     let model = Scripted::default()
-        .script("b", [Turn::text(&megabyte), Turn::call("broadcast", &says(&megabyte)), Turn::text("pass")])
-        .script("c", [Turn::text("Short."), Turn::text("Short again.")])
-        .script("a", [Turn::text("Done.")]);
+        .script(
+            "b",
+            [
+                ScriptedTurn::text(&megabyte),
+                ScriptedTurn::call("broadcast", &says(&megabyte)),
+                ScriptedTurn::text("pass"),
+            ],
+        )
+        .script("c", [ScriptedTurn::text("Short."), ScriptedTurn::text("Short again.")])
+        .script("a", [ScriptedTurn::text("Done.")]);
     let ran = setup(&model, rounds(&["b", "c"], 2)).run().await;
     assert_eq!(ran.answer(), "Done.");
     for (agent, call) in [("a", 0), ("b", 1), ("c", 1)] {
@@ -125,18 +132,20 @@ async fn a_megabyte_is_cut() {
 
 /// E37: what the file reader would have refused is harmless.
 #[tokio::test]
-async fn odd_teams_end() {
+async fn unusual_teams_terminate() {
     for quorum in [Quorum::AtLeast(0), Quorum::AtLeast(99)] {
         let model = Scripted::default()
             .script("b", ready("One."))
             .script("c", ready("Two."))
-            .script("a", [Turn::text("Done.")]);
+            .script("a", [ScriptedTurn::text("Done.")]);
         let team = Team { quorum, ..team_of(&["b", "c"], TerminationMode::Consensus, 5) };
         let ran = setup(&model, team).run().await;
         assert_eq!(ended(&ran.events), (1, "consensus".into(), vec![]), "{quorum:?}");
     }
     // The coordinator as a member, and nobody at all.
-    let model = Scripted::default().script("b", [Turn::text("One.")]).script("a", [Turn::text("Done.")]);
+    let model = Scripted::default()
+        .script("b", [ScriptedTurn::text("One.")])
+        .script("a", [ScriptedTurn::text("Done.")]);
     let mut setup = setup(&model, rounds(&["b", "a", "nobody"], 1));
     setup.others.retain(|other| other.name == name("b"));
     let ran = setup.run().await;
@@ -145,7 +154,7 @@ async fn odd_teams_end() {
     assert_eq!((by.as_str(), dissent.len()), ("max_rounds", 2), "{dissent:?}");
     let said = discussion(&ran.events);
     assert!(
-        said.contains("`a` is already at work above") && said.contains("there is no agent `nobody`"),
+        said.contains("`a` is already active above") && said.contains("there is no agent `nobody`"),
         "{said}"
     );
 }
@@ -153,14 +162,29 @@ async fn odd_teams_end() {
 /// E37: whoever voted in an earlier round and fails now has no vote now.
 #[tokio::test]
 async fn a_vote_of_an_earlier_round_is_not_counted_again() {
-    let yes = || Turn::call("vote_conclude", &vote(true, "done"));
+    let yes = || ScriptedTurn::call("vote_conclude", &vote(true, "done"));
     let model = Scripted::default()
         .script(
             "b",
-            [yes(), Turn::text("One."), Turn::error(ModelErrorKind::Auth), yes(), Turn::text("Three.")],
+            [
+                yes(),
+                ScriptedTurn::text("One."),
+                ScriptedTurn::error(ModelErrorKind::Auth),
+                yes(),
+                ScriptedTurn::text("Three."),
+            ],
         )
-        .script("c", [Turn::text("Wait."), yes(), Turn::text("Now."), yes(), Turn::text("Still.")])
-        .script("a", [Turn::text("Done.")]);
+        .script(
+            "c",
+            [
+                ScriptedTurn::text("Wait."),
+                yes(),
+                ScriptedTurn::text("Now."),
+                yes(),
+                ScriptedTurn::text("Still."),
+            ],
+        )
+        .script("a", [ScriptedTurn::text("Done.")]);
     let ran = setup(&model, team_of(&["b", "c"], TerminationMode::Consensus, 9)).run().await;
     assert_eq!(ended(&ran.events), (3, "consensus".into(), vec![]));
     let b = asked(&model, "b");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_core::event::EventKind;
 use baton_core::store::RunStatus;
 use baton_engine::Engine;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 
 use super::{asked_of, chain, told, transfer};
 use crate::Setup;
@@ -22,14 +22,14 @@ fn hops(engine: &Engine, setup: Setup) -> Vec<(String, String, bool)> {
 
 /// G22: nobody who finished runs again, the baton stays with whom it was, and each pass is remembered once.
 #[test]
-fn g22_a_run_goes_on_with_whoever_has_the_baton() {
+fn g22_run_resumes_with_the_current_agent() {
     let first = Scripted::default()
         .script("a", [transfer("b")])
         .script("b", [transfer("c")])
-        .script("c", [Turn::default().say("Half an").hang()]);
+        .script("c", [ScriptedTurn::default().say("Half an").hang()]);
     let (engine, _, _) =
         die(chain(&first, &["b", "c"]), |event| matches!(event.kind, EventKind::TextDelta { .. }));
-    let second = Scripted::default().script("c", [Turn::text("A whole answer.")]);
+    let second = Scripted::default().script("c", [ScriptedTurn::text("A whole answer.")]);
     let after = go_on(chain(&second, &["b", "c"]), &engine);
     after.is_sound();
     assert_eq!(after.run.status, RunStatus::Completed);
@@ -44,11 +44,12 @@ fn g22_a_run_goes_on_with_whoever_has_the_baton() {
 
 /// G5, X24: a pass that failed before the crash still counts after it, and stays failed.
 #[test]
-fn g5_what_was_passed_before_a_crash_counts() {
+fn g5_transfers_before_a_crash_count() {
     let limited = |model: &Scripted| chain(model, &["b"]).agent(|a| a.limits.max_transfers = 1);
-    let first = Scripted::default().script("a", [transfer("b"), Turn::default().say("I go on").hang()]);
+    let first =
+        Scripted::default().script("a", [transfer("b"), ScriptedTurn::default().say("I go on").hang()]);
     let (engine, _, _) = die(limited(&first), |event| matches!(event.kind, EventKind::TextDelta { .. }));
-    let second = Scripted::default().script("a", [transfer("b"), Turn::text("Myself.")]);
+    let second = Scripted::default().script("a", [transfer("b"), ScriptedTurn::text("Myself.")]);
     let after = go_on(limited(&second), &engine);
     after.is_sound();
     assert_eq!(after.run.end.as_ref().unwrap().answer.as_deref(), Some("Myself."));
@@ -59,16 +60,16 @@ fn g5_what_was_passed_before_a_crash_counts() {
 
 /// At the limit, those who passed the baton are walked through again without counting twice.
 #[test]
-fn five_hops_are_walked_again() {
+fn five_transfers_are_replayed() {
     let names = ["b", "c", "d", "e", "f"];
     let mut first = Scripted::default().script("a", [transfer("b")]);
     for (from, to) in names.iter().zip(&names[1..]) {
         first = first.script(from, [transfer(to)]);
     }
-    let first = first.script("f", [Turn::default().say("Half an").hang()]);
+    let first = first.script("f", [ScriptedTurn::default().say("Half an").hang()]);
     let (engine, _, _) =
         die(chain(&first, &names), |event| matches!(event.kind, EventKind::TextDelta { .. }));
-    let second = Scripted::default().script("f", [Turn::text("A whole answer.")]);
+    let second = Scripted::default().script("f", [ScriptedTurn::text("A whole answer.")]);
     let after = go_on(chain(&second, &names), &engine);
     after.is_sound();
     assert_eq!(after.run.end.as_ref().unwrap().answer.as_deref(), Some("A whole answer."));

@@ -9,7 +9,7 @@ use baton_core::event::{Event, EventKind};
 use baton_core::message::Part;
 use baton_core::store::{MessageQuery, PageRequest, RunQuery};
 use baton_engine::{Agents, Engine, Failure, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use tokio::sync::watch;
 
 use super::{Kept, asked_of, chain, transfer};
@@ -24,9 +24,9 @@ async fn on_file(setup: Setup, folder: &Path) -> (Arc<Engine>, RunRequest) {
 /// G24: a pass is in the chain whenever the event log says that its receiver has ended: both are one write, and if one of them is
 /// refused, neither is there.
 #[tokio::test]
-async fn g24_the_chain_is_written_with_the_event_log() {
+async fn g24_hops_are_stored_with_the_event_log() {
     let folder = tempfile::tempdir().unwrap();
-    let model = Scripted::default().script("a", [transfer("b")]).script("b", [Turn::text("I know.")]);
+    let model = Scripted::default().script("a", [transfer("b")]).script("b", [ScriptedTurn::text("I know.")]);
     let (engine, request) = on_file(chain(&model, &["b"]), folder.path()).await;
     let file = rusqlite::Connection::open(folder.path().join("baton.db")).unwrap();
     let stop = "CREATE TRIGGER stop BEFORE INSERT ON hops BEGIN SELECT RAISE(ABORT, 'no hop'); END";
@@ -45,11 +45,11 @@ async fn g24_the_chain_is_written_with_the_event_log() {
 
 /// G9, G25: each thread has its own chain, appended to run by run, with who answers and what was asked; nobody else reads the file.
 #[tokio::test]
-async fn g25_each_thread_keeps_its_own_chain() {
+async fn g25_each_thread_has_its_own_hops() {
     let folder = tempfile::tempdir().unwrap();
     let model = Scripted::default()
-        .script("a", [transfer("b"), Turn::text("Myself."), transfer("b")])
-        .script("b", [Turn::text("One."), Turn::text("Three.")]);
+        .script("a", [transfer("b"), ScriptedTurn::text("Myself."), transfer("b")])
+        .script("b", [ScriptedTurn::text("One."), ScriptedTurn::text("Three.")]);
     let (engine, request) = on_file(chain(&model, &["b"]), folder.path()).await;
     let (first, second) = (request.caller.thread_id, ThreadId::random());
     let store = engine.parts.store.tenant(&request.caller.tenant);
@@ -77,10 +77,10 @@ async fn g25_each_thread_keeps_its_own_chain() {
 
 /// G12: a run asks for its agents once. Whoever gets the baton is as they were when it began, whatever the files say by then.
 #[tokio::test]
-async fn g12_agents_are_those_of_the_beginning() {
+async fn g12_run_keeps_its_roster() {
     let model = Scripted::default()
         .script("a", [transfer("b")])
-        .script("b", [Turn::text("Old."), Turn::text("New.")]);
+        .script("b", [ScriptedTurn::text("Old."), ScriptedTurn::text("New.")]);
     let (mut parts, request) = chain(&model, &["b"]).parts().await;
     let before = Arc::clone(&parts.agents.borrow());
     let roster = watch::Sender::new(before);
@@ -102,13 +102,13 @@ async fn g12_agents_are_those_of_the_beginning() {
 
 /// G21: a hop costs the same however many came before: no model call of its own, and a constant number of records.
 #[tokio::test]
-async fn g21_a_hop_costs_the_same_wherever_it_stands() {
+async fn g21_transfer_cost_is_constant() {
     let names = ["b", "c", "d", "e", "f"];
     let mut costs = Vec::new();
     for hops in 1..=names.len() {
         let mut model = Scripted::default().script("a", [transfer("b")]);
         for at in 1..=hops {
-            let turn = if at < hops { transfer(names[at]) } else { Turn::text("Done.") };
+            let turn = if at < hops { transfer(names[at]) } else { ScriptedTurn::text("Done.") };
             model = model.script(names[at - 1], [turn]);
         }
         let kept = Kept::of(chain(&model, &names[..hops])).await;

@@ -10,8 +10,8 @@ use baton_core::message::Part;
 use baton_core::model::{Model, ModelFacts, ModelRequest, ReplyStream};
 use baton_core::store::{HandoffState, MessageQuery, PageRequest, RunQuery, RunStatus};
 use baton_core::tool::{Effect, ToolError};
-use baton_engine::{Engine, Models, RunRequest};
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::{Engine, ModelRegistry, RunRequest};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
 use super::guided::{WORDS, guided};
@@ -74,7 +74,7 @@ fn cut_after(cut: usize, first: Setup, second: Setup, words: &[&str]) -> (bool, 
 
 /// C-24, J2.5: wherever the process dies, the conversation is the same: nothing is asked twice, nothing lost, nothing done twice.
 #[test]
-fn c_24_a_guided_walk_is_the_same_wherever_its_process_dies() {
+fn c_24_guided_workflow_survives_a_crash_anywhere() {
     let setup = || guided(&Calls::default());
     let (lived, messages, told) = cut_after(usize::MAX, setup(), setup(), WORDS);
     assert!(lived && messages.len() >= 2 * WORDS.len(), "{messages:#?}");
@@ -100,15 +100,15 @@ impl Model for Sensible {
     fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
         let turn = match request.messages.last() {
             Some(ChatMessage::Tool(result)) if result.content.contains("\"is_done\":true") => {
-                Turn::text("Saved.")
+                ScriptedTurn::text("Saved.")
             }
-            Some(ChatMessage::Tool(_)) => Turn::text("Save it?"),
+            Some(ChatMessage::Tool(_)) => ScriptedTurn::text("Save it?"),
             Some(ChatMessage::User { parts }) if format!("{parts:?}").contains("Yes") => {
                 advance(json!({"values": {"confirmed": true}}))
             }
             _ => advance(all()),
         };
-        let turn = if request.agent.as_str() == "a" { Turn::text("Great.") } else { turn };
+        let turn = if request.agent.as_str() == "a" { ScriptedTurn::text("Great.") } else { turn };
         Scripted::default().script(request.agent.as_str(), [turn]).stream(request)
     }
 
@@ -119,11 +119,12 @@ impl Model for Sensible {
 
 /// The same with a model: what it recorded is recorded once, and tools are not run again.
 #[test]
-fn c_24_a_walk_of_a_model_is_the_same_wherever_its_process_dies() {
+fn c_24_model_workflow_survives_a_crash_anywhere() {
     let words = ["create a skill", "Yes"];
     let setup = || {
         let mut setup = setup(&Scripted::default(), &Calls::default());
-        setup.models = Models::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(Sensible));
+        setup.models =
+            ModelRegistry::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(Sensible));
         setup
     };
     let (_, messages, told) = cut_after(usize::MAX, setup(), setup(), &words);
@@ -139,7 +140,7 @@ fn c_24_a_walk_of_a_model_is_the_same_wherever_its_process_dies() {
 
 /// A tool that writes and was cut is not repeated unasked: the person says whether.
 #[test]
-fn a_tool_that_may_have_had_its_effect_is_run_again_only_when_the_person_says_so() {
+fn tool_with_unknown_outcome_needs_confirmation_to_rerun() {
     let hangs = Arc::new(AtomicBool::new(true));
     let with = |calls: &Calls| {
         let mut setup = guided(calls);

@@ -6,9 +6,9 @@ use std::time::Duration;
 use baton_core::agent::ModelName;
 use baton_core::event::HandoffPhase;
 use baton_core::tool::Effect;
-use baton_engine::Models;
-use baton_models::offline::Offline;
+use baton_engine::ModelRegistry;
 use baton_models::scripted::Scripted;
+use baton_offline::Offline;
 use serde_json::json;
 
 use super::{Calls, progress, setup, stands};
@@ -18,7 +18,7 @@ use crate::{Setup, TestTool};
 /// Nobody has a model.
 pub(super) fn guided(calls: &Calls) -> Setup {
     let mut setup = setup(&Scripted::default(), calls);
-    setup.models = Models::new(ModelName::parse("offline").unwrap()).with_provider(Arc::new(Offline));
+    setup.models = ModelRegistry::new(ModelName::parse("offline").unwrap()).with_provider(Arc::new(Offline));
     setup
 }
 
@@ -32,7 +32,7 @@ pub(super) const WORDS: &[&str] = &[
 
 /// J2: from the first word to the main agent's last, without a model.
 #[tokio::test]
-async fn j2_5_the_walk_goes_from_the_request_to_the_return() {
+async fn j2_5_guided_workflow_from_request_to_return() {
     let calls = Calls::default();
     let talk = Talk::new(guided(&calls)).await;
     let mut steps = Vec::new();
@@ -52,7 +52,7 @@ async fn j2_5_the_walk_goes_from_the_request_to_the_return() {
 
 /// C-16: who leaves and comes back is asked what was asked last, and nothing twice.
 #[tokio::test]
-async fn c_16_who_comes_back_is_asked_what_was_open() {
+async fn c_16_resumed_workflow_asks_the_open_question() {
     let calls = Calls::default();
     let talk = Talk::new(guided(&calls)).await;
     talk.say(WORDS[0]).await;
@@ -67,7 +67,7 @@ async fn c_16_who_comes_back_is_asked_what_was_open() {
 
 /// A handoff by button: nobody said anything yet.
 #[tokio::test]
-async fn a_walk_that_began_by_a_button_greets() {
+async fn workflow_started_by_a_button_greets() {
     let calls = Calls::default();
     let talk = Talk::new(guided(&calls)).await;
     talk.say("Hello").await;
@@ -84,7 +84,7 @@ async fn a_walk_that_began_by_a_button_greets() {
 
 /// X14: two messages sent one after the other without waiting: the second does not agree to what nobody had seen.
 #[tokio::test]
-async fn a_yes_that_had_to_wait_is_no_yes_to_what_came_meanwhile() {
+async fn queued_yes_does_not_confirm_a_later_question() {
     let calls = Calls::default();
     let mut slow = guided(&calls);
     slow.tools.retain(|tool| tool.spec().name != "check");
@@ -108,7 +108,7 @@ async fn a_yes_that_had_to_wait_is_no_yes_to_what_came_meanwhile() {
 
 /// A name that is taken is asked for again, and only that.
 #[tokio::test]
-async fn a_tool_that_refuses_a_value_has_it_asked_for_again() {
+async fn value_rejected_by_a_tool_is_asked_again() {
     let calls = Calls::default();
     let talk = Talk::new(guided(&calls)).await;
     for words in [WORDS[0], WORDS[1], "taken"] {
@@ -124,7 +124,7 @@ async fn a_tool_that_refuses_a_value_has_it_asked_for_again() {
 
 /// Tools that write are called once for a message, whatever they are.
 #[tokio::test]
-async fn writing_tools_run_like_any_other() {
+async fn writing_tools_run_in_guided_workflows() {
     let calls = Calls::default();
     let mut setup = guided(&Calls::default());
     setup.tools.clear();

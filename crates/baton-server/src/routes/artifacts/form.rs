@@ -7,7 +7,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 
 use crate::app::App;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 use crate::wire::artifact;
 
 /// What was sent. Guards have seen to it that it is not too large.
@@ -19,7 +19,7 @@ pub struct Upload {
     pub bytes: Vec<u8>,
 }
 
-struct File {
+struct UploadedFile {
     name: String,
     media_type: String,
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ impl FromRequest<App> for Upload {
         while let Some(field) = form.next_field().await.map_err(|error| broken(&error))? {
             match field.name().unwrap_or_default() {
                 "thread_id" if thread.is_none() => thread = Some(thread_id(field).await?),
-                "file" if file.is_none() => file = Some(File::read(field).await?),
+                "file" if file.is_none() => file = Some(UploadedFile::read(field).await?),
                 "thread_id" => return Err(wrong("thread_id", "once")),
                 "file" => return Err(wrong("file", "one file at a time")),
                 _ => return Err(wrong("", "this form has the fields `thread_id` and `file`, and no others")),
@@ -46,20 +46,20 @@ impl FromRequest<App> for Upload {
         }
         let thread_id = thread.ok_or_else(|| wrong("thread_id", "the thread that the file is for"))?;
         let file = file.ok_or_else(|| wrong("file", "the file"))?;
-        let File { name, media_type, bytes } = file;
+        let UploadedFile { name, media_type, bytes } = file;
         Ok(Self { thread_id, name, media_type, bytes })
     }
 }
 
-async fn thread_id(field: Field<'_>) -> Answer<ThreadId> {
+async fn thread_id(field: Field<'_>) -> ApiResult<ThreadId> {
     let text = field.text().await.map_err(|error| broken(&error))?;
     ThreadId::parse(text.trim()).map_err(|_| {
         Problem::new(Code::InvalidThreadId, "`thread_id` is no thread id").at("thread_id", "a UUID version 4")
     })
 }
 
-impl File {
-    async fn read(field: Field<'_>) -> Answer<Self> {
+impl UploadedFile {
+    async fn read(field: Field<'_>) -> ApiResult<Self> {
         let name = field.file_name().map(artifact::clean_name);
         let name = name.ok_or_else(|| wrong("file", "a file has a `filename`"))?;
         let said = field.headers().get(CONTENT_TYPE).map(|said| said.to_str().unwrap_or_default().trim());

@@ -4,13 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 
-use super::deed::Wish;
+use super::audited_action::AuditedAction;
 use super::{about, leaving};
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::routes::threads::visible;
-use crate::strict::{HandoffPath, InThread};
+use crate::strict::{HandoffPath, ThreadPath};
 use crate::trace::Trace;
 use crate::wire::handoff::past::PastHandoff;
 use crate::wire::page::Listed;
@@ -26,8 +26,8 @@ use crate::wire::problem::ProblemBody;
 pub(super) async fn list_handoffs(
     State(app): State<App>,
     caller: Caller,
-    InThread(thread_id): InThread,
-) -> Answer<Json<Listed<PastHandoff>>> {
+    ThreadPath(thread_id): ThreadPath,
+) -> ApiResult<Json<Listed<PastHandoff>>> {
     if visible(&app, &caller, thread_id).await?.handoff.is_some() {
         // Ends the handoff if it has expired.
         app.engine.open_handoff(&caller.tenant, thread_id).await?;
@@ -53,13 +53,13 @@ pub(super) async fn discard_handoff(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread_id): InThread,
+    ThreadPath(thread_id): ThreadPath,
     HandoffPath(handoff_id): HandoffPath,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     let route = "/api/v1/threads/{thread_id}/handoffs/{handoff_id}";
     leaving(&app, &caller, &trace, thread_id, route).await?;
-    let wish = Wish::new(&app, &caller, &trace, thread_id, "handoff.discard");
+    let wish = AuditedAction::new(&app, &caller, &trace, thread_id, "handoff.discard");
     let result = app.engine.discard_handoff(&caller.tenant, thread_id, handoff_id).await;
-    wish.came_to(result, about).await?;
+    wish.finish(result, about).await?;
     Ok(StatusCode::NO_CONTENT)
 }

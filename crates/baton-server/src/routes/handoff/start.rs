@@ -3,18 +3,18 @@
 use axum::Json;
 use axum::extract::State;
 use baton_core::{AgentName, ThreadId};
-use baton_engine::{OnConflict, Started};
+use baton_engine::{HandoffStarted, OnConflict};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::deed::Wish;
+use super::audited_action::AuditedAction;
 use super::{about, own};
 use crate::app::App;
 use crate::identity::Caller;
 use crate::named;
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 use crate::routes::messages::engine_caller;
-use crate::strict::{InThread, Strict};
+use crate::strict::{Strict, ThreadPath};
 use crate::trace::Trace;
 use crate::wire::handoff::HandoffAccept;
 use crate::wire::handoff::request::HandoffRequest;
@@ -41,19 +41,19 @@ pub(super) async fn start_handoff(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread_id): InThread,
+    ThreadPath(thread_id): ThreadPath,
     Strict(body): Strict<HandoffRequest>,
-) -> Answer<(StatusCode, Json<HandoffAccept>)> {
+) -> ApiResult<(StatusCode, Json<HandoffAccept>)> {
     own(&app, &caller, thread_id).await?;
     let request = meant(&app, &caller, &trace, thread_id, body)?;
     let (source, target) = (request.source.clone(), request.target.clone());
-    let wish = Wish::new(&app, &caller, &trace, thread_id, "handoff.request");
+    let wish = AuditedAction::new(&app, &caller, &trace, thread_id, "handoff.request");
     let result = app.engine.start_handoff(request).await;
-    match wish.came_to(result, |started| told(started, &target)).await? {
-        Started::Now { handoff, run_id } => {
+    match wish.finish(result, |started| told(started, &target)).await? {
+        HandoffStarted::Now { handoff, run_id } => {
             Ok((StatusCode::CREATED, Json(HandoffAccept::now(&handoff, run_id))))
         }
-        Started::Queued => {
+        HandoffStarted::Queued => {
             let source = match source {
                 Some(source) => source,
                 None => giver(&app, &caller, thread_id).await?.unwrap_or_else(|| target.clone()),
@@ -70,7 +70,7 @@ fn meant(
     trace: &Trace,
     thread_id: ThreadId,
     body: HandoffRequest,
-) -> Answer<baton_engine::HandoffRequest> {
+) -> ApiResult<baton_engine::StartHandoff> {
     let untrue = body.untruths(thread_id, &caller.tenant, &caller.user);
     if !untrue.is_empty() {
         let detail = "the credential and the path say whose thread it is; the body may only say the same";
@@ -81,7 +81,7 @@ fn meant(
         let found = named::agent(app, text).map(|agent| agent.name.clone());
         found.map_err(|problem| problem.at(pointer, "there is no such agent"))
     };
-    Ok(baton_engine::HandoffRequest {
+    Ok(baton_engine::StartHandoff {
         caller: engine_caller(caller, thread_id),
         source: body.source_agent_id.as_deref().map(|text| agent(text, "/source_agent_id")).transpose()?,
         fallback: main(app)?,
@@ -99,7 +99,7 @@ fn meant(
 }
 
 /// Who answers in a thread that nobody has.
-fn main(app: &App) -> Answer<AgentName> {
+fn main(app: &App) -> ApiResult<AgentName> {
     let (main, _) = (app.choose)(&app.agents(), "").map_err(|reason| {
         Problem::new(Code::AgentUnavailable, format!("there is no main agent: {reason}"))
     })?;
@@ -107,18 +107,18 @@ fn main(app: &App) -> Answer<AgentName> {
 }
 
 /// Who gets the thread back from the one that has it now, and so gives it to the next.
-async fn giver(app: &App, caller: &Caller, thread_id: ThreadId) -> Answer<Option<AgentName>> {
+async fn giver(app: &App, caller: &Caller, thread_id: ThreadId) -> ApiResult<Option<AgentName>> {
     let open = app.engine.open_handoff(&caller.tenant, thread_id).await?;
     Ok(open.map(|open| open.source_agent_id))
 }
 
-fn told(started: &Started, target: &AgentName) -> Value {
+fn told(started: &HandoffStarted, target: &AgentName) -> Value {
     match started {
-        Started::Now { handoff, run_id } => {
+        HandoffStarted::Now { handoff, run_id } => {
             let mut told = about(handoff);
             told["run_id"] = json!(run_id);
             told
         }
-        Started::Queued => json!({ "to": target, "state": "queued" }),
+        HandoffStarted::Queued => json!({ "to": target, "state": "queued" }),
     }
 }

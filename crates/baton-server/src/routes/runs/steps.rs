@@ -9,8 +9,8 @@ use baton_core::{StoreError, TenantStore};
 use super::{find, gone};
 use crate::app::App;
 use crate::identity::Caller;
-use crate::problem::Answer;
-use crate::strict::OfRun;
+use crate::problem::ApiResult;
+use crate::strict::RunPath;
 use crate::wire::problem::ProblemBody;
 use crate::wire::step::{RunSteps, StepsOf};
 
@@ -25,8 +25,8 @@ use crate::wire::step::{RunSteps, StepsOf};
 pub(super) async fn list_steps(
     State(app): State<App>,
     caller: Caller,
-    OfRun(run_id): OfRun,
-) -> Answer<Json<RunSteps>> {
+    RunPath(run_id): RunPath,
+) -> ApiResult<Json<RunSteps>> {
     let run = find(&app, &caller, run_id).await?;
     let data = app.data(&caller);
     let of = StepsOf {

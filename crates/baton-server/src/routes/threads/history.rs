@@ -11,8 +11,8 @@ use super::visible;
 use crate::app::App;
 use crate::identity::Caller;
 use crate::identity::roles::TRACE_READ;
-use crate::problem::Answer;
-use crate::strict::{InThread, Params};
+use crate::problem::ApiResult;
+use crate::strict::{Params, ThreadPath};
 use crate::trace::Trace;
 use crate::trail;
 use crate::wire::feedback::Thumb;
@@ -33,9 +33,9 @@ pub(super) async fn list_messages(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread_id): InThread,
+    ThreadPath(thread_id): ThreadPath,
     Params(params): Params<MessageParams>,
-) -> Answer<Json<Listed<MessageView>>> {
+) -> ApiResult<Json<Listed<MessageView>>> {
     let query = params.query()?;
     if query.include_internal {
         trail::demand(&app, &caller, &trace, TRACE_READ, "/api/v1/threads/{thread_id}/messages").await?;
@@ -60,7 +60,7 @@ async fn ratings(
     caller: &Caller,
     thread: ThreadId,
     page: &[ThreadMessage],
-) -> Answer<HashMap<MessageId, Rating>> {
+) -> ApiResult<HashMap<MessageId, Rating>> {
     let [first, ..] = page else { return Ok(HashMap::new()) };
     let last = page.last().unwrap_or(first);
     let found = app.data(caller).ratings(thread, &caller.user, first.number..=last.number).await?;

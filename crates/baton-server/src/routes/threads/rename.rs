@@ -7,10 +7,10 @@ use super::{main, open_handoff, visible};
 use crate::app::App;
 use crate::identity::Caller;
 use crate::identity::roles::EVERYTHING;
-use crate::problem::Answer;
-use crate::strict::{InThread, Strict};
+use crate::problem::ApiResult;
+use crate::strict::{Strict, ThreadPath};
 use crate::trace::Trace;
-use crate::trail::{self, Deed};
+use crate::trail::{self, AuditRecord};
 use crate::wire::problem::ProblemBody;
 use crate::wire::thread::{RenameThread, ThreadView};
 
@@ -27,9 +27,9 @@ pub(super) async fn rename_thread(
     State(app): State<App>,
     caller: Caller,
     trace: Trace,
-    InThread(thread_id): InThread,
+    ThreadPath(thread_id): ThreadPath,
     Strict(RenameThread { title }): Strict<RenameThread>,
-) -> Answer<Json<ThreadView>> {
+) -> ApiResult<Json<ThreadView>> {
     let thread = visible(&app, &caller, thread_id).await?;
     if thread.user_id != caller.user {
         trail::demand(&app, &caller, &trace, EVERYTHING, "/api/v1/threads/{thread_id}").await?;
@@ -37,9 +37,13 @@ pub(super) async fn rename_thread(
     let data = app.data(&caller);
     let renamed = data.rename_thread(thread_id, Some(&thread.user_id), title.as_str()).await?;
     // The audit trail never holds message text, and a title may be a part of one.
-    let deed =
-        Deed { action: "thread.rename", thread_id: Some(thread_id), decision: "allowed", ..Deed::default() };
-    trail::record(&app, &caller, Some(&trace), deed).await?;
+    let audit_record = AuditRecord {
+        action: "thread.rename",
+        thread_id: Some(thread_id),
+        decision: "allowed",
+        ..AuditRecord::default()
+    };
+    trail::record(&app, &caller, Some(&trace), audit_record).await?;
     let open = open_handoff(&app, &caller, &renamed).await?;
     let view = ThreadView::of(&caller.tenant, renamed, main(&app).as_ref());
     Ok(Json(view.with_handoff(open.as_ref(), &app.agents())))

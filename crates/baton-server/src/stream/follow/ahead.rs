@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use baton_core::event::{Event, Growing};
 
-/// Events that a subscriber has read from the store and may still receive. By their numbers they are not passed on twice; a piece of
-/// a text has none of its own, and is past if one of these events ends the text.
+/// Events that a subscriber has read from the store and may still receive. Stored events are deduplicated by number. A delta
+/// has no number of its own; it is outdated if one of these events ends its text.
 #[derive(Debug, Default)]
 pub(super) struct Ahead(Vec<Arc<Event>>);
 
@@ -13,21 +13,21 @@ impl Ahead {
     pub(super) fn extend<'a>(&mut self, read: impl Iterator<Item = &'a Arc<Event>>) {
         for event in read {
             if event.kind.is_end() {
-                // Nothing of the run follows: its end ends everything that its other events do.
+                // The end of a run covers the effects of all its other events.
                 self.0.retain(|other| other.run_id != event.run_id);
             }
             self.0.push(Arc::clone(event));
         }
     }
 
-    /// Events up to `seq` were received: so was every piece that belongs before them.
+    /// Events up to `seq` were received, so all earlier deltas were too.
     pub(super) fn published(&mut self, seq: u64) {
         if !self.0.is_empty() {
             self.0.retain(|event| event.seq > seq);
         }
     }
 
-    /// Whether the text or thought that a piece belongs to has ended with one of these events.
+    /// Whether one of these events ends the text or reasoning of a delta.
     pub(super) fn covers(&self, piece: &Event) -> bool {
         let later = |event: &&Arc<Event>| event.run_id == piece.run_id && event.seq > piece.seq;
         let mut later = self.0.iter().filter(later).peekable();

@@ -3,8 +3,8 @@
 //! How servers and remote agents are reached is for whoever runs Baton. Others learn that they are there: the values of variables
 //! and headers, arguments, and everything in an address behind its host may each be a secret, and none looks like one.
 
-use baton_core::agent::{Agent, Kind, McpServer, RemoteAuth, RemoteCard};
-use baton_core::sanitize::{Mask, sanitize_value};
+use baton_core::agent::{Agent, AgentKind, McpServer, RemoteAuth, RemoteCard};
+use baton_sanitize::{Mask, sanitize_value};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ pub fn definition(agent: &Agent) -> Value {
     if let Some(keys) = shown.as_object_mut() {
         let servers = agent.mcp_servers.iter().map(|(name, server)| (name.clone(), server_view(server)));
         keys.insert("mcp_servers".to_owned(), Value::Object(servers.collect()));
-        if let Kind::Remote { card, auth } = &agent.kind {
+        if let AgentKind::Remote { card, auth } = &agent.kind {
             if let RemoteCard::Url(url) = card {
                 keys.insert("card".to_owned(), json!({ "url": origin(url) }));
             }
@@ -95,7 +95,7 @@ mod tests {
             .insert("web".into(), http("https://x:hunter2@mcp.example:8443/hunter2?key=hunter2"));
         agent.mcp_servers.insert("odd".into(), http("${HUNTER}/hunter2"));
         agent.mcp_servers.insert("known".into(), McpServer::Configured);
-        agent.kind = Kind::Remote {
+        agent.kind = AgentKind::Remote {
             card: RemoteCard::Url("https://partner.example/hunter2/card.json".into()),
             auth: Some(RemoteAuth::Basic {
                 username: "hunter2".into(),

@@ -4,8 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use baton_agents::problem::Severity;
 use baton_agents::source::Location;
-use baton_agents::{Problem, Rule};
-use baton_core::{Mask, sanitize};
+use baton_agents::{Diagnostic, Rule};
+use baton_sanitize::{Mask, sanitize};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -54,7 +54,7 @@ pub struct PlaceView {
 }
 
 impl DiagnosticView {
-    pub fn of(problem: &Problem, root: &Path) -> Self {
+    pub fn of(problem: &Diagnostic, root: &Path) -> Self {
         let related = problem.related.iter().map(|related| RelatedView {
             message: masked(&without(root, &related.message)),
             place: PlaceView::of(&related.location, root),

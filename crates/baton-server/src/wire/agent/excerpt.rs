@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use baton_agents::source::Location;
-use baton_core::{Mask, sanitize};
+use baton_sanitize::{Mask, sanitize};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -61,12 +61,12 @@ fn shown(line: &str, nearby: &HashSet<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use baton_agents::source::{Source, Span};
+    use baton_agents::source::{SourceFile, Span};
 
     use super::*;
 
     fn at(text: &str, start: usize, end: usize) -> Vec<(usize, String)> {
-        let location = Source::new("a.md", text).locate(Span::new(start, end));
+        let location = SourceFile::new("a.md", text).locate(Span::new(start, end));
         excerpt(&location).into_iter().map(|LineView { line, text }| (line, text)).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use baton_core::tool::ToolSpec;
 use baton_core::{AgentName, ThreadId};
-use baton_engine::{Asked, Preview, Via};
+use baton_engine::{Preview, PreviewedSession, Via};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -67,8 +67,8 @@ impl PromptView {
     }
 }
 
-impl From<&Asked> for AskedView {
-    fn from(asked: &Asked) -> Self {
+impl From<&PreviewedSession> for AskedView {
+    fn from(asked: &PreviewedSession) -> Self {
         Self { message: asked.message.clone(), tools: asked.tools.iter().map(ToolView::from).collect() }
     }
 }

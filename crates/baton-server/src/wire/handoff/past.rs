@@ -3,7 +3,7 @@
 use baton_core::store::{HandoffSession, HandoffState};
 use baton_core::{AgentName, HandoffId};
 use baton_engine::Agents;
-use baton_engine::handoff::{connecting, farewell};
+use baton_engine::handoff::{connected_message, returning_message};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -48,8 +48,8 @@ impl PastHandoff {
     pub fn of(handoff: HandoffSession, agents: &Agents) -> Self {
         Self {
             display_name: called(&handoff.target_agent_id, agents),
-            message: connecting(agents, &handoff),
-            end_message: (!handoff.state.is_open()).then(|| farewell(agents, &handoff)),
+            message: connected_message(agents, &handoff),
+            end_message: (!handoff.state.is_open()).then(|| returning_message(agents, &handoff)),
             progress: ProgressView::of(&handoff, agents),
             handoff_id: handoff.handoff_id,
             from: handoff.source_agent_id,

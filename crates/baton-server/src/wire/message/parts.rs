@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::PartView;
 use crate::app::App;
 use crate::identity::Principal;
-use crate::problem::{Answer, Code, FieldError, Problem};
+use crate::problem::{ApiResult, Code, FieldError, Problem};
 use crate::wire::artifact;
 
 /// Of one message.
@@ -80,7 +80,7 @@ pub async fn resolve(
     caller: &Principal,
     thread: ThreadId,
     parts: Vec<PartView>,
-) -> Answer<Vec<Part>> {
+) -> ApiResult<Vec<Part>> {
     let wrong = check(&parts, "/content");
     if !wrong.is_empty() {
         let problem = Problem::new(Code::InvalidRequest, "the message cannot be sent; `errors` says why");
@@ -114,7 +114,7 @@ fn reference(part: &PartView) -> Option<Uuid> {
 }
 
 /// Those that the caller can refer to. In a thread that is not there, or is another's, there are none.
-async fn of_thread(app: &App, caller: &Principal, thread: ThreadId) -> Answer<HashMap<Uuid, Artifact>> {
+async fn of_thread(app: &App, caller: &Principal, thread: ThreadId) -> ApiResult<HashMap<Uuid, Artifact>> {
     let data = app.data(caller);
     let found = match data.thread(thread, Some(&caller.user)).await {
         Ok(_) => data.artifacts(thread).await,
@@ -135,7 +135,7 @@ async fn fill(
     artifact: &Artifact,
     place: &str,
     room: &mut usize,
-) -> Answer<Part> {
+) -> ApiResult<Part> {
     let media_type = artifact.media_type.clone();
     if matches!(part, PartView::File { .. }) {
         let (name, uri) = (artifact.name.clone(), artifact::uri(artifact.artifact_id));

@@ -4,7 +4,7 @@ use baton_core::store::{MessageQuery, PageRequest};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::problem::{Answer, Code, Problem};
+use crate::problem::{ApiResult, Code, Problem};
 use crate::wire::page::{self, Limit};
 
 /// Which messages are wanted.
@@ -27,7 +27,7 @@ pub struct MessageParams {
 }
 
 impl MessageParams {
-    pub fn query(&self) -> Answer<MessageQuery> {
+    pub fn query(&self) -> ApiResult<MessageQuery> {
         let wrong = |name: &str, detail: &str| {
             Problem::new(Code::InvalidRequest, "the query is not what this route takes").at(name, detail)
         };

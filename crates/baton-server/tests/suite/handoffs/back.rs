@@ -1,7 +1,7 @@
 //! Given back, gone on with, and heard by whoever listens.
 
 use baton_core::store::RunStatus;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 
 use super::{RESUME, RETURN, begun, exit, held, model, of, plan, said, show, start, to, until};
@@ -16,7 +16,8 @@ async fn resume(person: &Person<'_>, thread: &str, handoff: &Value) -> (u16, Val
 /// C-15, C-16: what was left goes on where it was, once nobody else has the thread.
 #[tokio::test]
 async fn c_16_what_was_left_goes_on_where_it_was() {
-    let model = model([Turn::text("We were at the name.")]).script("notes", [Turn::text("Noted.")]);
+    let model =
+        model([ScriptedTurn::text("We were at the name.")]).script("notes", [ScriptedTurn::text("Noted.")]);
     let site = plan(&model).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let (thread, accepted) = held(&ada).await;
@@ -50,9 +51,12 @@ async fn c_17_what_is_given_back_as_done_is_taken_up_and_cannot_go_on() {
     let model = Scripted::default()
         .script(
             "assistant",
-            [Turn::text("At your service."), Turn::text("Great, your 'Slack Alert' skill is now active.")],
+            [
+                ScriptedTurn::text("At your service."),
+                ScriptedTurn::text("Great, your 'Slack Alert' skill is now active."),
+            ],
         )
-        .script("maker", [Turn::text("What is it called?")]);
+        .script("maker", [ScriptedTurn::text("What is it called?")]);
     let site = plan(&model).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let (thread, accepted) = held(&ada).await;
@@ -101,7 +105,7 @@ fn holders(frames: &[Frame]) -> Vec<(String, bool)> {
 /// C-19: whoever listens to the thread hears everything, by whichever door it came in; each run ends once.
 #[tokio::test]
 async fn c_19_whoever_listens_hears_the_thread_change_hands() {
-    let site = plan(&model([Turn::text("A fine name.")])).start().await;
+    let site = plan(&model([ScriptedTurn::text("A fine name.")])).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let thread = begun(&ada).await;
     let events = ada.get(&format!("/api/v1/threads/{thread}/events?after=0")).await;

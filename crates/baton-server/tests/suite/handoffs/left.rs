@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::store::RunStatus;
-use baton_engine::LeaseTimes;
-use baton_models::scripted::{Scripted, Turn};
+use baton_engine::HeartbeatConfig;
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use http::Method;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -65,7 +65,7 @@ async fn busy(ada: &Person<'_>) -> (String, String) {
 #[tokio::test]
 async fn c_16_leaving_does_not_wait_for_a_holder_that_is_busy() {
     let gate = Arc::new(Semaphore::new(0));
-    let model = model([Turn::default().say("I think").until(&gate).say(" about it.")]);
+    let model = model([ScriptedTurn::default().say("I think").until(&gate).say(" about it.")]);
     let site = plan(&model).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let (thread, run) = busy(&ada).await;
@@ -81,7 +81,7 @@ async fn c_16_leaving_does_not_wait_for_a_holder_that_is_busy() {
 #[tokio::test]
 async fn c_16_an_exit_word_does_not_wait_for_a_holder_that_is_busy() {
     let gate = Arc::new(Semaphore::new(0));
-    let site = plan(&model([Turn::default().until(&gate).say("Never.")])).start().await;
+    let site = plan(&model([ScriptedTurn::default().until(&gate).say("Never.")])).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let (thread, run) = busy(&ada).await;
     let answer = tokio::time::timeout(LONG, ada.ask(&thread, "cancel")).await.expect("at once");
@@ -95,10 +95,10 @@ async fn c_16_an_exit_word_does_not_wait_for_a_holder_that_is_busy() {
 fn c_16_leaving_works_when_the_process_of_the_holder_is_gone() {
     let living = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let dying = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let lease = LeaseTimes { length: Duration::from_secs(3), beat: Duration::from_millis(200) };
+    let lease = HeartbeatConfig { length: Duration::from_secs(3), beat: Duration::from_millis(200) };
     let store = living.block_on(memory());
     let (key, thread, run) = dying.block_on(async {
-        let mut plan = plan(&model([Turn::text("").hang()])).store(Arc::clone(&store));
+        let mut plan = plan(&model([ScriptedTurn::text("").hang()])).store(Arc::clone(&store));
         plan.lease = lease;
         let site = plan.start().await;
         let key = site.key("acme", "ada", &["user"]).await;
@@ -110,7 +110,7 @@ fn c_16_leaving_works_when_the_process_of_the_holder_is_gone() {
     // As kill -9 does it: nothing is said to anybody.
     dying.shutdown_background();
     living.block_on(async {
-        let quiet = Scripted::default().script("assistant", [Turn::text("Here I am.")]);
+        let quiet = Scripted::default().script("assistant", [ScriptedTurn::text("Here I am.")]);
         let mut plan = plan(&quiet).store(Arc::clone(&store));
         plan.lease = lease;
         let site = plan.start().await;

@@ -1,7 +1,7 @@
 //! What is not possible, and how that is said.
 
 use baton_core::store::RunStatus;
-use baton_models::scripted::Turn;
+use baton_models::scripted::ScriptedTurn;
 use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ async fn without_a_handoff_there_is_nothing_to_do() {
 /// C-8, C-12, C-13: whoever comes second is told with the sentence, or waits if they want to.
 #[tokio::test]
 async fn c_13_a_second_handoff_is_refused_or_waits() {
-    let model = model([]).script("notes", [Turn::text("I take notes.")]);
+    let model = model([]).script("notes", [ScriptedTurn::text("I take notes.")]);
     let site = plan(&model).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let (thread, _) = held(&ada).await;
@@ -166,7 +166,8 @@ async fn c_13_a_second_handoff_is_refused_or_waits() {
 /// C-12: of many who want the same thread at once, one gets it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn c_12_of_many_at_once_one_begins() {
-    let model = model(vec![Turn::text("Hello."); 20]).script("notes", vec![Turn::text("Noted."); 20]);
+    let model =
+        model(vec![ScriptedTurn::text("Hello."); 20]).script("notes", vec![ScriptedTurn::text("Noted."); 20]);
     let site = plan(&model).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     for _ in 0..5 {

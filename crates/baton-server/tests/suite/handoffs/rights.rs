@@ -1,7 +1,7 @@
 //! Who may, who did, and how often.
 
 use baton_core::store::{AuditQuery, PageRequest, RunStatus};
-use baton_models::scripted::Turn;
+use baton_models::scripted::ScriptedTurn;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ async fn denied(request: reqwest::RequestBuilder, permission: &str) {
 /// H9, X16: starting needs a permission, the agent's own too; one's own handoff is always left; that of others needs one.
 #[tokio::test]
 async fn x16_who_may_start_and_who_may_end() {
-    let model = model(vec![Turn::text("Hello."); 4]).script("guarded", [Turn::text("I build.")]);
+    let model =
+        model(vec![ScriptedTurn::text("Hello."); 4]).script("guarded", [ScriptedTurn::text("I build.")]);
     let site = plan(&model).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let builder = site.person("acme", "ada", &["builder"]).await;
@@ -80,7 +81,7 @@ async fn a20_a_foreign_thread_is_not_there() {
 /// H16: who asked for what, what became of it, and who had the thread from when to when.
 #[tokio::test]
 async fn h16_everything_that_happens_to_a_handoff_is_on_record() {
-    let model = model(vec![Turn::text("Hello."); 4]);
+    let model = model(vec![ScriptedTurn::text("Hello."); 4]);
     let site = plan(&model).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let operator = site.person("acme", "olga", &["operator"]).await;
@@ -145,7 +146,7 @@ async fn h16_everything_that_happens_to_a_handoff_is_on_record() {
 /// H13: each beginning and each end once, by who has the thread.
 #[tokio::test]
 async fn h13_handoffs_are_counted_once() {
-    let model = model(vec![Turn::text("Hello."); 8]);
+    let model = model(vec![ScriptedTurn::text("Hello."); 8]);
     let site = plan(&model).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let at_rest = |context: &Value| context.get("active_run_id").is_none();

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use baton_server::identity::jwks;
-use baton_server::identity::token::{Algorithm, InvalidTokens, KeySource, Tokens, Trust};
+use baton_server::identity::token::{Algorithm, InvalidTokens, KeySource, TokenTrust, TokenVerifier};
 use http::StatusCode;
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ use crate::site::{Plan, Site};
 
 const NOT_VALID: &str = "the credential is not valid";
 
-fn trust(algorithms: &[Algorithm]) -> Trust {
-    Trust {
+fn trust(algorithms: &[Algorithm]) -> TokenTrust {
+    TokenTrust {
         issuer: ISSUER.to_owned(),
         audience: AUDIENCE.to_owned(),
         algorithms: algorithms.to_vec(),
@@ -28,16 +28,16 @@ fn trust(algorithms: &[Algorithm]) -> Trust {
     }
 }
 
-async fn trusting(trust: Trust) -> Site {
-    let tokens = Arc::new(Tokens::new(trust).unwrap());
+async fn trusting(trust: TokenTrust) -> Site {
+    let tokens = Arc::new(TokenVerifier::new(trust).unwrap());
     plan().settings(|settings| settings.auth.tokens = Some(tokens)).start().await
 }
 
 async fn fetching(published: &Published, pause: Duration) -> Site {
-    let mut settings = jwks::Settings::new(&published.url);
+    let mut settings = jwks::JwksSettings::new(&published.url);
     settings.pause = pause;
     let keys = Some(KeySource::Jwks(settings));
-    trusting(Trust { keys, ..trust(&[Algorithm::Rs256, Algorithm::Es256]) }).await
+    trusting(TokenTrust { keys, ..trust(&[Algorithm::Rs256, Algorithm::Es256]) }).await
 }
 
 async fn refuse(site: &Site, token: &str) -> String {
@@ -118,7 +118,7 @@ async fn check_forgeries(site: &Site, signer: &Signer) {
 #[tokio::test]
 async fn hs256_is_checked_with_the_secret() {
     let secret = Some(SecretString::from(SECRET));
-    let site = trusting(Trust { secret, ..trust(&[Algorithm::Hs256]) }).await;
+    let site = trusting(TokenTrust { secret, ..trust(&[Algorithm::Hs256]) }).await;
     let signer = Signer::secret(SECRET.as_bytes());
     check_claims(&site, &signer).await;
     check_forgeries(&site, &signer).await;
@@ -134,7 +134,7 @@ async fn hs256_is_checked_with_the_secret() {
 async fn rs256_is_checked_with_public_keys() {
     let signer = Signer::rsa();
     let keys = Some(KeySource::Pem(signer.public_pem.clone()));
-    let site = trusting(Trust { keys, ..trust(&[Algorithm::Rs256]) }).await;
+    let site = trusting(TokenTrust { keys, ..trust(&[Algorithm::Rs256]) }).await;
     check_claims(&site, &signer).await;
     check_forgeries(&site, &signer).await;
     site.end().await;
@@ -144,7 +144,7 @@ async fn rs256_is_checked_with_public_keys() {
 async fn es256_is_checked_with_public_keys_of_which_there_may_be_several() {
     let (old, new) = (Signer::ec(), Signer::ec());
     let keys = Some(KeySource::Pem(format!("{}\n{}", old.public_pem, new.public_pem)));
-    let site = trusting(Trust { keys, ..trust(&[Algorithm::Es256]) }).await;
+    let site = trusting(TokenTrust { keys, ..trust(&[Algorithm::Es256]) }).await;
     check_claims(&site, &new.named("whatever")).await;
     check_forgeries(&site, &old).await;
     assert_eq!(refuse(&site, &Signer::ec().sign(&claims())).await, NOT_VALID);
@@ -156,9 +156,9 @@ async fn es256_is_checked_with_public_keys_of_which_there_may_be_several() {
 async fn a_key_checks_only_what_it_is_for() {
     let (rsa, ec) = (Signer::rsa(), Signer::ec());
     let keys = || Some(KeySource::Pem(format!("{}{}", rsa.public_pem, ec.public_pem)));
-    let public = trusting(Trust { keys: keys(), ..trust(&[Algorithm::Rs256, Algorithm::Es256]) }).await;
+    let public = trusting(TokenTrust { keys: keys(), ..trust(&[Algorithm::Rs256, Algorithm::Es256]) }).await;
     let secret = Some(SecretString::from(SECRET));
-    let all = trusting(Trust { keys: keys(), secret, ..trust(Algorithm::ALL) }).await;
+    let all = trusting(TokenTrust { keys: keys(), secret, ..trust(Algorithm::ALL) }).await;
     let pems = [rsa.public_pem.as_bytes(), rsa.public_pem.trim_end().as_bytes(), ec.public_pem.as_bytes()];
     for pem in pems {
         let forged = Signer::secret(pem);
@@ -288,36 +288,36 @@ async fn without_any_keys_the_server_says_that_it_cannot_tell() {
 /// A mistake is found when the server starts, not when somebody is refused.
 #[test]
 fn settings_that_cannot_work_are_refused() {
-    let error = |trust: Trust| Tokens::new(trust).unwrap_err();
+    let error = |trust: TokenTrust| TokenVerifier::new(trust).unwrap_err();
     let (rsa, ec) = (Signer::rsa(), Signer::ec());
     let pem = |text: &str| Some(KeySource::Pem(text.to_owned()));
-    let url = |text: &str| Some(KeySource::Jwks(jwks::Settings::new(text)));
+    let url = |text: &str| Some(KeySource::Jwks(jwks::JwksSettings::new(text)));
     let hs = [Algorithm::Hs256];
     let rs = [Algorithm::Rs256];
     let short = Some(SecretString::from("short"));
     assert!(matches!(error(trust(&[])), InvalidTokens::Empty));
-    assert!(matches!(error(Trust { audience: String::new(), ..trust(&rs) }), InvalidTokens::Empty));
+    assert!(matches!(error(TokenTrust { audience: String::new(), ..trust(&rs) }), InvalidTokens::Empty));
     assert!(matches!(error(trust(&hs)), InvalidTokens::NoSecret));
-    assert!(matches!(error(Trust { secret: short, ..trust(&hs) }), InvalidTokens::ShortSecret));
+    assert!(matches!(error(TokenTrust { secret: short, ..trust(&hs) }), InvalidTokens::ShortSecret));
     assert!(matches!(error(trust(&rs)), InvalidTokens::NoKeys));
     for bad in
         ["", "not a key", "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----", &rsa.private_pem]
     {
-        assert!(matches!(error(Trust { keys: pem(bad), ..trust(&rs) }), InvalidTokens::Pem(_)), "{bad}");
+        assert!(matches!(error(TokenTrust { keys: pem(bad), ..trust(&rs) }), InvalidTokens::Pem(_)), "{bad}");
     }
-    let missing = error(Trust { keys: pem(&ec.public_pem), ..trust(&rs) });
+    let missing = error(TokenTrust { keys: pem(&ec.public_pem), ..trust(&rs) });
     assert!(matches!(missing, InvalidTokens::NoKeyFor(Algorithm::Rs256)), "{missing}");
     for bad in ["", "id.example", "http://id.example/keys", "https://u:p@id.example/keys", "file:///etc/keys"]
     {
-        assert!(matches!(error(Trust { keys: url(bad), ..trust(&rs) }), InvalidTokens::Url(_)), "{bad}");
+        assert!(matches!(error(TokenTrust { keys: url(bad), ..trust(&rs) }), InvalidTokens::Url(_)), "{bad}");
     }
     for good in
         ["https://id.example/keys", "http://127.0.0.1:1/keys", "http://localhost/keys", "http://[::1]/"]
     {
-        assert!(Tokens::new(Trust { keys: url(good), ..trust(&rs) }).is_ok(), "{good}");
+        assert!(TokenVerifier::new(TokenTrust { keys: url(good), ..trust(&rs) }).is_ok(), "{good}");
     }
     let secret = Some(SecretString::from(SECRET));
-    let printed = format!("{:?}", Tokens::new(Trust { secret, ..trust(&hs) }).unwrap());
+    let printed = format!("{:?}", TokenVerifier::new(TokenTrust { secret, ..trust(&hs) }).unwrap());
     assert!(!printed.contains("a secret"), "{printed}");
 }
 
@@ -325,8 +325,8 @@ fn settings_that_cannot_work_are_refused() {
 #[tokio::test]
 async fn a_stream_ends_when_its_token_does() {
     let secret = Some(SecretString::from(SECRET));
-    let tokens = Arc::new(Tokens::new(Trust { secret, ..trust(&[Algorithm::Hs256]) }).unwrap());
-    let model = Scripted::default().script("assistant", [Turn::text("Hi.")]);
+    let tokens = Arc::new(TokenVerifier::new(TokenTrust { secret, ..trust(&[Algorithm::Hs256]) }).unwrap());
+    let model = Scripted::default().script("assistant", [ScriptedTurn::text("Hi.")]);
     let plan = Plan::new(&model).required().settings(|settings| {
         settings.auth.tokens = Some(tokens);
         settings.heartbeat = Duration::from_millis(100);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_core::event::{Event, EventKind, Outcome};
+use baton_core::event::{Event, EventKind, RunOutcome};
 use baton_core::message::Visibility;
 use baton_core::{AgentName, MessageId, RunId, SessionId, ThreadId, ToolCallId, Usage};
 use baton_server::stream::follow::{Item, Of};
@@ -211,7 +211,7 @@ fn session_finished() -> EventKind {
 
 fn finished() -> EventKind {
     EventKind::RunFinished {
-        outcome: Outcome::Success,
+        outcome: RunOutcome::Success,
         usage: Usage::default(),
         limit: None,
         answered_by: None,

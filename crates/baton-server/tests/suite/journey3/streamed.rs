@@ -1,6 +1,6 @@
 //! The same as it happens: server-sent events, read frame by frame.
 
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 
 use super::{QUERY, THREAD, delegates, plan, post, research};
@@ -60,9 +60,9 @@ async fn abort(site: &Site, run: &str) {
 #[tokio::test]
 async fn j3_a_research_query_from_its_beginning_to_its_end() {
     let model = Scripted::default()
-        .script("assistant", [delegates(), Turn::default().say("It grows, ").say("and we sold 400.")])
-        .script("web-research", [Turn::default().say("The market ").say("grows.")])
-        .script("internal-docs", [Turn::text("We sold 400.")]);
+        .script("assistant", [delegates(), ScriptedTurn::default().say("It grows, ").say("and we sold 400.")])
+        .script("web-research", [ScriptedTurn::default().say("The market ").say("grows.")])
+        .script("internal-docs", [ScriptedTurn::text("We sold 400.")]);
     let site = plan(&model).start().await;
     let frames = stream(&site, "messages", &asks()).await.all().await;
 
@@ -110,8 +110,8 @@ async fn j3_a_research_query_from_its_beginning_to_its_end() {
 #[tokio::test]
 async fn j3_6_the_answer_as_json_has_the_results_beside_it() {
     let model = Scripted::default()
-        .script("assistant", [delegates(), Turn::text("It grows.")])
-        .script("web-research", [Turn::text("The market grows.")]);
+        .script("assistant", [delegates(), ScriptedTurn::text("It grows.")])
+        .script("web-research", [ScriptedTurn::text("The market grows.")]);
     let site = plan(&model).start().await;
     let answer = post(&site, "messages", "application/json", &asks()).await;
     assert_eq!(answer.status(), 200);
@@ -128,8 +128,8 @@ async fn j3_6_the_answer_as_json_has_the_results_beside_it() {
 async fn j3_4_words_come_while_others_are_still_at_work() {
     let model = Scripted::default()
         .script("assistant", [delegates()])
-        .script("web-research", [Turn::default().say("The mar").hang()])
-        .script("internal-docs", [Turn::text("We sold 400.")]);
+        .script("web-research", [ScriptedTurn::default().say("The mar").hang()])
+        .script("internal-docs", [ScriptedTurn::text("We sold 400.")]);
     let site = plan(&model).start().await;
     let mut frames = stream(&site, "messages", &asks()).await;
     let run = run_of(&frames.until(|frame| frame.kind() == "RUN_STARTED").await);
@@ -149,8 +149,11 @@ async fn j3_4_words_come_while_others_are_still_at_work() {
 #[tokio::test]
 async fn j3_4_results_come_as_soon_as_they_are_there() {
     let model = Scripted::default()
-        .script("web-research", [Turn::default().say("The mar").hang(), Turn::text("The market grows.")])
-        .script("internal-docs", [Turn::text("We sold 400."), Turn::text("We sold 400.")]);
+        .script(
+            "web-research",
+            [ScriptedTurn::default().say("The mar").hang(), ScriptedTurn::text("The market grows.")],
+        )
+        .script("internal-docs", [ScriptedTurn::text("We sold 400."), ScriptedTurn::text("We sold 400.")]);
     let site = plan(&model).required().start().await;
     let key = site.key("acme", "ada", &["user"]).await;
     let ask = async || {
@@ -190,8 +193,8 @@ async fn j3_4_results_come_as_soon_as_they_are_there() {
 #[tokio::test]
 async fn j3_one_that_fails_does_not_keep_the_answer_away() {
     let model = Scripted::default()
-        .script("assistant", [delegates(), Turn::text("We sold 400; the web is not available.")])
-        .script("internal-docs", [Turn::text("We sold 400.")]);
+        .script("assistant", [delegates(), ScriptedTurn::text("We sold 400; the web is not available.")])
+        .script("internal-docs", [ScriptedTurn::text("We sold 400.")]);
     let site = plan(&model).start().await;
     let frames = stream(&site, "messages", &asks()).await.all().await;
     assert_eq!(positions(&frames, "SUBAGENT_ERROR").len(), 1);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use baton_core::ModelErrorKind;
 use baton_core::model::ModelFacts;
-use baton_models::scripted::{Scripted, Turn};
-use baton_server::identity::Mode;
+use baton_models::scripted::{Scripted, ScriptedTurn};
+use baton_server::identity::AuthenticationMode;
 use baton_server::metrics::StreamKind;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -42,7 +42,7 @@ fn is(numbers: &Exposition, expected: &[(&str, f64)]) {
 async fn listeners_and_opinions_are_counted() {
     const PIECES: usize = 3000;
     let gate = Arc::new(Semaphore::new(0));
-    let turn = (0..PIECES).fold(Turn::default().until(&gate), |turn, _| turn.say(&"x".repeat(200)));
+    let turn = (0..PIECES).fold(ScriptedTurn::default().until(&gate), |turn, _| turn.say(&"x".repeat(200)));
     let site = Plan::new(&Scripted::default().script("assistant", [turn])).start().await;
     let thread = new_thread();
     let mut reads = site.say(&thread, "Go").await;
@@ -71,13 +71,13 @@ async fn h13_runs_and_their_agents_are_counted() {
         .script(
             "assistant",
             [
-                Turn::call("call_agent", &json!({"mission": "Look", "specialist": "helper"})),
-                Turn::text("Done.").tokens(100, 20),
-                Turn::call("transfer_to_helper", &json!({"reason": "it knows"})),
-                Turn::error(ModelErrorKind::InvalidRequest),
+                ScriptedTurn::call("call_agent", &json!({"mission": "Look", "specialist": "helper"})),
+                ScriptedTurn::text("Done.").tokens(100, 20),
+                ScriptedTurn::call("transfer_to_helper", &json!({"reason": "it knows"})),
+                ScriptedTurn::error(ModelErrorKind::InvalidRequest),
             ],
         )
-        .script("helper", [Turn::text("Found."), Turn::text("I answer.")]);
+        .script("helper", [ScriptedTurn::text("Found."), ScriptedTurn::text("I answer.")]);
     let site = Plan::new(&model)
         .agent(
             "assistant",
@@ -122,8 +122,8 @@ async fn calls_tokens_and_money_are_counted() {
     let model = Scripted::default().script(
         "assistant",
         [
-            Turn::call("there_is_no_such_tool", &json!({})).tokens(1_000_000, 0),
-            Turn::text("Done.").tokens(500_000, 500_000),
+            ScriptedTurn::call("there_is_no_such_tool", &json!({})).tokens(1_000_000, 0),
+            ScriptedTurn::text("Done.").tokens(500_000, 500_000),
         ],
     );
     let site = Plan::new(&model).start().await;
@@ -149,8 +149,9 @@ async fn calls_tokens_and_money_are_counted() {
 
 #[tokio::test]
 async fn a_price_that_is_not_known_is_counted_as_such() {
-    let model =
-        Scripted::default().with_facts(ModelFacts::default()).script("assistant", [Turn::text("Hi.")]);
+    let model = Scripted::default()
+        .with_facts(ModelFacts::default())
+        .script("assistant", [ScriptedTurn::text("Hi.")]);
     let site = Plan::new(&model).start().await;
     asked(&site, "Hi", None).await;
     is(
@@ -213,13 +214,17 @@ async fn listeners_count_while_they_listen() {
 /// Numbers are about all tenants, so they are nobody's by accident.
 #[tokio::test]
 async fn numbers_are_not_for_everybody() {
-    let plan = Plan::new(&Scripted::default()).settings(|settings| settings.auth.mode = Mode::Required);
+    let plan = Plan::new(&Scripted::default())
+        .settings(|settings| settings.auth.mode = AuthenticationMode::Required);
     let site = plan.start().await;
     assert_eq!(site.get("/metrics").await.status(), 401);
     let document = baton_server::openapi::document();
-    let demand = baton_server::access::Access::of(&document);
-    let expected = baton_server::access::Demand::Permission("metrics:read".to_owned());
-    assert_eq!(demand.route(&reqwest::Method::GET, "/metrics").map(|route| &route.demand), Some(&expected));
+    let requirement = baton_server::access::Access::of(&document);
+    let expected = baton_server::access::Requirement::Permission("metrics:read".to_owned());
+    assert_eq!(
+        requirement.route(&reqwest::Method::GET, "/metrics").map(|route| &route.requirement),
+        Some(&expected)
+    );
     site.end().await;
 }
 

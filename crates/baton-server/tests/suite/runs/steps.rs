@@ -1,7 +1,7 @@
 //! What each step of a run did.
 
 use baton_core::model::ModelErrorKind;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use http::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -58,7 +58,10 @@ async fn retries_are_calls_with_the_same_path_and_secrets_are_masked() {
     let secret = "sk-hunter2hunter2hunter2";
     let model = Scripted::default().script(
         "assistant",
-        [Turn::error(ModelErrorKind::Overloaded), Turn::text(&format!("The api_key: {secret}"))],
+        [
+            ScriptedTurn::error(ModelErrorKind::Overloaded),
+            ScriptedTurn::text(&format!("The api_key: {secret}")),
+        ],
     );
     let site = Plan::new(&model).start().await;
     let answer = site.anybody().say(&new_thread(), &format!("My api_key: {secret}")).await;
@@ -73,13 +76,13 @@ async fn retries_are_calls_with_the_same_path_and_secrets_are_masked() {
 
 #[tokio::test]
 async fn hops_are_those_of_the_run() {
-    let hand_on = Turn::call(
+    let hand_on = ScriptedTurn::call(
         "transfer_to_writer",
         &json!({ "reason": "a text about api_key: sk-hunter2hunter2hunter2" }),
     );
     let model = Scripted::default()
-        .script("assistant", [hand_on, Turn::text("Again.")])
-        .script("writer", [Turn::text("Once upon a time.")]);
+        .script("assistant", [hand_on, ScriptedTurn::text("Again.")])
+        .script("writer", [ScriptedTurn::text("Once upon a time.")]);
     let plan = Plan::new(&model).agent("assistant", &agent("collaborations: [writer]\n"));
     let site = plan.agent("writer", &agent("")).start().await;
     let thread = new_thread();

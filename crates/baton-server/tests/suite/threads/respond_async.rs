@@ -1,7 +1,7 @@
 //! Messages of callers that do not wait for the run.
 
 use baton_core::store::RunStatus;
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use http::Method;
 use reqwest::Response;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ const PREFER: (&str, &str) = ("prefer", "wait=5, respond-async");
 
 #[tokio::test]
 async fn respond_async_answers_when_the_message_is_kept() {
-    let site = start(&Scripted::default().script("assistant", [Turn::text("").hang()])).await;
+    let site = start(&Scripted::default().script("assistant", [ScriptedTurn::text("").hang()])).await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let thread = new_thread();
     let response = send(&ada, &thread, &[PREFER], json!({ "content": "Hello" })).await;

@@ -1,6 +1,6 @@
 //! Titles: renaming threads and finding them by a part of it.
 
-use baton_models::scripted::{Scripted, Turn};
+use baton_models::scripted::{Scripted, ScriptedTurn};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ async fn threads_are_found_by_a_part_of_their_title() {
 
 #[tokio::test]
 async fn a_thread_counts_the_runs_that_wait() {
-    let site = start(&Scripted::default().script("assistant", [Turn::text("").hang()])).await;
+    let site = start(&Scripted::default().script("assistant", [ScriptedTurn::text("").hang()])).await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let thread = new_thread();
     let run = ada.begin(&thread, "Hello").await;

@@ -244,7 +244,7 @@ fn edit_seal(rng: &mut Rng) -> String {
         3 => from_other("hash", "rival"),
         4 => format!("number = number + {}", rng.u32(1000..9000)),
         5 => format!("number = -{}", rng.u32(..9000)),
-        _ => "tenant = 'nobody'".to_owned(),
+        _ => "tenant = 'none'".to_owned(),
     };
     format!("UPDATE audit_seals SET {change} WHERE {seal}")
 }

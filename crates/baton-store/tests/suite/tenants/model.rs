@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_core::store::work::RunEnd;
-use baton_core::store::{Accepted, Append, Cancel, Claim, NewEvent, NewRun, OnBusy, RunStatus};
+use baton_core::store::{AcceptedRun, Append, Cancel, Claim, NewEvent, NewRun, OnBusy, RunStatus};
 use baton_core::{EventKind, Message, Role, RunId, StoreError, TenantStore, ThreadId, UserId, Visibility};
 
 use super::operation::Operation;
@@ -113,7 +113,7 @@ impl World {
             thread.runs[active].cancel = Some(Cancel::Abort);
         }
         let (run_id, message_id) = (new.run_id, new.message.id);
-        assert_eq!(accepted, Ok(Accepted { run_id, message_id, is_new: true, behind }));
+        assert_eq!(accepted, Ok(AcceptedRun { run_id, message_id, is_new: true, behind }));
         thread.messages.push(text);
         thread.runs.push(Run { id: new.run_id, status: RunStatus::Queued, cancel: None });
         self.last_runs.insert(at, new.run_id);
@@ -213,7 +213,7 @@ fn new_append(claim: &Claim, number: u64, events: &[String], messages: &[String]
         agent: Some("assistant".parse().unwrap()),
         ..message(claim.thread_id, text).message
     };
-    let end = RunEnd { status: RunStatus::Completed, end: baton_core::store::End::default() };
+    let end = RunEnd { status: RunStatus::Completed, end: baton_core::store::RunEndData::default() };
     Append {
         number,
         events: events.iter().map(event).collect(),

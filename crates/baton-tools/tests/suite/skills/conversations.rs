@@ -7,7 +7,7 @@ use std::process::Command;
 use baton_tools::save_skill::SaveSkill;
 use baton_tools::validate_skill::ValidateSkill;
 use baton_tools::write_skill::WriteSkill;
-use baton_tools::{Skills, Strictness, validate};
+use baton_tools::{SkillFolder, SkillStrictness, validate};
 use serde_json::{Value, json};
 
 use super::{acme, by_name};
@@ -98,7 +98,7 @@ fn refused(folder: &Path) -> Option<String> {
 #[tokio::test]
 async fn c_25_every_conversation_gives_a_skill_that_the_reference_validator_accepts() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = Skills::new(dir.path());
+    let skills = SkillFolder::new(dir.path());
     let (write, try_it, save) =
         (WriteSkill::new(skills.clone()), ValidateSkill::new(skills.clone()), SaveSkill::new(skills.clone()));
     let conversations = [conversations(), hostile()].concat();
@@ -117,7 +117,7 @@ async fn c_25_every_conversation_gives_a_skill_that_the_reference_validator_acce
     let folders: BTreeSet<PathBuf> = saved.iter().map(|found| found.folder.clone()).collect();
     for folder in &folders {
         assert_eq!(folder.parent(), Some(dir.path().join(".tenants/acme").as_path()), "nothing got out");
-        assert_eq!(validate(folder, Strictness::Strict), [], "{}", folder.display());
+        assert_eq!(validate(folder, SkillStrictness::Strict), [], "{}", folder.display());
         assert_eq!(refused(folder), None, "{}", folder.display());
     }
 }

@@ -10,7 +10,7 @@ use baton_tools::read_file::ReadFile;
 use baton_tools::save_skill::SaveSkill;
 use baton_tools::validate_skill::ValidateSkill;
 use baton_tools::write_skill::WriteSkill;
-use baton_tools::{Skills, Strictness, validate};
+use baton_tools::{SkillFolder, SkillStrictness, validate};
 use serde_json::json;
 
 use super::{acme, by_name, draft, elsewhere, foreign, name, slack_alert};
@@ -23,7 +23,7 @@ fn share(dir: &Path, name: &str) {
     fs::write(dir.join(name).join("SKILL.md"), text).unwrap();
 }
 
-async fn make(skills: &Skills) {
+async fn make(skills: &SkillFolder) {
     call(&WriteSkill::new(skills.clone()), slack_alert(), Path::new("/")).await.unwrap();
     by_name(&SaveSkill::new(skills.clone()), "slack-alert").await.unwrap();
 }
@@ -31,7 +31,7 @@ async fn make(skills: &Skills) {
 #[tokio::test]
 async fn a19_what_one_tenant_makes_no_other_sees() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = Skills::new(dir.path());
+    let skills = SkillFolder::new(dir.path());
     share(dir.path(), "for-all");
     make(&skills).await;
     let names = async |tenant| -> Vec<String> {
@@ -64,7 +64,7 @@ async fn a19_what_one_tenant_makes_no_other_sees() {
 #[tokio::test]
 async fn a19_file_tools_do_not_show_what_tenants_made() {
     let work = tempfile::tempdir().unwrap();
-    let skills = Skills::new(work.path().join(".agents/skills"));
+    let skills = SkillFolder::new(work.path().join(".agents/skills"));
     share(&work.path().join(".agents/skills"), "for-all");
     make(&skills).await;
     call(
@@ -101,7 +101,7 @@ async fn a19_file_tools_do_not_show_what_tenants_made() {
 #[tokio::test]
 async fn names_of_shared_skills_are_taken_for_everybody() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = Skills::new(dir.path());
+    let skills = SkillFolder::new(dir.path());
     share(dir.path(), "slack-alert");
     let write = WriteSkill::new(skills.clone());
     let error = call(&write, slack_alert(), Path::new("/")).await.unwrap_err();
@@ -122,7 +122,7 @@ async fn names_of_shared_skills_are_taken_for_everybody() {
 #[tokio::test]
 async fn two_conversations_do_not_overwrite_each_others_draft() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = Skills::new(dir.path());
+    let skills = SkillFolder::new(dir.path());
     let (write, save) = (WriteSkill::new(skills.clone()), SaveSkill::new(skills.clone()));
     call(&write, slack_alert(), Path::new("/")).await.unwrap();
     let (there, mut other) = (elsewhere(), slack_alert());
@@ -138,7 +138,7 @@ async fn two_conversations_do_not_overwrite_each_others_draft() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_save_at_once_one_wins() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = Skills::new(dir.path());
+    let skills = SkillFolder::new(dir.path());
     for round in 0..10 {
         let called = format!("alert {round}");
         let (write, save) = (WriteSkill::new(skills.clone()), Arc::new(SaveSkill::new(skills.clone())));
@@ -156,7 +156,9 @@ async fn of_many_who_save_at_once_one_wins() {
         for saved in saving {
             match saved.await.unwrap() {
                 Ok(output) => won += usize::from(output.text.starts_with("Saved the skill")),
-                Err(ToolError::InvalidArguments(text)) => assert!(text.contains("already"), "{text}"),
+                Err(ToolError::NameTaken { problem, .. }) => {
+                    assert!(problem.contains("already"), "{problem}");
+                }
                 Err(other) => panic!("{other}"),
             }
         }
@@ -168,14 +170,14 @@ async fn of_many_who_save_at_once_one_wins() {
         .collect();
     assert_eq!(left.len(), 10, "nothing half done is left: {left:?}");
     for skill in left {
-        assert_eq!(validate(&dir.path().join(".tenants/acme").join(skill), Strictness::Strict), []);
+        assert_eq!(validate(&dir.path().join(".tenants/acme").join(skill), SkillStrictness::Strict), []);
     }
 }
 
 #[tokio::test]
 async fn a_crash_in_the_middle_leaves_no_half_skill() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = Skills::new(dir.path());
+    let skills = SkillFolder::new(dir.path());
     call(&WriteSkill::new(skills.clone()), slack_alert(), Path::new("/")).await.unwrap();
     // What a process leaves that died before the rename: a folder under another name, half written.
     let staged = dir.path().join(".tenants/acme/.0123");
@@ -196,7 +198,7 @@ async fn a_crash_in_the_middle_leaves_no_half_skill() {
 #[test]
 fn old_drafts_are_swept_away() {
     let dir = tempfile::tempdir().unwrap();
-    let (skills, old) = (Skills::new(dir.path()), dir.path().join(".drafts/acme/old"));
+    let (skills, old) = (SkillFolder::new(dir.path()), dir.path().join(".drafts/acme/old"));
     fs::create_dir_all(old.join("x")).unwrap();
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(100 * 24);
     fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
@@ -212,7 +214,7 @@ async fn a_skill_that_would_not_be_seen_is_not_saved() {
     for number in 0..2_000 {
         share(&own, &format!("s{number:04}"));
     }
-    let skills = Skills::new(dir.path());
+    let skills = SkillFolder::new(dir.path());
     call(&WriteSkill::new(skills.clone()), slack_alert(), Path::new("/")).await.unwrap();
     let error = by_name(&SaveSkill::new(skills.clone()), "slack-alert").await.unwrap_err();
     assert_eq!(error.code(), "limit");

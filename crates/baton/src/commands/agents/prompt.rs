@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use baton_agents::Draft;
+use baton_agents::RosterDraft;
 use baton_core::agent::Agent;
 use baton_core::choice::Choice as _;
 use baton_core::tool::ToolSpec;
 use baton_core::{AgentName, ThreadId};
-use baton_engine::{Agents, Asked, Caller, Preview, Via};
+use baton_engine::{Agents, Preview, PreviewedSession, RunCaller, Via};
 use baton_server::wire::agent::PromptView;
 
 use super::super::{print, print_json, tenant, user};
-use super::{Format, find};
+use super::{AgentsFormat, find};
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::report::{tell, visible};
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", default_value = "What should I do next?")]
     message: String,
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: AgentsFormat,
 }
 
 fn via(text: &str) -> Result<Via, String> {
@@ -40,7 +40,7 @@ fn via(text: &str) -> Result<Via, String> {
     })
 }
 
-pub(super) fn run(project: &Project, draft: Draft, args: &Args) -> anyhow::Result<Exit> {
+pub(super) fn run(project: &Project, draft: RosterDraft, args: &Args) -> anyhow::Result<Exit> {
     let name = find(&draft, &args.agent)?;
     let from = args.from.as_deref().map(|from| find(&draft, from)).transpose()?;
     let roster = draft.finish()?;
@@ -50,8 +50,8 @@ pub(super) fn run(project: &Project, draft: Draft, args: &Args) -> anyhow::Resul
     let from = from.as_ref().map(|from| (from, args.via));
     let preview = runtime.block_on(look(project, &agents, &name, from, &args.message))?;
     match args.format {
-        Format::Json => print_json(&PromptView::of(&name, &preview))?,
-        Format::Text => print(&text(&preview))?,
+        AgentsFormat::Json => print_json(&PromptView::of(&name, &preview))?,
+        AgentsFormat::Text => print(&text(&preview))?,
     }
     if let Some(agent) = agents.get(&name) {
         explain(agent, &preview.asked.tools);
@@ -67,7 +67,7 @@ async fn look(
     message: &str,
 ) -> anyhow::Result<Preview> {
     let Wired { engine, servers } = wiring::wire_without_store(project, Arc::clone(agents)).await?;
-    let caller = Caller { tenant: tenant(), user: user(), thread_id: ThreadId::random() };
+    let caller = RunCaller { tenant: tenant(), user: user(), thread_id: ThreadId::random() };
     let preview = baton_engine::preview(&engine, &caller, name, from, message).await;
     servers.shutdown().await;
     Ok(preview?)
@@ -87,7 +87,7 @@ fn text(preview: &Preview) -> String {
     text
 }
 
-fn session(asked: &Asked, when: &str) -> String {
+fn session(asked: &PreviewedSession, when: &str) -> String {
     let bold = anstyle::Style::new().bold();
     let tools = asked.tools.iter().map(|tool| {
         let (name, description) = (visible(&tool.name), visible(&tool.description));

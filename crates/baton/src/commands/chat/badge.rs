@@ -1,23 +1,23 @@
 //! How agents are called and coloured on a terminal.
 
 use anstyle::{Ansi256Color, AnsiColor, Color, RgbColor, Style};
-use baton_agui::Faces;
+use baton_agui::AgentProfiles;
 use baton_core::AgentName;
 
 use crate::report::table::line;
 
 /// The sign of an agent with its name, in its colour. Colours are always written; the stream drops them where they are not wanted.
-pub(super) fn badge(faces: &Faces, agent: &AgentName) -> String {
-    let style = style(faces, agent).bold();
-    format!("{style}● {}{style:#}", name(faces, agent))
+pub(super) fn badge(profiles: &AgentProfiles, agent: &AgentName) -> String {
+    let style = style(profiles, agent).bold();
+    format!("{style}● {}{style:#}", name(profiles, agent))
 }
 
-pub(super) fn name(faces: &Faces, agent: &AgentName) -> String {
-    line(faces.name_of(agent))
+pub(super) fn name(profiles: &AgentProfiles, agent: &AgentName) -> String {
+    line(profiles.name_of(agent))
 }
 
-fn style(faces: &Faces, agent: &AgentName) -> Style {
-    let color = faces.get(agent).and_then(|face| face.color.as_deref()).and_then(color);
+fn style(profiles: &AgentProfiles, agent: &AgentName) -> Style {
+    let color = profiles.get(agent).and_then(|face| face.color.as_deref()).and_then(color);
     Style::new().fg_color(color)
 }
 

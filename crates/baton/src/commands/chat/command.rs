@@ -4,7 +4,7 @@
 const ALIKE: f64 = 0.7;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum ChatCommand {
     ExitHandoff,
     Resume,
     Agents,
@@ -13,7 +13,7 @@ pub(super) enum Command {
     Quit,
 }
 
-impl Command {
+impl ChatCommand {
     const ALL: [(Self, &'static str, &'static str); 6] = [
         (
             Self::ExitHandoff,
@@ -42,15 +42,15 @@ impl Command {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Entered {
+pub(super) enum ChatInput {
     Nothing,
     Message(String),
-    Command(Command),
+    Command(ChatCommand),
     /// No command is called so; this is what to tell the person.
     Unknown(String),
 }
 
-impl Entered {
+impl ChatInput {
     /// A slash and one word is a command. A path or a fraction is not.
     pub(super) fn read(line: &str) -> Self {
         let line = line.trim();
@@ -58,7 +58,7 @@ impl Entered {
         match word.map(str::to_lowercase) {
             _ if line.is_empty() => Self::Nothing,
             Some(word) if word.chars().all(|c| c.is_ascii_alphabetic() || c == '-') => {
-                Command::parse(&word).map_or_else(|| Self::Unknown(unknown(&word)), Self::Command)
+                ChatCommand::parse(&word).map_or_else(|| Self::Unknown(unknown(&word)), Self::Command)
             }
             _ => Self::Message(line.to_owned()),
         }
@@ -66,7 +66,7 @@ impl Entered {
 }
 
 fn unknown(word: &str) -> String {
-    match Command::nearest(word) {
+    match ChatCommand::nearest(word) {
         Some(near) => format!("there is no command /{word}; did you mean /{near}? /help lists them all"),
         None => format!("there is no command /{word}; /help lists them all"),
     }
@@ -75,9 +75,10 @@ fn unknown(word: &str) -> String {
 /// All commands, one line each.
 pub(super) fn help() -> String {
     let bold = anstyle::Style::new().bold();
-    let width = Command::ALL.iter().map(|(_, name, _)| name.len()).max().unwrap_or(0);
-    let line = |(_, name, what): &(Command, &str, &str)| format!("{bold}/{name:width$}{bold:#}  {what}\n");
-    let lines: String = Command::ALL.iter().map(line).collect();
+    let width = ChatCommand::ALL.iter().map(|(_, name, _)| name.len()).max().unwrap_or(0);
+    let line =
+        |(_, name, what): &(ChatCommand, &str, &str)| format!("{bold}/{name:width$}{bold:#}  {what}\n");
+    let lines: String = ChatCommand::ALL.iter().map(line).collect();
     lines
         + "Everything else is said to the agent. Ctrl-C ends what is under way; at an empty prompt it leaves the chat.\n"
 }
@@ -88,18 +89,18 @@ mod tests {
 
     #[test]
     fn commands_are_told_from_messages() {
-        assert_eq!(Entered::read("  "), Entered::Nothing);
-        assert_eq!(Entered::read(" /exit-handoff "), Entered::Command(Command::ExitHandoff));
-        assert_eq!(Entered::read("/QUIT now"), Entered::Command(Command::Quit));
+        assert_eq!(ChatInput::read("  "), ChatInput::Nothing);
+        assert_eq!(ChatInput::read(" /exit-handoff "), ChatInput::Command(ChatCommand::ExitHandoff));
+        assert_eq!(ChatInput::read("/QUIT now"), ChatInput::Command(ChatCommand::Quit));
         for message in ["hello", "/etc/hosts is wrong", "1/2", "/2 of it", "quit"] {
-            assert_eq!(Entered::read(message), Entered::Message(message.to_owned()));
+            assert_eq!(ChatInput::read(message), ChatInput::Message(message.to_owned()));
         }
     }
 
     #[test]
     fn an_unknown_command_names_the_nearest() {
-        let told = |line: &str| match Entered::read(line) {
-            Entered::Unknown(told) => told,
+        let told = |line: &str| match ChatInput::read(line) {
+            ChatInput::Unknown(told) => told,
             other => panic!("{other:?}"),
         };
         assert!(told("/exit").contains("did you mean /exit-handoff?"));

@@ -9,7 +9,7 @@ use rustyline::{
     Cmd, ConditionalEventHandler, Config, Event, EventContext, EventHandler, KeyEvent, Movement, RepeatCount,
 };
 
-use super::lines::Line;
+use super::lines::InputLine;
 
 pub(super) struct Editor(rustyline::Editor<(), DefaultHistory>);
 
@@ -25,12 +25,14 @@ impl Editor {
         Some(Self(editor))
     }
 
-    pub(super) fn read(&mut self, prompt: &str) -> Line {
+    pub(super) fn read(&mut self, prompt: &str) -> InputLine {
         match self.0.readline(prompt) {
-            Ok(line) => Line::Said(line),
-            Err(ReadlineError::Eof) => Line::End,
-            Err(ReadlineError::Interrupted) => Line::Interrupted,
-            Err(error) => Line::Failed(anyhow::Error::new(error).context("cannot read from the terminal")),
+            Ok(line) => InputLine::Said(line),
+            Err(ReadlineError::Eof) => InputLine::End,
+            Err(ReadlineError::Interrupted) => InputLine::Interrupted,
+            Err(error) => {
+                InputLine::Failed(anyhow::Error::new(error).context("cannot read from the terminal"))
+            }
         }
     }
 }

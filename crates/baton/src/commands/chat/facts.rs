@@ -5,14 +5,14 @@ use baton_core::store::{PageRequest, RunQuery};
 use baton_core::{StoreError, Usage};
 
 use super::screen::Show;
-use super::standing::Standing;
+use super::standing::ChatStatus;
 use super::talk::Chat;
 use crate::report::figures::{cost, count, tokens};
 use crate::report::table::{Column, Table};
 
 impl Chat {
     /// Those that are offered to people.
-    pub(super) fn agents(&self, standing: &Standing) -> String {
+    pub(super) fn agents(&self, standing: &ChatStatus) -> String {
         let mut table = Table::new([
             Column::Text(" "),
             Column::Text("agent"),

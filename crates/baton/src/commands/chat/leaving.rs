@@ -1,15 +1,15 @@
 //! Handoffs that the person leaves, and those that they go on with.
 
 use baton_core::Rights;
-use baton_engine::Leaving;
+use baton_engine::ExitRequest;
 
 use super::screen::Show;
-use super::standing::Standing;
+use super::standing::ChatStatus;
 use super::talk::{Chat, Next};
 
 impl Chat {
-    fn wish(&self) -> Leaving {
-        Leaving {
+    fn wish(&self) -> ExitRequest {
+        ExitRequest {
             caller: self.caller(),
             is_administrator: false,
             rights: Rights::all(),
@@ -18,7 +18,7 @@ impl Chat {
     }
 
     /// Gives the conversation back, and shows what is said to that.
-    pub(super) async fn exit_handoff(&mut self, standing: &Standing) -> Next {
+    pub(super) async fn exit_handoff(&mut self, standing: &ChatStatus) -> Next {
         if standing.holder.is_none() {
             self.screen.show(Show::Told("there is no handoff to leave".to_owned())).await;
             return Next::Stay;
@@ -37,7 +37,7 @@ impl Chat {
     }
 
     /// Goes on with what was left last.
-    pub(super) async fn resume(&mut self, standing: &Standing) -> Next {
+    pub(super) async fn resume(&mut self, standing: &ChatStatus) -> Next {
         let Some(handoff) = standing.resumable.first().filter(|_| standing.holder.is_none()) else {
             let told = if standing.holder.is_some() {
                 "it is already going on"

@@ -11,7 +11,7 @@ use super::editor::Editor;
 /// A line is something that a person says, not a data set.
 const MAX_LINE_BYTES: u64 = 1024 * 1024;
 
-pub(super) enum Line {
+pub(super) enum InputLine {
     Said(String),
     /// There is no more.
     End,
@@ -21,15 +21,15 @@ pub(super) enum Line {
 }
 
 /// Read by a thread of its own, one line each time somebody asks: a person who thinks must not keep signals from being heard.
-pub(super) struct Lines {
+pub(super) struct InputLines {
     ask: std::sync::mpsc::Sender<String>,
-    said: mpsc::Receiver<Line>,
+    said: mpsc::Receiver<InputLine>,
     /// Whether a person types them.
     pub(super) is_typed: bool,
     _modes: Modes,
 }
 
-impl Lines {
+impl InputLines {
     pub(super) fn open() -> Self {
         let (ask, asked) = std::sync::mpsc::channel::<String>();
         let (tell, said) = mpsc::channel(1);
@@ -48,15 +48,15 @@ impl Lines {
     }
 
     /// The next line. The prompt is for people only.
-    pub(super) async fn next(&mut self, prompt: String) -> Line {
+    pub(super) async fn next(&mut self, prompt: String) -> InputLine {
         if self.ask.send(prompt).is_err() {
-            return Line::End;
+            return InputLine::End;
         }
-        self.said.recv().await.unwrap_or(Line::End)
+        self.said.recv().await.unwrap_or(InputLine::End)
     }
 }
 
-fn piped() -> Line {
+fn piped() -> InputLine {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut bytes);
     let line = read.context("cannot read the input").and_then(|length| {
@@ -64,9 +64,9 @@ fn piped() -> Line {
         String::from_utf8(bytes).context("the input is not text")
     });
     match line {
-        Ok(line) if line.is_empty() => Line::End,
-        Ok(line) => Line::Said(line),
-        Err(error) => Line::Failed(error),
+        Ok(line) if line.is_empty() => InputLine::End,
+        Ok(line) => InputLine::Said(line),
+        Err(error) => InputLine::Failed(error),
     }
 }
 

@@ -6,7 +6,7 @@ use baton_core::message::Message;
 use baton_core::store::{MessageQuery, PageRequest, Thread};
 use baton_core::{StoreError, TenantStore};
 use baton_engine::Engine;
-use baton_engine::handoff::welcome_back;
+use baton_engine::handoff::welcome_back_message;
 
 use super::Args;
 use super::screen::Show;
@@ -55,7 +55,7 @@ impl Chat {
             let begun = self.store.run_events(first.run_id, 0, 1).await?;
             self.position = begun.first().map_or(self.position, |event| event.seq - 1);
             self.screen.show(Show::Awaited(first.agent.clone())).await;
-            self.engine.take_up_thread(self.store.tenant(), self.thread);
+            self.engine.wake_thread(self.store.tenant(), self.thread);
             if let Next::Leave(exit) = self.settle().await {
                 return Ok(Next::Leave(exit));
             }
@@ -71,7 +71,7 @@ impl Chat {
             (Some(holder), _) => holder.sentence(),
             (None, Some(handoff)) => {
                 self.is_asked = true;
-                format!("{} (yes, or /resume)", welcome_back(&self.looks.agents, handoff))
+                format!("{} (yes, or /resume)", welcome_back_message(&self.looks.agents, handoff))
             }
             (None, None) => return,
         };
@@ -82,7 +82,7 @@ impl Chat {
 /// The conversation that is wanted. `None` for a new one.
 async fn find(engine: &Engine, store: &dyn TenantStore, args: &Args) -> anyhow::Result<Option<Thread>> {
     // A run whose process is gone need not wait for its lease.
-    engine.release_gone().await?;
+    engine.release_dead_owners().await?;
     let user = commands::user();
     if args.continued {
         return Ok(store.threads(Some(&user), PageRequest::first(1)).await?.data.pop());

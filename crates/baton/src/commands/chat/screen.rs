@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_agui::Faces;
+use baton_agui::AgentProfiles;
 use baton_core::AgentName;
 use baton_core::StoreError;
 use baton_core::event::Event;
@@ -12,8 +12,8 @@ use baton_server::stream::follow::{Follow, Item};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::view::View;
-use crate::progress::Names;
+use super::view::ChatView;
+use crate::progress::AgentNames;
 
 /// How much may wait to be written.
 const WRITER_QUEUE: usize = 64;
@@ -22,15 +22,15 @@ const WRITER_QUEUE: usize = 64;
 #[derive(Debug)]
 pub(super) struct Looks {
     pub(super) agents: Arc<Agents>,
-    pub(super) faces: Faces,
-    pub(super) names: Names,
+    pub(super) profiles: AgentProfiles,
+    pub(super) names: AgentNames,
 }
 
 impl Looks {
     pub(super) fn of(agents: &Arc<Agents>) -> Self {
         let names = agents.values().map(|agent| (agent.name.clone(), agent.display_name.clone()));
-        let faces = Faces::of(agents.values().map(|agent| &**agent));
-        Self { agents: Arc::clone(agents), faces, names: names.collect() }
+        let profiles = AgentProfiles::of(agents.values().map(|agent| &**agent));
+        Self { agents: Arc::clone(agents), profiles, names: names.collect() }
     }
 }
 
@@ -56,16 +56,16 @@ pub(super) enum Passed {
     Gone,
 }
 
-pub(super) struct Screen {
+pub(super) struct ChatScreen {
     queue: mpsc::Sender<Show>,
     writer: JoinHandle<std::io::Result<()>>,
 }
 
-impl Screen {
+impl ChatScreen {
     pub(super) fn open(looks: Arc<Looks>) -> Self {
         let (queue, mut shown) = mpsc::channel(WRITER_QUEUE);
         let writer = tokio::task::spawn_blocking(move || {
-            let mut view = View::new(looks);
+            let mut view = ChatView::new(looks);
             while let Some(show) = shown.blocking_recv() {
                 write(&mut view, show)?;
             }
@@ -113,7 +113,7 @@ impl Screen {
     }
 }
 
-fn write(view: &mut View, show: Show) -> std::io::Result<()> {
+fn write(view: &mut ChatView, show: Show) -> std::io::Result<()> {
     match show {
         Show::Item(item) => view.show(&item),
         Show::Past(messages) => view.past(&messages),

@@ -19,20 +19,20 @@ const TYPED: usize = 40;
 const NAME: usize = 40;
 
 #[derive(Debug, Default)]
-pub(super) struct Standing {
-    pub(super) holder: Option<Holder>,
+pub(super) struct ChatStatus {
+    pub(super) holder: Option<ThreadHolder>,
     /// The newest first.
     pub(super) resumable: Vec<HandoffSession>,
 }
 
 #[derive(Debug)]
-pub(super) struct Holder {
+pub(super) struct ThreadHolder {
     agent: AgentName,
     name: String,
     progress: Option<ProgressView>,
 }
 
-impl Standing {
+impl ChatStatus {
     pub(super) async fn of(
         engine: &Arc<Engine>,
         store: &dyn TenantStore,
@@ -48,9 +48,9 @@ impl Standing {
         resumable.retain(|handoff| {
             looks.agents.get(&handoff.target_agent_id).is_some_and(|agent| is_resumable(agent, handoff))
         });
-        let holder = |handoff: &HandoffSession| Holder {
+        let holder = |handoff: &HandoffSession| ThreadHolder {
             agent: handoff.target_agent_id.clone(),
-            name: cut(&name(&looks.faces, &handoff.target_agent_id), NAME),
+            name: cut(&name(&looks.profiles, &handoff.target_agent_id), NAME),
             progress: ProgressView::of(handoff, &looks.agents),
         };
         Ok(Self { holder: open.as_ref().map(holder), resumable })
@@ -70,7 +70,7 @@ impl Standing {
     }
 }
 
-impl Holder {
+impl ThreadHolder {
     /// For somebody who comes back.
     pub(super) fn sentence(&self) -> String {
         let at = self

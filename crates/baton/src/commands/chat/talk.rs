@@ -7,15 +7,15 @@ use baton_core::event::Event;
 use baton_core::message::Part;
 use baton_core::store::{Cancel, OnBusy, PageRequest, RunQuery, RunRecord, RunStatus};
 use baton_core::{Rights, RunId, StoreError, TenantStore, ThreadId, TraceParent};
-use baton_engine::{Agents, Caller, Engine, Overrides, Run, RunRequest, Task};
+use baton_engine::{Agents, Engine, Overrides, RunCaller, RunHandle, RunRequest, RunTask};
 use baton_server::stream::follow::{Follow, Of};
 
-use super::screen::{Looks, Passed, Screen, Show};
-use super::standing::Standing;
+use super::screen::{ChatScreen, Looks, Passed, Show};
+use super::standing::ChatStatus;
 use crate::commands;
 use crate::commands::run::explain;
-use crate::commands::signals::{Asked, Signals};
-use crate::entry::Entry;
+use crate::commands::signals::{ShutdownRequest, Signals};
+use crate::entry::EntryChoice;
 use crate::exit::Exit;
 
 /// How often the store is asked for events of other processes.
@@ -33,8 +33,8 @@ pub(super) struct Chat {
     pub(super) engine: Arc<Engine>,
     pub(super) store: Arc<dyn TenantStore>,
     pub(super) looks: Arc<Looks>,
-    pub(super) entry: Entry,
-    pub(super) screen: Screen,
+    pub(super) entry: EntryChoice,
+    pub(super) screen: ChatScreen,
     pub(super) signals: Signals,
     pub(super) trace: TraceParent,
     pub(super) thread: ThreadId,
@@ -54,28 +54,28 @@ impl Chat {
     pub(super) fn new(
         engine: Arc<Engine>,
         agents: &Arc<Agents>,
-        entry: Entry,
+        entry: EntryChoice,
         signals: Signals,
         trace: TraceParent,
     ) -> Self {
         let store = engine.parts.store.tenant(&commands::tenant());
         let looks = Arc::new(Looks::of(agents));
-        let screen = Screen::open(Arc::clone(&looks));
+        let screen = ChatScreen::open(Arc::clone(&looks));
         let (thread, position, is_asked) = (ThreadId::random(), 0, false);
         Self { engine, store, looks, entry, screen, signals, trace, thread, position, is_asked }
     }
 
-    pub(super) fn caller(&self) -> Caller {
+    pub(super) fn caller(&self) -> RunCaller {
         commands::local(self.thread)
     }
 
     /// Who has the conversation. A store that does not answer is no reason to end it.
-    pub(super) async fn standing(&self) -> Standing {
-        match Standing::of(&self.engine, &*self.store, self.thread, &self.looks).await {
+    pub(super) async fn standing(&self) -> ChatStatus {
+        match ChatStatus::of(&self.engine, &*self.store, self.thread, &self.looks).await {
             Ok(standing) => standing,
             Err(error) => {
                 self.fail(&error).await;
-                Standing::default()
+                ChatStatus::default()
             }
         }
     }
@@ -122,7 +122,7 @@ impl Chat {
             overrides: Overrides::default(),
             on_busy: OnBusy::Enqueue,
             entry: chosen,
-            task: Task::Answer,
+            task: RunTask::Answer,
             rights: Rights::all(),
             trace: Some(self.trace.clone()),
             metadata: None,
@@ -143,7 +143,7 @@ impl Chat {
     }
 
     /// Shows what happens until the run has ended. The first signal cancels it, a second one leaves.
-    async fn attend(&mut self, mut run: Run) -> Next {
+    async fn attend(&mut self, mut run: RunHandle) -> Next {
         let run_id = run.id;
         let mut follow = self.follow();
         // What the run itself tells is only listened to in order to know when something should have been heard.
@@ -168,8 +168,8 @@ impl Chat {
                 () = tokio::time::sleep(LAG), if is_behind => follow.rejoin(),
                 () = tokio::time::sleep(MISSING), if is_over && !is_behind => break false,
                 asked = self.signals.next() => match asked {
-                    Asked::ToEnd => run.cancel(),
-                    Asked::ToQuit(exit) => return Next::Leave(exit),
+                    ShutdownRequest::ToEnd => run.cancel(),
+                    ShutdownRequest::ToQuit(exit) => return Next::Leave(exit),
                 },
             }
         };
@@ -179,7 +179,7 @@ impl Chat {
     }
 
     /// A run whose end nobody could be shown is explained from what this process knows.
-    async fn conclude(&mut self, run: Run, is_shown: bool) -> Next {
+    async fn conclude(&mut self, run: RunHandle, is_shown: bool) -> Next {
         let run_id = run.id;
         let finished = tokio::select! {
             finished = run.finish() => finished,
@@ -238,8 +238,8 @@ impl Chat {
                     return None;
                 }
                 asked = self.signals.next() => match asked {
-                    Asked::ToEnd => self.cancel(open).await,
-                    Asked::ToQuit(exit) => return Some(Next::Leave(exit)),
+                    ShutdownRequest::ToEnd => self.cancel(open).await,
+                    ShutdownRequest::ToQuit(exit) => return Some(Next::Leave(exit)),
                 },
             }
         }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use baton_core::event::{Event, EventKind, Growing, Outcome};
+use baton_core::event::{Event, EventKind, Growing, RunOutcome};
 use baton_core::message::{Message, Visibility};
 use baton_core::{AgentName, MessageId, RunId};
 use baton_server::stream::follow::Item;
@@ -18,7 +18,7 @@ use crate::{commands, report};
 
 /// On a terminal a text appears as it grows. In a pipe it comes when it is whole, so that one that starts again leaves nothing half
 /// behind.
-pub(super) struct View {
+pub(super) struct ChatView {
     looks: Arc<Looks>,
     is_live: bool,
     /// Who spoke last, and in which run.
@@ -34,7 +34,7 @@ pub(super) struct View {
     progress: Option<Progress>,
 }
 
-impl View {
+impl ChatView {
     pub(super) fn new(looks: Arc<Looks>) -> Self {
         let is_live = std::io::stdout().is_terminal();
         Self {
@@ -96,7 +96,7 @@ impl View {
                 let style = anstyle::AnsiColor::Red.on_default().bold();
                 self.tell(&format!("{style}error:{style:#} {}", printable(message)))
             }
-            EventKind::RunFinished { outcome: Outcome::Cancelled, .. } => self.aside("(cancelled)"),
+            EventKind::RunFinished { outcome: RunOutcome::Cancelled, .. } => self.aside("(cancelled)"),
             EventKind::RunFinished { limit: Some(limit), .. } => {
                 self.aside(&format!("(a limit was met: {})", line(limit)))
             }
@@ -132,7 +132,7 @@ impl View {
         let head = if self.speaker == speaker {
             String::new()
         } else {
-            badge(&self.looks.faces, &event.agent) + "\n"
+            badge(&self.looks.profiles, &event.agent) + "\n"
         };
         self.speaker = speaker;
         self.write(&format!("{gap}{head}"))
@@ -171,9 +171,9 @@ impl View {
     pub(super) fn past(&mut self, messages: &[Message]) -> std::io::Result<()> {
         for message in messages {
             let gap = if self.is_begun { "\n" } else { "" };
-            let text = printable(&conversation::words(&message.parts));
+            let text = printable(&conversation::text_of(&message.parts));
             let head = match &message.agent {
-                Some(agent) => badge(&self.looks.faces, agent) + "\n",
+                Some(agent) => badge(&self.looks.profiles, agent) + "\n",
                 None => "> ".to_owned(),
             };
             self.write(&format!("{gap}{head}{}\n", text.trim_end()))?;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use baton_core::message::{Role, Visibility};
 use baton_core::store::{MessageQuery, Page, PageRequest, RunRecord, RunStatus};
 use baton_core::{HandoffId, Rights, RunId, StoreError, ThreadId};
-use baton_engine::{Agents, Caller, Engine, Failure, Leaving};
+use baton_engine::{Agents, Engine, ExitRequest, Failure, RunCaller};
 use baton_server::wire::handoff::{HandoffResumed, HandoffReturn, HandoffView, called};
 
-use super::{Args, Found, NOBODY};
+use super::{Args, NOBODY, ThreadHandoffs};
 use crate::commands::reference::Reference;
 use crate::commands::signals::Signals;
 use crate::commands::{everybody, print, print_json, tenant, user};
@@ -24,15 +24,15 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// How long tasks may take to be dropped at the end.
 const LEAVE: Duration = Duration::from_secs(1);
 
-pub(super) fn exit(project: &Project, found: &Found, args: &Args) -> anyhow::Result<Exit> {
+pub(super) fn exit(project: &Project, found: &ThreadHandoffs, args: &Args) -> anyhow::Result<Exit> {
     if found.open.is_none() {
         tell(NOBODY);
         return Ok(Exit::Failed);
     }
     let agents = everybody(project)?;
-    let leaving = leaving(found);
+    let exit = leaving(found);
     with_engine(project, &agents, async |engine| {
-        let ended = engine.exit_handoff(leaving).await?;
+        let ended = engine.exit_handoff(exit).await?;
         // Whoever has the thread again says so in a run of its own.
         engine.idle().await;
         let returned = HandoffReturn::of(&tenant(), ended, &agents);
@@ -47,18 +47,18 @@ pub(super) fn exit(project: &Project, found: &Found, args: &Args) -> anyhow::Res
 
 pub(super) fn resume(
     project: &Project,
-    found: &Found,
+    found: &ThreadHandoffs,
     args: &Args,
     named: Option<&Reference<HandoffId>>,
 ) -> anyhow::Result<Exit> {
     let agents = everybody(project)?;
-    let leaving = leaving(found);
+    let exit = leaving(found);
     with_engine(project, &agents, async |engine| {
         let Some(id) = wanted(found, named).await? else {
             tell("no handoff of this thread was left before it was done");
             return Ok(Exit::Failed);
         };
-        let (handoff, run_id) = engine.resume_handoff(leaving, id).await?;
+        let (handoff, run_id) = engine.resume_handoff(exit, id).await?;
         let run = ended(engine, run_id).await?;
         if args.json {
             let handoff = HandoffView::of(&tenant(), handoff, &agents);
@@ -71,7 +71,10 @@ pub(super) fn resume(
 }
 
 /// The one that is named, or the one that ended last.
-async fn wanted(found: &Found, named: Option<&Reference<HandoffId>>) -> anyhow::Result<Option<HandoffId>> {
+async fn wanted(
+    found: &ThreadHandoffs,
+    named: Option<&Reference<HandoffId>>,
+) -> anyhow::Result<Option<HandoffId>> {
     let Some(named) = named else { return Ok(found.left.first().map(|one| one.handoff_id)) };
     let all = Page { data: found.left.clone(), next_cursor: None };
     let among = async { Ok::<_, StoreError>(all) };
@@ -80,11 +83,11 @@ async fn wanted(found: &Found, named: Option<&Reference<HandoffId>>) -> anyhow::
 }
 
 /// Without a server everyone is the local user, who may do everything.
-fn leaving(found: &Found) -> Leaving {
+fn leaving(found: &ThreadHandoffs) -> ExitRequest {
     let (user, thread_id): (_, ThreadId) = (user(), found.thread.thread_id);
-    Leaving {
+    ExitRequest {
         is_administrator: found.thread.user_id != user,
-        caller: Caller { tenant: tenant(), user, thread_id },
+        caller: RunCaller { tenant: tenant(), user, thread_id },
         rights: Rights::all(),
         trace: None,
     }
@@ -100,7 +103,7 @@ fn with_engine(
         let mut signals = Signals::listen()?;
         let Wired { engine, servers } = wiring::wire_chat(project, Arc::clone(agents)).await?;
         // A run of this thread whose process is gone need not wait for its lease.
-        engine.release_gone().await?;
+        engine.release_dead_owners().await?;
         let exit = tokio::select! {
             exit = work(&engine) => exit,
             exit = signals.any() => return Ok(exit),
@@ -144,7 +147,7 @@ async fn said(engine: &Engine, run: &RunRecord, agents: &Agents) -> anyhow::Resu
     });
     let entries = theirs.map(|message| {
         let speaker = message.agent.as_ref().map(|agent| called(agent, agents)).unwrap_or_default();
-        conversation::entry(&speaker, Some(message.created_at), &conversation::words(&message.parts))
+        conversation::entry(&speaker, Some(message.created_at), &conversation::text_of(&message.parts))
     });
     Ok(entries.collect())
 }

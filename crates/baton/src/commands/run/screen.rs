@@ -2,16 +2,16 @@
 
 use std::io::IsTerminal as _;
 
-use baton_agui::{Detail, Faces, Projection};
+use baton_agui::{AgentProfiles, Detail, Projection};
 use baton_core::event::{Event, EventKind};
 use baton_core::message::Visibility;
 use baton_core::{AgentName, MessageId};
-use baton_engine::{Agents, Run};
+use baton_engine::{Agents, RunHandle};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{End, explain};
-use crate::progress::{Names, Progress};
+use super::{RunEnding, explain};
+use crate::progress::{AgentNames, Progress};
 use crate::report::notices::Notices;
 use crate::report::printable;
 use crate::{commands, report};
@@ -21,17 +21,17 @@ const WRITER_QUEUE: usize = 64;
 
 /// Everything that is written during a run, by a thread of its own: a reader that does not read must not keep signals from
 /// being heard.
-pub(super) struct Screen {
+pub(super) struct RunScreen {
     queue: mpsc::Sender<Event>,
     writer: JoinHandle<(Progress, std::io::Result<()>)>,
 }
 
-impl Screen {
+impl RunScreen {
     pub(super) fn open(agent: &AgentName, agents: &Agents, json: bool) -> Self {
         let (queue, mut events) = mpsc::channel(WRITER_QUEUE);
         let names = agents.values().map(|agent| (agent.name.clone(), agent.display_name.clone()));
-        let names: Names = names.collect();
-        let mut output = Output::new(json, agents);
+        let names: AgentNames = names.collect();
+        let mut output = AnswerOutput::new(json, agents);
         let mut progress = Progress::new(agent, names, !json);
         let writer = tokio::task::spawn_blocking(move || {
             while let Some(event) = events.blocking_recv() {
@@ -66,7 +66,7 @@ impl Screen {
     }
 
     /// Waits for the run and for the last word to be written.
-    pub(super) async fn close(self, run: Run) -> anyhow::Result<End> {
+    pub(super) async fn close(self, run: RunHandle) -> anyhow::Result<RunEnding> {
         if self.queue.is_closed() {
             // An answer that nobody reads is not worth its price.
             run.cancel();
@@ -78,14 +78,14 @@ impl Screen {
         let end = tokio::task::spawn_blocking(move || {
             progress.end(&finished);
             explain(run_id, &finished);
-            End { finished, written }
+            RunEnding { finished, written }
         });
         Ok(end.await?)
     }
 }
 
 /// Where the answer goes.
-enum Output {
+enum AnswerOutput {
     Json(Box<Projection>),
     /// On a terminal the text appears as it is written. In a pipe each message comes when it is whole, so that a turn that
     /// starts again leaves nothing half behind.
@@ -98,11 +98,11 @@ enum Output {
     },
 }
 
-impl Output {
+impl AnswerOutput {
     fn new(json: bool, agents: &Agents) -> Self {
         if json {
-            let faces = Faces::of(agents.values().map(|agent| &**agent));
-            Self::Json(Box::new(Projection::new(Detail::Trace).with_faces(faces)))
+            let profiles = AgentProfiles::of(agents.values().map(|agent| &**agent));
+            Self::Json(Box::new(Projection::new(Detail::Trace).with_profiles(profiles)))
         } else {
             let (live, notices) = (std::io::stdout().is_terminal(), Notices::default());
             Self::Text { live, written: false, growing: None, notices }

@@ -85,10 +85,10 @@ fn told(kind: &EventKind) -> String {
         EventKind::Handoff(HandoffEvent { phase, from, to, message, .. }) => {
             format!("handoff from {from} to {to}, {phase}: {message}")
         }
-        EventKind::Brought(SubAgentResult { agent_id, response: Some(text), .. }) => {
+        EventKind::SubAgentFinished(SubAgentResult { agent_id, response: Some(text), .. }) => {
             format!("{agent_id} brought: {text}")
         }
-        EventKind::Brought(SubAgentResult { agent_id, error, .. }) => {
+        EventKind::SubAgentFinished(SubAgentResult { agent_id, error, .. }) => {
             format!("{agent_id} brought nothing: {}", error.as_deref().unwrap_or_default())
         }
         EventKind::Passed { by, from, to, reason, .. } => format!("{by} from {from} to {to}: {reason}"),

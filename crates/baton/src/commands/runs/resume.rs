@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::super::archive;
 use crate::cli::Common;
 use crate::exit::Exit;
-use crate::progress::Waiting;
+use crate::progress::WaitingLine;
 use crate::project::Project;
 use crate::report::figures::count;
 use crate::report::tell;
@@ -32,7 +32,7 @@ pub(super) fn resume(common: &Common) -> anyhow::Result<Exit> {
     // Before the agents: where there is nothing to do, broken ones do not matter.
     let due = archive::with_project(&project, async |archive| {
         recovery::sweep(&archive.store, Retention { workflow_state }).await?;
-        archive.release_gone().await?;
+        archive.release_dead_owners().await?;
         Ok(due(&archive.store).await?)
     })?;
     if due.is_empty() {
@@ -61,7 +61,7 @@ async fn due(store: &dyn Store) -> Result<Due, StoreError> {
 
 async fn take_up(project: &Project, agents: Arc<Agents>, due: &Due) -> anyhow::Result<Exit> {
     let Wired { engine, servers } = wiring::wire(project, agents).await?;
-    let waiting = Waiting::new(&format!("{} being taken up…", count(due.len() as u64, "run")));
+    let waiting = WaitingLine::new(&format!("{} being taken up…", count(due.len() as u64, "run")));
     let ended = tokio::select! {
         recovered = engine.recover() => recovered.map(|_| None),
         exit = asked_to_end() => exit.map(Some).map_err(|error| StoreError::Failed(error.to_string())),

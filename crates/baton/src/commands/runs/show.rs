@@ -3,15 +3,15 @@
 
 use baton_core::AgentName;
 use baton_core::ledger::{Called, LedgerRow};
-use baton_core::store::{End, Hop, RunRecord, StepKind, StepState};
+use baton_core::store::{Hop, RunEndData, RunRecord, StepKind, StepState};
 use serde::Serialize;
 
 use super::super::archive::Archive;
 use super::super::{print, print_json};
-use super::tree::{Node, Spent, grow};
+use super::tree::{Spent, TreeNode, grow};
 use super::{hops, who};
 use crate::exit::Exit;
-use crate::report::conversation::{indented, words};
+use crate::report::conversation::{indented, text_of};
 use crate::report::figures::{cost, count, instant, stretch, tokens};
 use crate::report::table::{Column, Table, cut, facts, line};
 use crate::report::tree::{below, branch};
@@ -21,12 +21,12 @@ const QUESTION: usize = 80;
 
 /// A run for programs.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct RunJson<'a> {
     #[serde(flatten)]
     run: &'a RunRecord,
     #[serde(skip_serializing_if = "Option::is_none")]
     answered_by: Option<&'a AgentName>,
-    steps: Vec<Node>,
+    steps: Vec<TreeNode>,
     hops: Vec<Hop>,
 }
 
@@ -37,11 +37,11 @@ pub(super) async fn show(archive: &Archive, run: &RunRecord, json: bool) -> anyh
     let hops = hops::of(archive, run).await?;
     if json {
         let answered_by = run.end.as_ref().and_then(|end| end.answered_by.as_ref());
-        print_json(&Shown { run, answered_by, steps: nodes, hops })?;
+        print_json(&RunJson { run, answered_by, steps: nodes, hops })?;
         return Ok(Exit::Ok);
     }
     let asked = archive.message_of(run).await?;
-    let asked = asked.map(|message| words(&message.parts)).unwrap_or_default();
+    let asked = asked.map(|message| text_of(&message.parts)).unwrap_or_default();
     let mut text = described(run, &asked) + &ended(run);
     if !nodes.is_empty() {
         text += &format!("\n{}", table(run, &nodes));
@@ -76,7 +76,7 @@ fn described(run: &RunRecord, asked: &str) -> String {
 }
 
 /// Whose answer it is, who worked for it, and who did not agree with it.
-fn contributors(end: &End) -> Vec<(&'static str, String)> {
+fn contributors(end: &RunEndData) -> Vec<(&'static str, String)> {
     let names = |names: Vec<String>| Some(names.join(", ")).filter(|names| !names.is_empty());
     let sources = end.sources.iter().map(|source| source.agent.to_string());
     // One may have contributed more than once.
@@ -107,7 +107,7 @@ fn ended(run: &RunRecord) -> String {
     answer.unwrap_or_default() + &error.unwrap_or_default()
 }
 
-fn table(run: &RunRecord, nodes: &[Node]) -> String {
+fn table(run: &RunRecord, nodes: &[TreeNode]) -> String {
     let mut table = Table::new([
         Column::Text("step"),
         Column::Number("tokens"),
@@ -124,7 +124,7 @@ fn table(run: &RunRecord, nodes: &[Node]) -> String {
     table.print()
 }
 
-fn add(table: &mut Table<8>, run: &RunRecord, node: &Node, lasts: &[bool]) {
+fn add(table: &mut Table<8>, run: &RunRecord, node: &TreeNode, lasts: &[bool]) {
     let name = if lasts.is_empty() { &node.path } else { node.path.rsplit('/').next().unwrap_or_default() };
     let Spent { usage: total, .. } = &node.total;
     let Spent { usage: own, .. } = &node.own;
@@ -138,14 +138,14 @@ fn add(table: &mut Table<8>, run: &RunRecord, node: &Node, lasts: &[bool]) {
         stretch(node.own.time()),
         happened(run, node),
     ]);
-    let children: Vec<&Node> = node.children.iter().filter(|child| !is_note(child)).collect();
+    let children: Vec<&TreeNode> = node.children.iter().filter(|child| !is_note(child)).collect();
     for (at, child) in children.iter().enumerate() {
         add(table, run, child, &below(lasts, at, children.len()));
     }
 }
 
 /// What is only kept: nobody works there, and nothing is paid.
-fn is_note(node: &Node) -> bool {
+fn is_note(node: &TreeNode) -> bool {
     let name = node.path.rsplit('/').next().unwrap_or_default();
     let is_kept = match node.kind {
         Some(StepKind::Round) => matches!(name, "said" | "team"),
@@ -154,7 +154,7 @@ fn is_note(node: &Node) -> bool {
     is_kept && node.children.is_empty()
 }
 
-fn happened(run: &RunRecord, node: &Node) -> String {
+fn happened(run: &RunRecord, node: &TreeNode) -> String {
     let failed = match (node.failed_calls, node.calls) {
         (0, _) => None,
         (_, 1) => Some("failed".to_owned()),
@@ -168,14 +168,14 @@ fn happened(run: &RunRecord, node: &Node) -> String {
 }
 
 /// Whether something was begun here whose end nobody wrote down. A session ends with its record, not with a step.
-fn is_open(node: &Node) -> bool {
+fn is_open(node: &TreeNode) -> bool {
     node.state == Some(StepState::Started) && node.kind != Some(StepKind::Session)
 }
 
 /// Said in words too: whoever reads this may have to find out whether it had an effect.
-fn unfinished(run: &RunRecord, nodes: &[Node]) -> String {
+fn unfinished(run: &RunRecord, nodes: &[TreeNode]) -> String {
     let mut open = Vec::new();
-    let mut left: Vec<&Node> = nodes.iter().rev().collect();
+    let mut left: Vec<&TreeNode> = nodes.iter().rev().collect();
     while let Some(node) = left.pop() {
         if is_open(node) {
             open.push(node.path.as_str());

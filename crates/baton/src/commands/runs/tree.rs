@@ -5,7 +5,7 @@ use std::time::Duration;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::store::{SessionRecord, Step, StepKind, StepState};
 use baton_core::{SessionId, Usage};
-use baton_engine::who::Who;
+use baton_engine::session_info::SessionInfo;
 use indexmap::{IndexMap, IndexSet};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -13,14 +13,14 @@ use serde_json::Value;
 
 /// One place of the tree. It is there because something was recorded or paid for at it or below it.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Node {
+pub(super) struct TreeNode {
     pub(super) path: String,
     /// `session`, `turn`, `tool`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kind: Option<StepKind>,
     /// Whose part begins here.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(super) who: Option<Who>,
+    pub(super) who: Option<SessionInfo>,
     /// The model or the tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) called: Option<String>,
@@ -75,7 +75,7 @@ impl Spent {
 }
 
 /// Roots and children in the order in which they began.
-pub(super) fn grow(steps: &[Step], rows: &[LedgerRow], sessions: &[SessionRecord]) -> Vec<Node> {
+pub(super) fn grow(steps: &[Step], rows: &[LedgerRow], sessions: &[SessionRecord]) -> Vec<TreeNode> {
     let sessions = sessions.iter().map(|session| (&session.session_id, session)).collect();
     let mut records = Records { sessions, ..Records::default() };
     for step in steps {
@@ -91,19 +91,19 @@ pub(super) fn grow(steps: &[Step], rows: &[LedgerRow], sessions: &[SessionRecord
 #[derive(Default)]
 struct Records<'a> {
     children: IndexMap<&'a str, IndexSet<&'a str>>,
-    places: IndexMap<&'a str, Place<'a>>,
+    places: IndexMap<&'a str, TreePlace<'a>>,
     sessions: IndexMap<&'a SessionId, &'a SessionRecord>,
 }
 
 #[derive(Default)]
-struct Place<'a> {
+struct TreePlace<'a> {
     step: Option<&'a Step>,
     rows: Vec<&'a LedgerRow>,
 }
 
 impl<'a> Records<'a> {
     /// The place at a path, which makes those above it known too.
-    fn at(&mut self, path: &'a str) -> &mut Place<'a> {
+    fn at(&mut self, path: &'a str) -> &mut TreePlace<'a> {
         let mut below = path;
         loop {
             let above = below.rsplit_once('/').map_or("", |(above, _)| above);
@@ -115,13 +115,13 @@ impl<'a> Records<'a> {
         }
     }
 
-    fn nodes(&self, path: &str) -> Vec<Node> {
+    fn nodes(&self, path: &str) -> Vec<TreeNode> {
         let children = self.children.get(path).into_iter().flatten();
         children.map(|child| self.node(child)).collect()
     }
 
-    fn node(&self, path: &str) -> Node {
-        let nothing = Place::default();
+    fn node(&self, path: &str) -> TreeNode {
+        let nothing = TreePlace::default();
         let place = self.places.get(path).unwrap_or(&nothing);
         let children = self.nodes(path);
         let own = place.spent();
@@ -129,7 +129,7 @@ impl<'a> Records<'a> {
         for child in &children {
             total.add(child.total);
         }
-        Node {
+        TreeNode {
             path: path.to_owned(),
             kind: place.step.map(|step| step.kind),
             who: place.step.and_then(|step| self.who(step)),
@@ -146,14 +146,14 @@ impl<'a> Records<'a> {
 }
 
 impl Records<'_> {
-    fn who(&self, step: &Step) -> Option<Who> {
+    fn who(&self, step: &Step) -> Option<SessionInfo> {
         let is_beginning = step.kind == StepKind::Session;
         let session = self.sessions.get(&step.session_id).filter(|_| is_beginning)?;
-        Some(Who::of(step, session))
+        Some(SessionInfo::of(step, session))
     }
 }
 
-impl Place<'_> {
+impl TreePlace<'_> {
     fn spent(&self) -> Spent {
         let mut spent = Spent::default();
         for row in &self.rows {

@@ -4,12 +4,12 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use baton_core::ThreadId;
-use baton_server::ui::Site;
+use baton_server::ui::UiSite;
 
 use crate::config::AuthMode;
 use crate::report;
 
-pub fn print(address: SocketAddr, ui: Option<Site>, mode: AuthMode) {
+pub fn print(address: SocketAddr, ui: Option<UiSite>, mode: AuthMode) {
     let mut out = anstream::stdout().lock();
     let _ = writeln!(out, "http://{address}");
     let _ = out.flush();
@@ -27,7 +27,7 @@ pub fn url(mut address: SocketAddr) -> String {
     format!("http://{address}")
 }
 
-fn text(url: &str, ui: Option<Site>, mode: AuthMode) -> String {
+fn text(url: &str, ui: Option<UiSite>, mode: AuthMode) -> String {
     let (page, or) = match ui {
         Some(site) if site.is_empty() => {
             (format!("Baton listens on {url} (without the web page; {url}/ says how to build it)"), "Try it")
@@ -52,15 +52,16 @@ fn text(url: &str, ui: Option<Site>, mode: AuthMode) -> String {
 
 #[cfg(test)]
 mod tests {
-    use baton_server::ui::File;
+    use baton_server::ui::UiFile;
 
     use super::*;
 
-    static PAGE: &[File] = &[File { path: "/index.html", etag: "1", identity: b"", br: None, gzip: None }];
+    static PAGE: &[UiFile] =
+        &[UiFile { path: "/index.html", etag: "1", identity: b"", br: None, gzip: None }];
 
     #[test]
     fn page_comes_first_then_the_command() {
-        let text = text("http://127.0.0.1:1", Some(Site::new(PAGE)), AuthMode::Open);
+        let text = text("http://127.0.0.1:1", Some(UiSite::new(PAGE)), AuthMode::Open);
         assert!(text.starts_with("Baton is ready: open http://127.0.0.1:1 in a browser\n"), "{text}");
         assert!(text.contains("curl -N http://127.0.0.1:1/api/v1/threads/"), "{text}");
         assert!(!text.contains("baton keys"), "{text}");
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn page_that_is_not_there_is_not_announced() {
-        let text = text("http://127.0.0.1:1", Some(Site::new(&[])), AuthMode::Open);
+        let text = text("http://127.0.0.1:1", Some(UiSite::new(&[])), AuthMode::Open);
         assert!(text.starts_with("Baton listens on http://127.0.0.1:1 (without the web page"), "{text}");
     }
 

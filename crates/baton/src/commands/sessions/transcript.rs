@@ -3,16 +3,16 @@
 use baton_core::chat::{ChatMessage, Reply};
 use baton_core::store::{SessionRecord, Step};
 use baton_core::{AgentName, SessionId};
-use baton_engine::recorded::Recorded;
+use baton_engine::recorded::RecordedStep;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::super::archive::Archive;
-use crate::report::conversation::{entry, words};
+use crate::report::conversation::{entry, text_of};
 
 /// One entry, and where it comes from.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Said {
+pub(super) struct TranscriptEntry {
     /// Where in the run's tree.
     path: String,
     at: Timestamp,
@@ -21,11 +21,11 @@ pub(super) struct Said {
     message: Option<ChatMessage>,
 }
 
-pub(super) async fn of(archive: &Archive, session: &SessionRecord) -> anyhow::Result<Vec<Said>> {
+pub(super) async fn of(archive: &Archive, session: &SessionRecord) -> anyhow::Result<Vec<TranscriptEntry>> {
     let mut said = Vec::new();
     if session.session_id == SessionId::root(session.run_id) {
         let run = archive.tenant.run(session.run_id).await?;
-        said.extend(archive.message_of(&run).await?.map(|message| Said {
+        said.extend(archive.message_of(&run).await?.map(|message| TranscriptEntry {
             path: session.path.clone(),
             at: message.created_at,
             message: Some(ChatMessage::User { parts: message.parts }),
@@ -38,23 +38,23 @@ pub(super) async fn of(archive: &Archive, session: &SessionRecord) -> anyhow::Re
     Ok(said)
 }
 
-fn add(said: &mut Vec<Said>, step: Step) {
-    let message = match Recorded::of(&step) {
-        Recorded::Task(input) if input.is_empty() => return,
-        Recorded::Task(input) => Some(ChatMessage::User { parts: input }),
-        Recorded::Data(_) => return,
-        Recorded::Unfinished => None,
-        Recorded::Reply(reply) => Some(ChatMessage::Assistant(reply)),
-        Recorded::Returned(result) => Some(ChatMessage::Tool(result)),
+fn add(said: &mut Vec<TranscriptEntry>, step: Step) {
+    let message = match RecordedStep::of(&step) {
+        RecordedStep::Task(input) if input.is_empty() => return,
+        RecordedStep::Task(input) => Some(ChatMessage::User { parts: input }),
+        RecordedStep::Data(_) => return,
+        RecordedStep::Unfinished => None,
+        RecordedStep::Reply(reply) => Some(ChatMessage::Assistant(reply)),
+        RecordedStep::Returned(result) => Some(ChatMessage::Tool(result)),
         // Usually the text of the last turn, which is listed already.
-        Recorded::Text(text) if said.iter().any(|said| said.is_words(&text)) => return,
-        Recorded::Text(text) => Some(ChatMessage::Assistant(Reply { text, ..Reply::default() })),
+        RecordedStep::Text(text) if said.iter().any(|said| said.is_words(&text)) => return,
+        RecordedStep::Text(text) => Some(ChatMessage::Assistant(Reply { text, ..Reply::default() })),
     };
     let Step { path, at, .. } = step;
-    said.push(Said { path, at, message });
+    said.push(TranscriptEntry { path, at, message });
 }
 
-impl Said {
+impl TranscriptEntry {
     fn is_words(&self, text: &str) -> bool {
         matches!(&self.message, Some(ChatMessage::Assistant(reply)) if reply.text == text)
     }
@@ -64,7 +64,7 @@ impl Said {
         let at = Some(self.at);
         match &self.message {
             None => entry(&self.path, at, "(never finished)"),
-            Some(ChatMessage::User { parts }) => entry("asked", at, &words(parts)),
+            Some(ChatMessage::User { parts }) => entry("asked", at, &text_of(parts)),
             Some(ChatMessage::Assistant(reply)) => entry(agent.as_str(), at, &spoken(reply)),
             Some(ChatMessage::Tool(result)) => {
                 let failed = if result.failed { " (failed)" } else { "" };

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::archive::Archive;
-use crate::report::conversation::words;
+use crate::report::conversation::text_of;
 
 const VERSION: &str = "1.4";
 /// Of what was said last, in characters; its end is what counts.
@@ -20,15 +20,15 @@ pub(super) struct SessionDocument {
     context_id: ThreadId,
     current_agent: Option<AgentName>,
     session_start: Timestamp,
-    handoff_chain: Vec<Link>,
-    context: Context,
+    handoff_chain: Vec<SessionLink>,
+    context: SessionContext,
     handoffs_enabled: bool,
     domain: Value,
     last_classification_confidence: Value,
 }
 
 #[derive(Debug, Serialize)]
-struct Link {
+struct SessionLink {
     from: AgentName,
     to: AgentName,
     reason: String,
@@ -36,12 +36,12 @@ struct Link {
 }
 
 #[derive(Debug, Serialize)]
-struct Context {
+struct SessionContext {
     original_query: Option<String>,
     previous_work: Option<String>,
 }
 
-impl From<Hop> for Link {
+impl From<Hop> for SessionLink {
     fn from(hop: Hop) -> Self {
         Self { from: hop.from, to: hop.to, reason: hop.reason, timestamp: hop.at }
     }
@@ -64,9 +64,9 @@ pub(super) async fn document(
         context_id: id,
         current_agent: thread.holder.or_else(|| runs.first().map(|run| run.agent.clone())),
         session_start: thread.created_at,
-        handoff_chain: hops.into_iter().map(Link::from).collect(),
-        context: Context {
-            original_query: asked.map(|asked| words(&asked.message.parts)),
+        handoff_chain: hops.into_iter().map(SessionLink::from).collect(),
+        context: SessionContext {
+            original_query: asked.map(|asked| text_of(&asked.message.parts)),
             previous_work: answered.map(|text| end_of(&text)),
         },
         handoffs_enabled,

@@ -229,5 +229,5 @@ fn a_team_survives() {
 
 #[test]
 fn a_team_survives_on_postgres() {
-    crash(&TEAM, &postgres::fresh(), 14, 6);
+    crash(&TEAM, &postgres::new_span_id(), 14, 6);
 }

@@ -9,13 +9,20 @@ use serde_json::{Value, json};
 /// Answers each request with what `answer` makes of it, a piece every few milliseconds. Returns where. Its threads end with the
 /// test's process: nobody else can reach them.
 pub(crate) fn serve(answer: impl Fn(&Value) -> Option<Answer> + Clone + Send + 'static) -> String {
+    listen(move |request, stream| converse(stream, answer(request)?))
+}
+
+/// Gives each request to `converse` with the connection to answer it on, in a thread of its own. Returns where.
+pub(crate) fn listen(
+    converse: impl Fn(&Value, &mut TcpStream) -> Option<()> + Clone + Send + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
     std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let answer = answer.clone();
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let converse = converse.clone();
             // A client that is killed in the middle is not an error.
-            std::thread::spawn(move || converse(stream, &answer));
+            std::thread::spawn(move || converse(&read_request(&stream)?, &mut stream));
         }
     });
     base_url
@@ -30,11 +37,8 @@ pub(crate) struct Answer {
 /// In place of a finish: nothing more comes until the client goes away.
 pub(crate) const HANG: &str = "hang";
 
-fn converse(mut stream: TcpStream, answer: &impl Fn(&Value) -> Option<Answer>) -> Option<()> {
-    let request = read_request(&stream)?;
-    let Answer { frames, finish } = answer(&request)?;
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
-    stream.write_all(head.as_bytes()).ok()?;
+fn converse(stream: &mut TcpStream, Answer { frames, finish }: Answer) -> Option<()> {
+    stream.write_all(HEAD.as_bytes()).ok()?;
     for frame in frames {
         std::thread::sleep(Duration::from_millis(12));
         stream.write_all(frame.as_bytes()).ok()?;
@@ -42,9 +46,17 @@ fn converse(mut stream: TcpStream, answer: &impl Fn(&Value) -> Option<Answer>) -
     if finish == HANG {
         return stream.read_to_end(&mut Vec::new()).ok().map(drop);
     }
+    stream.write_all(end(finish).as_bytes()).ok()
+}
+
+/// What an answer begins with.
+pub(crate) const HEAD: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+
+/// What an answer ends with.
+pub(crate) fn end(finish: &str) -> String {
     let usage = json!({"id": "1", "choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}});
-    let end = frame(&json!({}), &json!(finish)) + &format!("data: {usage}\n\ndata: [DONE]\n\n");
-    stream.write_all(end.as_bytes()).ok()
+    frame(&json!({}), &json!(finish)) + &format!("data: {usage}\n\ndata: [DONE]\n\n")
 }
 
 fn read_request(stream: &TcpStream) -> Option<Value> {

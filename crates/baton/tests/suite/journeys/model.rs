@@ -208,5 +208,10 @@ fn result(told: &str) -> Value {
 fn words(message: &Value) -> String {
     let parts = message["content"].as_array().into_iter().flatten();
     let parts: String = parts.filter_map(|part| part["text"].as_str()).collect();
-    message["content"].as_str().map_or(parts, str::to_owned)
+    let words = message["content"].as_str().map_or(parts, str::to_owned);
+    // What a tool returned stands between marks.
+    match words.split_once("` returned:\n\n").and_then(|(_, rest)| rest.rsplit_once("\n<<<end ")) {
+        Some((output, _)) => output.to_owned(),
+        None => words,
+    }
 }

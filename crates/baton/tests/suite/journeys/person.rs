@@ -62,6 +62,12 @@ impl Person {
         self.hear("POST", &self.path("/messages"), &body)
     }
 
+    /// Says something to an agent by name.
+    pub(super) fn say_to(&self, agent: &str, text: &str) -> Turn {
+        let body = json!({ "content": text, "agent": agent }).to_string();
+        self.hear("POST", &self.path("/messages"), &body)
+    }
+
     /// All events of a run.
     pub(super) fn run(&self, run: &str, query: &str) -> Turn {
         self.hear("GET", &format!("/api/v1/runs/{run}/events{query}"), "")

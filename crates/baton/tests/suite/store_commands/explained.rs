@@ -7,7 +7,8 @@ use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::{Message, Part, Role, Visibility};
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{
-    Append, End, Feedback, Hop, HopKind, NewRun, OnBusy, Owner, Rating, RunStatus, Step, StepKind, StepState,
+    Append, Feedback, Hop, HopKind, NewRun, OnBusy, Owner, Rating, RunEndData, RunStatus, Step, StepKind,
+    StepState,
 };
 use baton_core::usage::{Cost, Tokens};
 use baton_core::{
@@ -188,12 +189,12 @@ async fn write(tenant: &dyn TenantStore) {
     let claimed = tenant.claim(thread_id, &Owner("test".into())).await.unwrap().unwrap();
     let sources = [("research", RESEARCH), ("books", BOOKS)];
     let sources = sources.map(|(agent, path)| Source { agent: name(agent), session_id: session(path) });
-    let end = End {
+    let end = RunEndData {
         answer: Some("You owe 5.".into()),
         answered_by: Some(name("billing")),
         sources: sources.to_vec(),
         dissent: vec![Dissent { member: name("legal"), reason: "not sure".into() }],
-        ..End::default()
+        ..RunEndData::default()
     };
     let append = Append {
         number: 1,

@@ -1,0 +1,297 @@
+//! Runs the agent that [`crate::routing`] selected: the holder, the source agent after the handoff, or the target of a trigger.
+
+use std::sync::Arc;
+
+use baton_core::HandoffId;
+use baton_core::agent::Return;
+use baton_core::chat::ChatMessage;
+use baton_core::message::{Part, Visibility};
+use baton_core::store::{HandoffEnd, HandoffSession, HandoffState, NotifiedParty, StepKind, StepState};
+use serde_json::{Map, Value};
+
+use super::lease::{self, HandoffLease};
+use super::negotiation::{activate, negotiate};
+use super::start::{self, HandoffOffer, StartOutcome};
+use super::{finish, messages};
+use crate::bounds::InvocationKind;
+use crate::failure::Failure;
+use crate::history::ThreadHistory;
+use crate::journal::Record;
+use crate::outcome::Outcome;
+use crate::patterns::fence::Fence;
+use crate::patterns::redaction::redact_messages;
+use crate::routing::{HolderCue, RoutingDecision, RunRoute};
+use crate::run::{self, Input};
+use crate::scope::Scope;
+use crate::workflow;
+
+/// A handoff ends after this many failed runs of its holder in a row.
+const MAX_FAILURES: u32 = 2;
+
+/// Runs the agent of `routing`. Returns `None` for [`RunRoute::Nothing`]. If the handoff has ended, starts the next one in its
+/// queue, also when the run fails.
+pub(crate) async fn run(
+    scope: Scope,
+    routing: RoutingDecision,
+    lease: Option<HandoffLease>,
+    thread_history: &ThreadHistory,
+    input: Input,
+) -> Result<Option<Outcome>, Failure> {
+    let lease = lease.map(Arc::new);
+    let outcome = run_route(scope.clone(), routing.route, lease.as_ref(), thread_history, input).await;
+    if let Some(ended) = lease.filter(|lease| !lease.is_open()) {
+        Box::pin(start_next(&scope, ended.session().handoff_id)).await?;
+    }
+    outcome
+}
+
+/// Starts the handoff that is queued behind `ended`. Flushes the journal first, so that the end is durable before the next
+/// handoff begins. A request that is queued later starts after the run.
+async fn start_next(scope: &Scope, ended: HandoffId) -> Result<(), Failure> {
+    let run = &scope.run;
+    let _ = run.ended_handoff.set(ended);
+    if run.store.handoff(ended).await.is_ok_and(|handoff| handoff.next.is_some()) {
+        run.journal.flush().await?;
+        run.engine.start_next(&run.store, ended).await;
+    }
+    Ok(())
+}
+
+async fn run_route(
+    scope: Scope,
+    route: RunRoute,
+    lease: Option<&Arc<HandoffLease>>,
+    thread_history: &ThreadHistory,
+    input: Input,
+) -> Result<Option<Outcome>, Failure> {
+    match (route, lease) {
+        (RunRoute::Nothing, _) => Ok(None),
+        (RunRoute::Held(cue), Some(lease)) => {
+            run_holder(scope, lease, cue, thread_history, input).await.map(Some)
+        }
+        (RunRoute::Leave, Some(lease)) => exit(&scope, lease).await.map(Some),
+        (RunRoute::HandoffEnded, Some(lease)) => {
+            finish::acknowledge_end(&scope, lease, input).await.map(Some)
+        }
+        (RunRoute::Trigger(target), _) => {
+            let input = finish::with_end_notice(&scope, lease, input).await?;
+            run_triggered(scope, &target, input).await.map(Some)
+        }
+        _ => match finish::welcome_back(&scope, lease, &input).await? {
+            Some(outcome) => Ok(Some(outcome)),
+            None => {
+                let input = finish::with_end_notice(&scope, lease, input).await?;
+                run::run(scope, input).await.map(Some)
+            }
+        },
+    }
+}
+
+/// Runs the holder and handles its return or its failure. The requested agent is not involved.
+async fn run_holder(
+    scope: Scope,
+    lease: &Arc<HandoffLease>,
+    cue: HolderCue,
+    thread_history: &ThreadHistory,
+    input: Input,
+) -> Result<Outcome, Failure> {
+    if let Some(outcome) = announce_holder(&scope, lease, cue).await? {
+        return Ok(outcome);
+    }
+    let told = holder_input(&scope, &lease.session(), cue, thread_history, input.clone());
+    let scope = scope.with_lease(lease);
+    match run::run(scope.clone(), told).await {
+        Ok(outcome) => match after_answer(&scope, lease, &outcome).await? {
+            HolderState::Held => Ok(outcome),
+            HolderState::Ended => finish::finish_in_run(&scope, lease, outcome, input).await,
+        },
+        Err(failure) if failure.is_fatal(&scope) => Err(failure),
+        Err(failure) => holder_failed(&scope, lease, failure).await,
+    }
+}
+
+/// Announces the holder unless the user already knows it. Returns an answer if the handoff cannot be resumed.
+async fn announce_holder(
+    scope: &Scope,
+    lease: &Arc<HandoffLease>,
+    cue: HolderCue,
+) -> Result<Option<Outcome>, Failure> {
+    let target = &scope.agent;
+    match cue {
+        HolderCue::Message if !needs_announcement(&lease.session()) => return Ok(None),
+        // Also reached when the run that opened the handoff died before its announcement.
+        HolderCue::Message | HolderCue::Begun => {
+            messages::announce_connecting(scope, &lease.session()).await?;
+            messages::announce_active(scope, &lease.session(), String::new()).await?;
+        }
+        HolderCue::Resumed => {
+            if !lease.is_open() {
+                if let Err(failure) = negotiate(&scope.run.engine, target, &scope.run.rights) {
+                    return Ok(Some(finish::fixed_answer(scope, lease, failure.to_string())));
+                }
+                let handoffs = vec![lease.change(|handoff| activate(handoff, target, &Map::new()))];
+                scope.run.journal.commit(Record { handoffs, ..Record::default() }).await?;
+            }
+            messages::announce_active(scope, &lease.session(), messages::resumed_message(target)).await?;
+        }
+    }
+    mark_announced(scope, lease, NotifiedParty::Person).await;
+    Ok(None)
+}
+
+/// Whether the handoff is active and was never announced.
+fn needs_announcement(handoff: &HandoffSession) -> bool {
+    handoff.state == HandoffState::Active && handoff.notes.told == NotifiedParty::Nobody
+}
+
+/// Builds the holder's input: the briefing, the last messages before the handoff (redacted), and all messages since.
+fn holder_input(
+    scope: &Scope,
+    handoff: &HandoffSession,
+    cue: HolderCue,
+    thread_history: &ThreadHistory,
+    input: Input,
+) -> Input {
+    let mut history = vec![ChatMessage::user(holder_briefing(handoff))];
+    let before = thread_history.recent(handoff.notes.since, handoff.notes.recent);
+    let giver = scope.run.agents.get(&handoff.source_agent_id);
+    history.extend(giver.map_or(Vec::new(), |giver| redact_messages(giver, &before)));
+    history.extend(thread_history.since(handoff.notes.since));
+    let is_guided = workflow::guide(scope).is_some();
+    let parts = match cue {
+        HolderCue::Message => return Input { history: history.into(), ..input },
+        HolderCue::Begun => vec![Part::text(handoff.context_summary.clone())],
+        // A guide repeats its last question when the input is empty.
+        HolderCue::Resumed if is_guided => Vec::new(),
+        HolderCue::Resumed => vec![Part::text(
+            "(The person comes back to this conversation. Say in one sentence where you are, and go on with what is open.)",
+        )],
+    };
+    Input { history: history.into(), parts: parts.into(), ..input }
+}
+
+fn holder_briefing(handoff: &HandoffSession) -> String {
+    let fence = Fence::new();
+    let block = fence.block(
+        "handoff",
+        "## WHY YOU HAVE THIS CONVERSATION",
+        &format!("{}\n\n{}", handoff.handoff_reason, handoff.context_summary),
+    );
+    format!("{}\n\n{block}", fence.material())
+}
+
+/// Whether the holder keeps the thread after its answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum HolderState {
+    Held,
+    Ended,
+}
+
+/// Ends the handoff if the workflow is complete and the target returns on completion. Resets the failure count otherwise.
+pub(crate) async fn after_answer(
+    scope: &Scope,
+    lease: &Arc<HandoffLease>,
+    outcome: &Outcome,
+) -> Result<HolderState, Failure> {
+    let handoff = lease.session();
+    let Some(target) = scope.run.agents.get(&handoff.target_agent_id).cloned() else {
+        return Ok(HolderState::Held);
+    };
+    if handoff.notes.ended_in == Some(scope.run.run_id) {
+        return Ok(HolderState::Ended);
+    }
+    let returns = target.accepts_handoff.as_ref().is_some_and(|terms| terms.returns == Return::OnComplete);
+    let is_done = handoff.workflow.as_ref().is_some_and(|state| workflow::is_done(&target, state));
+    if is_done && returns && handoff.state == HandoffState::Active {
+        let (summary, artifacts) = workflow::result(&target, &handoff);
+        let summary = summary.unwrap_or_else(|| outcome.answer.text.clone());
+        finish::start_return(scope, lease, HandoffEnd::Completed, &summary, &artifacts).await;
+        return Ok(HolderState::Ended);
+    }
+    if handoff.notes.failures > 0 {
+        scope.change(lease, |handoff| handoff.notes.failures = 0).await;
+    }
+    Ok(HolderState::Held)
+}
+
+/// Ends the handoff because the user's message is an exit word.
+async fn exit(scope: &Scope, lease: &Arc<HandoffLease>) -> Result<Outcome, Failure> {
+    let run = scope.run.run_id;
+    if lease.is_open() {
+        scope.change(lease, |handoff| lease::set_ended(handoff, HandoffEnd::Left, Some(run))).await;
+    }
+    finish::acknowledge_end(scope, lease, Input::default()).await
+}
+
+/// Counts a failed run of the holder. The first failure is returned to the user, who can retry or leave. The handoff ends after
+/// [`MAX_FAILURES`] failures, or at once if the holder cannot run at all.
+async fn holder_failed(
+    scope: &Scope,
+    lease: &Arc<HandoffLease>,
+    failure: Failure,
+) -> Result<Outcome, Failure> {
+    let failures = lease.session().notes.failures + 1;
+    let is_lost =
+        matches!(failure.cause(), Failure::Prompt { .. } | Failure::NoModel(_) | Failure::Panicked(_));
+    let run = scope.run.run_id;
+    if failures < MAX_FAILURES && !is_lost {
+        scope.change(lease, |handoff| handoff.notes.failures = failures).await;
+        return Err(failure);
+    }
+    tracing::warn!(thread_id = %scope.run.caller.thread_id, agent = %scope.name(), %failure, "a handoff failed");
+    scope.change(lease, |handoff| lease::set_ended(handoff, HandoffEnd::Failed, Some(run))).await;
+    finish::acknowledge_end(scope, lease, Input::default()).await
+}
+
+/// Hands the thread to the agent whose trigger matches the message. If the target is not available or refuses, the requested
+/// agent answers.
+async fn run_triggered(
+    scope: Scope,
+    target: &baton_core::AgentName,
+    input: Input,
+) -> Result<Outcome, Failure> {
+    let giver = scope.clone().into_dispatcher();
+    let Some(target) = scope.run.agents.get(target).cloned() else { return run::run(scope, input).await };
+    let Ok(child) = giver.enter(&target, InvocationKind::Transfer).await else {
+        return run::run(scope, input).await;
+    };
+    let (summary, reason) = (input.words(), "the person asked for it".to_owned());
+    let offer = HandoffOffer { target, reason, summary, known: Map::new() };
+    match start::start(&giver, child, &offer, finish::trigger_input(&giver, &input, &offer)).await? {
+        StartOutcome::Answered(outcome) => Ok(*outcome),
+        StartOutcome::Returned(lease) => {
+            finish::finish_in_run(&giver, &lease, Outcome::nothing(giver.name()), input).await
+        }
+        StartOutcome::Refused(failure) => {
+            let text = match &failure {
+                Failure::NotAllowed(_) => failure.to_string(),
+                _ => return run::run(scope, input).await,
+            };
+            scope.trace(baton_core::event::EventKind::Status { text }).await;
+            run::run(scope, input).await
+        }
+    }
+}
+
+/// Commits the holder's last answer as a message before another agent answers in the same run. Does nothing when called again.
+pub(crate) async fn commit_answer(scope: &Scope, outcome: &Outcome) -> Result<(), Failure> {
+    let place = scope.at("last_words");
+    if outcome.answer.text.trim().is_empty() || place.is_finished() {
+        return Ok(());
+    }
+    let record = Record {
+        steps: vec![place.step(StepKind::Note, StepState::Finished, &Value::Null)?],
+        messages: vec![outcome.message(scope.run.run_id, Visibility::User)],
+        ..Record::default()
+    };
+    scope.run.journal.commit_soon(record).await;
+    Ok(())
+}
+
+/// Records who has been notified of the handoff's state. Never downgrades from [`NotifiedParty::Agent`].
+pub(crate) async fn mark_announced(scope: &Scope, lease: &HandoffLease, told: NotifiedParty) {
+    let now = lease.session().notes.told;
+    if now != told && now != NotifiedParty::Agent {
+        scope.change(lease, |handoff| handoff.notes.told = told).await;
+    }
+}

@@ -1,0 +1,350 @@
+//! Fixed texts for the user when a thread changes hands, and the events that announce them, each at most once per run.
+
+use baton_core::agent::Agent;
+use baton_core::event::{EventKind, HandoffEvent, HandoffPhase};
+use baton_core::store::{AuditEntry, HandoffEnd, HandoffSession, StepKind, StepState};
+use serde_json::{Value, json};
+
+use crate::engine::Agents;
+use crate::failure::Failure;
+use crate::journal::Record;
+use crate::patterns::redaction::head;
+use crate::scope::Scope;
+use crate::{audit, workflow};
+
+/// Last words of a display name that name a role, not an activity. See [`occupation`].
+const ROLE_WORDS: &[&str] = &["assistant", "agent", "bot", "specialist", "helper", "expert"];
+/// Maximum length of quoted user text, in characters.
+const MAX_QUOTED_CHARS: usize = 60;
+
+pub(crate) fn connecting_message(target: &Agent) -> String {
+    format!("Connecting you with {}...", target.display_name)
+}
+
+/// Like [`connecting_message`], for a stored handoff. Uses the agent's id if the agent no longer exists.
+pub fn connected_message(agents: &Agents, handoff: &HandoffSession) -> String {
+    format!("Connecting you with {}...", agent_label(agents.get(&handoff.target_agent_id), handoff))
+}
+
+/// Rejection while another agent holds the thread (C-13).
+pub(crate) fn occupied_message(holder: &Agent) -> String {
+    let what = occupation(holder);
+    let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("You're currently in {article} {what} session. Would you like to finish that first?")
+}
+
+/// Rejection because the target cannot run (C-14).
+pub(crate) fn unavailable_message(target: &Agent) -> String {
+    let name = target.display_name.to_lowercase();
+    format!(
+        "The {name} is currently unavailable. Would you like me to help you with something else, or try again later?"
+    )
+}
+
+/// Announces the return of the thread. Sent before the source agent answers.
+pub fn returning_message(agents: &Agents, handoff: &HandoffSession) -> String {
+    let to = receiver_label(agents, handoff);
+    let target = agents.get(&handoff.target_agent_id);
+    match handoff.notes.end {
+        Some(HandoffEnd::Completed) => match target.and_then(|target| AgentActivity::of(target)) {
+            Some(AgentActivity { object: Some(object), .. }) => {
+                format!("Your {object} is ready! Returning you to {to}.")
+            }
+            _ => format!("That's done! Returning you to {to}."),
+        },
+        Some(HandoffEnd::Left) => format!("No problem! Returning you to {to}."),
+        Some(HandoffEnd::Expired) => {
+            format!("Your session with {} has ended. Your progress is saved.", agent_label(target, handoff))
+        }
+        Some(HandoffEnd::Failed) => {
+            target.map_or_else(|| "This did not work out.".to_owned(), |one| unavailable_message(one))
+        }
+        Some(HandoffEnd::Declined | HandoffEnd::Ended) | None => format!("Returning you to {to}."),
+    }
+}
+
+/// Answer of the source agent when no model writes it.
+pub(crate) fn acknowledged_message(agents: &Agents, handoff: &HandoffSession) -> String {
+    let target = agents.get(&handoff.target_agent_id);
+    let activity = target.and_then(|target| AgentActivity::of(target));
+    match handoff.notes.end {
+        Some(HandoffEnd::Completed) => completed_message(activity.as_ref(), handoff),
+        Some(HandoffEnd::Declined) => {
+            let why = handoff.result_summary.as_deref().map(|why| format!(" {}", sentence(why)));
+            format!("{} could not help with this.{}", agent_label(target, handoff), why.unwrap_or_default())
+        }
+        Some(HandoffEnd::Failed) => {
+            target.map_or_else(|| "What can I do for you?".to_owned(), |one| unavailable_message(one))
+        }
+        Some(HandoffEnd::Expired) => welcome_back_message(agents, handoff),
+        Some(HandoffEnd::Left | HandoffEnd::Ended) | None if has_saved_state(target, handoff) => {
+            let what = activity
+                .map_or_else(|| format!("with {}", agent_label(target, handoff)), |one| one.pointing());
+            format!("Let me know if you'd like to continue {what} later.")
+        }
+        Some(HandoffEnd::Left | HandoffEnd::Ended) | None => "What can I do for you?".to_owned(),
+    }
+}
+
+fn completed_message(activity: Option<&AgentActivity>, handoff: &HandoffSession) -> String {
+    let object = activity.and_then(|activity| activity.object.as_deref());
+    match (subject(handoff), object) {
+        (Some(subject), Some(object)) => format!("Great, your '{subject}' {object} is now active."),
+        _ => match handoff.result_summary.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
+            Some(summary) => format!("Great! {}", sentence(summary)),
+            None => "Great, that's done.".to_owned(),
+        },
+    }
+}
+
+/// Question to a user who comes back to an unfinished handoff (C-15).
+pub fn welcome_back_message(agents: &Agents, handoff: &HandoffSession) -> String {
+    let target = agents.get(&handoff.target_agent_id);
+    let what =
+        target.and_then(|target| AgentActivity::of(target)).map(|activity| activity.owned(subject(handoff)));
+    let what = what.unwrap_or_else(|| format!("with {}", agent_label(target, handoff)));
+    format!("Welcome back! Would you like to continue {what}?")
+}
+
+/// Announces that the holder resumes.
+pub(crate) fn resumed_message(target: &Agent) -> String {
+    format!("Welcome back! You are with {} again, where you left off.", target.display_name)
+}
+
+/// Whether a later resume finds workflow state.
+fn has_saved_state(target: Option<&std::sync::Arc<Agent>>, handoff: &HandoffSession) -> bool {
+    let resumes = target.and_then(|target| target.accepts_handoff.as_ref()).is_some_and(|terms| terms.resume);
+    resumes && handoff.workflow.is_some() && handoff.notes.preserve_state
+}
+
+fn agent_label(target: Option<&std::sync::Arc<Agent>>, handoff: &HandoffSession) -> String {
+    target.map_or_else(|| handoff.target_agent_id.to_string(), |target| target.display_name.clone())
+}
+
+/// Display name of the agent that gets the thread back.
+fn receiver_label(agents: &Agents, handoff: &HandoffSession) -> String {
+    let source = agents.get(&handoff.source_agent_id).map(|source| source.display_name.clone());
+    let source = source.unwrap_or_else(|| handoff.source_agent_id.to_string());
+    if source.to_lowercase() == "assistant" { "the main assistant".to_owned() } else { source }
+}
+
+/// Name of the object that the workflow works on: its value `name`, `title` or `subject`.
+fn subject(handoff: &HandoffSession) -> Option<String> {
+    let values = handoff.workflow.as_ref()?.data.get("values")?;
+    let named = ["name", "title", "subject"].iter().find_map(|key| values.get(key).and_then(Value::as_str));
+    let text = named?.split_whitespace().collect::<Vec<_>>().join(" ");
+    (!text.is_empty()).then(|| head(&text, MAX_QUOTED_CHARS))
+}
+
+/// Activity by display name: "Skill Creation Assistant" becomes "skill creation".
+fn occupation(agent: &Agent) -> String {
+    let name = agent.display_name.to_lowercase();
+    let words: Vec<&str> = name.split_whitespace().collect();
+    match words.split_last() {
+        Some((last, rest)) if ROLE_WORDS.contains(last) && !rest.is_empty() => rest.join(" "),
+        _ => name,
+    }
+}
+
+/// Trims the text and adds a full stop unless it ends with `.`, `!` or `?`.
+fn sentence(text: &str) -> String {
+    let text = text.trim();
+    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
+}
+
+/// Activity of an agent, derived from its first trigger: "create a skill" becomes "creating" and "skill".
+#[derive(Debug, PartialEq, Eq)]
+struct AgentActivity {
+    doing: String,
+    object: Option<String>,
+}
+
+impl AgentActivity {
+    fn of(agent: &Agent) -> Option<Self> {
+        let trigger = agent.accepts_handoff.as_ref()?.triggers.first()?.to_lowercase();
+        let mut words = trigger.split_whitespace();
+        let doing = gerund(words.next()?)?;
+        let articles = ["a", "an", "the", "my", "your", "new", "this", "that", "it"];
+        let object: Vec<&str> = words.filter(|word| !articles.contains(word)).collect();
+        Some(Self { doing, object: (!object.is_empty()).then(|| object.join(" ")) })
+    }
+
+    /// Example: "creating that skill".
+    fn pointing(&self) -> String {
+        match &self.object {
+            Some(object) => format!("{} that {object}", self.doing),
+            None => format!("{} this", self.doing),
+        }
+    }
+
+    /// Example: "creating your 'Slack Alert' skill".
+    fn owned(&self, subject: Option<String>) -> String {
+        match (&self.object, subject) {
+            (Some(object), Some(subject)) => format!("{} your '{subject}' {object}", self.doing),
+            (Some(object), None) => format!("{} your {object}", self.doing),
+            (None, _) => self.pointing(),
+        }
+    }
+}
+
+/// Returns the English gerund. `None` if `verb` is shorter than 3 bytes or is not lower-case ASCII, because a trigger can start
+/// with any word.
+fn gerund(verb: &str) -> Option<String> {
+    if verb.len() < 3 || !verb.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return None;
+    }
+    let is_vowel = |byte: u8| b"aeiou".contains(&byte);
+    let bytes = verb.as_bytes();
+    let [.., before, middle, last] = bytes else { return None };
+    if let Some(stem) = verb.strip_suffix('e').filter(|stem| !stem.ends_with('e')) {
+        return Some(format!("{stem}ing"));
+    }
+    let doubles = !is_vowel(*last) && is_vowel(*middle) && !is_vowel(*before) && !b"wxy".contains(last);
+    let is_short = bytes.iter().filter(|byte| is_vowel(**byte)).count() == 1 || verb == "debug";
+    if doubles && is_short {
+        Some(format!("{verb}{}ing", char::from(*last)))
+    } else {
+        Some(format!("{verb}ing"))
+    }
+}
+
+impl Scope {
+    /// Commits the events and audit entries under `segment`, without waiting. Does nothing if they were committed before a crash.
+    async fn announce_once(
+        &self,
+        segment: &str,
+        kinds: Vec<EventKind>,
+        audit: Vec<AuditEntry>,
+    ) -> Result<(), Failure> {
+        if let Some(notice) = self.notice(segment, kinds, audit)? {
+            self.run.journal.commit_soon(notice).await;
+        }
+        Ok(())
+    }
+
+    /// Builds the record for [`Scope::announce_once`]. `None` if it was committed before a crash.
+    fn notice(
+        &self,
+        segment: &str,
+        kinds: Vec<EventKind>,
+        audit: Vec<AuditEntry>,
+    ) -> Result<Option<Record>, Failure> {
+        let place = self.at(segment);
+        if place.is_finished() {
+            return Ok(None);
+        }
+        let steps = vec![place.step(StepKind::Note, StepState::Finished, &Value::Null)?];
+        let user = baton_core::message::Visibility::User;
+        let events = kinds.into_iter().map(|kind| place.event_as(user, kind)).collect();
+        Ok(Some(Record { steps, events, audit, ..Record::default() }))
+    }
+
+    fn progress_of(&self, handoff: &HandoffSession) -> Option<EventKind> {
+        let target = self.run.agents.get(&handoff.target_agent_id)?;
+        workflow::progress(target, handoff.workflow.as_ref()?)
+    }
+
+    fn audit_entries(&self, handoff: &HandoffSession, action: &str, decision: &str) -> Vec<AuditEntry> {
+        let detail = json!({
+            "handoff_id": handoff.handoff_id, "from": handoff.source_agent_id, "to": handoff.target_agent_id,
+            "reason": handoff.handoff_reason, "state": handoff.state,
+        });
+        vec![audit::of_handoff(&self.run, &handoff.source_agent_id, action, decision, detail)]
+    }
+}
+
+fn phase_event(handoff: &HandoffSession, phase: HandoffPhase, message: String) -> EventKind {
+    EventKind::Handoff(HandoffEvent {
+        handoff_id: handoff.handoff_id,
+        phase,
+        from: handoff.source_agent_id.clone(),
+        to: handoff.target_agent_id.clone(),
+        reason: handoff.handoff_reason.clone(),
+        message,
+    })
+}
+
+/// Announces that the target is being connected.
+pub(crate) async fn announce_connecting(scope: &Scope, handoff: &HandoffSession) -> Result<(), Failure> {
+    let Some(target) = scope.run.agents.get(&handoff.target_agent_id) else { return Ok(()) };
+    let sentence = connecting_message(target);
+    scope
+        .announce_once(
+            "connecting",
+            vec![phase_event(handoff, HandoffPhase::Connecting, sentence)],
+            Vec::new(),
+        )
+        .await
+}
+
+/// Announces that the target holds the thread, with the progress of its workflow.
+pub(crate) async fn announce_active(
+    scope: &Scope,
+    handoff: &HandoffSession,
+    sentence: String,
+) -> Result<(), Failure> {
+    let mut kinds = vec![phase_event(handoff, HandoffPhase::Active, sentence)];
+    kinds.extend(scope.progress_of(handoff));
+    scope.announce_once("active", kinds, scope.audit_entries(handoff, "handoff.start", audit::ALLOWED)).await
+}
+
+/// Returns the records of [`announce_connecting`] and [`announce_active`] as one, for a handoff that is opened in this run.
+pub(crate) fn opened_record(scope: &Scope, handoff: &HandoffSession) -> Result<Record, Failure> {
+    let target = scope.run.agents.get(&handoff.target_agent_id);
+    let sentence = target.map(|target| connecting_message(target)).unwrap_or_default();
+    let mut active = vec![phase_event(handoff, HandoffPhase::Active, String::new())];
+    active.extend(scope.progress_of(handoff));
+    let connecting = vec![phase_event(handoff, HandoffPhase::Connecting, sentence)];
+    let connecting = scope.notice("connecting", connecting, Vec::new())?;
+    let audit = scope.audit_entries(handoff, "handoff.start", audit::ALLOWED);
+    let active = scope.notice("active", active, audit)?;
+    Ok(connecting.into_iter().chain(active).fold(Record::default(), Record::and))
+}
+
+/// Announces that the holder returns the thread.
+pub(crate) async fn announce_returning(scope: &Scope, handoff: &HandoffSession) -> Result<(), Failure> {
+    let sentence = returning_message(&scope.run.agents, handoff);
+    scope
+        .announce_once("returning", vec![phase_event(handoff, HandoffPhase::Returning, sentence)], Vec::new())
+        .await
+}
+
+/// Announces the end of the handoff. `sentence` is empty if [`announce_returning`] has already notified the user.
+pub(crate) async fn announce_ended(
+    scope: &Scope,
+    handoff: &HandoffSession,
+    sentence: String,
+) -> Result<(), Failure> {
+    let (phase, decision) = match handoff.notes.end {
+        Some(HandoffEnd::Completed) => (HandoffPhase::Completed, "completed"),
+        Some(HandoffEnd::Failed) => (HandoffPhase::Error, "failed"),
+        _ => (HandoffPhase::Cancelled, "cancelled"),
+    };
+    let kinds = vec![phase_event(handoff, phase, sentence)];
+    scope.announce_once("ended", kinds, scope.audit_entries(handoff, "handoff.end", decision)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gerund;
+
+    #[test]
+    fn activity_is_derived_from_a_verb() {
+        let doing = |verb: &str| gerund(verb).unwrap();
+        let verbs = ["create", "build", "debug", "plan", "fix", "set", "see", "open", "test"].map(doing);
+        let done = [
+            "creating",
+            "building",
+            "debugging",
+            "planning",
+            "fixing",
+            "setting",
+            "seeing",
+            "opening",
+            "testing",
+        ];
+        assert_eq!(verbs, done);
+        assert_eq!(gerund("to"), None);
+        assert_eq!(gerund("Ärger"), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! Starts a handoff in the middle of a run: the source agent calls a transfer tool, or the user's message matches a trigger.
+
+use std::sync::Arc;
+
+use baton_core::agent::Agent;
+use baton_core::store::{
+    HandoffEnd, HandoffNotes, HandoffSession, HandoffState, NotifiedParty, StepKind, StepState,
+};
+use baton_core::{HandoffId, StoreError};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::lease::{self, HandoffLease};
+use super::negotiation::{activate, negotiate};
+use super::{holder_run, messages};
+use crate::failure::Failure;
+use crate::journal::Record;
+use crate::outcome::Outcome;
+use crate::patterns::redaction::{head, redact, redact_value, tail};
+use crate::run::{self, Input};
+use crate::scope::Scope;
+
+/// Maximum length of [`HandoffOffer::reason`] in a stored session, in characters.
+const MAX_REASON_CHARS: usize = 500;
+
+/// A thread that the source agent offers to `target`, with the reason and the context.
+#[derive(Debug)]
+pub(crate) struct HandoffOffer {
+    pub(crate) target: Arc<Agent>,
+    pub(crate) reason: String,
+    pub(crate) summary: String,
+    /// Facts by name. The target's workflow does not ask for the ones it collects.
+    pub(crate) known: Map<String, Value>,
+}
+
+/// Result of [`start`].
+#[derive(Debug)]
+pub(crate) enum StartOutcome {
+    /// The target holds the thread; this is its first answer.
+    Answered(Box<Outcome>),
+    /// The target took the thread and returned it within its first answer.
+    Returned(Arc<HandoffLease>),
+    /// The target did not take the thread, or failed at once. The caller picks another agent.
+    Refused(Failure),
+}
+
+/// Opens a handoff session and runs the target in the scope `child` with `input`. An `Err` ends the run; a refusal or a failure
+/// of the target is [`StartOutcome::Refused`].
+pub(crate) async fn start(
+    scope: &Scope,
+    child: Scope,
+    offer: &HandoffOffer,
+    input: Input,
+) -> Result<StartOutcome, Failure> {
+    let lease = match open_session(scope, offer).await {
+        Ok(lease) => Arc::new(lease),
+        Err(failure) if failure.is_fatal(scope) && !is_refusal(&failure) => return Err(failure),
+        Err(failure) => return Ok(StartOutcome::Refused(start_refused(scope, offer, failure))),
+    };
+    let handoff = lease.session();
+    tracing::info!(
+        thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant,
+        handoff_id = %handoff.handoff_id, source_agent = %scope.name(), target_agent = %offer.target.name,
+        handoff_reason = %offer.reason, "Handoff initiated"
+    );
+    match run::run(child.with_lease(&lease), input).await {
+        Ok(outcome) => match holder_run::after_answer(scope, &lease, &outcome).await? {
+            holder_run::HolderState::Held => Ok(StartOutcome::Answered(Box::new(outcome))),
+            holder_run::HolderState::Ended => Ok(StartOutcome::Returned(lease)),
+        },
+        Err(failure) if failure.is_fatal(scope) => Err(failure),
+        Err(failure) => {
+            tracing::warn!(thread_id = %scope.run.caller.thread_id, %failure, "a handoff failed at once");
+            let run = scope.run.run_id;
+            let ended = |handoff: &mut HandoffSession| {
+                lease::set_ended(handoff, HandoffEnd::Failed, Some(run));
+                // The source agent gets the failure as the result of its tool call, so it needs no end notice.
+                handoff.notes.told = NotifiedParty::Agent;
+            };
+            scope.change(&lease, ended).await;
+            let sentence = messages::unavailable_message(&offer.target);
+            messages::announce_ended(scope, &lease.session(), sentence.clone()).await?;
+            Ok(StartOutcome::Refused(Failure::HandoffUnavailable(sentence)))
+        }
+    }
+}
+
+/// Whether the store rejected the handoff by a rule, as opposed to being unavailable.
+fn is_refusal(failure: &Failure) -> bool {
+    matches!(failure, Failure::Store(StoreError::HandoffActive(_) | StoreError::TooManyHandoffs(_)))
+}
+
+fn start_refused(scope: &Scope, offer: &HandoffOffer, failure: Failure) -> Failure {
+    match failure {
+        Failure::Store(StoreError::HandoffActive(_)) => {
+            let holder =
+                scope.run.handoff.as_ref().and_then(|one| scope.run.agents.get(&one.target_agent_id));
+            Failure::HandoffActive(messages::occupied_message(holder.unwrap_or(&offer.target)))
+        }
+        Failure::Store(error @ StoreError::TooManyHandoffs(_)) => {
+            Failure::HandoffRejected { agent: offer.target.name.clone(), reason: error.to_string() }
+        }
+        other => other,
+    }
+}
+
+/// Whether the journal already holds the lease for this place, written before a crash.
+pub(crate) fn is_started(scope: &Scope) -> bool {
+    scope.run.steps.contains_key(scope.at("lease").path())
+}
+
+/// Negotiates with the target and commits the lease, the routing step and the announcement in one append. After a crash, returns
+/// the handoff that this place has already opened.
+async fn open_session(scope: &Scope, offer: &HandoffOffer) -> Result<HandoffLease, Failure> {
+    let place = scope.at("lease");
+    if let Some(id) = place.finished()? {
+        return Ok(HandoffLease::new(scope.run.store.handoff(id).await?));
+    }
+    negotiate(&scope.run.engine, &offer.target, &scope.run.rights)?;
+    let lease =
+        HandoffLease::opened(new_session(scope, offer), scope.run.engine.parts.policy.max_open_handoffs);
+    let opened = lease.change(|handoff| {
+        activate(handoff, &offer.target, &offer.known);
+        handoff.notes.told = NotifiedParty::Person;
+    });
+    let id = opened.session.handoff_id;
+    let routing = Record {
+        steps: vec![place.step(StepKind::Note, StepState::Finished, &id)?],
+        handoffs: vec![opened],
+        ..Record::default()
+    };
+    scope.run.journal.commit(routing.and(messages::opened_record(scope, &lease.session())?)).await?;
+    Ok(lease)
+}
+
+fn new_session(scope: &Scope, offer: &HandoffOffer) -> HandoffSession {
+    let (giver, policy) = (&scope.agent, &scope.run.engine.parts.policy);
+    let known = redact_value(giver, &Value::Object(offer.known.clone()));
+    let notes = HandoffNotes {
+        since: scope.run.message_number,
+        recent: policy.recent_messages,
+        ..HandoffNotes::default()
+    };
+    let now = Timestamp::now();
+    HandoffSession {
+        handoff_id: HandoffId::from_uuid(Uuid::now_v7()),
+        thread_id: scope.run.caller.thread_id,
+        user_id: scope.run.caller.user.clone(),
+        source_agent_id: giver.name.clone(),
+        target_agent_id: offer.target.name.clone(),
+        state: HandoffState::Pending,
+        context_summary: tail(&redact(giver, &offer.summary), policy.context_max_chars),
+        handoff_reason: head(&redact(giver, offer.reason.trim()), MAX_REASON_CHARS),
+        started_at: now,
+        updated_at: now,
+        completed_at: None,
+        result_summary: None,
+        artifacts_created: Vec::new(),
+        metadata: if offer.known.is_empty() { Value::Null } else { json!({ "context": known }) },
+        expires_at: None,
+        notes,
+        next: None,
+        workflow: None,
+        version: 0,
+    }
+}
+
+/// Whether a transfer hands over the whole thread. Sub-agents and agents that do not speak to the user have no thread to give.
+pub(crate) fn is_thread_handoff(scope: &Scope, target: &Agent) -> bool {
+    target.accepts_handoff.is_some() && scope.is_user_facing() && !scope.bounds.is_sub_agent
+}

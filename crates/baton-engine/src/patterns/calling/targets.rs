@@ -1,0 +1,231 @@
+//! Selects the agent for a task: a custom agent that the model defines, a listed specialist, or a generic agent.
+
+use std::sync::Arc;
+
+use baton_core::AgentName;
+use baton_core::agent::{
+    Advisors, Agent, AgentKind, Delegation, PlanningStrategy, RoutingMode, Skills, ToolAccess, ToolPattern,
+};
+use baton_core::event::EventKind;
+use baton_core::message::Visibility;
+use baton_core::store::{StepKind, StepState};
+use baton_core::tool::ToolError;
+use serde_json::json;
+
+use crate::bounds::InvocationKind;
+use crate::failure::Failure;
+use crate::journal::Record;
+use crate::patterns::calling::{AgentDefinition, CallAgentArguments};
+use crate::patterns::redaction::{head, redact};
+use crate::scope::{DENIED, Scope};
+use crate::task::DELEGATE_PERMISSION;
+use crate::toolset::Toolset;
+
+pub(super) const GENERIC: &str = "generic";
+pub(super) const CUSTOM: &str = "custom";
+
+const GENERIC_PROMPT: &str = "You work on one mission for another agent. The mission is all that you know. Do what it asks, \
+                              completely and correctly; say plainly what you could not do. Answer with the result only.";
+
+/// Returns the agent for a call, with the planning strategy of the call.
+pub(super) async fn choose_agent(scope: &Scope, call: &CallAgentArguments) -> Result<Arc<Agent>, ToolError> {
+    let agent = match (&call.agent_definition, &call.specialist) {
+        (Some(definition), _) => Arc::new(custom_agent(scope, definition).await?),
+        (None, Some(name)) => find_specialist(scope, name)?,
+        (None, None) => Arc::new(temporary_agent(scope, GENERIC, GENERIC_PROMPT.to_owned(), Vec::new())?),
+    };
+    match call.planning_strategy {
+        Some(strategy) if strategy != agent.planning_strategy => {
+            Ok(Arc::new(Agent { planning_strategy: strategy, ..Agent::clone(&agent) }))
+        }
+        _ => Ok(agent),
+    }
+}
+
+fn find_specialist(scope: &Scope, name: &str) -> Result<Arc<Agent>, ToolError> {
+    CallableAgents::of(scope, InvocationKind::Call).find(name).cloned()
+}
+
+async fn custom_agent(scope: &Scope, definition: &AgentDefinition) -> Result<Agent, ToolError> {
+    let tools = tokio::select! {
+        biased;
+        () = scope.cancel.cancelled() => return Err(ToolError::Cancelled),
+        tools = grantable_tools(scope, &definition.tool_allowlist) => tools?,
+    };
+    temporary_agent(scope, CUSTOM, escape_template(&redact(&scope.agent, &definition.system_prompt)), tools)
+}
+
+/// An agent with the caller's model, limits and approvals, but with only the given tools and no other agents.
+fn temporary_agent(
+    scope: &Scope,
+    name: &str,
+    prompt: String,
+    tools: Vec<ToolPattern>,
+) -> Result<Agent, ToolError> {
+    let caller = &*scope.agent;
+    let name = AgentName::parse(name).map_err(|error| ToolError::Execution(error.to_string()))?;
+    let mut mcp_servers = caller.mcp_servers.clone();
+    mcp_servers.retain(|server, _| tools.iter().any(|tool| tool.mcp_server() == Some(server)));
+    Ok(Agent {
+        display_name: name.to_string(),
+        description: format!("Works on one mission for {}.", caller.display_name),
+        kind: AgentKind::Local,
+        planning_strategy: PlanningStrategy::NativeReact,
+        output_schema: None,
+        tools: ToolAccess { allow: tools, ..caller.tools.clone() },
+        skills: Skills::default(),
+        agents: Vec::new(),
+        delegation: Delegation::default(),
+        advisors: Advisors::default(),
+        router: None,
+        team: None,
+        handoff: Vec::new(),
+        collaborations: Vec::new(),
+        accepts_handoff: None,
+        workflow: None,
+        can_be_orchestrated: true,
+        handoffs: Vec::new(),
+        name,
+        mcp_servers,
+        prompt,
+        ..caller.clone()
+    })
+}
+
+/// Resolves patterns to tools that the caller has and that the policy allows for sub-agents. Refuses a pattern without a match.
+async fn grantable_tools(scope: &Scope, wanted: &[String]) -> Result<Vec<ToolPattern>, ToolError> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let toolset = Toolset::gather(scope, true, Vec::new()).await;
+    let for_all = &scope.run.engine.parts.policy.sub_agent_tools;
+    let is_lendable = |name: &&str| for_all.is_empty() || for_all.iter().any(|tool| tool.matches(name));
+    let names: Vec<&str> = toolset.specs().into_iter().map(|spec| spec.name.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().filter(is_lendable).collect();
+    let mut lent = Vec::new();
+    for text in wanted {
+        let pattern = ToolPattern::parse(text).ok();
+        let meant = names.iter().filter(|name| pattern.as_ref().is_some_and(|pattern| pattern.matches(name)));
+        let meant: Vec<ToolPattern> = meant.filter_map(|name| ToolPattern::parse(name).ok()).collect();
+        if meant.is_empty() {
+            return Err(not_grantable(text, &names));
+        }
+        lent.extend(meant);
+    }
+    lent.sort();
+    lent.dedup();
+    Ok(lent)
+}
+
+fn not_grantable(name: &str, names: &[&str]) -> ToolError {
+    let choice = if names.is_empty() {
+        "you have none to give".to_owned()
+    } else {
+        format!("choose from {}", names.join(", "))
+    };
+    ToolError::NotPermitted(format!(
+        "`{name}` is not a tool that you may give to another agent; {choice}, or leave out `tool_allowlist`"
+    ))
+}
+
+/// Escapes a model's text so that the template engine renders it literally.
+fn escape_template(text: &str) -> String {
+    if ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark)) {
+        text.replace('{', "{{ '{' }}")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Maximum length of an agent's description in the tool's description, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 300;
+
+/// The agents in the file's `agents` that may be called from this scope, in the order of the file.
+#[derive(Debug)]
+pub(crate) struct CallableAgents {
+    agents: Vec<Arc<Agent>>,
+}
+
+impl CallableAgents {
+    /// Empty if the scope's agent may not delegate.
+    pub(crate) fn of(scope: &Scope, invocation: InvocationKind) -> Self {
+        let listed = if may_delegate(scope) { scope.agent.agents.as_slice() } else { &[] };
+        let known = listed.iter().filter_map(|name| scope.run.agents.get(name));
+        let admitted = known.filter(|agent| scope.admits(agent, invocation).is_ok());
+        Self { agents: admitted.cloned().collect() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.agents.is_empty()
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.agents.iter().map(|agent| agent.name.as_str()).collect()
+    }
+
+    /// One line per agent, for a tool description.
+    pub(crate) fn list(&self) -> String {
+        let lines = self.agents.iter().map(|agent| {
+            let words: Vec<&str> = agent.description.split_whitespace().collect();
+            format!("- {}: {}", agent.name, head(&words.join(" "), MAX_DESCRIPTION_CHARS))
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The agent with this name, or an error that lists the available ones.
+    pub(crate) fn find(&self, name: &str) -> Result<&Arc<Agent>, ToolError> {
+        self.agents.iter().find(|agent| agent.name.as_str() == name).ok_or_else(|| {
+            ToolError::InvalidArguments(format!(
+                "there is no agent `{name}` that you may call; choose from {}",
+                self.names().join(", ")
+            ))
+        })
+    }
+}
+
+/// Whether the scope's agent may delegate at all. Every rule against delegation as such belongs here: the operator's switch, the
+/// user's permission, and that a pure router has destinations, not sub-agents.
+fn may_delegate(scope: &Scope) -> bool {
+    is_delegation_offered(scope) && scope.run.rights.allow(DELEGATE_PERMISSION)
+}
+
+/// Like [`may_delegate`], without the user's permission.
+fn is_delegation_offered(scope: &Scope) -> bool {
+    let only_routes = scope.agent.router.as_ref().is_some_and(|router| router.mode == RoutingMode::Pure);
+    !only_routes && scope.run.engine.parts.policy.agent_tool.is_on(&scope.run.caller.tenant)
+}
+
+/// Records in journal and audit log that an agent works without sub-agents because the user lacks the permission. Once per run is
+/// enough, because the permission is the same for all agents.
+pub(crate) async fn record_denied_delegation(scope: &Scope) -> Result<(), Failure> {
+    let would_ask = !scope.agent.agents.is_empty() && is_delegation_offered(scope);
+    if !would_ask || scope.run.rights.allow(DELEGATE_PERMISSION) || !scope.run.deny() {
+        return Ok(());
+    }
+    let text = format!(
+        "`{}` asks nobody: the person does not have the permission `{DELEGATE_PERMISSION}`",
+        scope.name()
+    );
+    let record = Record {
+        steps: vec![scope.at(DENIED).step(StepKind::Note, StepState::Finished, &json!({}))?],
+        events: vec![scope.event_as(Visibility::Internal, EventKind::Status { text })],
+        audit: vec![scope.denied(DELEGATE_PERMISSION)],
+        ..Record::default()
+    };
+    scope.run.journal.commit_soon(record).await;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape_template;
+
+    /// F17
+    #[test]
+    fn model_text_is_never_evaluated_as_a_template() {
+        for text in ["{{ user }}", "{% for x in y %}{# no #}", "{{'{{'}}", "plain {json: 1}"] {
+            let environment = minijinja::Environment::new();
+            assert_eq!(environment.render_str(&escape_template(text), ()).unwrap(), text);
+        }
+    }
+}
