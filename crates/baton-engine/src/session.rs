@@ -324,13 +324,25 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// The limit that forbids another turn. A turn that was recorded before a crash was allowed then, or was a closing one.
+    /// The limit that forbids another turn. What was recorded before a crash decides, even if limits or clocks differ now.
     fn limit_met(&self) -> Result<Option<LimitKind>, Failure> {
-        match self.place(self.budget.turns() + 1).finished::<TurnResult>()? {
-            Some(taken) => Ok(taken.closing),
-            None if self.scope.run.stop.is_cancelled() => Ok(Some(LimitKind::Stopped)),
-            None => Ok(self.budget.limit_met(&self.scope.run)),
+        let next = self.budget.turns() + 1;
+        if let Some(taken) = self.place(next).finished::<TurnResult>()? {
+            return Ok(taken.closing);
         }
+        if let Some(limit) = self.recorded_closing(next + 1)? {
+            return Ok(Some(limit));
+        }
+        if self.scope.run.stop.is_cancelled() {
+            return Ok(Some(LimitKind::Stopped));
+        }
+        Ok(self.budget.limit_met(&self.scope.run))
+    }
+
+    /// The limit of a closing turn that was recorded before a crash. The turn before it may be missing: one that ran out of time is
+    /// not recorded.
+    fn recorded_closing(&self, turn: u32) -> Result<Option<LimitKind>, Failure> {
+        Ok(self.place(turn).finished::<TurnResult>()?.and_then(|taken| taken.closing))
     }
 
     /// The scope of a turn.
@@ -364,14 +376,8 @@ impl<'a> Session<'a> {
         if self.insist.is_some() || self.on_limit == OnLimit::End {
             return Err(SessionBreak::ended(SessionEnd::Undecided(limit.reason())));
         }
-        // A turn that ran out of time before a crash is not recorded, and the closing turn after it has the next number.
-        let has_closed = |turn| {
-            Ok::<_, Failure>(
-                self.place(turn).finished::<TurnResult>()?.is_some_and(|taken| taken.closing.is_some()),
-            )
-        };
         let next = self.budget.turns() + 1;
-        if !has_closed(next)? && has_closed(next + 1)? {
+        if self.recorded_closing(next)?.is_none() && self.recorded_closing(next + 1)?.is_some() {
             self.budget.count_turn();
         }
         let reason = limit.reason();

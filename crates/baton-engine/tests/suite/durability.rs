@@ -238,22 +238,23 @@ fn closing_turn_is_replayed_as_closing() {
     );
 }
 
-/// The turn that ran out of time is not recorded, so the closing turn has to be found by its own number.
+/// The turn that ran out of time is not recorded, so the closing turn has to be found by its own number, even if the agent has more
+/// time after the restart.
 #[test]
 fn closing_turn_after_a_timeout_is_not_repeated() {
-    let with = |model: &Scripted| {
+    let with = |model: &Scripted, timeout_ms| {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         Setup::new(model).agent(move |agent| {
-            agent.limits.timeout = baton_core::HumanDuration::from_millis(300);
+            agent.limits.timeout = baton_core::HumanDuration::from_millis(timeout_ms);
             agent.output_schema = Some(schema);
         })
     };
     let turns = [ScriptedTurn::default().hang(), ScriptedTurn::text("three"), ScriptedTurn::default().hang()];
     let first = Scripted::default().script("a", turns);
     let is_three = |kind: &EventKind| matches!(kind, EventKind::TextFinished { text, .. } if text == "three");
-    let (engine, _, _) = die(with(&first), move |event| is_three(&event.kind));
+    let (engine, _, _) = die(with(&first, 300), move |event| is_three(&event.kind));
     let second = Scripted::default().script("a", [ScriptedTurn::text("{\"n\": 3}")]);
-    let after = go_on(with(&second), &engine);
+    let after = go_on(with(&second, 60_000), &engine);
     after.is_sound();
     assert_eq!(after.count(is_three), 1);
     let asked = serde_json::to_string(&second.asked()[0].messages).unwrap();
