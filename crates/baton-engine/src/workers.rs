@@ -1,7 +1,7 @@
 //! Accepts messages, and runs one worker per thread and process.
 //!
-//! A message is accepted first: it is stored, and its run is queued. Then the thread's worker claims run after run until none is
-//! left. A caller that waits for a run receives its events, whether this process or another one executes it.
+//! A message is accepted first: it is stored, and its run is queued. If the thread is idle, the same write claims the run. The
+//! thread's worker then claims run after run until none is left. A caller that waits for a run receives its events, whether this process or another one executes it.
 
 mod assignment;
 mod registry;

@@ -13,8 +13,8 @@ use crate::fault::ModelFault;
 use crate::frames::{Frame, FrameReader, Framing};
 use crate::transport::{ProviderCall, ProviderConnection, request_id, traced};
 
-/// How long the end of a body is waited for once the reply is complete.
-const FAREWELL: Duration = Duration::from_millis(20);
+/// How long the end of a body is awaited once the reply is complete.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// What an adapter knows about its provider's frames.
 pub(crate) trait Decode: Send + 'static {
@@ -118,5 +118,5 @@ fn join(chunk: &mut Chunk, next: &Chunk) -> bool {
 /// that keeps the body open is not waited for.
 async fn leave(body: &mut Incoming) {
     let rest = async { while let Some(Ok(_)) = body.frame().await {} };
-    let _ = tokio::time::timeout(FAREWELL, rest).await;
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, rest).await;
 }

@@ -18,12 +18,16 @@ const ROLE_WORDS: &[&str] = &["assistant", "agent", "bot", "specialist", "helper
 const MAX_QUOTED_CHARS: usize = 60;
 
 pub(crate) fn connecting_message(target: &Agent) -> String {
-    format!("Connecting you with {}...", target.display_name)
+    connecting_to(&target.display_name)
 }
 
 /// Like [`connecting_message`], for a stored handoff. Uses the agent's id if the agent no longer exists.
 pub fn connected_message(agents: &Agents, handoff: &HandoffSession) -> String {
-    format!("Connecting you with {}...", agent_label(agents.get(&handoff.target_agent_id), handoff))
+    connecting_to(&agent_label(agents.get(&handoff.target_agent_id), handoff))
+}
+
+fn connecting_to(label: &str) -> String {
+    format!("Connecting you with {label}...")
 }
 
 /// Rejection while another agent holds the thread (C-13).

@@ -30,7 +30,7 @@ export interface Definition {
   max_output_tokens?: number;
   effort?: string;
   history?: string;
-  agent_card_url?: string;
+  card?: { url?: string };
 }
 
 export function definitionOf(agent: AgentDetail): Definition {

@@ -22,7 +22,7 @@ pub fn definition(agent: &Agent) -> Value {
                 keys.insert("card".to_owned(), json!({ "url": origin(url) }));
             }
             if let Some(auth) = auth {
-                keys.insert("auth".to_owned(), json!({ "type": way(auth) }));
+                keys.insert("auth".to_owned(), json!({ "type": auth_type(auth) }));
             }
         }
     }
@@ -44,17 +44,17 @@ fn server_view(server: &McpServer) -> Value {
     }
 }
 
-/// Which there are, not what they say.
+/// The keys, with masked values.
 fn names<'a>(keys: impl Iterator<Item = &'a String>) -> Value {
     Value::Object(keys.map(|key| (key.clone(), MASKED.into())).collect::<Map<_, _>>())
 }
 
-/// Without the folder, which says how a machine is set up.
+/// The file name of a command. Its folder is not shown, because it tells how the machine is set up.
 fn program(command: &str) -> &str {
     command.rsplit(['/', '\\']).next().unwrap_or(command)
 }
 
-/// Scheme, host and port. Tokens stand in paths as often as in queries.
+/// Scheme, host and port. Paths and queries are left out, because they may contain tokens.
 fn origin(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) if url.has_host() => url.origin().ascii_serialization(),
@@ -62,7 +62,7 @@ fn origin(url: &str) -> String {
     }
 }
 
-fn way(auth: &RemoteAuth) -> &'static str {
+fn auth_type(auth: &RemoteAuth) -> &'static str {
     match auth {
         RemoteAuth::Bearer { .. } => "bearer",
         RemoteAuth::ApiKey { .. } => "api_key",
