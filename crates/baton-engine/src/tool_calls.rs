@@ -123,17 +123,20 @@ pub(crate) async fn run(
     Ok(ToolResults { results: returned.values().map(RecordedToolResult::for_model).collect(), ending })
 }
 
-/// Executes one call that no model asked for, under the same rules. `has_consent`: the user has approved it.
+/// Executes one call that no model asked for, under the same rules. `has_consent`: the user has approved it. Also returns whether
+/// the output is of untrusted authors, as recorded with the result: after a crash, the toolset may no longer know the tool.
 pub(crate) async fn run_one(
     scope: &Scope,
     toolset: &Toolset,
     call: &ToolCall,
     limits: CallLimits,
     has_consent: bool,
-) -> Result<Result<ToolOutput, ToolError>, Failure> {
+) -> Result<(Result<ToolOutput, ToolError>, bool), Failure> {
     let conversation = &Conversation::new(Arc::default(), ChatMessage::user(""));
     let turn = CallBatch { scope, toolset, conversation, limits, other_results: &[], has_consent };
-    Ok(turn.run_single(0, call, None).await?.into_result())
+    let returned = turn.run_single(0, call, None).await?;
+    let is_untrusted = returned.mark.is_some();
+    Ok((returned.into_result(), is_untrusted))
 }
 
 impl CallBatch<'_> {

@@ -19,7 +19,7 @@ use crate::handoff::start::HandoffOffer;
 use crate::handoff::{holder_run, messages};
 use crate::intent::is_greeting;
 use crate::outcome::Outcome;
-use crate::patterns::fence::{BlockKind, PromptEnvelope};
+use crate::patterns::fence::{BlockKind, Fence, PromptEnvelope};
 use crate::patterns::redaction::{head, redact, tail};
 use crate::routing::is_resumable;
 use crate::run::{self, Input, InputSource, show};
@@ -204,7 +204,11 @@ pub(crate) async fn finish_in_run(
 pub(crate) async fn finish_in_call(scope: &Scope, lease: &Arc<HandoffLease>) -> Result<String, Failure> {
     return_thread(scope, lease).await?;
     holder_run::mark_announced(scope, lease, NotifiedParty::Agent).await;
-    Ok(format!("The conversation is yours again.\n{}", result_note(scope, &lease.session())))
+    let handoff = lease.session();
+    // The holder, or a tool that it ran, wrote the result.
+    let fence = Fence::new();
+    let note = fence.block("note", "What came of it:", &result_note(scope, &handoff));
+    Ok(format!("The conversation is yours again.\n{}\n{note}", fence.material()))
 }
 
 /// Announces the return, ends the lease and announces the end, in this order.

@@ -184,7 +184,7 @@ impl EngineTool for TransferTo {
         let mut arguments = without_blank_values(arguments);
         if let Some(context @ Value::String(_)) = arguments.get_mut("context") {
             let text = context.take();
-            let written = text.as_str().and_then(|text| serde_json::from_str(text).ok());
+            let written = text.as_str().and_then(|text| crate::json::parse(text).ok());
             *context = written.filter(Value::is_object).unwrap_or_else(|| json!({ "facts": text }));
         }
         Ok(arguments)

@@ -39,11 +39,11 @@ pub(crate) async fn call(place: &Scope, machine: &Machine<'_>, tool: &str) -> Re
     let call =
         ToolCall { id: id(place), name: tool.to_owned(), arguments: arguments.to_string(), signature: None };
     let limits = CallLimits { max_parallel: 1, deadline: place.bounds.deadline };
-    let result = tool_calls::run_one(place, &toolset, &call, limits, machine.data.has_consent).await?;
+    let (result, is_untrusted) =
+        tool_calls::run_one(place, &toolset, &call, limits, machine.data.has_consent).await?;
     if place.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
-    let is_untrusted = toolset.is_untrusted(tool);
     Ok(match result {
         Ok(ToolOutput { text, artifacts }) => {
             let text = text.chars().take(MAX_CHARS).collect();

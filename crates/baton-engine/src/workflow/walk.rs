@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use baton_core::agent::Agent;
 use baton_core::store::{HandoffSession, StepKind, StepState, WorkflowState};
-use baton_core::workflow::data::{Data, Question};
+use baton_core::tool::ToolError;
+use baton_core::workflow::data::{Data, Question, StateFailure};
 use baton_core::workflow::{Machine, Waits, WorkflowChange};
 use jiff::Timestamp;
 
@@ -101,7 +102,13 @@ impl<'a> WorkflowWalk<'a> {
         self.tools += 1;
         let place = self.place.at(&format!("entry:{}", self.tools));
         let tool = tool.to_owned();
-        match entry_tool::call(&place, &self.machine, &tool).await? {
+        let called = entry_tool::call(&place, &self.machine, &tool).await;
+        if matches!(called, Err(Failure::Cancelled)) && self.machine.data.has_consent {
+            // The consent was for this call, whose effect is unknown now.
+            self.machine.unsure(StateFailure::new(&ToolError::OutcomeUnknown, false));
+            self.settle().await?;
+        }
+        match called? {
             EntryOutcome::Ran { ran, is_untrusted } => {
                 self.changes.push(WorkflowChange::Ran { tool, text: ran.text.clone(), is_untrusted });
                 self.machine.ran(ran);

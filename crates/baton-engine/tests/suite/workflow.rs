@@ -439,3 +439,35 @@ async fn confirmation_is_an_approval() {
         assert_eq!(calls.count()[2], saved, "{words}: {}", ran.log());
     }
 }
+
+/// A yes is used up by the call that it was for, also if that call is cancelled: the tool does not run again by itself.
+#[tokio::test]
+async fn cancelled_tool_uses_up_the_confirmation() {
+    let (calls, model) = (Calls::default(), confirming());
+    let mut setup = setup(&model, &calls);
+    setup.others[0].approvals.ask = vec![baton_core::agent::ToolPattern::parse("save").unwrap()];
+    setup.tools.retain(|tool| tool.spec().name != "save");
+    let saves = calls.clone();
+    let save = TestTool::new("save", move |_| {
+        saves.0[2].fetch_add(1, Ordering::SeqCst);
+        std::future::pending()
+    });
+    let talk = Talk::new(setup.tool(save)).await;
+    talk.say("create a skill").await;
+    let mut run = talk.engine.start(talk.saying("Yes, save it")).await.unwrap();
+    while let Some(event) = run.events.recv().await {
+        if calls.count()[2] == 1 && matches!(event.kind, EventKind::ToolCalled { .. }) {
+            break;
+        }
+    }
+    while calls.count()[2] == 0 {
+        tokio::task::yield_now().await;
+    }
+    run.cancel();
+    while run.events.recv().await.is_some() {}
+    run.join().await;
+    let WorkflowState { data, .. } = stands(&talk).await;
+    assert!(!data["has_consent"].as_bool().unwrap_or_default(), "{data}");
+    let ran = talk.say("wait, do not save it").await;
+    assert_eq!(calls.count()[2], 1, "{}", ran.log());
+}
