@@ -326,7 +326,7 @@ pub(super) async fn expire(talk: &Talk) {
 /// A context that is nested too deeply is passed on as text. As JSON it would make the handoff unreadable, and with it the thread.
 #[tokio::test]
 async fn deeply_nested_context_is_passed_on_as_text() {
-    let nested = "{\"a\":".repeat(120) + "1" + &"}".repeat(120);
+    let nested = "{\"a\":".repeat(127) + "1" + &"}".repeat(127);
     let arguments = json!({ "reason": "maker knows", "context": nested });
     let model = Scripted::default()
         .script("a", [ScriptedTurn::call("transfer_to_maker", &arguments)])
