@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use baton_core::SessionId;
 use baton_core::store::{NewEvent, OutputHandle, SpooledOutput, Step, StepKind, StepState};
 use serde::Serialize;
 
@@ -44,13 +45,13 @@ impl OutputSpool {
 
     /// The text as a model gets it: whole if it is short enough, otherwise its beginning and how to read the rest. The rest is
     /// dropped if the run's limit is used up.
-    pub(crate) fn fit(&self, text: String) -> Fitted {
+    pub(crate) fn fit(&self, session: &SessionId, text: String) -> Fitted {
         if text.len() <= self.shown_bytes {
             return Fitted { text, spooled: None };
         }
         let kept = &text[..text.floor_char_boundary(MAX_OUTPUT_BYTES)];
         let spooled =
-            self.reserve(kept.len() as u64).then(|| SpooledOutput::new(OutputHandle::random(), kept));
+            self.reserve(kept.len() as u64).then(|| SpooledOutput::new(OutputHandle::random(session), kept));
         let shown = &text[..last_line_end(&text, self.shown_bytes)];
         let (at, total) = (shown.len(), text.len());
         let hint = match &spooled {
@@ -96,7 +97,7 @@ impl Scope {
 
 #[cfg(test)]
 mod tests {
-    use baton_core::{RunId, SessionId};
+    use baton_core::RunId;
     use jiff::Timestamp;
     use serde_json::json;
     use uuid::Uuid;
@@ -105,6 +106,10 @@ mod tests {
 
     const SHOWN: usize = 1_000;
 
+    fn session() -> SessionId {
+        SessionId::root(RunId::from_uuid(Uuid::nil()))
+    }
+
     fn spool() -> OutputSpool {
         OutputSpool::new(SHOWN, &[])
     }
@@ -112,7 +117,7 @@ mod tests {
     fn step(spooled_bytes: u64) -> Step {
         Step {
             path: "a/turn:1/tool:1".to_owned(),
-            session_id: SessionId::root(RunId::from_uuid(Uuid::nil())),
+            session_id: session(),
             kind: StepKind::Tool,
             state: StepState::Finished,
             data: json!({ SPOOLED_BYTES: spooled_bytes }),
@@ -122,14 +127,14 @@ mod tests {
 
     #[test]
     fn short_output_is_shown_whole() {
-        let Fitted { text, spooled } = spool().fit("x".repeat(SHOWN));
+        let Fitted { text, spooled } = spool().fit(&session(), "x".repeat(SHOWN));
         assert_eq!((text.len(), spooled), (SHOWN, None));
     }
 
     #[test]
     fn of_long_output_whole_lines_are_shown() {
         let whole: String = (0..1_000).map(|n| format!("line {n} ä€🎷\n")).collect();
-        let Fitted { text, spooled } = spool().fit(whole.clone());
+        let Fitted { text, spooled } = spool().fit(&session(), whole.clone());
         let spooled = spooled.unwrap();
         assert!(spooled.chunks().concat() == whole.as_bytes(), "the whole output is spooled");
         let (shown, hint) = text.split_once("\n\n[").unwrap();
@@ -144,12 +149,12 @@ mod tests {
     #[test]
     fn a_run_spools_so_much_and_no_more() {
         let (spool, huge) = (spool(), "x".repeat(100_000_000));
-        let Fitted { text, spooled } = spool.fit(huge);
+        let Fitted { text, spooled } = spool.fit(&session(), huge);
         assert!(text.contains("The last 91611392 bytes were dropped."), "{}", &text[SHOWN..]);
         assert_eq!(spooled.unwrap().size(), MAX_OUTPUT_BYTES as u64);
-        let fits = |_: &usize| spool.fit("x".repeat(MAX_OUTPUT_BYTES)).spooled.is_some();
+        let fits = |_: &usize| spool.fit(&session(), "x".repeat(MAX_OUTPUT_BYTES)).spooled.is_some();
         assert_eq!((0..20).filter(fits).count(), 15);
-        let refused = spool.fit("x".repeat(5_000)).text;
+        let refused = spool.fit(&session(), "x".repeat(5_000)).text;
         let told = "[The first 1000 of 5000 bytes. The rest was not kept; ask for less at a time.]";
         assert!(refused.ends_with(told), "{refused}");
     }
@@ -157,7 +162,7 @@ mod tests {
     #[test]
     fn what_was_spooled_before_a_crash_counts() {
         let spool = OutputSpool::new(SHOWN, &[step(MAX_RUN_BYTES - 10_000), step(6_000)]);
-        assert!(spool.fit("x".repeat(5_000)).spooled.is_none());
-        assert!(spool.fit("x".repeat(4_000)).spooled.is_some());
+        assert!(spool.fit(&session(), "x".repeat(5_000)).spooled.is_none());
+        assert!(spool.fit(&session(), "x".repeat(4_000)).spooled.is_some());
     }
 }

@@ -237,7 +237,7 @@ impl CallBatch<'_> {
             Err(error) => (error_text(&error), Vec::new(), Some(error.shortened(MAX_ERROR_CHARS))),
         };
         let failed = error.is_some();
-        let Fitted { text: output, spooled } = scope.run.spool.fit(text);
+        let Fitted { text: output, spooled } = scope.run.spool.fit(&scope.session_id, text);
         let mark = self.toolset.is_untrusted(&call.name).then(|| Fence::new().mark().to_owned());
         let content: Arc<str> = output.as_str().into();
         let event = EventKind::ToolReturned { call_id: call.id.clone(), output, failed };

@@ -67,7 +67,8 @@ impl Tool for ReadOutput {
             let ReadOutputArguments { handle, offset, limit } = arguments(input)?;
             let limit = limit.unwrap_or(DEFAULT_BYTES).clamp(1, MAX_BYTES);
             let unknown = || ToolError::Execution(format!("there is no output `{handle}`"));
-            let known = OutputHandle::parse(&handle).ok_or_else(unknown)?;
+            let known = OutputHandle::parse(&handle).filter(|known| known.belongs_to(&context.session_id));
+            let known = known.ok_or_else(unknown)?;
             let bytes = u32::try_from(limit + CHARACTER_END).unwrap_or(u32::MAX);
             match store.output_slice(context.run_id, known, offset.unwrap_or(0), bytes).await {
                 Ok(slice) => Ok(Page::of(&slice, limit).shown().into()),

@@ -1,14 +1,15 @@
 //! Tool output too long for a model's context.
 //!
 //! The [`Append`](super::Append) that records the tool's result writes it in chunks; it is read in slices. It belongs to one
-//! run and is not accessible from any other.
+//! session of a run: another agent of the run gets what the first one passes on, masked, and not the output itself.
 
 use std::fmt;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::id::RunId;
+use crate::hash::fnv1a_32;
+use crate::id::{RunId, SessionId};
 use crate::store::Pending;
 
 /// Identifies a spooled output: `out_` and 32 lower-case hexadecimal digits.
@@ -16,8 +17,15 @@ use crate::store::Pending;
 pub struct OutputHandle(Uuid);
 
 impl OutputHandle {
-    pub fn random() -> Self {
-        Self(Uuid::new_v4())
+    /// A random handle for an output of the session. Its last four bytes are a hash of the session.
+    pub fn random(session: &SessionId) -> Self {
+        let (random, hash) = (Uuid::new_v4().as_u128(), fnv1a_32(session.as_str()));
+        Self(Uuid::from_u128(random >> 32 << 32 | u128::from(hash)))
+    }
+
+    /// Whether the handle was made for this session. A handle that is changed to fit another session names no output.
+    pub fn belongs_to(self, session: &SessionId) -> bool {
+        self.0.as_bytes().ends_with(&fnv1a_32(session.as_str()).to_be_bytes())
     }
 
     pub const fn from_uuid(id: Uuid) -> Self {
@@ -102,9 +110,20 @@ pub trait Outputs: Send + Sync {
 mod tests {
     use super::*;
 
+    fn session(run: u128) -> SessionId {
+        SessionId::root(RunId::from_uuid(Uuid::from_u128(run)))
+    }
+
+    #[test]
+    fn a_handle_belongs_to_its_session() {
+        let handle = OutputHandle::random(&session(1));
+        assert!(handle.belongs_to(&session(1)) && !handle.belongs_to(&session(2)));
+        assert_ne!(OutputHandle::random(&session(1)), handle);
+    }
+
     #[test]
     fn a_handle_has_one_spelling() {
-        let handle = OutputHandle::random();
+        let handle = OutputHandle::random(&session(1));
         let text = handle.to_string();
         assert_eq!((text.len(), OutputHandle::parse(&text)), (36, Some(handle)));
         let hyphenated = format!("out_{}", handle.as_uuid());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_core::store::{
     Append, OutputHandle, OutputSlice, Retention, RunStatus, SpooledOutput, StepState, Swept,
 };
-use baton_core::{RunId, Store, StoreError, TenantStore};
+use baton_core::{RunId, SessionId, Store, StoreError, TenantStore};
 use jiff::SignedDuration;
 
 use super::fixture::{LEASE, TestWorker, step, tenant};
@@ -18,9 +18,13 @@ fn text(bytes: usize) -> String {
     (0_u8..97).cycle().take(bytes).map(char::from).collect()
 }
 
+fn handle_of(run: RunId) -> OutputHandle {
+    OutputHandle::random(&SessionId::root(run))
+}
+
 /// A tool's result and its long output, as the engine writes them.
 fn spooled(run: RunId, text: &str) -> (OutputHandle, Append) {
-    let output = SpooledOutput::new(OutputHandle::random(), text);
+    let output = SpooledOutput::new(handle_of(run), text);
     let steps = vec![step(run, "assistant/turn:1/tool:1", StepState::Finished)];
     (output.handle, Append { steps, outputs: vec![output], ..Append::default() })
 }
@@ -63,7 +67,7 @@ pub async fn spooled_output_is_found_from_its_run_only(store: &dyn Store) {
     assert!(read(&*worker.tenant, worker.run, handle, 0, 10).await.is_ok());
     assert_eq!(read(&*worker.tenant, other_run, handle, 0, 10).await, Err(NOT_FOUND));
     assert_eq!(read(&*tenant(store), worker.run, handle, 0, 10).await, Err(NOT_FOUND));
-    assert_eq!(read(&*worker.tenant, worker.run, OutputHandle::random(), 0, 10).await, Err(NOT_FOUND));
+    assert_eq!(read(&*worker.tenant, worker.run, handle_of(worker.run), 0, 10).await, Err(NOT_FOUND));
 }
 
 /// Once if the append is repeated, and never for a process that has lost its claim. Whoever takes the run over reads it.
@@ -104,7 +108,7 @@ pub async fn spooled_output_is_swept_once_its_run_has_ended(store: &dyn Store) {
     let mut waiting = TestWorker::in_tenant(&ended.tenant).await;
     let (stays, append) = spooled(waiting.run, &text(10));
     waiting.append(append).await;
-    let outputs = (0..OUTPUTS).map(|_| SpooledOutput::new(OutputHandle::random(), &text(10)));
+    let outputs = (0..OUTPUTS).map(|_| SpooledOutput::new(handle_of(ended.run), &text(10)));
     let outputs: Vec<SpooledOutput> = outputs.collect();
     let handle = outputs[0].handle;
     ended.append(Append { outputs, ..Append::default() }).await;

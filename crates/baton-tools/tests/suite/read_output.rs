@@ -45,7 +45,7 @@ async fn spooled(context: &CallContext, text: &str) -> (Arc<dyn Store>, OutputHa
     store.beat(&owner, Duration::from_mins(1)).await.unwrap();
     tenant.accept(new_run(context)).await.unwrap();
     let claim = tenant.claim(context.thread_id, &owner).await.unwrap().unwrap().claim;
-    let output = SpooledOutput::new(OutputHandle::random(), text);
+    let output = SpooledOutput::new(OutputHandle::random(&context.session_id), text);
     let handle = output.handle;
     let append = Append { number: 1, outputs: vec![output], ..Append::default() };
     tenant.append(&claim, Arc::new(append)).await.unwrap();
@@ -98,4 +98,15 @@ async fn output_of_another_run_or_tenant_does_not_exist() {
     for wrong in ["", ".", "..", "../x", "/etc/passwd", &handle[..35]] {
         assert!(read(&store, &own, wrong, 0).await.is_err(), "{wrong}");
     }
+}
+
+/// An agent that gets the baton in the same run sees what the giver passes on, which is masked, and not the whole output.
+#[tokio::test]
+async fn output_of_another_session_is_unknown() {
+    let context = context(Path::new("."));
+    let (store, handle) = spooled(&context, "secret").await;
+    assert!(read(&store, &context, &handle.to_string(), 0).await.is_ok());
+    let other = CallContext { session_id: context.session_id.child(&context.agent, 1), ..context };
+    let refused = read(&store, &other, &handle.to_string(), 0).await.unwrap_err();
+    assert!(refused.to_string().contains("there is no output"), "{refused}");
 }
