@@ -18,9 +18,10 @@ pub(crate) async fn answer(session: &mut Session<'_>) -> Result<FinalAnswer, Ses
             let worked = session.work(shown, OutputKind::Answer).await?;
             session.conclude(worked, shown).await
         }
-        PlanningStrategy::PlanAndReact => plan_and_react(session, shown).await,
-        PlanningStrategy::PlanAndExecute => plan_and_execute(session, shown).await,
-        PlanningStrategy::Spar => spar(session).await,
+        // Boxed: most sessions use none of them.
+        PlanningStrategy::PlanAndReact => Box::pin(plan_and_react(session, shown)).await,
+        PlanningStrategy::PlanAndExecute => Box::pin(plan_and_execute(session, shown)).await,
+        PlanningStrategy::Spar => Box::pin(spar(session)).await,
     }
 }
 

@@ -266,11 +266,13 @@ impl<'a> Session<'a> {
     ) -> Result<WorkResult, SessionBreak> {
         loop {
             if let Some(limit) = self.limit_met()? {
-                return self.close(limit, shown).await;
+                return Box::pin(self.close(limit, shown)).await;
             }
             let TurnResult { reply, finish, message_id, .. } =
                 match self.turn(shown, self.tool_choice(), form).await {
-                    Err(Failure::DeadlineReached) => return self.close(LimitKind::Time, shown).await,
+                    Err(Failure::DeadlineReached) => {
+                        return Box::pin(self.close(LimitKind::Time, shown)).await;
+                    }
                     other => other?,
                 };
             let calls = reply.calls.clone();
@@ -284,7 +286,7 @@ impl<'a> Session<'a> {
                 let limit = (finish == Finish::Length).then_some(LimitKind::Length);
                 return Ok(WorkResult { text, limit, message_id });
             }
-            self.call(&calls).await?;
+            Box::pin(self.call(&calls)).await?;
         }
     }
 
@@ -326,12 +328,14 @@ impl<'a> Session<'a> {
 
     /// The limit that forbids another turn. What was recorded before a crash decides, even if limits or clocks differ now.
     fn limit_met(&self) -> Result<Option<LimitKind>, Failure> {
-        let next = self.budget.turns() + 1;
-        if let Some(taken) = self.place(next).finished::<TurnResult>()? {
-            return Ok(taken.closing);
-        }
-        if let Some(limit) = self.recorded_closing(next + 1)? {
-            return Ok(Some(limit));
+        if !self.scope.run.steps.is_empty() {
+            let next = self.budget.turns() + 1;
+            if let Some(taken) = self.place(next).finished::<TurnResult>()? {
+                return Ok(taken.closing);
+            }
+            if let Some(limit) = self.recorded_closing(next + 1)? {
+                return Ok(Some(limit));
+            }
         }
         if self.scope.run.stop.is_cancelled() {
             return Ok(Some(LimitKind::Stopped));
@@ -456,7 +460,8 @@ impl<'a> Session<'a> {
                         "Your answer does not satisfy the required JSON Schema: {mistakes}. Answer again with only the corrected \
                          JSON."
                     ));
-                    match self.turn(TextVisibility::Hidden, ToolChoice::None, OutputKind::Answer).await {
+                    let repair = self.turn(TextVisibility::Hidden, ToolChoice::None, OutputKind::Answer);
+                    match Box::pin(repair).await {
                         // An invalid answer is better than none. The limit tells the caller that it was cut short.
                         Err(Failure::DeadlineReached) => {
                             let turns = self.budget.turns();

@@ -40,7 +40,8 @@ pub(crate) async fn run_recorded(scope: &Scope, input: &Input) -> Result<Outcome
 /// A panic becomes a failure of the agent, and the invoking agent continues.
 async fn run_catching_panic(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     let span = telemetry::agent(scope, input.sent.as_ref());
-    let playing = run_stage(scope, input).instrument(span.clone());
+    // Boxed first, because each wrapper moves the future.
+    let playing = Box::pin(run_stage(scope, input)).instrument(span.clone());
     let result = AssertUnwindSafe(playing).catch_unwind().await;
     let result = result.unwrap_or_else(|panic| Err(panic_failure(scope, &*panic)));
     telemetry::agent_ended(&span, scope, &result);

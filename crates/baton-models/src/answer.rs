@@ -5,8 +5,10 @@ use std::time::Duration;
 use async_stream::try_stream;
 use baton_core::model::{Finish, ReplyStream};
 use baton_core::{Chunk, TraceParent};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use hyper::body::{Frame as BodyFrame, Incoming};
 
 use crate::client::broken;
 use crate::fault::ModelFault;
@@ -15,6 +17,9 @@ use crate::transport::{ProviderCall, ProviderConnection, request_id, traced};
 
 /// How long the end of a body is awaited once the reply is complete.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// Frames of the body that are handed on together if they have arrived: later ones never wait for the first.
+const MAX_JOINED: usize = 32;
 
 /// What an adapter knows about its provider's frames.
 pub(crate) trait Decode: Send + 'static {
@@ -40,6 +45,22 @@ impl<D: Decode> ReplyReading<D> {
     pub fn feed(&mut self, bytes: &[u8], ready: &mut Vec<Chunk>) -> Result<Option<Finish>, ModelFault> {
         let Self { frames, decoder } = self;
         frames.feed(bytes, |frame| decoder.frame(frame, ready))
+    }
+
+    /// Adds the chunks of the next frame of the body; `None` is its end.
+    fn read(
+        &mut self,
+        frame: Option<Result<BodyFrame<Bytes>, hyper::Error>>,
+        ready: &mut Vec<Chunk>,
+    ) -> Result<Option<Finish>, ModelFault> {
+        match frame {
+            Some(Ok(frame)) => match frame.data_ref() {
+                Some(bytes) => self.feed(bytes, ready),
+                None => Ok(None),
+            },
+            Some(Err(error)) => Err(broken(&error)),
+            None => self.end(ready).map(Some),
+        }
     }
 
     pub fn end(&mut self, ready: &mut Vec<Chunk>) -> Result<Finish, ModelFault> {
@@ -71,15 +92,19 @@ pub(crate) fn ask(
         let mut body = response.into_body();
         let mut reading = ReplyReading::new(framing, decoder);
         let mut ready = Vec::new();
+        let mut is_begun = false;
         loop {
-            let outcome = match body.frame().await {
-                Some(Ok(frame)) => match frame.data_ref() {
-                    Some(bytes) => reading.feed(bytes, &mut ready),
-                    None => Ok(None),
-                },
-                Some(Err(error)) => Err(broken(&error)),
-                None => reading.end(&mut ready).map(Some),
-            };
+            let mut outcome = reading.read(body.frame().await, &mut ready);
+            for _ in 0..MAX_JOINED {
+                if !is_begun || !matches!(outcome, Ok(None)) {
+                    break;
+                }
+                // The connection's task delivers the next frame only when this one was taken, so it gets its turn first.
+                tokio::task::yield_now().await;
+                let Some(next) = body.frame().now_or_never() else { break };
+                outcome = reading.read(next, &mut ready);
+            }
+            is_begun |= !ready.is_empty();
             // What was understood before something went wrong was said, and comes first.
             ready.dedup_by(|next, chunk| join(chunk, next));
             for chunk in ready.drain(..) {

@@ -91,7 +91,7 @@ pub(crate) async fn write(tx: &Tx<'_>, entries: &[AuditEntry]) -> Result<(), Sto
     let mut changes = Changes::default();
     changes.insert(&stored::INSERT, rows);
     for (chain, end) in &ends {
-        changes.execute(ends::MOVE, &end.values(*chain));
+        changes.execute(ends::MOVE, end.values(*chain));
     }
     tx.write(changes).await
 }

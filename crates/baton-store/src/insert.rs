@@ -96,8 +96,8 @@ impl Changes {
         }
     }
 
-    pub(crate) fn execute(&mut self, sql: &'static str, params: &[SqlValue]) {
-        self.parts.push(StatementPart::Statement(sql, params.to_vec()));
+    pub(crate) fn execute(&mut self, sql: &'static str, params: Vec<SqlValue>) {
+        self.parts.push(StatementPart::Statement(sql, params));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -153,7 +153,7 @@ fn renumbered(sql: &str, by: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::params;
+    use crate::value::{params, row_values};
 
     static NOTES: Insert = Insert::new(
         "notes",
@@ -170,7 +170,7 @@ mod tests {
         let single = "INSERT INTO notes (tenant, id, text) SELECT $1::text, new.* FROM unnest($2::uuid[], $3::text[]) AS new \
             ON CONFLICT DO NOTHING";
         assert_eq!(changes.together().0, single);
-        changes.execute("UPDATE other SET a = $2, b = $12 WHERE tenant = $1", params![1_u64]);
+        changes.execute("UPDATE other SET a = $2, b = $12 WHERE tenant = $1", row_values![1_u64]);
         let (text, bound) = changes.together();
         assert_eq!(
             text,

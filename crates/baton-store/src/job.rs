@@ -53,16 +53,19 @@ impl<I: Send + Sync, T: Send> Job for JobTask<I, T> {
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
         if let (Ok(()), true, Some((unsealed, tenant))) =
-            (&outcome, self.has_written.into_inner(), &self.trail)
+            (&outcome, self.has_written.load(Ordering::Relaxed), &self.trail)
         {
             unsealed.add(tenant);
         }
-        let result = self.result.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Self { input, result, waiting, .. } = *self;
+        // Before the reply: the caller may take the input back, which is free if nothing else refers to it.
+        drop(input);
+        let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
         let answer = outcome.and_then(|()| {
             result.ok_or_else(|| StoreError::Failed("a job ended without a result".to_owned()))
         });
         // The caller may have been cancelled; the write is committed regardless.
-        let _ = self.waiting.send(answer);
+        let _ = waiting.send(answer);
     }
 }
 

@@ -6,7 +6,7 @@ use baton_core::{RunId, StoreError};
 use crate::insert::{ColumnKind, Insert};
 use crate::tenant::Tenant;
 use crate::tx::Tx;
-use crate::value::{SqlValue, params};
+use crate::value::{SqlValue, params, row_values};
 
 impl Outputs for Tenant {
     fn output_slice(
@@ -41,7 +41,7 @@ pub(crate) fn rows(run: RunId, outputs: &[SpooledOutput]) -> Vec<Vec<SqlValue>> 
     let chunks = outputs.iter().flat_map(|output| (0_u64..).zip(output.chunks()).map(move |at| (output, at)));
     chunks
         .map(|(output, (number, bytes))| {
-            params![run, output.handle.as_uuid(), number, output.size(), bytes].to_vec()
+            row_values![run, output.handle.as_uuid(), number, output.size(), bytes]
         })
         .collect()
 }

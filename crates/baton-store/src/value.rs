@@ -242,3 +242,9 @@ macro_rules! params {
     ($($value:expr),* $(,)?) => { &[$($crate::value::SqlValue::from($value)),*] };
 }
 pub(crate) use params;
+
+/// Like [`params!`], as an owned row: nothing is cloned.
+macro_rules! row_values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::value::SqlValue::from($value)),*] };
+}
+pub(crate) use row_values;

@@ -35,7 +35,8 @@ pub(crate) async fn consult(scope: &Scope, input: &Input) -> Result<Input, Failu
     if advisors.agents.is_empty() {
         return Ok(input.clone());
     }
-    let results = Consultation::new(scope, advisors, input).consult_all().await?;
+    let consultation = Consultation::new(scope, advisors, input);
+    let results = Box::pin(consultation.consult_all()).await?;
     let got = results.iter().filter(|results| results.advice.is_ok()).count();
     let is_enough = got as u64 >= u64::from(advisors.min_success);
     if !is_enough && advisors.on_quorum_fail == OnQuorumFail::Refuse {

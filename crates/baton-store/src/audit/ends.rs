@@ -6,7 +6,7 @@ use baton_core::StoreError;
 
 use super::chain::{self, CHAINS, Hash};
 use crate::tx::{Tx, TxConnection};
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 
 /// The row of `audit_chains` that holds the end of the chain of seals.
 pub(super) const SEALS: u8 = CHAINS;
@@ -28,7 +28,7 @@ impl ChainEnd {
 
     /// The parameters of [`MOVE`].
     pub(super) fn values(&self, chain: u8) -> Vec<SqlValue> {
-        params![u32::from(chain), self.entries, chain::value(&self.head), self.at].to_vec()
+        row_values![u32::from(chain), self.entries, chain::value(&self.head), self.at]
     }
 }
 

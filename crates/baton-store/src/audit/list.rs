@@ -8,7 +8,7 @@ use super::ends::chain_at;
 use super::stored;
 use crate::page::{self, Ordered};
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, row_values};
 
 /// A position between entries. Times within a chain never decrease, so this order agrees with the order of each chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,12 +134,12 @@ pub(super) async fn list(
 fn statement(query: &AuditQuery) -> (&'static Ordered, Vec<SqlValue>) {
     let (actor, action) = (query.actor.as_deref(), query.action.as_deref());
     match (query.thread_id, actor, action) {
-        (Some(thread), ..) => (&OF_THREAD, params![thread, actor, action].to_vec()),
-        (None, Some(actor), _) => (&OF_ACTOR, params![actor, action].to_vec()),
+        (Some(thread), ..) => (&OF_THREAD, row_values![thread, actor, action]),
+        (None, Some(actor), _) => (&OF_ACTOR, row_values![actor, action]),
         (None, None, Some(action)) if FREQUENT.contains(&action) => {
-            (&OF_FREQUENT_ACTION, params![action].to_vec())
+            (&OF_FREQUENT_ACTION, row_values![action])
         }
-        (None, None, Some(action)) => (&OF_ACTION, params![action].to_vec()),
+        (None, None, Some(action)) => (&OF_ACTION, row_values![action]),
         (None, None, None) => (&ALL, Vec::new()),
     }
 }

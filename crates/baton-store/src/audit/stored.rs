@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use super::chain::{self, Stored};
 use super::ends::ChainEnd;
 use crate::insert::{ColumnKind, Insert};
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, row_values};
 
 /// The fields without a column. Fields and the keys in `detail` are in alphabetical order, so that an external verifier can
 /// reproduce the text.
@@ -52,7 +52,7 @@ pub(super) fn add(chain: u8, end: &mut ChainEnd, entry: &AuditEntry) -> Result<V
     let stored = Stored { number, at: end.at, actor: &actor, action: &action, thread, entry: &text };
     end.head = chain::link(&end.head, &stored);
     let hash = chain::value(&end.head);
-    Ok(params![u32::from(chain), number, end.at, actor, action, thread, text, hash].to_vec())
+    Ok(row_values![u32::from(chain), number, end.at, actor, action, thread, text, hash])
 }
 
 fn rest(entry: &AuditEntry) -> Result<String, StoreError> {

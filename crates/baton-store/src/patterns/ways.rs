@@ -7,7 +7,7 @@ use baton_core::store::Hop;
 use baton_core::{RunId, StoreError, ThreadId};
 
 use crate::tx::Tx;
-use crate::value::{Row, params};
+use crate::value::{Row, params, row_values};
 
 /// The key of a pattern. Patterns are written in the order of these fields.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,7 +86,7 @@ pub(crate) async fn add(tx: &Tx<'_>, counts: BTreeMap<PatternKey, Count>) -> Res
     let rows = counts.into_iter().map(|(way, count)| {
         let PatternKey { kind, from, to, query_class } = way;
         let Count { hops, successes, latency_ms, cost_nanos, ratings: (liked, disliked), last_at } = count;
-        let way = params![kind, from, to, query_class, hops, successes, latency_ms, cost_nanos].to_vec();
+        let way = row_values![kind, from, to, query_class, hops, successes, latency_ms, cost_nanos];
         [way.as_slice(), params![liked, disliked, last_at]].concat()
     });
     tx.execute_each(ADD, rows).await

@@ -11,7 +11,7 @@ use crate::insert::{Changes, ColumnKind, Insert};
 use crate::job::is_refusal;
 use crate::threads::{self, history, title};
 use crate::tx::{ChangeOne, Tx, change_one};
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 
 /// Claims the run of a message immediately if its thread is idle.
 #[derive(Debug, Clone, Copy)]
@@ -297,14 +297,17 @@ fn changes(
     start: Option<ClaimStart<'_>>,
 ) -> Result<Changes, StoreError> {
     let mut changes = Changes::default();
-    changes.execute(threads::USE, params![run.thread_id, &run.user_id, title(&run.message.text()), tx.now()]);
+    changes.execute(
+        threads::USE,
+        row_values![run.thread_id, &run.user_id, title(&run.message.text()), tx.now()],
+    );
     let message = std::slice::from_ref(&run.message);
     changes.insert(&history::INSERT, history::rows(run.thread_id, place.message_number, message)?);
     changes.insert(&RUN, vec![row(tx, run, place, start)?]);
     if let (OnBusy::Interrupt, Some(active)) = (run.on_busy, place.active)
         && active != run.run_id
     {
-        changes.execute(INTERRUPT, params![active]);
+        changes.execute(INTERRUPT, row_values![active]);
     }
     Ok(changes)
 }
@@ -324,7 +327,7 @@ fn row(
     let (ordinal, number, user) = (place.ordinal, place.message_number, &run.user_id);
     let request = SqlValue::json(&run.request)?;
     let mut row =
-        params![run.run_id, run.thread_id, ordinal, user, agent, status, request, number, tx.now()].to_vec();
+        row_values![run.run_id, run.thread_id, ordinal, user, agent, status, request, number, tx.now()];
     row.extend_from_slice(params![started_at, begins, first_seq]);
     Ok(row)
 }

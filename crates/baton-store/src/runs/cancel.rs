@@ -11,7 +11,7 @@ use crate::audit;
 use crate::insert::Changes;
 use crate::threads::{self, events};
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 
 /// The fields that decide how a run is cancelled.
 struct RunToCancel {
@@ -146,7 +146,7 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &RunToCancel, reason: Option<&str>)
     };
     let mut changes = Changes::default();
     changes.insert(&events::INSERT, vec![events::row(&event)?]);
-    changes.execute(ENDED, params![run, tx.now(), SqlValue::json(&end)?, event.seq, status]);
-    changes.execute(threads::USED, params![found.thread_id, tx.now()]);
+    changes.execute(ENDED, row_values![run, tx.now(), SqlValue::json(&end)?, event.seq, status]);
+    changes.execute(threads::USED, row_values![found.thread_id, tx.now()]);
     tx.write(changes).await
 }

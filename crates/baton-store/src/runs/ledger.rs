@@ -7,7 +7,7 @@ use baton_core::{LedgerRow, RunId, StoreError, Tokens, Usage, Usd};
 use super::sessions;
 use crate::insert::{ColumnKind, Insert};
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 
 /// Limit of one value: 10^15 tokens or a million dollars. Providers report these numbers, so larger ones are cut to keep sums
 /// in range.
@@ -129,8 +129,7 @@ fn values(run: RunId, number: u64, row: &LedgerRow) -> Vec<SqlValue> {
     let Tokens { input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens } =
         row.tokens;
     let tokens = [input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens];
-    let mut values =
-        params![run, number, session, &row.agent, row.path.as_str(), kind, provider, name].to_vec();
+    let mut values = row_values![run, number, session, &row.agent, row.path.as_str(), kind, provider, name];
     values.extend(tokens.map(|count| SqlValue::from(count.min(MOST))));
     values.extend_from_slice(params![usd, is_known, row.estimated, row.started_at]);
     values.extend_from_slice(params![row.latency_ms, row.outcome, row.error.as_deref()]);

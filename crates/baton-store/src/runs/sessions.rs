@@ -11,7 +11,7 @@ use crate::insert::{ColumnKind, Insert};
 use crate::page::{self, PageCursor};
 use crate::threads;
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 
 /// Sessions of the runs selected by `$page`, each with the sum of its own calls. A session's id begins with its parent's id, so
 /// parents come first. A session that did not end before its run takes over the run's status and end.
@@ -154,7 +154,7 @@ pub(crate) fn rows((thread, run): (ThreadId, RunId), changes: &[SessionChange]) 
     let row = |(id, (begun, change)): (&SessionId, (Timestamp, &SessionChange))| {
         let SessionChange { agent, path, status, at, .. } = change;
         let finished_at = status.is_final().then_some(*at);
-        params![run, short(run, id), thread, agent, path.as_str(), *status, begun, finished_at].to_vec()
+        row_values![run, short(run, id), thread, agent, path.as_str(), *status, begun, finished_at]
     };
     last.into_iter().map(row).collect()
 }

@@ -8,7 +8,7 @@ use super::sessions;
 use crate::insert::{ColumnKind, Insert};
 use crate::once::{self, StoredTexts};
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 
 const OF_RUN: &str = "SELECT s.path, s.session_id, s.kind, s.state, s.data, s.at, m.parts
     FROM steps AS s
@@ -58,7 +58,7 @@ pub(crate) fn rows(
     let row = |(path, (number, step)): (&str, (u64, &Step))| {
         let session = sessions::short(run, &step.session_id);
         let (data, text_of) = texts.refer(SqlValue::json(&step.data)?);
-        Ok(params![run, path, number, session, step.kind, step.state, data, text_of, step.at].to_vec())
+        Ok(row_values![run, path, number, session, step.kind, step.state, data, text_of, step.at])
     };
     last.into_iter().map(row).collect()
 }

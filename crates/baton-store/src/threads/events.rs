@@ -10,7 +10,7 @@ use super::must_exist;
 use crate::insert::{ColumnKind, Insert};
 use crate::once::{self, StoredTexts};
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 
 pub(crate) static INSERT: Insert = Insert::new(
     "events",
@@ -95,7 +95,7 @@ impl Envelope<'_> {
     ) -> Vec<SqlValue> {
         let path = Some(self.path).filter(|path| *path != self.agent.as_str());
         let (at, agent) = (nanos(self.at), self.agent);
-        params![thread, seq, run, at, agent, path, self.visibility, body, text_of].to_vec()
+        row_values![thread, seq, run, at, agent, path, self.visibility, body, text_of]
     }
 }
 

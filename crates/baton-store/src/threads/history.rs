@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::must_exist;
 use crate::insert::{ColumnKind, Insert};
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 
 macro_rules! columns {
     () => {
@@ -129,7 +129,7 @@ pub(crate) fn rows(
         let parts = SqlValue::json(&message.parts)?;
         let (id, run, role, agent) = (message.id, message.run_id, message.role, message.agent.as_ref());
         let (visibility, at) = (message.visibility, message.created_at);
-        Ok(params![thread, number, id, run, role, agent, visibility, parts, at].to_vec())
+        Ok(row_values![thread, number, id, run, role, agent, visibility, parts, at])
     };
     (first..).zip(messages).map(row).collect()
 }

@@ -10,7 +10,7 @@ use crate::once::StoredTexts;
 use crate::runs::{ledger, sessions, steps};
 use crate::threads::{self, events, history};
 use crate::tx::{ChangeOne, Tx, change_one};
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 use crate::{handoffs, outputs, patterns};
 
 pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Appended, StoreError> {
@@ -170,7 +170,7 @@ fn finish(
     let is_final = status.is_final();
     let (result, text_of) = if is_final { texts.refer(SqlValue::json(end)?) } else { (SqlValue::Null, None) };
     let (finished_at, last_seq) = (is_final.then(|| tx.now()), is_final.then_some(last_seq));
-    changes.execute(FINISH, params![claim.run_id, *status, result, text_of, finished_at, last_seq]);
-    changes.execute(threads::USED, params![claim.thread_id, tx.now()]);
+    changes.execute(FINISH, row_values![claim.run_id, *status, result, text_of, finished_at, last_seq]);
+    changes.execute(threads::USED, row_values![claim.thread_id, tx.now()]);
     Ok(())
 }
