@@ -1,6 +1,7 @@
 //! The cases: one TOML file per group, one table per case.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
@@ -96,6 +97,13 @@ impl TryFrom<String> for Pattern {
 
     fn try_from(text: String) -> Result<Self, regex::Error> {
         Regex::new(&format!("(?i){text}")).map(Self)
+    }
+}
+
+/// As it is written in the case.
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_start_matches("(?i)"))
     }
 }
 

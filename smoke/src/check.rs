@@ -103,8 +103,8 @@ impl Checks<'_> {
         for text in &expect.excludes {
             self.add("excludes", !contains(answer, text), || format!("the answer contains “{text}”"));
         }
-        for Pattern(pattern) in &expect.matches {
-            self.add("matches", pattern.is_match(answer), || {
+        for pattern in &expect.matches {
+            self.add("matches", pattern.0.is_match(answer), || {
                 format!("the answer does not match `{pattern}`")
             });
         }
@@ -141,14 +141,14 @@ impl Checks<'_> {
                 )
             });
         }
-        for (key, Pattern(pattern)) in &expect.values {
+        for (key, pattern) in &expect.values {
             let found = seen.values.get(key).map_or("", String::as_str);
-            self.add("values", pattern.is_match(found), || {
+            self.add("values", pattern.0.is_match(found), || {
                 format!("`{key}` is “{}”, not `{pattern}`", quote(found))
             });
         }
-        if let Some(Pattern(pattern)) = &expect.skill {
-            let is_met = matches!(seen.skills.as_slice(), [skill] if pattern.is_match(skill));
+        if let Some(pattern) = &expect.skill {
+            let is_met = matches!(seen.skills.as_slice(), [skill] if pattern.0.is_match(skill));
             self.add("skill", is_met, || format!("the skills are {:?}, not `{pattern}`", seen.skills));
         }
     }
