@@ -5,6 +5,10 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 ONLY ?=
 SOAK ?= 10
+# What `make smoke` tries: the endpoint, the model (the first one that it lists) and further flags.
+MODEL_URL ?=
+MODEL ?=
+SMOKE ?=
 # What the tests of the web page use: a browser, and the server as it was built last.
 CHROMIUM ?= /usr/bin/chromium
 UI := CHROMIUM=$(CHROMIUM) BATON_BIN=$(abspath $(TARGET))/debug/baton scripts/with-node.sh npm --prefix ui run
@@ -69,6 +73,13 @@ ifneq ($(ONLY),page)
 	@scripts/ui.sh run
 	$(CARGO) run --locked --release -q -p baton-bench -- $(ONLY)
 endif
+
+.PHONY: smoke
+smoke: ## Try a model with 66 cases (MODEL_URL=http://127.0.0.1:11434/v1 MODEL=name SMOKE="--only routing")
+	@test -n "$(MODEL_URL)" || { echo "make smoke needs MODEL_URL, see docs/models.md" >&2; exit 2; }
+	@scripts/setup.sh run
+	@$(CARGO) build --locked -q -p baton -p baton-smoke
+	@$(TARGET)/debug/baton-smoke --model-url "$(MODEL_URL)" $(if $(MODEL),--model "$(MODEL)") $(SMOKE)
 
 .PHONY: soak
 soak: ## Kill runs at random moments and send noise for some minutes, each time others (SOAK=10 for more)

@@ -104,12 +104,52 @@ choices! {
     }
 }
 
+/// What is known about a model, from Baton's own table, the endpoint or the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModelFacts {
     /// `None` is an unknown price, and is reported as unknown.
     pub price: Option<Price>,
     /// Maximum number of tokens of one call, input and output together.
     pub context_window: Option<u64>,
+    /// Limit on the tokens of a reply, for agents whose file sets none.
+    pub max_output_tokens: Option<u32>,
+    pub supports: ModelSupport,
+    pub assists: ModelAssists,
+}
+
+/// What a model and its endpoint accept. An unknown model is assumed to accept everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelSupport {
+    pub tools: bool,
+    /// Several tool calls in one reply.
+    pub parallel_calls: bool,
+    /// Replies that follow a JSON Schema.
+    pub structured_output: bool,
+    /// `tool_choice: required`.
+    pub tool_choice: bool,
+}
+
+impl Default for ModelSupport {
+    fn default() -> Self {
+        Self { tools: true, parallel_calls: true, structured_output: true, tool_choice: true }
+    }
+}
+
+/// How the engine helps a model that does not call tools reliably. Each can be turned off per model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelAssists {
+    /// Asks again once if an agent with `grounding: required` answers without a tool result.
+    pub grounding: bool,
+    /// Executes a tool call that the model wrote as text.
+    pub text_tool_calls: bool,
+    /// Extracts the values of a workflow from the user's message if the holder does not record them.
+    pub workflow_values: bool,
+}
+
+impl Default for ModelAssists {
+    fn default() -> Self {
+        Self { grounding: true, text_tool_calls: true, workflow_values: true }
+    }
 }
 
 /// Why a call failed.

@@ -55,5 +55,5 @@ impl Model for Ollama {
 
 pub(crate) fn facts(base: &str, model: &str) -> ModelFacts {
     let is_paid = model.ends_with("cloud") || base.contains("ollama.com");
-    ModelFacts { price: (!is_paid).then_some(Price::FREE), context_window: None }
+    ModelFacts { price: (!is_paid).then_some(Price::FREE), context_window: None, ..ModelFacts::default() }
 }

@@ -68,6 +68,7 @@ pub fn facts(provider: &str, model: &str) -> ModelFacts {
     best.map_or_else(ModelFacts::default, |row| ModelFacts {
         price: row.price.map(|price| price_of(row.provider, price)),
         context_window: Some(row.context_window),
+        ..ModelFacts::default()
     })
 }
 

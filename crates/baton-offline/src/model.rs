@@ -61,7 +61,7 @@ impl Model for Offline {
     }
 
     fn facts(&self, _model: &str) -> ModelFacts {
-        ModelFacts { price: Some(Price::FREE), context_window: Some(1_000_000) }
+        ModelFacts { price: Some(Price::FREE), context_window: Some(1_000_000), ..ModelFacts::default() }
     }
 
     fn workflow_guide(&self) -> Option<Arc<dyn WorkflowGuide>> {

@@ -208,7 +208,7 @@ impl Model for Players {
     fn facts(&self, _model: &str) -> ModelFacts {
         let price = Usd::from_nanos(PRICE * 1_000_000);
         let price = Price::flat(price);
-        ModelFacts { price: Some(price), context_window: None }
+        ModelFacts { price: Some(price), context_window: None, ..ModelFacts::default() }
     }
 }
 

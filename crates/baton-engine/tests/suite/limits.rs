@@ -125,7 +125,7 @@ async fn answer_cut_by_the_model_limit_is_marked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cost_limit_is_never_silently_ineffective() {
-    let unpriced = ModelFacts { price: None, context_window: None };
+    let unpriced = ModelFacts { price: None, context_window: None, ..ModelFacts::default() };
     let model = Scripted::default().with_facts(unpriced).script("a", [ScriptedTurn::text("x")]);
     let mut setup = Setup::new(&model);
     setup.overrides.max_cost_usd = Some("1".parse().unwrap());
@@ -149,7 +149,7 @@ async fn answer_is_kept_when_repair_times_out() {
 
 #[tokio::test(start_paused = true)]
 async fn cost_limit_of_an_agent_needs_a_price() {
-    let unpriced = ModelFacts { price: None, context_window: None };
+    let unpriced = ModelFacts { price: None, context_window: None, ..ModelFacts::default() };
     let model = Scripted::default().with_facts(unpriced).script("a", [ScriptedTurn::text("x")]);
     let limit = Some("1".parse().unwrap());
     let ran = Setup::new(&model).agent(|agent| agent.limits.max_cost_usd = limit).run().await;
@@ -178,7 +178,7 @@ impl Model for Counting {
     }
 
     fn facts(&self, _: &str) -> ModelFacts {
-        ModelFacts { price: Some(Price::FREE), context_window: None }
+        ModelFacts { price: Some(Price::FREE), context_window: None, ..ModelFacts::default() }
     }
 }
 

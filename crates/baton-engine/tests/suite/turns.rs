@@ -118,7 +118,7 @@ async fn a_conversation_that_is_too_long_is_shortened_once() {
 
 #[tokio::test(start_paused = true)]
 async fn the_window_is_guarded_before_it_overflows() {
-    let facts = ModelFacts { price: None, context_window: Some(8_000) };
+    let facts = ModelFacts { price: None, context_window: Some(8_000), ..ModelFacts::default() };
     let turns =
         (1..=6).map(|n| ScriptedTurn::call("t", &json!({ "n": n }))).chain([ScriptedTurn::text("Done.")]);
     let model = Scripted::default().with_facts(facts).script("a", turns);

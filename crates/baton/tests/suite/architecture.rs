@@ -35,6 +35,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("baton-bench", &["baton-core", "baton-agents", "baton-models", "baton-store", "baton"]),
+    // Knows Baton only by its command and its API.
+    ("baton-smoke", &[]),
 ];
 
 /// What the inner crates never name: network, servers and databases.
@@ -103,7 +105,7 @@ fn versions_and_lints_come_from_the_workspace() {
         .expect("crates")
         .map(|entry| entry.expect("a folder").path().join("Cargo.toml"))
         .collect();
-    manifests.push(crate::root().join("bench/Cargo.toml"));
+    manifests.extend(["bench/Cargo.toml", "smoke/Cargo.toml"].map(|path| crate::root().join(path)));
     for path in manifests {
         let manifest: toml::Table =
             std::fs::read_to_string(&path).expect("a manifest").parse().expect("TOML");

@@ -20,6 +20,7 @@ mod served;
 mod serving;
 mod signals;
 mod skills;
+mod smoke;
 mod store_commands;
 mod telemetry;
 mod terminal;

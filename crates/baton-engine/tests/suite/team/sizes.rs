@@ -71,7 +71,7 @@ async fn member_memory_is_bounded_and_keeps_the_request() {
 async fn a_small_model_still_knows_the_request() {
     let members = ["b", "c"];
     let model = talking(&members, 12, 2_000).script("a", [ScriptedTurn::text("Done.")]);
-    let facts = ModelFacts { price: None, context_window: Some(6_000) };
+    let facts = ModelFacts { price: None, context_window: Some(6_000), ..ModelFacts::default() };
     setup(&model.clone().with_facts(facts), rounds(&members, 12)).run().await;
     for member in members {
         let last = whole(asked(&model, member).last().unwrap());
