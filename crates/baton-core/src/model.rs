@@ -128,6 +128,7 @@ pub struct ModelFacts {
 }
 
 /// What a model and its endpoint accept. An unknown model is assumed to accept everything.
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in baton.toml")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelSupport {
     pub tools: bool,
