@@ -4,6 +4,7 @@
 pub mod proxy;
 pub mod streams;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -36,6 +37,13 @@ pub struct ServedProcess {
     pub url: String,
 }
 
+/// Facts about the models, so that the provider is not asked for them.
+pub fn known_models(models: &[&str]) -> String {
+    let unique: BTreeSet<&&str> = models.iter().collect();
+    let table = |model| format!("[models.providers.bench.models.'{model}']\ncontext_window = 128000\n");
+    unique.into_iter().map(table).collect()
+}
+
 impl ServedProcess {
     pub fn start(arguments: &[&str], dir: &Path) -> Self {
         let program = std::env::current_exe().expect("this program");
@@ -66,9 +74,11 @@ impl ServedProcess {
         }
         let config = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\n[agents]\nmain = \"{}\"\n\
-             [models]\ndefault = \"bench/m\"\n[models.providers.bench]\nbase_url = \"{}\"\n\
+             [models]\ndefault = \"bench/m\"\n[models.providers.bench]\nbase_url = \"{}\"\n{}\
              [limits]\nrequests_per_minute = 100000000\nmax_concurrent_runs = 100000\n",
-            models[0], provider.base_url
+            models[0],
+            provider.base_url,
+            known_models(models)
         );
         std::fs::write(dir.join("baton.toml"), config).expect("a file");
         Self::start(&["--baton", "serve"], dir)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,8 @@ use baton::engine::{
     RunRequest, RunTask, ThreadChannels, WorkerLifetime,
 };
 use baton_agents::{KnownNames, RosterDraft, SourceFile};
-use baton_models::{Endpoint, WireFormat};
+use baton_models::settings::ModelSettings;
+use baton_models::{Endpoint, ProviderSettings, WireFormat};
 use futures_util::StreamExt as _;
 use serde_json::json;
 
@@ -247,7 +249,17 @@ pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str)
     let draft = RosterDraft::parse(sources, &KnownNames::default(), Vec::new());
     let agents = draft.agents().map(|one| (one.agent.name.clone(), Arc::clone(&one.agent)));
     let agents: Arc<BTreeMap<_, _>> = Arc::new(agents.collect());
-    let endpoint = Endpoint { provider: "bench".into(), base_url: Some(base_url.to_owned()), key: None };
+    let model = ModelSettings { context_window: NonZeroU64::new(128_000), ..ModelSettings::default() };
+    let endpoint = Endpoint {
+        provider: "bench".into(),
+        base_url: Some(base_url.to_owned()),
+        key: None,
+        // Known, so that the server is not asked for it.
+        settings: ProviderSettings {
+            models: [("m".to_owned(), model)].into(),
+            ..ProviderSettings::default()
+        },
+    };
     let model = baton_models::connect(WireFormat::OpenAi, endpoint, baton_models::ModelHttpClient::default());
     let store = baton_store::open(store, Path::new("")).await.expect("a store");
     Engine::new(EngineParts {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::provider::ProviderProcess;
-use crate::server::ServedProcess;
+use crate::server::{ServedProcess, known_models};
 
 /// Of every answer, except where an answer is to last.
 pub const TOKENS: usize = crate::provider::FEW_TOKENS;
@@ -124,9 +124,10 @@ pub fn baton(dir: &Path, provider: &ProviderProcess) -> ServedProcess {
     }
     let config = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\n[agents]\nmain = \"s1\"\n\
-         [models]\ndefault = \"bench/few\"\n[models.providers.bench]\nbase_url = \"{}\"\n\
+         [models]\ndefault = \"bench/few\"\n[models.providers.bench]\nbase_url = \"{}\"\n{}\
          [limits]\nrequests_per_minute = 100000000\nmax_concurrent_runs = 100000\n",
-        provider.base_url
+        provider.base_url,
+        known_models(&agents().iter().map(|agent| agent.model.as_str()).collect::<Vec<_>>())
     );
     std::fs::write(dir.join("baton.toml"), config).expect("a file");
     ServedProcess::start(&["--baton", "serve"], dir)

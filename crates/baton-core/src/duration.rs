@@ -1,5 +1,6 @@
 //! Durations as written in agent files and `baton.toml`.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,12 @@ impl HumanDuration {
 
     pub const fn get(self) -> Duration {
         self.0
+    }
+
+    /// The duration multiplied by `factor`. Saturates.
+    #[must_use]
+    pub fn times(self, factor: NonZeroU32) -> Self {
+        Self(self.0.saturating_mul(factor.get()))
     }
 
     pub fn parse(text: &str) -> Result<Self, InvalidDuration> {

@@ -1,6 +1,7 @@
 //! The trait for language models: each provider is a [`Model`].
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,12 @@ pub trait Model: Send + Sync + fmt::Debug {
     /// Known properties of a model.
     fn facts(&self, model: &str) -> ModelFacts;
 
+    /// Asks the endpoint for properties of a model, unless they are known. [`Model::facts`] has them afterwards. Takes at most about
+    /// a second, and a failure changes nothing.
+    fn learn<'a>(&'a self, _model: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// The rules that guide users through workflows in place of this model. `None` for language models, which do this
     /// themselves.
     fn workflow_guide(&self) -> Option<Arc<dyn WorkflowGuide>> {
@@ -55,6 +62,8 @@ pub struct ModelRequest<'a> {
     pub sampling: &'a Sampling,
     /// JSON Schema that the answer must satisfy.
     pub output_schema: Option<&'a Value>,
+    /// What the model accepts. Requests leave out what it does not.
+    pub supports: ModelSupport,
     /// Trace context to propagate.
     pub trace: Option<&'a TraceParent>,
 }
@@ -115,9 +124,11 @@ pub struct ModelFacts {
     pub max_output_tokens: Option<u32>,
     pub supports: ModelSupport,
     pub assists: ModelAssists,
+    pub timeouts: CallTimeouts,
 }
 
 /// What a model and its endpoint accept. An unknown model is assumed to accept everything.
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in baton.toml")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelSupport {
     pub tools: bool,
@@ -132,6 +143,23 @@ pub struct ModelSupport {
 impl Default for ModelSupport {
     fn default() -> Self {
         Self { tools: true, parallel_calls: true, structured_output: true, tool_choice: true }
+    }
+}
+
+/// How long calls of a model may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallTimeouts {
+    /// Time to the first token. `None`: the engine's default, multiplied by `factor`.
+    pub first_token: Option<Duration>,
+    /// Time between two tokens. `None`: the engine's default, multiplied by `factor`.
+    pub silence: Option<Duration>,
+    /// Multiplies the time limits of agent files, which are written for hosted models.
+    pub factor: NonZeroU32,
+}
+
+impl Default for CallTimeouts {
+    fn default() -> Self {
+        Self { first_token: None, silence: None, factor: NonZeroU32::MIN }
     }
 }
 
@@ -191,6 +219,8 @@ choices! {
         InvalidRequest = "invalid_request",
         /// The connection failed or broke.
         Transport = "transport",
+        /// The connection was refused: nothing listens at the address, perhaps because a server is still starting.
+        Unreachable = "unreachable",
         /// No data within the time limit.
         Timeout = "timeout",
         /// The response violates the protocol, or was cut off.
@@ -201,6 +231,14 @@ choices! {
 impl ModelErrorKind {
     /// Whether a retry may succeed. A model call has no side effects, so a retry is always safe.
     pub fn is_transient(self) -> bool {
-        matches!(self, Self::RateLimit | Self::Overloaded | Self::Transport | Self::Timeout | Self::Malformed)
+        matches!(
+            self,
+            Self::RateLimit
+                | Self::Overloaded
+                | Self::Transport
+                | Self::Unreachable
+                | Self::Timeout
+                | Self::Malformed
+        )
     }
 }

@@ -10,12 +10,13 @@ use baton_core::agent::{Agent, AgentLimits};
 use baton_core::message::Visibility;
 use baton_core::store::{HopKind, Step, StepKind, StepState};
 use baton_core::tool::ToolError;
-use baton_core::{AgentName, SessionId, choices};
+use baton_core::{AgentName, HumanDuration, SessionId, choices};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::engine::{Overrides, PreApproval};
 use crate::failure::Failure;
+use crate::models::ModelCandidate;
 use crate::policy::fingerprint;
 use crate::scope::{RunState, Scope};
 
@@ -140,7 +141,7 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     pub(crate) fn root(run: &RunState, agent: &Agent, overrides: &Overrides) -> Self {
-        let limits = overrides.limits(&agent.limits);
+        let limits = overrides.limits(&scaled_limits(run, agent));
         let path: Arc<str> = agent.name.as_str().into();
         Self {
             deadline: deadline(run, &path, &limits),
@@ -205,6 +206,12 @@ pub(crate) fn completed_transfers(steps: &[Step]) -> u32 {
         is_transfer && places.any(|place| over.contains(place))
     };
     u32::try_from(steps.iter().filter(is_behind).count()).unwrap_or(u32::MAX)
+}
+
+/// The limits of an agent's file, with more time if its model is slow.
+fn scaled_limits(run: &RunState, agent: &Agent) -> AgentLimits {
+    let factor = run.engine.parts.models.time_factor(agent);
+    AgentLimits { timeout: agent.limits.timeout.times(factor), ..agent.limits.clone() }
 }
 
 /// The deadline of a session by its own timeout. Time spent before a crash counts.
@@ -378,7 +385,7 @@ impl Scope {
 
     fn child_bounds(&self, agent: &Agent, invocation: InvocationKind, place: &Self) -> Bounds {
         let above = &self.bounds;
-        let mut limits = agent.limits.clone();
+        let mut limits = scaled_limits(&self.run, agent);
         let is_sub_agent = above.is_sub_agent || invocation.counts_depth();
         if is_sub_agent {
             limits.max_turns = limits.max_turns.min(self.run.engine.parts.policy.sub_agent_steps());
@@ -398,6 +405,26 @@ impl Scope {
             above: Some(Arc::clone(above)),
             limits,
         }
+    }
+
+    /// A time limit for `agents`, multiplied for the slowest of their models.
+    pub(crate) fn scaled_timeout<'a>(
+        &self,
+        limit: HumanDuration,
+        agents: impl IntoIterator<Item = &'a Arc<Agent>>,
+    ) -> HumanDuration {
+        let models = &self.run.engine.parts.models;
+        let factor = agents.into_iter().map(|agent| models.time_factor(agent)).max();
+        factor.map_or(limit, |factor| limit.times(factor))
+    }
+
+    /// Whether the run cannot do without the provider of this model: its own agent uses the same one. A sub-agent with another
+    /// provider fails early instead, so that the agent that invoked it can continue.
+    pub(crate) fn needs(&self, candidate: &ModelCandidate) -> bool {
+        let root = self.bounds.ancestors().last().and_then(|root| self.run.agents.get(&root.agent));
+        let candidates = root.and_then(|root| self.run.engine.parts.models.candidates(root).ok());
+        let own = candidates.as_ref().and_then(|candidates| candidates.first());
+        own.is_none_or(|own| own.provider.provider() == candidate.provider.provider())
     }
 
     /// Marks the scope's agent as not working on the request itself: it delegates for the caller, who may name it as a target

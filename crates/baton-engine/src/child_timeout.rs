@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use baton_core::HumanDuration;
+use baton_core::agent::PlanningStrategy;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
@@ -14,12 +15,27 @@ use crate::scope::Scope;
 #[derive(Debug, Default)]
 pub(crate) struct TimeoutFlag {
     late: OnceLock<HumanDuration>,
+    /// The text of the reply that the expiry cut off.
+    partial: OnceLock<String>,
+    /// The path of the scope that has the time limit.
+    path: Arc<str>,
     above: Option<Arc<Self>>,
 }
 
 impl TimeoutFlag {
-    fn below(above: &Arc<Self>) -> Arc<Self> {
-        Arc::new(Self { late: OnceLock::new(), above: Some(Arc::clone(above)) })
+    fn below(above: &Arc<Self>, path: Arc<str>) -> Arc<Self> {
+        Arc::new(Self {
+            late: OnceLock::new(),
+            partial: OnceLock::new(),
+            path,
+            above: Some(Arc::clone(above)),
+        })
+    }
+
+    /// Whether `path` is a turn of the session that has the time limit, and not of an agent that the session invoked.
+    fn is_own_turn(&self, path: &str) -> bool {
+        let turn = path.strip_prefix(&*self.path).and_then(|rest| rest.strip_prefix("/turn:"));
+        turn.is_some_and(|turn| !turn.contains('/'))
     }
 
     fn late(&self) -> Option<HumanDuration> {
@@ -75,7 +91,7 @@ impl Scope {
     #[must_use]
     pub(crate) fn with_timeout_flag(&self) -> Self {
         let mut timed = self.cancellable();
-        timed.timeout_flag = TimeoutFlag::below(&self.timeout_flag);
+        timed.timeout_flag = TimeoutFlag::below(&self.timeout_flag, self.shared_path());
         timed
     }
 
@@ -84,14 +100,28 @@ impl Scope {
         let _ = self.timeout_flag.late.set(limit);
         self.cancel.cancel();
     }
+
+    /// Keeps the text of a reply that was cut off, if a time limit cut it and it would have been the agent's answer. A plan, or
+    /// the draft of an agent that hands off, is not kept.
+    pub(crate) fn keep_partial(&self, text: &str) {
+        let flag = &self.timeout_flag;
+        let is_answer =
+            self.agent.handoff.is_empty() && self.agent.planning_strategy == PlanningStrategy::NativeReact;
+        if is_answer && flag.late.get().is_some() && flag.is_own_turn(self.path()) && !text.trim().is_empty()
+        {
+            let _ = flag.partial.set(text.trim().to_owned());
+        }
+    }
 }
 
 impl Failure {
-    /// Turns a cancellation that an expired time limit caused into [`Failure::TimedOut`]. If the whole run is cancelled, it stays
-    /// a cancellation.
+    /// Turns a cancellation that an expired time limit caused into [`Failure::TimedOut`], with the text that was cut off. If the
+    /// whole run is cancelled, it stays a cancellation.
     pub(crate) fn or_timeout(self, scope: &Scope) -> Self {
         match (self, scope.timeout_flag.late()) {
-            (Self::Cancelled, Some(limit)) if !scope.run.cancel.is_cancelled() => Self::TimedOut(limit),
+            (Self::Cancelled, Some(limit)) if !scope.run.cancel.is_cancelled() => {
+                Self::TimedOut { limit, partial: scope.timeout_flag.partial.get().cloned() }
+            }
             (failure, _) => failure,
         }
     }

@@ -29,16 +29,21 @@ pub enum Failure {
     Stage { stage: AgentName, failure: Box<Self> },
     #[error("`{0}` cannot be reached: it runs on another server, and there is no connection to it")]
     Unavailable(AgentName),
-    #[error("no answer within {0}")]
-    TimedOut(HumanDuration),
+    /// The time limit of a sub-agent has expired. `partial` is the text of its reply up to then, if there is any.
+    #[error("no answer within {limit}")]
+    TimedOut { limit: HumanDuration, partial: Option<String> },
     #[error(transparent)]
     Refused(#[from] InvocationError),
     #[error("this needs the permission `{0}`, which the person does not have")]
     NotAllowed(String),
     #[error("the advice of `{agent}` is required, and it gave none: {reason}")]
     NoAdvice { agent: AgentName, reason: String },
-    #[error("{got} of {asked} advisors answered, and at least {needed} have to")]
-    TooLittleAdvice { got: usize, asked: usize, needed: u32 },
+    /// `missing` has a line for each advisor without advice.
+    #[error("{got} of {asked} advisors answered, and at least {needed} have to: {}", .missing.join("; "))]
+    TooLittleAdvice { got: usize, asked: usize, needed: u32, missing: Vec<String> },
+    /// No member of a team has posted anything. `members` has a line for each of them.
+    #[error("no member of the team of `{coordinator}` contributed: {}", .members.join("; "))]
+    NoContribution { coordinator: AgentName, members: Vec<String> },
     #[error("`{router}` chose nobody: {reason}. It may choose {}", list(.candidates))]
     NotRouted { router: AgentName, reason: String, candidates: Vec<AgentName> },
     #[error("the condition of `{agent}` for handing on cannot be evaluated: {message}")]
@@ -88,10 +93,11 @@ impl Failure {
             Self::NoAgent(_) => "agent_not_found",
             Self::Stage { failure, .. } => failure.code(),
             Self::Unavailable(_) | Self::HandoffUnavailable(_) => "agent_unavailable",
-            Self::TimedOut(_) => "timeout",
+            Self::TimedOut { .. } => "timeout",
             Self::Refused(_) => "refused",
             Self::NotAllowed(_) => "permission_denied",
             Self::NoAdvice { .. } | Self::TooLittleAdvice { .. } => "advice_missing",
+            Self::NoContribution { .. } => "no_contribution",
             Self::NotRouted { .. } => "routing_failed",
             Self::Condition { .. } => "invalid_condition",
             Self::Panicked(_) => "internal",
@@ -121,9 +127,17 @@ impl Failure {
     /// that names a stage, because the innermost name is the most precise.
     pub(crate) fn in_stage(self, stage: &AgentName, scope: &Scope) -> Self {
         match self {
-            Self::Stage { .. } | Self::Cancelled | Self::TimedOut(_) => self,
+            Self::Stage { .. } | Self::Cancelled | Self::TimedOut { .. } => self,
             _ if self.is_fatal(scope) => self,
             _ => Self::Stage { stage: stage.clone(), failure: Box::new(self) },
+        }
+    }
+
+    /// Changes the partial text of a [`Failure::TimedOut`].
+    pub(crate) fn with_partial(self, change: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::TimedOut { limit, partial } => Self::TimedOut { limit, partial: partial.map(change) },
+            other => other,
         }
     }
 

@@ -1,12 +1,14 @@
 //! Resolves model names to providers.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use baton_core::Model;
 use baton_core::agent::{Agent, ModelName};
 use baton_core::model::ModelFacts;
 use baton_core::workflow::WorkflowGuide;
+use futures_util::future::join_all;
 
 use crate::failure::Failure;
 
@@ -61,6 +63,18 @@ impl ModelRegistry {
             found.extend(self.resolve(&self.default));
         }
         if found.is_empty() { Err(Failure::NoModel(self.default.to_string())) } else { Ok(found) }
+    }
+
+    /// Asks the endpoints of an agent's models for what is not known about them. See [`Model::learn`].
+    pub(crate) async fn learn(&self, agent: &Agent) {
+        let candidates = self.candidates(agent).unwrap_or_default();
+        join_all(candidates.iter().map(|one| one.provider.learn(&one.model))).await;
+    }
+
+    /// What the time limits of an agent's file are multiplied by, because its first model is slow.
+    pub(crate) fn time_factor(&self, agent: &Agent) -> NonZeroU32 {
+        let candidates = self.candidates(agent).unwrap_or_default();
+        candidates.first().map_or(NonZeroU32::MIN, |first| first.facts.timeouts.factor)
     }
 
     /// The rules that lead the user through a workflow in place of the agent's first model, if its provider has such rules.

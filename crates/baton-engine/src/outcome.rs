@@ -76,13 +76,19 @@ pub(crate) enum RecordedSessionEnd {
         /// The time limit, if it expired.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         late: Option<HumanDuration>,
+        /// The text that the time limit cut off.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        partial: Option<String>,
     },
 }
 
 impl RecordedSessionEnd {
     pub(crate) fn of(failure: &Failure) -> Self {
-        let late = if let Failure::TimedOut(limit) = failure { Some(*limit) } else { None };
-        Self::Failure { code: failure.code().to_owned(), message: failure.to_string(), late }
+        let (late, partial) = match failure {
+            Failure::TimedOut { limit, partial } => (Some(*limit), partial.clone()),
+            _ => (None, None),
+        };
+        Self::Failure { code: failure.code().to_owned(), message: failure.to_string(), late, partial }
     }
 }
 
@@ -90,7 +96,9 @@ impl RecordedSession {
     pub(crate) fn result(self) -> Result<Outcome, Failure> {
         match self.end {
             RecordedSessionEnd::Outcome(outcome) => Ok(*outcome),
-            RecordedSessionEnd::Failure { late: Some(limit), .. } => Err(Failure::TimedOut(limit)),
+            RecordedSessionEnd::Failure { late: Some(limit), partial, .. } => {
+                Err(Failure::TimedOut { limit, partial })
+            }
             RecordedSessionEnd::Failure { code, .. } if code == Failure::Cancelled.code() => {
                 Err(Failure::Cancelled)
             }

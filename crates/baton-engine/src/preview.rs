@@ -6,7 +6,7 @@ use baton_core::agent::Agent;
 use baton_core::chat::{ChatMessage, Reply};
 use baton_core::store::{Claim, RunRecord, RunStatus};
 use baton_core::tool::ToolSpec;
-use baton_core::{AgentName, RunId, Usage, choices};
+use baton_core::{AgentName, RunId, StoreError, Usage, choices};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,8 @@ use crate::bounds::InvocationKind;
 use crate::engine::{Engine, Overrides, RunCaller};
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
+use crate::handoff::lease::HandoffLease;
+use crate::handoff::start;
 use crate::journal::{EventSink, Journal};
 use crate::listener::Listener;
 use crate::live::ThreadChannels;
@@ -76,7 +78,8 @@ impl From<Via> for InvocationKind {
     }
 }
 
-/// Returns what `agent` gets when it is asked `message`, or when `from` is asked and invokes it. A sub-agent may have fewer
+/// Returns what `agent` gets when it is asked `message` on the caller's thread, or when `from` is asked and invokes it. An agent that
+/// holds the thread, or takes it over by a transfer, has the tools of a holder and the state of its workflow. A sub-agent may have fewer
 /// tools, and its ancestors are not offered to it. The MCP servers that its file names are asked for their tools. A
 /// [`placeholder`] replaces the text that other agents would write.
 pub async fn preview(
@@ -94,7 +97,7 @@ pub async fn preview(
     let asked = Input::text(message);
     let (scope, input) = match from {
         Some((_, via)) => involved(&root, &find(agent)?, via, asked).await?,
-        None => (root, asked),
+        None => (held(root).await?, asked),
     };
     if scope.agent.kind.is_remote() {
         return Err(Failure::Unavailable(agent.clone()));
@@ -144,6 +147,19 @@ impl PreviewedSession {
     }
 }
 
+/// The scope with the lease by which its agent holds the thread now, if it does. Its workflow is then at the stored state.
+async fn held(scope: Scope) -> Result<Scope, Failure> {
+    let run = &scope.run;
+    let open = match run.store.open_handoff_of(run.caller.thread_id).await {
+        Err(StoreError::ThreadNotFound) => None,
+        open => open?,
+    };
+    Ok(match open.filter(|handoff| handoff.target_agent_id == *scope.name()) {
+        Some(handoff) => scope.with_lease(&Arc::new(HandoffLease::new(handoff))),
+        None => scope,
+    })
+}
+
 /// The receiver's scope below the giver, and its input.
 async fn involved(
     giver: &Scope,
@@ -167,7 +183,14 @@ async fn involved(
         Via::Handoff => Chain::new(giver, &asked).next_input(&outcome(giver)),
         Via::Route => router::destination_input(&CallSite { messages: &[], ..site }, &asked).await?,
         Via::Transfer => {
-            transfers::transfer_input(&site, &asked, placeholder(name, "gives as its reason")).await?
+            let reason = placeholder(name, "gives as its reason");
+            if start::is_thread_handoff(giver, receiver) {
+                let (lease, input) = transfers::handoff_input(&site, receiver, &asked, reason).await?;
+                scope = scope.with_lease(&Arc::new(lease));
+                input
+            } else {
+                transfers::transfer_input(&site, &asked, reason).await?
+            }
         }
     };
     Ok((scope, input))

@@ -110,6 +110,7 @@ pub(crate) async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, F
     // An agent that always hands off does not give the answer that the schema describes.
     let output_schema = input.output_schema.clone().filter(|_| !scope.agent.always_hands_off());
     let input = &Input { output_schema, draft: None, ..input.clone() };
+    scope.run.engine.parts.models.learn(&scope.agent).await;
     targets::record_denied_delegation(scope).await?;
     let advised_input = advisors::consult(scope, input).await?;
     if let Some(team) = &scope.agent.team {

@@ -3,10 +3,13 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use baton_core::agent::Sampling;
 use baton_core::chat::{Messages, Reasoning, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
-use baton_core::model::{Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ReplyStream, ToolChoice};
+use baton_core::model::{
+    CallTimeouts, Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ReplyStream, ToolChoice,
+};
 use baton_core::store::work::InterruptedCall;
 use baton_core::store::{NewEvent, Step, StepKind};
 use baton_core::usage::{Cost, Tokens};
@@ -94,9 +97,13 @@ pub(crate) async fn run_turn(
     }
     let model_timeouts = scope.run.engine.parts.model_timeouts;
     let attempts = model_timeouts.attempts.max(1);
+    // Not multiplied for slow models: how fast a model is says nothing about how long its server takes to start.
+    let patience = Instant::now() + scope.agent.limits.timeout.get();
+    let wait_until = patience.min(turn_request.deadline);
     let mut last = None;
     for (at, candidate) in candidates.iter().enumerate() {
-        for attempt in 1..=attempts {
+        let is_last = at + 1 == candidates.len();
+        for attempt in 1.. {
             let call = telemetry::chat(scope, candidate, &turn_request);
             // Boxed, to keep the futures that await a turn small.
             let trying =
@@ -106,15 +113,25 @@ pub(crate) async fn run_turn(
                 Err(broken) => broken,
             };
             let Failure::Model(error) = &broken.failure else {
+                scope.keep_partial(broken.text());
                 let restarts =
                     matches!(broken.failure, Failure::DeadlineReached) && turn_request.closing.is_none();
                 return Err(broken.end(scope, restarts).await?);
             };
             tracing::warn!(agent = %scope.name(), model = %candidate.model, attempt, %error, "model call failed");
             let wait = error.retry_after.unwrap_or_else(|| back_off(model_timeouts.back_off, attempt));
-            let again =
-                error.kind.is_transient() && attempt < attempts && wait <= model_timeouts.longest_wait;
-            let restarts = again || at + 1 < candidates.len() || scope.bounds.caller_can_continue();
+            let waits = is_last && error.kind == ModelErrorKind::Unreachable && scope.needs(candidate);
+            let again = if waits {
+                // A server that is still starting. Nothing else can answer, so the deadline decides.
+                Instant::now() + wait < wait_until
+            } else {
+                error.kind.is_transient() && attempt < attempts && wait <= model_timeouts.longest_wait
+            };
+            if waits && again && attempt == 1 {
+                let text = format!("waiting for the server of {}: {}", error.provider, error.message);
+                scope.emit(EventKind::Status { text }).await;
+            }
+            let restarts = again || !is_last || scope.bounds.caller_can_continue();
             last = Some(broken.end(scope, restarts).await?);
             if !again {
                 break;
@@ -133,6 +150,11 @@ struct FailedAttempt {
 }
 
 impl FailedAttempt {
+    /// The text of the reply so far.
+    fn text(&self) -> &str {
+        self.message.as_ref().map_or("", |(_, text)| text)
+    }
+
     /// Records the attempt's row and ends its message: with `restarts` the text is withdrawn, otherwise it is final.
     async fn end(self, scope: &Scope, restarts: bool) -> Result<Failure, Failure> {
         let kind = self.message.map(|(message_id, text)| {
@@ -170,25 +192,36 @@ async fn attempt_once(
     call: &CallSpan,
 ) -> Result<Result<TurnResult, FailedAttempt>, Failure> {
     let trace = call.trace(&scope.run);
+    let supports = candidate.facts.supports;
+    let own = &scope.agent.sampling;
+    let sampling = Sampling {
+        max_output_tokens: own.max_output_tokens.or(candidate.facts.max_output_tokens),
+        ..own.clone()
+    };
+    let can_force = supports.tools && supports.tool_choice;
     let request = ModelRequest {
         agent: scope.name(),
         model: &candidate.model,
         system: turn_request.system,
         messages: turn_request.messages,
-        tools: turn_request.tools,
-        tool_choice: turn_request.tool_choice,
-        sampling: &scope.agent.sampling,
+        tools: if supports.tools { turn_request.tools } else { &[] },
+        tool_choice: match turn_request.tool_choice {
+            ToolChoice::Required if !can_force => ToolChoice::Auto,
+            choice => choice,
+        },
+        sampling: &sampling,
         output_schema: turn_request.output_schema,
+        supports,
         trace: trace.as_ref(),
     };
     let mut attempt = Attempt::new(scope, candidate, &turn_request, call);
     attempt.announce().await?;
-    let mut chunks = Chunks::new(candidate.provider.stream(&request), scope, turn_request.deadline);
+    let mut chunks = Chunks::new(candidate, &request, scope, turn_request.deadline);
     let result = loop {
         match chunks.next(candidate).await {
             Err(failure) => break Err(failure),
             Ok(None) => break Err(cut_error(candidate).into()),
-            Ok(Some(Err(error))) => break Err(error.into()),
+            Ok(Some(Err(error))) => break Err(explained(error, candidate, &turn_request).into()),
             Ok(Some(Ok(Chunk::Done(finish)))) => break attempt.finished(finish),
             Ok(Some(Ok(chunk))) => {
                 if let Err(error) = attempt.add(chunk).await {
@@ -218,11 +251,19 @@ struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    fn new(stream: ReplyStream, scope: &'a Scope, deadline: Instant) -> Self {
+    fn new(
+        candidate: &ModelCandidate,
+        request: &ModelRequest<'_>,
+        scope: &'a Scope,
+        deadline: Instant,
+    ) -> Self {
         let ModelTimeouts { first_chunk, between_chunks, .. } = scope.run.engine.parts.model_timeouts;
+        let CallTimeouts { first_token, silence, factor } = candidate.facts.timeouts;
+        let first_chunk = first_token.unwrap_or(first_chunk.saturating_mul(factor.get()));
+        let between_chunks = silence.unwrap_or(between_chunks.saturating_mul(factor.get()));
         let now = Instant::now();
         Self {
-            stream,
+            stream: candidate.provider.stream(request),
             cancel: &scope.cancel,
             cancelled: Box::pin(scope.cancel.cancelled()),
             later_limit: between_chunks,
@@ -278,6 +319,28 @@ impl<'a> Chunks<'a> {
     }
 }
 
+/// Adds to the provider's message what can be changed in Baton.
+fn explained(
+    mut error: ModelError,
+    candidate: &ModelCandidate,
+    turn_request: &TurnRequest<'_>,
+) -> ModelError {
+    if error.kind == ModelErrorKind::ContextTooLong {
+        let (provider, model) = (candidate.provider.provider(), &candidate.model);
+        let assumed = match candidate.facts.context_window {
+            Some(size) => format!("Baton assumes a context of {size} tokens"),
+            None => "Baton does not know the size of its context".to_owned(),
+        };
+        error.message = format!(
+            "{}; the request has about {} tokens, and {assumed}: set `context_window` under \
+             `[models.providers.{provider}.models.\"{model}\"]` in baton.toml to what the server accepts, so that conversations \
+             are shortened in time, or start the server with a larger context",
+            error.message, turn_request.input_estimate
+        );
+    }
+    error
+}
+
 fn silence_error(candidate: &ModelCandidate, wait: Duration) -> ModelError {
     let message = format!("nothing was heard for {} s", wait.as_secs());
     ModelError::new(ModelErrorKind::Timeout, candidate.provider.provider(), message)
@@ -314,6 +377,8 @@ struct Attempt<'a> {
     is_begun: bool,
     reasoning_id: Option<MessageId>,
     tokens: Option<Tokens>,
+    /// Whether the reply asks for more tools than the model may ask for at once.
+    is_cut_to_one_call: bool,
     /// Bytes of the reply so far.
     bytes: usize,
     input_estimate: u64,
@@ -339,6 +404,7 @@ impl<'a> Attempt<'a> {
             is_begun: false,
             reasoning_id: None,
             tokens: None,
+            is_cut_to_one_call: false,
             bytes: 0,
             input_estimate: turn_request.input_estimate,
             at: Timestamp::now(),
@@ -360,6 +426,7 @@ impl<'a> Attempt<'a> {
                 self.scope.trace(EventKind::Reasoning { message_id, delta }).await;
             }
             Chunk::ReasoningSignature(signature) => self.reasoning().signature = Some(signature),
+            Chunk::Call { index, .. } if self.has_all_calls() => self.drop_call(index).await,
             Chunk::Call { index, id, name, signature } => {
                 if self.indices.len() == MAX_CALLS {
                     return Err(self.malformed("the reply asks for more than 128 tools at once"));
@@ -370,12 +437,31 @@ impl<'a> Attempt<'a> {
             Chunk::Arguments { index, delta } => match self.indices.iter().rposition(|known| *known == index)
             {
                 Some(at) => self.reply.calls[at].arguments.push_str(&delta),
+                None if self.is_cut_to_one_call => {}
                 None => return Err(self.malformed("arguments came for a call that was never begun")),
             },
             Chunk::Tokens(tokens) => self.tokens = Some(tokens),
             Chunk::Done(_) => {}
         }
         Ok(())
+    }
+
+    /// Whether a further call is one too many: the model is configured to call one tool at a time, and has called it.
+    fn has_all_calls(&self) -> bool {
+        !self.candidate.facts.supports.parallel_calls && !self.indices.is_empty()
+    }
+
+    /// Leaves out a call. The model can ask for it again when it has seen the result of the first one.
+    async fn drop_call(&mut self, index: u32) {
+        // Some servers number every call 0. The arguments that follow are not those of the first one.
+        if self.indices[0] == index {
+            self.indices[0] = u32::MAX;
+        }
+        if !self.is_cut_to_one_call {
+            self.is_cut_to_one_call = true;
+            let text = "only the first tool call of the reply is executed, because the model is set to one call at a time";
+            self.scope.trace(EventKind::Status { text: text.to_owned() }).await;
+        }
     }
 
     async fn text(&mut self, delta: String) {

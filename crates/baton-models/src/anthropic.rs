@@ -11,9 +11,9 @@ use http::{HeaderValue, Uri};
 
 use crate::answer::ask;
 use crate::client::ModelHttpClient;
+use crate::facts::ProviderFacts;
 use crate::fault::ModelFault;
 use crate::frames::Framing;
-use crate::prices;
 use crate::registry::Endpoint;
 use crate::tool_names::ToolNames;
 use crate::transport::{KeyHeader, ProviderCall, ProviderConnection};
@@ -26,12 +26,14 @@ const API_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 pub struct Anthropic {
     connection: ProviderConnection,
     address: Result<Uri, ModelFault>,
+    facts: ProviderFacts,
 }
 
 impl Anthropic {
     pub fn new(endpoint: Endpoint, client: ModelHttpClient) -> Self {
+        let facts = ProviderFacts::new(&endpoint);
         let connection = ProviderConnection::new(endpoint, client, KeyHeader::plain("x-api-key"));
-        Self { address: connection.address(&["v1", "messages"], None), connection }
+        Self { address: connection.address(&["v1", "messages"], None), connection, facts }
     }
 
     fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<ProviderCall, ModelFault> {
@@ -54,7 +56,7 @@ impl Model for Anthropic {
     }
 
     fn facts(&self, model: &str) -> ModelFacts {
-        prices::facts(self.connection.provider(), model)
+        self.facts.of(model)
     }
 }
 

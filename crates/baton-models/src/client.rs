@@ -3,6 +3,7 @@
 mod connector;
 
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,8 +83,10 @@ pub(crate) fn broken(error: &(dyn Error + 'static)) -> ModelFault {
     let (mut kind, mut message) = (ModelErrorKind::Transport, String::from("the connection failed"));
     let mut source = Some(error);
     while let Some(cause) = source {
-        if connector::is_timeout(cause) {
-            kind = ModelErrorKind::Timeout;
+        match cause.downcast_ref::<io::Error>().map(io::Error::kind) {
+            Some(io::ErrorKind::TimedOut) => kind = ModelErrorKind::Timeout,
+            Some(io::ErrorKind::ConnectionRefused) => kind = ModelErrorKind::Unreachable,
+            _ => {}
         }
         message.push_str(&format!(": {cause}"));
         source = cause.source();

@@ -9,9 +9,9 @@ use baton_core::{Model, ModelRequest};
 
 use crate::answer::ask;
 use crate::client::ModelHttpClient;
+use crate::facts::ProviderFacts;
 use crate::fault::ModelFault;
 use crate::frames::Framing;
-use crate::prices;
 use crate::registry::Endpoint;
 use crate::tool_names::ToolNames;
 use crate::transport::{KeyHeader, ProviderCall, ProviderConnection};
@@ -21,11 +21,14 @@ pub(crate) use reply::GeminiDecoder;
 #[derive(Debug)]
 pub struct Gemini {
     connection: ProviderConnection,
+    facts: ProviderFacts,
 }
 
 impl Gemini {
     pub fn new(endpoint: Endpoint, client: ModelHttpClient) -> Self {
-        Self { connection: ProviderConnection::new(endpoint, client, KeyHeader::plain("x-goog-api-key")) }
+        let facts = ProviderFacts::new(&endpoint);
+        let key_header = KeyHeader::plain("x-goog-api-key");
+        Self { connection: ProviderConnection::new(endpoint, client, key_header), facts }
     }
 
     fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<ProviderCall, ModelFault> {
@@ -48,7 +51,7 @@ impl Model for Gemini {
     }
 
     fn facts(&self, model: &str) -> ModelFacts {
-        prices::facts(self.connection.provider(), model)
+        self.facts.of(model)
     }
 }
 

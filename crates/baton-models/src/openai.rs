@@ -3,15 +3,18 @@
 mod reply;
 mod request;
 
+use std::pin::Pin;
+
 use baton_core::model::{ModelFacts, ReplyStream};
 use baton_core::{Model, ModelRequest};
 use http::Uri;
 
 use crate::answer::ask;
 use crate::client::ModelHttpClient;
+use crate::discovery;
+use crate::facts::ProviderFacts;
 use crate::fault::ModelFault;
 use crate::frames::Framing;
-use crate::prices;
 use crate::registry::Endpoint;
 use crate::tool_names::ToolNames;
 use crate::transport::{KeyHeader, ProviderCall, ProviderConnection};
@@ -23,6 +26,7 @@ pub struct OpenAi {
     connection: ProviderConnection,
     address: Result<Uri, ModelFault>,
     dialect: Dialect,
+    facts: ProviderFacts,
 }
 
 /// Where servers of this wire differ.
@@ -57,6 +61,7 @@ impl Dialect {
 
 impl OpenAi {
     pub fn new(endpoint: Endpoint, client: ModelHttpClient) -> Self {
+        let facts = ProviderFacts::new(&endpoint);
         let dialect = Dialect::of(&endpoint.provider, endpoint.base().unwrap_or_default());
         let key_header =
             if dialect == Dialect::Azure { KeyHeader::plain("api-key") } else { KeyHeader::BEARER };
@@ -66,7 +71,7 @@ impl OpenAi {
         } else {
             &["chat", "completions"]
         };
-        Self { address: connection.address(path, None), connection, dialect }
+        Self { address: connection.address(path, None), connection, dialect, facts }
     }
 
     fn spell(&self, request: &ModelRequest<'_>, names: &ToolNames) -> Result<ProviderCall, ModelFault> {
@@ -87,7 +92,14 @@ impl Model for OpenAi {
     }
 
     fn facts(&self, model: &str) -> ModelFacts {
-        prices::facts(self.connection.provider(), model)
+        self.facts.of(model)
+    }
+
+    fn learn<'a>(&'a self, model: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        if self.dialect != Dialect::Compatible {
+            return Box::pin(std::future::ready(()));
+        }
+        Box::pin(self.facts.learn(model, discovery::ask_openai(&self.connection, model)))
     }
 }
 

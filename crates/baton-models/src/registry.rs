@@ -8,10 +8,11 @@ use secrecy::SecretString;
 
 use crate::anthropic::Anthropic;
 use crate::client::ModelHttpClient;
+use crate::facts::configured;
 use crate::gemini::Gemini;
-use crate::ollama::{self, Ollama};
+use crate::ollama::Ollama;
 use crate::openai::OpenAi;
-use crate::prices;
+use crate::settings::ProviderSettings;
 
 /// A provider as it is configured.
 #[derive(Debug, Clone)]
@@ -21,6 +22,7 @@ pub struct Endpoint {
     /// Absent for a well-known provider.
     pub base_url: Option<String>,
     pub key: Option<SecretString>,
+    pub settings: ProviderSettings,
 }
 
 impl Endpoint {
@@ -51,12 +53,10 @@ impl WireFormat {
     }
 }
 
-/// What is known about a model of a provider without calling it.
-pub fn facts(provider: &str, base_url: Option<&str>, model: &str) -> ModelFacts {
-    match WireFormat::of(provider) {
-        WireFormat::Ollama => ollama::facts(base_url.unwrap_or_default(), model),
-        WireFormat::OpenAi | WireFormat::Anthropic | WireFormat::Gemini => prices::facts(provider, model),
-    }
+/// What is known about a model of a provider without asking its endpoint.
+pub fn facts(provider: &str, base_url: Option<&str>, settings: &ProviderSettings, model: &str) -> ModelFacts {
+    let base = base_url.or_else(|| default_base(provider)).unwrap_or_default();
+    configured(provider, base, settings, model)
 }
 
 /// A provider that is ready to be called. Nothing is checked here: what is wrong with an endpoint is the error of the

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use baton_core::chat::ChatMessage;
 use baton_core::model::{
-    Chunk, Finish, Model, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream,
+    Chunk, Finish, Model, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream, ToolChoice,
 };
 use baton_core::usage::{Price, Tokens};
 use baton_core::{ToolCallId, Usd};
@@ -153,6 +153,8 @@ pub struct RecordedRequest {
     pub system: String,
     pub messages: Vec<ChatMessage>,
     pub tools: Vec<String>,
+    pub tool_choice: ToolChoice,
+    pub max_output_tokens: Option<u32>,
     /// Whether JSON of a schema was asked for.
     pub output_schema: bool,
     /// The `traceparent` that a provider would get.
@@ -229,6 +231,8 @@ impl Model for Scripted {
             system: request.system.to_owned(),
             messages: request.messages.iter().cloned().collect(),
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
+            tool_choice: request.tool_choice,
+            max_output_tokens: request.sampling.max_output_tokens,
             output_schema: request.output_schema.is_some(),
             traceparent: request.trace.map(ToString::to_string),
         });

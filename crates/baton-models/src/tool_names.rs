@@ -101,7 +101,7 @@ fn spell(name: &str) -> String {
 mod tests {
     use baton_core::agent::Sampling;
     use baton_core::chat::Messages;
-    use baton_core::model::ToolChoice;
+    use baton_core::model::{ModelSupport, ToolChoice};
     use baton_core::tool::{Effect, Risk};
     use baton_core::{AgentName, HumanDuration, ToolSpec};
     use proptest::prelude::*;
@@ -130,6 +130,7 @@ mod tests {
             tool_choice: ToolChoice::Auto,
             sampling: &Sampling::default(),
             output_schema: None,
+            supports: ModelSupport::default(),
             trace: None,
         })
     }

@@ -9,6 +9,7 @@ use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
 use url::Url;
 
 use crate::client::ModelHttpClient;
@@ -19,6 +20,11 @@ use crate::retry_after::retry_after;
 
 /// An error needs no more; what follows is not read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// Lists of models can be long.
+const MAX_JSON_BYTES: usize = 1024 * 1024;
+/// Shorter keys are not masked in errors.
+const MIN_SECRET_BYTES: usize = 8;
 
 pub(crate) type ProviderCall = Request<Full<Bytes>>;
 
@@ -112,9 +118,29 @@ impl ProviderConnection {
         Uri::try_from(url.as_str()).map_err(|error| not_a_url(&error))
     }
 
+    /// An address of the same server, outside of the `/v1` of its base address.
+    pub fn server_address(&self, path: &[&str]) -> Option<Uri> {
+        let mut url = Url::parse(self.base()).ok()?;
+        let base = url.path().trim_end_matches('/');
+        let root = base.strip_suffix("/v1").unwrap_or(base).to_owned();
+        url.set_path(&format!("{root}/{}", path.join("/")));
+        url.set_query(None);
+        url.set_fragment(None);
+        Uri::try_from(url.as_str()).ok()
+    }
+
     /// A request that carries the key.
     pub fn post(&self, address: Uri, body: Vec<u8>) -> Result<ProviderCall, ModelFault> {
-        let mut request = Request::post(address)
+        self.request(Request::post(address), body)
+    }
+
+    /// A `GET` that carries the key.
+    pub fn get(&self, address: Uri) -> Result<ProviderCall, ModelFault> {
+        self.request(Request::get(address), Vec::new())
+    }
+
+    fn request(&self, builder: http::request::Builder, body: Vec<u8>) -> Result<ProviderCall, ModelFault> {
+        let mut request = builder
             .body(Full::from(body))
             .map_err(|error| ModelFault::new(ModelErrorKind::InvalidRequest, error.to_string()))?;
         let headers = request.headers_mut();
@@ -123,6 +149,17 @@ impl ProviderConnection {
             headers.insert(name, value);
         }
         Ok(request)
+    }
+
+    /// The JSON body of a successful response. At most [`MAX_JSON_BYTES`] are read.
+    pub async fn fetch(&self, request: ProviderCall) -> Result<Value, ModelFault> {
+        let response = self.0.client.send(request).await?;
+        let status = response.status();
+        let body = read_some(response.into_body(), MAX_JSON_BYTES).await;
+        if !status.is_success() {
+            return Err(ModelFault::from_body(Some(status.as_u16()), &body));
+        }
+        serde_json::from_str(&body).map_err(|error| ModelFault::not_json(&error))
     }
 
     /// Sends the request and returns an answer that can be read as frames.
@@ -142,7 +179,7 @@ impl ProviderConnection {
         let request_id = request_id(response.headers());
         let retry_after = retry_after(response.headers());
         let status = (!status.is_success()).then_some(status.as_u16());
-        let body = read_some(response.into_body()).await;
+        let body = read_some(response.into_body(), MAX_ERROR_BYTES).await;
         let mut fault = ModelFault::from_body(status, &body);
         if fault.kind == ModelErrorKind::Malformed {
             let expected = framing.media_type();
@@ -155,7 +192,10 @@ impl ProviderConnection {
     /// The only way from a fault to an error, so that a key which the provider quotes goes no further.
     pub fn report(&self, fault: ModelFault) -> ModelError {
         let ModelFault { kind, mut message, status, request_id, retry_after } = fault;
-        if let Some(key) = &self.0.key {
+        // A short key, such as the `x` that some local servers want, is no secret and occurs in ordinary words.
+        if let Some(key) = &self.0.key
+            && key.expose_secret().len() >= MIN_SECRET_BYTES
+        {
             message = message.replace(key.expose_secret(), "[key]");
         }
         ModelError { kind, provider: self.provider().to_owned(), message, status, request_id, retry_after }
@@ -204,13 +244,13 @@ fn is_framed(media_type: &str, framing: Framing) -> bool {
         || (framing == Framing::Ndjson && media_type.to_ascii_lowercase().contains("json"))
 }
 
-async fn read_some(mut body: Incoming) -> String {
+async fn read_some(mut body: Incoming, most: usize) -> String {
     let mut bytes = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
         let piece = frame.into_data().unwrap_or_default();
-        let room = MAX_ERROR_BYTES - bytes.len();
+        let room = most - bytes.len();
         bytes.extend_from_slice(&piece[..piece.len().min(room)]);
-        if bytes.len() == MAX_ERROR_BYTES {
+        if bytes.len() == most {
             break;
         }
     }

@@ -187,6 +187,52 @@ max_concurrent_runs = 1000
     }
 
     #[test]
+    fn facts_about_models() {
+        let text = r#"
+            [models.providers.local]
+            base_url = "http://127.0.0.1:8080/v1"
+            timeouts = { first_token = "10m", factor = 3 }
+            [models.providers.local.models."qwen/mini"]
+            context_window = 4096
+            max_output_tokens = 500
+            tools = false
+            price = { input = 0.5, output = 1 }
+            assists = { grounding = false }
+        "#;
+        let provider = parse(text, &[]).unwrap().models.providers["local"].clone();
+        let facts =
+            baton_models::facts("local", provider.base_url.as_deref(), &provider.settings(), "qwen/mini");
+        assert_eq!((facts.context_window, facts.max_output_tokens), (Some(4096), Some(500)));
+        assert_eq!((facts.supports.tools, facts.supports.parallel_calls), (false, true));
+        assert_eq!((facts.assists.grounding, facts.assists.workflow_values), (false, true));
+        let price = facts.price.unwrap();
+        assert_eq!(
+            (price.cached_input.to_string(), price.output.to_string()),
+            ("$0.50".into(), "$1.00".into())
+        );
+        let timeouts = facts.timeouts;
+        assert_eq!(
+            (timeouts.first_token, timeouts.factor.get()),
+            (Some(std::time::Duration::from_mins(10)), 3)
+        );
+        for (wrong, expected) in [
+            ("context = 1", "unknown field `context`"),
+            ("context_window = 0", "nonzero"),
+            ("price = { input = 1 }", "missing field `output`"),
+            ("price = { input = -1, output = 1 }", "not negative"),
+            ("price = { input = 1, output = 1, reasoning = 1 }", "unknown field `reasoning`"),
+            ("assists = { magic = true }", "unknown field `magic`"),
+        ] {
+            let error = parse(&format!("[models.providers.local.models.m]\n{wrong}\n"), &[]).unwrap_err();
+            assert!(error.to_string().contains(expected), "{wrong}: {error}");
+        }
+        for wrong in ["factor = 0", "factor = 1.5", "silence = 5", "patience = \"1s\""] {
+            let text = format!("[models.providers.local]\ntimeouts = {{ {wrong} }}\n");
+            assert!(parse(&text, &[]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_shown_with_their_line() {
         let unknown = parse("[agents]\nmian = \"assistant\"\n", &[]).unwrap_err().to_string();
         assert!(

@@ -99,8 +99,9 @@ fn first_unpriced(models: &ModelsConfig, names: &[ModelName]) -> Option<String> 
     let names = if names.is_empty() { default } else { names };
     names.iter().map(|name| resolve(models, name)).find_map(|name| match name {
         ModelName::Provider { provider, model } => {
-            let base_url = models.providers.get(provider).and_then(|table| table.base_url.as_deref());
-            let price = baton_models::facts(provider, base_url, model).price;
+            let table = models.providers.get(provider).cloned().unwrap_or_default();
+            let (base_url, settings) = (table.base_url.as_deref(), table.settings());
+            let price = baton_models::facts(provider, base_url, &settings, model).price;
             price.is_none().then(|| name.to_string())
         }
         // The offline model, which costs nothing.
@@ -198,6 +199,14 @@ mod tests {
         for provider in ["mistral", "google", "acme"] {
             assert!(known.providers.contains(provider), "{provider}");
         }
+    }
+
+    #[test]
+    fn configured_prices_count() {
+        let text = "[models]\ndefault = \"local/m\"\n[models.providers.local.models.m]\nprice = { input = 0, output = 0 }\n";
+        assert_eq!(first_unpriced(&project(text).config.models, &[]), None);
+        let other = [ModelName::parse("local/other").unwrap()];
+        assert_eq!(first_unpriced(&project(text).config.models, &other).as_deref(), Some("local/other"));
     }
 
     #[test]

@@ -193,8 +193,9 @@ fn models(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<ModelRegi
     }
     let client = baton_models::ModelHttpClient::default();
     for provider in wanted {
-        let base_url = config.models.providers.get(&provider).and_then(|table| table.base_url.clone());
-        let endpoint = Endpoint { key: key(&provider)?, base_url, provider };
+        let table = config.models.providers.get(&provider).cloned().unwrap_or_default();
+        let settings = table.settings();
+        let endpoint = Endpoint { key: key(&provider)?, base_url: table.base_url, provider, settings };
         models = models.with_provider(baton_models::connect(
             WireFormat::of(&endpoint.provider),
             endpoint,

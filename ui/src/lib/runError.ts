@@ -6,6 +6,7 @@ const TEXTS: Record<string, string> = {
   context_too_long: 'The conversation is too long for the model.',
   content_filter: 'The content filter of the model provider blocked this.',
   transport: 'The model provider cannot be reached.',
+  unreachable: 'Nothing answers at the address of the model provider.',
   timeout: 'The model did not answer in time.',
   malformed_stream: 'The model provider sent an invalid answer.',
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::agent::Agent;
 use baton_core::store::{
-    HandoffEnd, HandoffNotes, HandoffSession, HandoffState, NotifiedParty, StepKind, StepState,
+    HandoffChange, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, NotifiedParty, StepKind, StepState,
 };
 use baton_core::{HandoffId, StoreError};
 use jiff::Timestamp;
@@ -118,12 +118,7 @@ async fn open_session(scope: &Scope, offer: &HandoffOffer) -> Result<HandoffLeas
         return Ok(HandoffLease::new(scope.run.store.handoff(id).await?));
     }
     negotiate(&scope.run.engine, &offer.target, &scope.run.rights)?;
-    let lease =
-        HandoffLease::opened(new_session(scope, offer), scope.run.engine.parts.policy.max_open_handoffs);
-    let opened = lease.change(|handoff| {
-        activate(handoff, &offer.target, &offer.known);
-        handoff.notes.told = NotifiedParty::Person;
-    });
+    let (lease, opened) = new_lease(scope, offer);
     let id = opened.session.handoff_id;
     let routing = Record {
         steps: vec![place.step(StepKind::Note, StepState::Finished, &id)?],
@@ -132,6 +127,17 @@ async fn open_session(scope: &Scope, offer: &HandoffOffer) -> Result<HandoffLeas
     };
     scope.run.journal.commit(routing.and(messages::opened_record(scope, &lease.session())?)).await?;
     Ok(lease)
+}
+
+/// A lease that is not stored yet, with the target's workflow at its first state, and the change that stores it.
+pub(crate) fn new_lease(scope: &Scope, offer: &HandoffOffer) -> (HandoffLease, HandoffChange) {
+    let lease =
+        HandoffLease::opened(new_session(scope, offer), scope.run.engine.parts.policy.max_open_handoffs);
+    let opened = lease.change(|handoff| {
+        activate(handoff, &offer.target, &offer.known);
+        handoff.notes.told = NotifiedParty::Person;
+    });
+    (lease, opened)
 }
 
 fn new_session(scope: &Scope, offer: &HandoffOffer) -> HandoffSession {

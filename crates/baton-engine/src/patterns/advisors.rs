@@ -19,6 +19,9 @@ const CONSULT_REASON: &str = "consulted before the answer";
 /// Maximum length of all advice together, in characters. Keeps a verbose advisor from filling the agent's context.
 const MAX_ADVICE_CHARS: usize = 100_000;
 
+/// Which keys set the time limit of an advisor.
+const TIMEOUT_HINT: &str = " (set by `timeout` and `deadline` under `advisors`)";
+
 /// Result of one advisor.
 #[derive(Debug)]
 struct AdvisorResult {
@@ -26,6 +29,23 @@ struct AdvisorResult {
     at: usize,
     advisor: AgentName,
     advice: Result<String, Failure>,
+}
+
+impl AdvisorResult {
+    /// The advice, or the part of it that the advisor wrote before its time limit expired.
+    fn text(&self) -> Option<&str> {
+        match &self.advice {
+            Ok(text) | Err(Failure::TimedOut { partial: Some(text), .. }) => Some(text),
+            Err(_) => None,
+        }
+    }
+
+    /// Why there is no advice, as a clause that names the advisor. `None` if there is advice.
+    fn missing(&self) -> Option<String> {
+        let failure = self.advice.as_ref().err()?;
+        let hint = if matches!(failure, Failure::TimedOut { .. }) { TIMEOUT_HINT } else { "" };
+        Some(format!("`{}`: {failure}{hint}", self.advisor))
+    }
 }
 
 /// Returns the input with the advice of all advisors. A failed advisor appears as a block with its error. Fails if too few of
@@ -37,10 +57,12 @@ pub(crate) async fn consult(scope: &Scope, input: &Input) -> Result<Input, Failu
     }
     let consultation = Consultation::new(scope, advisors, input);
     let results = Box::pin(consultation.consult_all()).await?;
-    let got = results.iter().filter(|results| results.advice.is_ok()).count();
+    let got = results.iter().filter(|result| result.advice.is_ok()).count();
     let is_enough = got as u64 >= u64::from(advisors.min_success);
     if !is_enough && advisors.on_quorum_fail == OnQuorumFail::Refuse {
-        return Err(Failure::TooLittleAdvice { got, asked: results.len(), needed: advisors.min_success });
+        let missing = results.iter().filter_map(AdvisorResult::missing).collect();
+        let (asked, needed) = (results.len(), advisors.min_success);
+        return Err(Failure::TooLittleAdvice { got, asked, needed, missing });
     }
     Ok(with_advice(scope, input, results))
 }
@@ -49,13 +71,14 @@ pub(crate) async fn consult(scope: &Scope, input: &Input) -> Result<Input, Failu
 fn with_advice(scope: &Scope, input: &Input, results: Vec<AdvisorResult>) -> Input {
     let mut message = PromptEnvelope::of(input);
     let most = max_chars_each(&results);
-    for AdvisorResult { advisor, advice, .. } in results {
-        message = match advice {
-            Ok(advice) => message.with(BlockKind::Advice, &advisor, head(&advice, most)),
-            Err(failure) => {
-                message.with(BlockKind::Failure, &advisor, redact(&scope.agent, &failure.to_string()))
-            }
+    for result in results {
+        let (kind, text) = match (&result.advice, result.text()) {
+            (Ok(_), Some(text)) => (BlockKind::Advice, head(text, most)),
+            (_, Some(text)) => (BlockKind::PartialAdvice, head(text, most)),
+            (Err(failure), None) => (BlockKind::Failure, redact(&scope.agent, &failure.to_string())),
+            (Ok(_), None) => continue,
         };
+        message = message.with(kind, &result.advisor, text);
     }
     message.render(scope.run.engine.parts.policy.enrich_format, input.clone())
 }
@@ -88,7 +111,7 @@ pub(crate) fn question(scope: &Scope, input: &Input) -> Input {
 
 /// Maximum length of each advice, in characters. Unlimited unless all together exceed [`MAX_ADVICE_CHARS`].
 fn max_chars_each(results: &[AdvisorResult]) -> usize {
-    let advice = || results.iter().filter_map(|results| results.advice.as_ref().ok());
+    let advice = || results.iter().filter_map(AdvisorResult::text);
     let total: usize = advice().map(|advice| advice.chars().count()).sum();
     if total > MAX_ADVICE_CHARS { MAX_ADVICE_CHARS / advice().count() } else { usize::MAX }
 }
@@ -105,7 +128,8 @@ struct Consultation {
 
 impl Consultation {
     fn new(scope: &Scope, advisors: &Advisors, input: &Input) -> Self {
-        let (question, deadline) = (question(scope, input), advisors.deadline);
+        let agents = advisors.agents.iter().filter_map(|one| scope.run.agents.get(&one.agent));
+        let (question, deadline) = (question(scope, input), scope.scaled_timeout(advisors.deadline, agents));
         Self { scope: scope.cancellable(), question, deadline, until: Instant::now() + deadline.get() }
     }
 
@@ -145,7 +169,10 @@ impl Consultation {
         let end = match end {
             _ if failure.is_fatal(&self.scope) => Some(failure.clone()),
             None if self.scope.cancel.is_cancelled() => Some(Failure::Cancelled),
-            None if required => Some(Failure::NoAdvice { agent: agent.clone(), reason: failure.to_string() }),
+            None if required => {
+                let hint = if matches!(failure, Failure::TimedOut { .. }) { TIMEOUT_HINT } else { "" };
+                Some(Failure::NoAdvice { agent: agent.clone(), reason: format!("{failure}{hint}") })
+            }
             end => end,
         };
         if end.is_some() {
@@ -163,13 +190,13 @@ impl Consultation {
         let agents = &scope.run.agents;
         let agent = agents.get(&advisor.agent).ok_or_else(|| Failure::NoAgent(advisor.agent.clone()))?;
         let child = scope.enter_when_permitted(agent, InvocationKind::Advisor).await?;
-        let limit = advisor.timeout.min(self.deadline);
+        let limit = scope.scaled_timeout(advisor.timeout, [agent]).min(self.deadline);
         // An advisor that started before a crash resumes from its record, even past the deadline.
         if Instant::now() >= self.until && !scope.run.steps.contains_key(child.path()) {
-            return Err(Failure::TimedOut(limit));
+            return Err(Failure::TimedOut { limit, partial: None });
         }
-        let outcome =
-            child_timeout::run_with_deadline(child, self.question.clone(), limit, self.until).await?;
+        let result = child_timeout::run_with_deadline(child, self.question.clone(), limit, self.until).await;
+        let outcome = result.map_err(|failure| failure.with_partial(|text| redact(agent, &text)))?;
         let speaker = agents.get(&outcome.agent).unwrap_or(agent);
         Ok(redact(agent, &redact(speaker, &outcome.answer.text)))
     }

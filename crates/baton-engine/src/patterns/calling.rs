@@ -188,7 +188,7 @@ impl CallAgent {
             agent,
         };
         telemetry::transfer(&scope, InvocationKind::Call, slice::from_ref(&task.agent));
-        let limit = task.agent.limits.timeout;
+        let limit = scope.scaled_timeout(task.agent.limits.timeout, [&task.agent]);
         let work = Box::pin(task::run(&scope, task));
         let report = self.notifier.while_waiting(&scope, limit, work).await?;
         match &report.result {

@@ -166,7 +166,10 @@ impl Delegate {
         let delegation = &scope.agent.delegation;
         let options = FanOutOptions {
             strategy: call.strategy.unwrap_or(delegation.strategy),
-            limit: call.timeout_ms.map_or(delegation.timeout, HumanDuration::from_millis),
+            limit: call.timeout_ms.map_or_else(
+                || scope.scaled_timeout(delegation.timeout, &agents),
+                HumanDuration::from_millis,
+            ),
             max_parallel: max_parallel(&scope),
             audience: ResultAudience::Model,
         };

@@ -47,6 +47,7 @@ pub(crate) async fn discuss(
     let mut discussion = Discussion::open(scope, team, input, prompt);
     let end = discussion.hold().await?;
     discussion.announce(&end).await?;
+    discussion.require_contribution(&end)?;
     let mut outcome = discussion.answer(&end).await?;
     outcome.dissent = discussion.dissent();
     Ok(outcome)
@@ -219,6 +220,16 @@ impl<'a> Discussion<'a> {
 
     fn place(&self, round: u32) -> Scope {
         self.scope.at(&format!("round:{round}")).internal()
+    }
+
+    /// Fails if members were asked and none of them posted anything: an answer of the coordinator alone would look like one of the
+    /// team.
+    fn require_contribution(&self, end: &DiscussionEnd) -> Result<(), Failure> {
+        if end.rounds == 0 || self.channel.has_contribution() {
+            return Ok(());
+        }
+        let members = self.members.iter().map(TeamMember::absence).collect();
+        Err(Failure::NoContribution { coordinator: self.scope.name().clone(), members })
     }
 
     fn dissent(&self) -> Vec<Dissent> {

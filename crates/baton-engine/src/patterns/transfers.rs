@@ -13,6 +13,7 @@ use self::transfer_input::{TransferArguments, receiver_input};
 use crate::bounds::{InvocationError, InvocationKind};
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
+use crate::handoff::lease::HandoffLease;
 use crate::handoff::start::{self, StartOutcome};
 use crate::handoff::{finish, messages};
 use crate::patterns::arguments::without_blank_values;
@@ -45,6 +46,19 @@ pub(crate) async fn transfer_input(
     reason: String,
 ) -> Result<Input, Failure> {
     receiver_input(site, input, &TransferArguments::because(reason)).await
+}
+
+/// The lease and the receiver's input for a transfer of the whole thread with only a reason. Nothing is stored.
+pub(crate) async fn handoff_input(
+    site: &CallSite<'_>,
+    target: &Arc<Agent>,
+    input: &Input,
+    reason: String,
+) -> Result<(HandoffLease, Input), Failure> {
+    let pass = TransferArguments::because(reason);
+    let received = recent(&site.scope, receiver_input(site, input, &pass).await?);
+    let (lease, _) = start::new_lease(&site.scope, &pass.offer(target, input));
+    Ok((lease, received))
 }
 
 /// Hint for the tool's description: the phrases that trigger a handoff to this agent.

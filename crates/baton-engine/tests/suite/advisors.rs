@@ -1,6 +1,7 @@
 //! Advisors: asked in parallel before the answer, heard as material, never by the person.
 
 use std::collections::HashSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use baton_core::chat::ChatMessage;
 use baton_core::event::EventKind;
 use baton_core::ledger::CallOutcome;
 use baton_core::message::Visibility;
-use baton_core::model::ModelErrorKind;
+use baton_core::model::{CallTimeouts, ModelErrorKind, ModelFacts};
 use baton_core::store::RunStatus;
 use baton_core::{Event, HumanDuration, Part};
 use baton_engine::{Engine, EnrichFormat, Failure};
@@ -178,7 +179,7 @@ async fn parallel_advisors_are_limited() {
     assert_eq!(advice, expected, "in the order of the file");
 }
 
-/// E28, I4: a late answer is not used, but paid for.
+/// E28, I4: what a late advisor wrote is marked as partial and paid for.
 #[tokio::test(start_paused = true)]
 async fn advisor_has_a_timeout() {
     let model = Scripted::default()
@@ -188,7 +189,8 @@ async fn advisor_has_a_timeout() {
     let ran = two(&model).agent(|a| a.advisors.agents[0].timeout = HumanDuration::from_secs(5)).run().await;
     assert_eq!(ran.answer(), "Do it.");
     let told = blocks(&task(&model, "a"));
-    assert_eq!(told[1], ("failure".into(), "### From legal (no advice)\n\nno answer within 5s".into()));
+    let heading = "### From legal (partial: cut off by its time limit)";
+    assert_eq!(told[1], ("partial-advice".into(), format!("{heading}\n\nWell, let me")));
     assert_eq!(told[2], ("advice".into(), "### From ops\n\nFine.".into()));
     let late = ran.end.rows.iter().find(|row| row.agent.as_str() == "legal").unwrap();
     assert!(late.outcome == CallOutcome::Cancelled && late.tokens.input_tokens > 0, "{late:?}");
@@ -256,10 +258,53 @@ async fn too_little_advice_follows_on_quorum_fail() {
         assert_eq!(ran.end.answer.is_some(), answers);
         if !answers {
             let failure = ran.end.failure.unwrap();
-            assert_eq!(failure.to_string(), "1 of 2 advisors answered, and at least 2 have to");
+            let text =
+                "1 of 2 advisors answered, and at least 2 have to: `ops`: scripted: auth: as the script says";
+            assert_eq!(failure.to_string(), text);
             assert_eq!(failure.code(), "advice_missing");
         }
     }
+}
+
+/// Whoever is late is named, with the limit and the keys that set it. A partial answer does not count.
+#[tokio::test(start_paused = true)]
+async fn missing_advice_names_who_was_late_and_the_limit() {
+    let model = || {
+        Scripted::default()
+            .script("legal", [ScriptedTurn::default().say("Well").hang()])
+            .script("ops", [ScriptedTurn::text("Fine.")])
+    };
+    let late = |a: &mut Agent| a.advisors.agents[0].timeout = HumanDuration::from_secs(5);
+    let hint = "no answer within 5s (set by `timeout` and `deadline` under `advisors`)";
+    let required = two(&model()).agent(late).agent(|a| is_required(a, "legal")).run().await;
+    let failure = required.end.failure.unwrap();
+    assert_eq!(failure.to_string(), format!("the advice of `legal` is required, and it gave none: {hint}"));
+    let quorum = two(&model()).agent(late).agent(|a| {
+        a.advisors.min_success = 2;
+        a.advisors.on_quorum_fail = OnQuorumFail::Refuse;
+    });
+    let ran = quorum.run().await;
+    assert!(ran.log().contains("run failed: advice_missing: 1 of 2 advisors"), "{}", ran.log());
+    let text = format!("1 of 2 advisors answered, and at least 2 have to: `legal`: {hint}");
+    assert_eq!(ran.end.failure.unwrap().to_string(), text);
+}
+
+/// The time limits of agent files are multiplied for slow models.
+#[tokio::test(start_paused = true)]
+async fn time_limits_scale_with_the_model() {
+    let timeouts = CallTimeouts { factor: NonZeroU32::new(3).unwrap(), ..CallTimeouts::default() };
+    let model = Scripted::default()
+        .with_facts(ModelFacts { timeouts, ..ModelFacts::default() })
+        .script("legal", [ScriptedTurn::default().wait(Duration::from_secs(14)).say("Slowly.")])
+        .script("ops", [ScriptedTurn::default().hang()])
+        .script("a", [ScriptedTurn::text("Do it.")]);
+    let setup = two(&model).agent(|a| a.advisors.deadline = HumanDuration::from_secs(5));
+    let before = tokio::time::Instant::now();
+    setup.run().await;
+    assert!(before.elapsed() >= Duration::from_secs(15), "{:?}", before.elapsed());
+    let told = blocks(&task(&model, "a"));
+    assert_eq!(told[1], ("advice".into(), "### From legal\n\nSlowly.".into()));
+    assert_eq!(told[2].1, "### From ops (no advice)\n\nno answer within 15s");
 }
 
 /// E13, E31: what validation would have refused is refused here too.
@@ -505,7 +550,7 @@ fn advisor_timeout_survives_a_crash() {
     after.is_sound();
     assert_eq!(after.run.status, RunStatus::Completed);
     let told = blocks(&task(&second, "a"));
-    assert_eq!(told[1].1, "### From legal (no advice)\n\nno answer within 50ms");
+    assert_eq!(told[1].1, "### From legal (partial: cut off by its time limit)\n\nHm");
     assert_eq!(told[2].1, "### From ops\n\nFine.");
     assert_eq!(second.asked().len(), 1);
 }

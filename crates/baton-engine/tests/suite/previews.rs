@@ -12,6 +12,7 @@ use baton_engine::{Engine, Preview, PreviewedSession, Via, placeholder, preview}
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
 
+use super::handoffs::{self, Talk};
 use super::{Setup, name};
 
 const QUESTION: &str = "Ask ada@example.com what is up.";
@@ -216,4 +217,33 @@ async fn preview_of_team_members_and_coordinator() {
             same(deciding, &asked[0]);
         }
     }
+}
+
+/// An agent that takes the thread over has a lease, and with it the tools of a holder and its workflow.
+#[tokio::test]
+async fn preview_of_a_holder_with_a_workflow() {
+    let reason = json!({"reason": by_a("gives as its reason")});
+    let ask = ScriptedTurn::text(&by_a("found out")).and_call("transfer_to_maker", &reason);
+    let record = ScriptedTurn::call("advance_workflow", &json!({"values": {"name": "Alert"}}));
+    let model = Scripted::default()
+        .script("a", [ask])
+        .script("maker", [ScriptedTurn::text("What name?"), record, ScriptedTurn::text("Done.")]);
+    let talk = Talk::new(handoffs::setup(&model)).await;
+    let (caller, maker) = (&talk.request.caller, name("maker"));
+    let engine = &talk.engine;
+    let asked = || model.asked().into_iter().filter(|asked| asked.agent == "maker").collect::<Vec<_>>();
+
+    let from = Some((&talk.request.agent, Via::Transfer));
+    let shown = preview(engine, caller, &maker, from, QUESTION).await.unwrap();
+    assert_eq!(talk.say(QUESTION).await.end.status, RunStatus::Completed);
+    assert_eq!(shown.system, asked()[0].system);
+    same(&shown.asked, &asked()[0]);
+    assert!(shown.system.contains("You are at step 1 of 2"), "{}", shown.system);
+    let tools: Vec<&str> = shown.asked.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(tools, ["advance_workflow", "complete_handoff", "decline_handoff"]);
+
+    let shown = preview(engine, caller, &maker, None, "Alert.").await.unwrap();
+    talk.say("Alert.").await;
+    assert_eq!(shown.system, asked()[1].system);
+    same(&shown.asked, &asked()[1]);
 }

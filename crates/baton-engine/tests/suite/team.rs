@@ -375,6 +375,9 @@ async fn late_member_times_out_and_the_others_continue() {
     assert_eq!(ran.answer(), "Both in the end.");
     let said = discussion(&ran.events);
     assert!(said.contains("`b` could not take part in round 1: no answer within 30s"), "{said}");
+    assert!(said.contains(r#"b in round 1: "(partial: cut off after 30s)\nLet me""#), "{said}");
+    let coordinator = whole(&asked(&model, "a")[0]);
+    assert!(coordinator.contains("(partial: cut off after 30s)\nLet me"), "{coordinator}");
     assert!(said.contains("b in round 2: \"On time.\""), "{said}");
     let cut = ran.end.rows.iter().filter(|row| row.path.contains("round:1/member:b")).count();
     assert_eq!(cut, 1, "what it spent is on the books");

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::ModelErrorKind;
 use baton_core::agent::ModelName;
-use baton_core::model::ModelFacts;
+use baton_core::model::{CallTimeouts, ModelFacts, ModelSupport};
 use baton_core::store::RunStatus;
+use baton_core::{HumanDuration, ModelErrorKind};
 use baton_engine::ModelRegistry;
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
@@ -56,6 +56,123 @@ async fn retry_after_is_respected() {
     let ran = Setup::new(&model).run().await;
     assert_eq!(ran.answer(), "Now.");
     assert!(before.elapsed() >= wait);
+}
+
+/// A local server that is still starting: only the deadline ends the wait, not the number of attempts.
+#[tokio::test(start_paused = true)]
+async fn refused_connections_are_retried_until_the_deadline() {
+    let refused = || ScriptedTurn::error(ModelErrorKind::Unreachable);
+    let turns = (0..8).map(|_| refused()).chain([ScriptedTurn::text("Started.")]);
+    let model = Scripted::default().script("a", turns);
+    let ran = Setup::new(&model).run().await;
+    assert_eq!(ran.answer(), "Started.");
+    assert_eq!(ran.log().matches("waiting for the server of scripted").count(), 1, "{}", ran.log());
+
+    let model = Scripted::default().script("a", (0..5_000).map(|_| refused()));
+    let before = tokio::time::Instant::now();
+    let ran = Setup::new(&model).agent(|a| a.limits.timeout = HumanDuration::from_secs(60)).run().await;
+    assert_eq!(ran.end.failure.unwrap().code(), "unreachable", "the reason, not the limit");
+    let waited = before.elapsed();
+    assert!(waited > Duration::from_secs(55) && waited <= Duration::from_secs(60), "{waited:?}");
+}
+
+/// Where another model can answer, it is not waited for.
+#[tokio::test(start_paused = true)]
+async fn refused_connection_falls_back_to_the_next_model() {
+    let refused = (0..3).map(|_| ScriptedTurn::error(ModelErrorKind::Unreachable));
+    let first = Scripted::named("first").script("a", refused);
+    let second = Scripted::named("second").script("a", [ScriptedTurn::text("Here.")]);
+    let mut setup = Setup::new(&first).agent(|agent| {
+        agent.model = ["first/m", "second/m"].map(|name| ModelName::parse(name).unwrap()).to_vec();
+    });
+    setup.models = ModelRegistry::new(ModelName::parse("first/m").unwrap())
+        .with_provider(Arc::new(first.clone()))
+        .with_provider(Arc::new(second));
+    assert_eq!(setup.run().await.answer(), "Here.");
+    assert_eq!(first.left(), 0);
+}
+
+/// A sub-agent whose own provider is down does not keep the others waiting.
+#[tokio::test(start_paused = true)]
+async fn sub_agent_with_another_provider_fails_early() {
+    let refused = (0..3).map(|_| ScriptedTurn::error(ModelErrorKind::Unreachable));
+    let other = Scripted::named("other").script("b", refused);
+    let call = ScriptedTurn::call("call_agent", &json!({"mission": "Look.", "specialist": "b"}));
+    let model = Scripted::default().script("a", [call, ScriptedTurn::text("Alone.")]);
+    let mut setup = Setup::new(&model)
+        .agent(|a| a.agents = vec![crate::name("b")])
+        .with("b", |b| b.model = vec![ModelName::parse("other/m").unwrap()]);
+    setup.models = setup.models.with_provider(Arc::new(other.clone()));
+    let before = tokio::time::Instant::now();
+    assert_eq!(setup.run().await.answer(), "Alone.");
+    assert_eq!(other.left(), 0);
+    assert!(before.elapsed() < Duration::from_secs(5), "{:?}", before.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn context_error_names_the_key_to_change() {
+    let turns = (0..2).map(|_| ScriptedTurn::error(ModelErrorKind::ContextTooLong));
+    let model = Scripted::default().script("a", turns);
+    let failure = Setup::new(&model).run().await.end.failure.unwrap();
+    assert_eq!(failure.code(), "context_too_long");
+    let text = failure.to_string();
+    assert!(
+        text.contains("Baton assumes a context of 128000 tokens: set `context_window` under `[models.providers.scripted.models.\"m\"]`"),
+        "{text}"
+    );
+}
+
+/// What a model does not accept is not sent to it.
+#[tokio::test]
+async fn requests_respect_the_facts_of_the_model() {
+    let supports = ModelSupport { tools: false, ..ModelSupport::default() };
+    let facts = ModelFacts { supports, max_output_tokens: Some(700), ..ModelFacts::default() };
+    let model = Scripted::default().with_facts(facts).script("a", [ScriptedTurn::text("Words.")]);
+    Setup::new(&model).tool(TestTool::echo("t")).run().await;
+    let asked = &model.asked()[0];
+    assert_eq!((asked.tools.len(), asked.max_output_tokens), (0, Some(700)));
+
+    let model = Scripted::default().with_facts(facts).script("a", [ScriptedTurn::text("Words.")]);
+    Setup::new(&model).agent(|a| a.sampling.max_output_tokens = Some(50)).run().await;
+    assert_eq!(model.asked()[0].max_output_tokens, Some(50), "the agent's file wins");
+}
+
+#[tokio::test]
+async fn a_model_without_parallel_calls_makes_one_at_a_time() {
+    let supports = ModelSupport { parallel_calls: false, ..ModelSupport::default() };
+    let two = ScriptedTurn::call("t", &json!({"n": 1})).and_call("t", &json!({"n": 2}));
+    let model = Scripted::default()
+        .with_facts(ModelFacts { supports, ..ModelFacts::default() })
+        .script("a", [two, ScriptedTurn::text("Done.")]);
+    let ran = Setup::new(&model).tool(TestTool::echo("t")).run().await;
+    assert_eq!(ran.answer(), "Done.");
+    let log = ran.log();
+    assert_eq!(
+        (log.matches("calls t").count(), log.matches("only the first tool call").count()),
+        (1, 1),
+        "{log}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeouts_of_the_model_replace_the_default() {
+    let timeouts = CallTimeouts {
+        first_token: Some(Duration::from_secs(7)),
+        silence: Some(Duration::from_secs(3)),
+        ..CallTimeouts::default()
+    };
+    let model = Scripted::default().with_facts(ModelFacts { timeouts, ..ModelFacts::default() }).script(
+        "a",
+        [
+            ScriptedTurn::default().hang(),
+            ScriptedTurn::default().say("Well").hang(),
+            ScriptedTurn::text("Now."),
+        ],
+    );
+    let ran = Setup::new(&model).run().await;
+    assert_eq!(ran.answer(), "Now.");
+    let lasted: Vec<u64> = ran.end.rows.iter().map(|row| row.latency_ms / 1000).collect();
+    assert_eq!(lasted, [7, 3, 0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -141,8 +141,8 @@ pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<
     let thinking =
         Thinking::plan(request, abilities, is_forced(request, abilities), lacks_thoughts(&messages));
     let samples = abilities.samples() && !thinking.is_on();
-    let enforced =
-        request.output_schema.filter(|schema| abilities.keeps_to_schemas() && is_enforceable(schema));
+    let keeps_to_schemas = abilities.keeps_to_schemas() && request.supports.structured_output;
+    let enforced = request.output_schema.filter(|schema| keeps_to_schemas && is_enforceable(schema));
     let instructed = request.output_schema.filter(|_| enforced.is_none());
     let system = with_instruction(request.system, instructed);
     set_cache_points(&mut messages);
@@ -200,13 +200,19 @@ fn is_forced(request: &ModelRequest<'_>, abilities: Abilities) -> bool {
 
 /// A choice without tools is refused, and so is force by the newest models: they get the wish as the default.
 fn tool_choice(request: &ModelRequest<'_>, abilities: Abilities) -> Option<Value> {
-    match request.tool_choice {
-        _ if request.tools.is_empty() => None,
-        ToolChoice::Auto => None,
-        ToolChoice::None => Some(json!({"type": "none"})),
-        _ if !is_forced(request, abilities) => None,
-        ToolChoice::Required => Some(json!({"type": "any"})),
+    let is_single = !request.supports.parallel_calls;
+    let kind = match request.tool_choice {
+        _ if request.tools.is_empty() => return None,
+        ToolChoice::None => return Some(json!({"type": "none"})),
+        ToolChoice::Required if is_forced(request, abilities) => "any",
+        ToolChoice::Auto | ToolChoice::Required if is_single => "auto",
+        ToolChoice::Auto | ToolChoice::Required => return None,
+    };
+    let mut choice = json!({"type": kind});
+    if is_single {
+        choice["disable_parallel_tool_use"] = json!(true);
     }
+    Some(choice)
 }
 
 /// Thinking cannot begin in the middle of a turn: its first reply must have begun with a thought.

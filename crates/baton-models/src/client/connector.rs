@@ -84,10 +84,6 @@ impl Service<Uri> for Connector {
     }
 }
 
-pub(super) fn is_timeout(error: &(dyn Error + 'static)) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
-}
-
 /// How connections are secured. Made for the first of them: reading the machine's certificates takes some 10 ms, and who
 /// talks only to a model next door never needs them.
 struct Tls {

@@ -137,7 +137,8 @@ pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<
     let sampling = request.sampling;
     let is_third = generation(request.model) >= 3;
     // Before the third generation a request has tools or a schema, not both.
-    let enforced = request.output_schema.filter(|_| is_third || request.tools.is_empty());
+    let keeps_to_schemas = request.supports.structured_output && (is_third || request.tools.is_empty());
+    let enforced = request.output_schema.filter(|_| keeps_to_schemas);
     let system = with_instruction(request.system, request.output_schema.filter(|_| enforced.is_none()));
     let body = GeminiBody {
         system_instruction: (!system.is_empty())

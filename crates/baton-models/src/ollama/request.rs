@@ -39,11 +39,14 @@ struct Options {
     top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     num_predict: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_ctx: Option<u64>,
 }
 
 impl Options {
     fn is_empty(&self) -> bool {
-        self.temperature.is_none() && self.top_p.is_none() && self.num_predict.is_none()
+        let Self { temperature, top_p, num_predict, num_ctx } = self;
+        temperature.is_none() && top_p.is_none() && num_predict.is_none() && num_ctx.is_none()
     }
 }
 
@@ -79,11 +82,18 @@ struct OllamaCalledFunction<'a> {
     arguments: CallArguments<'a>,
 }
 
-pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<u8>, ModelFault> {
+/// `context_window` is the size of the context that the server is asked to load the model with. Without it the server uses a small
+/// default, and silently drops the beginning of longer conversations.
+pub(super) fn body(
+    request: &ModelRequest<'_>,
+    names: &ToolNames,
+    context_window: Option<u64>,
+) -> Result<Vec<u8>, ModelFault> {
     let sampling = request.sampling;
     let tools = tools(request, names);
     // A format binds every token, so that a model which has one cannot call tools.
-    let format = request.output_schema.filter(|_| tools.is_empty());
+    let keeps_to_schemas = request.supports.structured_output && tools.is_empty();
+    let format = request.output_schema.filter(|_| keeps_to_schemas);
     let system = with_instruction(request.system, request.output_schema.filter(|_| format.is_none()));
     let body = OllamaBody {
         model: request.model,
@@ -96,6 +106,7 @@ pub(super) fn body(request: &ModelRequest<'_>, names: &ToolNames) -> Result<Vec<
             temperature: sampling.temperature,
             top_p: sampling.top_p,
             num_predict: sampling.max_output_tokens,
+            num_ctx: context_window,
         },
     };
     written(&body, request.system.len())

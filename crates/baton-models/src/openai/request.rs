@@ -30,6 +30,8 @@ struct OpenAiBody<'a, M, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f64>,
@@ -166,8 +168,8 @@ pub(super) fn body(
         Dialect::Mistral | Dialect::DeepSeek => false,
     };
     let samples = !(is_openai && thinks(request.model));
-    let system =
-        with_instruction(request.system, request.output_schema.filter(|_| !keeps_to_schemas(dialect)));
+    let keeps_to_schemas = keeps_to_schemas(dialect) && request.supports.structured_output;
+    let system = with_instruction(request.system, request.output_schema.filter(|_| !keeps_to_schemas));
     let tools = || request.tools.iter().map(|tool| FunctionTool::of(tool, names));
     let body = OpenAiBody {
         model: request.model,
@@ -176,6 +178,7 @@ pub(super) fn body(
         stream_options: (dialect != Dialect::Mistral).then_some(StreamOptions { include_usage: true }),
         tools: (!request.tools.is_empty()).then_some(Sequence(tools)),
         tool_choice: tool_choice(request),
+        parallel_tool_calls: (!request.supports.parallel_calls && !request.tools.is_empty()).then_some(false),
         temperature: sampling.temperature.filter(|_| samples),
         top_p: sampling.top_p.filter(|_| samples),
         max_tokens: sampling.max_output_tokens.filter(|_| !is_openai),
@@ -184,7 +187,7 @@ pub(super) fn body(
             .effort
             .filter(|_| dialect != Dialect::Mistral)
             .map(|e| effort(e, is_openai)),
-        response_format: request.output_schema.filter(|_| keeps_to_schemas(dialect)).map(|schema| {
+        response_format: request.output_schema.filter(|_| keeps_to_schemas).map(|schema| {
             OpenAiResponseFormat {
                 r#type: "json_schema",
                 json_schema: JsonSchema { name: "answer", schema, strict: is_enforceable(schema) },

@@ -131,7 +131,8 @@ async fn nobody_there() {
         }
         tokio::task::yield_now().await;
     };
-    assert_eq!(error.kind, Kind::Transport);
+    assert_eq!(error.kind, Kind::Unreachable);
+    assert!(error.kind.is_transient());
     assert!(!error.message.contains("pass"), "{error}");
 }
 
@@ -152,10 +153,20 @@ async fn the_key_is_told_to_nobody() {
     }
 }
 
+/// A local server may want any key, such as `x`, which occurs in ordinary words.
+#[tokio::test]
+async fn a_short_key_does_not_garble_errors() {
+    let refusal = r#"{"error":{"message":"expected an index, text exceeds the maximum"}}"#;
+    let server = Server::start([Play::status("400 Bad Request", "", refusal)]).await;
+    let short = Endpoint { key: Some("x".into()), ..endpoint("local", Some(&server.url)) };
+    let error = fail(&*connect(WireFormat::OpenAi, short, ModelHttpClient::default())).await;
+    assert_eq!(error.message, "expected an index, text exceeds the maximum");
+}
+
 #[tokio::test]
 async fn a_missing_key_names_its_variable() {
     let bare = |provider: &str, base_url: Option<&str>| {
-        let endpoint = Endpoint { provider: provider.into(), base_url: base_url.map(Into::into), key: None };
+        let endpoint = Endpoint { key: None, ..endpoint(provider, base_url) };
         connect(WireFormat::of(provider), endpoint, ModelHttpClient::default())
     };
     for (name, variable) in [

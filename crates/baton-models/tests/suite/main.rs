@@ -5,6 +5,7 @@
 mod connections;
 mod faults;
 mod hostile;
+mod local;
 mod replies;
 mod requests;
 mod server;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use baton_core::model::ReplyStream;
 use baton_core::{Chunk, Model, ModelError};
-use baton_models::{Endpoint, ModelHttpClient, WireFormat, connect};
+use baton_models::{Endpoint, ModelHttpClient, ProviderSettings, WireFormat, connect};
 use futures_util::StreamExt;
 
 use server::Server;
@@ -23,7 +24,12 @@ use talk::Talk;
 const KEY: &str = "sk-test-0123456789";
 
 fn endpoint(provider: &str, base_url: Option<&str>) -> Endpoint {
-    Endpoint { provider: provider.into(), base_url: base_url.map(Into::into), key: Some(KEY.into()) }
+    Endpoint {
+        provider: provider.into(),
+        base_url: base_url.map(Into::into),
+        key: Some(KEY.into()),
+        settings: ProviderSettings::default(),
+    }
 }
 
 /// A provider whose address is the server's.

@@ -3,7 +3,7 @@
 use baton_core::agent::{Effort, Sampling};
 use baton_core::chat::Reasoning;
 use baton_core::message::{Image, ImageSource};
-use baton_core::model::{ReplyStream, ToolChoice};
+use baton_core::model::{ModelSupport, ReplyStream, ToolChoice};
 use baton_core::tool::{Effect, Risk};
 use baton_core::{
     AgentName, ChatMessage, HumanDuration, Model, ModelRequest, Part, Reply, ToolCall, ToolCallId,
@@ -20,6 +20,7 @@ pub struct Talk {
     pub tool_choice: ToolChoice,
     pub sampling: Sampling,
     pub output_schema: Option<Value>,
+    pub supports: ModelSupport,
     pub trace: Option<TraceParent>,
 }
 
@@ -33,6 +34,7 @@ impl Talk {
             tool_choice: ToolChoice::Auto,
             sampling: Sampling::default(),
             output_schema: None,
+            supports: ModelSupport::default(),
             trace: None,
         }
     }
@@ -86,6 +88,7 @@ impl Talk {
             tool_choice: self.tool_choice,
             sampling: &self.sampling,
             output_schema: self.output_schema.as_ref(),
+            supports: self.supports,
             trace: self.trace.as_ref(),
         })
     }

@@ -7,7 +7,7 @@ mod tools;
 
 use baton_core::agent::Sampling;
 use baton_core::chat::{ChatMessage, Reply, ToolCall, ToolResult};
-use baton_core::model::{ModelRequest, ToolChoice};
+use baton_core::model::{ModelRequest, ModelSupport, ToolChoice};
 use baton_core::tool::{Effect, Risk};
 use baton_core::{AgentName, HumanDuration, ToolCallId, ToolSpec};
 use serde_json::{Value, json};
@@ -90,6 +90,7 @@ impl Turn {
             tool_choice: self.choice,
             sampling: &Sampling::default(),
             output_schema: self.schema.as_ref(),
+            supports: ModelSupport::default(),
             trace: None,
         };
         decide(&request)

@@ -1,10 +1,13 @@
 //! `baton init`: a project that works at once.
 
+mod model;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use crate::config::FILE_NAME;
 use crate::exit::Exit;
 use crate::report::tell;
 
@@ -13,19 +16,26 @@ pub struct Args {
     /// Where to start the project [default: here]
     #[arg(default_value = ".")]
     pub dir: PathBuf,
+    /// The model to use: `local` finds a server on this machine, or ollama/<model>, http://host:port, or provider/model
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
 }
 
-const CONFIG: &str = r#"# Baton's settings. Everything that is not here has a default; docs/configuration.md lists all keys.
+const HEAD: &str = r#"# Baton's settings. Everything that is not here has a default; docs/configuration.md lists all keys.
 # Secrets come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, …
 
 [agents]
 dirs = ["agents"]
 main = "assistant"
 
-[models]
+"#;
+
+const OFFLINE: &str = r#"[models]
 # Works without a key or network. For real answers: "openai/gpt-5-mini", "anthropic/claude-sonnet-4-5", "ollama/qwen3", …
 default = "offline"
+"#;
 
+const TOOLS: &str = r#"
 [tools.search_docs]
 # What the knowledge agent searches.
 dirs = ["docs"]
@@ -37,9 +47,8 @@ const DOCS: &str =
 /// Conversations and secrets are not for a repository.
 const IGNORE: &str = "baton.db*\n.env*\n";
 
-/// What a new project starts with. The agents are those that come with Baton.
+/// What a new project starts with, beside `baton.toml`. The agents are those that come with Baton.
 const FILES: &[(&str, &str)] = &[
-    ("baton.toml", CONFIG),
     ("agents/assistant.md", include_str!("../../../../agents/assistant.md")),
     ("agents/knowledge.md", include_str!("../../../../agents/knowledge.md")),
     ("agents/research.md", include_str!("../../../../agents/research.md")),
@@ -51,7 +60,11 @@ const FILES: &[(&str, &str)] = &[
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let dir = &args.dir;
-    for (path, is_written) in write(dir)? {
+    let models = match &args.model {
+        Some(model) => chosen(dir, model)?,
+        None => OFFLINE.to_owned(),
+    };
+    for (path, is_written) in write_all(dir, &models)? {
         let word = if is_written { "wrote" } else { "kept " };
         tell(&format!("{word} {}", path.display()));
     }
@@ -60,15 +73,35 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The files of a new project, each with whether it was written: what is there is kept.
+/// The tables of the model that `--model` means, after it has answered. Nothing is written if it does not.
+fn chosen(dir: &Path, text: &str) -> anyhow::Result<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (tables, path) = runtime.block_on(async {
+        let model = model::choose(text).await?;
+        model.verify().await?;
+        anyhow::Ok((model.config(), dir.join(FILE_NAME)))
+    })?;
+    if path.exists() {
+        let problem = format!("{} exists and is kept; put this into it instead:\n\n{tables}", path.display());
+        return Err(Exit::Invalid.because(anyhow::anyhow!(problem)));
+    }
+    Ok(tables)
+}
+
+/// The files of a new project without a model, each with whether it was written: what is there is kept.
 pub(super) fn write(dir: &Path) -> anyhow::Result<Vec<(PathBuf, bool)>> {
+    write_all(dir, OFFLINE)
+}
+
+fn write_all(dir: &Path, models: &str) -> anyhow::Result<Vec<(PathBuf, bool)>> {
+    let config = format!("{HEAD}{models}{TOOLS}");
     let write = |(name, content): &(&str, &str)| {
         let path = dir.join(name);
         let written =
             write_new(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
         Ok((path, written))
     };
-    FILES.iter().map(write).collect()
+    [(FILE_NAME, config.as_str())].iter().chain(FILES).map(write).collect()
 }
 
 /// Never overwrites: what is there is somebody's work.

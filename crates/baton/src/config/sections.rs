@@ -1,12 +1,14 @@
 //! The tables of `baton.toml`, each with the contract's defaults.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use baton_core::agent::{McpServer, ModelName};
 use baton_core::{AgentName, HumanDuration, InvalidId, choices};
 use baton_engine::EnrichFormat;
+use baton_models::ProviderSettings;
+use baton_models::settings::{ModelSettings, TimeoutSettings};
 use baton_server::settings::AllowedOrigin;
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -139,6 +141,15 @@ impl Default for ModelsConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct ProviderConfig {
     pub base_url: Option<String>,
+    pub timeouts: TimeoutSettings,
+    /// Facts about its models, by name.
+    pub models: BTreeMap<String, ModelSettings>,
+}
+
+impl ProviderConfig {
+    pub fn settings(&self) -> ProviderSettings {
+        ProviderSettings { timeouts: self.timeouts, models: self.models.clone() }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]

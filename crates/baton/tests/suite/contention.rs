@@ -40,6 +40,13 @@ fn provider(load: &Arc<Load>) -> String {
 
 fn answer(mut stream: TcpStream, load: &Load) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut first = String::new();
+    reader.read_line(&mut first).unwrap();
+    // A question about the model is not a call.
+    if first.starts_with("GET") {
+        let _ = stream.write_all(b"HTTP/1.1 404 X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        return;
+    }
     let mut length = 0;
     for line in reader.by_ref().lines().map_while(Result::ok) {
         if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {

@@ -12,6 +12,7 @@ mod examples;
 mod fixtures;
 mod hostile_files;
 mod journeys;
+mod local_models;
 mod postgres;
 mod prompts;
 mod provider;

@@ -35,13 +35,16 @@ pub struct Provider {
 
 impl Provider {
     pub fn start(replies: Vec<Reply>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at(TcpListener::bind("127.0.0.1:0").unwrap(), replies)
+    }
+
+    pub fn start_at(listener: TcpListener, replies: Vec<Reply>) -> Self {
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let (tell, heard) = channel();
         let thread = std::thread::spawn(move || {
             for reply in replies {
-                let (mut stream, _) = listener.accept().unwrap();
-                let _ = tell.send(request(&stream));
+                let (mut stream, body) = next_call(&listener);
+                let _ = tell.send(body);
                 play(&mut stream, &reply);
                 if let Reply::Flood(text) = reply {
                     while stream.write_all(text_frame(text).as_bytes()).is_ok() {}
@@ -62,8 +65,25 @@ impl Provider {
     }
 }
 
-fn request(stream: &TcpStream) -> Value {
+/// The next call of the model. Questions about the model are not answered.
+fn next_call(listener: &TcpListener) -> (TcpStream, Value) {
+    loop {
+        let (mut stream, _) = listener.accept().unwrap();
+        match request(&stream) {
+            Some(body) => return (stream, body),
+            None => {
+                let head = "HTTP/1.1 404 X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                stream.write_all(head.as_bytes()).unwrap();
+            }
+        }
+    }
+}
+
+/// The body of a request. `None` for a `GET`.
+fn request(stream: &TcpStream) -> Option<Value> {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut first = String::new();
+    reader.read_line(&mut first).unwrap();
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -77,7 +97,7 @@ fn request(stream: &TcpStream) -> Value {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    serde_json::from_slice(&body).unwrap()
+    (!first.starts_with("GET")).then(|| serde_json::from_slice(&body).unwrap())
 }
 
 fn frame(delta: &Value, finish: &Value) -> String {

@@ -73,7 +73,7 @@ async fn run_with_deadline(
     let DelegationPlan { strategy, timeout, .. } = *delegation;
     let options = FanOutOptions {
         strategy,
-        limit: timeout,
+        limit: scope.scaled_timeout(timeout, agents),
         max_parallel: max_parallel(scope),
         audience: ResultAudience::Caller,
     };

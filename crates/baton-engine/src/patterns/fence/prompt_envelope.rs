@@ -37,6 +37,8 @@ pub(crate) enum BlockKind {
     /// The answer of the previous chain stage.
     Answer,
     Advice,
+    /// Advice that the time limit of the advisor cut off.
+    PartialAdvice,
     /// The reason why an advisor gave no advice.
     Failure,
     /// The reason of a transfer.
@@ -63,6 +65,7 @@ impl BlockKind {
         match self {
             Self::Answer => "answer",
             Self::Advice => "advice",
+            Self::PartialAdvice => "partial-advice",
             Self::Failure | Self::NoResult => "failure",
             Self::Reason => "reason",
             Self::Note => "note",
@@ -79,7 +82,7 @@ impl BlockKind {
     fn group(self) -> &'static str {
         match self {
             Self::Answer => "## ANSWER SO FAR",
-            Self::Advice | Self::Failure => "## ANALYSIS GATHERED",
+            Self::Advice | Self::PartialAdvice | Self::Failure => "## ANALYSIS GATHERED",
             Self::Reason | Self::Note | Self::Context => "## PASSED ON TO YOU",
             Self::Summary => "## CONVERSATION SO FAR",
             Self::Transcript | Self::Work => "## WORK SO FAR",
@@ -96,6 +99,7 @@ impl BlockKind {
             Self::Context => format!("### Context from {by}"),
             Self::Summary => format!("### Summary by {by}"),
             Self::Transcript => format!("### Transcript of {by}"),
+            Self::PartialAdvice => format!("### From {by} (partial: cut off by its time limit)"),
             Self::Failure => format!("### From {by} (no advice)"),
             Self::NoResult => format!("### From {by} (no result)"),
         }

@@ -89,6 +89,11 @@ impl TeamChannel {
         self.posts.len()
     }
 
+    /// Whether a member has posted anything.
+    pub(super) fn has_contribution(&self) -> bool {
+        self.posts.iter().any(|post| matches!(post.from, PostAuthor::Member(_)))
+    }
+
     /// Posts of others since `cursor`, as fenced blocks.
     pub(super) fn unread(&self, reader: &AgentName, cursor: usize, fence: &Fence) -> Vec<String> {
         let (posts, most) = self.news(reader, cursor);

@@ -61,6 +61,12 @@ impl TeamMember {
         }
     }
 
+    /// Why the member has contributed nothing, as a clause that names it.
+    pub(super) fn absence(&self) -> String {
+        let reason = self.missed.as_deref().unwrap_or("had nothing to say");
+        format!("`{}` {reason}", self.name)
+    }
+
     /// Why the member does not share the result: it voted against the end, or it failed in the latest round.
     pub(super) fn dissent(&self) -> Option<Dissent> {
         let against = self.vote.as_ref().filter(|vote| !vote.ready).map(|vote| vote.reason.clone());

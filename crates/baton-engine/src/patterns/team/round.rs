@@ -156,7 +156,8 @@ impl Discussion<'_> {
             sent: Some(InputSource { by: self.scope.name().clone(), reason }),
             ..Input::default()
         };
-        child_timeout::run_with_timeout(child, input, self.team.member_timeout).await
+        let limit = self.scope.scaled_timeout(self.team.member_timeout, [agent]);
+        child_timeout::run_with_timeout(child, input, limit).await
     }
 
     /// The barrier: calls the hooks, then journals posts, votes and the decision of the hooks as one record.

@@ -1,7 +1,7 @@
 //! The result of a member's turn.
 
-use baton_core::AgentName;
 use baton_core::event::EventKind;
+use baton_core::{AgentName, HumanDuration};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -60,8 +60,12 @@ impl MemberTurn {
             }
             Err(failure) => {
                 vote = None;
-                let text = failure.to_string();
-                Some(member.agent.as_ref().map_or(text.clone(), |agent| redact(agent, &text)))
+                if let Failure::TimedOut { limit, partial: Some(text) } = &failure {
+                    let text = partial_post(*limit, &member.redacted(text));
+                    posts.push(member.post(round, text.clone(), Timestamp::now()));
+                    words.push(text);
+                }
+                Some(member.redacted(&failure.to_string()))
             }
         };
         words.retain(|text| !text.is_empty());
@@ -99,7 +103,17 @@ impl MemberTurn {
     }
 }
 
+/// A post that the member's time limit cut off, marked as such.
+fn partial_post(limit: HumanDuration, text: &str) -> String {
+    head(&format!("(partial: cut off after {limit})\n{text}"), MAX_POST_CHARS)
+}
+
 impl TeamMember {
+    /// The text, redacted as the member's file says.
+    fn redacted(&self, text: &str) -> String {
+        self.agent.as_ref().map_or_else(|| text.to_owned(), |agent| redact(agent, text))
+    }
+
     fn post(&self, round: u32, text: String, at: Timestamp) -> Post {
         Post { from: PostAuthor::Member(self.name.clone()), round, at, text }
     }

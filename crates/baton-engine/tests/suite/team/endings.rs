@@ -1,4 +1,4 @@
-//! How discussions end. A team always answers.
+//! How discussions end. A team answers if any member has contributed.
 
 use baton_core::HumanDuration;
 use baton_core::agent::{Quorum, TerminationMode};
@@ -133,18 +133,38 @@ async fn a_coordinator_that_fails_between_rounds_answers_in_the_end() {
     assert_eq!(ended(&ran.events), (1, "coordinator_failed".into(), vec![]));
 }
 
-/// If nobody can take part, the coordinator answers alone.
+/// An answer of the coordinator alone would look like one of the team.
 #[tokio::test]
-async fn when_all_members_fail_the_coordinator_answers() {
+async fn a_team_without_any_contribution_fails() {
     let model = Scripted::default()
         .script("b", [ScriptedTurn::error(ModelErrorKind::Auth)])
-        .script("c", [ScriptedTurn::error(ModelErrorKind::Auth)])
-        .script("a", [ScriptedTurn::text("I do not know.")]);
+        .script("c", [ScriptedTurn::text("pass")])
+        .script("a", [ScriptedTurn::text("never")]);
+    let ran = setup(&model, rounds(&["b", "c"], 1)).run().await;
+    assert_eq!((ran.end.status, ran.answer()), (RunStatus::Failed, ""));
+    let failure = ran.end.failure.unwrap();
+    assert_eq!(failure.code(), "no_contribution");
+    assert_eq!(
+        failure.to_string(),
+        "no member of the team of `a` contributed: `b` could not take part in round 1: scripted: auth: as the script says; \
+         `c` had nothing to say"
+    );
+    assert!(asked(&model, "a").is_empty());
+}
+
+/// A member that failed in the last round may have contributed before.
+#[tokio::test]
+async fn members_that_fail_later_have_contributed() {
+    let fails_later = || [ScriptedTurn::text("One."), ScriptedTurn::error(ModelErrorKind::Auth)];
+    let model = Scripted::default()
+        .script("b", fails_later())
+        .script("c", fails_later())
+        .script("a", [ScriptedTurn::text("From the first round.")]);
     let ran = setup(&model, rounds(&["b", "c"], 9)).run().await;
-    assert_eq!((ran.end.status, ran.answer()), (RunStatus::Completed, "I do not know."));
+    assert_eq!((ran.end.status, ran.answer()), (RunStatus::Completed, "From the first round."));
     let (held, by, dissent) = ended(&ran.events);
-    assert_eq!((held, by.as_str(), dissent.len()), (1, "members_failed", 2));
-    assert!(dissent[0].reason.starts_with("could not take part in round 1: "), "{dissent:?}");
+    assert_eq!((held, by.as_str(), dissent.len()), (2, "members_failed", 2));
+    assert!(dissent[0].reason.starts_with("could not take part in round 2: "), "{dissent:?}");
     assert!(whole(&asked(&model, "a")[0]).contains("no member could take part any more"));
 }
 

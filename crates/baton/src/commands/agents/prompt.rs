@@ -26,6 +26,9 @@ pub struct Args {
     /// How that agent involves it: call, delegate, advisor, member, handoff, route or transfer
     #[arg(long, value_name = "HOW", default_value = "call", requires = "from", value_parser = via)]
     via: Via,
+    /// As on this conversation: its holder has the tools of a holder and its workflow at the current step
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
+    thread: Option<ThreadId>,
     /// What the person asks
     #[arg(long, value_name = "TEXT", default_value = "What should I do next?")]
     message: String,
@@ -48,13 +51,18 @@ pub(super) fn run(project: &Project, draft: RosterDraft, args: &Args) -> anyhow:
         Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let from = from.as_ref().map(|from| (from, args.via));
-    let preview = runtime.block_on(look(project, &agents, &name, from, &args.message))?;
+    let preview = runtime.block_on(look(project, &agents, &name, from, args))?;
     match args.format {
         AgentsFormat::Json => print_json(&PromptView::of(&name, &preview))?,
         AgentsFormat::Text => print(&text(&preview))?,
     }
     if let Some(agent) = agents.get(&name) {
         explain(agent, &preview.asked.tools);
+        if agent.workflow.is_some() && from.is_none() && args.thread.is_none() {
+            tell(
+                "its workflow is part of the prompt only while it holds a conversation: see --from AGENT --via transfer, or --thread ID",
+            );
+        }
     }
     Ok(Exit::Ok)
 }
@@ -64,11 +72,19 @@ async fn look(
     agents: &Arc<Agents>,
     name: &AgentName,
     from: Option<(&AgentName, Via)>,
-    message: &str,
+    args: &Args,
 ) -> anyhow::Result<Preview> {
-    let Wired { engine, servers } = wiring::wire_without_store(project, Arc::clone(agents)).await?;
-    let caller = RunCaller { tenant: tenant(), user: user(), thread_id: ThreadId::random() };
-    let preview = baton_engine::preview(&engine, &caller, name, from, message).await;
+    let agents = Arc::clone(agents);
+    let Wired { engine, servers } = match args.thread {
+        Some(_) => wiring::wire(project, agents).await?,
+        None => wiring::wire_without_store(project, agents).await?,
+    };
+    let thread_id = args.thread.unwrap_or_else(ThreadId::random);
+    let caller = RunCaller { tenant: tenant(), user: user(), thread_id };
+    if args.thread.is_some() {
+        engine.parts.store.tenant(&caller.tenant).thread(thread_id, None).await?;
+    }
+    let preview = baton_engine::preview(&engine, &caller, name, from, &args.message).await;
     servers.shutdown().await;
     Ok(preview?)
 }
