@@ -207,6 +207,11 @@ impl StoredRequest {
         kept.get("task").is_none()
     }
 
+    /// Whether the message of a stored request names its agent.
+    pub(crate) fn names_agent(kept: &Value) -> bool {
+        kept["is_named"].as_bool().unwrap_or_default()
+    }
+
     pub(crate) fn trace_of(kept: &Value) -> Option<TraceParent> {
         kept.get("trace").and_then(|trace| TraceParent::deserialize(trace).ok())
     }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::lease::{change_stored, overdue_end, set_ended};
 use super::negotiation::{activate, negotiate, new_activation};
 use super::{ExitRequest, HandoffResult, HandoffStarted, OnConflict, ReturnStatus, StartHandoff, messages};
-use crate::engine::{Engine, Overrides, RunRequest, SubmitOptions};
+use crate::engine::{Engine, Overrides, RunRequest, StoredRequest, SubmitOptions};
 use crate::failure::Failure;
 use crate::intent::is_exit;
 use crate::routing::is_resumable;
@@ -185,11 +185,9 @@ impl Engine {
             return Err(Failure::NoHandoff(NO_HANDOFF));
         };
         let handoff = change_stored(&*store, open, change).await?;
-        let active = match store.thread(thread, None).await?.active_run {
-            Some(run) => Some(store.run(run).await?).filter(|run| is_under(&handoff, run)),
-            None => None,
-        };
-        if let Some(run) = active.map(|run| run.run_id) {
+        if let Some(run) = store.thread(thread, None).await?.active_run
+            && is_run_of(&*store, &handoff, run).await?
+        {
             match self.cancel(tenant, run, Cancel::Abort).await {
                 Ok(_) | Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -350,11 +348,22 @@ impl Engine {
     }
 }
 
-/// Whether a run belongs to a handoff: the holder answers it, or it is the run that opened the handoff.
-fn is_under(handoff: &HandoffSession, run: &RunRecord) -> bool {
-    let is_asked_for_others = !run.request["task"]["delegate"].is_null();
+/// Whether an active run belongs to a handoff: the holder answers it, or it is the run that opened the handoff. A run whose route
+/// is not stored yet belongs to the holder too, unless its message names another agent.
+async fn is_run_of(
+    store: &dyn TenantStore,
+    handoff: &HandoffSession,
+    run: RunId,
+) -> Result<bool, StoreError> {
+    let run = store.run(run).await?;
+    if !run.request["task"]["delegate"].is_null() {
+        return Ok(false);
+    }
     let began_before = run.started_at.is_some_and(|started| started <= handoff.started_at);
-    !is_asked_for_others && (run.agent == handoff.target_agent_id || began_before)
+    if run.agent == handoff.target_agent_id || began_before {
+        return Ok(true);
+    }
+    Ok(!StoredRequest::names_agent(&run.request) && store.steps(run.run_id).await?.is_empty())
 }
 
 /// Role and visibility of an input message that the engine wrote, not the user.

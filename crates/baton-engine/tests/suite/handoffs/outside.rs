@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::event::{EventKind, HandoffPhase, RunOutcome};
 use baton_core::store::{HandoffEnd, HandoffState, RunStatus};
-use baton_engine::{HandoffResult, HandoffStarted, OnConflict, ReturnStatus};
+use baton_engine::{Engine, HandoffResult, HandoffStarted, OnConflict, ReturnStatus};
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use futures_util::future::join_all;
 use tokio::sync::Semaphore;
@@ -127,6 +127,24 @@ async fn x_15_request_can_queue_behind_another() {
     talk.rest().await;
     assert_eq!(talk.holder().await, "other");
     assert_eq!(talk.said().await.last().unwrap(), "other: I am next.");
+}
+
+/// C-16: leaving ends the holder's run also in the first moments, when nothing of it is stored.
+#[tokio::test]
+async fn c_16_exit_works_before_the_holders_run_is_recorded() {
+    let model = begun().script("maker", [ScriptedTurn::default().hang()]);
+    let (mut parts, request) = setup(&model).parts().await;
+    parts.flush = crate::LONG;
+    let talk = Talk { engine: Engine::new(parts), request };
+    talk.say("create a skill").await;
+    let busy = talk.engine.start(talk.saying("Slack")).await.unwrap();
+    while asked_of(&model, "maker").len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    talk.engine.exit_handoff(talk.leaving()).await.unwrap();
+    assert_eq!(busy.finish().await.status, RunStatus::Cancelled);
+    talk.rest().await;
+    assert_eq!(talk.holder().await, "a");
 }
 
 /// C-16, X16: leaving works while the holder is busy, and ends what it is at.
