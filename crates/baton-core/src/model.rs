@@ -119,6 +119,7 @@ pub struct ModelFacts {
 
 /// What a model and its endpoint accept. An unknown model is assumed to accept everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ModelSupport {
     pub tools: bool,
     /// Several tool calls in one reply.
