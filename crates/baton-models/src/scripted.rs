@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use baton_core::chat::ChatMessage;
 use baton_core::model::{
-    Chunk, Finish, Model, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream,
+    Chunk, Finish, Model, ModelAssists, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream,
+    ToolChoice,
 };
 use baton_core::usage::{Price, Tokens};
 use baton_core::{ToolCallId, Usd};
@@ -153,6 +154,7 @@ pub struct RecordedRequest {
     pub system: String,
     pub messages: Vec<ChatMessage>,
     pub tools: Vec<String>,
+    pub tool_choice: ToolChoice,
     /// Whether JSON of a schema was asked for.
     pub output_schema: bool,
     /// The `traceparent` that a provider would get.
@@ -184,7 +186,10 @@ impl Scripted {
     pub fn named(provider: &str) -> Self {
         let dollar = Usd::from_nanos(1_000_000_000);
         let price = Price::flat(dollar);
-        let facts = ModelFacts { price: Some(price), context_window: Some(128_000), ..ModelFacts::default() };
+        // The engine asks nothing that a test did not write an answer for.
+        let assists = ModelAssists { workflow_values: false, ..ModelAssists::default() };
+        let context_window = Some(128_000);
+        let facts = ModelFacts { price: Some(price), context_window, assists, ..ModelFacts::default() };
         Self { provider: provider.to_owned(), state: Arc::default(), facts }
     }
 
@@ -229,6 +234,7 @@ impl Model for Scripted {
             system: request.system.to_owned(),
             messages: request.messages.iter().cloned().collect(),
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
+            tool_choice: request.tool_choice,
             output_schema: request.output_schema.is_some(),
             traceparent: request.trace.map(ToString::to_string),
         });
