@@ -217,7 +217,8 @@ impl<'a> Session<'a> {
             () = tokio::time::sleep_until(budget.deadline()) => ToolsAndSkills::of(spec.engine_tools),
         };
         let Input { history, parts, output_schema, .. } = spec.input;
-        let task = ChatMessage::User { parts: Arc::unwrap_or_clone(parts) };
+        let parts = prompt::with_note(scope, &candidates, Arc::unwrap_or_clone(parts));
+        let task = ChatMessage::User { parts };
         let system = prompt::render(scope, &skills)?;
         let tools = toolset.specs().into_iter().map(estimate::tool).sum::<u64>();
         Ok(Self {
@@ -407,7 +408,7 @@ impl<'a> Session<'a> {
         self.budget.count_turn();
         let place = self.place(self.budget.turns());
         let scope = if shown == TextVisibility::Streamed { place } else { place.internal() };
-        let specs = self.toolset.specs();
+        let specs = self.toolset.offered(self.scope);
         let window = self.candidates.first().and_then(|first| first.facts.context_window);
         self.conversation.fit(&scope, window, self.fixed_tokens).await;
         for last_try in [false, true] {

@@ -1,0 +1,3 @@
+//! How the engine helps models that do not call tools reliably.
+
+mod prefix;
