@@ -43,6 +43,11 @@ pub(crate) trait EngineTool: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Whether a result is evidence for an answer, as `grounding: required` demands it.
+    fn gives_evidence(&self) -> bool {
+        false
+    }
+
     /// The call in one line, for the user who approves it.
     fn preview(&self, _arguments: &Value) -> Option<String> {
         None

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::budget::{Budget, LimitKind};
 use crate::engine_tool::{EngineTool, SessionEnding};
 use crate::failure::Failure;
+use crate::grounding::EvidenceCheck;
 use crate::models::ModelCandidate;
 use crate::outcome::Outcome;
 use crate::run::Input;
@@ -172,6 +173,7 @@ pub(crate) struct Session<'a> {
     insist: Option<String>,
     insists_left: u32,
     on_limit: OnLimit,
+    evidence: EvidenceCheck,
 }
 
 /// The result of a loop of turns.
@@ -180,6 +182,7 @@ pub(crate) struct WorkResult {
     pub(crate) limit: Option<LimitKind>,
     /// The id of the message. `None` if the text is not the model's, so it was not published.
     message_id: Option<MessageId>,
+    shown: TextVisibility,
 }
 
 /// What a turn is to produce.
@@ -221,8 +224,10 @@ impl<'a> Session<'a> {
         let task = ChatMessage::User { parts };
         let system = prompt::render(scope, &skills)?;
         let tools = toolset.specs().into_iter().map(estimate::tool).sum::<u64>();
+        let evidence = EvidenceCheck::new(scope, &toolset, &candidates);
         Ok(Self {
             scope,
+            evidence,
             fixed_tokens: estimate::text(&system) + tools,
             system,
             candidates,
@@ -269,23 +274,29 @@ impl<'a> Session<'a> {
             if let Some(limit) = self.limit_met()? {
                 return self.close(limit, shown).await;
             }
+            let shown_now = if self.evidence.holds_text() { TextVisibility::Hidden } else { shown };
             let TurnResult { reply, finish, message_id, .. } =
-                match self.turn(shown, self.tool_choice(), form).await {
+                match self.turn(shown_now, self.tool_choice(), form).await {
                     Err(Failure::DeadlineReached) => return self.close(LimitKind::Time, shown).await,
                     other => other?,
                 };
+            self.evidence.count_turn();
             let calls = reply.calls.clone();
             let text = reply.text.clone();
             self.conversation.push(ChatMessage::Assistant(reply));
-            if calls.is_empty() && self.insist.is_some() {
+            if !calls.is_empty() {
+                self.call(&calls).await?;
+                continue;
+            }
+            if self.insist.is_some() {
                 self.remind(text)?;
                 continue;
             }
-            if calls.is_empty() {
-                let limit = (finish == Finish::Length).then_some(LimitKind::Length);
-                return Ok(WorkResult { text, limit, message_id });
+            if self.ask_for_evidence().await? {
+                continue;
             }
-            self.call(&calls).await?;
+            let limit = (finish == Finish::Length).then_some(LimitKind::Length);
+            return Ok(WorkResult { text, limit, message_id, shown: shown_now });
         }
     }
 
@@ -302,8 +313,28 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Whether the session may go on after the newest turn, which answered. One that went on before a crash has decided.
+    fn may_go_on(&self) -> Result<bool, Failure> {
+        let is_decided = self.place(self.budget.turns() + 1).is_recorded();
+        Ok(!is_decided && self.limit_met()?.is_none())
+    }
+
+    /// Asks the model again if its newest turn answered without evidence although the agent's file requires it.
+    async fn ask_for_evidence(&mut self) -> Result<bool, Failure> {
+        // The answer counts if a limit forbids another turn.
+        let may_ask = self.evidence.holds_text() && self.may_go_on()?;
+        let place = self.place(self.budget.turns());
+        let request = self.evidence.ask_again(&place, &self.toolset, may_ask).await?;
+        let asks = request.is_some();
+        if let Some(text) = request {
+            self.instruct(text);
+        }
+        Ok(asks)
+    }
+
     fn tool_choice(&self) -> ToolChoice {
-        if self.insist.is_some() { ToolChoice::Required } else { ToolChoice::Auto }
+        let requires_tool = self.insist.is_some() || self.evidence.requires_tool();
+        if requires_tool { ToolChoice::Required } else { ToolChoice::Auto }
     }
 
     /// Executes the tool calls of the newest turn. One of them may end the session.
@@ -313,6 +344,8 @@ impl<'a> Session<'a> {
             CallLimits { max_parallel: self.budget.max_parallel_tools(), deadline: self.budget.deadline() };
         let ToolResults { results, ending } =
             tool_calls::run(&scope, &self.toolset, calls, &self.conversation, limits).await?;
+        let succeeded = results.iter().filter(|result| !result.failed).map(|result| result.name.as_str());
+        self.evidence.add_results(&self.toolset, succeeded);
         for result in results {
             self.conversation.push(ChatMessage::Tool(result));
         }
@@ -394,9 +427,9 @@ impl<'a> Session<'a> {
         let mut text = self.keep_words(taken.reply);
         if text.trim().is_empty() && !self.has_schema() {
             text = format!("I could not finish: {reason} before there was an answer.");
-            return Ok(WorkResult { text, limit: Some(limit), message_id: None });
+            return Ok(WorkResult { text, limit: Some(limit), message_id: None, shown });
         }
-        Ok(WorkResult { text, limit: Some(limit), message_id })
+        Ok(WorkResult { text, limit: Some(limit), message_id, shown })
     }
 
     async fn turn(
@@ -440,14 +473,10 @@ impl<'a> Session<'a> {
     }
 
     /// Makes the answer of the last text. If there is a schema, validates it and allows one turn to repair it.
-    pub(crate) async fn conclude(
-        &mut self,
-        worked: WorkResult,
-        shown: TextVisibility,
-    ) -> Result<FinalAnswer, SessionBreak> {
+    pub(crate) async fn conclude(&mut self, worked: WorkResult) -> Result<FinalAnswer, SessionBreak> {
         let (mut text, mut message_id) = (worked.text, worked.message_id);
         // A text that is not the model's was not published.
-        let shown = if message_id.is_none() { TextVisibility::Hidden } else { shown };
+        let shown = if message_id.is_none() { TextVisibility::Hidden } else { worked.shown };
         let mut value = None;
         if let Some(first) = self.checked(&text) {
             let checked = match first {

@@ -136,6 +136,15 @@ impl Toolset {
         self.specs().into_iter().filter(|spec| has_output || spec.name != READ_OUTPUT).collect()
     }
 
+    /// The names of the tools whose results are evidence for an answer: those of the agent's file, and those that ask other agents.
+    pub(crate) fn evidence_tools(&self) -> impl Iterator<Item = &str> {
+        let gives_evidence = |tool: &&SessionTool| match tool {
+            SessionTool::Tool(tool) => tool.spec().name != READ_OUTPUT,
+            SessionTool::Engine(tool) => tool.gives_evidence() && !tool.is_hidden(),
+        };
+        self.tools.iter().filter(gives_evidence).map(|tool| tool.spec().name.as_str())
+    }
+
     pub(crate) fn find(&self, name: &str) -> Result<&SessionTool, ToolError> {
         self.tools.iter().find(|tool| tool.spec().name == name).ok_or_else(|| {
             let names = self.tools.iter().map(|tool| tool.spec().name.as_str());

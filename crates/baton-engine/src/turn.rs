@@ -176,7 +176,7 @@ async fn attempt_once(
         system: turn_request.system,
         messages: turn_request.messages,
         tools: turn_request.tools,
-        tool_choice: turn_request.tool_choice,
+        tool_choice: candidate.tool_choice(turn_request.tool_choice),
         sampling: &scope.agent.sampling,
         output_schema: turn_request.output_schema,
         trace: trace.as_ref(),

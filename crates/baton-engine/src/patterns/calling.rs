@@ -147,6 +147,10 @@ impl EngineTool for CallAgent {
         &self.accepted_parameters
     }
 
+    fn gives_evidence(&self) -> bool {
+        true
+    }
+
     fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {
         let mut arguments = without_blank_values(arguments);
         normalize_word(arguments.get_mut("specialist"), self.callable.names());

@@ -113,6 +113,10 @@ impl EngineTool for Delegate {
         &self.spec
     }
 
+    fn gives_evidence(&self) -> bool {
+        true
+    }
+
     /// One agent is asked with `call_agent`.
     fn is_hidden(&self) -> bool {
         self.callable.names().len() < 2
