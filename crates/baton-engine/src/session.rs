@@ -449,6 +449,7 @@ impl<'a> Session<'a> {
                 system: &self.system,
                 messages: self.conversation.messages(),
                 tools: &specs,
+                text_calls: (tool_choice != ToolChoice::None).then_some(&self.toolset),
                 tool_choice,
                 output_schema: self.schema().filter(|_| form == OutputKind::Answer),
                 input_estimate: self.fixed_tokens + self.conversation.tokens(),

@@ -65,6 +65,14 @@ impl SessionTool {
         }
     }
 
+    /// Whether a call only reads. Tools of the engine count: what the agents that they involve may do is decided by their own files.
+    pub(crate) fn is_read_only(&self) -> bool {
+        match self {
+            Self::Tool(tool) => tool.spec().effect == Effect::ReadOnly,
+            Self::Engine(_) => true,
+        }
+    }
+
     fn is_hidden(&self) -> bool {
         matches!(self, Self::Engine(tool) if tool.is_hidden())
     }

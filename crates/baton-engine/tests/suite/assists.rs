@@ -2,6 +2,7 @@
 
 mod grounding;
 mod prefix;
+mod text_calls;
 
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
