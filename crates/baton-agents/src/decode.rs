@@ -17,7 +17,7 @@ mod values;
 use std::collections::BTreeSet;
 
 use baton_core::AgentName;
-use baton_core::agent::{Agent, AgentKind, Badge, PlanningStrategy};
+use baton_core::agent::{Agent, AgentKind, Badge, Grounding, PlanningStrategy};
 
 use crate::frontmatter::AgentDocument;
 use crate::graph::{Edge, EdgeKind, EdgeTarget};
@@ -132,6 +132,7 @@ impl<'a> AgentDecoder<'a> {
             model,
             sampling: self.sampling(head),
             planning_strategy: self.choice_at(head, "planning_strategy", PlanningStrategy::NativeReact),
+            grounding: self.choice_at(head, "grounding", Grounding::Optional),
             output_schema: head.get("output_schema").and_then(|node| self.output_schema(node)),
             mcp_servers,
             skills: self.skills(head),

@@ -28,6 +28,7 @@ const OWN: &[&str] = &[
     "disallowed_tools",
     "display_name",
     "effort",
+    "grounding",
     "handoff",
     "handoffs",
     "history",

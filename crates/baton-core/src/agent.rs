@@ -48,6 +48,8 @@ pub struct Agent {
     #[serde(flatten)]
     pub sampling: Sampling,
     pub planning_strategy: PlanningStrategy,
+    #[serde(skip_serializing_if = "is_optional")]
+    pub grounding: Grounding,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
 
@@ -96,6 +98,7 @@ impl Agent {
             model: Vec::new(),
             sampling: Sampling::default(),
             planning_strategy: PlanningStrategy::NativeReact,
+            grounding: Grounding::Optional,
             output_schema: None,
             tools: ToolAccess::default(),
             mcp_servers: IndexMap::new(),
@@ -135,6 +138,19 @@ choices! {
         PlanAndReact = "plan_and_react",
         Spar = "spar",
     }
+}
+
+choices! {
+    /// Whether the agent may answer without a result of one of its tools.
+    pub enum Grounding {
+        Optional = "optional",
+        Required = "required",
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_optional(grounding: &Grounding) -> bool {
+    *grounding == Grounding::Optional
 }
 
 /// How much of the conversation the receiver of this agent's baton sees.

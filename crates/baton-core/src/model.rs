@@ -130,6 +130,7 @@ pub struct ModelFacts {
 /// What a model and its endpoint accept. An unknown model is assumed to accept everything.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in baton.toml")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ModelSupport {
     pub tools: bool,
     /// Several tool calls in one reply.
@@ -170,13 +171,11 @@ pub struct ModelAssists {
     pub grounding: bool,
     /// Executes a tool call that the model wrote as text.
     pub text_tool_calls: bool,
-    /// Extracts the values of a workflow from the user's message if the holder does not record them.
-    pub workflow_values: bool,
 }
 
 impl Default for ModelAssists {
     fn default() -> Self {
-        Self { grounding: true, text_tool_calls: true, workflow_values: true }
+        Self { grounding: true, text_tool_calls: true }
     }
 }
 

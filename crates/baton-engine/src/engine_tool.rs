@@ -22,6 +22,11 @@ pub(crate) trait EngineTool: Send + Sync + fmt::Debug {
         Ok(arguments)
     }
 
+    /// The schema of the arguments that a call may have. It may accept more than the model is told.
+    fn accepted_parameters(&self) -> &Value {
+        &self.spec().parameters
+    }
+
     /// If a successful call ends the session, names what it does, such as the target of a transfer. Two calls of one turn with
     /// the same name are duplicates; with different names they contradict each other.
     fn ends_with(&self, _arguments: &Value) -> Option<String> {
@@ -35,6 +40,11 @@ pub(crate) trait EngineTool: Send + Sync + fmt::Debug {
 
     /// Whether the tool is hidden from the model because a call would be refused. A call that is made anyway returns the reason.
     fn is_hidden(&self) -> bool {
+        false
+    }
+
+    /// Whether a result is evidence for an answer, as `grounding: required` demands it.
+    fn gives_evidence(&self) -> bool {
         false
     }
 

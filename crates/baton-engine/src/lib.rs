@@ -15,9 +15,10 @@
 //!   [`results`](mod@results): the results of sub-agents. [`child_timeout`]: time limits of children. [`prior_durations`]: their
 //!   time before a crash. [`session_info`] and [`recorded`]: decode stored sessions and steps.
 //! - [`handoff`]: an agent takes over a thread. [`routing`]: which agent takes a run. [`workflow`]: the states of a handoff.
-//! - [`session`]: one agent's loop of turns and tool calls. [`planning`]: variations of it.
-//! - [`turn`]: one model call with retries and fallbacks. [`tool_calls`]: the tool calls of a turn. [`engine_tool`]: the engine's
-//!   own tools. [`output_spool`]: output that is too long for a model.
+//! - [`session`]: one agent's loop of turns and tool calls. [`planning`]: variations of it. [`grounding`]: answers need a tool
+//!   result.
+//! - [`turn`]: one model call with retries and fallbacks. [`text_calls`]: tool calls that a model wrote as text. [`tool_calls`]: the
+//!   tool calls of a turn. [`engine_tool`]: the engine's own tools. [`output_spool`]: output that is too long for a model.
 //! - [`budget`]: the limits of a session. [`window`]: fits a conversation into the model's context. [`structured_output`]: JSON
 //!   answers.
 //! - [`prompt`], [`models`], [`toolset`], [`skillset`]: what a session starts with. [`preview`](mod@preview) shows it.
@@ -38,6 +39,7 @@ pub mod engine;
 mod engine_tool;
 mod execute;
 pub mod failure;
+mod grounding;
 pub mod handoff;
 pub mod heartbeat;
 mod history;
@@ -74,6 +76,7 @@ mod steps;
 pub mod structured_output;
 pub mod task;
 pub mod telemetry;
+mod text_calls;
 pub mod tool_calls;
 pub mod toolset;
 pub mod turn;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_core::Model;
 use baton_core::agent::{Agent, ModelName};
-use baton_core::model::ModelFacts;
+use baton_core::model::{ModelFacts, ToolChoice};
 use baton_core::workflow::WorkflowGuide;
 use futures_util::future::join_all;
 
@@ -35,6 +35,16 @@ impl ModelCandidate {
     fn new(provider: &Arc<dyn Model>, model: &str) -> Self {
         let facts = provider.facts(model);
         Self { provider: Arc::clone(provider), model: model.to_owned(), facts }
+    }
+
+    /// The choice as the model's endpoint accepts it.
+    pub(crate) fn tool_choice(&self, wanted: ToolChoice) -> ToolChoice {
+        match wanted {
+            ToolChoice::Required if !(self.facts.supports.tools && self.facts.supports.tool_choice) => {
+                ToolChoice::Auto
+            }
+            wanted => wanted,
+        }
     }
 }
 

@@ -43,6 +43,11 @@ impl OutputSpool {
         Self { shown_bytes, spooled_bytes: AtomicU64::new(spooled_bytes) }
     }
 
+    /// Whether there is output to read.
+    pub(crate) fn has_output(&self) -> bool {
+        self.spooled_bytes.load(Ordering::Relaxed) > 0
+    }
+
     /// The text as a model gets it: whole if it is short enough, otherwise its beginning and how to read the rest. The rest is
     /// dropped if the run's limit is used up.
     pub(crate) fn fit(&self, session: &SessionId, text: String) -> Fitted {

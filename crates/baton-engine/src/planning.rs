@@ -16,7 +16,7 @@ pub(crate) async fn answer(session: &mut Session<'_>) -> Result<FinalAnswer, Ses
     match session.strategy() {
         PlanningStrategy::NativeReact => {
             let worked = session.work(shown, OutputKind::Answer).await?;
-            session.conclude(worked, shown).await
+            session.conclude(worked).await
         }
         // Boxed: most sessions use none of them.
         PlanningStrategy::PlanAndReact => Box::pin(plan_and_react(session, shown)).await,
@@ -37,7 +37,7 @@ async fn plan_and_react(
         );
     }
     let worked = session.work(shown, OutputKind::Answer).await?;
-    session.conclude(worked, shown).await
+    session.conclude(worked).await
 }
 
 /// Makes a plan, does one step after the other, then answers from the results.
@@ -51,14 +51,14 @@ async fn plan_and_execute(
             .instruct(format!("Now do step {} only: {step}\nReport its result in a few sentences.", at + 1));
         let worked = session.work(TextVisibility::Hidden, OutputKind::Text).await?;
         if worked.limit.is_some() {
-            return session.conclude(worked, TextVisibility::Hidden).await;
+            return session.conclude(worked).await;
         }
     }
     session.instruct(
         "All steps are done. Answer the person now from the results; do not mention the plan or the steps.",
     );
     let worked = session.work(shown, OutputKind::Answer).await?;
-    session.conclude(worked, shown).await
+    session.conclude(worked).await
 }
 
 /// Sense, plan, act, reflect: the draft is reviewed, and revised while the review finds something.
@@ -86,7 +86,7 @@ async fn spar(session: &mut Session<'_>) -> Result<FinalAnswer, SessionBreak> {
             _ => break,
         }
     }
-    session.conclude(worked, TextVisibility::Hidden).await
+    session.conclude(worked).await
 }
 
 const PLAN: &str = "Before you begin, write a short plan for this task: a numbered list of one to six steps, one line each, no \

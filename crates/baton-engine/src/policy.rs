@@ -14,6 +14,8 @@ const CONFINED_STEPS: u32 = 20;
 pub struct Policy {
     /// Whether agents may call others as tools.
     pub agent_tool: Switch,
+    /// Whether `call_agent` tells models that they can define an agent for one mission and choose its planning strategy.
+    pub offer_custom_agents: bool,
     /// Whether agents may pass the baton to another agent.
     pub transfers: Switch,
     /// Sub-agents that one call of `delegate` runs at the same time.
@@ -47,6 +49,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             agent_tool: Switch::On,
+            offer_custom_agents: false,
             transfers: Switch::On,
             max_concurrent_delegations: 5,
             max_live_children: 16,

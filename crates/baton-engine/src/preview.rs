@@ -139,11 +139,12 @@ pub fn placeholder(agent: &AgentName, does: &str) -> String {
 impl PreviewedSession {
     /// Returns the session and its system prompt.
     async fn of(scope: &Scope, spec: SessionSpec) -> Result<(Self, String), Failure> {
-        let message = text_of(&spec.input.parts);
+        let candidates = scope.run.engine.parts.models.candidates(&scope.agent).unwrap_or_default();
+        let message = text_of(&prompt::with_note(scope, &candidates, spec.input.parts.to_vec()));
         let ToolsAndSkills { toolset, skills } =
             ToolsAndSkills::collect(scope, spec.own_tools, spec.engine_tools).await;
         let system = prompt::render(scope, &skills)?;
-        Ok((Self { message, tools: toolset.specs().into_iter().cloned().collect() }, system))
+        Ok((Self { message, tools: toolset.offered(scope).into_iter().cloned().collect() }, system))
     }
 }
 

@@ -1,14 +1,19 @@
-//! Renders the system prompt of an agent from its template.
+//! Renders the system prompt of an agent from its template, and the note that precedes its task.
+//!
+//! Providers cache the beginning of a request, so the system prompt contains nothing that changes from message to message. The time
+//! and the state of a workflow are in the note, which follows the history.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use baton_core::agent::Agent;
+use baton_core::message::Part;
 use jiff::Timestamp;
 use minijinja::{Environment, Expression, UndefinedBehavior};
 use serde::Serialize;
 
 use crate::compile_cache::CompileCache;
 use crate::failure::Failure;
+use crate::models::ModelCandidate;
 use crate::scope::Scope;
 use crate::skillset::Skillset;
 use crate::workflow::view;
@@ -20,8 +25,16 @@ const FUEL: u64 = 100_000;
 const PROMPT: &str = "<string>";
 
 static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(environment);
-static PROMPTS: CompileCache<Environment<'static>> = CompileCache::new();
+static PROMPTS: CompileCache<CompiledPrompt> = CompileCache::new();
 static CONDITIONS: CompileCache<Expression<'static, 'static>> = CompileCache::new();
+
+/// A compiled template.
+#[derive(Debug)]
+struct CompiledPrompt {
+    environment: Environment<'static>,
+    /// Whether it uses the variable `now`.
+    uses_now: bool,
+}
 
 /// Nothing is escaped: prompts are text, not HTML.
 fn environment() -> Environment<'static> {
@@ -54,6 +67,7 @@ struct Variables<'a> {
     user: &'a str,
     tenant: &'a str,
     thread_id: String,
+    /// The date. The time would change the prompt with every message.
     now: String,
     /// The state of the holder's workflow.
     workflow: Option<serde_json::Value>,
@@ -77,8 +91,8 @@ pub(crate) fn render(scope: &Scope, skills: &Skillset) -> Result<String, Failure
 
 fn template(scope: &Scope) -> Result<String, Failure> {
     let agent = &scope.agent;
-    let section = view::section(scope).unwrap_or_default();
-    if !agent.prompt.contains("{{") && !agent.prompt.contains("{%") && !agent.prompt.contains("{#") {
+    let section = view::rules(scope).unwrap_or_default();
+    if !is_template(&agent.prompt) {
         return Ok(agent.prompt.clone() + &section);
     }
     let caller = &scope.run.caller;
@@ -91,7 +105,7 @@ fn template(scope: &Scope) -> Result<String, Failure> {
         user: caller.user.as_str(),
         tenant: caller.tenant.as_str(),
         thread_id: caller.thread_id.to_string(),
-        now: Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        now: Timestamp::now().strftime("%Y-%m-%d").to_string(),
         workflow: view::variable(scope),
     };
     rendered(&agent.prompt, variables)
@@ -99,11 +113,38 @@ fn template(scope: &Scope) -> Result<String, Failure> {
         .map_err(|error| Failure::Prompt { agent: agent.name.to_string(), message: error.to_string() })
 }
 
-fn rendered(source: &str, variables: impl Serialize) -> Result<String, minijinja::Error> {
-    let compiled = PROMPTS.get(source, || {
+fn is_template(source: &str) -> bool {
+    ["{{", "{%", "{#"].iter().any(|mark| source.contains(mark))
+}
+
+fn compiled(source: &str) -> Result<Arc<CompiledPrompt>, minijinja::Error> {
+    PROMPTS.get(source, || {
         let mut environment = environment();
         environment.add_template_owned(PROMPT, source.to_owned())?;
-        Ok::<_, minijinja::Error>(environment)
-    })?;
-    compiled.get_template(PROMPT)?.render(minijinja::value::Serde(variables))
+        let uses_now = environment.get_template(PROMPT)?.undeclared_variables(false).contains("now");
+        Ok::<_, minijinja::Error>(CompiledPrompt { environment, uses_now })
+    })
+}
+
+fn rendered(source: &str, variables: impl Serialize) -> Result<String, minijinja::Error> {
+    compiled(source)?.environment.get_template(PROMPT)?.render(minijinja::value::Serde(variables))
+}
+
+/// The task of a session, after a note with what changes from message to message. A model of rules gets no note: it takes the task
+/// for the user's words.
+pub(crate) fn with_note(scope: &Scope, candidates: &[ModelCandidate], parts: Vec<Part>) -> Vec<Part> {
+    let is_rule_based = candidates.first().is_some_and(|first| first.provider.workflow_guide().is_some());
+    match note(scope).filter(|_| !is_rule_based) {
+        Some(note) => [Part::text(note)].into_iter().chain(parts).collect(),
+        None => parts,
+    }
+}
+
+/// The time to the minute, if the agent's template uses `now`, and the state of its workflow.
+fn note(scope: &Scope) -> Option<String> {
+    let prompt = &scope.agent.prompt;
+    let uses_now = is_template(prompt) && compiled(prompt).is_ok_and(|compiled| compiled.uses_now);
+    let time = uses_now.then(|| Timestamp::now().strftime("It is %Y-%m-%d %H:%M UTC.").to_string());
+    let parts: Vec<String> = [time, view::situation(scope)].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("{}\n\nThe message follows.\n", parts.join("\n\n")))
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::budget::{Budget, LimitKind};
 use crate::engine_tool::{EngineTool, SessionEnding};
 use crate::failure::Failure;
+use crate::grounding::EvidenceCheck;
 use crate::models::ModelCandidate;
 use crate::outcome::Outcome;
 use crate::run::Input;
@@ -172,6 +173,7 @@ pub(crate) struct Session<'a> {
     insist: Option<String>,
     insists_left: u32,
     on_limit: OnLimit,
+    evidence: EvidenceCheck,
 }
 
 /// The result of a loop of turns.
@@ -180,6 +182,7 @@ pub(crate) struct WorkResult {
     pub(crate) limit: Option<LimitKind>,
     /// The id of the message. `None` if the text is not the model's, so it was not published.
     message_id: Option<MessageId>,
+    shown: TextVisibility,
 }
 
 /// What a turn is to produce.
@@ -217,11 +220,14 @@ impl<'a> Session<'a> {
             () = tokio::time::sleep_until(budget.deadline()) => ToolsAndSkills::of(spec.engine_tools),
         };
         let Input { history, parts, output_schema, .. } = spec.input;
-        let task = ChatMessage::User { parts: Arc::unwrap_or_clone(parts) };
+        let parts = prompt::with_note(scope, &candidates, Arc::unwrap_or_clone(parts));
+        let task = ChatMessage::User { parts };
         let system = prompt::render(scope, &skills)?;
         let tools = toolset.specs().into_iter().map(estimate::tool).sum::<u64>();
+        let evidence = EvidenceCheck::new(scope, &toolset, &candidates);
         Ok(Self {
             scope,
+            evidence,
             fixed_tokens: estimate::text(&system) + tools,
             system,
             candidates,
@@ -268,25 +274,31 @@ impl<'a> Session<'a> {
             if let Some(limit) = self.limit_met()? {
                 return Box::pin(self.close(limit, shown)).await;
             }
+            let shown_now = if self.evidence.holds_text() { TextVisibility::Hidden } else { shown };
             let TurnResult { reply, finish, message_id, .. } =
-                match self.turn(shown, self.tool_choice(), form).await {
+                match self.turn(shown_now, self.tool_choice(), form).await {
                     Err(Failure::DeadlineReached) => {
                         return Box::pin(self.close(LimitKind::Time, shown)).await;
                     }
                     other => other?,
                 };
+            self.evidence.count_turn();
             let calls = reply.calls.clone();
             let text = reply.text.clone();
             self.conversation.push(ChatMessage::Assistant(reply));
-            if calls.is_empty() && self.insist.is_some() {
+            if !calls.is_empty() {
+                Box::pin(self.call(&calls)).await?;
+                continue;
+            }
+            if self.insist.is_some() {
                 self.remind(text)?;
                 continue;
             }
-            if calls.is_empty() {
-                let limit = (finish == Finish::Length).then_some(LimitKind::Length);
-                return Ok(WorkResult { text, limit, message_id });
+            if self.ask_for_evidence().await? {
+                continue;
             }
-            Box::pin(self.call(&calls)).await?;
+            let limit = (finish == Finish::Length).then_some(LimitKind::Length);
+            return Ok(WorkResult { text, limit, message_id, shown: shown_now });
         }
     }
 
@@ -303,8 +315,28 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Whether the session may go on after the newest turn, which answered. One that went on before a crash has decided.
+    fn may_go_on(&self) -> Result<bool, Failure> {
+        let is_decided = self.place(self.budget.turns() + 1).is_recorded();
+        Ok(!is_decided && self.limit_met()?.is_none())
+    }
+
+    /// Asks the model again if its newest turn answered without evidence although the agent's file requires it.
+    async fn ask_for_evidence(&mut self) -> Result<bool, Failure> {
+        // The answer counts if a limit forbids another turn.
+        let may_ask = self.evidence.holds_text() && self.may_go_on()?;
+        let place = self.place(self.budget.turns());
+        let request = self.evidence.ask_again(&place, &self.toolset, may_ask).await?;
+        let asks = request.is_some();
+        if let Some(text) = request {
+            self.instruct(text);
+        }
+        Ok(asks)
+    }
+
     fn tool_choice(&self) -> ToolChoice {
-        if self.insist.is_some() { ToolChoice::Required } else { ToolChoice::Auto }
+        let requires_tool = self.insist.is_some() || self.evidence.requires_tool();
+        if requires_tool { ToolChoice::Required } else { ToolChoice::Auto }
     }
 
     /// Executes the tool calls of the newest turn. One of them may end the session.
@@ -314,6 +346,8 @@ impl<'a> Session<'a> {
             CallLimits { max_parallel: self.budget.max_parallel_tools(), deadline: self.budget.deadline() };
         let ToolResults { results, ending } =
             tool_calls::run(&scope, &self.toolset, calls, &self.conversation, limits).await?;
+        let succeeded = results.iter().filter(|result| !result.failed).map(|result| result.name.as_str());
+        self.evidence.add_results(&self.toolset, succeeded);
         for result in results {
             self.conversation.push(ChatMessage::Tool(result));
         }
@@ -397,9 +431,9 @@ impl<'a> Session<'a> {
         let mut text = self.keep_words(taken.reply);
         if text.trim().is_empty() && !self.has_schema() {
             text = format!("I could not finish: {reason} before there was an answer.");
-            return Ok(WorkResult { text, limit: Some(limit), message_id: None });
+            return Ok(WorkResult { text, limit: Some(limit), message_id: None, shown });
         }
-        Ok(WorkResult { text, limit: Some(limit), message_id })
+        Ok(WorkResult { text, limit: Some(limit), message_id, shown })
     }
 
     async fn turn(
@@ -411,7 +445,7 @@ impl<'a> Session<'a> {
         self.budget.count_turn();
         let place = self.place(self.budget.turns());
         let scope = if shown == TextVisibility::Streamed { place } else { place.internal() };
-        let specs = self.toolset.specs();
+        let specs = self.toolset.offered(self.scope);
         let window = self.candidates.first().and_then(|first| first.facts.context_window);
         self.conversation.fit(&scope, window, self.fixed_tokens).await;
         for last_try in [false, true] {
@@ -419,6 +453,7 @@ impl<'a> Session<'a> {
                 system: &self.system,
                 messages: self.conversation.messages(),
                 tools: &specs,
+                text_calls: (tool_choice != ToolChoice::None).then_some(&self.toolset),
                 tool_choice,
                 output_schema: self.schema().filter(|_| form == OutputKind::Answer),
                 input_estimate: self.fixed_tokens + self.conversation.tokens(),
@@ -443,14 +478,10 @@ impl<'a> Session<'a> {
     }
 
     /// Makes the answer of the last text. If there is a schema, validates it and allows one turn to repair it.
-    pub(crate) async fn conclude(
-        &mut self,
-        worked: WorkResult,
-        shown: TextVisibility,
-    ) -> Result<FinalAnswer, SessionBreak> {
+    pub(crate) async fn conclude(&mut self, worked: WorkResult) -> Result<FinalAnswer, SessionBreak> {
         let (mut text, mut message_id) = (worked.text, worked.message_id);
         // A text that is not the model's was not published.
-        let shown = if message_id.is_none() { TextVisibility::Hidden } else { shown };
+        let shown = if message_id.is_none() { TextVisibility::Hidden } else { worked.shown };
         let mut value = None;
         if let Some(first) = self.checked(&text) {
             let checked = match first {

@@ -29,6 +29,11 @@ impl Scope {
         self.run.steps.get(self.path()).is_some_and(|step| step.state == StepState::Finished)
     }
 
+    /// Whether an earlier attempt started the step at this path.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.run.steps.contains_key(self.path())
+    }
+
     fn recorded<T: DeserializeOwned>(&self, state: StepState) -> Result<Option<T>, Failure> {
         let step = self.run.steps.get(self.path()).filter(|step| step.state == state);
         let Some(step) = step else { return Ok(None) };

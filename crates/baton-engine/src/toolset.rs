@@ -15,10 +15,11 @@ use crate::engine_tool::EngineTool;
 use crate::scope::Scope;
 use crate::skillset::Skillset;
 
-/// Reads spooled output. Every session with tools has it.
+/// Reads spooled output. Every session with tools has it, and is offered it once there is spooled output.
 const READ_OUTPUT: &str = "read_output";
 
-/// The tools of one session, sorted by name, so that prompts stay cacheable.
+/// The tools of one session, sorted by name, so that prompts stay cacheable. `read_output` is last, because it is offered later than
+/// the others.
 #[derive(Debug, Default)]
 pub(crate) struct Toolset {
     tools: Vec<SessionTool>,
@@ -64,6 +65,14 @@ impl SessionTool {
         }
     }
 
+    /// Whether a call only reads. Tools of the engine count: what the agents that they involve may do is decided by their own files.
+    pub(crate) fn is_read_only(&self) -> bool {
+        match self {
+            Self::Tool(tool) => tool.spec().effect == Effect::ReadOnly,
+            Self::Engine(_) => true,
+        }
+    }
+
     fn is_hidden(&self) -> bool {
         matches!(self, Self::Engine(tool) if tool.is_hidden())
     }
@@ -74,7 +83,11 @@ impl SessionTool {
             (Self::Engine(tool), arguments) => tool.prepare(arguments)?,
             (Self::Tool(_), arguments) => arguments,
         };
-        checked(self.spec(), arguments)
+        let parameters = match self {
+            Self::Tool(tool) => &tool.spec().parameters,
+            Self::Engine(tool) => tool.accepted_parameters(),
+        };
+        checked(parameters, arguments)
     }
 
     pub(crate) fn preview(&self, arguments: &Value) -> Option<String> {
@@ -104,6 +117,7 @@ impl Toolset {
         // The sort is stable and the engine's tools come first, so no other tool can take their names.
         tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
         tools.dedup_by(|a, b| a.spec().name == b.spec().name);
+        tools.sort_by_key(|tool| tool.spec().name == READ_OUTPUT);
         Self { tools }
     }
 
@@ -119,9 +133,24 @@ impl Toolset {
         Self { tools: listed(&own).await.into_iter().map(SessionTool::Tool).collect() }
     }
 
-    /// The tools that the model sees.
+    /// The tools that the model may see in the course of the session.
     pub(crate) fn specs(&self) -> Vec<&ToolSpec> {
         self.tools.iter().filter(|tool| !tool.is_hidden()).map(SessionTool::spec).collect()
+    }
+
+    /// The tools that the model sees now: `read_output` only if the run has spooled output.
+    pub(crate) fn offered(&self, scope: &Scope) -> Vec<&ToolSpec> {
+        let has_output = scope.run.spool.has_output();
+        self.specs().into_iter().filter(|spec| has_output || spec.name != READ_OUTPUT).collect()
+    }
+
+    /// The names of the tools whose results are evidence for an answer: those of the agent's file, and those that ask other agents.
+    pub(crate) fn evidence_tools(&self) -> impl Iterator<Item = &str> {
+        let gives_evidence = |tool: &&SessionTool| match tool {
+            SessionTool::Tool(tool) => tool.spec().name != READ_OUTPUT,
+            SessionTool::Engine(tool) => tool.gives_evidence() && !tool.is_hidden(),
+        };
+        self.tools.iter().filter(gives_evidence).map(|tool| tool.spec().name.as_str())
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<&SessionTool, ToolError> {
@@ -204,8 +233,8 @@ fn parsed(text: &str) -> Result<Value, ToolError> {
 }
 
 /// Validates arguments against the tool's schema. The error tells the model what to correct.
-fn checked(spec: &ToolSpec, arguments: Value) -> Result<Value, ToolError> {
-    let validator = compile_cache::validator(&spec.parameters)
+fn checked(parameters: &Value, arguments: Value) -> Result<Value, ToolError> {
+    let validator = compile_cache::validator(parameters)
         .map_err(|error| ToolError::Execution(format!("the tool's own schema is invalid: {error}")))?;
     let mistakes: Vec<String> = validator
         .iter_errors(&arguments)

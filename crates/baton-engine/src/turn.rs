@@ -7,13 +7,14 @@ use baton_core::agent::Sampling;
 use baton_core::chat::{Messages, Reasoning, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
+use baton_core::message::Visibility;
 use baton_core::model::{
     CallTimeouts, Chunk, Finish, ModelError, ModelErrorKind, ModelRequest, ReplyStream, ToolChoice,
 };
 use baton_core::store::work::InterruptedCall;
 use baton_core::store::{NewEvent, Step, StepKind};
 use baton_core::usage::{Cost, Tokens};
-use baton_core::{MessageId, ToolSpec};
+use baton_core::{MessageId, ToolCallId, ToolSpec};
 use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,11 @@ use crate::failure::Failure;
 use crate::journal::Record;
 use crate::models::ModelCandidate;
 use crate::scope::{RunState, Scope};
+use crate::structured_output;
 use crate::telemetry::{self, CallSpan};
+use crate::text_calls::holdback::HoldBack;
+use crate::text_calls::{self, TextCall};
+use crate::toolset::Toolset;
 use crate::window::estimate;
 
 /// Maximum tool calls of one reply.
@@ -43,6 +48,8 @@ pub(crate) struct TurnRequest<'a> {
     pub(crate) system: &'a str,
     pub(crate) messages: Messages<'a>,
     pub(crate) tools: &'a [&'a ToolSpec],
+    /// Validates calls that the model writes as text. `None` if text is always text.
+    pub(crate) text_calls: Option<&'a Toolset>,
     pub(crate) tool_choice: ToolChoice,
     pub(crate) output_schema: Option<&'a Value>,
     /// Estimated tokens of the whole request.
@@ -198,17 +205,13 @@ async fn attempt_once(
         max_output_tokens: own.max_output_tokens.or(candidate.facts.max_output_tokens),
         ..own.clone()
     };
-    let can_force = supports.tools && supports.tool_choice;
     let request = ModelRequest {
         agent: scope.name(),
         model: &candidate.model,
         system: turn_request.system,
         messages: turn_request.messages,
         tools: if supports.tools { turn_request.tools } else { &[] },
-        tool_choice: match turn_request.tool_choice {
-            ToolChoice::Required if !can_force => ToolChoice::Auto,
-            choice => choice,
-        },
+        tool_choice: candidate.tool_choice(turn_request.tool_choice),
         sampling: &sampling,
         output_schema: turn_request.output_schema,
         supports,
@@ -232,7 +235,7 @@ async fn attempt_once(
     };
     // Closes the connection before anything is awaited.
     drop(chunks);
-    attempt.close(result, turn_request.closing).await
+    attempt.close(result, &turn_request).await
 }
 
 /// Reads a reply's chunks until cancellation, the deadline or too long a silence.
@@ -360,6 +363,33 @@ fn size(chunk: &Chunk) -> usize {
     }
 }
 
+/// The calls that a reply consists of, and how much text comes before them. `None` if it is a text, or if one of the calls would be
+/// refused.
+fn written_calls(
+    text: &str,
+    turn_request: &TurnRequest<'_>,
+    toolset: &Toolset,
+) -> Option<(Vec<TextCall>, usize)> {
+    let is_answer = |schema: &Value| structured_output::validate(schema, text).is_ok();
+    if turn_request.output_schema.is_some_and(is_answer) {
+        return None;
+    }
+    let found = text_calls::recognize(text, turn_request.tools)?;
+    let accepts = |call: &TextCall| {
+        toolset.find(&call.name).is_ok_and(|tool| {
+            // A reply with prose may quote a document, whose author must not make a tool write.
+            let is_safe = !found.has_prose || tool.is_read_only();
+            is_safe && tool.checked(&Value::Object(call.arguments.clone()).to_string()).is_ok()
+        })
+    };
+    found.calls.iter().all(accepts).then_some((found.calls, found.text_before))
+}
+
+fn tool_call(id: &str, TextCall { name, arguments }: TextCall) -> ToolCall {
+    let id = ToolCallId::parse(id).expect("a short id");
+    ToolCall { id, name, arguments: Value::Object(arguments).to_string(), signature: None }
+}
+
 fn new_message_id() -> MessageId {
     MessageId::from_uuid(Uuid::now_v7())
 }
@@ -375,6 +405,10 @@ struct Attempt<'a> {
     /// The streamed message, once it has begun.
     message_id: MessageId,
     is_begun: bool,
+    /// How many bytes of the text have been published.
+    published: usize,
+    /// Set if the text may turn out to be a tool call.
+    hold_back: Option<HoldBack>,
     reasoning_id: Option<MessageId>,
     tokens: Option<Tokens>,
     /// Whether the reply asks for more tools than the model may ask for at once.
@@ -394,6 +428,7 @@ impl<'a> Attempt<'a> {
         turn_request: &TurnRequest<'_>,
         call: &'a CallSpan,
     ) -> Self {
+        let recognizes = turn_request.text_calls.is_some() && candidate.facts.assists.text_tool_calls;
         Self {
             scope,
             candidate,
@@ -402,6 +437,8 @@ impl<'a> Attempt<'a> {
             indices: Vec::new(),
             message_id: new_message_id(),
             is_begun: false,
+            published: 0,
+            hold_back: recognizes.then(|| HoldBack::new(turn_request.tools)),
             reasoning_id: None,
             tokens: None,
             is_cut_to_one_call: false,
@@ -468,9 +505,55 @@ impl<'a> Attempt<'a> {
         if delta.is_empty() {
             return;
         }
-        let message_id = self.message().await;
         self.reply.text.push_str(&delta);
+        let until = match &mut self.hold_back {
+            Some(hold_back) => hold_back.publishable(&self.reply.text),
+            None => self.reply.text.len(),
+        };
+        let holds_nothing = until == self.reply.text.len() && self.published + delta.len() == until;
+        if holds_nothing {
+            self.publish(delta).await;
+        } else {
+            self.publish_until(until).await;
+        }
+    }
+
+    /// Publishes the text up to this byte that is not published yet.
+    async fn publish_until(&mut self, until: usize) {
+        if until > self.published {
+            self.publish(self.reply.text[self.published..until].to_owned()).await;
+        }
+    }
+
+    async fn publish(&mut self, delta: String) {
+        self.published += delta.len();
+        let message_id = self.message().await;
         self.scope.emit(EventKind::TextDelta { message_id, delta }).await;
+    }
+
+    /// Replaces a reply that is a tool call written as text by that call. Publishes the text that was held back otherwise. Returns
+    /// the names of the tools.
+    async fn settle_text(&mut self, turn_request: &TurnRequest<'_>) -> Vec<String> {
+        let found = match (&self.hold_back, turn_request.text_calls) {
+            (Some(_), Some(toolset)) if self.reply.calls.is_empty() => {
+                written_calls(&self.reply.text, turn_request, toolset)
+            }
+            _ => None,
+        };
+        let Some((calls, text_before)) = found.filter(|(_, text_before)| self.published <= *text_before)
+        else {
+            self.publish_until(self.reply.text.len()).await;
+            return Vec::new();
+        };
+        self.publish_until(text_before).await;
+        self.reply.text.truncate(text_before);
+        let names = calls.iter().map(|call| call.name.clone()).collect();
+        let place = self.scope.uuid().simple();
+        self.reply.calls = (1..)
+            .zip(calls)
+            .map(|(number, call)| tool_call(&format!("text_{place}_{number}"), call))
+            .collect();
+        names
     }
 
     /// The current reasoning block. A signed block is complete.
@@ -527,7 +610,7 @@ impl<'a> Attempt<'a> {
     async fn close(
         mut self,
         result: Result<Finish, Failure>,
-        closing: Option<LimitKind>,
+        turn_request: &TurnRequest<'_>,
     ) -> Result<Result<TurnResult, FailedAttempt>, Failure> {
         let (outcome, error) = match &result {
             Ok(_) => (CallOutcome::Ok, None),
@@ -537,17 +620,23 @@ impl<'a> Attempt<'a> {
         self.written = true;
         let row = self.row(outcome, error);
         self.call.record_usage(&row);
+        let written = if result.is_ok() { self.settle_text(turn_request).await } else { Vec::new() };
         let reply = std::mem::take(&mut self.reply);
         match result {
             Ok(finish) => {
+                let finish = if written.is_empty() { finish } else { Finish::ToolCalls };
                 let said = self.is_begun.then(|| EventKind::TextFinished {
                     message_id: self.message_id,
                     speaker: self.scope.agent.display_name.clone(),
                     text: reply.text.clone(),
                 });
-                let events = said.map(|said| self.scope.event(said)).into_iter().collect();
+                let mut events: Vec<NewEvent> = said.map(|said| self.scope.event(said)).into_iter().collect();
+                if !written.is_empty() {
+                    let text = format!("a tool call written as text was executed: {}", written.join(", "));
+                    events.push(self.scope.event_as(Visibility::Internal, EventKind::Status { text }));
+                }
                 let message_id = self.is_begun.then_some(self.message_id);
-                let taken = TurnResult { reply, finish, closing, message_id };
+                let taken = TurnResult { reply, finish, closing: turn_request.closing, message_id };
                 self.call.record_reply(&taken);
                 self.scope.finish(StepKind::Turn, &taken, events, vec![row]).await?;
                 Ok(Ok(taken))

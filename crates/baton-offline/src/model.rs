@@ -28,7 +28,9 @@ mod words;
 use std::sync::Arc;
 
 use baton_core::ToolCallId;
-use baton_core::model::{Chunk, Finish, Model, ModelFacts, ModelRequest, ReplyStream, ToolChoice};
+use baton_core::model::{
+    Chunk, Finish, Model, ModelAssists, ModelFacts, ModelRequest, ReplyStream, ToolChoice,
+};
 use baton_core::usage::{Price, Tokens};
 use baton_core::workflow::WorkflowGuide;
 use futures_util::stream;
@@ -61,7 +63,14 @@ impl Model for Offline {
     }
 
     fn facts(&self, _model: &str) -> ModelFacts {
-        ModelFacts { price: Some(Price::FREE), context_window: Some(1_000_000), ..ModelFacts::default() }
+        // Its rules decide which tool to call, and its guide walks through workflows: it needs no help.
+        let assists = ModelAssists { grounding: false, text_tool_calls: false };
+        ModelFacts {
+            price: Some(Price::FREE),
+            context_window: Some(1_000_000),
+            assists,
+            ..ModelFacts::default()
+        }
     }
 
     fn workflow_guide(&self) -> Option<Arc<dyn WorkflowGuide>> {

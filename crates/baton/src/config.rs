@@ -204,7 +204,7 @@ max_concurrent_runs = 1000
             baton_models::facts("local", provider.base_url.as_deref(), &provider.settings(), "qwen/mini");
         assert_eq!((facts.context_window, facts.max_output_tokens), (Some(4096), Some(500)));
         assert_eq!((facts.supports.tools, facts.supports.parallel_calls), (false, true));
-        assert_eq!((facts.assists.grounding, facts.assists.workflow_values), (false, true));
+        assert_eq!((facts.assists.grounding, facts.assists.text_tool_calls), (false, true));
         let price = facts.price.unwrap();
         assert_eq!(
             (price.cached_input.to_string(), price.output.to_string()),

@@ -162,6 +162,7 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
         summary_max_length: orchestration.summary_max_length,
         result_cache: orchestration.enable_result_cache.then_some(cache),
         stream_sub_agent_events: orchestration.stream_sub_agent_events,
+        offer_custom_agents: orchestration.offer_custom_agents,
         max_transfers: config.handoff.max_transfers,
         context_max_chars: config.handoff.context_max_chars as usize,
         recent_messages: config.handoff.recent_messages,

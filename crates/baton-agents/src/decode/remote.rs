@@ -38,6 +38,7 @@ const UNUSED_BY_REMOTE: &[&str] = &[
     "mcp_servers",
     "skills",
     "planning_strategy",
+    "grounding",
     "agents",
     "delegation",
     "team",

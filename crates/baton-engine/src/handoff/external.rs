@@ -6,7 +6,6 @@ use std::sync::Arc;
 use baton_core::message::{Part, Role, Visibility};
 use baton_core::store::{
     Cancel, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, MessageQuery, NewHandoff, NewRun, OnBusy,
-    RunRecord,
 };
 use baton_core::{AgentName, HandoffId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId};
 use jiff::Timestamp;

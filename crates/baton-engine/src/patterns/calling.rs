@@ -42,13 +42,20 @@ pub(crate) fn tools(scope: &Scope, notifier: &Arc<ProgressNotifier>) -> Vec<Arc<
     if callable.is_empty() {
         return Vec::new();
     }
-    vec![Arc::new(CallAgent { spec: spec(&callable), callable, notifier: Arc::clone(notifier) })]
+    let accepted_parameters = parameters(&callable);
+    let mut spec = spec(&callable, accepted_parameters.clone());
+    if !scope.run.engine.parts.policy.offer_custom_agents {
+        leave_out_rare_parameters(&mut spec.parameters);
+    }
+    let notifier = Arc::clone(notifier);
+    vec![Arc::new(CallAgent { spec, accepted_parameters, callable, notifier })]
 }
 
 /// The tool `call_agent`.
 #[derive(Debug)]
 struct CallAgent {
     spec: ToolSpec,
+    accepted_parameters: Value,
     callable: CallableAgents,
     notifier: Arc<ProgressNotifier>,
 }
@@ -71,8 +78,14 @@ struct AgentDefinition {
     tool_allowlist: Vec<String>,
 }
 
-fn spec(callable: &CallableAgents) -> ToolSpec {
-    let strategies: Vec<&str> = PlanningStrategy::ALL.iter().map(|(word, _)| *word).collect();
+/// Removes the parameters that models seldom need and weak ones use wrongly. Calls that have them are accepted.
+fn leave_out_rare_parameters(parameters: &mut Value) {
+    if let Some(properties) = parameters["properties"].as_object_mut() {
+        properties.retain(|name, _| name != "planning_strategy" && name != "agent_definition");
+    }
+}
+
+fn spec(callable: &CallableAgents, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: TOOL_NAME.to_owned(),
         description: format!(
@@ -81,48 +94,61 @@ fn spec(callable: &CallableAgents) -> ToolSpec {
              Agents for `specialist`:\n{}\nWithout `specialist`, a general agent without tools does it.",
             callable.list()
         ),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "mission": {
-                    "type": "string", "minLength": 1,
-                    "description": "The whole task, with every fact that is needed for it."
-                },
-                "specialist": {
-                    "type": "string", "enum": callable.names(), "description": "The agent that does it."
-                },
-                "planning_strategy": {
-                    "type": "string", "enum": strategies, "description": "How it works on the task. Usually left out."
-                },
-                "agent_definition": {
-                    "type": "object",
-                    "description": "Only when no specialist fits: a new agent for this task. Otherwise leave it out.",
-                    "properties": {
-                        "system_prompt": {
-                            "type": "string", "minLength": 1, "description": "Who the new agent is and how it works."
-                        },
-                        "tool_allowlist": {
-                            "type": "array", "items": { "type": "string" },
-                            "description": "Names of your own tools that it may use."
-                        }
-                    },
-                    "required": ["system_prompt"],
-                    "additionalProperties": false
-                },
-                "reason": { "type": "string", "description": "Why another agent does it, in one sentence." }
-            },
-            "required": ["mission"],
-            "additionalProperties": false
-        }),
+        parameters,
         effect: Effect::Writes,
         risk: Risk::Medium,
         timeout: baton_core::HumanDuration::from_mins(5),
     }
 }
 
+fn parameters(callable: &CallableAgents) -> Value {
+    let strategies: Vec<&str> = PlanningStrategy::ALL.iter().map(|(word, _)| *word).collect();
+    json!({
+        "type": "object",
+        "properties": {
+            "mission": {
+                "type": "string", "minLength": 1,
+                "description": "The whole task, with every fact that is needed for it."
+            },
+            "specialist": {
+                "type": "string", "enum": callable.names(), "description": "The agent that does it."
+            },
+            "planning_strategy": {
+                "type": "string", "enum": strategies, "description": "How it works on the task. Usually left out."
+            },
+            "agent_definition": {
+                "type": "object",
+                "description": "Only when no specialist fits: a new agent for this task. Otherwise leave it out.",
+                "properties": {
+                    "system_prompt": {
+                        "type": "string", "minLength": 1, "description": "Who the new agent is and how it works."
+                    },
+                    "tool_allowlist": {
+                        "type": "array", "items": { "type": "string" },
+                        "description": "Names of your own tools that it may use."
+                    }
+                },
+                "required": ["system_prompt"],
+                "additionalProperties": false
+            },
+            "reason": { "type": "string", "description": "Why another agent does it, in one sentence." }
+        },
+        "required": ["mission"],
+        "additionalProperties": false
+    })
+}
+
 impl EngineTool for CallAgent {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn accepted_parameters(&self) -> &Value {
+        &self.accepted_parameters
+    }
+
+    fn gives_evidence(&self) -> bool {
+        true
     }
 
     fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {

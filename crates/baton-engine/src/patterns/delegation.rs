@@ -69,7 +69,7 @@ fn spec(callable: &CallableAgents, caller: &Agent) -> ToolSpec {
     ToolSpec {
         name: TOOL_NAME.to_owned(),
         description: format!(
-            "Asks one or more agents the same question and returns all their answers. They see only `message`, nothing of this \
+            "Asks several agents the same question and returns all their answers. They see only `message`, nothing of this \
              conversation: write into it everything that they need. Agents:\n{}",
             callable.list()
         ),
@@ -111,6 +111,15 @@ fn spec(callable: &CallableAgents, caller: &Agent) -> ToolSpec {
 impl EngineTool for Delegate {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn gives_evidence(&self) -> bool {
+        true
+    }
+
+    /// One agent is asked with `call_agent`.
+    fn is_hidden(&self) -> bool {
+        self.callable.names().len() < 2
     }
 
     fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {

@@ -80,7 +80,7 @@ fn router_session(
         RoutingMode::Full => patterns::tools(scope, destinations.input()),
     };
     if !destinations.is_empty() {
-        engine_tools.push(Arc::new(RouteTo::new(scope, destinations)));
+        engine_tools.push(Arc::new(RouteTo::new(scope, destinations, router.mode)));
     }
     let session_scope = router_scope(scope, router);
     let mut spec = SessionSpec::new(&session_scope, advised_input, engine_tools);

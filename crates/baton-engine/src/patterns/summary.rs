@@ -28,6 +28,7 @@ pub(crate) async fn summarize(scope: &Scope, text: &str, most: usize) -> Result<
         system: SYSTEM_PROMPT,
         messages: messages.as_slice().into(),
         tools: &[],
+        text_calls: None,
         tool_choice: ToolChoice::None,
         output_schema: None,
         input_estimate: estimate::text(SYSTEM_PROMPT) + estimate::message(&messages[0]),

@@ -286,7 +286,7 @@ async fn f24_the_depth_is_configurable() {
         .script("b", [ScriptedTurn::text("B.")]);
     line_of_four(&model).agent(|agent| agent.limits.max_depth = 1).run().await;
     let asked = model.asked();
-    assert_eq!(asked[0].tools, ["call_agent", "delegate"]);
+    assert_eq!(asked[0].tools, ["call_agent"]);
     assert!(asked[1].tools.is_empty(), "nobody is left below b");
     let model = Scripted::default().script("a", [ScriptedTurn::text("A.")]);
     line_of_four(&model).agent(|agent| agent.limits.max_depth = 0).run().await;

@@ -4,6 +4,7 @@
 
 mod accounting;
 mod advisors;
+mod assists;
 mod bounds;
 mod by_request;
 mod calling;

@@ -309,6 +309,7 @@ impl TryFrom<FeatureValue> for Feature {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct Orchestration {
     pub max_concurrent_delegations: u32,
     /// Children of one agent that are at work at once, whatever involved them.
@@ -320,6 +321,8 @@ pub struct Orchestration {
     pub enable_result_cache: bool,
     pub cache_ttl_seconds: u64,
     pub stream_sub_agent_events: bool,
+    /// Whether models are told that they can define an agent for one mission.
+    pub offer_custom_agents: bool,
     /// How a message sets apart what others wrote.
     pub enrich_format: EnrichFormat,
 }
@@ -336,6 +339,7 @@ impl Default for Orchestration {
             enable_result_cache: false,
             cache_ttl_seconds: 3600,
             stream_sub_agent_events: true,
+            offer_custom_agents: false,
             enrich_format: EnrichFormat::Fenced,
         }
     }

@@ -40,7 +40,7 @@ fn the_prompt_is_rendered_and_the_tools_are_listed() {
         (shown["agent"].as_str(), shown["system"].as_str()),
         (Some("b"), Some("You are B for local."))
     );
-    assert_eq!(tools(&shown), ["read_file", "read_output", "write_file"]);
+    assert_eq!(tools(&shown), ["read_file", "write_file"]);
     assert_eq!(shown["tools"][0]["parameters"]["type"], "object");
     let text = baton(dir.path(), &["agents", "prompt", "b"]).stdout;
     assert!(
@@ -55,9 +55,9 @@ fn the_prompt_is_rendered_and_the_tools_are_listed() {
 #[test]
 fn whoever_is_involved_by_another_gets_what_it_would_get_then() {
     let dir = two();
-    assert_eq!(tools(&told(dir.path(), &["b", "--from", "a"])), ["read_file", "read_output"]);
+    assert_eq!(tools(&told(dir.path(), &["b", "--from", "a"])), ["read_file"]);
     let transferred = told(dir.path(), &["b", "--from", "a", "--via", "transfer"]);
-    assert_eq!(tools(&transferred), ["read_file", "read_output", "write_file"]);
+    assert_eq!(tools(&transferred), ["read_file", "write_file"]);
     let again = baton(dir.path(), &["agents", "prompt", "a", "--from", "a"]);
     assert_eq!((again.code, again.stdout.as_str()), (1, ""));
     assert!(again.stderr.contains("already active above"), "{}", again.stderr);
@@ -89,7 +89,7 @@ fn a_coordinator_is_shown_in_both_of_its_parts() {
         write(dir.path(), name, "---\ndescription: Knows the law.\n---\nHelp.\n");
     }
     let shown = told(dir.path(), &["a"]);
-    assert_eq!(tools(&shown), ["read_file", "read_output"]);
+    assert_eq!(tools(&shown), ["read_file"]);
     assert_eq!(tools(&shown["after_a_round"]), ["conclude_team"]);
     let text = baton(dir.path(), &["agents", "prompt", "a"]).stdout;
     let headings: Vec<&str> = text.lines().filter(|line| line.starts_with("# ")).collect();
@@ -97,7 +97,7 @@ fn a_coordinator_is_shown_in_both_of_its_parts() {
     let (tools_last, message_last) = ("# Tools after the last round", "# Message after the last round");
     assert_eq!(headings, ["# System prompt", tools_then, message_then, tools_last, message_last]);
     let member = told(dir.path(), &["b", "--from", "a", "--via", "member"]);
-    assert_eq!(tools(&member), ["broadcast", "read_output", "vote_conclude"]);
+    assert_eq!(tools(&member), ["broadcast", "vote_conclude"]);
 }
 
 #[test]

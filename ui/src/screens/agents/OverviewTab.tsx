@@ -35,6 +35,7 @@ function modelFacts(agent: AgentDetail, definition: Definition): [string, string
   if (definition.max_output_tokens !== undefined) rows.push(['Max output tokens', count(definition.max_output_tokens)]);
   if (definition.effort) rows.push(['Effort', definition.effort]);
   if (definition.planning_strategy) rows.push(['Planning', inline(definition.planning_strategy)]);
+  if (definition.grounding) rows.push(['Grounding', inline(definition.grounding)]);
   if (definition.card?.url) rows.push(['Agent card', definition.card.url]);
   rows.push(['Usable by other agents', agent.can_be_orchestrated ? 'Yes' : 'No']);
   return rows;

@@ -25,6 +25,7 @@ export interface Definition {
   limits?: Record<string, unknown>;
   agents?: string[];
   planning_strategy?: string;
+  grounding?: string;
   temperature?: number;
   top_p?: number;
   max_output_tokens?: number;

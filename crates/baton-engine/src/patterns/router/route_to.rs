@@ -3,6 +3,7 @@
 use std::slice;
 use std::sync::Arc;
 
+use baton_core::agent::RoutingMode;
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -21,6 +22,7 @@ use crate::telemetry;
 #[derive(Debug)]
 pub(super) struct RouteTo {
     spec: ToolSpec,
+    accepted_parameters: Value,
     destinations: Arc<Destinations>,
 }
 
@@ -33,7 +35,8 @@ struct RouteToArguments {
 }
 
 impl RouteTo {
-    pub(super) fn new(scope: &Scope, destinations: &Arc<Destinations>) -> Self {
+    /// `mode`: a pure router is not offered `message`, because it adds nothing to the request.
+    pub(super) fn new(scope: &Scope, destinations: &Arc<Destinations>, mode: RoutingMode) -> Self {
         let all = destinations.all();
         let lines = all.iter().map(|agent| {
             let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -41,24 +44,31 @@ impl RouteTo {
         });
         let lines = lines.collect::<Vec<_>>().join("\n");
         let names: Vec<&str> = all.iter().map(|agent| agent.name.as_str()).collect();
+        let accepted_parameters = json!({
+            "type": "object",
+            "properties": {
+                "agent": { "type": "string", "enum": names, "description": "The agent that fits best." },
+                "reason": { "type": "string", "description": "Why this one, in a sentence." },
+                "message": { "type": "string", "description": "Only if something has to be added: the agent gets the request itself." },
+            },
+            "required": ["agent", "reason"],
+            "additionalProperties": false,
+        });
+        let mut parameters = accepted_parameters.clone();
+        if mode == RoutingMode::Pure
+            && let Some(properties) = parameters["properties"].as_object_mut()
+        {
+            properties.retain(|name, _| name != "message");
+        }
         let spec = ToolSpec {
             name: "route_to".to_owned(),
             description: format!("Hands the request to the agent that should handle it. One of:\n{lines}"),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "agent": { "type": "string", "enum": names, "description": "The agent that fits best." },
-                    "reason": { "type": "string", "description": "Why this one, in a sentence." },
-                    "message": { "type": "string", "description": "Only if something has to be added: the agent gets the request itself." },
-                },
-                "required": ["agent", "reason"],
-                "additionalProperties": false,
-            }),
+            parameters,
             effect: Effect::ReadOnly,
             risk: Risk::Low,
             timeout: scope.agent.limits.timeout,
         };
-        Self { spec, destinations: Arc::clone(destinations) }
+        Self { spec, accepted_parameters, destinations: Arc::clone(destinations) }
     }
 
     async fn decide(&self, arguments: Value, site: CallSite<'_>) -> Result<ToolOutcome, Failure> {
@@ -94,6 +104,10 @@ impl RouteTo {
 impl EngineTool for RouteTo {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn accepted_parameters(&self) -> &Value {
+        &self.accepted_parameters
     }
 
     fn prepare(&self, mut arguments: Value) -> Result<Value, ToolError> {

@@ -86,13 +86,18 @@ impl Mind {
         self.heard.lock().unwrap().push(agent);
         let last = messages.last()?;
         let (told, is_tool) = (words(last), last["role"] == "tool");
-        if *agent == "skill-creator" && self.hangs(&system, &told, is_tool) {
+        // What the engine notes before the person's words.
+        let (note, told) = match told.split_once("The message follows.\n") {
+            Some((note, told)) if !is_tool => (note.to_owned(), told.trim_start().to_owned()),
+            _ => (String::new(), told),
+        };
+        if *agent == "skill-creator" && self.hangs(&note, &told, is_tool) {
             self.tell.send(()).ok()?;
             return Some(Answer { frames: vec![wire::text("I was about to")], finish: HANG });
         }
         let Says(said, called) = match *agent {
             "assistant" => assistant(&told, is_tool),
-            "skill-creator" => creator(&system, &told, is_tool),
+            "skill-creator" => creator(&note, &told, is_tool),
             _ => self.knowledge(&told, is_tool),
         };
         let pieces: Vec<&str> =
@@ -105,14 +110,14 @@ impl Mind {
         Some(Answer { frames, finish: if called.is_some() { "tool_calls" } else { "stop" } })
     }
 
-    /// Where the maker of skills stands, the result of its tool says, or else its prompt.
-    fn hangs(&self, system: &str, told: &str, is_tool: bool) -> bool {
+    /// Where the maker of skills stands, the result of its tool says, or else the engine's note.
+    fn hangs(&self, note: &str, told: &str, is_tool: bool) -> bool {
         let mut hang = self.hang.lock().unwrap();
         let Some(state) = hang.as_deref() else { return false };
         let is_there = if is_tool {
             result(told)["state"] == state
         } else {
-            system.contains(&format!("(`{state}`)")) && values(told).is_empty()
+            note.contains(&format!("(`{state}`)")) && values(told).is_empty()
         };
         if is_there {
             *hang = None;
@@ -153,7 +158,7 @@ fn assistant(told: &str, is_tool: bool) -> Says {
     }
 }
 
-fn creator(system: &str, told: &str, is_tool: bool) -> Says {
+fn creator(note: &str, told: &str, is_tool: bool) -> Says {
     if is_tool {
         let told = result(told);
         let ask = told["missing"][0]["ask"].as_str().or(told["confirm"].as_str());
@@ -172,7 +177,7 @@ fn creator(system: &str, told: &str, is_tool: bool) -> Says {
     if !values.is_empty() {
         return call("advance_workflow", json!({ "values": values }));
     }
-    let open = system.split_once("\nNow: ").map_or("", |(_, rest)| rest.lines().next().unwrap_or_default());
+    let open = note.split_once("\nNow: ").map_or("", |(_, rest)| rest.lines().next().unwrap_or_default());
     text(format!("I know what you want. \n\n{}", open.trim_start_matches("Ask the person: ")))
 }
 
