@@ -238,7 +238,7 @@ async fn preview_of_a_holder_with_a_workflow() {
     assert_eq!(talk.say(QUESTION).await.end.status, RunStatus::Completed);
     assert_eq!(shown.system, asked()[0].system);
     same(&shown.asked, &asked()[0]);
-    assert!(shown.system.contains("You are at step 1 of 2"), "{}", shown.system);
+    assert!(shown.asked.message.contains("You are at step 1 of 2"), "{}", shown.asked.message);
     let tools: Vec<&str> = shown.asked.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(tools, ["advance_workflow", "complete_handoff", "decline_handoff"]);
 
