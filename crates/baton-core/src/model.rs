@@ -130,7 +130,6 @@ pub struct ModelFacts {
 /// What a model and its endpoint accept. An unknown model is assumed to accept everything.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in baton.toml")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ModelSupport {
     pub tools: bool,
     /// Several tool calls in one reply.

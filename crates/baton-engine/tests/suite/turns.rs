@@ -73,7 +73,7 @@ async fn refused_connections_are_retried_until_the_deadline() {
     let ran = Setup::new(&model).agent(|a| a.limits.timeout = HumanDuration::from_secs(60)).run().await;
     assert_eq!(ran.end.failure.unwrap().code(), "unreachable", "the reason, not the limit");
     let waited = before.elapsed();
-    assert!(waited > Duration::from_secs(55) && waited <= Duration::from_secs(60), "{waited:?}");
+    assert!(waited > Duration::from_secs(55) && waited <= Duration::from_mins(1), "{waited:?}");
 }
 
 /// Where another model can answer, it is not waited for.
