@@ -39,6 +39,8 @@ fn without_ending(word: &str) -> String {
         }
         return match ending {
             "ing" | "ed" => verb(root).to_owned(),
+            // `documentation` is `document`, which has an ending of its own.
+            "ation" => without_ending(root),
             _ => root.to_owned(),
         };
     }
@@ -72,6 +74,7 @@ mod tests {
             &["box", "boxes"],
             &["stop", "stopped", "stopping", "stops"],
             &["deploy", "deployment", "deployments", "deployed"],
+            &["document", "documents", "documentation"],
             &["agent", "agents"],
         ] {
             let stems: Vec<String> = forms.iter().map(|form| stem(form)).collect();

@@ -14,8 +14,8 @@ const ANSWER = 'Set `requests_per_minute`. It counts for each tenant.\n\n```toml
 export const LONG = Array.from({ length: 60 }, (_, at) => `Sentence ${at + 1} of a long answer.`).join(' ');
 
 /** The model of the journeys: does what a good one would. */
-export function scripted({ agent, system, last, isTool }: Ask): Says {
-  if (agent === 'skill-creator') return creator(system, last, isTool);
+export function scripted({ agent, last, isTool }: Ask): Says {
+  if (agent === 'skill-creator') return creator(last, isTool);
   if (agent === 'knowledge') return isTool ? { text: 'Set it in the configuration. [1]\n\nSources\n[1] docs/configuration.md' } : { call: ['search_docs', { query: 'rate limiting' }] };
   if (agent !== 'assistant') return { text: 'Done.' };
   if (isTool) return { text: ANSWER };
@@ -26,7 +26,7 @@ export function scripted({ agent, system, last, isTool }: Ask): Says {
   return { call: ['call_agent', { specialist: 'knowledge', mission: 'How is rate limiting configured?' }] };
 }
 
-function creator(system: string, last: string, isTool: boolean): Says {
+function creator(last: string, isTool: boolean): Says {
   if (isTool) {
     const told = parse(last);
     if (told.is_done) return { call: ['complete_handoff', { result_summary: 'The skill is saved.', artifacts: ['skill:slack-alert'] }] };
@@ -34,9 +34,9 @@ function creator(system: string, last: string, isTool: boolean): Says {
     const ask = told.missing?.[0]?.ask ?? told.confirm;
     return { text: ask ? `Good.\n\n${ask}` : 'All right.' };
   }
-  const values = valuesIn(last);
+  const values = valuesIn(last.split('The message follows.').at(-1) ?? last);
   if (Object.keys(values).length > 0) return { call: ['advance_workflow', { values }] };
-  const open = /\nNow: (?:Ask the person: )?(.*)/.exec(system)?.[1] ?? '';
+  const open = /\nNow: (?:Ask the person: )?(.*)/.exec(last)?.[1] ?? '';
   return { text: `I know what you want.\n\n${open}` };
 }
 
