@@ -22,7 +22,7 @@ pub(crate) trait EngineTool: Send + Sync + fmt::Debug {
         Ok(arguments)
     }
 
-    /// The schema of the arguments that a call may have. It may accept more than the model is told.
+    /// The schema of the arguments that a call may have. It may accept more than the model sees.
     fn accepted_parameters(&self) -> &Value {
         &self.spec().parameters
     }

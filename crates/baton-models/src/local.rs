@@ -16,7 +16,7 @@ use crate::registry::Endpoint;
 use crate::settings::ProviderSettings;
 use crate::transport::{KeyHeader, ProviderConnection, is_loopback};
 
-/// Where servers listen if nobody changes it.
+/// The default addresses of local servers.
 pub const USUAL_ADDRESSES: &[(&str, &str)] = &[
     ("Ollama", "http://127.0.0.1:11434"),
     ("llama.cpp", "http://127.0.0.1:8080"),

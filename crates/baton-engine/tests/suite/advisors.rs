@@ -266,7 +266,7 @@ async fn too_little_advice_follows_on_quorum_fail() {
     }
 }
 
-/// Whoever is late is named, with the limit and the keys that set it. A partial answer does not count.
+/// Late advisors are named, with the limit and the keys that set it. A partial answer does not count.
 #[tokio::test(start_paused = true)]
 async fn missing_advice_names_who_was_late_and_the_limit() {
     let model = || {

@@ -92,7 +92,7 @@ async fn configured_facts_win_and_are_not_asked_for() {
     assert_eq!(server.connections(), 0);
 }
 
-/// Ollama drops the beginning of what does not fit, so that it is told how much has to.
+/// Ollama drops the beginning of what does not fit, so the request sets the size of the context.
 #[tokio::test]
 async fn ollama_loads_the_model_with_the_context_that_baton_assumes() {
     let show = json!({"model_info": {"qwen2.context_length": 32768}, "parameters": "num_ctx 4096"});
