@@ -185,19 +185,7 @@ pub(crate) async fn finish_in_run(
         }
         _ => None,
     };
-    let outcome = match spoken {
-        Some(Ok(outcome)) => outcome,
-        Some(Err(failure)) if failure.is_fatal(scope) => return Err(failure),
-        _ => {
-            show_answer(
-                scope,
-                fixed_answer(scope, lease, messages::acknowledged_message(&scope.run.agents, &handoff)),
-            )
-            .await?
-        }
-    };
-    holder_run::mark_announced(scope, lease, NotifiedParty::Agent).await;
-    Ok(outcome)
+    acknowledge(scope, lease, &handoff, spoken).await
 }
 
 /// Completes a return within the tool call that started the handoff. The text is the result of that call; the caller continues.
@@ -240,15 +228,22 @@ pub(crate) async fn acknowledge_end(
     } else {
         None
     };
+    acknowledge(scope, lease, &handoff, spoken).await
+}
+
+/// Returns the source agent's answer or, if it gave none, a fixed sentence. Records that the agent knows of the end.
+async fn acknowledge(
+    scope: &Scope,
+    lease: &Arc<HandoffLease>,
+    handoff: &HandoffSession,
+    spoken: Option<Result<Outcome, Failure>>,
+) -> Result<Outcome, Failure> {
     let outcome = match spoken {
         Some(Ok(outcome)) => outcome,
         Some(Err(failure)) if failure.is_fatal(scope) => return Err(failure),
         _ => {
-            show_answer(
-                scope,
-                fixed_answer(scope, lease, messages::acknowledged_message(&scope.run.agents, &handoff)),
-            )
-            .await?
+            let text = messages::acknowledged_message(&scope.run.agents, handoff);
+            show_answer(scope, fixed_answer(scope, lease, text)).await?
         }
     };
     holder_run::mark_announced(scope, lease, NotifiedParty::Agent).await;
