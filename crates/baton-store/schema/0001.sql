@@ -47,7 +47,7 @@ CREATE TABLE thread_work (
     last_seq BIGINT NOT NULL DEFAULT 0,
     runs BIGINT NOT NULL DEFAULT 0,
     queued BIGINT NOT NULL DEFAULT 0,
-    -- Steps and ledger rows of all its runs, for their order.
+    -- Appends and ledger rows of all its runs, for their order.
     records BIGINT NOT NULL DEFAULT 0,
     -- The claim: which run is worked on, by which process, under which number.
     active_run UUID,
@@ -76,8 +76,6 @@ CREATE TABLE messages (
     PRIMARY KEY (tenant, thread_id, number)
 );
 CREATE INDEX messages_by_id ON messages (tenant, message_id);
--- What a person sees, without stepping over what happened behind the scenes.
-CREATE INDEX messages_seen ON messages (tenant, thread_id, number) WHERE visibility = 'user' AND role <> 'system';
 
 CREATE TABLE runs (
     tenant TEXT NOT NULL,
@@ -115,52 +113,24 @@ CREATE INDEX runs_open ON runs (tenant, thread_id, ordinal) WHERE finished_at IS
 -- Those whose process has to be asked to end them.
 CREATE INDEX runs_to_cancel ON runs (tenant, run_id) WHERE status = 'running' AND cancel IS NOT NULL;
 
--- The number, thread and run of an event are in its columns and not in its body. Times are nanoseconds. Where `text_of` is the number of
--- a message, its text is left out of the JSON beside it, and so is the id of the run, here and below (`once.rs`).
-CREATE TABLE events (
+-- What the runs of a thread recorded, one row per append: its events, steps and changes of sessions, each a JSON array or null.
+-- `last_seq` is the number of its last event, or of the last one before it if it has none; `record` is its place among the records
+-- of the thread. Where `text_of` is the number of a message, the text of that message is left out of the JSON, and so is the id of
+-- the run (`once.rs`). Rows up to 8 kB stay in their page on PostgreSQL.
+CREATE TABLE journal (
     tenant TEXT NOT NULL,
     thread_id UUID NOT NULL,
-    seq BIGINT NOT NULL,
+    last_seq BIGINT NOT NULL,
+    record BIGINT NOT NULL,
     run_id UUID NOT NULL,
-    at BIGINT NOT NULL,
-    agent TEXT NOT NULL,
-    -- Null where it is the agent's name.
-    path TEXT,
-    visibility TEXT NOT NULL,
-    body TEXT NOT NULL,
+    events TEXT,
+    steps TEXT,
+    sessions TEXT,
     text_of BIGINT,
-    PRIMARY KEY (tenant, thread_id, seq)
-) /* clustered */;
+    PRIMARY KEY (tenant, thread_id, last_seq, record)
+) WITH (toast_tuple_target = 8160);
 
--- A session's id begins with that of its run; `session_id` is what follows, here and in the tables below.
-CREATE TABLE steps (
-    tenant TEXT NOT NULL,
-    run_id UUID NOT NULL,
-    path TEXT NOT NULL,
-    session_id TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    state TEXT NOT NULL,
-    data TEXT NOT NULL,
-    text_of BIGINT,
-    -- Their order is that of their beginning; times may be equal.
-    number BIGINT NOT NULL,
-    at BIGINT NOT NULL,
-    PRIMARY KEY (tenant, run_id, path)
-) WITH (fillfactor = 70) /* clustered */;
-
-CREATE TABLE sessions (
-    tenant TEXT NOT NULL,
-    run_id UUID NOT NULL,
-    session_id TEXT NOT NULL,
-    thread_id UUID NOT NULL,
-    agent TEXT NOT NULL,
-    path TEXT NOT NULL,
-    status TEXT NOT NULL,
-    started_at BIGINT NOT NULL,
-    finished_at BIGINT,
-    PRIMARY KEY (tenant, run_id, session_id)
-) WITH (fillfactor = 70) /* clustered */;
-
+-- A session's id begins with that of its run; `session_id` is what follows.
 CREATE TABLE ledger (
     tenant TEXT NOT NULL,
     run_id UUID NOT NULL,

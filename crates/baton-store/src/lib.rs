@@ -7,7 +7,7 @@
 //! - [`threads`], [`runs`], [`work`], …: the operations, one module per noun, written once for both databases.
 //! - [`job`]: work for a transaction. [`sqlite`] and [`postgres`] batch queued jobs into one transaction and reply after it
 //!   commits.
-//! - [`insert`]: inserts into many tables at once. [`closing`]: writes deferred to the commit. [`meter`]: counters.
+//! - [`journal`]: what an append recorded, as one row. [`insert`]: inserts into many tables at once. [`closing`]: writes deferred to the commit. [`meter`]: counters.
 //! - [`once`]: texts stored once. [`page`]: pagination. [`value`]: parameters and rows.
 //! - [`migrate`]: the schema and its versions. [`system`]: queries across tenants.
 //! - [`conformance`]: tests that every store must pass; public, so that other stores can run them.
@@ -24,6 +24,7 @@ mod feedback;
 mod handoffs;
 mod insert;
 mod job;
+mod journal;
 mod keys;
 mod meter;
 mod migrate;

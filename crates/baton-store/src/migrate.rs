@@ -67,7 +67,7 @@ fn for_sqlite(migration: &str) -> String {
     let types = [("BIGINT", "INTEGER"), ("BYTEA", "BLOB"), (" UUID", " BLOB")];
     let options = [
         (" WITH (fillfactor = 50)", ""),
-        (" WITH (fillfactor = 70)", ""),
+        (" WITH (toast_tuple_target = 8160)", ""),
         ("\n) /* clustered */;", "\n) STRICT, WITHOUT ROWID;"),
         ("\n);", "\n) STRICT;"),
     ];

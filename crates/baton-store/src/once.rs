@@ -1,7 +1,7 @@
 //! Texts that are stored once.
 //!
-//! The answer of a run is a message, and also part of an event, of steps and of the run's end. When these are written together,
-//! the text is stored in the message only. The other rows contain a raw U+0001 in its place, which never occurs in JSON, and
+//! The answer of a run is a message, and also part of the journal and of the run's end. When these are written together, the
+//! text is stored in the message only. The other rows contain a raw U+0001 in its place, which never occurs in JSON, and
 //! name the message in a column. The id of the run, with which the ids of its sessions begin, is a column of these rows: a raw
 //! U+0002 replaces it.
 
@@ -41,17 +41,26 @@ impl StoredTexts {
         Ok(Self { run: run.to_string(), texts })
     }
 
-    /// Replaces the run's id and the text of a message. Also returns the number of that message, if any.
-    pub(crate) fn refer(&self, json: SqlValue) -> (SqlValue, Option<u64>) {
-        let SqlValue::Text(mut text) = json else { return (json, None) };
-        let found = self.texts.iter().find(|(literal, _)| text.contains(literal.as_str()));
-        if let Some((literal, _)) = found {
-            text = text.replace(literal.as_str(), MARK);
+    /// Replaces the run's id and the text of one message in all `columns`. Also returns the number of that message, if any.
+    pub(crate) fn refer<const N: usize>(&self, mut columns: [SqlValue; N]) -> ([SqlValue; N], Option<u64>) {
+        let is_in = |literal: &str, column: &SqlValue| matches!(column, SqlValue::Text(text) if text.contains(literal));
+        let found =
+            self.texts.iter().find(|(literal, _)| columns.iter().any(|column| is_in(literal, column)));
+        for column in &mut columns {
+            let SqlValue::Text(text) = column else { continue };
+            if let Some((literal, _)) = found {
+                replace(text, literal, MARK);
+            }
+            replace(text, &self.run, RUN_MARK);
         }
-        if text.contains(&self.run) {
-            text = text.replace(&self.run, RUN_MARK);
-        }
-        (SqlValue::Text(text), found.map(|(_, number)| *number))
+        (columns, found.map(|(_, number)| *number))
+    }
+}
+
+/// Replaces in place, without an allocation if there is nothing to replace.
+fn replace(text: &mut String, from: &str, to: &str) {
+    if text.contains(from) {
+        *text = text.replace(from, to);
     }
 }
 
@@ -112,7 +121,7 @@ mod tests {
     #[test]
     fn a_short_text_is_kept_as_it_is() {
         let texts = StoredTexts::of(RunId::from_uuid(Uuid::nil()), 1, &[message("yes")]).unwrap();
-        assert_eq!(texts.refer(SqlValue::from("[\"yes\"]")), (SqlValue::from("[\"yes\"]"), None));
+        assert_eq!(texts.refer([SqlValue::from("[\"yes\"]")]), ([SqlValue::from("[\"yes\"]")], None));
     }
 
     proptest! {
@@ -124,7 +133,7 @@ mod tests {
             let session = format!("{run}:sub_research_0000002a");
             let json = json!({"answer": text, "before": before, "more": [text, format!("{before}{text}")], "in": session});
             let written = SqlValue::json(&json).unwrap();
-            let (short, referred) = texts.refer(written.clone());
+            let ([short], referred) = texts.refer([written.clone()]);
             prop_assert_eq!(referred, Some(number));
             let SqlValue::Text(shorter) = &short else { panic!("not a text") };
             prop_assert!(!shorter.contains(&serde_json::to_string(&text).unwrap()));

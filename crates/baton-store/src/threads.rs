@@ -158,8 +158,11 @@ pub(crate) async fn touch(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreErro
     tx.execute(USED, params![thread, tx.now()]).await.map(drop)
 }
 
-/// Moves the thread to the top of lists.
-pub(crate) const USED: &str = "UPDATE threads SET updated_at = $3 WHERE tenant = $1 AND thread_id = $2";
+/// Moves the thread to the top of lists. A thread that was moved less than a second ago stays where it is: two indexes would be
+/// changed for a difference that no list shows.
+pub(crate) const USED: &str = "
+    UPDATE threads SET updated_at = $3
+    WHERE tenant = $1 AND thread_id = $2 AND updated_at < CAST($3 AS BIGINT) - 1000000";
 
 /// Creates a thread, or marks it as used.
 pub(crate) const USE: &str = "

@@ -4,6 +4,8 @@ mod append;
 mod claim;
 mod start;
 
+pub(crate) use append::{Numbers, records};
+
 use std::sync::Arc;
 
 use baton_core::ThreadId;

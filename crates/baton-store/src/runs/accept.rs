@@ -12,6 +12,7 @@ use crate::job::is_refusal;
 use crate::threads::{self, history, title};
 use crate::tx::{ChangeOne, Tx, change_one};
 use crate::value::{Row, SqlValue, params, row_values};
+use crate::work::records;
 
 /// Claims the run of a message immediately if its thread is idle.
 #[derive(Debug, Clone, Copy)]
@@ -233,7 +234,7 @@ async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<ClaimStart<'_>>) -> Resul
     let owner = start.map(|start| &*start.owner.0);
     let append = start.and_then(|start| start.append);
     let events = append.map_or(0, |append| append.events.len() as u64);
-    let records = append.map_or(0, |append| (append.steps.len() + append.rows.len()) as u64);
+    let records = append.map_or(0, records);
     let is_counted = append.is_some();
     let only_if_idle = run.on_busy == OnBusy::Reject;
     let params = params![

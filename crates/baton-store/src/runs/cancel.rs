@@ -9,7 +9,8 @@ use serde_json::json;
 use super::{NOT_FOUND, ledger, steps};
 use crate::audit;
 use crate::insert::Changes;
-use crate::threads::{self, events};
+use crate::journal;
+use crate::threads;
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params, row_values};
 
@@ -91,7 +92,7 @@ async fn ask(tx: &Tx<'_>, run: RunId, how: Cancel) -> Result<(), StoreError> {
 const END: &str = "
     UPDATE thread_work
     SET last_seq = last_seq + 1,
-        records = records + $5,
+        records = records + 1 + $5,
         queued = queued - $4,
         epoch = epoch + CASE WHEN active_run = $3 THEN 1 ELSE 0 END,
         owner = CASE WHEN active_run = $3 THEN NULL ELSE owner END,
@@ -145,7 +146,7 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &RunToCancel, reason: Option<&str>)
         kind,
     };
     let mut changes = Changes::default();
-    changes.insert(&events::INSERT, vec![events::row(&event)?]);
+    changes.insert(&journal::INSERT, vec![journal::row_of_event(&event, row.count(1)? - count)?]);
     changes.execute(ENDED, row_values![run, tx.now(), SqlValue::json(&end)?, event.seq, status]);
     changes.execute(threads::USED, row_values![found.thread_id, tx.now()]);
     tx.write(changes).await

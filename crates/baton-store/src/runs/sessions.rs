@@ -1,66 +1,82 @@
-//! Sessions: the agent loops of a run.
+//! Sessions: the agent loops of a run, read from the [`journal`](crate::journal).
 
 use baton_core::store::work::SessionChange;
-use baton_core::store::{Page, PageRequest, SessionRecord};
-use baton_core::{RunId, SessionId, StoreError, ThreadId};
-use indexmap::IndexMap;
+use baton_core::store::{Page, PageRequest, RunStatus, SessionRecord};
+use baton_core::{RunId, SessionId, StoreError, ThreadId, Usage};
 use jiff::Timestamp;
 
 use super::ledger::{self, sums};
-use crate::insert::{ColumnKind, Insert};
+use crate::journal::{self, rows_of_run};
 use crate::page::{self, PageCursor};
 use crate::threads;
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, params, row_values};
+use crate::value::{Row, SqlValue, params};
 
-/// Sessions of the runs selected by `$page`, each with the sum of its own calls. A session's id begins with its parent's id, so
-/// parents come first. A session that did not end before its run takes over the run's status and end.
-///
-/// `CROSS JOIN` keeps SQLite from scanning the whole ledger first.
-macro_rules! sessions {
-    ($page:literal) => {
+/// Runs that have started, by `$which`: all, those of a thread, or one.
+macro_rules! page {
+    (all) => {
+        "SELECT run_id, thread_id, status, finished_at, first_seq, last_seq FROM runs
+        WHERE tenant = $1 AND run_id < $2 AND started_at IS NOT NULL
+        ORDER BY run_id DESC
+        LIMIT $3"
+    };
+    (of_thread) => {
+        "SELECT run_id, thread_id, status, finished_at, first_seq, last_seq FROM runs
+        WHERE tenant = $1 AND (thread_id, run_id) < ($4, $2) AND thread_id >= $4 AND started_at IS NOT NULL
+        ORDER BY thread_id DESC, run_id DESC
+        LIMIT $3"
+    };
+    (one) => {
+        "SELECT run_id, thread_id, status, finished_at, first_seq, last_seq FROM runs
+        WHERE tenant = $1 AND run_id = $2"
+    };
+}
+
+/// What the runs of a page recorded about their sessions, in order.
+macro_rules! changes {
+    ($which:tt) => {
         concat!(
-            "WITH page AS (",
-            $page,
+            "WITH r AS (",
+            page!($which),
             ")
-            SELECT s.session_id, s.run_id, s.thread_id, s.agent, s.path,
-                CASE WHEN s.finished_at IS NULL THEN page.status ELSE s.status END,
-                s.started_at, coalesce(s.finished_at, page.finished_at),
-                u.input_tokens, u.output_tokens, u.cached_tokens, u.cache_write_tokens, u.reasoning_tokens, u.cost,
-                u.known, u.estimated
-            FROM page JOIN sessions AS s ON s.tenant = $1 AND s.run_id = page.run_id
-            LEFT JOIN (
-                SELECT l.run_id, l.session_id,
-                    ",
-            sums!(),
-            "
-                FROM page CROSS JOIN ledger AS l
-                WHERE l.tenant = $1 AND l.run_id = page.run_id
-                GROUP BY l.run_id, l.session_id
-            ) AS u ON u.run_id = s.run_id AND u.session_id = s.session_id
-            ORDER BY page.run_id DESC, s.session_id"
+            SELECT r.run_id, r.thread_id, r.status, r.finished_at, j.sessions
+            FROM r ",
+            rows_of_run!(),
+            " AND j.sessions IS NOT NULL
+            ORDER BY r.run_id DESC, j.last_seq, j.record"
         )
     };
 }
 
-const ALL: &str = sessions!(
-    "SELECT run_id, status, finished_at FROM runs
-    WHERE tenant = $1 AND run_id < $2
-        AND EXISTS (SELECT 1 FROM sessions AS s WHERE s.tenant = $1 AND s.run_id = runs.run_id)
-    ORDER BY run_id DESC
-    LIMIT $3"
-);
+/// The sum of the calls of each session of a page.
+///
+/// `CROSS JOIN` keeps SQLite from scanning the whole ledger first.
+macro_rules! costs {
+    ($which:tt) => {
+        concat!(
+            "WITH r AS (",
+            page!($which),
+            ")
+            SELECT l.run_id, l.session_id,
+                ",
+            sums!(),
+            "
+            FROM r CROSS JOIN ledger AS l
+            WHERE l.tenant = $1 AND l.run_id = r.run_id
+            GROUP BY l.run_id, l.session_id"
+        )
+    };
+}
 
-const OF_THREAD: &str = sessions!(
-    "SELECT run_id, status, finished_at FROM runs
-    WHERE tenant = $1 AND (thread_id, run_id) < ($4, $2) AND thread_id >= $4
-        AND EXISTS (SELECT 1 FROM sessions AS s WHERE s.tenant = $1 AND s.run_id = runs.run_id)
-    ORDER BY thread_id DESC, run_id DESC
-    LIMIT $3"
-);
+/// The two statements that read the sessions of a page.
+struct PageSql {
+    changes: &'static str,
+    costs: &'static str,
+}
 
-const OF_RUN: &str =
-    sessions!("SELECT run_id, status, finished_at FROM runs WHERE tenant = $1 AND run_id = $2");
+const ALL: PageSql = PageSql { changes: changes!(all), costs: costs!(all) };
+const OF_THREAD: PageSql = PageSql { changes: changes!(of_thread), costs: costs!(of_thread) };
+const ONE: PageSql = PageSql { changes: changes!(one), costs: costs!(one) };
 
 /// A page contains as many runs as requested, with all their sessions.
 pub(super) async fn list(
@@ -70,39 +86,92 @@ pub(super) async fn list(
     after: &PageCursor,
 ) -> Result<Page<SessionRecord>, StoreError> {
     let (id, limit) = (after.id, page::with_next(page));
-    let rows = match thread {
+    let runs = match thread {
         Some(thread) => {
             threads::must_exist(tx, thread).await?;
-            tx.query(OF_THREAD, params![id, limit, thread]).await?
+            read(tx, &OF_THREAD, params![id, limit, thread]).await?
         }
-        None => tx.query(ALL, params![id, limit]).await?,
+        None => read(tx, &ALL, params![id, limit]).await?,
     };
-    let runs = by_run(&rows)?;
     let piece = page::cut(runs, page.size(), |last| PageCursor::cursor(0, last.run_id));
     let data = piece.data.into_iter().flat_map(|run| run.sessions).collect();
     Ok(Page { data, next_cursor: piece.next_cursor })
 }
 
+pub(super) async fn of_run(tx: &Tx<'_>, run: RunId) -> Result<Vec<SessionRecord>, StoreError> {
+    let runs = read(tx, &ONE, params![run]).await?;
+    Ok(runs.into_iter().flat_map(|run| run.sessions).collect())
+}
+
+/// A run of a page. A session that did not end before its run has the run's status and end.
 struct RunSessions {
     run_id: RunId,
+    thread_id: ThreadId,
+    status: RunStatus,
+    finished_at: Option<Timestamp>,
+    /// By session id, which begins with the parent's id, so parents come first.
     sessions: Vec<SessionRecord>,
 }
 
-fn by_run(rows: &[Row]) -> Result<Vec<RunSessions>, StoreError> {
+async fn read(tx: &Tx<'_>, sql: &PageSql, params: &[SqlValue]) -> Result<Vec<RunSessions>, StoreError> {
+    let (changes, costs) =
+        futures_util::try_join!(tx.query(sql.changes, params), tx.query(sql.costs, params))?;
     let mut runs: Vec<RunSessions> = Vec::new();
-    for row in rows {
-        let session = read(row)?;
-        let run_id = session.run_id;
-        match runs.last_mut() {
-            Some(run) if run.run_id == run_id => run.sessions.push(session),
-            _ => runs.push(RunSessions { run_id, sessions: vec![session] }),
+    for row in &changes {
+        let run_id = row.parse(0)?;
+        if runs.last().is_none_or(|last| last.run_id != run_id) {
+            runs.push(RunSessions::read(run_id, row)?);
         }
+        if let (Some(run), false) = (runs.last_mut(), row.is_null(4)) {
+            run.apply(journal::sessions(run_id, row, 4)?);
+        }
+    }
+    for row in &costs {
+        let run_id: RunId = row.parse(0)?;
+        let session_id = full(run_id, row.text(1)?)?;
+        let sessions = runs.iter_mut().filter(|run| run.run_id == run_id).flat_map(|run| &mut run.sessions);
+        for session in sessions.filter(|session| session.session_id == session_id) {
+            session.usage = ledger::sum(row, 2)?;
+        }
+    }
+    for run in &mut runs {
+        run.sessions.sort_by(|one, other| one.session_id.as_str().cmp(other.session_id.as_str()));
     }
     Ok(runs)
 }
 
-pub(super) async fn of_run(tx: &Tx<'_>, run: RunId) -> Result<Vec<SessionRecord>, StoreError> {
-    tx.query(OF_RUN, params![run]).await?.iter().map(read).collect()
+impl RunSessions {
+    fn read(run_id: RunId, row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            run_id,
+            thread_id: row.parse(1)?,
+            status: row.choice(2)?,
+            finished_at: row.optional(3, Row::time)?,
+            sessions: Vec::new(),
+        })
+    }
+
+    fn apply(&mut self, changes: Vec<SessionChange>) {
+        for SessionChange { session_id, agent, path, status, at } in changes {
+            let known = self.sessions.iter_mut().find(|session| session.session_id == session_id);
+            let (status, finished_at) =
+                if status.is_final() { (status, Some(at)) } else { (self.status, self.finished_at) };
+            match known {
+                Some(session) => (session.status, session.finished_at) = (status, finished_at),
+                None => self.sessions.push(SessionRecord {
+                    session_id,
+                    run_id: self.run_id,
+                    thread_id: self.thread_id,
+                    agent,
+                    path,
+                    status,
+                    started_at: at,
+                    finished_at,
+                    usage: Usage::default(),
+                }),
+            }
+        }
+    }
 }
 
 /// Reads all sessions of the run: there are few, and their costs are summed together.
@@ -112,51 +181,6 @@ pub(super) async fn one(tx: &Tx<'_>, session: &SessionId) -> Result<SessionRecor
         session.as_str().split(':').next().and_then(|run| run.parse::<RunId>().ok()).ok_or(NOT_FOUND)?;
     let found = of_run(tx, run).await?;
     found.into_iter().find(|found| found.session_id == *session).ok_or(NOT_FOUND)
-}
-
-fn read(row: &Row) -> Result<SessionRecord, StoreError> {
-    let run_id = row.parse(1)?;
-    Ok(SessionRecord {
-        session_id: full(run_id, row.text(0)?)?,
-        run_id,
-        thread_id: row.parse(2)?,
-        agent: row.parse(3)?,
-        path: row.text(4)?.to_owned(),
-        status: row.choice(5)?,
-        started_at: row.time(6)?,
-        finished_at: row.optional(7, Row::time)?,
-        usage: ledger::sum(row, 8)?,
-    })
-}
-
-pub(crate) static UPSERT: Insert = Insert::new(
-    "sessions",
-    &[
-        ("run_id", ColumnKind::Uuid),
-        ("session_id", ColumnKind::Text),
-        ("thread_id", ColumnKind::Uuid),
-        ("agent", ColumnKind::Text),
-        ("path", ColumnKind::Text),
-        ("status", ColumnKind::Text),
-        ("started_at", ColumnKind::Int),
-        ("finished_at", ColumnKind::Int),
-    ],
-    "ON CONFLICT (tenant, run_id, session_id) DO UPDATE
-    SET status = excluded.status, finished_at = excluded.finished_at",
-);
-
-/// Returns rows for [`UPSERT`]. Only the last state of each session is written, with the time of its first.
-pub(crate) fn rows((thread, run): (ThreadId, RunId), changes: &[SessionChange]) -> Vec<Vec<SqlValue>> {
-    let mut last: IndexMap<&SessionId, (Timestamp, &SessionChange)> = IndexMap::new();
-    for change in changes {
-        last.entry(&change.session_id).or_insert((change.at, change)).1 = change;
-    }
-    let row = |(id, (begun, change)): (&SessionId, (Timestamp, &SessionChange))| {
-        let SessionChange { agent, path, status, at, .. } = change;
-        let finished_at = status.is_final().then_some(*at);
-        row_values![run, short(run, id), thread, agent, path.as_str(), *status, begun, finished_at]
-    };
-    last.into_iter().map(row).collect()
 }
 
 /// The session's id without the prefix of the run's id. An id without that prefix is stored as is.
@@ -182,14 +206,14 @@ mod tests {
     use crate::threads::history::tests::plan;
 
     #[test]
-    fn what_a_session_has_cost_is_read_from_the_rows_of_its_run() {
-        for sql in [ALL, OF_THREAD, OF_RUN] {
-            let plan = plan(sql);
-            let ledger = plan.iter().find(|line| line.starts_with("SEARCH l ")).expect("a search");
-            assert!(ledger.contains("(tenant=? AND run_id=?)"), "{plan:#?}");
-            assert!(!plan.iter().any(|line| line.contains("SCAN runs")), "{plan:#?}");
-            let sessions = plan.iter().rfind(|line| line.starts_with("SEARCH s ")).expect("a search");
-            assert!(sessions.contains("run_id=?)"), "{plan:#?}");
+    fn sessions_are_read_from_the_rows_of_their_run() {
+        for PageSql { changes, costs } in [ALL, OF_THREAD, ONE] {
+            let (changes, costs) = (plan(changes), plan(costs));
+            let ledger = costs.iter().find(|line| line.starts_with("SEARCH l ")).expect("a search");
+            assert!(ledger.contains("(tenant=? AND run_id=?)"), "{costs:#?}");
+            let journal = changes.iter().find(|line| line.starts_with("SEARCH j ")).expect("a search");
+            assert!(journal.contains("thread_id=? AND last_seq>? AND last_seq<?"), "{changes:#?}");
+            assert!(!changes.iter().chain(&costs).any(|line| line.contains("SCAN runs")), "{changes:#?}");
         }
     }
 }

@@ -8,16 +8,14 @@ use crate::tx::Tx;
 use crate::value::params;
 
 /// Rows written by the thread's runs. Approvals and idempotency records are deleted with their run.
-const OF_RUNS: [&str; 4] = [
-    "DELETE FROM steps WHERE tenant = $1 AND run_id IN (SELECT run_id FROM runs WHERE tenant = $1 AND thread_id = $2)",
-    "DELETE FROM sessions WHERE tenant = $1 AND run_id IN (SELECT run_id FROM runs WHERE tenant = $1 AND thread_id = $2)",
+const OF_RUNS: [&str; 2] = [
     "DELETE FROM tool_outputs WHERE tenant = $1 AND run_id IN (SELECT run_id FROM runs WHERE tenant = $1 AND thread_id = $2)",
     "DELETE FROM ledger WHERE tenant = $1 AND run_id IN (SELECT run_id FROM runs WHERE tenant = $1 AND thread_id = $2)",
 ];
 
 /// Handoffs, artifacts and feedback are deleted with the thread.
 const OF_THREAD: [&str; 6] = [
-    "DELETE FROM events WHERE tenant = $1 AND thread_id = $2",
+    "DELETE FROM journal WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM messages WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM hops WHERE tenant = $1 AND thread_id = $2",
     "DELETE FROM runs WHERE tenant = $1 AND thread_id = $2",

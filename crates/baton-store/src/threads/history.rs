@@ -15,8 +15,8 @@ macro_rules! columns {
     };
 }
 
-/// One SQL text per combination, so that the planner chooses its index: reading the end of a thread costs the same however long
-/// it is.
+/// One SQL text per combination. Reading the end of a thread costs the same however long it is; a run has few messages that are
+/// skipped.
 const SEEN: &str = concat!(
     "SELECT ",
     columns!(),
@@ -170,15 +170,9 @@ pub(crate) mod tests {
     #[test]
     fn the_end_of_a_thread_costs_the_same_however_long_it_is() {
         let by_number = "USING INDEX sqlite_autoindex_messages_1 (tenant=? AND thread_id=? AND number<?)";
-        let seen = "USING INDEX messages_seen (tenant=? AND thread_id=? AND number<?)";
-        for (sql, index) in
-            [(SEEN, seen), (WITH_INTERNAL, by_number), (WITH_SYSTEM, by_number), (ALL, by_number)]
-        {
-            assert_eq!(
-                plan(sql),
-                [format!("SEARCH messages {index}")],
-                "one search, nothing scanned or sorted"
-            );
+        for sql in [SEEN, WITH_INTERNAL, WITH_SYSTEM, ALL] {
+            let search = format!("SEARCH messages {by_number}");
+            assert_eq!(plan(sql), [search], "one search, nothing scanned or sorted");
         }
         let one = &plan(ONE)[0];
         assert_eq!(one, "SEARCH messages USING INDEX messages_by_id (tenant=? AND message_id=?)");

@@ -7,11 +7,11 @@ use baton_core::{HandoffId, StoreError};
 use super::claim;
 use crate::insert::Changes;
 use crate::once::StoredTexts;
-use crate::runs::{ledger, sessions, steps};
-use crate::threads::{self, events, history};
+use crate::runs::ledger;
+use crate::threads::{self, history};
 use crate::tx::{ChangeOne, Tx, change_one};
 use crate::value::{Row, SqlValue, params, row_values};
-use crate::{handoffs, outputs, patterns};
+use crate::{handoffs, journal, outputs, patterns};
 
 pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Appended, StoreError> {
     if append.end.as_ref().is_some_and(|end| !end.status.is_final() && end.status != RunStatus::Waiting) {
@@ -45,13 +45,18 @@ pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
     Ok(appended)
 }
 
-/// The numbers of the first event, message and record of an append.
-pub(super) struct Numbers {
-    pub(super) event: u64,
+/// The numbers of the first event and message of an append, and of its first record: the journal's, then those of the ledger.
+pub(crate) struct Numbers {
+    pub(crate) event: u64,
     pub(super) message: u64,
-    pub(super) record: u64,
+    pub(crate) record: u64,
     pub(super) queued: u64,
     pub(super) last_handoff: Option<HandoffId>,
+}
+
+/// How many records of its thread an append takes.
+pub(crate) fn records(append: &Append) -> u64 {
+    1 + append.rows.len() as u64
 }
 
 /// Adds the rows of an append to `changes`. Returns the texts of its messages.
@@ -63,13 +68,10 @@ pub(super) fn rows(
 ) -> Result<StoredTexts, StoreError> {
     let (thread, run) = (claim.thread_id, claim.run_id);
     let texts = StoredTexts::of(run, numbers.message, &append.messages)?;
-    let after_steps = numbers.record + append.steps.len() as u64;
-    changes.insert(&events::INSERT, events::rows(claim, numbers.event, &append.events, &texts)?);
     changes.insert(&history::INSERT, history::rows(thread, numbers.message, &append.messages)?);
-    changes.insert(&steps::UPSERT, steps::rows(run, numbers.record, &append.steps, &texts)?);
-    changes.insert(&ledger::INSERT, ledger::rows(run, after_steps, &append.rows));
+    changes.insert(&journal::INSERT, journal::row(claim, numbers, append, &texts)?.into_iter().collect());
+    changes.insert(&ledger::INSERT, ledger::rows(run, numbers.record + 1, &append.rows));
     changes.insert(&outputs::INSERT, outputs::rows(run, &append.outputs));
-    changes.insert(&sessions::UPSERT, sessions::rows((thread, run), &append.sessions));
     Ok(texts)
 }
 
@@ -92,7 +94,7 @@ async fn reserve(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Option<N
     let Claim { thread_id, run_id, owner, epoch } = claim;
     let events = append.events.len() as u64;
     let messages = append.messages.len() as u64;
-    let records = (append.steps.len() + append.rows.len()) as u64;
+    let records = records(append);
     let (holder, ends) = (append.holder.as_ref(), append.end.is_some());
     let (owner, number) = (&*owner.0, append.number);
     let params = params![*thread_id, *run_id, owner, *epoch, number, events, messages, records, holder, ends];
@@ -168,7 +170,8 @@ fn finish(
 ) -> Result<(), StoreError> {
     let RunEnd { status, end } = end;
     let is_final = status.is_final();
-    let (result, text_of) = if is_final { texts.refer(SqlValue::json(end)?) } else { (SqlValue::Null, None) };
+    let result = if is_final { SqlValue::json(end)? } else { SqlValue::Null };
+    let ([result], text_of) = texts.refer([result]);
     let (finished_at, last_seq) = (is_final.then(|| tx.now()), is_final.then_some(last_seq));
     changes.execute(FINISH, row_values![claim.run_id, *status, result, text_of, finished_at, last_seq]);
     changes.execute(threads::USED, row_values![claim.thread_id, tx.now()]);

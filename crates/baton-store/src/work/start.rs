@@ -72,11 +72,10 @@ fn is_counted(append: &Append) -> bool {
 }
 
 fn numbers(place: &RunPosition, append: &Append) -> Numbers {
-    let records = (append.steps.len() + append.rows.len()) as u64;
     Numbers {
         event: place.last_seq + 1 - append.events.len() as u64,
         message: place.message_number + 1,
-        record: place.last_record + 1 - records,
+        record: place.last_record + 1 - append::records(append),
         queued: 0,
         last_handoff: None,
     }
