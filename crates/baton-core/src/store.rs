@@ -58,6 +58,15 @@ pub use work::{
 /// The future of a store call.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
+/// Result of [`Store::beat`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeaseRenewal {
+    /// Active runs of the process that are to be cancelled, again with each renewal until they have ended.
+    pub cancelled: Vec<(TenantId, RunId, Cancel)>,
+    /// Whether the lease had expired while another process had one, which may have claimed the runs of this process.
+    pub was_claimable: bool,
+}
+
 /// A store. A write is durable once its future resolves.
 pub trait Store: Send + Sync + fmt::Debug {
     /// Access to the data of one tenant.
@@ -66,9 +75,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Tenants that have written anything, for maintenance such as sweeping.
     fn tenants(&self) -> Pending<'_, Vec<TenantId>>;
 
-    /// Renews or creates the lease of a process. All claims of the process are valid as long as this lease. Returns its active
-    /// runs that are to be cancelled, again with each call until they have ended.
-    fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, Vec<(TenantId, RunId, Cancel)>>;
+    /// Renews or creates the lease of a process. All claims of the process are valid as long as this lease.
+    fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, LeaseRenewal>;
 
     /// Threads of any tenant with a claimable run: queued in a thread without a claim, or claimed by an owner without a lease.
     /// With more than `limit` threads the selection is random, so that none is starved.

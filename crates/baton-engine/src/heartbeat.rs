@@ -4,12 +4,15 @@
 //! The first claim takes the lease and starts the heartbeat, which lasts until the engine is drained or dropped. A process that
 //! cannot renew its lease gives up its runs before the lease expires, because another process may claim them then. It returns
 //! their claims as soon as the store answers again.
+//!
+//! A process that was paused or starved finds its lease expired. It keeps its runs if no other process had a lease since then.
+//! Otherwise it gives them up: they may be executed elsewhere. Its writes are fenced in any case.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use baton_core::store::Claim;
+use baton_core::store::{Claim, LeaseRenewal};
 use baton_core::{StoreError, TenantStore};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -42,6 +45,8 @@ struct HeartbeatState {
     until: Option<Instant>,
     /// Why the lease could not be renewed in time.
     lost: Option<StoreError>,
+    /// How often runs of this process may have been claimed by another one.
+    lapses: u64,
 }
 
 /// The lease of this process and the task that renews it.
@@ -125,18 +130,15 @@ impl Engine {
         let asked = Instant::now();
         // A call that hangs is given up while there is still time to stop the runs.
         let stop_at = self.lease.until().map(|until| until - times.beat.min(times.length / 2));
-        if stop_at.is_some_and(|stop_at| stop_at <= asked) {
-            let over = StoreError::Unavailable("the lease is over".to_owned());
-            self.lease.state.send_modify(|state| state.lost = Some(over));
-        }
         let deadline = stop_at.filter(|stop_at| *stop_at > asked).unwrap_or(asked + times.length);
         let beat = self.parts.store.beat(&self.parts.identity.owner, times.length);
         let hangs = |_| Err(StoreError::Unavailable("a beat hangs".to_owned()));
         match tokio::time::timeout_at(deadline, beat).await.unwrap_or_else(hangs) {
-            Ok(cancelled) => {
-                self.lease
-                    .state
-                    .send_replace(HeartbeatState { until: Some(asked + times.length), lost: None });
+            Ok(LeaseRenewal { cancelled, was_claimable }) => {
+                self.lease.state.send_modify(|state| {
+                    (state.until, state.lost) = (Some(asked + times.length), None);
+                    state.lapses += u64::from(was_claimable);
+                });
                 for (_, run, how) in cancelled {
                     self.workers.cancel(run, how);
                 }
@@ -169,13 +171,17 @@ async fn heartbeat_loop(engine: Weak<Engine>) {
 #[derive(Debug)]
 pub(crate) struct ClaimHeartbeat {
     state: watch::Receiver<HeartbeatState>,
+    /// [`HeartbeatState::lapses`] when the run was claimed.
+    lapses: u64,
     cancel: CancellationToken,
 }
 
 impl ClaimHeartbeat {
     /// `cancel` is the run's cancellation token.
     pub(crate) fn of(engine: &Engine, cancel: CancellationToken) -> Self {
-        Self { state: engine.lease.state.subscribe(), cancel }
+        let state = engine.lease.state.subscribe();
+        let lapses = state.borrow().lapses;
+        Self { state, lapses, cancel }
     }
 
     /// When others may claim the run.
@@ -191,9 +197,12 @@ impl ClaimHeartbeat {
     /// Waits until the lease can no longer be renewed, and returns the reason. Cancel safe.
     pub(crate) async fn lost(&self) -> Failure {
         let mut state = self.state.clone();
-        match state.wait_for(|state| state.lost.is_some()).await {
+        match state.wait_for(|state| state.lost.is_some() || state.lapses != self.lapses).await {
             Ok(state) => Failure::Store(
-                state.lost.clone().unwrap_or_else(|| StoreError::Unavailable("the lease is over".to_owned())),
+                state
+                    .lost
+                    .clone()
+                    .unwrap_or_else(|| StoreError::Unavailable("the lease has expired".to_owned())),
             ),
             // The engine was dropped, and the heartbeat with it.
             Err(_) => Failure::Superseded,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use baton_core::store::{ApiKey, Cancel, Owner};
-use baton_core::{RunId, StoreError, TenantId, ThreadId};
+use baton_core::store::{ApiKey, LeaseRenewal, Owner};
+use baton_core::{StoreError, TenantId, ThreadId};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::keys;
@@ -38,6 +38,18 @@ const DUE: SystemStatement = SystemStatement {
 };
 
 const OWNERS: &str = "SELECT owner FROM servers ORDER BY owner";
+
+/// Whether the lease has expired while another process had one: 1 or 0, or no row without a lease.
+const CLAIMABLE: SystemStatement = SystemStatement {
+    sqlite: "SELECT s.lease_until < $3 AND EXISTS (
+            SELECT 1 FROM servers AS o WHERE o.owner <> s.owner AND o.lease_until >= s.lease_until
+        ) FROM servers AS s WHERE s.owner = $2",
+    postgres: "SELECT CASE
+            WHEN s.lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND EXISTS (
+                SELECT 1 FROM servers AS o WHERE o.owner <> s.owner AND o.lease_until >= s.lease_until
+            ) THEN 1::bigint ELSE 0 END
+        FROM servers AS s WHERE s.owner = $1",
+};
 
 /// Renews an existing lease.
 const RENEW: SystemStatement = SystemStatement {
@@ -124,18 +136,16 @@ impl Driver {
         rows.iter().map(|row| Ok(Owner(row.text(0)?.into()))).collect()
     }
 
-    pub(crate) async fn beat(
-        &self,
-        owner: Owner,
-        lease: Duration,
-    ) -> Result<Vec<(TenantId, RunId, Cancel)>, StoreError> {
-        let cancelled = match self {
+    pub(crate) async fn beat(&self, owner: Owner, lease: Duration) -> Result<LeaseRenewal, StoreError> {
+        let (claimable, cancelled) = match self {
             Self::Sqlite(sqlite) => {
                 sqlite.change(move |connection| beat_on_sqlite(connection, &owner, lease)).await?
             }
             Self::Postgres(postgres) => beat_on_postgres(postgres, &owner, lease).await?,
         };
-        cancelled.iter().map(|row| Ok((row.parse(0)?, row.parse(1)?, row.choice(2)?))).collect()
+        let was_claimable = claimable.first().map_or(Ok(0), |row| row.int(0))? != 0;
+        let cancelled = cancelled.iter().map(|row| Ok((row.parse(0)?, row.parse(1)?, row.choice(2)?)));
+        Ok(LeaseRenewal { cancelled: cancelled.collect::<Result<_, StoreError>>()?, was_claimable })
     }
 
     pub(crate) async fn release(&self, owner: Owner) -> Result<u64, StoreError> {
@@ -182,34 +192,39 @@ impl Driver {
 /// How long a process is kept after its lease expired.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
 
+/// The rows of [`CLAIMABLE`] and [`CANCELLED`].
+type BeatRows = (Vec<Row>, Vec<Row>);
+
 fn beat_on_sqlite(
     connection: &SqliteConnection,
     owner: &Owner,
     lease: Duration,
-) -> Result<Vec<Row>, StoreError> {
+) -> Result<BeatRows, StoreError> {
     let now = Timestamp::now();
     let until = now.saturating_add(lease).unwrap_or(Timestamp::MAX);
     let (owner, until) = (SqlValue::from(&*owner.0), SqlValue::from(until));
+    let claimable = connection.query(CLAIMABLE.sqlite, "", &[owner.clone(), SqlValue::from(now)])?;
     if connection.query(RENEW.sqlite, "", &[owner.clone(), until.clone()])?.is_empty() {
         connection.execute(REGISTER.sqlite, "", &[owner.clone(), until, SqlValue::from(now)])?;
         let oldest = now.saturating_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
         connection.execute(FORGET.sqlite, "", params![oldest])?;
     }
-    connection.query(CANCELLED.sqlite, "", &[owner])
+    Ok((claimable, connection.query(CANCELLED.sqlite, "", &[owner])?))
 }
 
 async fn beat_on_postgres(
     postgres: &Postgres,
     owner: &Owner,
     lease: Duration,
-) -> Result<Vec<Row>, StoreError> {
+) -> Result<BeatRows, StoreError> {
     let micros = u64::try_from(lease.as_micros()).unwrap_or(u64::MAX);
     let lease = [SqlValue::from(&*owner.0), SqlValue::from(micros.min(1 << 60))];
+    let claimable = postgres.system(CLAIMABLE.postgres, &lease[..1]).await?;
     if postgres.system(RENEW.postgres, &lease).await?.is_empty() {
         postgres.system(REGISTER.postgres, &lease).await?;
         postgres.system(FORGET.postgres, &[]).await?;
     }
-    postgres.system(CANCELLED.postgres, &lease[..1]).await
+    Ok((claimable, postgres.system(CANCELLED.postgres, &lease[..1]).await?))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::store::{ApiKey, Cancel, Owner, Pending, StoreLoad};
-use baton_core::{RunId, Store, StoreError, TenantId, TenantStore, ThreadId};
+use baton_core::store::{ApiKey, LeaseRenewal, Owner, Pending, StoreLoad};
+use baton_core::{Store, StoreError, TenantId, TenantStore, ThreadId};
 
 use crate::audit::seal;
 use crate::job::{JobFn, JobSubject, job, writing_job};
@@ -81,7 +81,7 @@ impl Store for Database {
         Box::pin(self.driver.tenants())
     }
 
-    fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, Vec<(TenantId, RunId, Cancel)>> {
+    fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, LeaseRenewal> {
         Box::pin(self.driver.beat(owner.clone(), lease))
     }
 

@@ -23,8 +23,8 @@ use baton_core::store::thread::{MessageQuery, Thread, ThreadMessage, Threads};
 use baton_core::store::usage::{UsageLine, UsageQuery, Usages};
 use baton_core::store::work::{Append, Appended, Claim, Claimed, Owner, RunStart, StartedRun, Step, Work};
 use baton_core::store::{
-    HandoffSession, Handoffs, NewHandoff, Page, PageRequest, Pending, Retention, Store, StoreError,
-    StoreLoad, Swept,
+    HandoffSession, Handoffs, LeaseRenewal, NewHandoff, Page, PageRequest, Pending, Retention, Store,
+    StoreError, StoreLoad, Swept,
 };
 use baton_core::{HandoffId, MessageId, RunId, SessionId, TenantId, TenantStore, ThreadId, UserId};
 use jiff::Timestamp;
@@ -102,7 +102,7 @@ impl Store for Mortal {
         self.inner.tenants()
     }
 
-    fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, Vec<(TenantId, RunId, Cancel)>> {
+    fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, LeaseRenewal> {
         self.life.read(self.inner.beat(owner, lease))
     }
 

@@ -3,13 +3,13 @@
 
 use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use baton_core::event::EventKind;
 use baton_core::ledger::CallOutcome;
 use baton_core::model::ModelErrorKind;
-use baton_core::store::{PageRequest, RunQuery, RunStatus};
+use baton_core::store::{Owner, PageRequest, RunQuery, RunStatus};
 use baton_core::{HumanDuration, LedgerRow};
 use baton_engine::{Engine, EngineParts, HeartbeatConfig, RunRequest};
 use baton_models::scripted::{Scripted, ScriptedTurn};
@@ -93,7 +93,7 @@ async fn unreadable_run_ends_and_later_runs_continue() {
     for (damage, is_first) in [
         ("UPDATE runs SET request = '{' WHERE ordinal = 1", true),
         ("UPDATE runs SET status = 'newer' WHERE ordinal = 1", true),
-        ("UPDATE steps SET kind = 'newer'", true),
+        ("UPDATE journal SET steps = replace(steps, '\"session\"', '\"newer\"')", true),
         ("UPDATE messages SET parts = '[{\"kind\": \"newer\"}]' WHERE number = 1", true),
         ("UPDATE runs SET request = '{', status = 'newer' WHERE ordinal = 2", false),
     ] {
@@ -172,6 +172,48 @@ async fn store_outage_longer_than_the_lease_does_not_fail_the_run() {
     let record = store.run(id).await.unwrap();
     assert_eq!(record.status, RunStatus::Completed);
     assert!(record.attempts > 1);
+}
+
+/// The process gets no time for longer than its lease: its only thread sleeps. Its run continues unless another process could have
+/// claimed it meanwhile; then it is executed again.
+#[tokio::test]
+async fn starved_process_keeps_its_runs_if_it_is_alone() {
+    for (is_alone, attempts) in [(true, 1), (false, 2)] {
+        let model = Scripted::default()
+            .script("a", [ScriptedTurn::call("look", &json!({})), ScriptedTurn::text("Done.")]);
+        let calls = Arc::new(AtomicU32::new(0));
+        let starve = Arc::clone(&calls);
+        let look = TestTool::new("look", move |_| {
+            let is_first = starve.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                if is_first {
+                    // After the heartbeat has started its wait.
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    std::thread::sleep(Duration::from_millis(900));
+                    // Gives the heartbeat its turn.
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                }
+                Ok("seen".to_owned())
+            }
+        });
+        let (mut parts, request, _dir) = on_file(Setup::new(&model).tool(look), LONG).await;
+        parts.lease =
+            HeartbeatConfig { length: Duration::from_millis(600), beat: Duration::from_millis(100) };
+        if !is_alone {
+            parts.store.beat(&Owner("another".into()), LONG).await.unwrap();
+        }
+        let engine = Engine::new(parts);
+        let run = engine.start(request.clone()).await.unwrap();
+        let id = run.id;
+        let finished = tokio::time::timeout(LONG, run.finish()).await.expect("the run did not end");
+        assert_eq!(finished.status, RunStatus::Completed, "{:?}", finished.failure);
+        let record = engine.parts.store.tenant(&request.caller.tenant).run(id).await.unwrap();
+        assert_eq!(
+            (record.attempts, calls.load(Ordering::SeqCst)),
+            (attempts, attempts),
+            "alone: {is_alone}"
+        );
+    }
 }
 
 /// What came of the calls that were made at a place.

@@ -211,7 +211,7 @@ impl<'s> TestWorker<'s> {
 
     /// Renews its lease. Returns whether its run is to end.
     pub(super) async fn beat(&self, lease: Duration) -> Option<Cancel> {
-        let cancelled = self.tenant.store.beat(&self.claimed.claim.owner, lease).await.unwrap();
+        let cancelled = self.tenant.store.beat(&self.claimed.claim.owner, lease).await.unwrap().cancelled;
         let own = |(tenant, run, _): &&(TenantId, RunId, Cancel)| {
             tenant == self.tenant.tenant() && *run == self.run
         };

@@ -208,16 +208,20 @@ fn f15_sessions_are_drawn_as_a_tree_and_shown() {
     let run = newest(dir.path());
     let legal = format!("{run}:sub_legal_0000001f");
     let books = format!("{legal}:sub_law-books_00000020");
-    let insert = "INSERT INTO sessions
-        SELECT tenant, run_id, ?1, thread_id, ?2, path || '/' || ?2, 'completed', started_at, started_at
-        FROM sessions WHERE session_id = ''";
-    let step = "INSERT INTO steps
-        SELECT tenant, run_id, 'a/legal', ?1, 'session', 'started', ?2, NULL, 100, at FROM steps WHERE path = 'a'";
-    let input = json!({"input": [{"type": "text", "text": "Is it allowed?"}]}).to_string();
     let database = database(dir.path());
-    database.execute(insert, [&legal, "legal"]).unwrap();
-    database.execute(insert, [&books, "law-books"]).unwrap();
-    database.execute(step, [&legal, &input]).unwrap();
+    // The root session is the first change of the first row; the id of the run is left out of the JSON.
+    let start =
+        "SELECT json_extract(replace(sessions, char(2), ''), '$[0][4]') FROM journal ORDER BY last_seq";
+    let at: i64 = database.query_row(start, [], |row| row.get(0)).unwrap();
+    let sessions = json!([
+        [legal, "legal", "a/legal", "completed", at],
+        [books, "law-books", "a/law-books", "completed", at],
+    ]);
+    let input = json!({"input": [{"type": "text", "text": "Is it allowed?"}]});
+    let steps = json!([["a/legal", legal, "session", "started", at, input]]);
+    let insert = "INSERT INTO journal
+        SELECT tenant, thread_id, last_seq, record + 100, run_id, NULL, ?1, ?2, NULL FROM journal ORDER BY last_seq LIMIT 1";
+    database.execute(insert, [steps.to_string(), sessions.to_string()]).unwrap();
     let ids = [(run.as_str(), "RUN"), (THREAD, "THREAD")];
     let tree = ok(dir.path(), &["sessions", "list", "--thread", THREAD, "--tree"]);
     insta::assert_snapshot!("sessions-tree", redacted(&tree, &ids));
