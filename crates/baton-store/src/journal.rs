@@ -3,6 +3,8 @@
 //! A run writes its events, steps and changes of sessions together, and they are read by thread or by run, so each append is one
 //! row with three JSON arrays. A row per record would cost a statement and a page each.
 
+use std::borrow::Cow;
+
 use baton_core::event::EventKind;
 use baton_core::store::work::SessionChange;
 use baton_core::store::{Append, Claim, NewEvent, RunStatus, Step, StepKind, StepState, micros};
@@ -41,70 +43,60 @@ macro_rules! rows_of_run {
 }
 pub(crate) use rows_of_run;
 
-/// An event as it is stored: its time in nanoseconds, so that a reader gets exactly what subscribers received, its agent, its path
-/// unless that is the agent's name, its visibility and its kind. Its number, thread and run are columns.
-#[derive(Debug, Serialize)]
-struct EventRow<'a>(i64, &'a AgentName, Option<&'a str>, Visibility, &'a EventKind);
+/// A path or session id without what it shares with the one before it in the same column: how many bytes, and the rest. They are
+/// long in nested runs, and neighbours are almost equal.
+#[derive(Debug, Serialize, Deserialize)]
+struct Suffix<'a>(usize, Cow<'a, str>);
 
-impl<'a> EventRow<'a> {
-    fn new(
-        at: Timestamp,
-        agent: &'a AgentName,
-        path: &'a str,
-        visibility: Visibility,
-        kind: &'a EventKind,
-    ) -> Self {
-        let path = Some(path).filter(|path| *path != agent.as_str());
-        Self(i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX), agent, path, visibility, kind)
+/// The texts before a [`Suffix`], in writing or in reading.
+#[derive(Debug, Default)]
+struct Previous(String);
+
+impl Previous {
+    fn shorten<'a>(&mut self, text: &'a str) -> Suffix<'a> {
+        let same = self.0.bytes().zip(text.bytes()).take_while(|(one, other)| one == other).count();
+        let shared = (0..=same).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        text.clone_into(&mut self.0);
+        Suffix(shared, text[shared..].into())
+    }
+
+    fn restore(&mut self, Suffix(shared, rest): &Suffix<'_>) -> Result<&str, StoreError> {
+        if !self.0.is_char_boundary(*shared) {
+            return Err(StoreError::Unreadable("a record continues a path that is not there".to_owned()));
+        }
+        self.0.truncate(*shared);
+        self.0.push_str(rest);
+        Ok(&self.0)
     }
 }
+
+/// An event as it is stored: its time in nanoseconds, so that a reader gets exactly what subscribers received, its agent, path,
+/// visibility and kind. Its number, thread and run are columns.
+#[derive(Debug, Serialize)]
+struct EventRow<'a>(i64, &'a AgentName, Suffix<'a>, Visibility, &'a EventKind);
 
 /// An [`EventRow`] as it is read.
 #[derive(Debug, Deserialize)]
-pub(crate) struct StoredEvent(i64, AgentName, Option<String>, Visibility, EventKind);
-
-impl StoredEvent {
-    pub(crate) fn numbered(self, seq: u64, thread_id: ThreadId, run_id: RunId) -> Result<Event, StoreError> {
-        let Self(at, agent, path, visibility, kind) = self;
-        let out_of_range = |_| StoreError::Unreadable("an event has a time that does not exist".to_owned());
-        let at = Timestamp::from_nanosecond(at.into()).map_err(out_of_range)?;
-        let path = path.as_deref().unwrap_or(agent.as_str()).into();
-        Ok(Event { seq, thread_id, run_id, at, agent, path, visibility, kind })
-    }
-}
+struct StoredEvent(i64, AgentName, Suffix<'static>, Visibility, EventKind);
 
 /// A step as it is stored: path, session, kind, state, time in microseconds, data.
 #[derive(Debug, Serialize)]
-struct StepRow<'a>(&'a str, &'a SessionId, StepKind, StepState, i64, &'a Json);
+struct StepRow<'a>(Suffix<'a>, Suffix<'a>, StepKind, StepState, i64, &'a Json);
 
 /// A [`StepRow`] as it is read.
 #[derive(Debug, Deserialize)]
-struct StoredStep(String, SessionId, StepKind, StepState, i64, Json);
-
-impl TryFrom<StoredStep> for Step {
-    type Error = StoreError;
-
-    fn try_from(StoredStep(path, session_id, kind, state, at, data): StoredStep) -> Result<Self, StoreError> {
-        Ok(Self { path, session_id, kind, state, data, at: time(at)? })
-    }
-}
+struct StoredStep(Suffix<'static>, Suffix<'static>, StepKind, StepState, i64, Json);
 
 /// A change of a session as it is stored: session, agent, path, status, time in microseconds.
 #[derive(Debug, Serialize)]
-struct SessionRow<'a>(&'a SessionId, &'a AgentName, &'a str, RunStatus, i64);
+struct SessionRow<'a>(Suffix<'a>, &'a AgentName, Suffix<'a>, RunStatus, i64);
 
 /// A [`SessionRow`] as it is read.
 #[derive(Debug, Deserialize)]
-struct StoredSession(SessionId, AgentName, String, RunStatus, i64);
+struct StoredSession(Suffix<'static>, AgentName, Suffix<'static>, RunStatus, i64);
 
-impl TryFrom<StoredSession> for SessionChange {
-    type Error = StoreError;
-
-    fn try_from(
-        StoredSession(session_id, agent, path, status, at): StoredSession,
-    ) -> Result<Self, StoreError> {
-        Ok(Self { session_id, agent, path, status, at: time(at)? })
-    }
+fn nanos(at: Timestamp) -> i64 {
+    i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
 }
 
 fn time(micros: i64) -> Result<Timestamp, StoreError> {
@@ -112,17 +104,45 @@ fn time(micros: i64) -> Result<Timestamp, StoreError> {
         .map_err(|_| StoreError::Unreadable("a record has a time that does not exist".to_owned()))
 }
 
-/// Reads column `at` as steps. Column `parts` is that of the message in `text_of`.
-pub(crate) fn steps(run: RunId, row: &Row, at: usize, parts: usize) -> Result<Vec<Step>, StoreError> {
-    let stored: Vec<StoredStep> = once::json(run, row, at, parts)?;
-    stored.into_iter().map(Step::try_from).collect()
+fn session_id(text: &str) -> Result<SessionId, StoreError> {
+    text.parse().map_err(|_| StoreError::Unreadable("the id of a session cannot be read".to_owned()))
 }
 
-/// Reads column `at` as changes of sessions.
+/// Reads the columns `thread_id, last_seq, run_id, events, parts` as events. `parts` are those of the message in `text_of`.
+pub(crate) fn events(row: &Row) -> Result<Vec<Event>, StoreError> {
+    let (thread_id, run_id): (ThreadId, RunId) = (row.parse(0)?, row.parse(2)?);
+    let stored: Vec<StoredEvent> = once::json(run_id, row, 3, 4)?;
+    let first = (row.count(1)? + 1).saturating_sub(stored.len() as u64);
+    let mut paths = Previous::default();
+    let read = |(seq, StoredEvent(at, agent, path, visibility, kind))| {
+        let at = Timestamp::from_nanosecond(i64::into(at))
+            .map_err(|_| StoreError::Unreadable("an event has a time that does not exist".to_owned()))?;
+        let path = paths.restore(&path)?.into();
+        Ok(Event { seq, thread_id, run_id, at, agent, path, visibility, kind })
+    };
+    (first..).zip(stored).map(read).collect()
+}
+
+/// Reads the columns `steps, parts` as steps. `parts` are those of the message in `text_of`.
+pub(crate) fn steps(run: RunId, row: &Row) -> Result<Vec<Step>, StoreError> {
+    let stored: Vec<StoredStep> = once::json(run, row, 0, 1)?;
+    let (mut paths, mut sessions) = (Previous::default(), Previous::default());
+    let read = |StoredStep(path, session, kind, state, at, data)| {
+        let (path, session_id) = (paths.restore(&path)?.to_owned(), session_id(sessions.restore(&session)?)?);
+        Ok(Step { path, session_id, kind, state, data, at: time(at)? })
+    };
+    stored.into_iter().map(read).collect()
+}
+
+/// Reads column `at` as changes of sessions. They contain no text of a message, so no column has its parts.
 pub(crate) fn sessions(run: RunId, row: &Row, at: usize) -> Result<Vec<SessionChange>, StoreError> {
-    // Changes of sessions contain no text of a message, so no column has its parts.
     let stored: Vec<StoredSession> = once::json(run, row, at, usize::MAX)?;
-    stored.into_iter().map(SessionChange::try_from).collect()
+    let (mut paths, mut sessions) = (Previous::default(), Previous::default());
+    let read = |StoredSession(session, agent, path, status, at)| {
+        let (path, session_id) = (paths.restore(&path)?.to_owned(), session_id(sessions.restore(&session)?)?);
+        Ok(SessionChange { session_id, agent, path, status, at: time(at)? })
+    };
+    stored.into_iter().map(read).collect()
 }
 
 /// Returns the row of an append for [`INSERT`], or `None` if it recorded nothing.
@@ -136,20 +156,26 @@ pub(crate) fn row(
         return Ok(None);
     }
     let last_seq = numbers.event + append.events.len() as u64 - 1;
+    let mut paths = Previous::default();
     let events = append.events.iter().map(|new| {
         let NewEvent { at, agent, path, visibility, kind } = new;
-        EventRow::new(*at, agent, path, *visibility, kind)
+        EventRow(nanos(*at), agent, paths.shorten(path), *visibility, kind)
     });
+    let events = array(events)?;
+    let (mut paths, mut ids) = (Previous::default(), Previous::default());
     let steps = last_states(append.steps.iter(), |step| step).map(|step| {
         let Step { path, session_id, kind, state, data, at } = step;
-        StepRow(path, session_id, *kind, *state, micros(*at), data)
+        let (path, session) = (paths.shorten(path), ids.shorten(session_id.as_str()));
+        StepRow(path, session, *kind, *state, micros(*at), data)
     });
+    let steps = array(steps)?;
+    let (mut paths, mut ids) = (Previous::default(), Previous::default());
     let sessions = append.sessions.iter().map(|change| {
         let SessionChange { session_id, agent, path, status, at } = change;
-        SessionRow(session_id, agent, path, *status, micros(*at))
+        let (session, path) = (ids.shorten(session_id.as_str()), paths.shorten(path));
+        SessionRow(session, agent, path, *status, micros(*at))
     });
-    let columns = [array(events)?, array(steps)?, array(sessions)?];
-    let ([events, steps, sessions], text_of) = texts.refer(columns);
+    let ([events, steps, sessions], text_of) = texts.refer([events, steps, array(sessions)?]);
     let (thread, run, record) = (claim.thread_id, claim.run_id, numbers.record);
     Ok(Some(row_values![thread, last_seq, record, run, events, steps, sessions, text_of]))
 }
@@ -157,7 +183,8 @@ pub(crate) fn row(
 /// Returns the row of a single event for [`INSERT`].
 pub(crate) fn row_of_event(event: &Event, record: u64) -> Result<Vec<SqlValue>, StoreError> {
     let Event { seq, thread_id, run_id, at, agent, path, visibility, kind } = event;
-    let events = array([EventRow::new(*at, agent, path, *visibility, kind)].into_iter())?;
+    let path = Previous::default().shorten(path);
+    let events = array([EventRow(nanos(*at), agent, path, *visibility, kind)].into_iter())?;
     let none = SqlValue::Null;
     Ok(row_values![*thread_id, *seq, record, *run_id, events, none.clone(), none.clone(), none])
 }
@@ -182,4 +209,30 @@ pub(crate) fn last_states<S>(
         }
     }
     last.into_values()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn paths_are_read_as_they_were_written(texts in prop::collection::vec("(a|ä|ã|/turn:1){0,6}", 0..8)) {
+            let (mut writing, mut reading) = (Previous::default(), Previous::default());
+            for text in &texts {
+                prop_assert_eq!(reading.restore(&writing.shorten(text)).unwrap(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_that_continues_nothing_is_unreadable() {
+        let mut previous = Previous::default();
+        previous.restore(&Suffix(0, "ä".into())).unwrap();
+        for shared in [1, 3] {
+            assert!(matches!(previous.restore(&Suffix(shared, "".into())), Err(StoreError::Unreadable(_))));
+        }
+    }
 }

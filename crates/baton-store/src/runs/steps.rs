@@ -21,7 +21,7 @@ const OF_RUN: &str = concat!(
 /// The last state of each step, in the order in which they started.
 pub(crate) async fn of_run(tx: &Tx<'_>, run: RunId) -> Result<Vec<Step>, StoreError> {
     let rows = tx.query(OF_RUN, params![run]).await?;
-    let steps = rows.iter().map(|row| journal::steps(run, row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
+    let steps = rows.iter().map(|row| journal::steps(run, row)).collect::<Result<Vec<_>, _>>()?;
     Ok(journal::last_states(steps.into_iter().flatten(), |step| step).collect())
 }
 

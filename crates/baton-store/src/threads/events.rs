@@ -1,19 +1,16 @@
-//! Events of a thread, read from its [`journal`](crate::journal).
-
-use std::ops::RangeInclusive;
+//! Events of a thread, read from its [`journal`].
 
 use baton_core::{Event, RunId, StoreError, ThreadId};
 
 use super::must_exist;
-use crate::journal::StoredEvent;
-use crate::once;
+use crate::journal;
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params};
 
 /// Rows per query. Each has at least one event, usually several.
 const ROWS: u32 = 64;
 
-/// The columns of [`read`].
+/// The columns of [`journal::events`].
 macro_rules! columns {
     () => {
         "j.thread_id, j.last_seq, j.run_id, j.events, m.parts"
@@ -85,7 +82,7 @@ async fn collect(
         for row in &rows {
             position = row.count(1)?;
             // The first row may begin before the position.
-            events.extend(read(row)?.into_iter().filter(|event| event.seq > after));
+            events.extend(journal::events(row)?.into_iter().filter(|event| event.seq > after));
         }
         if rows.len() < asked as usize {
             break;
@@ -93,20 +90,6 @@ async fn collect(
     }
     events.truncate(most);
     Ok(events)
-}
-
-fn read(row: &Row) -> Result<Vec<Event>, StoreError> {
-    let (thread, run): (ThreadId, RunId) = (row.parse(0)?, row.parse(2)?);
-    let stored: Vec<StoredEvent> = once::json(run, row, 3, 4)?;
-    numbers(row.count(1)?, stored.len())
-        .zip(stored)
-        .map(|(seq, event)| event.numbered(seq, thread, run))
-        .collect()
-}
-
-/// The numbers of `count` events of which the last one has the number `last`.
-fn numbers(last: u64, count: usize) -> RangeInclusive<u64> {
-    (last + 1).saturating_sub(count as u64)..=last
 }
 
 #[cfg(test)]

@@ -214,11 +214,11 @@ fn f15_sessions_are_drawn_as_a_tree_and_shown() {
         "SELECT json_extract(replace(sessions, char(2), ''), '$[0][4]') FROM journal ORDER BY last_seq";
     let at: i64 = database.query_row(start, [], |row| row.get(0)).unwrap();
     let sessions = json!([
-        [legal, "legal", "a/legal", "completed", at],
-        [books, "law-books", "a/law-books", "completed", at],
+        [[0, legal], "legal", [0, "a/legal"], "completed", at],
+        [[0, books], "law-books", [0, "a/law-books"], "completed", at],
     ]);
     let input = json!({"input": [{"type": "text", "text": "Is it allowed?"}]});
-    let steps = json!([["a/legal", legal, "session", "started", at, input]]);
+    let steps = json!([[[0, "a/legal"], [0, legal], "session", "started", at, input]]);
     let insert = "INSERT INTO journal
         SELECT tenant, thread_id, last_seq, record + 100, run_id, NULL, ?1, ?2, NULL FROM journal ORDER BY last_seq LIMIT 1";
     database.execute(insert, [steps.to_string(), sessions.to_string()]).unwrap();
@@ -280,7 +280,7 @@ fn a9_what_belongs_to_others_is_as_unknown_as_what_does_not_exist() {
     let database = database(dir.path());
     // Everything of this thread now belongs to another tenant.
     database.pragma_update(None, "foreign_keys", false).unwrap();
-    for table in ["threads", "messages", "runs", "events", "steps", "sessions", "ledger"] {
+    for table in ["threads", "messages", "runs", "journal", "ledger"] {
         database.execute(&format!("UPDATE {table} SET tenant = 'other'"), []).unwrap();
     }
     let run_unknown = format!("01890a5d{}", &run[8..]);
