@@ -21,7 +21,7 @@ use baton_core::{AgentName, Rights, RunId, TraceParent, choices};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::RunCaller;
+use crate::request::RunCaller;
 
 pub use crate::intent::is_yes;
 pub use crate::routing::is_resumable;

@@ -32,18 +32,22 @@
 mod audit;
 pub mod bounds;
 pub mod budget;
+mod cancellation;
 mod child_timeout;
 pub mod classifier;
 mod compile_cache;
 pub mod engine;
 mod engine_tool;
 mod execute;
+pub mod extensions;
 pub mod failure;
 mod grounding;
 pub mod handoff;
 pub mod heartbeat;
 mod history;
+mod input;
 mod intent;
+mod invocation;
 mod journal;
 mod json;
 pub mod ledger;
@@ -61,12 +65,14 @@ mod prior_durations;
 pub mod prompt;
 pub mod recorded;
 pub mod recovery;
+pub mod request;
 pub mod results;
 mod retry;
 pub(crate) mod routing;
 mod run;
 mod run_end;
 mod run_start;
+mod run_state;
 pub mod scope;
 pub mod session;
 pub mod session_info;
@@ -84,24 +90,23 @@ pub mod window;
 pub mod workers;
 mod workflow;
 
-pub use budget::LimitKind;
-pub use engine::{
-    Agents, Engine, EngineParts, ModelTimeouts, Overrides, PreApproval, ProcessIdentity, RunCaller,
-    RunHandle, RunRequest, RunResult, SubmitOptions,
-};
+pub use bounds::LimitKind;
+pub use engine::{Engine, EngineParts, ProcessIdentity, RunHandle, RunResult};
+pub use extensions::Extensions;
 pub use failure::Failure;
 pub use handoff::{ExitRequest, HandoffResult, HandoffStarted, OnConflict, ReturnStatus, StartHandoff};
 pub use heartbeat::HeartbeatConfig;
 pub use live::{
     Encodings, Interest, PublishedEvent, Publisher, StreamItem, Subscription, ThreadChannels, ThreadSnapshot,
 };
-pub use models::ModelRegistry;
+pub use models::{ModelRegistry, ModelTimeouts};
 pub use observer::Observer;
 pub use outcome::Outcome;
 pub use patterns::team::hooks::{TeamHooks, TeamRound};
 pub use patterns::team::votes::Vote;
 pub use policy::{EnrichFormat, Policy, Switch};
 pub use preview::{Preview, PreviewedSession, Via, placeholder, preview};
+pub use request::{Agents, Overrides, PreApproval, RunCaller, RunRequest, SubmitOptions};
 pub use results::{results, results_in};
 pub use task::{DelegationPlan, HandoffTransition, RunTask};
 pub use workers::WorkerLifetime;

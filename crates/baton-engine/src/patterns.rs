@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::engine_tool::EngineTool;
 use crate::handoff::finish;
-use crate::run::Input;
+use crate::input::Input;
 use crate::scope::Scope;
 use crate::workflow::advance;
 
@@ -40,11 +40,11 @@ pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn EngineTool>> {
     tools.extend(delegation::tools(scope, &notifier));
     tools.extend(transfers::tools(scope, input));
     tools.extend(read_thread::tools(scope));
-    let denied = &scope.agent.tools.deny;
+    let denied = &scope.agent().tools.deny;
     tools.retain(|tool| !denied.iter().any(|pattern| pattern.matches(&tool.spec().name)));
     // `disallowed_tools` does not apply to these: a holder must be able to return the thread.
     tools.extend(finish::return_tools(scope));
     tools.extend(advance::tools(scope));
-    tools.extend(scope.engine_tools.iter().cloned());
+    tools.extend(scope.session.engine_tools.iter().cloned());
     tools
 }

@@ -10,13 +10,14 @@ use baton_core::model::{Finish, ModelErrorKind, ToolChoice};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::budget::{Budget, LimitKind};
+use crate::bounds::LimitKind;
+use crate::budget::Budget;
 use crate::engine_tool::{EngineTool, SessionEnding};
 use crate::failure::Failure;
 use crate::grounding::EvidenceCheck;
+use crate::input::Input;
 use crate::models::ModelCandidate;
 use crate::outcome::Outcome;
-use crate::run::Input;
 use crate::scope::Scope;
 use crate::tool_calls::{self, CallLimits, ToolResults};
 use crate::toolset::{ToolsAndSkills, Toolset};
@@ -204,11 +205,10 @@ pub(crate) enum TextVisibility {
 
 impl<'a> Session<'a> {
     async fn open(scope: &'a Scope, spec: SessionSpec) -> Result<Self, Failure> {
-        let budget = Budget::new(&scope.bounds, spec.max_turns);
-        let candidates = scope.run.engine.parts.models.candidates(&scope.agent)?;
-        if let Some(unpriced) =
-            candidates.iter().find(|one| scope.bounds.needs_prices && one.facts.price.is_none())
-        {
+        let budget = Budget::new(&scope.session.bounds, spec.max_turns);
+        let needs_prices = scope.session.bounds.needs_prices();
+        let candidates = scope.run.models.candidates(scope.agent())?;
+        if let Some(unpriced) = candidates.iter().find(|one| needs_prices && one.facts.price.is_none()) {
             return Err(Failure::Unpriced(format!("{}/{}", unpriced.provider.provider(), unpriced.model)));
         }
         // Starting an MCP server can take long; the deadline and cancellation apply meanwhile. At the deadline the session keeps
@@ -247,7 +247,7 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn strategy(&self) -> PlanningStrategy {
-        self.scope.agent.planning_strategy
+        self.scope.agent().planning_strategy
     }
 
     pub(crate) fn has_schema(&self) -> bool {
@@ -255,7 +255,7 @@ impl<'a> Session<'a> {
     }
 
     fn schema(&self) -> Option<&Value> {
-        self.output_schema.as_deref().or(self.scope.agent.output_schema.as_ref())
+        self.output_schema.as_deref().or(self.scope.agent().output_schema.as_ref())
     }
 
     /// Adds an instruction of the engine, as a user message.
@@ -317,7 +317,7 @@ impl<'a> Session<'a> {
 
     /// Whether the session may go on after the newest turn, which answered. One that went on before a crash has decided.
     fn may_go_on(&self) -> Result<bool, Failure> {
-        let is_decided = self.place(self.budget.turns() + 1).is_recorded();
+        let is_decided = self.place(self.budget.turns() + 1).step().is_recorded();
         Ok(!is_decided && self.limit_met()?.is_none())
     }
 
@@ -362,25 +362,25 @@ impl<'a> Session<'a> {
 
     /// The limit that forbids another turn. What was recorded before a crash decides, even if limits or clocks differ now.
     fn limit_met(&self) -> Result<Option<LimitKind>, Failure> {
-        if !self.scope.run.steps.is_empty() {
+        if !self.scope.run.recorder.steps.is_empty() {
             let next = self.budget.turns() + 1;
-            if let Some(taken) = self.place(next).finished::<TurnResult>()? {
+            if let Some(taken) = self.place(next).step().finished::<TurnResult>()? {
                 return Ok(taken.closing);
             }
             if let Some(limit) = self.recorded_closing(next + 1)? {
                 return Ok(Some(limit));
             }
         }
-        if self.scope.run.stop.is_cancelled() {
+        if self.scope.run.control.stop.is_cancelled() {
             return Ok(Some(LimitKind::Stopped));
         }
-        Ok(self.budget.limit_met(&self.scope.run))
+        Ok(self.budget.limit_met(&self.scope.run.recorder.ledger))
     }
 
     /// The limit of a closing turn that was recorded before a crash. The turn before it may be missing: one that ran out of time is
     /// not recorded.
     fn recorded_closing(&self, turn: u32) -> Result<Option<LimitKind>, Failure> {
-        Ok(self.place(turn).finished::<TurnResult>()?.and_then(|taken| taken.closing))
+        Ok(self.place(turn).step().finished::<TurnResult>()?.and_then(|taken| taken.closing))
     }
 
     /// The scope of a turn.

@@ -5,8 +5,8 @@ use baton_core::{AgentName, HandoffId, HumanDuration, Rights, choices};
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::InvocationError;
-use crate::engine::Agents;
 use crate::failure::Failure;
+use crate::request::Agents;
 
 /// The permission to delegate to agents.
 pub(crate) const DELEGATE_PERMISSION: &str = "orchestration:delegate";

@@ -20,12 +20,13 @@ use tracing::field::Empty;
 pub use content::capture;
 
 use crate::bounds::InvocationKind;
-use crate::engine::{RunResult, StoredRequest};
+use crate::engine::RunResult;
 use crate::failure::Failure;
+use crate::input::InputSource;
 use crate::models::ModelCandidate;
 use crate::outcome::Outcome;
-use crate::run::InputSource;
-use crate::scope::{RunState, Scope};
+use crate::request::StoredRequest;
+use crate::scope::Scope;
 use crate::turn::{TurnRequest, TurnResult};
 
 /// The target of all spans. Logs leave it out.
@@ -84,9 +85,9 @@ pub(crate) fn agent(scope: &Scope, sent: Option<&InputSource>) -> Span {
         target: TARGET, "invoke_agent", otel.name = format!("invoke_agent {}", scope.name()), { ID } = new_span_id(),
         gen_ai.operation.name = "invoke_agent", gen_ai.provider.name = Empty, gen_ai.request.model = Empty,
         gen_ai.agent.id = scope.name().as_str(), gen_ai.agent.name = scope.name().as_str(),
-        gen_ai.agent.description = scope.agent.description.as_str(), gen_ai.agent.version = %scope.agent.version,
+        gen_ai.agent.description = scope.agent().description.as_str(), gen_ai.agent.version = %scope.agent().version,
         gen_ai.conversation.id = %scope.run.caller.thread_id, baton.run.id = %scope.run.run_id,
-        baton.session.id = %scope.session_id, baton.path = scope.path(),
+        baton.session.id = %scope.session.id, baton.path = scope.path(),
         baton.transfer.id = Empty, baton.transfer.kind = Empty, baton.transfer.by = Empty, baton.transfer.source = Empty,
         baton.transfer.target = Empty, baton.transfer.waits = Empty, baton.transfer.phase = Empty,
         gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
@@ -98,14 +99,14 @@ pub(crate) fn agent(scope: &Scope, sent: Option<&InputSource>) -> Span {
         return span;
     }
     if let Some(first) =
-        scope.run.engine.parts.models.candidates(&scope.agent).ok().and_then(|all| all.into_iter().next())
+        scope.run.models.candidates(scope.agent()).ok().and_then(|all| all.into_iter().next())
     {
         span.record("gen_ai.provider.name", first.provider.provider());
         span.record("gen_ai.request.model", first.model.as_str());
     }
-    if let (Some(invocation), Some(sent)) = (scope.bounds.invocation, sent) {
+    if let (Some(invocation), Some(sent)) = (scope.session.bounds.invocation, sent) {
         record_invocation(&span, invocation, sent.by.as_str(), scope.name().as_str());
-        span.record("baton.transfer.id", scope.session_id.as_str());
+        span.record("baton.transfer.id", scope.session.id.as_str());
     }
     span
 }
@@ -114,8 +115,8 @@ pub(crate) fn agent_ended(span: &Span, scope: &Scope, result: &Result<Outcome, F
     if span.is_disabled() {
         return;
     }
-    record_tokens(span, scope.run.ledger.spent(scope.path()));
-    if scope.bounds.invocation.is_some() {
+    record_tokens(span, scope.run.recorder.ledger.spent(scope.path()));
+    if scope.session.bounds.invocation.is_some() {
         span.record("baton.transfer.phase", phase(result.is_ok()));
     }
     if let Err(failure) = result {
@@ -156,14 +157,14 @@ impl CallSpan {
     }
 
     /// The run's trace context with this span as its parent.
-    pub(crate) fn trace(&self, run: &RunState) -> Option<TraceParent> {
-        run.trace.as_ref().map(|trace| trace.at_span(self.id))
+    pub(crate) fn trace(&self, run: Option<&TraceParent>) -> Option<TraceParent> {
+        run.map(|trace| trace.at_span(self.id))
     }
 }
 
 /// The span of one model call.
 pub(crate) fn chat(scope: &Scope, candidate: &ModelCandidate, turn_request: &TurnRequest<'_>) -> CallSpan {
-    let (id, sampling) = (new_span_id(), &scope.agent.sampling);
+    let (id, sampling) = (new_span_id(), &scope.agent().sampling);
     let span = tracing::info_span!(
         target: TARGET, "chat", otel.name = format!("chat {}", candidate.model), otel.kind = "client", { ID } = id,
         gen_ai.operation.name = "chat", gen_ai.provider.name = candidate.provider.provider(),

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use baton_core::agent::Sampling;
+use baton_core::agent::{PlanningStrategy, Sampling};
 use baton_core::chat::{Messages, Reasoning, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
@@ -24,12 +24,13 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use crate::budget::LimitKind;
-use crate::engine::ModelTimeouts;
+use crate::bounds::LimitKind;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::models::ModelCandidate;
-use crate::scope::{RunState, Scope};
+use crate::models::ModelTimeouts;
+use crate::run_state::RunState;
+use crate::scope::Scope;
 use crate::structured_output;
 use crate::telemetry::{self, CallSpan};
 use crate::text_calls::holdback::HoldBack;
@@ -76,20 +77,20 @@ pub(crate) struct TurnResult {
 /// listeners saw of them.
 pub(crate) fn settle_interrupted(run: &RunState) -> Record {
     let mut record = Record::default();
-    let open = run.steps.values().filter_map(|step| Some((step, step.interrupted_call()?)));
+    let open = run.recorder.steps.values().filter_map(|step| Some((step, step.interrupted_call()?)));
     let mut open: Vec<(&Step, InterruptedCall)> = open.collect();
     open.sort_by_key(|(step, _)| step.at);
     for (step, InterruptedCall { message_id, visibility, row }) in open {
-        let row = run.prior_durations.lasted(row);
+        let row = run.recorder.prior_durations.lasted(row);
         // A call that was dropped before the process died has its row, but no finished step.
-        let is_paid = run.ledger.holds(&row);
+        let is_paid = run.recorder.ledger.holds(&row);
         let (agent, path) = (row.agent.clone(), step.path.as_str().into());
         let kind = EventKind::TurnRestarted { message_id };
         record.events.push(NewEvent { at: Timestamp::now(), agent, path, visibility, kind });
         record.rows.extend((!is_paid).then_some(row));
         record.steps.push(Step { data: Value::Null, ..step.clone() });
     }
-    run.ledger.count(&record.rows);
+    run.recorder.ledger.count(&record.rows);
     record
 }
 
@@ -99,13 +100,13 @@ pub(crate) async fn run_turn(
     candidates: &[ModelCandidate],
     turn_request: TurnRequest<'_>,
 ) -> Result<TurnResult, Failure> {
-    if let Some(taken) = scope.finished()? {
+    if let Some(taken) = scope.step().finished()? {
         return Ok(taken);
     }
-    let model_timeouts = scope.run.engine.parts.model_timeouts;
+    let model_timeouts = scope.run.models.timeouts;
     let attempts = model_timeouts.attempts.max(1);
     // Not multiplied for slow models: how fast a model is says nothing about how long its server takes to start.
-    let patience = Instant::now() + scope.agent.limits.timeout.get();
+    let patience = Instant::now() + scope.agent().limits.timeout.get();
     let wait_until = patience.min(turn_request.deadline);
     let mut last = None;
     for (at, candidate) in candidates.iter().enumerate() {
@@ -120,14 +121,14 @@ pub(crate) async fn run_turn(
                 Err(broken) => broken,
             };
             let Failure::Model(error) = &broken.failure else {
-                scope.keep_partial(broken.text());
+                keep_partial(scope, broken.text());
                 let restarts =
                     matches!(broken.failure, Failure::DeadlineReached) && turn_request.closing.is_none();
                 return Err(broken.end(scope, restarts).await?);
             };
             tracing::warn!(agent = %scope.name(), model = %candidate.model, attempt, %error, "model call failed");
             let wait = error.retry_after.unwrap_or_else(|| back_off(model_timeouts.back_off, attempt));
-            let waits = is_last && error.kind == ModelErrorKind::Unreachable && scope.needs(candidate);
+            let waits = is_last && error.kind == ModelErrorKind::Unreachable && is_needed(scope, candidate);
             let again = if waits {
                 // A server that is still starting. Nothing else can answer, so the deadline decides.
                 Instant::now() + wait < wait_until
@@ -136,9 +137,9 @@ pub(crate) async fn run_turn(
             };
             if waits && again && attempt == 1 {
                 let text = format!("waiting for the server of {}: {}", error.provider, error.message);
-                scope.emit(EventKind::Status { text }).await;
+                scope.emit(scope.visibility(), EventKind::Status { text }).await;
             }
-            let restarts = again || !is_last || scope.bounds.caller_can_continue();
+            let restarts = again || !is_last || scope.session.bounds.caller_can_continue();
             last = Some(broken.end(scope, restarts).await?);
             if !again {
                 break;
@@ -147,6 +148,24 @@ pub(crate) async fn run_turn(
         }
     }
     Err(last.unwrap_or_else(|| Failure::NoModel(scope.name().to_string())))
+}
+
+/// Whether the run cannot do without the provider of this model: its own agent uses the same one. A sub-agent with another
+/// provider fails early instead, so that the agent that invoked it can continue.
+fn is_needed(scope: &Scope, candidate: &ModelCandidate) -> bool {
+    let root = scope.run.agents.get(scope.session.bounds.root_agent());
+    let candidates = root.and_then(|root| scope.run.models.candidates(root).ok());
+    let own = candidates.as_ref().and_then(|candidates| candidates.first());
+    own.is_none_or(|own| own.provider.provider() == candidate.provider.provider())
+}
+
+/// Keeps the text of a reply that a time limit cut off, if it would have been the agent's answer. A plan, or the draft of an agent
+/// that hands off, is not kept.
+fn keep_partial(scope: &Scope, text: &str) {
+    let agent = scope.agent();
+    if agent.handoff.is_empty() && agent.planning_strategy == PlanningStrategy::NativeReact {
+        scope.cancel.keep_partial(scope.path(), text);
+    }
 }
 
 /// A failed attempt, with the text that listeners have seen of it.
@@ -168,11 +187,11 @@ impl FailedAttempt {
             if restarts {
                 EventKind::TurnRestarted { message_id }
             } else {
-                EventKind::TextFinished { message_id, speaker: scope.agent.display_name.clone(), text }
+                EventKind::TextFinished { message_id, speaker: scope.agent().display_name.clone(), text }
             }
         });
-        let events = kind.map(|kind| scope.event(kind)).into_iter().collect();
-        scope.begin_soon(StepKind::Turn, &Value::Null, events, vec![self.row]).await?;
+        let events = kind.map(|kind| scope.event(scope.visibility(), kind)).into_iter().collect();
+        scope.step().begin_soon(StepKind::Turn, &Value::Null, events, vec![self.row]).await?;
         Ok(self.failure)
     }
 }
@@ -198,9 +217,9 @@ async fn attempt_once(
     turn_request: TurnRequest<'_>,
     call: &CallSpan,
 ) -> Result<Result<TurnResult, FailedAttempt>, Failure> {
-    let trace = call.trace(&scope.run);
+    let trace = call.trace(scope.run.request.trace.as_ref());
     let supports = candidate.facts.supports;
-    let own = &scope.agent.sampling;
+    let own = &scope.agent().sampling;
     let sampling = Sampling {
         max_output_tokens: own.max_output_tokens.or(candidate.facts.max_output_tokens),
         ..own.clone()
@@ -260,14 +279,14 @@ impl<'a> Chunks<'a> {
         scope: &'a Scope,
         deadline: Instant,
     ) -> Self {
-        let ModelTimeouts { first_chunk, between_chunks, .. } = scope.run.engine.parts.model_timeouts;
+        let ModelTimeouts { first_chunk, between_chunks, .. } = scope.run.models.timeouts;
         let CallTimeouts { first_token, silence, factor } = candidate.facts.timeouts;
         let first_chunk = first_token.unwrap_or(first_chunk.saturating_mul(factor.get()));
         let between_chunks = silence.unwrap_or(between_chunks.saturating_mul(factor.get()));
         let now = Instant::now();
         Self {
             stream: candidate.provider.stream(request),
-            cancel: &scope.cancel,
+            cancel: &scope.cancel.token,
             cancelled: Box::pin(scope.cancel.cancelled()),
             later_limit: between_chunks,
             deadline,
@@ -528,7 +547,7 @@ impl<'a> Attempt<'a> {
     async fn publish(&mut self, delta: String) {
         self.published += delta.len();
         let message_id = self.message().await;
-        self.scope.emit(EventKind::TextDelta { message_id, delta }).await;
+        self.scope.emit(self.scope.visibility(), EventKind::TextDelta { message_id, delta }).await;
     }
 
     /// Replaces a reply that is a tool call written as text by that call. Publishes the text that was held back otherwise. Returns
@@ -569,15 +588,20 @@ impl<'a> Attempt<'a> {
         let row = self.row(CallOutcome::Cancelled, Some("interrupted".to_owned()));
         let visibility = self.scope.visibility();
         let under_way = InterruptedCall { message_id: self.message_id, visibility, row };
-        self.scope.begin_soon(StepKind::Turn, &under_way, Vec::new(), Vec::new()).await
+        self.scope.step().begin_soon(StepKind::Turn, &under_way, Vec::new(), Vec::new()).await
     }
 
     /// Publishes the start of the message before its first delta.
     async fn message(&mut self) -> MessageId {
         if !self.is_begun {
             self.is_begun = true;
-            let speaker = self.scope.agent.display_name.clone();
-            self.scope.emit(EventKind::TextStarted { message_id: self.message_id, speaker }).await;
+            let speaker = self.scope.agent().display_name.clone();
+            self.scope
+                .emit(
+                    self.scope.visibility(),
+                    EventKind::TextStarted { message_id: self.message_id, speaker },
+                )
+                .await;
         }
         self.message_id
     }
@@ -627,18 +651,19 @@ impl<'a> Attempt<'a> {
                 let finish = if written.is_empty() { finish } else { Finish::ToolCalls };
                 let said = self.is_begun.then(|| EventKind::TextFinished {
                     message_id: self.message_id,
-                    speaker: self.scope.agent.display_name.clone(),
+                    speaker: self.scope.agent().display_name.clone(),
                     text: reply.text.clone(),
                 });
-                let mut events: Vec<NewEvent> = said.map(|said| self.scope.event(said)).into_iter().collect();
+                let mut events: Vec<NewEvent> =
+                    said.map(|said| self.scope.event(self.scope.visibility(), said)).into_iter().collect();
                 if !written.is_empty() {
                     let text = format!("a tool call written as text was executed: {}", written.join(", "));
-                    events.push(self.scope.event_as(Visibility::Internal, EventKind::Status { text }));
+                    events.push(self.scope.event(Visibility::Internal, EventKind::Status { text }));
                 }
                 let message_id = self.is_begun.then_some(self.message_id);
                 let taken = TurnResult { reply, finish, closing: turn_request.closing, message_id };
                 self.call.record_reply(&taken);
-                self.scope.finish(StepKind::Turn, &taken, events, vec![row]).await?;
+                self.scope.step().finish(StepKind::Turn, &taken, events, vec![row]).await?;
                 Ok(Ok(taken))
             }
             Err(failure) => {
@@ -665,8 +690,8 @@ impl<'a> Attempt<'a> {
         };
         LedgerRow {
             run_id: self.scope.run.run_id,
-            session_id: self.scope.session_id.clone(),
-            agent: self.scope.agent.name.clone(),
+            session_id: self.scope.session.id.clone(),
+            agent: self.scope.agent().name.clone(),
             path: self.scope.path().to_owned(),
             call: Called::Model {
                 provider: self.candidate.provider.provider().to_owned(),
@@ -689,7 +714,7 @@ impl Drop for Attempt<'_> {
         if !self.written {
             let row = self.row(CallOutcome::Cancelled, None);
             self.call.record_usage(&row);
-            self.scope.run.ledger.write(row);
+            self.scope.run.recorder.ledger.write(row);
         }
     }
 }

@@ -20,19 +20,20 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::engine::{Engine, RunHandle, RunRequest, RunResult, StoredRequest, SubmitOptions};
+use crate::engine::{Engine, RunHandle, RunResult};
 use crate::execute;
 use crate::failure::Failure;
 use crate::handoff::external;
+use crate::input::text_of;
 use crate::journal::Record;
 use crate::listener::Listener;
 use crate::live::ThreadKey;
+use crate::request::{RunRequest, StoredRequest, SubmitOptions};
 use crate::retry::retry;
 use crate::routing::{NewRoute, RoutingDecision};
-use crate::run::text_of;
 use crate::run_start::first_record;
 pub(crate) use assignment::{AcceptedHere, Assignment};
-pub(crate) use registry::{CancelTokens, Workers};
+pub(crate) use registry::Workers;
 use registry::{IdleAction, WorkerGuard};
 pub(crate) use waiter::Waiter;
 use waiter::finished;
@@ -216,7 +217,7 @@ impl Engine {
         request: &StoredRequest,
     ) -> (Option<RoutingDecision>, RunStart) {
         let agents = self.agents();
-        let route = NewRoute { engine: self, agents: &agents, tenant };
+        let route = NewRoute { policy: &self.parts.policy, agents: &agents, tenant };
         let routing = route.decide(&run.agent, &request.task, &text_of(&run.message.parts));
         let first = match &routing {
             Some(routing) => first_record(&run.claimed(run.message.created_at), request, routing),

@@ -15,11 +15,12 @@ use uuid::Uuid;
 use super::lease::{change_stored, overdue_end, set_ended};
 use super::negotiation::{activate, negotiate, new_activation};
 use super::{ExitRequest, HandoffResult, HandoffStarted, OnConflict, ReturnStatus, StartHandoff, messages};
-use crate::engine::{Engine, Overrides, RunRequest, StoredRequest, SubmitOptions};
+use crate::engine::Engine;
 use crate::failure::Failure;
+use crate::input::text_of;
 use crate::intent::is_exit;
+use crate::request::{Overrides, RunRequest, StoredRequest, SubmitOptions};
 use crate::routing::is_resumable;
-use crate::run::text_of;
 use crate::task::{HandoffTransition, RunTask};
 
 const NO_HANDOFF: &str = "no handoff is active on this thread";
@@ -53,7 +54,7 @@ impl Engine {
         let (tenant, thread) = (&request.caller.tenant, request.caller.thread_id);
         let target = agents.get(&request.target).ok_or_else(|| Failure::NoAgent(request.target.clone()))?;
         let store = self.parts.store.tenant(tenant);
-        negotiate(self, target, &request.rights)?;
+        negotiate(&self.parts.models, target, &request.rights)?;
         if let Some(open) = self.open_handoff(tenant, thread).await? {
             return self.behind(&*store, open, &request).await;
         }
@@ -220,7 +221,7 @@ impl Engine {
                 "it cannot be gone on with: it is done, or what was collected is gone",
             ));
         }
-        negotiate(self, target, &exit.rights)?;
+        negotiate(&self.parts.models, target, &exit.rights)?;
         let handoff = change_stored(&*store, kept, |handoff| activate(handoff, target, &Map::new())).await?;
         let run = self.announce(&exit, target.name.clone(), &handoff, HandoffTransition::Resumed).await?;
         Ok((handoff, run))
@@ -238,7 +239,7 @@ impl Engine {
         let agent = if agents.contains_key(&agent) { agent } else { handoff.target_agent_id.clone() };
         // The run belongs to the thread's owner. An administrator's rights must not extend to that run.
         let rights = if exit.is_administrator { Rights::default() } else { exit.rights.clone() };
-        let caller = crate::engine::RunCaller { user: handoff.user_id.clone(), ..exit.caller.clone() };
+        let caller = crate::request::RunCaller { user: handoff.user_id.clone(), ..exit.caller.clone() };
         let request = RunRequest {
             caller,
             agent,

@@ -9,11 +9,12 @@ use baton_core::store::{
 use baton_core::{HandoffId, RunId, StoreError, TenantId, TenantStore, ThreadId};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::engine::{Agents, Engine};
+use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::handoff::messages;
 use crate::journal::Record;
-use crate::scope::Scope;
+use crate::request::Agents;
+use crate::run_state::RunState;
 
 /// Maximum number of attempts for an optimistic update.
 const MAX_ATTEMPTS: u32 = 20;
@@ -63,14 +64,21 @@ impl HandoffLease {
     }
 }
 
-impl Scope {
-    /// Applies `change` and commits it with the run's next append, without waiting.
-    pub(crate) async fn change(&self, lease: &HandoffLease, change: impl FnOnce(&mut HandoffSession)) {
-        // Nothing depends on a change after the end. If the store refuses it, the run goes on without it.
-        let is_note = !lease.is_open();
-        let handoffs = vec![lease.change(change)];
-        self.run.journal.commit_soon(Record { handoffs, is_note, ..Record::default() }).await;
-    }
+/// Applies `change` and commits it with the run's next append, without waiting.
+pub(crate) async fn commit_change(
+    run: &RunState,
+    lease: &HandoffLease,
+    change: impl FnOnce(&mut HandoffSession),
+) {
+    // Nothing depends on a change after the end. If the store refuses it, the run goes on without it.
+    let is_note = !lease.is_open();
+    let handoffs = vec![lease.change(change)];
+    run.recorder.journal.commit_soon(Record { handoffs, is_note, ..Record::default() }).await;
+}
+
+/// Ends the handoff with the run's next append, without waiting.
+pub(crate) async fn commit_end(run: &RunState, lease: &HandoffLease, end: HandoffEnd) {
+    commit_change(run, lease, |handoff| set_ended(handoff, end, Some(run.run_id))).await;
 }
 
 /// Changes a handoff outside of a run, by optimistic update. On a conflict, `change` is applied to the newer version, up to

@@ -9,9 +9,10 @@ use serde::Serialize;
 use super::fence::{BlockKind, PromptEnvelope};
 use super::redaction::redact;
 use crate::failure::Failure;
+use crate::input::{Input, InputSource};
+use crate::invocation;
 use crate::outcome::Outcome;
 use crate::prompt;
-use crate::run::{Input, InputSource};
 use crate::scope::Scope;
 use crate::stage;
 
@@ -48,7 +49,7 @@ struct ConditionVariables<'a> {
 
 impl<'a> Chain<'a> {
     pub(crate) fn new(start: &'a Scope, input: &'a Input) -> Self {
-        let giver = Arc::clone(&start.agent);
+        let giver = Arc::clone(start.agent());
         Self { start, input, asked: PromptEnvelope::of(input), giver, passed: Vec::new() }
     }
 
@@ -58,7 +59,7 @@ impl<'a> Chain<'a> {
         if self.giver.handoff.is_empty() {
             return result;
         }
-        result.map_err(|failure| failure.in_stage(&self.giver.name, self.start))
+        result.map_err(|failure| failure.in_stage(&self.giver.name, &self.start.run.control.cancel))
     }
 
     /// Enters the next stage and builds its input. Returns `None` if no destination matches, so the answer is final. Fails with
@@ -69,7 +70,8 @@ impl<'a> Chain<'a> {
             return Err(Failure::Cancelled);
         }
         let entered = self.enter(&to).await;
-        let (target, scope) = entered.map_err(|failure| failure.in_stage(&to, self.start))?;
+        let (target, scope) =
+            entered.map_err(|failure| failure.in_stage(&to, &self.start.run.control.cancel))?;
         let input = self.next_input(outcome);
         self.giver = target;
         self.passed.push(to);
@@ -78,7 +80,7 @@ impl<'a> Chain<'a> {
 
     async fn enter(&self, to: &AgentName) -> Result<(Arc<Agent>, Scope), Failure> {
         let target = self.start.run.agents.get(to).ok_or_else(|| Failure::NoAgent(to.clone()))?;
-        Ok((Arc::clone(target), self.start.enter_stage(target, &self.passed).await?))
+        Ok((Arc::clone(target), invocation::enter_stage(self.start, target, &self.passed).await?))
     }
 
     /// The first destination whose condition holds.
@@ -113,7 +115,7 @@ impl<'a> Chain<'a> {
         let message = self.asked.clone().with(BlockKind::Answer, by, answer);
         let output_schema = self.input.output_schema.clone();
         let sent = Some(InputSource { by: by.clone(), reason: CHAIN_REASON.into() });
-        let format = self.start.run.engine.parts.policy.enrich_format;
+        let format = self.start.run.policy.enrich_format;
         let draft = Some(Arc::new(outcome.clone()));
         message.render(format, Input { output_schema, sent, draft, ..Input::default() })
     }
@@ -123,6 +125,6 @@ impl ChainStage {
     /// Runs the stage. A failure ends the chain and is attributed to this stage.
     pub(crate) async fn run(self) -> Result<Outcome, Failure> {
         let result = stage::run_recorded(&self.scope, &self.input).await;
-        result.map_err(|failure| failure.in_stage(self.scope.name(), &self.scope))
+        result.map_err(|failure| failure.in_stage(self.scope.name(), &self.scope.run.control.cancel))
     }
 }

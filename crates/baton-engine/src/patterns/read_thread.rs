@@ -28,7 +28,7 @@ const MAX_ATTEMPTS: u32 = 3;
 const RETRY_DELAY: Duration = Duration::from_millis(300);
 
 pub(crate) fn tools(scope: &Scope) -> Option<Arc<dyn EngineTool>> {
-    if !scope.agent.tools.names(NAME) {
+    if !scope.agent().tools.names(NAME) {
         return None;
     }
     let tool = ReadThread { spec: spec() };
@@ -107,7 +107,7 @@ async fn earlier(
 
 /// Whether the message precedes this run: not of this run, and not a user message that is queued behind it.
 fn is_earlier(scope: &Scope, message: &ThreadMessage) -> bool {
-    let is_later = message.message.role == Role::User && message.number >= scope.run.message_number;
+    let is_later = message.message.role == Role::User && message.number >= scope.run.request.message_number;
     !is_later && message.message.run_id != scope.run.run_id
 }
 
@@ -123,7 +123,7 @@ fn render_messages(scope: &Scope, messages: &[ThreadMessage]) -> String {
         };
         format!("{}. {who}: {}", one.number, indented(&one.message.text()))
     });
-    let lines = redact(&scope.agent, &lines.collect::<Vec<_>>().join("\n\n"));
+    let lines = redact(scope.agent(), &lines.collect::<Vec<_>>().join("\n\n"));
     let fence = Fence::new();
     format!("{}\n\n{}", fence.material(), fence.block("thread", "## EARLIER MESSAGES", &lines))
 }

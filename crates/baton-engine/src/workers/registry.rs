@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::assignment::Assignment;
 use super::waiter::Waiter;
 use super::{ThreadKey, WorkerLifetime};
+use crate::cancellation::CancelTokens;
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -233,13 +234,6 @@ impl Workers {
             }
         }
     }
-}
-
-/// The tokens that end a run: `stop` with a closing turn, `cancel` at once.
-#[derive(Debug, Clone)]
-pub(crate) struct CancelTokens {
-    pub(crate) stop: CancellationToken,
-    pub(crate) cancel: CancellationToken,
 }
 
 /// RAII guard: unregisters an active run on drop.

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::ThreadKey;
-use crate::budget::LimitKind;
+use crate::bounds::LimitKind;
 use crate::engine::RunResult;
 use crate::failure::Failure;
 use crate::listener::Listener;

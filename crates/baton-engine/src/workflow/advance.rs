@@ -28,7 +28,9 @@ const BACK: &str = "back";
 
 /// Returns the tool for a holder with a workflow.
 pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn EngineTool>> {
-    let (Some(lease), Some(workflow)) = (&scope.lease, &scope.agent.workflow) else { return Vec::new() };
+    let (Some(lease), Some(workflow)) = (&scope.session.lease, &scope.agent().workflow) else {
+        return Vec::new();
+    };
     if workflow.states.is_empty() {
         return Vec::new();
     }
@@ -40,7 +42,7 @@ pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn EngineTool>> {
         parameters: parameters(workflow),
         effect: Effect::Writes,
         risk: Risk::Low,
-        timeout: scope.agent.limits.timeout,
+        timeout: scope.agent().limits.timeout,
     };
     vec![Arc::new(AdvanceWorkflow { spec, lease: Arc::clone(lease), is_busy: AtomicBool::new(false) })]
 }
@@ -112,7 +114,7 @@ impl AdvanceWorkflow {
             Ok(parsed) => parsed,
             Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
         };
-        let (place, agent) = (site.scope.at("walk"), Arc::clone(&site.scope.agent));
+        let (place, agent) = (site.scope.at("walk"), Arc::clone(site.scope.agent()));
         match self.walk(&parsed, place, &agent).await {
             Err(Failure::NoHandoff(why)) => Ok(ToolOutcome::Refused(ToolError::NotPermitted(why.to_owned()))),
             other => Ok(other?.into()),
@@ -131,10 +133,10 @@ impl AdvanceWorkflow {
         };
         let before = walk.machine.clone();
         let asked = |machine: &Machine<'_>| {
-            machine.was_asked(run.run_id, run.said_at) && !run.words().trim().is_empty()
+            machine.was_asked(run.run_id, run.request.said_at) && !run.request.words().trim().is_empty()
         };
         let verdict = parsed.confirmed.map(|is_yes| match is_yes {
-            true if is_users_yes(&before, &run.words()) => Verdict::Yes,
+            true if is_users_yes(&before, &run.request.words()) => Verdict::Yes,
             true => Verdict::TakenForYes,
             false => Verdict::No,
         });

@@ -7,9 +7,9 @@ use baton_core::agent::Agent;
 use baton_core::message::Part;
 
 use super::Fence;
+use crate::input::{Input, text_of};
 use crate::patterns::redaction::{redact, redact_parts, tail};
 use crate::policy::EnrichFormat;
-use crate::run::{Input, text_of};
 
 const REQUEST: &str = "## ORIGINAL USER REQUEST";
 

@@ -5,8 +5,8 @@ use baton_core::message::Part;
 use super::Discussion;
 use super::member::TeamMember;
 use super::turn::PASS;
+use crate::input::Input;
 use crate::patterns::fence::{BlockKind, Fence, PromptEnvelope};
-use crate::run::Input;
 
 impl Discussion<'_> {
     /// The member's prompt: the request first, then the posts of others since its last turn. Only the second part goes into the
@@ -26,7 +26,7 @@ impl Discussion<'_> {
 
     /// The envelope of the member's prompt. Agents that the member involves get this, without the instructions for members.
     pub(super) fn member_envelope(&self, member: &TeamMember, round: u32) -> PromptEnvelope {
-        let asked = PromptEnvelope::of(self.input).redacted_by(&self.scope.agent);
+        let asked = PromptEnvelope::of(self.input).redacted_by(self.scope.agent());
         let said = self.channel.said(&member.name, member.cursor);
         let said = said.map(|(by, text)| (by.unwrap_or(self.scope.name()), text));
         let message = said.fold(asked, |message, (by, text)| message.with(BlockKind::Post, by, text));
@@ -35,9 +35,9 @@ impl Discussion<'_> {
 
     /// The request as the coordinator shares it. If it already has blocks, it is rendered with a fence of its own.
     fn request(&self, fence: &Fence) -> Vec<Part> {
-        let format = self.scope.run.engine.parts.policy.enrich_format;
+        let format = self.scope.run.policy.enrich_format;
         let asked =
-            PromptEnvelope::of(self.input).redacted_by(&self.scope.agent).render(format, Input::default());
+            PromptEnvelope::of(self.input).redacted_by(self.scope.agent()).render(format, Input::default());
         if asked.rendered.is_some() {
             return asked.parts.to_vec();
         }

@@ -55,7 +55,7 @@ impl<'a> RoundHooks<'a> {
             coordinator: scope.name().clone(),
             round,
         };
-        Self { hooks: scope.run.engine.parts.team_hooks.as_deref(), at }
+        Self { hooks: scope.run.extensions.team_hooks.as_deref(), at }
     }
 
     /// Calls the hooks. A panic is caught and logged, and counts as no answer.

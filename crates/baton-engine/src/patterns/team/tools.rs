@@ -69,7 +69,7 @@ impl EngineTool for Broadcast {
         site: CallSite<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
         Box::pin(async move {
-            let message = redact(&site.scope.agent, &text(&arguments, "message"));
+            let message = redact(site.scope.agent(), &text(&arguments, "message"));
             if message.is_empty() {
                 return Ok(ToolOutcome::Refused(ToolError::InvalidArguments("the message is empty".into())));
             }
@@ -113,7 +113,7 @@ impl EngineTool for VoteConclude {
     ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
         Box::pin(async move {
             let ready = arguments["ready"].as_bool().unwrap_or_default();
-            let reason = head(&redact(&site.scope.agent, &text(&arguments, "reason")), MAX_REASON_CHARS);
+            let reason = head(&redact(site.scope.agent(), &text(&arguments, "reason")), MAX_REASON_CHARS);
             let kept = self.outbox.keep(&site.scope, MemberAction::Voted(Vote { ready, reason })).await?;
             let output = if ready { "you are ready to conclude" } else { "you want to go on" };
             Ok(kept.map(|()| format!("noted for this round: {output}")).into())
