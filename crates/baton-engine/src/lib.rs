@@ -58,7 +58,6 @@ pub mod observer;
 pub mod outcome;
 mod output_spool;
 mod patterns;
-pub mod planning;
 pub mod policy;
 pub mod preview;
 mod prior_durations;

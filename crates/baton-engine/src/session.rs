@@ -1,5 +1,7 @@
 //! One agent's loop: a turn, the tools it asked for, the next turn, until there is an answer. [`planning`] varies it.
 
+mod planning;
+
 use std::sync::Arc;
 
 use baton_core::MessageId;
@@ -23,7 +25,7 @@ use crate::tool_calls::{self, CallLimits, ToolResults};
 use crate::toolset::{ToolsAndSkills, Toolset};
 use crate::turn::{self, TurnRequest, TurnResult};
 use crate::window::{Conversation, estimate};
-use crate::{planning, prompt, structured_output};
+use crate::{prompt, structured_output};
 
 /// The answer of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -148,7 +150,7 @@ impl From<Failure> for SessionBreak {
 /// Runs a session of the scope's agent to its end.
 pub(crate) async fn run_session(scope: &Scope, spec: SessionSpec) -> Result<SessionEnd, Failure> {
     let mut session = Box::pin(Session::open(scope, spec)).await?;
-    match planning::answer(&mut session).await {
+    match session.answer().await {
         Ok(concluded) => Ok(SessionEnd::Answered(concluded)),
         Err(SessionBreak::Ended(ended)) => Ok(*ended),
         Err(SessionBreak::Failed(failure)) => Err(failure),
@@ -157,6 +159,12 @@ pub(crate) async fn run_session(scope: &Scope, spec: SessionSpec) -> Result<Sess
 
 /// How often a model is reminded that it has to use a tool.
 const MAX_REMINDERS: u32 = 2;
+
+/// Reminds a model that answers with text although only a tool may end the session.
+struct Reminder {
+    text: String,
+    left: u32,
+}
 
 /// A session in progress.
 pub(crate) struct Session<'a> {
@@ -171,8 +179,7 @@ pub(crate) struct Session<'a> {
     /// The caller's schema. The agent's own applies if there is none: see [`Session::schema`].
     output_schema: Option<Arc<Value>>,
     shown: TextVisibility,
-    insist: Option<String>,
-    insists_left: u32,
+    reminder: Option<Reminder>,
     on_limit: OnLimit,
     evidence: EvidenceCheck,
 }
@@ -236,22 +243,23 @@ impl<'a> Session<'a> {
             budget,
             output_schema,
             shown: spec.shown,
-            insists_left: MAX_REMINDERS,
-            insist: spec.insist,
+            reminder: spec.insist.map(|text| Reminder { text, left: MAX_REMINDERS }),
             on_limit: spec.on_limit,
         })
     }
 
-    pub(crate) fn shown(&self) -> TextVisibility {
-        self.shown
-    }
-
-    pub(crate) fn strategy(&self) -> PlanningStrategy {
-        self.scope.agent().planning_strategy
-    }
-
-    pub(crate) fn has_schema(&self) -> bool {
-        self.schema().is_some()
+    /// Works on the task with the agent's strategy.
+    async fn answer(&mut self) -> Result<FinalAnswer, SessionBreak> {
+        // An answer with a schema is not shown before it is validated.
+        let shown = if self.schema().is_some() { TextVisibility::Hidden } else { self.shown };
+        let worked = match self.scope.agent().planning_strategy {
+            PlanningStrategy::NativeReact => self.work(shown, OutputKind::Answer).await?,
+            // Boxed: most sessions use none of them.
+            PlanningStrategy::PlanAndReact => Box::pin(planning::plan_and_react(self, shown)).await?,
+            PlanningStrategy::PlanAndExecute => Box::pin(planning::plan_and_execute(self, shown)).await?,
+            PlanningStrategy::Spar => Box::pin(planning::spar(self)).await?,
+        };
+        self.conclude(worked).await
     }
 
     fn schema(&self) -> Option<&Value> {
@@ -290,7 +298,7 @@ impl<'a> Session<'a> {
                 Box::pin(self.call(&calls)).await?;
                 continue;
             }
-            if self.insist.is_some() {
+            if self.reminder.is_some() {
                 self.remind(text)?;
                 continue;
             }
@@ -304,10 +312,10 @@ impl<'a> Session<'a> {
 
     /// Reminds the model that only a tool may end the session, [`MAX_REMINDERS`] times. Then the session ends undecided.
     fn remind(&mut self, said: String) -> Result<(), SessionBreak> {
-        match &self.insist {
-            Some(text) if self.insists_left > 0 => {
-                self.insists_left -= 1;
-                let text = text.clone();
+        match &mut self.reminder {
+            Some(reminder) if reminder.left > 0 => {
+                reminder.left -= 1;
+                let text = reminder.text.clone();
                 self.instruct(text);
                 Ok(())
             }
@@ -335,7 +343,7 @@ impl<'a> Session<'a> {
     }
 
     fn tool_choice(&self) -> ToolChoice {
-        let requires_tool = self.insist.is_some() || self.evidence.requires_tool();
+        let requires_tool = self.reminder.is_some() || self.evidence.requires_tool();
         if requires_tool { ToolChoice::Required } else { ToolChoice::Auto }
     }
 
@@ -411,7 +419,7 @@ impl<'a> Session<'a> {
 
     /// Takes the closing turn after a limit: an answer from what is there, without tools.
     async fn close(&mut self, limit: LimitKind, shown: TextVisibility) -> Result<WorkResult, SessionBreak> {
-        if self.insist.is_some() || self.on_limit == OnLimit::End {
+        if self.reminder.is_some() || self.on_limit == OnLimit::End {
             return Err(SessionBreak::ended(SessionEnd::Undecided(limit.reason())));
         }
         let next = self.budget.turns() + 1;
@@ -429,7 +437,7 @@ impl<'a> Session<'a> {
         let taken = self.turn(shown, ToolChoice::None, OutputKind::Answer).await?;
         let message_id = taken.message_id;
         let mut text = self.keep_words(taken.reply);
-        if text.trim().is_empty() && !self.has_schema() {
+        if text.trim().is_empty() && self.schema().is_none() {
             text = format!("I could not finish: {reason} before there was an answer.");
             return Ok(WorkResult { text, limit: Some(limit), message_id: None, shown });
         }
@@ -478,7 +486,7 @@ impl<'a> Session<'a> {
     }
 
     /// Makes the answer of the last text. If there is a schema, validates it and allows one turn to repair it.
-    pub(crate) async fn conclude(&mut self, worked: WorkResult) -> Result<FinalAnswer, SessionBreak> {
+    async fn conclude(&mut self, worked: WorkResult) -> Result<FinalAnswer, SessionBreak> {
         let (mut text, mut message_id) = (worked.text, worked.message_id);
         // A text that is not the model's was not published.
         let shown = if message_id.is_none() { TextVisibility::Hidden } else { worked.shown };

@@ -1,17 +1,12 @@
-//! One agent's stage in a run: records its start and its end. A stage that ended before a crash is not executed again.
-
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
+//! The records of one agent's stage in a run: its start and its end.
 
 use baton_core::SessionId;
 use baton_core::event::{EventKind, Source};
 use baton_core::message::{Message, Visibility};
 use baton_core::store::work::SessionChange;
 use baton_core::store::{AuditEntry, RunStatus, StepKind, StepState};
-use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tracing::Instrument as _;
 
 use crate::audit;
 use crate::bounds::InvocationKind;
@@ -20,44 +15,10 @@ use crate::input::Input;
 use crate::journal::Record;
 use crate::outcome::{Outcome, RecordedSession, RecordedSessionEnd};
 use crate::patterns::hops;
-use crate::run::run_stage;
 use crate::scope::Scope;
-use crate::telemetry;
 
-/// Executes the stage, or returns its recorded result. The root session is recorded with the run.
-pub(crate) async fn run_recorded(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
-    if scope.session.is_root() {
-        return run_catching_panic(scope, input).await;
-    }
-    if let Some(recorded) = scope.step().finished::<RecordedSession>()? {
-        return recorded.result();
-    }
-    begin(scope, input).await?;
-    let result = run_catching_panic(scope, input).await.map_err(|failure| scope.or_timeout(failure));
-    finish(scope, input, &result).await?;
-    result
-}
-
-/// A panic becomes a failure of the agent, and the invoking agent continues.
-async fn run_catching_panic(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
-    let span = telemetry::agent(scope, input.sent.as_ref());
-    // Boxed first, because each wrapper moves the future.
-    let playing = Box::pin(run_stage(scope, input)).instrument(span.clone());
-    let result = AssertUnwindSafe(playing).catch_unwind().await;
-    let result = result.unwrap_or_else(|panic| Err(panic_failure(scope, &*panic)));
-    telemetry::agent_ended(&span, scope, &result);
-    result
-}
-
-/// Logs a panic and turns it into a failure.
-pub(crate) fn panic_failure(scope: &Scope, panic: &(dyn Any + Send)) -> Failure {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    tracing::error!(run = %scope.run.run_id, path = scope.path(), panic = text, "an agent's part panicked");
-    Failure::Panicked(scope.name().clone())
-}
-
-async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
+/// Records the start, unless an earlier attempt did.
+pub(crate) async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
     let sent = input.sent.as_ref();
     if scope.step().interrupted::<Value>()?.is_some() {
         return Ok(());
@@ -100,7 +61,11 @@ async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
 
 /// Records the end before its events are published, so that the stage never runs again. A failure that ends the whole run is not
 /// recorded as the end of the stage.
-async fn finish(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>) -> Result<(), Failure> {
+pub(crate) async fn finish(
+    scope: &Scope,
+    input: &Input,
+    result: &Result<Outcome, Failure>,
+) -> Result<(), Failure> {
     let session_id = scope.session.id.clone();
     let (status, kind, end) = match result {
         Ok(outcome) => {

@@ -14,7 +14,6 @@ use crate::invocation;
 use crate::outcome::Outcome;
 use crate::prompt;
 use crate::scope::Scope;
-use crate::stage;
 
 /// Recorded reason of a pass to the next stage, which the file declares and no agent decides.
 const CHAIN_REASON: &str = "the file of the stage before hands its answer on";
@@ -32,13 +31,6 @@ pub(crate) struct Chain<'a> {
     passed: Vec<AgentName>,
 }
 
-/// The next stage of a chain, ready to run.
-#[derive(Debug)]
-pub(crate) struct ChainStage {
-    scope: Scope,
-    input: Input,
-}
-
 /// Variables of a condition in `handoff:`. Validation of agent files uses the same names.
 #[derive(Debug, Serialize)]
 struct ConditionVariables<'a> {
@@ -53,18 +45,9 @@ impl<'a> Chain<'a> {
         Self { start, input, asked: PromptEnvelope::of(input), giver, passed: Vec::new() }
     }
 
-    /// Runs the first agent. A failure is attributed to a stage only if the agent passes its answer on.
-    pub(crate) async fn first(&self) -> Result<Outcome, Failure> {
-        let result = stage::run_recorded(self.start, self.input).await;
-        if self.giver.handoff.is_empty() {
-            return result;
-        }
-        result.map_err(|failure| failure.in_stage(&self.giver.name, &self.start.run.control.cancel))
-    }
-
     /// Enters the next stage and builds its input. Returns `None` if no destination matches, so the answer is final. Fails with
     /// [`Failure::Cancelled`] if the scope is cancelled.
-    pub(crate) async fn next(&mut self, outcome: &Outcome) -> Result<Option<ChainStage>, Failure> {
+    pub(crate) async fn next(&mut self, outcome: &Outcome) -> Result<Option<(Scope, Input)>, Failure> {
         let Some(to) = self.destination(outcome)? else { return Ok(None) };
         if self.start.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
@@ -75,7 +58,7 @@ impl<'a> Chain<'a> {
         let input = self.next_input(outcome);
         self.giver = target;
         self.passed.push(to);
-        Ok(Some(ChainStage { scope, input }))
+        Ok(Some((scope, input)))
     }
 
     async fn enter(&self, to: &AgentName) -> Result<(Arc<Agent>, Scope), Failure> {
@@ -118,13 +101,5 @@ impl<'a> Chain<'a> {
         let format = self.start.run.policy.enrich_format;
         let draft = Some(Arc::new(outcome.clone()));
         message.render(format, Input { output_schema, sent, draft, ..Input::default() })
-    }
-}
-
-impl ChainStage {
-    /// Runs the stage. A failure ends the chain and is attributed to this stage.
-    pub(crate) async fn run(self) -> Result<Outcome, Failure> {
-        let result = stage::run_recorded(&self.scope, &self.input).await;
-        result.map_err(|failure| failure.in_stage(self.scope.name(), &self.scope.run.control.cancel))
     }
 }
