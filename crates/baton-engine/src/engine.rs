@@ -1,25 +1,27 @@
 //! The engine: its dependencies ([`EngineParts`]), and handles to its runs ([`RunHandle`]).
 
+mod beat;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::event::Event;
-use baton_core::store::{Owner, Retention, RunStatus};
-use baton_core::{AgentName, LedgerRow, RunId, Store, Usage};
+use baton_core::store::{Owner, Retention};
+use baton_core::{RunId, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::Agents;
 use crate::extensions::Extensions;
 use crate::failure::Failure;
 use crate::heartbeat::{HeartbeatConfig, ProcessHeartbeat};
 use crate::live::ThreadChannels;
 use crate::models::ModelRegistry;
 use crate::observer::Observer;
+use crate::outcome::RunResult;
 use crate::policy::Policy;
-use crate::request::Agents;
+use crate::registry::{WorkerLifetime, Workers};
 use crate::run_state::RunResources;
-use crate::session::Answer;
-use crate::workers::{WorkerLifetime, Workers};
 
 /// The dependencies and settings of an engine.
 #[derive(Debug)]
@@ -96,18 +98,6 @@ pub struct RunHandle {
     pub(crate) end: oneshot::Receiver<RunResult>,
 }
 
-/// How a run ended.
-#[derive(Debug, Clone)]
-pub struct RunResult {
-    pub status: RunStatus,
-    pub answer: Option<Answer>,
-    /// The agent that answered, which may differ from the requested one.
-    pub answered_by: Option<AgentName>,
-    pub failure: Option<Failure>,
-    pub usage: Usage,
-    pub rows: Vec<LedgerRow>,
-}
-
 impl RunHandle {
     pub fn cancel(&self) {
         self.cancel.cancel();
@@ -128,19 +118,5 @@ impl RunHandle {
 impl Drop for RunHandle {
     fn drop(&mut self) {
         self.cancel.cancel();
-    }
-}
-
-impl RunResult {
-    /// The result of a run whose outcome this process does not know.
-    pub(crate) fn without_end(failure: Failure) -> Self {
-        Self {
-            status: RunStatus::Failed,
-            answer: None,
-            answered_by: None,
-            failure: Some(failure),
-            usage: Usage::default(),
-            rows: Vec::new(),
-        }
     }
 }

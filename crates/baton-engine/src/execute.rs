@@ -18,18 +18,20 @@ use tracing::Instrument as _;
 
 use crate::audit;
 use crate::cancellation::CancelTokens;
-use crate::engine::{Engine, RunResult};
+use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::handoff::holder_run;
-use crate::handoff::lease::HandoffLease;
 use crate::heartbeat;
 use crate::history::{self, ThreadHistory};
 use crate::input::{Input, text_of};
 use crate::invocation;
 use crate::journal::{EventSink, Journal, Record, WriterContext};
+use crate::lease::HandoffLease;
 use crate::listener::Listener;
 use crate::outcome::Outcome;
+use crate::outcome::RunResult;
 use crate::patterns::delegation::request as delegating;
+use crate::registry::{AcceptedHere, Assignment, Waiter, WorkerLifetime};
 use crate::request::StoredRequest;
 use crate::routing::RoutingDecision;
 use crate::run as walking;
@@ -40,7 +42,6 @@ use crate::scope::Scope;
 use crate::task::RunTask;
 use crate::telemetry;
 use crate::turn;
-use crate::workers::{AcceptedHere, Assignment, Waiter, WorkerLifetime};
 
 /// Maximum claims of one run. A run that exceeds it probably crashes its process.
 const MAX_ATTEMPTS: u32 = 10;
@@ -102,15 +103,16 @@ impl Execution<'_> {
         let key = (self.store.tenant().clone(), record.thread_id);
         let _under_way = self.engine.workers.track_active(key, record.run_id, tokens.clone());
         let (journal, mut writer) = Journal::open(self.event_sink(&record));
-        let lease = heartbeat::ClaimHeartbeat::of(self.engine, tokens.cancel.clone());
+        let lease = heartbeat::ClaimHeartbeat::of(&self.engine.lease, tokens.cancel.clone());
         let before = Before { steps, rows, handoff };
         let state = self.run_state(&record, before, journal, tokens);
+        let Engine { parts, .. } = &**self.engine;
         let context = WriterContext {
             store: &**self.store,
             claim: &claim,
             ledger: &state.recorder.ledger,
             lease: &lease,
-            flush: self.engine.parts.flush,
+            flush: parts.flush,
             cancel: &state.control.cancel,
         };
         if let Some((append, appended)) = accepted.as_ref().and_then(|accepted| accepted.appended.as_ref()) {
@@ -332,7 +334,7 @@ async fn run_root(
     let output_schema = request.overrides.output_schema.map(Arc::new);
     let (history, parts) = (thread_history.history(), Arc::clone(&thread_history.parts));
     let input = Input { history, parts, output_schema, ..Input::default() };
-    scope.run.request.asked(&input, request.entry);
+    scope.run.request.asked(&input.parts, request.entry);
     match request.task {
         // Boxed: each future is large, and a run awaits only one of them.
         RunTask::Delegate(delegation) => Box::pin(delegating::answer(&scope, &input, &delegation)).await,

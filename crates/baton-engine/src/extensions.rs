@@ -1,12 +1,12 @@
 //! What the embedding program adds to the engine: tools, skills and callbacks.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_core::SkillSource;
 use baton_core::tool::{Risk, Tool, ToolSource};
-
-use crate::patterns::team::hooks::TeamHooks;
+use baton_core::{AgentName, RunId, SkillSource, TenantId, ThreadId};
+use serde::{Deserialize, Serialize};
 
 /// The tools, skills and callbacks that the agents of all runs may use, and the settings of tool calls.
 #[derive(Debug)]
@@ -23,4 +23,42 @@ pub struct Extensions {
     pub ask_at: Option<Risk>,
     /// The directory that file tools are confined to.
     pub work_dir: PathBuf,
+}
+
+/// Callbacks around the rounds of a team. They are called between rounds, one at a time, and must return quickly because the team
+/// waits. Decisions are journaled with the round; if the process dies just before that, the hooks are called again.
+pub trait TeamHooks: Send + Sync + fmt::Debug {
+    /// Called for each post of a member.
+    fn on_broadcast(&self, _at: &TeamRound, _member: &AgentName, _text: &str) {}
+
+    /// Called for each vote of a member.
+    fn on_vote(&self, _at: &TeamRound, _member: &AgentName, _vote: &Vote) {}
+
+    /// Returns messages to all members before the round begins.
+    fn inject(&self, _at: &TeamRound) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether another round may follow. If `false`, the coordinator answers.
+    fn should_continue(&self, _at: &TeamRound) -> bool {
+        true
+    }
+}
+
+/// Identifies a round of a team.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TeamRound {
+    pub tenant: TenantId,
+    pub thread_id: ThreadId,
+    pub run_id: RunId,
+    pub coordinator: AgentName,
+    /// Starts at 1.
+    pub round: u32,
+}
+
+/// A member's vote on ending the discussion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vote {
+    pub ready: bool,
+    pub reason: String,
 }

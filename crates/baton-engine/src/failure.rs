@@ -44,7 +44,7 @@ pub enum Failure {
     /// No member of a team has posted anything. `members` has a line for each of them.
     #[error("no member of the team of `{coordinator}` contributed: {}", .members.join("; "))]
     NoContribution { coordinator: AgentName, members: Vec<String> },
-    #[error("`{router}` chose nobody: {reason}. It may choose {}", list(.candidates))]
+    #[error("`{router}` chose no agent: {reason}. It may choose {}", list(.candidates))]
     NotRouted { router: AgentName, reason: String, candidates: Vec<AgentName> },
     #[error("the condition of `{agent}` for handing on cannot be evaluated: {message}")]
     Condition { agent: AgentName, message: String },

@@ -1,5 +1,7 @@
 //! What an agent works on.
 
+mod prompt_envelope;
+
 use std::sync::Arc;
 
 use baton_core::AgentName;
@@ -7,8 +9,9 @@ use baton_core::chat::ChatMessage;
 use baton_core::message::{IncludedParts, Part, parts_to_text};
 use serde_json::Value;
 
+use crate::engine_tool::EngineTool;
 use crate::outcome::Outcome;
-use crate::patterns::fence::RenderedPrompt;
+pub(crate) use prompt_envelope::{BlockKind, PromptEnvelope, RenderedPrompt};
 
 /// What an agent works on. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +24,8 @@ pub(crate) struct Input {
     /// The JSON Schema of the answer, if the caller set one.
     pub(crate) output_schema: Option<Arc<Value>>,
     pub(crate) sent: Option<InputSource>,
+    /// Additional tools for the session, from the invoking agent.
+    pub(crate) engine_tools: Vec<Arc<dyn EngineTool>>,
     /// The answer of the previous stage of a chain.
     pub(crate) draft: Option<Arc<Outcome>>,
 }

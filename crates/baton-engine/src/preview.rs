@@ -17,23 +17,24 @@ use crate::cancellation::CancelTokens;
 use crate::engine::Engine;
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
-use crate::handoff::lease::HandoffLease;
 use crate::handoff::start;
 use crate::input::{Input, text_of};
 use crate::invocation;
 use crate::journal::{EventSink, Journal};
+use crate::lease::HandoffLease;
 use crate::listener::Listener;
 use crate::live::ThreadChannels;
+use crate::outcome::Answer;
 use crate::outcome::Outcome;
 use crate::patterns::chain::Chain;
-use crate::patterns::redaction::redact;
 use crate::patterns::team::preview::CoordinatorPreview;
 use crate::patterns::{self, advisors, router, team, transfers};
 use crate::prompt;
+use crate::redaction::redact;
 use crate::request::{Overrides, RunCaller};
 use crate::run_state::{Before, RunState};
 use crate::scope::Scope;
-use crate::session::{Answer, SessionSpec};
+use crate::session::SessionSpec;
 use crate::toolset::ToolsAndSkills;
 
 /// The prompt and the tools of an agent.
@@ -182,10 +183,9 @@ async fn involved(
         Via::Call | Via::Delegate => Input::text(redact(giver.agent(), asked.words().trim())),
         Via::Advisor => advisors::question(giver, &asked),
         Via::Member => {
-            let tools = Arc::new(team::preview::of_member(&scope)?);
-            scope = scope.with_session(|session| session.engine_tools = tools);
+            let engine_tools = team::preview::of_member(&scope)?;
             let parts = Arc::new(team::preview::first_turn(giver, &receiver.name, &asked));
-            Input { parts, ..Input::default() }
+            Input { parts, engine_tools, ..Input::default() }
         }
         Via::Handoff => Chain::new(giver, &asked).next_input(&outcome(giver)),
         Via::Route => router::destination_input(&CallSite { messages: &[], ..site }, &asked).await?,
@@ -228,7 +228,8 @@ fn preview_run_state(engine: &Arc<Engine>, caller: &RunCaller, agent: &AgentName
         end: None,
         cancel: None,
     };
-    let store = engine.parts.store.tenant(&caller.tenant);
+    let Engine { parts, .. } = &**engine;
+    let store = parts.store.tenant(&caller.tenant);
     // A channel without subscribers.
     let sink = EventSink {
         listener: Listener::detached(),

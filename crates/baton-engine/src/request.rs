@@ -1,9 +1,6 @@
 //! Requests for runs, and their part that is stored beside the message.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use baton_core::agent::{Agent, AgentLimits};
+use baton_core::agent::AgentLimits;
 use baton_core::message::Part;
 use baton_core::store::OnBusy;
 use baton_core::store::run::Idempotency;
@@ -13,9 +10,6 @@ use serde_json::Value;
 
 use crate::classifier::Classification;
 use crate::task::RunTask;
-
-/// A roster: agents by name.
-pub type Agents = BTreeMap<AgentName, Arc<Agent>>;
 
 /// The tenant, user and thread of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -9,13 +9,14 @@ use baton_core::{AgentName, HandoffId, StoreError, TenantId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::agents::Agents;
 use crate::classifier;
 use crate::failure::Failure;
-use crate::handoff::lease::{HandoffLease, overdue_end, set_ended};
 use crate::intent::{is_continue, is_exit, is_yes};
 use crate::journal::Record;
+use crate::lease::{HandoffLease, overdue_end, set_ended};
 use crate::policy::Policy;
-use crate::request::{Agents, StoredRequest};
+use crate::request::StoredRequest;
 use crate::run_state::RunState;
 use crate::task::{HandoffTransition, RunTask};
 

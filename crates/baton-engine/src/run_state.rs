@@ -7,25 +7,25 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use baton_core::agent::Agent;
 use baton_core::event::Source;
 use baton_core::ledger::LedgerRow;
-use baton_core::message::Part;
+use baton_core::message::{IncludedParts, Part, parts_to_text};
 use baton_core::store::{HandoffSession, RunRecord, Step, StepKind, StepState};
 use baton_core::{AgentName, HandoffId, Rights, RunId, TenantStore, TraceParent};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::agents::Agents;
 use crate::bounds;
 use crate::cancellation::CancelTokens;
 use crate::classifier::{self, Classification};
 use crate::extensions::Extensions;
-use crate::input::{Input, text_of};
 use crate::journal::Journal;
 use crate::ledger::Ledger;
 use crate::models::ModelRegistry;
 use crate::output_spool::OutputSpool;
 use crate::policy::Policy;
 use crate::prior_durations::PriorDurations;
-use crate::request::{Agents, RunCaller, StoredRequest};
+use crate::request::{RunCaller, StoredRequest};
 
 /// Path segment of the note that delegation was denied, because the user lacks the permission.
 pub(crate) const DENIED: &str = "denied";
@@ -170,14 +170,16 @@ impl RequestContext {
         }
     }
 
-    pub(crate) fn asked(&self, input: &Input, entry: Option<Classification>) {
-        let _ = self.asked.set((Arc::clone(&input.parts), entry));
+    pub(crate) fn asked(&self, parts: &Arc<Vec<Part>>, entry: Option<Classification>) {
+        let _ = self.asked.set((Arc::clone(parts), entry));
     }
 
     fn query_class(&self, agents: &Agents) -> &str {
         self.query_class.get_or_init(|| {
             let classified = self.asked.get().and_then(|(parts, entry)| {
-                entry.clone().or_else(|| classifier::classify(agents, &text_of(parts)))
+                entry
+                    .clone()
+                    .or_else(|| classifier::classify(agents, &parts_to_text(parts, IncludedParts::Text)))
             });
             classified.map_or_else(|| classifier::GENERAL.to_owned(), |class| class.domain)
         })
@@ -185,7 +187,7 @@ impl RequestContext {
 
     /// The text of the request. Empty if the run has no message.
     pub(crate) fn words(&self) -> String {
-        self.asked.get().map(|(parts, _)| text_of(parts)).unwrap_or_default()
+        self.asked.get().map(|(parts, _)| parts_to_text(parts, IncludedParts::Text)).unwrap_or_default()
     }
 }
 

@@ -13,16 +13,15 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::bounds::{Bounds, ChildPermit};
+use crate::call_span::CallSpan;
 use crate::cancellation::Cancellation;
-use crate::engine_tool::EngineTool;
 use crate::failure::Failure;
-use crate::handoff::lease::HandoffLease;
 use crate::journal::Record;
+use crate::lease::HandoffLease;
 use crate::policy::fingerprint;
 use crate::prior_durations::PriorDurations;
 use crate::run_state::RunState;
 use crate::steps::StepRecorder;
-use crate::telemetry::CallSpan;
 
 /// One agent at one path of the run. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -52,8 +51,6 @@ pub(crate) struct SessionScope {
     entered: Instant,
     /// The lease by which the agent holds the thread. The agents it invokes do not have it.
     pub(crate) lease: Option<Arc<HandoffLease>>,
-    /// Additional tools for this session, from the invoking agent.
-    pub(crate) engine_tools: Arc<Vec<Arc<dyn EngineTool>>>,
 }
 
 impl SessionScope {
@@ -67,7 +64,6 @@ impl SessionScope {
             started_at: Timestamp::now(),
             entered: Instant::now(),
             lease: None,
-            engine_tools: Arc::default(),
         }
     }
 
@@ -186,7 +182,7 @@ impl Scope {
 
     /// Records the step at this path.
     pub(crate) fn step(&self) -> StepRecorder<'_> {
-        StepRecorder::new(self)
+        StepRecorder::new(&self.run, &self.session.id, &self.path)
     }
 
     /// See [`Cancellation::or_timeout`].

@@ -9,7 +9,6 @@ use baton_core::agent::PlanningStrategy;
 use baton_core::chat::{ChatMessage, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::model::{Finish, ModelErrorKind, ToolChoice};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::bounds::LimitKind;
@@ -19,34 +18,13 @@ use crate::failure::Failure;
 use crate::grounding::EvidenceCheck;
 use crate::input::Input;
 use crate::models::ModelCandidate;
-use crate::outcome::Outcome;
+use crate::outcome::{Answer, Outcome};
 use crate::scope::Scope;
 use crate::tool_calls::{self, CallLimits, ToolResults};
 use crate::toolset::{ToolsAndSkills, Toolset};
 use crate::turn::{self, TurnRequest, TurnResult};
 use crate::window::{Conversation, estimate};
 use crate::{prompt, structured_output};
-
-/// The answer of a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    pub text: String,
-    /// The answer as JSON, if it has a schema.
-    pub value: Option<Value>,
-    /// The limit that ended the session early.
-    pub limit: Option<LimitKind>,
-    pub turns: u32,
-    /// The id of the streamed message, if the answer was streamed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message_id: Option<MessageId>,
-}
-
-impl Answer {
-    /// A text that no turn produced.
-    pub(crate) fn without_turn(text: impl Into<String>) -> Self {
-        Self { text: text.into(), value: None, limit: None, turns: 0, message_id: None }
-    }
-}
 
 /// What a session works on, and how.
 #[derive(Debug)]

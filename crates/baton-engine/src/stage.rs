@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::audit;
 use crate::bounds::InvocationKind;
 use crate::failure::Failure;
+use crate::hops;
 use crate::input::Input;
 use crate::journal::Record;
 use crate::outcome::{Outcome, RecordedSession, RecordedSessionEnd};
-use crate::patterns::hops;
 use crate::scope::Scope;
 
 /// Records the start, unless an earlier attempt did.

@@ -2,7 +2,7 @@
 //! records its start (`begin`) and its end (`finish`).
 
 use baton_core::store::{NewEvent, SpooledOutput, Step, StepKind, StepState};
-use baton_core::{LedgerRow, StoreError};
+use baton_core::{LedgerRow, SessionId, StoreError};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,17 +10,19 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::journal::Record;
-use crate::scope::Scope;
+use crate::run_state::RunState;
 
-/// Records the step at the path of a scope, and reads what earlier attempts of the run recorded there.
+/// Records the step at one path of a run, and reads what earlier attempts of the run recorded there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepRecorder<'a> {
-    scope: &'a Scope,
+    run: &'a RunState,
+    session_id: &'a SessionId,
+    path: &'a str,
 }
 
 impl<'a> StepRecorder<'a> {
-    pub(crate) fn new(scope: &'a Scope) -> Self {
-        Self { scope }
+    pub(crate) fn new(run: &'a RunState, session_id: &'a SessionId, path: &'a str) -> Self {
+        Self { run, session_id, path }
     }
 
     /// The outcome of the step, if it finished before the run's process died.
@@ -43,7 +45,7 @@ impl<'a> StepRecorder<'a> {
     }
 
     fn step(self) -> Option<&'a Step> {
-        self.scope.run.recorder.steps.get(self.scope.path())
+        self.run.recorder.steps.get(self.path)
     }
 
     fn recorded<T: DeserializeOwned>(self, state: StepState) -> Result<Option<T>, Failure> {
@@ -61,7 +63,7 @@ impl<'a> StepRecorder<'a> {
         events: Vec<NewEvent>,
     ) -> Result<(), Failure> {
         let steps = vec![self.build(kind, StepState::Started, data)?];
-        self.scope.run.recorder.journal.commit(Record { steps, events, ..Record::default() }).await
+        self.run.recorder.journal.commit(Record { steps, events, ..Record::default() }).await
     }
 
     /// Like [`StepRecorder::begin`], for a step that may be repeated: does not wait for the append.
@@ -100,11 +102,11 @@ impl<'a> StepRecorder<'a> {
     ) -> Result<(), Failure> {
         let steps = vec![self.build(StepKind::Tool, StepState::Finished, outcome)?];
         let record = Record { steps, events, outputs: vec![output], ..Record::default() };
-        self.scope.run.recorder.journal.commit(record).await
+        self.run.recorder.journal.commit(record).await
     }
 
     async fn commit_soon(self, record: Record) {
-        let recorder = &self.scope.run.recorder;
+        let recorder = &self.run.recorder;
         recorder.ledger.count(&record.rows);
         recorder.journal.commit_soon(record).await;
     }
@@ -118,7 +120,7 @@ impl<'a> StepRecorder<'a> {
     ) -> Result<Step, Failure> {
         let data: Value =
             serde_json::to_value(data).map_err(|error| StoreError::Failed(error.to_string()))?;
-        let (path, session_id) = (self.scope.path().to_owned(), self.scope.session.id.clone());
+        let (path, session_id) = (self.path.to_owned(), self.session_id.clone());
         Ok(Step { path, session_id, kind, state, data, at: Timestamp::now() })
     }
 }

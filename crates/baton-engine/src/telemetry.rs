@@ -8,7 +8,8 @@ mod content;
 use std::sync::Arc;
 
 use baton_core::agent::Agent;
-use baton_core::chat::{Reply, ToolCall};
+use baton_core::chat::{Messages, Reply, ToolCall};
+use baton_core::model::Finish;
 use baton_core::store::RunRecord;
 use baton_core::tool::{ToolError, ToolOutput};
 use baton_core::usage::{Cost, Usage};
@@ -20,14 +21,14 @@ use tracing::field::Empty;
 pub use content::capture;
 
 use crate::bounds::InvocationKind;
-use crate::engine::RunResult;
+use crate::call_span::CallSpan;
 use crate::failure::Failure;
 use crate::input::InputSource;
 use crate::models::ModelCandidate;
 use crate::outcome::Outcome;
+use crate::outcome::RunResult;
 use crate::request::StoredRequest;
 use crate::scope::Scope;
-use crate::turn::{TurnRequest, TurnResult};
 
 /// The target of all spans. Logs leave it out.
 pub const TARGET: &str = "baton::span";
@@ -143,27 +144,13 @@ fn phase(is_ok: bool) -> &'static str {
     if is_ok { "completed" } else { "error" }
 }
 
-/// A span within a run, and the id that callees within it receive.
-#[derive(Debug, Clone)]
-pub(crate) struct CallSpan {
-    pub(crate) span: Span,
-    /// 0 if spans are disabled. The trace is then passed on unchanged.
-    id: u64,
-}
-
-impl CallSpan {
-    fn new(id: u64, span: Span) -> Self {
-        Self { id: if span.is_disabled() { 0 } else { id }, span }
-    }
-
-    /// The run's trace context with this span as its parent.
-    pub(crate) fn trace(&self, run: Option<&TraceParent>) -> Option<TraceParent> {
-        run.map(|trace| trace.at_span(self.id))
-    }
-}
-
 /// The span of one model call.
-pub(crate) fn chat(scope: &Scope, candidate: &ModelCandidate, turn_request: &TurnRequest<'_>) -> CallSpan {
+pub(crate) fn chat(
+    scope: &Scope,
+    candidate: &ModelCandidate,
+    system: &str,
+    messages: Messages<'_>,
+) -> CallSpan {
     let (id, sampling) = (new_span_id(), &scope.agent().sampling);
     let span = tracing::info_span!(
         target: TARGET, "chat", otel.name = format!("chat {}", candidate.model), otel.kind = "client", { ID } = id,
@@ -180,8 +167,8 @@ pub(crate) fn chat(scope: &Scope, candidate: &ModelCandidate, turn_request: &Tur
         gen_ai.system_instructions = Empty, gen_ai.input.messages = Empty, gen_ai.output.messages = Empty,
     );
     if !span.is_disabled() && content::is_captured() {
-        span.record("gen_ai.system_instructions", content::instructions(turn_request.system).as_str());
-        span.record("gen_ai.input.messages", content::messages(turn_request.messages).as_str());
+        span.record("gen_ai.system_instructions", content::instructions(system).as_str());
+        span.record("gen_ai.input.messages", content::messages(messages).as_str());
     }
     CallSpan::new(id, span)
 }
@@ -194,10 +181,10 @@ impl CallSpan {
         }
     }
 
-    pub(crate) fn record_reply(&self, taken: &TurnResult) {
+    pub(crate) fn record_reply(&self, finish: Finish, reply: &Reply) {
         if !self.span.is_disabled() {
-            self.span.record("gen_ai.response.finish_reasons", taken.finish.word());
-            self.record_text(&taken.reply);
+            self.span.record("gen_ai.response.finish_reasons", finish.word());
+            self.record_text(reply);
         }
     }
 

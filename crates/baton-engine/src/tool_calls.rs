@@ -22,8 +22,8 @@ use tracing::Instrument as _;
 
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
+use crate::fence::Fence;
 use crate::output_spool::Fitted;
-use crate::patterns::fence::Fence;
 use crate::request::PreApproval;
 use crate::scope::Scope;
 use crate::telemetry;
@@ -380,7 +380,7 @@ impl CallBatch<'_> {
             let preview =
                 offered.preview(arguments).map(|preview| format!(" ({preview})")).unwrap_or_default();
             let text =
-                format!("`{}`{preview} needs a person's approval, and nobody can be asked here", spec.name);
+                format!("`{}`{preview} needs a person's approval, which cannot be requested here", spec.name);
             return Err(ToolError::NotPermitted(text));
         }
         Ok(())

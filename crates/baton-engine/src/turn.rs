@@ -23,12 +23,13 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tracing::Instrument as _;
 
 use crate::bounds::LimitKind;
+use crate::call_span::CallSpan;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::models::{ModelCandidate, ModelTimeouts};
 use crate::run_state::RunState;
 use crate::scope::Scope;
-use crate::telemetry::{self, CallSpan};
+use crate::telemetry;
 use crate::toolset::Toolset;
 use attempt::{Attempt, FailedAttempt};
 
@@ -101,7 +102,7 @@ pub(crate) async fn run_turn(
     for (at, candidate) in candidates.iter().enumerate() {
         let is_last = at + 1 == candidates.len();
         for attempt in 1.. {
-            let call = telemetry::chat(scope, candidate, &turn_request);
+            let call = telemetry::chat(scope, candidate, turn_request.system, turn_request.messages);
             // Boxed, to keep the futures that await a turn small.
             let trying =
                 Box::pin(attempt_once(scope, candidate, turn_request, &call)).instrument(call.span.clone());
@@ -308,8 +309,14 @@ fn explained(
     candidate: &ModelCandidate,
     turn_request: &TurnRequest<'_>,
 ) -> ModelError {
+    let (provider, model) = (candidate.provider.provider(), &candidate.model);
+    if error.kind == ModelErrorKind::Unreachable {
+        error.message = format!(
+            "{}; start the server, or set `base_url` under `[models.providers.{provider}]` in baton.toml to its address",
+            error.message
+        );
+    }
     if error.kind == ModelErrorKind::ContextTooLong {
-        let (provider, model) = (candidate.provider.provider(), &candidate.model);
         let assumed = match candidate.facts.context_window {
             Some(size) => format!("Baton assumes a context of {size} tokens"),
             None => "Baton does not know the size of its context".to_owned(),

@@ -14,19 +14,20 @@ use serde_json::{Value, json};
 use crate::bounds::InvocationKind;
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
-use crate::handoff::lease::{self, HandoffLease};
+use crate::fence::Fence;
 use crate::handoff::start::HandoffOffer;
 use crate::handoff::{holder_run, messages};
+use crate::input::{BlockKind, PromptEnvelope};
 use crate::input::{Input, InputSource};
 use crate::intent::is_greeting;
 use crate::invocation;
+use crate::lease::{self, HandoffLease};
+use crate::outcome::Answer;
 use crate::outcome::Outcome;
-use crate::patterns::fence::{BlockKind, Fence, PromptEnvelope};
-use crate::patterns::redaction::{head, redact, tail};
+use crate::redaction::{head, redact, tail};
 use crate::routing::is_resumable;
 use crate::run::{self, show};
 use crate::scope::Scope;
-use crate::session::Answer;
 
 /// Maximum length of a result summary, in characters.
 const MAX_SUMMARY_CHARS: usize = 2000;
@@ -90,11 +91,11 @@ struct ReturnArguments {
 impl ReturnThread {
     fn completed(scope: &Scope, lease: &Arc<HandoffLease>) -> Self {
         let description = "Gives the conversation back because your work with the person is done. Call it once the person has what \
-                           they came for; they are then told that they are back with whoever sent them.";
+                           they came for. They are then informed that they are back with the agent that sent them.";
         let parameters = json!({
             "type": "object",
             "properties": {
-                "result_summary": { "type": "string", "minLength": 1, "description": "What came of it, in one or two sentences." },
+                "result_summary": { "type": "string", "minLength": 1, "description": "The result, in one or two sentences." },
                 "artifacts": { "type": "array", "items": { "type": "string" }, "description": "Names of what was made, such as skill:slack-alert." },
             },
             "required": ["result_summary"],
@@ -152,11 +153,11 @@ impl EngineTool for ReturnThread {
         Box::pin(async move {
             let Ok(parsed) = serde_json::from_value::<ReturnArguments>(arguments) else {
                 return Ok(ToolOutcome::Refused(ToolError::InvalidArguments(
-                    "say in a sentence what came of it".into(),
+                    "state the result in one sentence".into(),
                 )));
             };
             start_return(&site.scope, &self.lease, self.end, &parsed.result_summary, &parsed.artifacts).await;
-            let output = "The conversation goes back to whoever gave it to you.".to_owned();
+            let output = "The conversation returns to the agent that gave it to you.".to_owned();
             Ok(ToolOutcome::Ended { output, ending: SessionEnding::Returned })
         })
     }
@@ -197,7 +198,7 @@ pub(crate) async fn finish_in_call(scope: &Scope, lease: &Arc<HandoffLease>) -> 
     let handoff = lease.session();
     // The holder, or a tool that it ran, wrote the result.
     let fence = Fence::new();
-    let note = fence.block("note", "What came of it:", &result_note(scope, &handoff));
+    let note = fence.block("note", "The result:", &result_note(scope, &handoff));
     Ok(format!("The conversation is yours again.\n{}\n{note}", fence.material()))
 }
 
@@ -264,8 +265,8 @@ fn end_notice_input(scope: &Scope, handoff: &HandoffSession, input: &Input) -> I
     let name = scope.run.agents.get(&handoff.target_agent_id).map(|target| target.display_name.as_str());
     let name = name.unwrap_or(handoff.target_agent_id.as_str());
     let instruction = format!(
-        "The conversation is yours again: {name} had it, and the note says what came of it. The person has just been told that they \
-         are back with you. In one or two sentences, acknowledge the result by its name, and offer a natural next step. Do not repeat \
+        "The conversation is yours again: {name} had it, and the note has the result. The person has just been informed that they are \
+         back with you. In one or two sentences, acknowledge the result by its name, and offer a natural next step. Do not repeat \
          the work, and do not pass the conversation on."
     );
     let sent =

@@ -5,10 +5,10 @@ use baton_core::event::{EventKind, HandoffEvent, HandoffPhase};
 use baton_core::store::{AuditEntry, HandoffEnd, HandoffSession, StepKind, StepState};
 use serde_json::{Value, json};
 
+use crate::agents::Agents;
 use crate::failure::Failure;
 use crate::journal::Record;
-use crate::patterns::redaction::head;
-use crate::request::Agents;
+use crate::redaction::head;
 use crate::scope::Scope;
 use crate::{audit, workflow};
 

@@ -11,14 +11,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::lease::{self, HandoffLease};
 use super::negotiation::{activate, negotiate};
 use super::{holder_run, messages};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::journal::Record;
+use crate::lease::{self, HandoffLease};
 use crate::outcome::Outcome;
-use crate::patterns::redaction::{head, redact, redact_value, tail};
+use crate::redaction::{head, redact, redact_value, tail};
 use crate::run;
 use crate::scope::Scope;
 

@@ -5,13 +5,13 @@ use baton_core::{AgentName, HumanDuration};
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
-use super::fence::{BlockKind, PromptEnvelope};
-use super::redaction::{head, redact};
 use crate::bounds::InvocationKind;
 use crate::child_timeout;
 use crate::failure::Failure;
+use crate::input::{BlockKind, PromptEnvelope};
 use crate::input::{Input, InputSource};
 use crate::invocation;
+use crate::redaction::{head, redact};
 use crate::scope::Scope;
 
 /// Recorded reason of a consultation, which the file declares and no agent decides.

@@ -6,13 +6,13 @@ use baton_core::AgentName;
 use baton_core::agent::Agent;
 use serde::Serialize;
 
-use super::fence::{BlockKind, PromptEnvelope};
-use super::redaction::redact;
 use crate::failure::Failure;
+use crate::input::{BlockKind, PromptEnvelope};
 use crate::input::{Input, InputSource};
 use crate::invocation;
 use crate::outcome::Outcome;
 use crate::prompt;
+use crate::redaction::redact;
 use crate::scope::Scope;
 
 /// Recorded reason of a pass to the next stage, which the file declares and no agent decides.

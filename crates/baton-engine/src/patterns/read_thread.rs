@@ -12,10 +12,10 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::fence::Fence;
-use super::redaction::{indented, redact};
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
+use crate::fence::Fence;
+use crate::redaction::{indented, redact};
 use crate::retry::retry;
 use crate::scope::Scope;
 use crate::toolset;

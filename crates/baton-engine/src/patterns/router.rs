@@ -30,7 +30,7 @@ pub(crate) async fn route(
 ) -> Result<Outcome, Failure> {
     let destinations = Arc::new(Destinations::of(scope, router, input));
     if destinations.is_empty() && !router.may_answer {
-        return destinations.without_choice(scope, "nobody is left to choose from".to_owned()).await;
+        return destinations.without_choice(scope, "no agent is left to choose from".to_owned()).await;
     }
     let ended = match choose(scope, router, &destinations, advised_input).await {
         // The fallback may use another model.

@@ -3,11 +3,11 @@
 use baton_core::agent::{Agent, HistoryAccess};
 use baton_core::chat::{ChatMessage, Reply, ToolResult};
 
-use super::redaction::{indented, redact, redact_messages, tail};
 use super::summary;
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
 use crate::input::text_of;
+use crate::redaction::{indented, redact, redact_messages, tail};
 use crate::scope::Scope;
 
 /// Maximum length of a transcript, in characters. Leaves room in the receiver's context.

@@ -3,9 +3,9 @@
 use baton_core::chat::ChatMessage;
 use baton_core::model::ToolChoice;
 
-use super::fence::Fence;
-use super::redaction::head;
 use crate::failure::Failure;
+use crate::fence::Fence;
+use crate::redaction::head;
 use crate::scope::Scope;
 use crate::turn::{self, TurnRequest};
 use crate::window::estimate;

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{TurnRequest, TurnResult};
+use crate::call_span::CallSpan;
 use crate::failure::Failure;
 use crate::models::ModelCandidate;
 use crate::scope::Scope;
 use crate::structured_output;
-use crate::telemetry::CallSpan;
 use crate::text_calls::holdback::HoldBack;
 use crate::text_calls::{self, TextCall};
 use crate::toolset::Toolset;
@@ -294,7 +294,7 @@ impl<'a> Attempt<'a> {
                 }
                 let message_id = self.message.is_begun.then_some(self.message.id);
                 let taken = TurnResult { reply, finish, closing: turn_request.closing, message_id };
-                self.call.record_reply(&taken);
+                self.call.record_reply(taken.finish, &taken.reply);
                 self.scope.step().finish(StepKind::Turn, &taken, events, vec![row]).await?;
                 Ok(Ok(taken))
             }

@@ -16,8 +16,8 @@ use super::view::WorkflowView;
 use super::walk::{OptionalSlots, WorkflowWalk};
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
-use crate::handoff::lease::HandoffLease;
-use crate::patterns::fence::Fence;
+use crate::fence::Fence;
+use crate::lease::HandoffLease;
 use crate::scope::Scope;
 
 const TOOL_NAME: &str = "advance_workflow";

@@ -8,9 +8,9 @@ use baton_core::workflow::{GuideMessage, WorkflowGuide};
 use super::walk::{OptionalSlots, WorkflowWalk};
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::outcome::Answer;
 use crate::outcome::Outcome;
 use crate::scope::Scope;
-use crate::session::Answer;
 
 /// Passes the user's message to the guide and returns its reply. After a crash the guide reads the message again from the
 /// recorded state, which yields the same reply.

@@ -101,7 +101,7 @@ impl<'a> WorkflowView<'a> {
                 )
             }
             Self { is_done: true, .. } => {
-                "Everything is done. Tell the person what came of it, and call `complete_handoff`.".to_owned()
+                "Everything is done. Tell the person the result, and call `complete_handoff`.".to_owned()
             }
             _ => "Call `advance_workflow` to go on.".to_owned(),
         }

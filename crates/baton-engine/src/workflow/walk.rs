@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use super::entry_tool::{self, EntryOutcome};
 use super::progress;
 use crate::failure::Failure;
-use crate::handoff::lease::HandoffLease;
 use crate::journal::Record;
+use crate::lease::HandoffLease;
 use crate::scope::Scope;
 
 /// One execution of a workflow within a run: the state machine plus its pending effects.

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::invocation;
 use crate::journal::Record;
 use crate::patterns::calling::{AgentDefinition, CallAgentArguments};
-use crate::patterns::redaction::{head, redact};
+use crate::redaction::{head, redact};
 use crate::run_state::DENIED;
 use crate::scope::Scope;
 use crate::task::DELEGATE_PERMISSION;
@@ -206,7 +206,7 @@ pub(crate) async fn record_denied_delegation(scope: &Scope) -> Result<(), Failur
         return Ok(());
     }
     let text = format!(
-        "`{}` asks nobody: the person does not have the permission `{DELEGATE_PERMISSION}`",
+        "`{}` calls no other agent: the person does not have the permission `{DELEGATE_PERMISSION}`",
         scope.name()
     );
     let record = Record {

@@ -16,8 +16,8 @@ use crate::input::{Input, InputSource};
 use crate::invocation;
 use crate::outcome::Outcome;
 use crate::patterns::calling::cache::ResultCache;
-use crate::patterns::redaction::redact;
 use crate::patterns::summary;
+use crate::redaction::redact;
 use crate::run;
 use crate::scope::Scope;
 

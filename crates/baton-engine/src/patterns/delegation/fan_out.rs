@@ -12,7 +12,7 @@ use super::buffer::ResultBuffer;
 use crate::bounds::InvocationKind;
 use crate::failure::Failure;
 use crate::patterns::calling::task::{self, SubAgentTask, TaskBatch, TaskReport};
-use crate::patterns::redaction::head;
+use crate::redaction::head;
 use crate::results;
 use crate::scope::Scope;
 

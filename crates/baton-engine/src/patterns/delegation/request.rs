@@ -12,14 +12,15 @@ use super::fan_out::{self, FanOutOptions, ResultAudience};
 use super::{max_parallel, report};
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::input::{BlockKind, PromptEnvelope};
+use crate::outcome::Answer;
 use crate::outcome::Outcome;
 use crate::patterns::calling::progress::ProgressNotifier;
-use crate::patterns::fence::{BlockKind, PromptEnvelope};
-use crate::patterns::redaction::{head, redact};
+use crate::redaction::{head, redact};
 use crate::results;
 use crate::run::show;
 use crate::scope::Scope;
-use crate::session::{self, Answer, SessionSpec};
+use crate::session::{self, SessionSpec};
 use crate::task::DelegationPlan;
 
 /// Maximum length of all results together, in characters. Keeps a verbose agent from filling the context of the synthesis.
@@ -115,8 +116,7 @@ async fn synthesize(
     match session::run_session(&session_scope, spec).await {
         Ok(ended) => Ok(ended.outcome(&session_scope)),
         Err(failure @ (Failure::Model(_) | Failure::NoModel(_))) => {
-            let text =
-                format!("nobody could write an answer of the results, so they stand side by side: {failure}");
+            let text = format!("no answer could be written from the results, so they are listed: {failure}");
             scope.at("say").trace(EventKind::Status { text }).await;
             Ok(concatenated(scope, results))
         }

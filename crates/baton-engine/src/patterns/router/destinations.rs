@@ -8,13 +8,13 @@ use baton_core::agent::{Agent, Router};
 use crate::bounds::InvocationKind;
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
+use crate::input::{BlockKind, PromptEnvelope};
 use crate::input::{Input, InputSource};
 use crate::invocation;
 use crate::outcome::Outcome;
-use crate::patterns::fence::{BlockKind, PromptEnvelope};
-use crate::patterns::redaction::{head, redact, tail};
 use crate::patterns::shared_history::SharedHistory;
 use crate::patterns::transfers::MAX_REASON_CHARS;
+use crate::redaction::{head, redact, tail};
 use crate::run;
 use crate::scope::Scope;
 
@@ -100,7 +100,7 @@ impl Destinations {
         };
         let child = invocation::enter(scope, fallback, InvocationKind::Route).await?;
         let mut input = self.destination_input(scope, None, "").await?;
-        input.sent = Some(self.sent(scope, &format!("nobody was chosen: {said}")));
+        input.sent = Some(self.sent(scope, &format!("no agent was chosen: {said}")));
         run_stage(child, input).await
     }
 

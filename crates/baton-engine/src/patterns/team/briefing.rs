@@ -5,8 +5,9 @@ use baton_core::message::Part;
 use super::Discussion;
 use super::member::TeamMember;
 use super::turn::PASS;
+use crate::fence::Fence;
 use crate::input::Input;
-use crate::patterns::fence::{BlockKind, Fence, PromptEnvelope};
+use crate::input::{BlockKind, PromptEnvelope};
 
 impl Discussion<'_> {
     /// The member's prompt: the request first, then the posts of others since its last turn. Only the second part goes into the
@@ -53,8 +54,8 @@ impl Discussion<'_> {
         let most = self.team.max_rounds;
         format!(
             "You are `{name}`, in a team with {others}, coordinated by `{coordinator}`. This is round {round} of at most {most}. \
-             {news}Work on the request. Tell the others what they need to know with `broadcast`; if you do not use it, what you \
-             answer at the end of your turn is told to them. Say with `vote_conclude` whether the discussion can end. If you have \
+             {news}Work on the request. Tell the others what they need to know with `broadcast`; if you do not use it, they get \
+             your answer at the end of your turn. Say with `vote_conclude` whether the discussion can end. If you have \
              nothing to add, answer with the single word {PASS}."
         )
     }

@@ -17,11 +17,11 @@ use super::{Discussion, DiscussionEnd};
 use crate::bounds::LimitKind;
 use crate::engine_tool::SessionEnding;
 use crate::failure::Failure;
+use crate::fence::Fence;
 use crate::input::Input;
 use crate::outcome::Outcome;
 use crate::patterns;
-use crate::patterns::fence::Fence;
-use crate::patterns::redaction::{head, redact};
+use crate::redaction::{head, redact};
 use crate::scope::Scope;
 use crate::session::{self, OnLimit, SessionEnd, SessionSpec};
 
@@ -179,7 +179,7 @@ impl Discussion<'_> {
         let (reason, rounds) = (end.by.reason(), if end.rounds == 1 { "round" } else { "rounds" });
         blocks.push(format!(
             "The discussion of your team is over after {} {rounds}: {reason}. Above is what was said. Answer the request now, \
-             in your own words and for whoever asked; they have not seen the discussion. Say where the team did not agree.",
+             in your own words, for the person or agent that asked; they have not seen the discussion. Say where the team did not agree.",
             end.rounds
         ));
         blocks.join("\n\n")

@@ -10,7 +10,7 @@ use baton_core::message::Part;
 
 use super::memory::remember;
 use super::turn::{MemberTurn, missed_notice};
-use super::votes::Vote;
+use crate::extensions::Vote;
 use crate::scope::Scope;
 
 /// A member with its memory, read cursor and latest vote.

@@ -11,7 +11,7 @@ use baton_core::tool::ToolError;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::votes::Vote;
+use crate::extensions::Vote;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::scope::Scope;

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::input::{Input, InputSource};
 use crate::invocation;
 use crate::outcome::Outcome;
-use crate::patterns::redaction::redact;
+use crate::redaction::redact;
 use crate::scope::Scope;
 
 /// A round, as it is journaled at its barrier.
@@ -148,11 +148,11 @@ impl Discussion<'_> {
     ) -> Result<Outcome, Failure> {
         let agent = member.agent.as_ref().ok_or_else(|| Failure::NoAgent(member.name.clone()))?;
         let child = invocation::enter_when_permitted(place, agent, InvocationKind::Member).await?;
-        let child = child.with_session(|session| session.engine_tools = Arc::new(tools::of_member(outbox)));
         let reason = format!("round {round} of the team").into();
         let input = Input {
             history: Arc::clone(&member.history),
             parts: Arc::clone(prompt),
+            engine_tools: tools::of_member(outbox),
             rendered: Some(self.member_envelope(member, round).rendered_as(prompt)),
             sent: Some(InputSource { by: self.scope.name().clone(), reason }),
             ..Input::default()

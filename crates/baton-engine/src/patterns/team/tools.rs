@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::channel::MAX_POST_CHARS;
 use super::outbox::{MemberAction, MemberOutbox};
-use super::votes::Vote;
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
+use crate::extensions::Vote;
 use crate::failure::Failure;
-use crate::patterns::redaction::{head, redact};
+use crate::redaction::{head, redact};
 
 /// Maximum length of a vote's reason, in characters. Longer ones are cut.
 const MAX_REASON_CHARS: usize = 1_000;

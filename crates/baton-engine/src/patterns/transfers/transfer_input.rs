@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
 use crate::handoff::start::HandoffOffer;
+use crate::input::{BlockKind, PromptEnvelope};
 use crate::input::{Input, InputSource};
-use crate::patterns::fence::{BlockKind, PromptEnvelope};
-use crate::patterns::redaction::{head, redact, redact_value, tail};
 use crate::patterns::shared_history::{self, SharedHistory};
+use crate::redaction::{head, redact, redact_value, tail};
 
 /// Maximum length of a transfer's reason, in characters.
 pub(crate) const MAX_REASON_CHARS: usize = 500;
