@@ -164,7 +164,11 @@ impl Toolset {
 
     /// Whether a tool returns text of untrusted authors.
     pub(crate) fn is_untrusted(&self, name: &str) -> bool {
-        matches!(self.find(name), Ok(SessionTool::Tool(tool)) if tool.is_untrusted())
+        match self.find(name) {
+            Ok(SessionTool::Tool(tool)) => tool.is_untrusted(),
+            Ok(SessionTool::Engine(tool)) => tool.is_untrusted(),
+            Err(_) => false,
+        }
     }
 
     /// How a successful call would end the session. See [`EngineTool::ends_with`].

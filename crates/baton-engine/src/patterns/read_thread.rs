@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
-use crate::fence::Fence;
 use crate::redaction::{indented, redact};
 use crate::retry::retry;
 use crate::scope::Scope;
@@ -123,14 +122,16 @@ fn render_messages(scope: &Scope, messages: &[ThreadMessage]) -> String {
         };
         format!("{}. {who}: {}", one.number, indented(&one.message.text()))
     });
-    let lines = redact(scope.agent(), &lines.collect::<Vec<_>>().join("\n\n"));
-    let fence = Fence::new();
-    format!("{}\n\n{}", fence.material(), fence.block("thread", "## EARLIER MESSAGES", &lines))
+    redact(scope.agent(), &lines.collect::<Vec<_>>().join("\n\n"))
 }
 
 impl EngineTool for ReadThread {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn is_untrusted(&self) -> bool {
+        true
     }
 
     fn call<'a>(

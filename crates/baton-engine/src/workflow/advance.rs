@@ -213,9 +213,28 @@ impl AdvanceArguments {
     }
 }
 
-/// Fences untrusted tool output. The fence is stored with the result of the call.
-fn marked<'t>(tool: &str, text: &'t str, is_untrusted: bool) -> Cow<'t, str> {
-    if is_untrusted { Fence::new().output(tool, text).into() } else { text.into() }
+/// Fences untrusted tool output, cut to `max_bytes` of JSON. The fence is stored with the result of the call.
+fn marked<'t>(tool: &str, text: &'t str, is_untrusted: bool, max_bytes: usize) -> Cow<'t, str> {
+    let text = cut(text, max_bytes);
+    if is_untrusted { Fence::new().output(tool, &text).into() } else { text }
+}
+
+/// Cuts a text to `max_bytes` as a JSON string, so that the result of the call is not shortened later, within a fence.
+fn cut(text: &str, max_bytes: usize) -> Cow<'_, str> {
+    let size = |c: char| match c {
+        '"' | '\\' | '\n' | '\r' | '\t' => 2,
+        c if c.is_control() => 6,
+        c => c.len_utf8(),
+    };
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        used += size(*c);
+        used > max_bytes
+    });
+    match end {
+        Some((end, _)) => format!("{}… [cut: {} bytes in all]", &text[..end], text.len()).into(),
+        None => text.into(),
+    }
 }
 
 /// The result of the call, as JSON.
@@ -223,16 +242,18 @@ fn result_text(walk: &WorkflowWalk<'_>, refused: Option<String>) -> String {
     let situation = WorkflowView::of(&walk.machine);
     let instruction = situation.instruction();
     let mut answer = serde_json::to_value(&situation).unwrap_or_default();
+    // Half of what a model is shown, because the situation needs room too.
+    let max_bytes = walk.place.run.extensions.shown_output_bytes / 2 / walk.changes.len().max(1);
     let ran: Vec<Value> = walk
         .changes
         .iter()
         .filter_map(|one| match one {
             WorkflowChange::Entered(_) => None,
             WorkflowChange::Ran { tool, text, is_untrusted } => {
-                Some(json!({ "tool": tool, "returned": marked(tool, text, *is_untrusted) }))
+                Some(json!({ "tool": tool, "returned": marked(tool, text, *is_untrusted, max_bytes) }))
             }
             WorkflowChange::Failed { tool, error, is_untrusted } => {
-                Some(json!({ "tool": tool, "failed": marked(tool, error, *is_untrusted) }))
+                Some(json!({ "tool": tool, "failed": marked(tool, error, *is_untrusted, max_bytes) }))
             }
         })
         .collect();

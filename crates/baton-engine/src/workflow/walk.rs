@@ -22,7 +22,7 @@ use crate::scope::Scope;
 #[derive(Debug)]
 pub(crate) struct WorkflowWalk<'a> {
     /// The path in the run under which the walk is recorded.
-    place: Scope,
+    pub(super) place: Scope,
     lease: Arc<HandoffLease>,
     agent: &'a Agent,
     pub(crate) machine: Machine<'a>,
