@@ -14,7 +14,7 @@ use baton::core::store::{OnBusy, Retention};
 use baton::core::tool::SHOWN_OUTPUT_BYTES;
 use baton::core::{AgentName, Part, Rights, TenantId, ThreadId, UserId};
 use baton::engine::{
-    Engine, EngineParts, HeartbeatConfig, ModelRegistry, ModelTimeouts, Overrides, Policy, RunCaller,
+    Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry, Overrides, Policy, RunCaller,
     RunRequest, RunTask, ThreadChannels, WorkerLifetime,
 };
 use baton_agents::{KnownNames, RosterDraft, SourceFile};
@@ -263,14 +263,22 @@ pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str)
     let model = baton_models::connect(WireFormat::OpenAi, endpoint, baton_models::ModelHttpClient::default());
     let store = baton_store::open(store, Path::new("")).await.expect("a store");
     Engine::new(EngineParts {
-        models: ModelRegistry::new(ModelName::Alias("bench".into())).with_provider(model),
-        tools: Vec::new(),
-        servers: None,
-        skills: None,
-        shown_output_bytes: SHOWN_OUTPUT_BYTES,
-        ask_at: None,
-        work_dir: ".".into(),
-        model_timeouts: ModelTimeouts::default(),
+        models: Arc::new(ModelRegistry::new(ModelName::Alias("bench".into())).with_provider(model)),
+        extensions: Arc::new(Extensions {
+            tools: Vec::new(),
+            servers: None,
+            skills: None,
+            team_hooks: None,
+            shown_output_bytes: SHOWN_OUTPUT_BYTES,
+            ask_at: None,
+            work_dir: ".".into(),
+        }),
+        // High enough for a hundred at once.
+        policy: Arc::new(Policy {
+            max_concurrent_delegations: 100,
+            max_live_children: 100,
+            ..Policy::default()
+        }),
         store: Arc::new(store),
         agents: tokio::sync::watch::Sender::new(agents).subscribe(),
         identity: baton::identity::identity(),
@@ -278,9 +286,6 @@ pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str)
         flush: Duration::from_millis(50),
         worker_lifetime: WorkerLifetime::UntilDone,
         retention: Retention { workflow_state: jiff::SignedDuration::from_hours(1) },
-        // High enough for a hundred at once.
-        policy: Policy { max_concurrent_delegations: 100, max_live_children: 100, ..Policy::default() },
-        team_hooks: None,
         live: ThreadChannels::new(),
         observer: None,
     })

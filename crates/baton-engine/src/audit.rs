@@ -7,11 +7,12 @@ use baton_core::{AgentName, TraceParent};
 use serde_json::{Value, json};
 
 use crate::bounds::{InvocationError, InvocationKind};
-use crate::engine::StoredRequest;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::outcome::Outcome;
-use crate::scope::{RunState, Scope};
+use crate::request::StoredRequest;
+use crate::run_state::RunState;
+use crate::scope::Scope;
 use crate::task::RunTask;
 
 pub(crate) const ALLOWED: &str = "allowed";
@@ -51,42 +52,45 @@ pub(crate) fn decision(result: &Result<Outcome, Failure>) -> &'static str {
     }
 }
 
-impl Scope {
-    /// `by` invokes the scope's agent. Each invocation has two entries, one for its start and one for its end. Both carry the
-    /// same path, which no other invocation has. Returns `None` for the root session.
-    pub(crate) fn involved(&self, by: &AgentName, decision: &str, code: Option<&str>) -> Option<AuditEntry> {
-        let mut detail = json!({ "from": by, "to": self.name(), "path": self.path() });
-        if let Some(code) = code {
-            detail["code"] = json!(code);
-        }
-        Some(entry(&self.run, by, self.bounds.invocation?.action(), decision, detail))
+/// `by` invokes the scope's agent. Each invocation has two entries, one for its start and one for its end. Both carry the
+/// same path, which no other invocation has. Returns `None` for the root session.
+pub(crate) fn involved(
+    scope: &Scope,
+    by: &AgentName,
+    decision: &str,
+    code: Option<&str>,
+) -> Option<AuditEntry> {
+    let mut detail = json!({ "from": by, "to": scope.name(), "path": scope.path() });
+    if let Some(code) = code {
+        detail["code"] = json!(code);
     }
+    Some(entry(&scope.run, by, scope.session.bounds.invocation?.action(), decision, detail))
+}
 
-    /// Records that `by` may not invoke `to` from here, unless an earlier attempt of the run has recorded it.
-    pub(crate) async fn refuse(
-        &self,
-        by: &AgentName,
-        to: &AgentName,
-        invocation: InvocationKind,
-        refusal: &InvocationError,
-    ) {
-        let place = self.at(&format!("refused:{to}"));
-        if self.run.steps.contains_key(place.path()) {
-            return;
-        }
-        let path = format!("{}/{}:{to}", self.path(), invocation.word());
-        let detail = json!({ "from": by, "to": to, "path": path, "code": refusal.code() });
-        let audit = vec![entry(&self.run, by, invocation.action(), DENIED, detail)];
-        // Serializing `Null` cannot fail.
-        let steps = place.step(StepKind::Note, StepState::Finished, &Value::Null).into_iter().collect();
-        self.run.journal.commit_soon(Record { steps, audit, ..Record::default() }).await;
+/// Records that `by` may not invoke `to` from here, unless an earlier attempt of the run has recorded it.
+pub(crate) async fn refuse(
+    scope: &Scope,
+    by: &AgentName,
+    to: &AgentName,
+    invocation: InvocationKind,
+    refusal: &InvocationError,
+) {
+    let place = scope.at(&format!("refused:{to}"));
+    if scope.run.recorder.steps.contains_key(place.path()) {
+        return;
     }
+    let path = format!("{}/{}:{to}", scope.path(), invocation.word());
+    let detail = json!({ "from": by, "to": to, "path": path, "code": refusal.code() });
+    let audit = vec![entry(&scope.run, by, invocation.action(), DENIED, detail)];
+    // Serializing `Null` cannot fail.
+    let steps = place.step().build(StepKind::Note, StepState::Finished, &Value::Null).into_iter().collect();
+    scope.run.recorder.journal.commit_soon(Record { steps, audit, ..Record::default() }).await;
+}
 
-    /// The scope's agent has agents to delegate to, but the user lacks `permission`.
-    pub(crate) fn denied(&self, permission: &str) -> AuditEntry {
-        let detail = json!({ "from": self.name(), "path": self.path(), "permission": permission });
-        entry(&self.run, self.name(), InvocationKind::Delegate.action(), DENIED, detail)
-    }
+/// The scope's agent has agents to delegate to, but the user lacks `permission`.
+pub(crate) fn denied(scope: &Scope, permission: &str) -> AuditEntry {
+    let detail = json!({ "from": scope.name(), "path": scope.path(), "permission": permission });
+    entry(&scope.run, scope.name(), InvocationKind::Delegate.action(), DENIED, detail)
 }
 
 /// An entry about a handoff.
@@ -108,7 +112,7 @@ fn entry(run: &RunState, actor: &AgentName, action: &str, decision: &str, detail
         thread_id: Some(run.caller.thread_id),
         run_id: Some(run.run_id),
         decision: decision.to_owned(),
-        trace_id: run.trace.as_ref().map(TraceParent::trace_id),
+        trace_id: run.request.trace.as_ref().map(TraceParent::trace_id),
         detail,
     }
 }

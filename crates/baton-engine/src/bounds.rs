@@ -1,24 +1,19 @@
-//! Limits that keep a run finite. Every invocation of another agent goes through [`Scope::enter`] or one of its variants. They
-//! check depth, re-entry, transfers and live children, and derive the child's time, token and cost limits, which
-//! [`crate::budget`] checks before each turn.
+//! Limits that keep a run finite: depth, re-entry, transfers, live children, and the time, token and cost limits that
+//! [`crate::budget`] checks before each turn. [`crate::invocation`] derives the bounds of a child.
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use baton_core::agent::{Agent, AgentLimits};
-use baton_core::message::Visibility;
 use baton_core::store::{HopKind, Step, StepKind, StepState};
 use baton_core::tool::ToolError;
-use baton_core::{AgentName, HumanDuration, SessionId, choices};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use baton_core::{AgentName, choices};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use crate::engine::{Overrides, PreApproval};
-use crate::failure::Failure;
-use crate::models::ModelCandidate;
-use crate::policy::fingerprint;
-use crate::scope::{RunState, Scope};
+use crate::ledger::Ledger;
+use crate::request::{Overrides, PreApproval};
 
 choices! {
     /// How one agent invokes another. In paths, the word precedes the agent's name: `…/call:research`.
@@ -56,12 +51,12 @@ impl InvocationKind {
 
     /// Whether the invocation uses up a level of depth. A model decides on these kinds, so only the depth limit ends the
     /// recursion.
-    fn counts_depth(self) -> bool {
+    pub(crate) fn counts_depth(self) -> bool {
         matches!(self, Self::Call | Self::Delegate)
     }
 
     /// Whether the invoked agent answers in place of the invoking one.
-    fn transfers_control(self) -> bool {
+    pub(crate) fn transfers_control(self) -> bool {
         matches!(self, Self::Chain | Self::Route | Self::Transfer | Self::Return)
     }
 
@@ -115,6 +110,30 @@ impl From<InvocationError> for ToolError {
     }
 }
 
+choices! {
+    /// The limit that ended a session.
+    pub enum LimitKind {
+        Turns = "turns",
+        Time = "time",
+        Tokens = "tokens",
+        Cost = "cost",
+        /// The caller asked for an answer now.
+        Stopped = "stopped",
+        /// The model's own limit on the length of a reply.
+        Length = "length",
+    }
+}
+
+impl LimitKind {
+    /// The reason as a clause, for models and users.
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Stopped => "a stop was requested".to_owned(),
+            limit => format!("the limit of {limit} was met"),
+        }
+    }
+}
+
 /// The limits of one session, linked to those of its ancestors.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounds {
@@ -129,34 +148,81 @@ pub(crate) struct Bounds {
     pub(crate) deadline: Instant,
     /// How many further levels of calls are allowed.
     pub(crate) levels_left: u32,
-    /// Whether the agent or one of its ancestors was invoked by `call_agent` or `delegate`.
-    pub(crate) is_sub_agent: bool,
     pub(crate) approve: PreApproval,
-    /// Whether the caller, the agent or an ancestor sets a cost limit, which requires models with known prices.
-    pub(crate) needs_prices: bool,
-    /// Permits for live children.
-    live: Arc<Semaphore>,
+    permits: ChildPermits,
     above: Option<Arc<Bounds>>,
 }
 
+/// One permit per live child of a session. Each session has its own, so an agent never waits for a permit that its ancestor holds.
+#[derive(Debug, Clone)]
+struct ChildPermits {
+    semaphore: Arc<Semaphore>,
+    max: u32,
+}
+
+/// RAII permit for one live child.
+#[derive(Debug)]
+pub(crate) struct ChildPermit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+
+impl ChildPermits {
+    fn new(max: u32) -> Self {
+        Self { semaphore: Arc::new(Semaphore::new((max as usize).min(Semaphore::MAX_PERMITS))), max }
+    }
+}
+
 impl Bounds {
-    pub(crate) fn root(run: &RunState, agent: &Agent, overrides: &Overrides) -> Self {
-        let limits = overrides.limits(&scaled_limits(run, agent));
-        let path: Arc<str> = agent.name.as_str().into();
+    /// The bounds of a run's own agent. `scaled` are the limits of its file, and `prior` is the time spent before a crash.
+    pub(crate) fn root(
+        agent: &Agent,
+        scaled: &AgentLimits,
+        overrides: &Overrides,
+        prior: Duration,
+        max_children: u32,
+    ) -> Self {
+        let limits = overrides.limits(scaled);
         Self {
-            deadline: deadline(run, &path, &limits),
+            path: agent.name.as_str().into(),
             agent: agent.name.clone(),
             is_working: true,
             invocation: None,
+            deadline: deadline(&limits, prior),
             levels_left: limits.max_depth,
-            is_sub_agent: false,
             approve: overrides.approve,
-            needs_prices: limits.max_cost_usd.is_some(),
-            live: child_permits(run),
+            permits: ChildPermits::new(max_children),
             above: None,
             limits,
-            path,
         }
+    }
+
+    /// The bounds of an agent that is invoked from here: the lower of its own limits and what is left above.
+    pub(crate) fn child(
+        self: &Arc<Self>,
+        agent: &Agent,
+        invocation: InvocationKind,
+        path: Arc<str>,
+        limits: AgentLimits,
+        prior: Duration,
+    ) -> Self {
+        let levels_left = self.levels_left - u32::from(invocation.counts_depth());
+        Self {
+            path,
+            agent: agent.name.clone(),
+            is_working: true,
+            invocation: Some(invocation),
+            deadline: deadline(&limits, prior).min(self.deadline),
+            levels_left: levels_left.min(limits.max_depth),
+            approve: self.approve,
+            permits: ChildPermits::new(self.permits.max),
+            above: Some(Arc::clone(self)),
+            limits,
+        }
+    }
+
+    /// The same bounds for an agent that does not work on the request itself: it delegates for the caller, who may name it as a
+    /// target too.
+    #[must_use]
+    pub(crate) fn for_dispatcher(&self) -> Self {
+        Self { is_working: false, ..self.clone() }
     }
 
     /// Iterates over these bounds, then those of each ancestor.
@@ -164,17 +230,37 @@ impl Bounds {
         std::iter::successors(Some(self), |bounds| bounds.above.as_deref())
     }
 
+    /// The bounds of the run's own agent.
+    fn root_bounds(&self) -> &Self {
+        self.ancestors().last().unwrap_or(self)
+    }
+
+    /// The run's own agent.
+    pub(crate) fn root_agent(&self) -> &AgentName {
+        &self.root_bounds().agent
+    }
+
+    /// Whether the agent or one of its ancestors was invoked by `call_agent` or `delegate`.
+    pub(crate) fn is_sub_agent(&self) -> bool {
+        self.ancestors().any(|bounds| bounds.invocation.is_some_and(InvocationKind::counts_depth))
+    }
+
+    /// Whether the caller, the agent or an ancestor sets a cost limit, which requires models with known prices.
+    pub(crate) fn needs_prices(&self) -> bool {
+        self.ancestors().any(|bounds| bounds.limits.max_cost_usd.is_some())
+    }
+
     /// The first used-up token or cost limit, from here up to the root.
-    pub(crate) fn exceeded_limit(&self, run: &RunState) -> Option<crate::LimitKind> {
+    pub(crate) fn exceeded_limit(&self, ledger: &Ledger) -> Option<LimitKind> {
         self.ancestors().find_map(|bounds| {
             let limits = &bounds.limits;
             if limits.max_tokens.is_none() && limits.max_cost_usd.is_none() {
                 return None;
             }
-            let spent = run.ledger.spent(&bounds.path);
+            let spent = ledger.spent(&bounds.path);
             let cost = limits.max_cost_usd.is_some_and(|most| spent.cost.known_part() >= most);
             let tokens = limits.max_tokens.is_some_and(|most| spent.tokens.total() >= most);
-            cost.then_some(crate::LimitKind::Cost).or_else(|| tokens.then_some(crate::LimitKind::Tokens))
+            cost.then_some(LimitKind::Cost).or_else(|| tokens.then_some(LimitKind::Tokens))
         })
     }
 
@@ -186,10 +272,53 @@ impl Bounds {
         !self.is_working || self.ancestors().any(is_passed)
     }
 
+    /// Fails if a call from here would be too deep.
+    pub(crate) fn check_depth(&self, invocation: InvocationKind) -> Result<(), InvocationError> {
+        if invocation.counts_depth() && self.levels_left == 0 {
+            return Err(InvocationError::TooDeep(self.root_bounds().limits.max_depth));
+        }
+        Ok(())
+    }
+
     /// Whether `agent` works on the request here or in an ancestor.
     pub(crate) fn is_active(&self, agent: &AgentName) -> bool {
         self.ancestors().any(|bounds| bounds.is_working && bounds.agent == *agent)
     }
+
+    /// The refusal to enter `agent` again. `passed` are the finished stages of a chain.
+    pub(crate) fn re_entry(&self, agent: &AgentName, passed: &[AgentName]) -> InvocationError {
+        let mut line: Vec<&str> = self.ancestors().map(|bounds| bounds.agent.as_str()).collect();
+        line.reverse();
+        line.extend(passed.iter().map(AgentName::as_str));
+        InvocationError::ReEntry { agent: agent.clone(), line: line.join(" → ") }
+    }
+
+    /// The limit for the whole run: that of the policy, lowered by the agent and its ancestors.
+    pub(crate) fn max_transfers(&self, policy: u32) -> u32 {
+        self.ancestors().map(|bounds| bounds.limits.max_transfers).fold(policy, u32::min)
+    }
+
+    /// Takes a permit for a live child, if one is left.
+    pub(crate) fn child_permit(&self) -> Result<ChildPermit, InvocationError> {
+        let permit = Arc::clone(&self.permits.semaphore).try_acquire_owned();
+        permit.map(ChildPermit).map_err(|_| InvocationError::TooManyChildren(self.permits.max))
+    }
+
+    /// Waits for a permit for a live child. Fails at once if the policy allows none. Cancel safe.
+    pub(crate) fn next_child_permit(
+        &self,
+    ) -> Result<impl Future<Output = Result<ChildPermit, AcquireError>> + use<>, InvocationError> {
+        if self.permits.max == 0 {
+            return Err(InvocationError::TooManyChildren(0));
+        }
+        let semaphore = Arc::clone(&self.permits.semaphore);
+        Ok(async { semaphore.acquire_owned().await.map(ChildPermit) })
+    }
+}
+
+/// The deadline of a session by its own timeout. Time spent before a crash counts.
+fn deadline(limits: &AgentLimits, prior: Duration) -> Instant {
+    Instant::now() + limits.timeout.get().saturating_sub(prior)
 }
 
 /// Counts the transfers of earlier attempts that are not replayed, because the tool call or session around them has finished.
@@ -206,241 +335,4 @@ pub(crate) fn completed_transfers(steps: &[Step]) -> u32 {
         is_transfer && places.any(|place| over.contains(place))
     };
     u32::try_from(steps.iter().filter(is_behind).count()).unwrap_or(u32::MAX)
-}
-
-/// The limits of an agent's file, with more time if its model is slow.
-fn scaled_limits(run: &RunState, agent: &Agent) -> AgentLimits {
-    let factor = run.engine.parts.models.time_factor(agent);
-    AgentLimits { timeout: agent.limits.timeout.times(factor), ..agent.limits.clone() }
-}
-
-/// The deadline of a session by its own timeout. Time spent before a crash counts.
-fn deadline(run: &RunState, path: &str, limits: &AgentLimits) -> Instant {
-    Instant::now() + limits.timeout.get().saturating_sub(run.prior_duration(path))
-}
-
-/// One permit per live child of a session. Each session has its own semaphore, so an agent never waits for a permit that its
-/// ancestor holds.
-fn child_permits(run: &RunState) -> Arc<Semaphore> {
-    let most = run.engine.parts.policy.max_live_children as usize;
-    Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
-}
-
-/// RAII permit for one live child.
-#[derive(Debug)]
-pub(crate) struct ChildPermit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
-
-impl Scope {
-    /// Returns the scope of `agent`, invoked from here. A refusal is recorded in the audit trail.
-    ///
-    /// The child has its own session and the lower of its own limits and what is left above. It is cancelled with its ancestors.
-    /// Only an agent that receives the baton speaks to the user.
-    pub(crate) async fn enter(
-        &self,
-        agent: &Arc<Agent>,
-        invocation: InvocationKind,
-    ) -> Result<Self, InvocationError> {
-        let entered = self.try_enter(agent, invocation);
-        if let Err(refusal) = &entered {
-            self.refuse(self.name(), &agent.name, invocation, refusal).await;
-        }
-        entered
-    }
-
-    /// Like [`Scope::enter`], without recording a refusal.
-    pub(crate) fn try_enter(
-        &self,
-        agent: &Arc<Agent>,
-        invocation: InvocationKind,
-    ) -> Result<Self, InvocationError> {
-        self.admits(agent, invocation)?;
-        let live = self.acquire_child_permit()?;
-        self.enter_with_permit(agent, invocation, live)
-    }
-
-    /// Like [`Scope::enter`], but waits for a permit while too many children are live. Fails with `Cancelled` or `TimedOut` if
-    /// the scope is cancelled meanwhile.
-    pub(crate) async fn enter_when_permitted(
-        &self,
-        agent: &Arc<Agent>,
-        invocation: InvocationKind,
-    ) -> Result<Self, Failure> {
-        let place = match self.admits_when_permitted(agent, invocation) {
-            Ok(places) => tokio::select! {
-                biased;
-                place = places.acquire_owned() => place,
-                () = self.cancel.cancelled() => return Err(Failure::Cancelled.or_timeout(self)),
-            },
-            Err(refusal) => {
-                self.refuse(self.name(), &agent.name, invocation, &refusal).await;
-                return Err(refusal.into());
-            }
-        };
-        let live = place.map_err(|_| Failure::Cancelled)?;
-        Ok(self.enter_with_permit(agent, invocation, ChildPermit(live))?)
-    }
-
-    /// Checks everything but the number of live children, and returns the semaphore to wait on.
-    fn admits_when_permitted(
-        &self,
-        agent: &Agent,
-        invocation: InvocationKind,
-    ) -> Result<Arc<Semaphore>, InvocationError> {
-        self.admits(agent, invocation)?;
-        if self.run.engine.parts.policy.max_live_children == 0 {
-            return Err(InvocationError::TooManyChildren(0));
-        }
-        Ok(Arc::clone(&self.bounds.live))
-    }
-
-    fn enter_with_permit(
-        &self,
-        agent: &Arc<Agent>,
-        invocation: InvocationKind,
-        live: ChildPermit,
-    ) -> Result<Self, InvocationError> {
-        if invocation == InvocationKind::Transfer {
-            self.count_transfer()?;
-        }
-        let place = self.at(&format!("{}:{}", invocation.word(), agent.name));
-        let nonce = fingerprint(place.path());
-        let place = if invocation.transfers_control() { place } else { place.internal() };
-        let session_id = self.session_id.child(&agent.name, nonce);
-        let bounds = Arc::new(self.child_bounds(agent, invocation, &place));
-        Ok(place.for_agent(agent, session_id, bounds, live))
-    }
-
-    /// Like [`Scope::enter`], for the next stage of a chain. The stages in `passed` have finished: they are not ancestors, but
-    /// may not run again.
-    pub(crate) async fn enter_stage(
-        &self,
-        agent: &Arc<Agent>,
-        passed: &[AgentName],
-    ) -> Result<Self, InvocationError> {
-        let entered = if passed.contains(&agent.name) {
-            Err(self.re_entry(&agent.name, passed))
-        } else {
-            self.try_enter(agent, InvocationKind::Chain)
-        };
-        if let Err(refusal) = &entered {
-            let giver = passed.last().unwrap_or(self.name());
-            self.refuse(giver, &agent.name, InvocationKind::Chain, refusal).await;
-        }
-        entered
-    }
-
-    fn re_entry(&self, agent: &AgentName, passed: &[AgentName]) -> InvocationError {
-        let mut line: Vec<&str> = self.bounds.ancestors().map(|bounds| bounds.agent.as_str()).collect();
-        line.reverse();
-        line.extend(passed.iter().map(AgentName::as_str));
-        InvocationError::ReEntry { agent: agent.clone(), line: line.join(" → ") }
-    }
-
-    /// Checks what can be checked without taking a permit or counting a transfer. Tools whose call would be refused are hidden by
-    /// the same check.
-    pub(crate) fn admits(&self, agent: &Agent, invocation: InvocationKind) -> Result<(), InvocationError> {
-        if !agent.can_be_orchestrated
-            && !matches!(invocation, InvocationKind::Transfer | InvocationKind::Return)
-        {
-            return Err(InvocationError::NotOrchestrated(agent.name.clone()));
-        }
-        if invocation.counts_depth() && self.bounds.levels_left == 0 {
-            let root = self.bounds.ancestors().last().map_or(0, |root| root.limits.max_depth);
-            return Err(InvocationError::TooDeep(root));
-        }
-        // An agent defined ad hoc for one task may share its name with a different agent of the roster.
-        let is_known =
-            self.run.agents.get(&agent.name).is_some_and(|known| std::ptr::eq(&raw const **known, agent));
-        if is_known && self.bounds.is_active(&agent.name) {
-            return Err(self.re_entry(&agent.name, &[]));
-        }
-        if invocation == InvocationKind::Transfer
-            && self.run.transfers.load(Ordering::Acquire) >= self.max_transfers()
-        {
-            return Err(InvocationError::TooManyTransfers(self.max_transfers()));
-        }
-        Ok(())
-    }
-
-    /// The limit for the whole run: that of the policy, lowered by the agent and its ancestors.
-    fn max_transfers(&self) -> u32 {
-        let line = self.bounds.ancestors().map(|bounds| bounds.limits.max_transfers).min();
-        self.run.engine.parts.policy.max_transfers.min(line.unwrap_or(0))
-    }
-
-    fn count_transfer(&self) -> Result<(), InvocationError> {
-        let most = self.max_transfers();
-        let count = |made| if made < most { Some(made + 1) } else { None };
-        match self.run.transfers.fetch_update(Ordering::AcqRel, Ordering::Acquire, count) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(InvocationError::TooManyTransfers(most)),
-        }
-    }
-
-    fn acquire_child_permit(&self) -> Result<ChildPermit, InvocationError> {
-        let most = self.run.engine.parts.policy.max_live_children;
-        let place = Arc::clone(&self.bounds.live).try_acquire_owned();
-        place.map(ChildPermit).map_err(|_| InvocationError::TooManyChildren(most))
-    }
-
-    fn child_bounds(&self, agent: &Agent, invocation: InvocationKind, place: &Self) -> Bounds {
-        let above = &self.bounds;
-        let mut limits = scaled_limits(&self.run, agent);
-        let is_sub_agent = above.is_sub_agent || invocation.counts_depth();
-        if is_sub_agent {
-            limits.max_turns = limits.max_turns.min(self.run.engine.parts.policy.sub_agent_steps());
-        }
-        let levels_left = above.levels_left - u32::from(invocation.counts_depth());
-        Bounds {
-            deadline: deadline(&self.run, place.path(), &limits).min(above.deadline),
-            path: place.shared_path(),
-            agent: agent.name.clone(),
-            is_working: true,
-            invocation: Some(invocation),
-            levels_left: levels_left.min(limits.max_depth),
-            is_sub_agent,
-            approve: above.approve,
-            needs_prices: above.needs_prices || limits.max_cost_usd.is_some(),
-            live: child_permits(&self.run),
-            above: Some(Arc::clone(above)),
-            limits,
-        }
-    }
-
-    /// A time limit for `agents`, multiplied for the slowest of their models.
-    pub(crate) fn scaled_timeout<'a>(
-        &self,
-        limit: HumanDuration,
-        agents: impl IntoIterator<Item = &'a Arc<Agent>>,
-    ) -> HumanDuration {
-        let models = &self.run.engine.parts.models;
-        let factor = agents.into_iter().map(|agent| models.time_factor(agent)).max();
-        factor.map_or(limit, |factor| limit.times(factor))
-    }
-
-    /// Whether the run cannot do without the provider of this model: its own agent uses the same one. A sub-agent with another
-    /// provider fails early instead, so that the agent that invoked it can continue.
-    pub(crate) fn needs(&self, candidate: &ModelCandidate) -> bool {
-        let root = self.bounds.ancestors().last().and_then(|root| self.run.agents.get(&root.agent));
-        let candidates = root.and_then(|root| self.run.engine.parts.models.candidates(root).ok());
-        let own = candidates.as_ref().and_then(|candidates| candidates.first());
-        own.is_none_or(|own| own.provider.provider() == candidate.provider.provider())
-    }
-
-    /// Marks the scope's agent as not working on the request itself: it delegates for the caller, who may name it as a target
-    /// too.
-    #[must_use]
-    pub(crate) fn into_dispatcher(mut self) -> Self {
-        self.bounds = Arc::new(Bounds { is_working: false, ..Bounds::clone(&self.bounds) });
-        self
-    }
-
-    pub(crate) fn parent_session(&self) -> Option<SessionId> {
-        self.session_id.parent()
-    }
-
-    /// Whether an answer given here is addressed to the user.
-    pub(crate) fn is_user_facing(&self) -> bool {
-        self.visibility() == Visibility::User
-    }
 }

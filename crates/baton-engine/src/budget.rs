@@ -3,35 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::choices;
 use tokio::time::Instant;
 
-use crate::bounds::Bounds;
-use crate::scope::RunState;
-
-choices! {
-    /// The limit that ended a session.
-    pub enum LimitKind {
-        Turns = "turns",
-        Time = "time",
-        Tokens = "tokens",
-        Cost = "cost",
-        /// The caller asked for an answer now.
-        Stopped = "stopped",
-        /// The model's own limit on the length of a reply.
-        Length = "length",
-    }
-}
-
-impl LimitKind {
-    /// The reason as a clause, for models and users.
-    pub(crate) fn reason(self) -> String {
-        match self {
-            Self::Stopped => "a stop was requested".to_owned(),
-            limit => format!("the limit of {limit} was met"),
-        }
-    }
-}
+use crate::bounds::{Bounds, LimitKind};
+use crate::ledger::Ledger;
 
 /// The limits of one session and the number of turns it has taken.
 #[derive(Debug, Clone)]
@@ -77,12 +52,12 @@ impl Budget {
     }
 
     /// The first limit that forbids another turn: the session's own, or a token or cost limit of an ancestor.
-    pub(crate) fn limit_met(&self, run: &RunState) -> Option<LimitKind> {
+    pub(crate) fn limit_met(&self, ledger: &Ledger) -> Option<LimitKind> {
         if Instant::now() >= self.deadline {
             return Some(LimitKind::Time);
         }
         let turns = (self.turns >= self.max_turns).then_some(LimitKind::Turns);
-        self.bounds.exceeded_limit(run).or(turns)
+        self.bounds.exceeded_limit(ledger).or(turns)
     }
 
     /// The same budget with time for one closing turn: a quarter of the agent's timeout, at least 5 s and at most 60 s from now.

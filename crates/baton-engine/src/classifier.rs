@@ -11,7 +11,7 @@ use baton_core::AgentName;
 use baton_core::agent::Agent;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Agents;
+use crate::agents::Agents;
 use words::Words;
 
 /// The domain of a message that matches no agent.

@@ -48,6 +48,11 @@ pub(crate) trait EngineTool: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Whether the output is text of untrusted authors. It is then fenced, after it was shortened.
+    fn is_untrusted(&self) -> bool {
+        false
+    }
+
     /// The call in one line, for the user who approves it.
     fn preview(&self, _arguments: &Value) -> Option<String> {
         None

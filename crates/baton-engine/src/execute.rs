@@ -9,33 +9,39 @@ use std::sync::Arc;
 use baton_core::agent::Agent;
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
-use baton_core::store::{Cancel, Claim, Claimed, RunRecord, RunStatus};
-use baton_core::{RunId, StoreError, TenantStore};
+use baton_core::store::{Cancel, Claimed, RunRecord, RunStatus};
+use baton_core::{HandoffId, RunId, StoreError, TenantStore};
 use futures_util::FutureExt as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::audit;
-use crate::engine::{Engine, RunResult, StoredRequest};
+use crate::cancellation::CancelTokens;
+use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::handoff::holder_run;
-use crate::handoff::lease::HandoffLease;
 use crate::heartbeat;
 use crate::history::{self, ThreadHistory};
+use crate::input::{Input, text_of};
+use crate::invocation;
 use crate::journal::{EventSink, Journal, Record, WriterContext};
+use crate::lease::HandoffLease;
 use crate::listener::Listener;
 use crate::outcome::Outcome;
+use crate::outcome::RunResult;
 use crate::patterns::delegation::request as delegating;
+use crate::registry::{AcceptedHere, Assignment, Waiter, WorkerLifetime};
+use crate::request::StoredRequest;
 use crate::routing::RoutingDecision;
-use crate::run::{self as walking, Input};
+use crate::run as walking;
 use crate::run_end::last_record;
 use crate::run_start::first_record;
-use crate::scope::{Before, RunState, Scope};
+use crate::run_state::{Before, RunState};
+use crate::scope::Scope;
 use crate::task::RunTask;
 use crate::telemetry;
 use crate::turn;
-use crate::workers::{AcceptedHere, Assignment, CancelTokens, Waiter, WorkerLifetime};
 
 /// Maximum claims of one run. A run that exceeds it probably crashes its process.
 const MAX_ATTEMPTS: u32 = 10;
@@ -97,19 +103,20 @@ impl Execution<'_> {
         let key = (self.store.tenant().clone(), record.thread_id);
         let _under_way = self.engine.workers.track_active(key, record.run_id, tokens.clone());
         let (journal, mut writer) = Journal::open(self.event_sink(&record));
-        let lease = heartbeat::ClaimHeartbeat::of(self.engine, tokens.cancel.clone());
+        let lease = heartbeat::ClaimHeartbeat::of(&self.engine.lease, tokens.cancel.clone());
         let before = Before { steps, rows, handoff };
-        let state = self.run_state(claim, &record, before, journal, tokens);
+        let state = self.run_state(&record, before, journal, tokens);
+        let Engine { parts, .. } = &**self.engine;
         let context = WriterContext {
             store: &**self.store,
-            claim: &state.claim,
-            ledger: &state.ledger,
+            claim: &claim,
+            ledger: &state.recorder.ledger,
             lease: &lease,
-            flush: self.engine.parts.flush,
-            cancel: &state.cancel,
+            flush: parts.flush,
+            cancel: &state.control.cancel,
         };
         if let Some((append, appended)) = accepted.as_ref().and_then(|accepted| accepted.appended.as_ref()) {
-            writer.adopt_first_append(&state.claim, append, appended).await;
+            writer.adopt_first_append(&claim, append, appended).await;
         }
         let failure = tokio::select! {
             biased;
@@ -121,8 +128,8 @@ impl Execution<'_> {
             Ok(finished) => finished,
             Err(failure) => {
                 // Another process may claim the run now, so none of its tasks may be left here.
-                state.children_finished().await;
-                RunResult { rows: state.ledger.rows(), ..RunResult::without_end(failure) }
+                state.control.children_finished().await;
+                RunResult { rows: state.recorder.ledger.rows(), ..RunResult::without_end(failure) }
             }
         };
         (finished, writer.next())
@@ -140,14 +147,23 @@ impl Execution<'_> {
 
     fn run_state(
         &self,
-        claim: Claim,
         record: &RunRecord,
         before: Before,
         journal: Journal,
         tokens: CancelTokens,
     ) -> Arc<RunState> {
-        let (engine, store) = (Arc::clone(self.engine), Arc::clone(self.store));
-        Arc::new(RunState::new(engine, store, (claim, record), before, journal, tokens))
+        let (resources, store) = (self.engine.run_resources(), Arc::clone(self.store));
+        Arc::new(RunState::new(resources, store, record, before, journal, tokens))
+    }
+
+    /// Starts the handoff that is queued behind `ended`. Flushes the journal first, so that the end is durable before the next
+    /// handoff begins. A request that is queued later starts after the run.
+    async fn start_queued_handoff(&self, state: &RunState, ended: HandoffId) -> Result<(), Failure> {
+        if state.store.handoff(ended).await.is_ok_and(|handoff| handoff.next.is_some()) {
+            state.recorder.journal.flush().await?;
+            self.engine.start_next(&state.store, ended).await;
+        }
+        Ok(())
     }
 
     async fn work(
@@ -165,13 +181,18 @@ impl Execution<'_> {
         let mut routing = RoutingDecision::default();
         let walking = AssertUnwindSafe(Box::pin(execute_run(state, &mut record, &mut routing, accepted)));
         let result = walking.catch_unwind().await;
-        let result = result.unwrap_or_else(|_| Err(Failure::Panicked(record.agent.clone())));
-        state.children_finished().await;
+        let mut result = result.unwrap_or_else(|_| Err(Failure::Panicked(record.agent.clone())));
+        if let Some(ended) = state.progress.ended_handoff.get()
+            && let Err(failure) = Box::pin(self.start_queued_handoff(state, *ended)).await
+        {
+            result = Err(failure);
+        }
+        state.control.children_finished().await;
         let (status, outcome, failure) = match result {
             Ok(outcome) => (RunStatus::Completed, outcome, None),
             // The claim is lost or the store is unavailable: this process cannot end the run.
             Err(failure @ (Failure::Superseded | Failure::Store(_))) => {
-                return RunResult { rows: state.ledger.rows(), ..RunResult::without_end(failure) };
+                return RunResult { rows: state.recorder.ledger.rows(), ..RunResult::without_end(failure) };
             }
             Err(failure @ Failure::Cancelled) => (RunStatus::Cancelled, None, Some(failure)),
             Err(failure @ Failure::Interrupted(_)) => (RunStatus::Interrupted, None, Some(failure)),
@@ -180,18 +201,30 @@ impl Execution<'_> {
         // While a handoff is active, it decides which agent holds the thread.
         let keeps = routing.is_requested() && StoredRequest::is_answered(&record.request);
         let (outcome, why) = (outcome.as_ref(), failure.as_ref());
-        let end = last_record(&record, keeps, status, &state.ledger, state.sources(), outcome, why);
+        let end = last_record(
+            &record,
+            keeps,
+            status,
+            &state.recorder.ledger,
+            state.progress.sources(),
+            outcome,
+            why,
+        );
         let end = Record { claim_next: self.claims_next && !self.engine.workers.is_draining(), ..end };
-        let usage = state.ledger.spent("");
-        if let Err(failure) = state.journal.commit(end).await {
-            return RunResult { usage, rows: state.ledger.rows(), ..RunResult::without_end(failure) };
+        let usage = state.recorder.ledger.spent("");
+        if let Err(failure) = state.recorder.journal.commit(end).await {
+            return RunResult {
+                usage,
+                rows: state.recorder.ledger.rows(),
+                ..RunResult::without_end(failure)
+            };
         }
-        if let Some(ended) = state.ended_handoff.get() {
-            Box::pin(state.engine.start_next(&state.store, *ended)).await;
+        if let Some(ended) = state.progress.ended_handoff.get() {
+            Box::pin(self.engine.start_next(&state.store, *ended)).await;
         }
         let (answer, answered_by) =
             outcome.map(|outcome| (outcome.answer.clone(), outcome.agent.clone())).unzip();
-        RunResult { status, answer, answered_by, failure, usage, rows: state.ledger.rows() }
+        RunResult { status, answer, answered_by, failure, usage, rows: state.recorder.ledger.rows() }
     }
 }
 
@@ -224,7 +257,7 @@ async fn execute_run(
     // Interrupted calls are billed first, whether or not the run can continue.
     let settled = turn::settle_interrupted(state);
     if !settled.steps.is_empty() {
-        state.journal.commit(settled).await?;
+        state.recorder.journal.commit(settled).await?;
     }
     if record.attempts > MAX_ATTEMPTS {
         let reason = format!("its process ended {MAX_ATTEMPTS} times during the run");
@@ -248,7 +281,7 @@ async fn execute_run(
     (*routing, lease) = match known {
         Some(routing) => (routing, None),
         None => {
-            let words = walking::text_of(&thread_history.parts);
+            let words = text_of(&thread_history.parts);
             RoutingDecision::decide(state, record, &request, &words).await.map_err(unreadable)?
         }
     };
@@ -256,7 +289,11 @@ async fn execute_run(
         record.agent = agent.clone();
     }
     let agent = resolve_agent(state, record)?;
-    let scope = Scope::root(Arc::clone(state), agent, &request.overrides);
+    let mut bounds = invocation::root_bounds(state, &agent, &request.overrides);
+    if matches!(request.task, RunTask::Delegate(_)) {
+        bounds = bounds.for_dispatcher();
+    }
+    let scope = Scope::root(Arc::clone(state), agent, bounds);
     if !is_announced {
         announce(&scope, record, &request, routing).await?;
     }
@@ -297,12 +334,10 @@ async fn run_root(
     let output_schema = request.overrides.output_schema.map(Arc::new);
     let (history, parts) = (thread_history.history(), Arc::clone(&thread_history.parts));
     let input = Input { history, parts, output_schema, ..Input::default() };
-    scope.run.asked(&input, request.entry);
+    scope.run.request.asked(&input.parts, request.entry);
     match request.task {
         // Boxed: each future is large, and a run awaits only one of them.
-        RunTask::Delegate(delegation) => {
-            Box::pin(delegating::answer(&scope.into_dispatcher(), &input, &delegation)).await
-        }
+        RunTask::Delegate(delegation) => Box::pin(delegating::answer(&scope, &input, &delegation)).await,
         // No handoff is involved: the requested agent answers.
         RunTask::Answer if lease.is_none() && routing.is_requested() => {
             walking::run(scope, input).await.map(Some)
@@ -321,15 +356,15 @@ async fn announce(
     request: &StoredRequest,
     routing: &RoutingDecision,
 ) -> Result<(), Failure> {
-    if scope.interrupted::<Value>()?.is_some() {
+    if scope.step().interrupted::<Value>()?.is_some() {
         let text =
             format!("the process that worked on this run ended; it goes on (attempt {})", record.attempts);
         tracing::info!(run = %record.run_id, attempt = record.attempts, "a run goes on after a crash");
-        let events = vec![scope.event_as(Visibility::Internal, EventKind::Status { text })];
+        let events = vec![scope.event(Visibility::Internal, EventKind::Status { text })];
         let audit = vec![audit::of_run(record, "system", "run.resume", "resumed")];
-        scope.run.journal.commit_soon(Record { events, audit, ..Record::default() }).await;
+        scope.run.recorder.journal.commit_soon(Record { events, audit, ..Record::default() }).await;
         return Ok(());
     }
-    scope.run.journal.commit_soon(first_record(record, request, routing)).await;
+    scope.run.recorder.journal.commit_soon(first_record(record, request, routing)).await;
     Ok(())
 }

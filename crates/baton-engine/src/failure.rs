@@ -1,9 +1,9 @@
 //! Failures of runs, their codes and which of them end a run.
 
 use baton_core::{AgentName, HumanDuration, ModelError, StoreError};
+use tokio_util::sync::CancellationToken;
 
 use crate::bounds::InvocationError;
-use crate::scope::Scope;
 
 /// Why a run has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -44,7 +44,7 @@ pub enum Failure {
     /// No member of a team has posted anything. `members` has a line for each of them.
     #[error("no member of the team of `{coordinator}` contributed: {}", .members.join("; "))]
     NoContribution { coordinator: AgentName, members: Vec<String> },
-    #[error("`{router}` chose nobody: {reason}. It may choose {}", list(.candidates))]
+    #[error("`{router}` chose no agent: {reason}. It may choose {}", list(.candidates))]
     NotRouted { router: AgentName, reason: String, candidates: Vec<AgentName> },
     #[error("the condition of `{agent}` for handing on cannot be evaluated: {message}")]
     Condition { agent: AgentName, message: String },
@@ -125,10 +125,10 @@ impl Failure {
 
     /// Adds the name of the stage that failed. Cancellations, timeouts and fatal failures stay as they are. So does a failure
     /// that names a stage, because the innermost name is the most precise.
-    pub(crate) fn in_stage(self, stage: &AgentName, scope: &Scope) -> Self {
+    pub(crate) fn in_stage(self, stage: &AgentName, run: &CancellationToken) -> Self {
         match self {
             Self::Stage { .. } | Self::Cancelled | Self::TimedOut { .. } => self,
-            _ if self.is_fatal(scope) => self,
+            _ if self.is_fatal(run) => self,
             _ => Self::Stage { stage: stage.clone(), failure: Box::new(self) },
         }
     }
@@ -143,11 +143,11 @@ impl Failure {
 
     /// Whether the failure ends the whole run, so that no pattern handles it. A child that was cancelled alone merely has no
     /// answer.
-    pub(crate) fn is_fatal(&self, scope: &Scope) -> bool {
+    pub(crate) fn is_fatal(&self, run: &CancellationToken) -> bool {
         match self {
             Self::Store(_) | Self::Superseded | Self::Interrupted(_) => true,
-            Self::Cancelled => scope.run.cancel.is_cancelled(),
-            Self::Stage { failure, .. } => failure.is_fatal(scope),
+            Self::Cancelled => run.is_cancelled(),
+            Self::Stage { failure, .. } => failure.is_fatal(run),
             _ => false,
         }
     }

@@ -37,7 +37,7 @@ enum AskAgain {
 
 impl EvidenceCheck {
     pub(crate) fn new(scope: &Scope, toolset: &Toolset, candidates: &[ModelCandidate]) -> Self {
-        let is_required = scope.agent.grounding == Grounding::Required;
+        let is_required = scope.agent().grounding == Grounding::Required;
         let assists = candidates.first().is_some_and(|first| first.facts.assists.grounding);
         Self {
             is_open: is_required && toolset.evidence_tools().next().is_some(),
@@ -79,15 +79,15 @@ impl EvidenceCheck {
         may_ask: bool,
     ) -> Result<Option<String>, Failure> {
         let note = place.at(ASKED_AGAIN);
-        let is_recorded = note.is_finished();
+        let is_recorded = note.step().is_finished();
         if !is_recorded && !may_ask {
             return Ok(None);
         }
         self.ask_again = AskAgain::Done;
         if !is_recorded {
             let text = "asked again: the answer had no tool result".to_owned();
-            let event = note.event_as(Visibility::Internal, EventKind::Status { text });
-            note.finish(StepKind::Note, &(), vec![event], Vec::new()).await?;
+            let event = note.event(Visibility::Internal, EventKind::Status { text });
+            note.step().finish(StepKind::Note, &(), vec![event], Vec::new()).await?;
         }
         let tools: Vec<String> = toolset.evidence_tools().map(|name| format!("`{name}`")).collect();
         Ok(Some(format!(

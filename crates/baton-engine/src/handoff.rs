@@ -2,7 +2,7 @@
 //! then receives the result.
 //!
 //! - [`negotiation`]: whether an agent accepts a thread. [`start`]: starts a handoff within a run.
-//! - [`lease`]: the holder's lease, how it changes, and how its saved state is discarded.
+//! - [`crate::lease`]: the holder's lease, how it changes, and how its saved state is discarded.
 //! - [`crate::routing`]: which agent takes a run of the thread. [`crate::intent`]: short messages whose meaning needs no model.
 //! - [`holder_run`]: a run of the holder. [`finish`]: how it returns the thread, and what is said then.
 //! - [`external`]: what users and programs do to a handoff from outside of a run.
@@ -11,7 +11,6 @@
 pub(crate) mod external;
 pub(crate) mod finish;
 pub(crate) mod holder_run;
-pub(crate) mod lease;
 pub(crate) mod messages;
 mod negotiation;
 pub(crate) mod start;
@@ -21,7 +20,7 @@ use baton_core::{AgentName, Rights, RunId, TraceParent, choices};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::RunCaller;
+use crate::request::RunCaller;
 
 pub use crate::intent::is_yes;
 pub use crate::routing::is_resumable;

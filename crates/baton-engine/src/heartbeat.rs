@@ -9,17 +9,16 @@
 //! Otherwise it gives them up: they may be executed elsewhere. Its writes are fenced in any case.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use baton_core::store::{Claim, LeaseRenewal};
+use baton_core::store::Claim;
 use baton_core::{StoreError, TenantStore};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::Engine;
 use crate::failure::Failure;
 
 /// The length of the lease and the interval of its renewal.
@@ -40,31 +39,31 @@ const RELEASE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What this process knows of its lease.
 #[derive(Debug, Clone, Default)]
-struct HeartbeatState {
+pub(crate) struct HeartbeatState {
     /// When the lease expires and others may claim the runs of this process. `None` before the first heartbeat.
-    until: Option<Instant>,
+    pub(crate) until: Option<Instant>,
     /// Why the lease could not be renewed in time.
-    lost: Option<StoreError>,
+    pub(crate) lost: Option<StoreError>,
     /// How often runs of this process may have been claimed by another one.
-    lapses: u64,
+    pub(crate) lapses: u64,
 }
 
 /// The lease of this process and the task that renews it.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessHeartbeat {
-    state: watch::Sender<HeartbeatState>,
-    task: Mutex<Option<HeartbeatTask>>,
+    pub(crate) state: watch::Sender<HeartbeatState>,
+    pub(crate) task: Mutex<Option<HeartbeatTask>>,
     /// Held while the lease is taken, so that concurrent claims take it once.
-    turn: tokio::sync::Mutex<()>,
+    pub(crate) turn: tokio::sync::Mutex<()>,
     /// Set at shutdown: the process claims nothing more.
-    is_stopped: AtomicBool,
+    pub(crate) is_stopped: AtomicBool,
     /// Claims of unfinished runs that this process no longer executes.
     abandoned: Mutex<Vec<(Arc<dyn TenantStore>, Claim)>>,
 }
 
 /// Aborts the heartbeat on drop.
 #[derive(Debug)]
-struct HeartbeatTask(JoinHandle<()>);
+pub(crate) struct HeartbeatTask(pub(crate) JoinHandle<()>);
 
 impl Drop for HeartbeatTask {
     fn drop(&mut self) {
@@ -73,7 +72,7 @@ impl Drop for HeartbeatTask {
 }
 
 impl ProcessHeartbeat {
-    fn until(&self) -> Option<Instant> {
+    pub(crate) fn until(&self) -> Option<Instant> {
         let state = self.state.borrow();
         state.until.filter(|_| state.lost.is_none())
     }
@@ -90,7 +89,7 @@ impl ProcessHeartbeat {
         abandoned.push((Arc::clone(store), claim.clone()));
     }
 
-    async fn release_abandoned(&self) {
+    pub(crate) async fn release_abandoned(&self) {
         let claims = std::mem::take(&mut *self.abandoned.lock().unwrap_or_else(PoisonError::into_inner));
         for (store, claim) in claims {
             // A call that hangs must not delay the next renewal.
@@ -105,68 +104,6 @@ impl ProcessHeartbeat {
     }
 }
 
-impl Engine {
-    /// Ensures that this process has a lease and renews it. Fails after [`ProcessHeartbeat::stop`].
-    pub(crate) async fn ensure_heartbeat(self: &Arc<Self>) -> Result<(), StoreError> {
-        if self.lease.is_stopped.load(Ordering::Acquire) {
-            return Err(StoreError::Unavailable("this process is shutting down".to_owned()));
-        }
-        let is_held =
-            || self.lease.until().is_some_and(|until| Instant::now() + self.parts.lease.beat < until);
-        if !is_held() {
-            let _turn = self.lease.turn.lock().await;
-            if !is_held() {
-                self.beat().await?;
-            }
-        }
-        let mut task = self.lease.task.lock().unwrap_or_else(PoisonError::into_inner);
-        task.get_or_insert_with(|| HeartbeatTask(tokio::spawn(heartbeat_loop(Arc::downgrade(self)))));
-        Ok(())
-    }
-
-    /// Renews the lease and cancels the runs that the store reports as cancelled.
-    async fn beat(&self) -> Result<(), StoreError> {
-        let times = self.parts.lease;
-        let asked = Instant::now();
-        // A call that hangs is given up while there is still time to stop the runs.
-        let stop_at = self.lease.until().map(|until| until - times.beat.min(times.length / 2));
-        let deadline = stop_at.filter(|stop_at| *stop_at > asked).unwrap_or(asked + times.length);
-        let beat = self.parts.store.beat(&self.parts.identity.owner, times.length);
-        let hangs = |_| Err(StoreError::Unavailable("a beat hangs".to_owned()));
-        match tokio::time::timeout_at(deadline, beat).await.unwrap_or_else(hangs) {
-            Ok(LeaseRenewal { cancelled, was_claimable }) => {
-                self.lease.state.send_modify(|state| {
-                    (state.until, state.lost) = (Some(asked + times.length), None);
-                    state.lapses += u64::from(was_claimable);
-                });
-                for (_, run, how) in cancelled {
-                    self.workers.cancel(run, how);
-                }
-                self.lease.release_abandoned().await;
-                Ok(())
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the lease of this process was not renewed");
-                // The runs have to stop before another process claims them.
-                if self.lease.until().is_some_and(|until| Instant::now() + times.beat >= until) {
-                    self.lease.state.send_modify(|state| state.lost = Some(error.clone()));
-                }
-                Err(error)
-            }
-        }
-    }
-}
-
-async fn heartbeat_loop(engine: Weak<Engine>) {
-    loop {
-        let Some(beat) = engine.upgrade().map(|engine| engine.parts.lease.beat) else { return };
-        tokio::time::sleep(beat).await;
-        let Some(engine) = engine.upgrade() else { return };
-        // `beat` logs errors, and runs watch the state.
-        let _ = engine.beat().await;
-    }
-}
-
 /// The lease of this process, as one run sees it, and the run's cancellation.
 #[derive(Debug)]
 pub(crate) struct ClaimHeartbeat {
@@ -178,8 +115,8 @@ pub(crate) struct ClaimHeartbeat {
 
 impl ClaimHeartbeat {
     /// `cancel` is the run's cancellation token.
-    pub(crate) fn of(engine: &Engine, cancel: CancellationToken) -> Self {
-        let state = engine.lease.state.subscribe();
+    pub(crate) fn of(process: &ProcessHeartbeat, cancel: CancellationToken) -> Self {
+        let state = process.state.subscribe();
         let lapses = state.borrow().lapses;
         Self { state, lapses, cancel }
     }

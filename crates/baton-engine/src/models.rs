@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
-use baton_core::Model;
 use baton_core::agent::{Agent, ModelName};
 use baton_core::model::{ModelFacts, ToolChoice};
 use baton_core::workflow::WorkflowGuide;
+use baton_core::{HumanDuration, Model};
 use futures_util::future::join_all;
 
 use crate::failure::Failure;
@@ -15,12 +16,38 @@ use crate::failure::Failure;
 /// Maximum length of a chain of aliases.
 const MAX_ALIASES: usize = 8;
 
-/// The configured providers, aliases and default model.
+/// The configured providers, aliases, default model and timeouts.
 #[derive(Debug, Clone)]
 pub struct ModelRegistry {
     providers: BTreeMap<String, Arc<dyn Model>>,
     aliases: BTreeMap<String, ModelName>,
     default: ModelName,
+    pub(crate) timeouts: ModelTimeouts,
+}
+
+/// Timeouts and retries of model calls.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelTimeouts {
+    pub first_chunk: Duration,
+    pub between_chunks: Duration,
+    /// Attempts per model of the fallback list.
+    pub attempts: u32,
+    /// Delay before the first retry. It doubles with each attempt, up to 32-fold, and is randomized between half and all of it.
+    pub back_off: Duration,
+    /// If a provider asks for a longer wait, the next model is tried instead.
+    pub longest_wait: Duration,
+}
+
+impl Default for ModelTimeouts {
+    fn default() -> Self {
+        Self {
+            first_chunk: Duration::from_mins(2),
+            between_chunks: Duration::from_mins(1),
+            attempts: 3,
+            back_off: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(30),
+        }
+    }
 }
 
 /// One model of one provider.
@@ -50,7 +77,13 @@ impl ModelCandidate {
 
 impl ModelRegistry {
     pub fn new(default: ModelName) -> Self {
-        Self { providers: BTreeMap::new(), aliases: BTreeMap::new(), default }
+        let timeouts = ModelTimeouts::default();
+        Self { providers: BTreeMap::new(), aliases: BTreeMap::new(), default, timeouts }
+    }
+
+    #[must_use]
+    pub fn with_timeouts(self, timeouts: ModelTimeouts) -> Self {
+        Self { timeouts, ..self }
     }
 
     #[must_use]
@@ -85,6 +118,16 @@ impl ModelRegistry {
     pub(crate) fn time_factor(&self, agent: &Agent) -> NonZeroU32 {
         let candidates = self.candidates(agent).unwrap_or_default();
         candidates.first().map_or(NonZeroU32::MIN, |first| first.facts.timeouts.factor)
+    }
+
+    /// A time limit for `agents`, multiplied for the slowest of their models.
+    pub(crate) fn scaled_timeout<'a>(
+        &self,
+        limit: HumanDuration,
+        agents: impl IntoIterator<Item = &'a Arc<Agent>>,
+    ) -> HumanDuration {
+        let factor = agents.into_iter().map(|agent| self.time_factor(agent)).max();
+        factor.map_or(limit, |factor| limit.times(factor))
     }
 
     /// The rules that lead the user through a workflow in place of the agent's first model, if its provider has such rules.

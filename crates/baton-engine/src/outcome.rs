@@ -1,14 +1,37 @@
-//! The outcome of an agent, and how a session's step records it.
+//! The outcome of an agent and of a run, and how a session's step records it.
 
 use baton_core::event::Dissent;
 use baton_core::message::{Message, Part, Role, Visibility};
-use baton_core::{AgentName, HumanDuration, MessageId, RunId};
+use baton_core::store::RunStatus;
+use baton_core::{AgentName, HumanDuration, LedgerRow, MessageId, RunId, Usage};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
+use crate::bounds::LimitKind;
 use crate::failure::Failure;
-use crate::session::Answer;
+
+/// The answer of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    pub text: String,
+    /// The answer as JSON, if it has a schema.
+    pub value: Option<Value>,
+    /// The limit that ended the session early.
+    pub limit: Option<LimitKind>,
+    pub turns: u32,
+    /// The id of the streamed message, if the answer was streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+}
+
+impl Answer {
+    /// A text that no turn produced.
+    pub(crate) fn without_turn(text: impl Into<String>) -> Self {
+        Self { text: text.into(), value: None, limit: None, turns: 0, message_id: None }
+    }
+}
 
 /// An answer and the agent that gave it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +68,32 @@ impl Outcome {
             visibility,
             parts: vec![part],
             created_at: Timestamp::now(),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub struct RunResult {
+    pub status: RunStatus,
+    pub answer: Option<Answer>,
+    /// The agent that answered, which may differ from the requested one.
+    pub answered_by: Option<AgentName>,
+    pub failure: Option<Failure>,
+    pub usage: Usage,
+    pub rows: Vec<LedgerRow>,
+}
+
+impl RunResult {
+    /// The result of a run whose outcome this process does not know.
+    pub(crate) fn without_end(failure: Failure) -> Self {
+        Self {
+            status: RunStatus::Failed,
+            answer: None,
+            answered_by: None,
+            failure: Some(failure),
+            usage: Usage::default(),
+            rows: Vec::new(),
         }
     }
 }

@@ -6,12 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_core::SessionId;
-use baton_core::store::{NewEvent, OutputHandle, SpooledOutput, Step, StepKind, StepState};
-use serde::Serialize;
-
-use crate::failure::Failure;
-use crate::journal::Record;
-use crate::scope::Scope;
+use baton_core::store::{OutputHandle, SpooledOutput, Step};
 
 /// Bytes stored of one output.
 const MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
@@ -87,22 +82,10 @@ fn last_line_end(text: &str, limit: usize) -> usize {
     text[quarter..end].rfind('\n').map_or(end, |at| quarter + at + 1)
 }
 
-impl Scope {
-    /// Finishes a tool call with long output. Returns when its step and the output are committed, both or neither.
-    pub(crate) async fn finish_spooled(
-        &self,
-        outcome: &impl Serialize,
-        events: Vec<NewEvent>,
-        output: SpooledOutput,
-    ) -> Result<(), Failure> {
-        let steps = vec![self.step(StepKind::Tool, StepState::Finished, outcome)?];
-        self.run.journal.commit(Record { steps, events, outputs: vec![output], ..Record::default() }).await
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use baton_core::RunId;
+    use baton_core::store::{StepKind, StepState};
     use jiff::Timestamp;
     use serde_json::json;
     use uuid::Uuid;

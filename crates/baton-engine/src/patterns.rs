@@ -2,10 +2,9 @@
 //!
 //! - [`advisors`]: other agents look at the request before the agent does.
 //! - [`calling`], [`delegation`]: other agents work for the agent, which keeps the baton.
-//! - [`transfers`], [`router`]: the agent passes the baton on. [`chain`]: its file does. [`hops`]: every pass is recorded.
+//! - [`transfers`], [`router`]: the agent passes the baton on. [`chain`]: its file does.
 //! - [`team`]: other agents discuss, and the agent coordinates.
-//! - [`fence`], [`redaction`]: what other agents see, and how it is kept apart from instructions. [`shared_history`]: what the
-//!   receiver of the baton sees of earlier messages and work.
+//! - [`shared_history`]: what the receiver of the baton sees of earlier messages and work.
 //! - [`read_thread`]: earlier messages of the thread.
 //! - [`summary`]: shortens long texts.
 
@@ -13,7 +12,7 @@ use std::sync::Arc;
 
 use crate::engine_tool::EngineTool;
 use crate::handoff::finish;
-use crate::run::Input;
+use crate::input::Input;
 use crate::scope::Scope;
 use crate::workflow::advance;
 
@@ -22,10 +21,7 @@ pub(crate) mod arguments;
 pub(crate) mod calling;
 pub(crate) mod chain;
 pub(crate) mod delegation;
-pub(crate) mod fence;
-pub(crate) mod hops;
 pub(crate) mod read_thread;
-pub(crate) mod redaction;
 pub(crate) mod router;
 pub(crate) mod shared_history;
 pub(crate) mod summary;
@@ -40,11 +36,11 @@ pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn EngineTool>> {
     tools.extend(delegation::tools(scope, &notifier));
     tools.extend(transfers::tools(scope, input));
     tools.extend(read_thread::tools(scope));
-    let denied = &scope.agent.tools.deny;
+    let denied = &scope.agent().tools.deny;
     tools.retain(|tool| !denied.iter().any(|pattern| pattern.matches(&tool.spec().name)));
     // `disallowed_tools` does not apply to these: a holder must be able to return the thread.
     tools.extend(finish::return_tools(scope));
     tools.extend(advance::tools(scope));
-    tools.extend(scope.engine_tools.iter().cloned());
+    tools.extend(input.engine_tools.iter().cloned());
     tools
 }

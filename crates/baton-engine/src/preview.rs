@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::agent::Agent;
 use baton_core::chat::{ChatMessage, Reply};
-use baton_core::store::{Claim, RunRecord, RunStatus};
+use baton_core::store::{RunRecord, RunStatus};
 use baton_core::tool::ToolSpec;
 use baton_core::{AgentName, RunId, StoreError, Usage, choices};
 use jiff::Timestamp;
@@ -13,25 +13,29 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::bounds::InvocationKind;
-use crate::engine::{Engine, Overrides, RunCaller};
+use crate::cancellation::CancelTokens;
+use crate::engine::Engine;
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
-use crate::handoff::lease::HandoffLease;
 use crate::handoff::start;
+use crate::input::{Input, text_of};
+use crate::invocation;
 use crate::journal::{EventSink, Journal};
+use crate::lease::HandoffLease;
 use crate::listener::Listener;
 use crate::live::ThreadChannels;
+use crate::outcome::Answer;
 use crate::outcome::Outcome;
 use crate::patterns::chain::Chain;
-use crate::patterns::redaction::redact;
 use crate::patterns::team::preview::CoordinatorPreview;
 use crate::patterns::{self, advisors, router, team, transfers};
 use crate::prompt;
-use crate::run::{Input, text_of};
-use crate::scope::{Before, RunState, Scope};
-use crate::session::{Answer, SessionSpec};
+use crate::redaction::redact;
+use crate::request::{Overrides, RunCaller};
+use crate::run_state::{Before, RunState};
+use crate::scope::Scope;
+use crate::session::SessionSpec;
 use crate::toolset::ToolsAndSkills;
-use crate::workers::CancelTokens;
 
 /// The prompt and the tools of an agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,18 +97,20 @@ pub async fn preview(
     let state = Arc::new(preview_run_state(engine, caller, first));
     let find =
         |name: &AgentName| state.agents.get(name).cloned().ok_or_else(|| Failure::NoAgent(name.clone()));
-    let root = Scope::root(Arc::clone(&state), find(first)?, &Overrides::default());
+    let first_agent = find(first)?;
+    let bounds = invocation::root_bounds(&state, &first_agent, &Overrides::default());
+    let root = Scope::root(Arc::clone(&state), first_agent, bounds);
     let asked = Input::text(message);
     let (scope, input) = match from {
         Some((_, via)) => involved(&root, &find(agent)?, via, asked).await?,
         None => (held(root).await?, asked),
     };
-    if scope.agent.kind.is_remote() {
+    if scope.agent().kind.is_remote() {
         return Err(Failure::Unavailable(agent.clone()));
     }
     let advised_input =
         advisors::with_placeholder_advice(&scope, &input, |name| placeholder(name, "advises"));
-    if let Some(team) = &scope.agent.team {
+    if let Some(team) = &scope.agent().team {
         let said = |name: &AgentName| placeholder(name, "said");
         let CoordinatorPreview { deciding, answering } =
             team::preview::coordination(&scope, team, (&input, &advised_input), said);
@@ -115,7 +121,7 @@ pub async fn preview(
         let (asked, system) = PreviewedSession::of(&scope, answering).await?;
         return Ok(Preview { system, asked, deciding });
     }
-    let (asked, system) = match &scope.agent.router {
+    let (asked, system) = match &scope.agent().router {
         Some(router) => {
             let (session_scope, spec) = router::preview_choice(&scope, router, &input, &advised_input);
             PreviewedSession::of(&session_scope, spec).await?
@@ -139,7 +145,7 @@ pub fn placeholder(agent: &AgentName, does: &str) -> String {
 impl PreviewedSession {
     /// Returns the session and its system prompt.
     async fn of(scope: &Scope, spec: SessionSpec) -> Result<(Self, String), Failure> {
-        let candidates = scope.run.engine.parts.models.candidates(&scope.agent).unwrap_or_default();
+        let candidates = scope.run.models.candidates(scope.agent()).unwrap_or_default();
         let message = text_of(&prompt::with_note(scope, &candidates, spec.input.parts.to_vec()));
         let ToolsAndSkills { toolset, skills } =
             ToolsAndSkills::collect(scope, spec.own_tools, spec.engine_tools).await;
@@ -168,18 +174,18 @@ async fn involved(
     via: Via,
     asked: Input,
 ) -> Result<(Scope, Input), Failure> {
-    let mut scope = giver.try_enter(receiver, via.into())?;
+    let mut scope = invocation::try_enter(giver, receiver, via.into())?;
     let (name, found) = (giver.name(), placeholder(giver.name(), "found out"));
     let reply = Reply { text: found, ..Reply::default() };
     let messages = [ChatMessage::Assistant(reply)];
     let site = CallSite { scope: giver.clone(), messages: &messages, other_results: &[] };
     let input = match via {
-        Via::Call | Via::Delegate => Input::text(redact(&giver.agent, asked.words().trim())),
+        Via::Call | Via::Delegate => Input::text(redact(giver.agent(), asked.words().trim())),
         Via::Advisor => advisors::question(giver, &asked),
         Via::Member => {
-            scope.engine_tools = Arc::new(team::preview::of_member(&scope)?);
+            let engine_tools = team::preview::of_member(&scope)?;
             let parts = Arc::new(team::preview::first_turn(giver, &receiver.name, &asked));
-            Input { parts, ..Input::default() }
+            Input { parts, engine_tools, ..Input::default() }
         }
         Via::Handoff => Chain::new(giver, &asked).next_input(&outcome(giver)),
         Via::Route => router::destination_input(&CallSite { messages: &[], ..site }, &asked).await?,
@@ -206,8 +212,6 @@ fn outcome(giver: &Scope) -> Outcome {
 /// The state of a run that does not exist. Its journal has no writer, so nothing is stored.
 fn preview_run_state(engine: &Arc<Engine>, caller: &RunCaller, agent: &AgentName) -> RunState {
     let run_id = RunId::from_uuid(Uuid::now_v7());
-    let owner = engine.parts.identity.owner.clone();
-    let claim = Claim { thread_id: caller.thread_id, run_id, owner, epoch: 0 };
     let run = RunRecord {
         run_id,
         thread_id: caller.thread_id,
@@ -224,7 +228,8 @@ fn preview_run_state(engine: &Arc<Engine>, caller: &RunCaller, agent: &AgentName
         end: None,
         cancel: None,
     };
-    let store = engine.parts.store.tenant(&caller.tenant);
+    let Engine { parts, .. } = &**engine;
+    let store = parts.store.tenant(&caller.tenant);
     // A channel without subscribers.
     let sink = EventSink {
         listener: Listener::detached(),
@@ -235,5 +240,5 @@ fn preview_run_state(engine: &Arc<Engine>, caller: &RunCaller, agent: &AgentName
     let (journal, _) = Journal::open(sink);
     let before = Before { steps: Vec::new(), rows: Vec::new(), handoff: None };
     let ends = CancelTokens { stop: CancellationToken::new(), cancel: CancellationToken::new() };
-    RunState::new(Arc::clone(engine), store, (claim, &run), before, journal, ends)
+    RunState::new(engine.run_resources(), store, &run, before, journal, ends)
 }

@@ -90,7 +90,7 @@ pub(crate) fn render(scope: &Scope, skills: &Skillset) -> Result<String, Failure
 }
 
 fn template(scope: &Scope) -> Result<String, Failure> {
-    let agent = &scope.agent;
+    let agent = scope.agent();
     let section = view::rules(scope).unwrap_or_default();
     if !is_template(&agent.prompt) {
         return Ok(agent.prompt.clone() + &section);
@@ -142,7 +142,7 @@ pub(crate) fn with_note(scope: &Scope, candidates: &[ModelCandidate], parts: Vec
 
 /// The time to the minute, if the agent's template uses `now`, and the state of its workflow.
 fn note(scope: &Scope) -> Option<String> {
-    let prompt = &scope.agent.prompt;
+    let prompt = &scope.agent().prompt;
     let uses_now = is_template(prompt) && compiled(prompt).is_ok_and(|compiled| compiled.uses_now);
     let time = uses_now.then(|| Timestamp::now().strftime("It is %Y-%m-%d %H:%M UTC.").to_string());
     let parts: Vec<String> = [time, view::situation(scope)].into_iter().flatten().collect();

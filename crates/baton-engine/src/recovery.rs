@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use crate::engine::{Engine, ProcessIdentity};
-use crate::workers::WorkerLifetime;
+use crate::registry::WorkerLifetime;
 
 /// Threads that are taken over in one batch.
 const BATCH_SIZE: u32 = 64;

@@ -40,37 +40,35 @@ fn is_from_holder(path: &str) -> bool {
     path.rsplit('/').next() == Some(SEGMENT) && !path.split('/').any(is_behind)
 }
 
-impl Scope {
-    /// Records the results of the sub-agents that this scope asked. After a crash they are read instead of asking again.
-    pub(crate) async fn keep_results(&self, results: &[SubAgentResult]) -> Result<(), Failure> {
-        let place = self.at(SEGMENT);
-        if place.is_finished() {
-            return Ok(());
-        }
-        let steps = vec![place.step(StepKind::Note, StepState::Finished, &results)?];
-        // Stored before the next step of this scope, which is the one that relies on it.
-        self.run.journal.commit_soon(Record { steps, ..Record::default() }).await;
-        Ok(())
+/// Records the results of the sub-agents that this scope asked. After a crash they are read instead of asking again.
+pub(crate) async fn keep_results(scope: &Scope, results: &[SubAgentResult]) -> Result<(), Failure> {
+    let place = scope.at(SEGMENT);
+    if place.step().is_finished() {
+        return Ok(());
     }
+    let steps = vec![place.step().build(StepKind::Note, StepState::Finished, &results)?];
+    // Stored before the next step of this scope, which is the one that relies on it.
+    scope.run.recorder.journal.commit_soon(Record { steps, ..Record::default() }).await;
+    Ok(())
+}
 
-    /// Publishes the result of one sub-agent as soon as it is there, and once. A cancelled sub-agent has none.
-    pub(crate) async fn emit_result(&self, result: &SubAgentResult) -> Result<(), Failure> {
-        let place = self.at(&format!("result:{}", result.agent_id));
-        let is_ended = result.error_type.as_deref() == Some(Failure::Cancelled.code());
-        if is_ended || place.is_finished() {
-            return Ok(());
-        }
-        let steps = vec![place.step(StepKind::Note, StepState::Finished, &Value::Null)?];
-        let told = self.event(EventKind::SubAgentFinished(result.clone()));
-        let events = vec![NewEvent { agent: result.agent_id.clone(), ..told }];
-        self.run.journal.commit_soon(Record { steps, events, ..Record::default() }).await;
-        Ok(())
+/// Publishes the result of one sub-agent as soon as it is there, and once. A cancelled sub-agent has none.
+pub(crate) async fn emit_result(scope: &Scope, result: &SubAgentResult) -> Result<(), Failure> {
+    let place = scope.at(&format!("result:{}", result.agent_id));
+    let is_ended = result.error_type.as_deref() == Some(Failure::Cancelled.code());
+    if is_ended || place.step().is_finished() {
+        return Ok(());
     }
+    let steps = vec![place.step().build(StepKind::Note, StepState::Finished, &Value::Null)?];
+    let told = scope.event(scope.visibility(), EventKind::SubAgentFinished(result.clone()));
+    let events = vec![NewEvent { agent: result.agent_id.clone(), ..told }];
+    scope.run.recorder.journal.commit_soon(Record { steps, events, ..Record::default() }).await;
+    Ok(())
+}
 
-    /// The results that were recorded before a crash.
-    pub(crate) fn kept_results(&self) -> Result<Option<Vec<SubAgentResult>>, Failure> {
-        self.at(SEGMENT).finished()
-    }
+/// The results that were recorded before a crash.
+pub(crate) fn kept_results(scope: &Scope) -> Result<Option<Vec<SubAgentResult>>, Failure> {
+    scope.at(SEGMENT).step().finished()
 }
 
 #[cfg(test)]

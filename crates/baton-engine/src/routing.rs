@@ -9,13 +9,15 @@ use baton_core::{AgentName, HandoffId, StoreError, TenantId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::agents::Agents;
 use crate::classifier;
-use crate::engine::{Agents, Engine, StoredRequest};
 use crate::failure::Failure;
-use crate::handoff::lease::{HandoffLease, overdue_end, set_ended};
 use crate::intent::{is_continue, is_exit, is_yes};
 use crate::journal::Record;
-use crate::scope::RunState;
+use crate::lease::{HandoffLease, overdue_end, set_ended};
+use crate::policy::Policy;
+use crate::request::StoredRequest;
+use crate::run_state::RunState;
 use crate::task::{HandoffTransition, RunTask};
 
 /// Which agent takes a run, and by which handoff.
@@ -91,7 +93,7 @@ impl RoutingDecision {
         request: &StoredRequest,
         words: &str,
     ) -> Result<(Self, Option<HandoffLease>), Failure> {
-        if let Some(step) = state.steps.get(record.agent.as_str()) {
+        if let Some(step) = state.recorder.steps.get(record.agent.as_str()) {
             let routing: Self = serde_json::from_value(step.data.clone()).unwrap_or_default();
             let lease = match routing.handoff_id {
                 Some(id) => Some(HandoffLease::new(load_handoff(state, id).await?)),
@@ -105,7 +107,7 @@ impl RoutingDecision {
             RunTask::Answer => state.handoff.clone(),
         };
         let Some(handoff) = handoff else {
-            let new = NewRoute { engine: &state.engine, agents: &state.agents, tenant: &state.caller.tenant };
+            let new = NewRoute { policy: &state.policy, agents: &state.agents, tenant: &state.caller.tenant };
             return Ok((new.triggered(&record.agent, &request.task, words), None));
         };
         let handoff = end_if_overdue(state, handoff).await?;
@@ -131,7 +133,11 @@ async fn end_if_overdue(state: &Arc<RunState>, handoff: HandoffSession) -> Resul
     let change = HandoffLease::new(handoff).change(|handoff| set_ended(handoff, end, None));
     let handoff = change.session.clone();
     // If the record is rejected, another process has ended the handoff.
-    state.journal.commit_soon(Record { handoffs: vec![change], is_note: true, ..Record::default() }).await;
+    state
+        .recorder
+        .journal
+        .commit_soon(Record { handoffs: vec![change], is_note: true, ..Record::default() })
+        .await;
     Ok(handoff)
 }
 
@@ -197,7 +203,7 @@ fn route_message(
     if target.is_some_and(|target| goes_on(target) && is_resumable(target, handoff)) {
         return RoutingDecision::with(RunRoute::Held(HolderCue::Resumed), &handoff.target_agent_id, handoff);
     }
-    let new = NewRoute { engine: &state.engine, agents: &state.agents, tenant: &state.caller.tenant };
+    let new = NewRoute { policy: &state.policy, agents: &state.agents, tenant: &state.caller.tenant };
     let routing = new.triggered(&record.agent, &request.task, words);
     if notes.told == NotifiedParty::Agent && notes.topic == LastTopic::Other {
         return routing;
@@ -221,7 +227,7 @@ fn receiver(state: &RunState, handoff: &HandoffSession) -> Option<AgentName> {
 
 /// Routes a message in a thread without a handoff.
 pub(crate) struct NewRoute<'a> {
-    pub(crate) engine: &'a Engine,
+    pub(crate) policy: &'a Policy,
     pub(crate) agents: &'a Agents,
     pub(crate) tenant: &'a TenantId,
 }
@@ -240,7 +246,7 @@ impl NewRoute<'_> {
     fn triggered(&self, agent: &AgentName, task: &RunTask, words: &str) -> RoutingDecision {
         let own = RoutingDecision::requested();
         let Some(asked) = self.agents.get(agent) else { return own };
-        if !task.is_said() || !self.engine.parts.policy.transfers.is_on(self.tenant) {
+        if !task.is_said() || !self.policy.transfers.is_on(self.tenant) {
             return own;
         }
         let targets = asked.collaborations.iter().filter_map(|one| self.agents.get(&one.agent));

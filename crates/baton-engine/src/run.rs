@@ -1,85 +1,47 @@
 //! Runs an agent and, recursively, the agents it invokes. In this order:
 //!
-//! 1. [`stage::run_recorded`]: the agent's own stage, unless it finished before a crash. It executes [`run_stage`]: the advisors,
-//!    then the team, the router or the session, in whose turns the agent calls others or passes the baton.
-//! 2. [`Chain::next`]: the agents that its file hands the answer on to, one after the other.
+//! 1. [`run_recorded`]: the agent's own stage, unless it finished before a crash: the advisors, then the team, the router or the
+//!    session, in whose turns the agent calls others or passes the baton.
+//! 2. [`run_chain`]: the agents that its file hands the answer on to, one after the other.
 //! 3. [`show`]: publishes the answer to the user, if it was held back so far.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 
-use baton_core::chat::ChatMessage;
+use baton_core::MessageId;
 use baton_core::event::EventKind;
-use baton_core::message::{IncludedParts, Part, Visibility, parts_to_text};
+use baton_core::message::Visibility;
 use baton_core::store::{NewEvent, StepKind};
-use baton_core::{AgentName, MessageId};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use crate::failure::Failure;
-use crate::outcome::Outcome;
+use crate::input::Input;
+use crate::outcome::{Outcome, RecordedSession};
 use crate::patterns::calling::targets;
 use crate::patterns::chain::Chain;
-use crate::patterns::fence::RenderedPrompt;
 use crate::patterns::{self, advisors, router, team};
 use crate::scope::Scope;
 use crate::session::{self, SessionSpec};
 use crate::stage;
+use crate::telemetry;
 use crate::workflow;
-
-/// What an agent works on. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Input {
-    /// The earlier messages that the agent may see.
-    pub(crate) history: Arc<Vec<ChatMessage>>,
-    pub(crate) parts: Arc<Vec<Part>>,
-    /// The prompt that `parts` was rendered from, if other agents wrote some of it.
-    pub(crate) rendered: Option<Arc<RenderedPrompt>>,
-    /// The JSON Schema of the answer, if the caller set one.
-    pub(crate) output_schema: Option<Arc<Value>>,
-    pub(crate) sent: Option<InputSource>,
-    /// The answer of the previous stage of a chain.
-    pub(crate) draft: Option<Arc<Outcome>>,
-}
-
-/// The agent that sent an input, and its reason.
-#[derive(Debug, Clone)]
-pub(crate) struct InputSource {
-    pub(crate) by: AgentName,
-    pub(crate) reason: Arc<str>,
-}
-
-impl Input {
-    /// A text without history.
-    pub(crate) fn text(text: impl Into<String>) -> Self {
-        Self { parts: Arc::new(vec![Part::text(text)]), ..Self::default() }
-    }
-
-    /// The text of the parts, without other kinds of parts.
-    pub(crate) fn words(&self) -> String {
-        text_of(&self.parts)
-    }
-}
-
-/// The text of a message, one line for each part.
-pub(crate) fn text_of(parts: &[Part]) -> String {
-    parts_to_text(parts, IncludedParts::Text)
-}
 
 /// Runs the scope's agent on `input` and the agents it invokes: advisors, its session or its team, those it passes the baton to,
 /// and last its own `handoff`. Returns the answer of the agent that had the baton last. If it is for the user, it has been
 /// published.
 pub(crate) fn run(scope: Scope, input: Input) -> BoxFuture<'static, Result<Outcome, Failure>> {
-    if scope.is_root() {
+    if scope.session.is_root() {
         return Box::pin(run_agent(scope, input));
     }
     // Its own task, because nested agents would exceed the stack. Dropping the future aborts the task.
     Box::pin(async move {
-        let (place, tasks) = (scope.clone(), scope.run.tasks.clone());
+        let (place, tasks) = (scope.clone(), scope.run.control.tasks.clone());
         match AbortOnDropHandle::new(tasks.spawn(run_agent(scope, input).in_current_span())).await {
             Ok(result) => result,
-            Err(error) if error.is_panic() => Err(stage::panic_failure(&place, &*error.into_panic())),
+            Err(error) if error.is_panic() => Err(panic_failure(&place, &*error.into_panic())),
             // The runtime is shutting down.
             Err(_) => std::future::pending().await,
         }
@@ -87,39 +49,84 @@ pub(crate) fn run(scope: Scope, input: Input) -> BoxFuture<'static, Result<Outco
 }
 
 async fn run_agent(scope: Scope, input: Input) -> Result<Outcome, Failure> {
-    let mut chain = Chain::new(&scope, &input);
-    let mut outcome = chain.first().await?;
-    // A loop and no recursion, because chains may be long.
-    while let Some(link) = chain.next(&outcome).await? {
-        outcome = Box::pin(link.run()).await?;
-    }
+    let result = run_recorded(&scope, &input).await;
+    let mut outcome = if scope.agent().handoff.is_empty() {
+        result?
+    } else {
+        let first = result.map_err(|failure| failure.in_stage(scope.name(), &scope.run.control.cancel))?;
+        Box::pin(run_chain(&scope, &input, first)).await?
+    };
     show(&scope, &mut outcome).await?;
     Ok(outcome)
 }
 
-/// Executes an agent's stage without recording it.
-pub(crate) async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
+/// Runs the stages after the first one. A failure ends the chain and is attributed to its stage. A loop and no recursion, because
+/// chains may be long.
+async fn run_chain(scope: &Scope, input: &Input, first: Outcome) -> Result<Outcome, Failure> {
+    let (mut chain, mut outcome) = (Chain::new(scope, input), first);
+    while let Some((stage, input)) = chain.next(&outcome).await? {
+        let result = Box::pin(run_recorded(&stage, &input)).await;
+        outcome = result.map_err(|failure| failure.in_stage(stage.name(), &stage.run.control.cancel))?;
+    }
+    Ok(outcome)
+}
+
+/// Executes the agent's stage, or returns its recorded result. The root session is recorded with the run.
+async fn run_recorded(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
+    if scope.session.is_root() {
+        return run_catching_panic(scope, input).await;
+    }
+    if let Some(recorded) = scope.step().finished::<RecordedSession>()? {
+        return recorded.result();
+    }
+    stage::begin(scope, input).await?;
+    let result = run_catching_panic(scope, input).await.map_err(|failure| scope.or_timeout(failure));
+    stage::finish(scope, input, &result).await?;
+    result
+}
+
+/// A panic becomes a failure of the agent, and the invoking agent continues.
+async fn run_catching_panic(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
+    let span = telemetry::agent(scope, input.sent.as_ref());
+    // Boxed first, because each wrapper moves the future.
+    let stage = Box::pin(run_stage(scope, input)).instrument(span.clone());
+    let result = AssertUnwindSafe(stage).catch_unwind().await;
+    let result = result.unwrap_or_else(|panic| Err(panic_failure(scope, &*panic)));
+    telemetry::agent_ended(&span, scope, &result);
+    result
+}
+
+/// Logs a panic and turns it into a failure.
+fn panic_failure(scope: &Scope, panic: &(dyn Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    tracing::error!(run = %scope.run.run_id, path = scope.path(), panic = text, "an agent's part panicked");
+    Failure::Panicked(scope.name().clone())
+}
+
+/// Executes the agent's stage without recording it.
+async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     if scope.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
-    if scope.agent.kind.is_remote() {
+    if scope.agent().kind.is_remote() {
         return Err(Failure::Unavailable(scope.name().clone()));
     }
     // The text of a stage of a chain is not the final answer, or not yet.
-    let scope = &if scope.agent.handoff.is_empty() { scope.clone() } else { scope.internal() };
+    let scope = &if scope.agent().handoff.is_empty() { scope.clone() } else { scope.internal() };
     // An agent that always hands off does not give the answer that the schema describes.
-    let output_schema = input.output_schema.clone().filter(|_| !scope.agent.always_hands_off());
+    let output_schema = input.output_schema.clone().filter(|_| !scope.agent().always_hands_off());
     let input = &Input { output_schema, draft: None, ..input.clone() };
-    scope.run.engine.parts.models.learn(&scope.agent).await;
+    scope.run.models.learn(scope.agent()).await;
     targets::record_denied_delegation(scope).await?;
     let advised_input = advisors::consult(scope, input).await?;
-    if let Some(team) = &scope.agent.team {
+    if let Some(team) = &scope.agent().team {
         return Box::pin(team::discuss(scope, team, input, &advised_input)).await;
     }
-    if let Some(router) = &scope.agent.router {
+    if let Some(router) = &scope.agent().router {
         return Box::pin(router::route(scope, router, input, &advised_input)).await;
     }
-    if let Some(guide) = workflow::guide(scope).filter(|_| scope.lease.is_some()) {
+    if let Some(guide) = workflow::guide(scope).filter(|_| scope.session.lease.is_some()) {
         return Box::pin(workflow::guided::answer(scope, &*guide, input)).await;
     }
     Box::pin(workflow::run_automatic_steps(scope)).await?;
@@ -136,15 +143,15 @@ pub(crate) async fn show(scope: &Scope, outcome: &mut Outcome) -> Result<(), Fai
     let place = scope.at("say");
     let message_id = MessageId::from_uuid(place.uuid());
     outcome.answer.message_id = Some(message_id);
-    if place.is_finished() {
+    if place.step().is_finished() {
         return Ok(());
     }
-    let speaker = scope.run.agents.get(&outcome.agent).unwrap_or(&scope.agent);
+    let speaker = scope.run.agents.get(&outcome.agent).unwrap_or(scope.agent());
     let said = EventKind::TextFinished {
         message_id,
         speaker: speaker.display_name.clone(),
         text: outcome.answer.text.clone(),
     };
-    let event = NewEvent { agent: outcome.agent.clone(), ..place.event_as(Visibility::User, said) };
-    place.finish(StepKind::Say, &outcome.answer.text, vec![event], Vec::new()).await
+    let event = NewEvent { agent: outcome.agent.clone(), ..place.event(Visibility::User, said) };
+    place.step().finish(StepKind::Say, &outcome.answer.text, vec![event], Vec::new()).await
 }

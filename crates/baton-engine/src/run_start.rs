@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::audit;
 use crate::classifier::Classification;
-use crate::engine::StoredRequest;
 use crate::journal::Record;
+use crate::request::StoredRequest;
 use crate::routing::RoutingDecision;
 use crate::run_end::{event, session_change};
 

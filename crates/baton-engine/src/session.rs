@@ -1,5 +1,7 @@
 //! One agent's loop: a turn, the tools it asked for, the next turn, until there is an answer. [`planning`] varies it.
 
+mod planning;
+
 use std::sync::Arc;
 
 use baton_core::MessageId;
@@ -7,43 +9,22 @@ use baton_core::agent::PlanningStrategy;
 use baton_core::chat::{ChatMessage, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::model::{Finish, ModelErrorKind, ToolChoice};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::budget::{Budget, LimitKind};
+use crate::bounds::LimitKind;
+use crate::budget::Budget;
 use crate::engine_tool::{EngineTool, SessionEnding};
 use crate::failure::Failure;
 use crate::grounding::EvidenceCheck;
+use crate::input::Input;
 use crate::models::ModelCandidate;
-use crate::outcome::Outcome;
-use crate::run::Input;
+use crate::outcome::{Answer, Outcome};
 use crate::scope::Scope;
 use crate::tool_calls::{self, CallLimits, ToolResults};
 use crate::toolset::{ToolsAndSkills, Toolset};
 use crate::turn::{self, TurnRequest, TurnResult};
 use crate::window::{Conversation, estimate};
-use crate::{planning, prompt, structured_output};
-
-/// The answer of a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    pub text: String,
-    /// The answer as JSON, if it has a schema.
-    pub value: Option<Value>,
-    /// The limit that ended the session early.
-    pub limit: Option<LimitKind>,
-    pub turns: u32,
-    /// The id of the streamed message, if the answer was streamed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message_id: Option<MessageId>,
-}
-
-impl Answer {
-    /// A text that no turn produced.
-    pub(crate) fn without_turn(text: impl Into<String>) -> Self {
-        Self { text: text.into(), value: None, limit: None, turns: 0, message_id: None }
-    }
-}
+use crate::{prompt, structured_output};
 
 /// What a session works on, and how.
 #[derive(Debug)]
@@ -147,7 +128,7 @@ impl From<Failure> for SessionBreak {
 /// Runs a session of the scope's agent to its end.
 pub(crate) async fn run_session(scope: &Scope, spec: SessionSpec) -> Result<SessionEnd, Failure> {
     let mut session = Box::pin(Session::open(scope, spec)).await?;
-    match planning::answer(&mut session).await {
+    match session.answer().await {
         Ok(concluded) => Ok(SessionEnd::Answered(concluded)),
         Err(SessionBreak::Ended(ended)) => Ok(*ended),
         Err(SessionBreak::Failed(failure)) => Err(failure),
@@ -156,6 +137,12 @@ pub(crate) async fn run_session(scope: &Scope, spec: SessionSpec) -> Result<Sess
 
 /// How often a model is reminded that it has to use a tool.
 const MAX_REMINDERS: u32 = 2;
+
+/// Reminds a model that answers with text although only a tool may end the session.
+struct Reminder {
+    text: String,
+    left: u32,
+}
 
 /// A session in progress.
 pub(crate) struct Session<'a> {
@@ -170,8 +157,7 @@ pub(crate) struct Session<'a> {
     /// The caller's schema. The agent's own applies if there is none: see [`Session::schema`].
     output_schema: Option<Arc<Value>>,
     shown: TextVisibility,
-    insist: Option<String>,
-    insists_left: u32,
+    reminder: Option<Reminder>,
     on_limit: OnLimit,
     evidence: EvidenceCheck,
 }
@@ -204,11 +190,10 @@ pub(crate) enum TextVisibility {
 
 impl<'a> Session<'a> {
     async fn open(scope: &'a Scope, spec: SessionSpec) -> Result<Self, Failure> {
-        let budget = Budget::new(&scope.bounds, spec.max_turns);
-        let candidates = scope.run.engine.parts.models.candidates(&scope.agent)?;
-        if let Some(unpriced) =
-            candidates.iter().find(|one| scope.bounds.needs_prices && one.facts.price.is_none())
-        {
+        let budget = Budget::new(&scope.session.bounds, spec.max_turns);
+        let needs_prices = scope.session.bounds.needs_prices();
+        let candidates = scope.run.models.candidates(scope.agent())?;
+        if let Some(unpriced) = candidates.iter().find(|one| needs_prices && one.facts.price.is_none()) {
             return Err(Failure::Unpriced(format!("{}/{}", unpriced.provider.provider(), unpriced.model)));
         }
         // Starting an MCP server can take long; the deadline and cancellation apply meanwhile. At the deadline the session keeps
@@ -236,26 +221,27 @@ impl<'a> Session<'a> {
             budget,
             output_schema,
             shown: spec.shown,
-            insists_left: MAX_REMINDERS,
-            insist: spec.insist,
+            reminder: spec.insist.map(|text| Reminder { text, left: MAX_REMINDERS }),
             on_limit: spec.on_limit,
         })
     }
 
-    pub(crate) fn shown(&self) -> TextVisibility {
-        self.shown
-    }
-
-    pub(crate) fn strategy(&self) -> PlanningStrategy {
-        self.scope.agent.planning_strategy
-    }
-
-    pub(crate) fn has_schema(&self) -> bool {
-        self.schema().is_some()
+    /// Works on the task with the agent's strategy.
+    async fn answer(&mut self) -> Result<FinalAnswer, SessionBreak> {
+        // An answer with a schema is not shown before it is validated.
+        let shown = if self.schema().is_some() { TextVisibility::Hidden } else { self.shown };
+        let worked = match self.scope.agent().planning_strategy {
+            PlanningStrategy::NativeReact => self.work(shown, OutputKind::Answer).await?,
+            // Boxed: most sessions use none of them.
+            PlanningStrategy::PlanAndReact => Box::pin(planning::plan_and_react(self, shown)).await?,
+            PlanningStrategy::PlanAndExecute => Box::pin(planning::plan_and_execute(self, shown)).await?,
+            PlanningStrategy::Spar => Box::pin(planning::spar(self)).await?,
+        };
+        self.conclude(worked).await
     }
 
     fn schema(&self) -> Option<&Value> {
-        self.output_schema.as_deref().or(self.scope.agent.output_schema.as_ref())
+        self.output_schema.as_deref().or(self.scope.agent().output_schema.as_ref())
     }
 
     /// Adds an instruction of the engine, as a user message.
@@ -290,7 +276,7 @@ impl<'a> Session<'a> {
                 Box::pin(self.call(&calls)).await?;
                 continue;
             }
-            if self.insist.is_some() {
+            if self.reminder.is_some() {
                 self.remind(text)?;
                 continue;
             }
@@ -304,10 +290,10 @@ impl<'a> Session<'a> {
 
     /// Reminds the model that only a tool may end the session, [`MAX_REMINDERS`] times. Then the session ends undecided.
     fn remind(&mut self, said: String) -> Result<(), SessionBreak> {
-        match &self.insist {
-            Some(text) if self.insists_left > 0 => {
-                self.insists_left -= 1;
-                let text = text.clone();
+        match &mut self.reminder {
+            Some(reminder) if reminder.left > 0 => {
+                reminder.left -= 1;
+                let text = reminder.text.clone();
                 self.instruct(text);
                 Ok(())
             }
@@ -317,7 +303,7 @@ impl<'a> Session<'a> {
 
     /// Whether the session may go on after the newest turn, which answered. One that went on before a crash has decided.
     fn may_go_on(&self) -> Result<bool, Failure> {
-        let is_decided = self.place(self.budget.turns() + 1).is_recorded();
+        let is_decided = self.place(self.budget.turns() + 1).step().is_recorded();
         Ok(!is_decided && self.limit_met()?.is_none())
     }
 
@@ -335,7 +321,7 @@ impl<'a> Session<'a> {
     }
 
     fn tool_choice(&self) -> ToolChoice {
-        let requires_tool = self.insist.is_some() || self.evidence.requires_tool();
+        let requires_tool = self.reminder.is_some() || self.evidence.requires_tool();
         if requires_tool { ToolChoice::Required } else { ToolChoice::Auto }
     }
 
@@ -362,25 +348,25 @@ impl<'a> Session<'a> {
 
     /// The limit that forbids another turn. What was recorded before a crash decides, even if limits or clocks differ now.
     fn limit_met(&self) -> Result<Option<LimitKind>, Failure> {
-        if !self.scope.run.steps.is_empty() {
+        if !self.scope.run.recorder.steps.is_empty() {
             let next = self.budget.turns() + 1;
-            if let Some(taken) = self.place(next).finished::<TurnResult>()? {
+            if let Some(taken) = self.place(next).step().finished::<TurnResult>()? {
                 return Ok(taken.closing);
             }
             if let Some(limit) = self.recorded_closing(next + 1)? {
                 return Ok(Some(limit));
             }
         }
-        if self.scope.run.stop.is_cancelled() {
+        if self.scope.run.control.stop.is_cancelled() {
             return Ok(Some(LimitKind::Stopped));
         }
-        Ok(self.budget.limit_met(&self.scope.run))
+        Ok(self.budget.limit_met(&self.scope.run.recorder.ledger))
     }
 
     /// The limit of a closing turn that was recorded before a crash. The turn before it may be missing: one that ran out of time is
     /// not recorded.
     fn recorded_closing(&self, turn: u32) -> Result<Option<LimitKind>, Failure> {
-        Ok(self.place(turn).finished::<TurnResult>()?.and_then(|taken| taken.closing))
+        Ok(self.place(turn).step().finished::<TurnResult>()?.and_then(|taken| taken.closing))
     }
 
     /// The scope of a turn.
@@ -411,7 +397,7 @@ impl<'a> Session<'a> {
 
     /// Takes the closing turn after a limit: an answer from what is there, without tools.
     async fn close(&mut self, limit: LimitKind, shown: TextVisibility) -> Result<WorkResult, SessionBreak> {
-        if self.insist.is_some() || self.on_limit == OnLimit::End {
+        if self.reminder.is_some() || self.on_limit == OnLimit::End {
             return Err(SessionBreak::ended(SessionEnd::Undecided(limit.reason())));
         }
         let next = self.budget.turns() + 1;
@@ -429,7 +415,7 @@ impl<'a> Session<'a> {
         let taken = self.turn(shown, ToolChoice::None, OutputKind::Answer).await?;
         let message_id = taken.message_id;
         let mut text = self.keep_words(taken.reply);
-        if text.trim().is_empty() && !self.has_schema() {
+        if text.trim().is_empty() && self.schema().is_none() {
             text = format!("I could not finish: {reason} before there was an answer.");
             return Ok(WorkResult { text, limit: Some(limit), message_id: None, shown });
         }
@@ -478,7 +464,7 @@ impl<'a> Session<'a> {
     }
 
     /// Makes the answer of the last text. If there is a schema, validates it and allows one turn to repair it.
-    pub(crate) async fn conclude(&mut self, worked: WorkResult) -> Result<FinalAnswer, SessionBreak> {
+    async fn conclude(&mut self, worked: WorkResult) -> Result<FinalAnswer, SessionBreak> {
         let (mut text, mut message_id) = (worked.text, worked.message_id);
         // A text that is not the model's was not published.
         let shown = if message_id.is_none() { TextVisibility::Hidden } else { worked.shown };

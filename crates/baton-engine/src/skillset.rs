@@ -34,8 +34,8 @@ impl Skillset {
     /// The current skills, including those that were just saved. None if `load_skill` is not permitted, because they could not be
     /// loaded.
     pub(crate) async fn of(scope: &Scope) -> Self {
-        let wanted = &scope.agent.skills;
-        let Some(source) = scope.run.engine.parts.skills.as_ref().filter(|_| !wanted.is_none()) else {
+        let wanted = &scope.agent().skills;
+        let Some(source) = scope.run.extensions.skills.as_ref().filter(|_| !wanted.is_none()) else {
             return Self::default();
         };
         if !is_permitted(scope) {
@@ -51,7 +51,7 @@ impl Skillset {
     }
 
     async fn among(scope: &Scope, mut heads: SkillHeads) -> Self {
-        let Skills::Named(names) = &scope.agent.skills else { return Self { heads } };
+        let Skills::Named(names) = &scope.agent().skills else { return Self { heads } };
         for name in names.iter().filter(|name| !heads.iter().any(|head| head.name == **name)) {
             scope.trace(EventKind::Status { text: format!("there is no skill `{}`", name.as_str()) }).await;
         }
@@ -92,9 +92,9 @@ impl Skillset {
 
 /// Whether `disallowed_tools` and, for a sub-agent, the policy permit `load_skill`. `tools` need not list it.
 fn is_permitted(scope: &Scope) -> bool {
-    let for_all = &scope.run.engine.parts.policy.sub_agent_tools;
-    let is_confined = scope.bounds.is_sub_agent && !for_all.is_empty();
-    !scope.agent.tools.deny.iter().any(|pattern| pattern.matches(load_skill::NAME))
+    let for_all = &scope.run.policy.sub_agent_tools;
+    let is_confined = scope.session.bounds.is_sub_agent() && !for_all.is_empty();
+    !scope.agent().tools.deny.iter().any(|pattern| pattern.matches(load_skill::NAME))
         && (!is_confined || for_all.iter().any(|pattern| pattern.matches(load_skill::NAME)))
 }
 

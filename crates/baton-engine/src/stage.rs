@@ -1,109 +1,78 @@
-//! One agent's stage in a run: records its start and its end. A stage that ended before a crash is not executed again.
-
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
+//! The records of one agent's stage in a run: its start and its end.
 
 use baton_core::SessionId;
 use baton_core::event::{EventKind, Source};
 use baton_core::message::{Message, Visibility};
 use baton_core::store::work::SessionChange;
 use baton_core::store::{AuditEntry, RunStatus, StepKind, StepState};
-use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tracing::Instrument as _;
 
 use crate::audit;
 use crate::bounds::InvocationKind;
 use crate::failure::Failure;
+use crate::hops;
+use crate::input::Input;
 use crate::journal::Record;
 use crate::outcome::{Outcome, RecordedSession, RecordedSessionEnd};
-use crate::patterns::hops;
-use crate::run::{Input, run_stage};
 use crate::scope::Scope;
-use crate::telemetry;
 
-/// Executes the stage, or returns its recorded result. The root session is recorded with the run.
-pub(crate) async fn run_recorded(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
-    if scope.is_root() {
-        return run_catching_panic(scope, input).await;
-    }
-    if let Some(recorded) = scope.finished::<RecordedSession>()? {
-        return recorded.result();
-    }
-    begin(scope, input).await?;
-    let result = run_catching_panic(scope, input).await.map_err(|failure| failure.or_timeout(scope));
-    finish(scope, input, &result).await?;
-    result
-}
-
-/// A panic becomes a failure of the agent, and the invoking agent continues.
-async fn run_catching_panic(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
-    let span = telemetry::agent(scope, input.sent.as_ref());
-    // Boxed first, because each wrapper moves the future.
-    let playing = Box::pin(run_stage(scope, input)).instrument(span.clone());
-    let result = AssertUnwindSafe(playing).catch_unwind().await;
-    let result = result.unwrap_or_else(|panic| Err(panic_failure(scope, &*panic)));
-    telemetry::agent_ended(&span, scope, &result);
-    result
-}
-
-/// Logs a panic and turns it into a failure.
-pub(crate) fn panic_failure(scope: &Scope, panic: &(dyn Any + Send)) -> Failure {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    tracing::error!(run = %scope.run.run_id, path = scope.path(), panic = text, "an agent's part panicked");
-    Failure::Panicked(scope.name().clone())
-}
-
-async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
+/// Records the start, unless an earlier attempt did.
+pub(crate) async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
     let sent = input.sent.as_ref();
-    if scope.interrupted::<Value>()?.is_some() {
+    if scope.step().interrupted::<Value>()?.is_some() {
         return Ok(());
     }
-    let (session_id, parent) = (scope.session_id.clone(), scope.parent_session());
+    let (session_id, parent) = (scope.session.id.clone(), scope.session.id.parent());
     tracing::info!(
         thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant,
         parent = parent.as_ref().map_or("", SessionId::as_str), child = %session_id, agent = %scope.name(),
         hierarchy_level = session_id.level(), "sub_agent_spawned"
     );
     let why = sent.map(|sent| sent.reason.to_string());
-    let passed = scope.bounds.invocation.and_then(InvocationKind::hop).zip(sent).map(|(by, sent)| {
+    let passed = scope.session.bounds.invocation.and_then(InvocationKind::hop).zip(sent).map(|(by, sent)| {
         tracing::info!(
             thread_id = %scope.run.caller.thread_id, tenant_id = %scope.run.caller.tenant, source_agent = %sent.by,
             target_agent = %scope.name(), handoff_reason = %sent.reason, %by, "Handoff initiated"
         );
         let (from, to, reason) = (sent.by.clone(), scope.name().clone(), sent.reason.to_string());
         // A stage that always hands off says nothing to the user.
-        let is_mute = scope.agent.always_hands_off();
+        let is_mute = scope.agent().always_hands_off();
         let heard_by = if is_mute { Visibility::Internal } else { scope.visibility() };
-        scope.event_as(Visibility::Internal, EventKind::Passed { by, from, to, reason, heard_by })
+        scope.event(Visibility::Internal, EventKind::Passed { by, from, to, reason, heard_by })
     });
     let begun = json!({ "why": why, "input": input.parts });
     let started = EventKind::SessionStarted { session_id, parent, why };
-    let started = scope.event_as(scope.session_visibility(), started);
+    let started = scope.event(session_visibility(scope), started);
     let record = Record {
-        steps: vec![scope.step(StepKind::Session, StepState::Started, &begun)?],
+        steps: vec![scope.step().build(StepKind::Session, StepState::Started, &begun)?],
         events: passed.into_iter().chain([started]).collect(),
         messages: draft_message(scope, input).into_iter().collect(),
         sessions: vec![session_change(scope, RunStatus::Running)],
-        audit: sent.and_then(|sent| scope.involved(&sent.by, audit::ALLOWED, None)).into_iter().collect(),
+        audit: sent
+            .and_then(|sent| audit::involved(scope, &sent.by, audit::ALLOWED, None))
+            .into_iter()
+            .collect(),
         ..Record::default()
     };
-    scope.run.journal.commit_soon(record).await;
+    scope.run.recorder.journal.commit_soon(record).await;
     Ok(())
 }
 
 /// Records the end before its events are published, so that the stage never runs again. A failure that ends the whole run is not
 /// recorded as the end of the stage.
-async fn finish(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>) -> Result<(), Failure> {
-    let session_id = scope.session_id.clone();
+pub(crate) async fn finish(
+    scope: &Scope,
+    input: &Input,
+    result: &Result<Outcome, Failure>,
+) -> Result<(), Failure> {
+    let session_id = scope.session.id.clone();
     let (status, kind, end) = match result {
         Ok(outcome) => {
             let end = RecordedSessionEnd::Outcome(Box::new(outcome.clone()));
             (RunStatus::Completed, EventKind::SessionFinished { session_id }, end)
         }
-        Err(failure) if failure.is_fatal(scope) => return Ok(()),
+        Err(failure) if failure.is_fatal(&scope.run.control.cancel) => return Ok(()),
         Err(failure) => {
             let (code, message) = (failure.code().to_owned(), failure.to_string());
             let is_cancelled = matches!(failure, Failure::Cancelled);
@@ -114,27 +83,27 @@ async fn finish(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>)
     log_end(scope, result);
     let source = (result.is_ok() && !scope.is_user_facing()).then(|| scope.name().clone());
     if let Some(agent) = source.clone() {
-        scope.run.add_source(Source { agent, session_id: scope.session_id.clone() });
+        scope.run.progress.add_source(Source { agent, session_id: scope.session.id.clone() });
     }
     let why = input.sent.as_ref().map(|sent| sent.reason.to_string());
     let recorded = RecordedSession { why, input: input.parts.to_vec(), source, end };
     let record = Record {
-        steps: vec![scope.step(StepKind::Session, StepState::Finished, &recorded)?],
-        events: vec![scope.event_as(scope.session_visibility(), kind)],
+        steps: vec![scope.step().build(StepKind::Session, StepState::Finished, &recorded)?],
+        events: vec![scope.event(session_visibility(scope), kind)],
         messages: internal_message(scope, result).into_iter().collect(),
         sessions: vec![session_change(scope, status)],
         audit: end_audit_entry(scope, input, result).into_iter().collect(),
         hops: input.sent.as_ref().and_then(|sent| hops::hop(scope, sent, result)).into_iter().collect(),
         ..Record::default()
     };
-    scope.run.journal.commit_soon(record).await;
+    scope.run.recorder.journal.commit_soon(record).await;
     Ok(())
 }
 
 /// The audit entry for the end of the stage.
 fn end_audit_entry(scope: &Scope, input: &Input, result: &Result<Outcome, Failure>) -> Option<AuditEntry> {
     let code = result.as_ref().err().map(Failure::code);
-    scope.involved(&input.sent.as_ref()?.by, audit::decision(result), code)
+    audit::involved(scope, &input.sent.as_ref()?.by, audit::decision(result), code)
 }
 
 /// An answer that is not for the user becomes an internal message of the thread. An answer that another agent gave belongs to
@@ -154,13 +123,19 @@ fn draft_message(scope: &Scope, input: &Input) -> Option<Message> {
 
 fn log_end(scope: &Scope, result: &Result<Outcome, Failure>) {
     tracing::info!(
-        thread_id = %scope.run.caller.thread_id, child = %scope.session_id, agent = %scope.name(),
+        thread_id = %scope.run.caller.thread_id, child = %scope.session.id, agent = %scope.name(),
         success = result.is_ok(), error = result.as_ref().err().map(Failure::code),
         steps_taken = result.as_ref().map_or(0, |outcome| outcome.answer.turns), "sub_agent_ended"
     );
 }
 
+/// The visibility of the session's start and end. An agent that speaks to the user is not shown as a sub-agent.
+fn session_visibility(scope: &Scope) -> Visibility {
+    let shows_sub_agents = scope.run.policy.stream_sub_agent_events;
+    if shows_sub_agents && !scope.is_user_facing() { Visibility::User } else { Visibility::Internal }
+}
+
 fn session_change(scope: &Scope, status: RunStatus) -> SessionChange {
-    let (session_id, agent) = (scope.session_id.clone(), scope.name().clone());
+    let (session_id, agent) = (scope.session.id.clone(), scope.name().clone());
     SessionChange { session_id, agent, path: scope.path().to_owned(), status, at: Timestamp::now() }
 }

@@ -1,12 +1,8 @@
 //! What a run does with its message.
 
 use baton_core::agent::{Strategy, Synthesis};
-use baton_core::{AgentName, HandoffId, HumanDuration, Rights, choices};
+use baton_core::{AgentName, HandoffId, HumanDuration, choices};
 use serde::{Deserialize, Serialize};
-
-use crate::bounds::InvocationError;
-use crate::engine::Agents;
-use crate::failure::Failure;
 
 /// The permission to delegate to agents.
 pub(crate) const DELEGATE_PERMISSION: &str = "orchestration:delegate";
@@ -74,20 +70,5 @@ impl RunTask {
             Self::Delegate(_) => "delegate",
             Self::Handoff { .. } => "handoff",
         }
-    }
-
-    /// Checks that the task can start now. An agent that is removed later is a failed result.
-    pub(crate) fn check(&self, agents: &Agents, rights: &Rights) -> Result<(), Failure> {
-        let Self::Delegate(delegation) = self else { return Ok(()) };
-        if !rights.allow(DELEGATE_PERMISSION) {
-            return Err(Failure::NotAllowed(DELEGATE_PERMISSION.to_owned()));
-        }
-        for name in &delegation.agents {
-            let agent = agents.get(name).ok_or_else(|| Failure::NoAgent(name.clone()))?;
-            if !agent.can_be_orchestrated {
-                return Err(InvocationError::NotOrchestrated(name.clone()).into());
-            }
-        }
-        Ok(())
     }
 }

@@ -8,7 +8,8 @@ mod content;
 use std::sync::Arc;
 
 use baton_core::agent::Agent;
-use baton_core::chat::{Reply, ToolCall};
+use baton_core::chat::{Messages, Reply, ToolCall};
+use baton_core::model::Finish;
 use baton_core::store::RunRecord;
 use baton_core::tool::{ToolError, ToolOutput};
 use baton_core::usage::{Cost, Usage};
@@ -20,13 +21,14 @@ use tracing::field::Empty;
 pub use content::capture;
 
 use crate::bounds::InvocationKind;
-use crate::engine::{RunResult, StoredRequest};
+use crate::call_span::CallSpan;
 use crate::failure::Failure;
+use crate::input::InputSource;
 use crate::models::ModelCandidate;
 use crate::outcome::Outcome;
-use crate::run::InputSource;
-use crate::scope::{RunState, Scope};
-use crate::turn::{TurnRequest, TurnResult};
+use crate::outcome::RunResult;
+use crate::request::StoredRequest;
+use crate::scope::Scope;
 
 /// The target of all spans. Logs leave it out.
 pub const TARGET: &str = "baton::span";
@@ -84,9 +86,9 @@ pub(crate) fn agent(scope: &Scope, sent: Option<&InputSource>) -> Span {
         target: TARGET, "invoke_agent", otel.name = format!("invoke_agent {}", scope.name()), { ID } = new_span_id(),
         gen_ai.operation.name = "invoke_agent", gen_ai.provider.name = Empty, gen_ai.request.model = Empty,
         gen_ai.agent.id = scope.name().as_str(), gen_ai.agent.name = scope.name().as_str(),
-        gen_ai.agent.description = scope.agent.description.as_str(), gen_ai.agent.version = %scope.agent.version,
+        gen_ai.agent.description = scope.agent().description.as_str(), gen_ai.agent.version = %scope.agent().version,
         gen_ai.conversation.id = %scope.run.caller.thread_id, baton.run.id = %scope.run.run_id,
-        baton.session.id = %scope.session_id, baton.path = scope.path(),
+        baton.session.id = %scope.session.id, baton.path = scope.path(),
         baton.transfer.id = Empty, baton.transfer.kind = Empty, baton.transfer.by = Empty, baton.transfer.source = Empty,
         baton.transfer.target = Empty, baton.transfer.waits = Empty, baton.transfer.phase = Empty,
         gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
@@ -98,14 +100,14 @@ pub(crate) fn agent(scope: &Scope, sent: Option<&InputSource>) -> Span {
         return span;
     }
     if let Some(first) =
-        scope.run.engine.parts.models.candidates(&scope.agent).ok().and_then(|all| all.into_iter().next())
+        scope.run.models.candidates(scope.agent()).ok().and_then(|all| all.into_iter().next())
     {
         span.record("gen_ai.provider.name", first.provider.provider());
         span.record("gen_ai.request.model", first.model.as_str());
     }
-    if let (Some(invocation), Some(sent)) = (scope.bounds.invocation, sent) {
+    if let (Some(invocation), Some(sent)) = (scope.session.bounds.invocation, sent) {
         record_invocation(&span, invocation, sent.by.as_str(), scope.name().as_str());
-        span.record("baton.transfer.id", scope.session_id.as_str());
+        span.record("baton.transfer.id", scope.session.id.as_str());
     }
     span
 }
@@ -114,8 +116,8 @@ pub(crate) fn agent_ended(span: &Span, scope: &Scope, result: &Result<Outcome, F
     if span.is_disabled() {
         return;
     }
-    record_tokens(span, scope.run.ledger.spent(scope.path()));
-    if scope.bounds.invocation.is_some() {
+    record_tokens(span, scope.run.recorder.ledger.spent(scope.path()));
+    if scope.session.bounds.invocation.is_some() {
         span.record("baton.transfer.phase", phase(result.is_ok()));
     }
     if let Err(failure) = result {
@@ -142,28 +144,14 @@ fn phase(is_ok: bool) -> &'static str {
     if is_ok { "completed" } else { "error" }
 }
 
-/// A span within a run, and the id that callees within it receive.
-#[derive(Debug, Clone)]
-pub(crate) struct CallSpan {
-    pub(crate) span: Span,
-    /// 0 if spans are disabled. The trace is then passed on unchanged.
-    id: u64,
-}
-
-impl CallSpan {
-    fn new(id: u64, span: Span) -> Self {
-        Self { id: if span.is_disabled() { 0 } else { id }, span }
-    }
-
-    /// The run's trace context with this span as its parent.
-    pub(crate) fn trace(&self, run: &RunState) -> Option<TraceParent> {
-        run.trace.as_ref().map(|trace| trace.at_span(self.id))
-    }
-}
-
 /// The span of one model call.
-pub(crate) fn chat(scope: &Scope, candidate: &ModelCandidate, turn_request: &TurnRequest<'_>) -> CallSpan {
-    let (id, sampling) = (new_span_id(), &scope.agent.sampling);
+pub(crate) fn chat(
+    scope: &Scope,
+    candidate: &ModelCandidate,
+    system: &str,
+    messages: Messages<'_>,
+) -> CallSpan {
+    let (id, sampling) = (new_span_id(), &scope.agent().sampling);
     let span = tracing::info_span!(
         target: TARGET, "chat", otel.name = format!("chat {}", candidate.model), otel.kind = "client", { ID } = id,
         gen_ai.operation.name = "chat", gen_ai.provider.name = candidate.provider.provider(),
@@ -179,8 +167,8 @@ pub(crate) fn chat(scope: &Scope, candidate: &ModelCandidate, turn_request: &Tur
         gen_ai.system_instructions = Empty, gen_ai.input.messages = Empty, gen_ai.output.messages = Empty,
     );
     if !span.is_disabled() && content::is_captured() {
-        span.record("gen_ai.system_instructions", content::instructions(turn_request.system).as_str());
-        span.record("gen_ai.input.messages", content::messages(turn_request.messages).as_str());
+        span.record("gen_ai.system_instructions", content::instructions(system).as_str());
+        span.record("gen_ai.input.messages", content::messages(messages).as_str());
     }
     CallSpan::new(id, span)
 }
@@ -193,10 +181,10 @@ impl CallSpan {
         }
     }
 
-    pub(crate) fn record_reply(&self, taken: &TurnResult) {
+    pub(crate) fn record_reply(&self, finish: Finish, reply: &Reply) {
         if !self.span.is_disabled() {
-            self.span.record("gen_ai.response.finish_reasons", taken.finish.word());
-            self.record_text(&taken.reply);
+            self.span.record("gen_ai.response.finish_reasons", finish.word());
+            self.record_text(reply);
         }
     }
 

@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::engine::PreApproval;
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
+use crate::fence::Fence;
 use crate::output_spool::Fitted;
-use crate::patterns::fence::Fence;
+use crate::request::PreApproval;
 use crate::scope::Scope;
 use crate::telemetry;
 use crate::toolset::{SessionTool, Toolset};
@@ -164,7 +164,7 @@ impl CallBatch<'_> {
 
     async fn run_indexed(self, at: usize, call: &ToolCall) -> (usize, Result<RecordedToolResult, Failure>) {
         // A call that is still queued when the run is cancelled does not start.
-        let is_over = self.scope.cancel.is_cancelled() && !self.scope.at(&segment(at)).is_finished();
+        let is_over = self.scope.cancel.is_cancelled() && !self.scope.at(&segment(at)).step().is_finished();
         (at, if is_over { Err(Failure::Cancelled) } else { self.run_single(at, call, None).await })
     }
 
@@ -206,7 +206,7 @@ impl CallBatch<'_> {
         refused: Option<ToolError>,
     ) -> Result<RecordedToolResult, Failure> {
         let scope = self.scope.at(&segment(at));
-        if let Some(returned) = scope.finished()? {
+        if let Some(returned) = scope.step().finished()? {
             return Ok(returned);
         }
         let before = self.begin(&scope, call).await?;
@@ -237,17 +237,17 @@ impl CallBatch<'_> {
             Err(error) => (error_text(&error), Vec::new(), Some(error.shortened(MAX_ERROR_CHARS))),
         };
         let failed = error.is_some();
-        let Fitted { text: output, spooled } = scope.run.spool.fit(&scope.session_id, text);
+        let Fitted { text: output, spooled } = scope.run.recorder.spool.fit(&scope.session.id, text);
         let mark = self.toolset.is_untrusted(&call.name).then(|| Fence::new().mark().to_owned());
         let content: Arc<str> = output.as_str().into();
         let event = EventKind::ToolReturned { call_id: call.id.clone(), output, failed };
         let result = ToolResult { call_id: call.id.clone(), name: call.name.clone(), content, failed };
         let spooled_bytes = spooled.as_ref().map(SpooledOutput::size);
         let returned = RecordedToolResult { result, error, artifacts, ending, mark, spooled_bytes };
-        let events = vec![scope.event_as(Visibility::Internal, event)];
+        let events = vec![scope.event(Visibility::Internal, event)];
         match spooled {
-            Some(output) => scope.finish_spooled(&returned, events, output).await?,
-            None => scope.finish(StepKind::Tool, &returned, events, Vec::new()).await?,
+            Some(output) => scope.step().finish_spooled(&returned, events, output).await?,
+            None => scope.step().finish(StepKind::Tool, &returned, events, Vec::new()).await?,
         }
         Ok(returned)
     }
@@ -255,18 +255,18 @@ impl CallBatch<'_> {
     /// Records the start of a call, so that after a crash it is known that the call may have had its effect. Only a tool that
     /// must not be called twice waits for the append.
     async fn begin(self, scope: &Scope, call: &ToolCall) -> Result<PriorAttempt, Failure> {
-        if scope.interrupted::<Value>()?.is_some() {
+        if scope.step().interrupted::<Value>()?.is_some() {
             return Ok(PriorAttempt::Possible);
         }
         let arguments = crate::json::parse(&call.arguments).unwrap_or_else(|_| call.arguments.clone().into());
         let called = EventKind::ToolCalled { call_id: call.id.clone(), tool: call.name.clone(), arguments };
-        let events = vec![scope.event_as(Visibility::Internal, called)];
+        let events = vec![scope.event(Visibility::Internal, called)];
         let data = json!({ "tool": call.name });
         match self.toolset.find(&call.name) {
             Ok(SessionTool::Tool(tool)) if tool.spec().effect == Effect::Writes => {
-                scope.begin(StepKind::Tool, &data, events).await?;
+                scope.step().begin(StepKind::Tool, &data, events).await?;
             }
-            _ => scope.begin_soon(StepKind::Tool, &data, events, Vec::new()).await?,
+            _ => scope.step().begin_soon(StepKind::Tool, &data, events, Vec::new()).await?,
         }
         Ok(PriorAttempt::None)
     }
@@ -303,7 +303,7 @@ impl CallBatch<'_> {
         tool: &dyn EngineTool,
         arguments: Value,
     ) -> Result<Executed, Failure> {
-        let (scope, started) = (scope.with_timeout_flag(), Instant::now());
+        let (scope, started) = (scope.with_time_limit(), Instant::now());
         let site = CallSite {
             scope: scope.clone(),
             messages: self.conversation.after_task(),
@@ -317,9 +317,9 @@ impl CallBatch<'_> {
             done = &mut work => done?,
             () = tokio::time::sleep_until(self.limits.deadline), if !passes => {
                 let seconds = started.elapsed().as_millis().div_ceil(1_000);
-                scope.time_out(HumanDuration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)));
+                scope.cancel.time_out(HumanDuration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)));
                 match work.await {
-                    Err(failure) if failure.is_fatal(self.scope) => return Err(failure),
+                    Err(failure) if failure.is_fatal(&self.scope.run.control.cancel) => return Err(failure),
                     // Some agents may have finished in time. Their results count.
                     Ok(ToolOutcome::Output(text)) => ToolOutcome::Output(text),
                     _ => ToolOutcome::Refused(timeout_error()),
@@ -364,14 +364,14 @@ impl CallBatch<'_> {
     /// Checks the approval rules of the agent's file and the risk level of the configuration.
     fn check_policy(self, scope: &Scope, offered: &SessionTool, arguments: &Value) -> Result<(), ToolError> {
         let spec = offered.spec();
-        let rules = &scope.agent.approvals;
+        let rules = &scope.agent().approvals;
         let any = |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(&spec.name));
         if any(&rules.deny) {
             return Err(ToolError::NotPermitted(format!("`{}` is denied for this agent", spec.name)));
         }
-        let risky = scope.run.engine.parts.ask_at.is_some_and(|level| spec.risk >= level);
+        let risky = scope.run.extensions.ask_at.is_some_and(|level| spec.risk >= level);
         let asks = any(&rules.ask) || (risky && !any(&rules.auto));
-        let granted = match scope.bounds.approve {
+        let granted = match scope.session.bounds.approve {
             PreApproval::All => true,
             PreApproval::Read => spec.effect == Effect::ReadOnly,
             PreApproval::None => false,
@@ -380,7 +380,7 @@ impl CallBatch<'_> {
             let preview =
                 offered.preview(arguments).map(|preview| format!(" ({preview})")).unwrap_or_default();
             let text =
-                format!("`{}`{preview} needs a person's approval, and nobody can be asked here", spec.name);
+                format!("`{}`{preview} needs a person's approval, which cannot be requested here", spec.name);
             return Err(ToolError::NotPermitted(text));
         }
         Ok(())
@@ -440,10 +440,10 @@ impl LedgerGuard<'_> {
 
     fn write(&mut self, outcome: CallOutcome, error: Option<&str>) {
         self.open = false;
-        self.scope.run.ledger.write(LedgerRow {
+        self.scope.run.recorder.ledger.write(LedgerRow {
             run_id: self.scope.run.run_id,
-            session_id: self.scope.session_id.clone(),
-            agent: self.scope.agent.name.clone(),
+            session_id: self.scope.session.id.clone(),
+            agent: self.scope.agent().name.clone(),
             path: self.scope.path().to_owned(),
             call: Called::Tool { tool: self.tool.to_owned() },
             tokens: Tokens::default(),

@@ -110,7 +110,7 @@ impl Toolset {
         if own {
             tools.extend(listed(scope).await.into_iter().map(SessionTool::Tool));
         }
-        let read_output = scope.run.engine.parts.tools.iter().find(|tool| tool.spec().name == READ_OUTPUT);
+        let read_output = scope.run.extensions.tools.iter().find(|tool| tool.spec().name == READ_OUTPUT);
         if own && !tools.is_empty() && !tools.iter().any(|tool| tool.spec().name == READ_OUTPUT) {
             tools.extend(read_output.cloned().map(SessionTool::Tool));
         }
@@ -123,13 +123,12 @@ impl Toolset {
 
     /// The one tool that a workflow runs. The workflow names it, so `tools` need not list it. A denied tool stays denied.
     pub(crate) async fn single(scope: &Scope, name: &str) -> Self {
-        let mut agent = Agent::clone(&scope.agent);
+        let mut agent = Agent::clone(scope.agent());
         agent.tools.allow = ToolPattern::parse(name).into_iter().collect();
         agent
             .mcp_servers
             .retain(|server, _| agent.tools.allow.iter().any(|one| one.mcp_server() == Some(server)));
-        let mut own = scope.clone();
-        own.agent = Arc::new(agent);
+        let own = scope.clone().with_session(|session| session.agent = Arc::new(agent));
         Self { tools: listed(&own).await.into_iter().map(SessionTool::Tool).collect() }
     }
 
@@ -140,7 +139,7 @@ impl Toolset {
 
     /// The tools that the model sees now: `read_output` only if the run has spooled output.
     pub(crate) fn offered(&self, scope: &Scope) -> Vec<&ToolSpec> {
-        let has_output = scope.run.spool.has_output();
+        let has_output = scope.run.recorder.spool.has_output();
         self.specs().into_iter().filter(|spec| has_output || spec.name != READ_OUTPUT).collect()
     }
 
@@ -165,7 +164,11 @@ impl Toolset {
 
     /// Whether a tool returns text of untrusted authors.
     pub(crate) fn is_untrusted(&self, name: &str) -> bool {
-        matches!(self.find(name), Ok(SessionTool::Tool(tool)) if tool.is_untrusted())
+        match self.find(name) {
+            Ok(SessionTool::Tool(tool)) => tool.is_untrusted(),
+            Ok(SessionTool::Engine(tool)) => tool.is_untrusted(),
+            Err(_) => false,
+        }
     }
 
     /// How a successful call would end the session. See [`EngineTool::ends_with`].
@@ -183,11 +186,11 @@ impl Toolset {
 /// The built-in tools and those of MCP servers that the agent lists. If a server is unavailable, its tools are missing; the run
 /// continues, and the trace says so.
 async fn listed(scope: &Scope) -> Vec<Arc<dyn Tool>> {
-    let agent = &scope.agent;
-    let engine = &scope.run.engine.parts;
+    let agent = scope.agent();
+    let extensions = &scope.run.extensions;
     let mut tools: Vec<Arc<dyn Tool>> =
-        engine.tools.iter().filter(|tool| permitted(scope, tool.spec())).cloned().collect();
-    let source = engine.servers.as_ref();
+        extensions.tools.iter().filter(|tool| permitted(scope, tool.spec())).cloned().collect();
+    let source = extensions.servers.as_ref();
     let named = servers(agent);
     let asked = named.iter().filter_map(|(server, definition)| {
         let tools = source?.tools(&scope.run.caller.tenant, server, definition);
@@ -207,9 +210,9 @@ async fn listed(scope: &Scope) -> Vec<Arc<dyn Tool>> {
 
 /// Whether the agent's file and, for a sub-agent, the policy permit a tool.
 pub(crate) fn permitted(scope: &Scope, spec: &ToolSpec) -> bool {
-    let tools = &scope.agent.tools;
-    let for_all = &scope.run.engine.parts.policy.sub_agent_tools;
-    let is_confined = scope.bounds.is_sub_agent && !for_all.is_empty();
+    let tools = &scope.agent().tools;
+    let for_all = &scope.run.policy.sub_agent_tools;
+    let is_confined = scope.session.bounds.is_sub_agent() && !for_all.is_empty();
     tools.permits(&spec.name)
         && (!tools.read_only || spec.effect == Effect::ReadOnly)
         && (!is_confined || for_all.iter().any(|pattern| pattern.matches(&spec.name)))

@@ -125,7 +125,7 @@ impl Conversation {
     /// Shortens the conversation so that it fits beside `fixed` tokens of system prompt and tools. The trace says what was
     /// removed.
     pub async fn fit(&mut self, scope: &Scope, window: Option<u64>, fixed: u64) {
-        let answer = scope.agent.sampling.max_output_tokens.map_or(DEFAULT_ANSWER, u64::from);
+        let answer = scope.agent().sampling.max_output_tokens.map_or(DEFAULT_ANSWER, u64::from);
         let window = window.unwrap_or(DEFAULT_WINDOW);
         let available = window.saturating_sub(answer.min(window / 2)).saturating_sub(fixed);
         self.shorten_to(scope, available).await;

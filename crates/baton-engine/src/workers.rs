@@ -3,16 +3,12 @@
 //! A message is accepted first: it is stored, and its run is queued. If the thread is idle, the same write claims the run. The
 //! thread's worker then claims run after run until none is left. A caller that waits for a run receives its events, whether this process or another one executes it.
 
-mod assignment;
-mod registry;
-mod waiter;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::message::{Message, Role, Visibility};
 use baton_core::store::{AcceptedRun, Cancel, Claimed, NewRun, OnBusy, RunStart, RunStatus, StartedRun};
-use baton_core::{MessageId, RunId, StoreError, TenantId, TenantStore, ThreadId, UserId};
+use baton_core::{MessageId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId, UserId};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -20,22 +16,23 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::engine::{Engine, RunHandle, RunRequest, RunResult, StoredRequest, SubmitOptions};
+use crate::agents::Agents;
+use crate::bounds::InvocationError;
+use crate::engine::{Engine, RunHandle};
 use crate::execute;
 use crate::failure::Failure;
 use crate::handoff::external;
+use crate::input::text_of;
 use crate::journal::Record;
 use crate::listener::Listener;
 use crate::live::ThreadKey;
+use crate::outcome::RunResult;
+use crate::registry::{AcceptedHere, Assignment, IdleAction, Waiter, WorkerGuard, WorkerLifetime, finished};
+use crate::request::{RunRequest, StoredRequest, SubmitOptions};
 use crate::retry::retry;
 use crate::routing::{NewRoute, RoutingDecision};
-use crate::run::text_of;
 use crate::run_start::first_record;
-pub(crate) use assignment::{AcceptedHere, Assignment};
-pub(crate) use registry::{CancelTokens, Workers};
-use registry::{IdleAction, WorkerGuard};
-pub(crate) use waiter::Waiter;
-use waiter::finished;
+use crate::task::{DELEGATE_PERMISSION, RunTask};
 
 /// Events that may wait for a listener before the run waits for it.
 const EVENT_QUEUE: usize = 256;
@@ -46,15 +43,6 @@ const MAX_START_RETRIES: u32 = 2;
 const START_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// How long a message with an unknown outcome is looked for.
 const LATE_COMMIT_WINDOW: Duration = Duration::from_secs(30);
-
-/// How long a worker serves its thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkerLifetime {
-    /// Until every run of the thread has ended.
-    UntilDone,
-    /// While a caller in this process waits for a run. Other runs are left to other processes, unless they are queued first.
-    WhileAwaited,
-}
 
 impl Engine {
     /// Accepts a message and executes its run. When this returns, the message is stored, and its run ends even if this process
@@ -99,14 +87,13 @@ impl Engine {
         new: PendingRun,
     ) -> oneshot::Receiver<Result<AcceptedRun, Failure>> {
         let (sender, accepted) = oneshot::channel();
-        let engine = Arc::clone(self);
+        let (engine, worker_lifetime) = (Arc::clone(self), self.parts.worker_lifetime);
         self.workers.tasks.spawn(async move {
             // Both futures are boxed, one after the other, to keep the task small.
             let outcome = Box::pin(engine.accept(&key, new)).await;
             let is_worker = matches!(outcome, Ok((_, true)));
             let _ = sender.send(outcome.map(|(accepted, _)| accepted));
             if is_worker {
-                let worker_lifetime = engine.parts.worker_lifetime;
                 Box::pin(engine.work_on(&key, worker_lifetime)).await;
             }
         });
@@ -119,7 +106,7 @@ impl Engine {
         if !agents.contains_key(&request.agent) {
             return Err(Failure::NoAgent(request.agent.clone()));
         }
-        request.task.check(&agents, &request.rights)
+        check_task(&request.task, &agents, &request.rights)
     }
 
     /// Stores the message and, if its thread is idle, starts its run with the same write. Also returns whether the caller is now
@@ -216,7 +203,7 @@ impl Engine {
         request: &StoredRequest,
     ) -> (Option<RoutingDecision>, RunStart) {
         let agents = self.agents();
-        let route = NewRoute { engine: self, agents: &agents, tenant };
+        let route = NewRoute { policy: &self.parts.policy, agents: &agents, tenant };
         let routing = route.decide(&run.agent, &request.task, &text_of(&run.message.parts));
         let first = match &routing {
             Some(routing) => first_record(&run.claimed(run.message.created_at), request, routing),
@@ -452,6 +439,21 @@ impl Engine {
             }
         }
     }
+}
+
+/// Checks that the task can start now. An agent that is removed later is a failed result.
+fn check_task(task: &RunTask, agents: &Agents, rights: &Rights) -> Result<(), Failure> {
+    let RunTask::Delegate(delegation) = task else { return Ok(()) };
+    if !rights.allow(DELEGATE_PERMISSION) {
+        return Err(Failure::NotAllowed(DELEGATE_PERMISSION.to_owned()));
+    }
+    for name in &delegation.agents {
+        let agent = agents.get(name).ok_or_else(|| Failure::NoAgent(name.clone()))?;
+        if !agent.can_be_orchestrated {
+            return Err(InvocationError::NotOrchestrated(name.clone()).into());
+        }
+    }
+    Ok(())
 }
 
 /// The outcome of an attempt to claim a run.

@@ -62,29 +62,29 @@ pub(crate) fn progress(agent: &Agent, state: &WorkflowState) -> Option<EventKind
 
 /// The rules that lead the user through the agent's workflow, if its model's provider has such rules.
 pub(crate) fn guide(scope: &Scope) -> Option<Arc<dyn WorkflowGuide>> {
-    scope.agent.workflow.as_ref()?;
-    scope.run.engine.parts.models.guide(&scope.agent)
+    scope.agent().workflow.as_ref()?;
+    scope.run.models.guide(scope.agent())
 }
 
 /// Advances a holder's workflow as far as it can without input, before the model's first turn. The model then sees the results of
 /// the tools that ran.
 pub(crate) async fn run_automatic_steps(scope: &Scope) -> Result<(), Failure> {
-    let Some(lease) = &scope.lease else { return Ok(()) };
-    let agent = Arc::clone(&scope.agent);
+    let Some(lease) = &scope.session.lease else { return Ok(()) };
+    let agent = Arc::clone(scope.agent());
     // Once its model has taken a turn in this run, the model advances the workflow.
     let turns = format!("{}/turn:", scope.path());
-    if scope.run.steps.keys().any(|path| path.starts_with(&turns)) {
+    if scope.run.recorder.steps.keys().any(|path| path.starts_with(&turns)) {
         return Ok(());
     }
     let place = scope.at("ready");
-    let is_begun = place.interrupted::<Value>()?.is_some();
+    let is_begun = place.step().interrupted::<Value>()?.is_some();
     let needs = |machine: Machine<'_>| matches!(machine.waits(), Waits::Tool(_) | Waits::Onward(_));
-    if place.is_finished() || !(is_begun || view::machine(scope, &agent).is_some_and(needs)) {
+    if place.step().is_finished() || !(is_begun || view::machine(scope, &agent).is_some_and(needs)) {
         return Ok(());
     }
     let Some(mut walk) = WorkflowWalk::begin(place.clone(), lease, &agent).await? else { return Ok(()) };
     walk.onward(OptionalSlots::Left).await?;
-    place.finish(StepKind::Note, &(), Vec::new(), Vec::new()).await
+    place.step().finish(StepKind::Note, &(), Vec::new(), Vec::new()).await
 }
 
 /// The collected values in one sentence.

@@ -11,7 +11,7 @@ use baton_core::store::Retention;
 use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFuture};
 use baton_core::{Store, TenantId};
 use baton_engine::{
-    Agents, Engine, EngineParts, HeartbeatConfig, ModelRegistry, ModelTimeouts, Observer, Policy, Switch,
+    Agents, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry, Observer, Policy, Switch,
     ThreadChannels, WorkerLifetime,
 };
 use baton_mcp::Servers;
@@ -74,7 +74,7 @@ pub async fn wire_server(
     let parts = parts(project, now, servers.clone(), store)?;
     let models = models(&project.config, providers_within_reach(&project.config, &agents.borrow()))?;
     let engine = Engine::new(EngineParts {
-        models,
+        models: Arc::new(models),
         agents,
         worker_lifetime: WorkerLifetime::UntilDone,
         observer: Some(observer),
@@ -114,11 +114,11 @@ fn parts(
     let config = &project.config;
     let settings = tools(project);
     let state_retention = SignedDuration::try_from(config.handoff.state_retention.get())?;
-    Ok(EngineParts {
-        models: models(config, providers(config, &agents))?,
+    let extensions = Extensions {
         tools: baton_tools::built_in(&settings, &store),
         servers: Some(Arc::new(Mcp(servers))),
         skills: Some(Arc::new(settings.skills)),
+        team_hooks: None,
         shown_output_bytes: SHOWN_OUTPUT_BYTES,
         work_dir: root(project),
         ask_at: match config.approvals.ask_at {
@@ -127,7 +127,11 @@ fn parts(
             ApprovalLevel::High => Some(Risk::High),
             ApprovalLevel::Never => None,
         },
-        model_timeouts: ModelTimeouts::default(),
+    };
+    Ok(EngineParts {
+        models: Arc::new(models(config, providers(config, &agents))?),
+        extensions: Arc::new(extensions),
+        policy: Arc::new(policy(config)?),
         store,
         agents: watch::Sender::new(agents).subscribe(),
         identity: identity(),
@@ -135,8 +139,6 @@ fn parts(
         flush: FLUSH,
         worker_lifetime: WorkerLifetime::WhileAwaited,
         retention: Retention { workflow_state: state_retention },
-        policy: policy(config)?,
-        team_hooks: None,
         live: ThreadChannels::new(),
         observer: None,
     })

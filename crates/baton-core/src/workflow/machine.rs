@@ -208,6 +208,9 @@ impl<'a> Machine<'a> {
         let undecided = || Refusal::Undecided { from: from(), ways: ways() };
         let next = next.or(only).ok_or_else(undecided)?;
         let next = self.workflow.state(next).ok_or_else(undecided)?;
+        // The question was about the default. A yes to it does not approve the tool of another state.
+        let default = self.state.next.first().and_then(|first| self.workflow.state(first));
+        self.data.has_consent &= default.is_some_and(|default| default.run == next.run);
         self.data.trail.push(self.state.name.0.clone());
         self.move_to(next);
         self.arrive();

@@ -12,14 +12,15 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::lease::{change_stored, overdue_end, set_ended};
 use super::negotiation::{activate, negotiate, new_activation};
 use super::{ExitRequest, HandoffResult, HandoffStarted, OnConflict, ReturnStatus, StartHandoff, messages};
-use crate::engine::{Engine, Overrides, RunRequest, StoredRequest, SubmitOptions};
+use crate::engine::Engine;
 use crate::failure::Failure;
+use crate::input::text_of;
 use crate::intent::is_exit;
+use crate::lease::{change_stored, overdue_end, set_ended};
+use crate::request::{Overrides, RunRequest, StoredRequest, SubmitOptions};
 use crate::routing::is_resumable;
-use crate::run::text_of;
 use crate::task::{HandoffTransition, RunTask};
 
 const NO_HANDOFF: &str = "no handoff is active on this thread";
@@ -53,7 +54,7 @@ impl Engine {
         let (tenant, thread) = (&request.caller.tenant, request.caller.thread_id);
         let target = agents.get(&request.target).ok_or_else(|| Failure::NoAgent(request.target.clone()))?;
         let store = self.parts.store.tenant(tenant);
-        negotiate(self, target, &request.rights)?;
+        negotiate(&self.parts.models, target, &request.rights)?;
         if let Some(open) = self.open_handoff(tenant, thread).await? {
             return self.behind(&*store, open, &request).await;
         }
@@ -117,7 +118,7 @@ impl Engine {
             (summary, _) => summary.to_owned(),
         };
         let summary = match self.agents().get(&source) {
-            Some(giver) => crate::patterns::redaction::redact(giver, &summary),
+            Some(giver) => crate::redaction::redact(giver, &summary),
             None => summary,
         };
         let notes = HandoffNotes {
@@ -133,7 +134,7 @@ impl Engine {
             user_id: request.caller.user.clone(),
             source_agent_id: source,
             target_agent_id: request.target.clone(),
-            context_summary: crate::patterns::redaction::tail(&summary, policy.context_max_chars),
+            context_summary: crate::redaction::tail(&summary, policy.context_max_chars),
             handoff_reason: request.reason.clone(),
             metadata: request.metadata.clone(),
             notes,
@@ -220,7 +221,7 @@ impl Engine {
                 "it cannot be gone on with: it is done, or what was collected is gone",
             ));
         }
-        negotiate(self, target, &exit.rights)?;
+        negotiate(&self.parts.models, target, &exit.rights)?;
         let handoff = change_stored(&*store, kept, |handoff| activate(handoff, target, &Map::new())).await?;
         let run = self.announce(&exit, target.name.clone(), &handoff, HandoffTransition::Resumed).await?;
         Ok((handoff, run))
@@ -238,7 +239,7 @@ impl Engine {
         let agent = if agents.contains_key(&agent) { agent } else { handoff.target_agent_id.clone() };
         // The run belongs to the thread's owner. An administrator's rights must not extend to that run.
         let rights = if exit.is_administrator { Rights::default() } else { exit.rights.clone() };
-        let caller = crate::engine::RunCaller { user: handoff.user_id.clone(), ..exit.caller.clone() };
+        let caller = crate::request::RunCaller { user: handoff.user_id.clone(), ..exit.caller.clone() };
         let request = RunRequest {
             caller,
             agent,
@@ -378,5 +379,54 @@ impl From<&StartHandoff> for ExitRequest {
             rights: request.rights.clone(),
             trace: request.trace.clone(),
         }
+    }
+}
+
+impl Engine {
+    /// Discards the saved state of an ended handoff, so that it cannot be resumed. Idempotent. Fails with
+    /// [`Failure::HandoffActive`] while the handoff is open.
+    pub async fn discard_handoff(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        thread: ThreadId,
+        handoff: HandoffId,
+    ) -> Result<HandoffSession, Failure> {
+        // Ends the handoff first if it is overdue.
+        self.open_handoff(tenant, thread).await?;
+        let store = self.parts.store.tenant(tenant);
+        let kept = store.handoff(handoff).await?;
+        if kept.thread_id != thread {
+            return Err(StoreError::NotFound("handoff").into());
+        }
+        self.must_have_ended(&kept)?;
+        if !has_state(&kept) {
+            return Ok(kept);
+        }
+        let discarded = change_stored(&*store, kept, discard).await?;
+        // It can be resumed between the read and the write.
+        self.must_have_ended(&discarded)?;
+        Ok(discarded)
+    }
+
+    fn must_have_ended(&self, handoff: &HandoffSession) -> Result<(), Failure> {
+        if !handoff.state.is_open() {
+            return Ok(());
+        }
+        let agents = self.agents();
+        let holder = agents.get(&handoff.target_agent_id);
+        let sentence =
+            holder.map_or_else(|| "the handoff is active".to_owned(), |one| messages::occupied_message(one));
+        Err(Failure::HandoffActive(sentence))
+    }
+}
+
+fn has_state(handoff: &HandoffSession) -> bool {
+    handoff.workflow.is_some() || handoff.notes.preserve_state
+}
+
+fn discard(handoff: &mut HandoffSession) {
+    if !handoff.state.is_open() {
+        handoff.workflow = None;
+        handoff.notes.preserve_state = false;
     }
 }

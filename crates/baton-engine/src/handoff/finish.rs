@@ -14,17 +14,20 @@ use serde_json::{Value, json};
 use crate::bounds::InvocationKind;
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
-use crate::handoff::lease::{self, HandoffLease};
+use crate::fence::Fence;
 use crate::handoff::start::HandoffOffer;
 use crate::handoff::{holder_run, messages};
+use crate::input::{BlockKind, PromptEnvelope};
+use crate::input::{Input, InputSource};
 use crate::intent::is_greeting;
+use crate::invocation;
+use crate::lease::{self, HandoffLease};
+use crate::outcome::Answer;
 use crate::outcome::Outcome;
-use crate::patterns::fence::{BlockKind, Fence, PromptEnvelope};
-use crate::patterns::redaction::{head, redact, tail};
+use crate::redaction::{head, redact, tail};
 use crate::routing::is_resumable;
-use crate::run::{self, Input, InputSource, show};
+use crate::run::{self, show};
 use crate::scope::Scope;
-use crate::session::Answer;
 
 /// Maximum length of a result summary, in characters.
 const MAX_SUMMARY_CHARS: usize = 2000;
@@ -34,9 +37,9 @@ const DECLINE_TOOL: &str = "decline_handoff";
 
 /// Returns `complete_handoff` and `decline_handoff` for a holder; `complete_handoff` is absent if the agent never returns.
 pub(crate) fn return_tools(scope: &Scope) -> Vec<Arc<dyn EngineTool>> {
-    let Some(lease) = &scope.lease else { return Vec::new() };
+    let Some(lease) = &scope.session.lease else { return Vec::new() };
     let never_returns =
-        scope.agent.accepts_handoff.as_ref().is_some_and(|terms| terms.returns == Return::Never);
+        scope.agent().accepts_handoff.as_ref().is_some_and(|terms| terms.returns == Return::Never);
     let complete = (!never_returns).then(|| ReturnThread::completed(scope, lease));
     complete
         .into_iter()
@@ -58,7 +61,7 @@ pub(crate) async fn start_return(
     if lease.session().notes.ended_in == Some(run) {
         return;
     }
-    let summary = head(&redact(&scope.agent, summary.trim()), MAX_SUMMARY_CHARS);
+    let summary = head(&redact(scope.agent(), summary.trim()), MAX_SUMMARY_CHARS);
     let given_back = |handoff: &mut HandoffSession| {
         handoff.state = HandoffState::Returning;
         handoff.notes.end = Some(end);
@@ -66,7 +69,7 @@ pub(crate) async fn start_return(
         handoff.result_summary = (!summary.is_empty()).then(|| summary.clone());
         handoff.artifacts_created = artifacts.iter().take(MAX_ARTIFACTS).cloned().collect();
     };
-    scope.change(lease, given_back).await;
+    lease::commit_change(&scope.run, lease, given_back).await;
 }
 
 /// Tool with which the holder returns the thread, as completed or as declined.
@@ -88,11 +91,11 @@ struct ReturnArguments {
 impl ReturnThread {
     fn completed(scope: &Scope, lease: &Arc<HandoffLease>) -> Self {
         let description = "Gives the conversation back because your work with the person is done. Call it once the person has what \
-                           they came for; they are then told that they are back with whoever sent them.";
+                           they came for. They are then informed that they are back with the agent that sent them.";
         let parameters = json!({
             "type": "object",
             "properties": {
-                "result_summary": { "type": "string", "minLength": 1, "description": "What came of it, in one or two sentences." },
+                "result_summary": { "type": "string", "minLength": 1, "description": "The result, in one or two sentences." },
                 "artifacts": { "type": "array", "items": { "type": "string" }, "description": "Names of what was made, such as skill:slack-alert." },
             },
             "required": ["result_summary"],
@@ -127,7 +130,7 @@ impl ReturnThread {
             parameters,
             effect: Effect::Writes,
             risk: Risk::Low,
-            timeout: scope.agent.limits.timeout,
+            timeout: scope.agent().limits.timeout,
         };
         Self { spec, end, lease: Arc::clone(lease) }
     }
@@ -150,11 +153,11 @@ impl EngineTool for ReturnThread {
         Box::pin(async move {
             let Ok(parsed) = serde_json::from_value::<ReturnArguments>(arguments) else {
                 return Ok(ToolOutcome::Refused(ToolError::InvalidArguments(
-                    "say in a sentence what came of it".into(),
+                    "state the result in one sentence".into(),
                 )));
             };
             start_return(&site.scope, &self.lease, self.end, &parsed.result_summary, &parsed.artifacts).await;
-            let output = "The conversation goes back to whoever gave it to you.".to_owned();
+            let output = "The conversation returns to the agent that gave it to you.".to_owned();
             Ok(ToolOutcome::Ended { output, ending: SessionEnding::Returned })
         })
     }
@@ -178,7 +181,7 @@ pub(crate) async fn finish_in_run(
     let source = scope.run.agents.get(&handoff.source_agent_id);
     let spoken = match source {
         Some(source) if needs_model(scope, &handoff) => {
-            match scope.enter(source, InvocationKind::Return).await {
+            match invocation::enter(scope, source, InvocationKind::Return).await {
                 Ok(child) => Some(run::run(child, end_notice_input(scope, &handoff, &input)).await),
                 Err(_) => None,
             }
@@ -195,7 +198,7 @@ pub(crate) async fn finish_in_call(scope: &Scope, lease: &Arc<HandoffLease>) -> 
     let handoff = lease.session();
     // The holder, or a tool that it ran, wrote the result.
     let fence = Fence::new();
-    let note = fence.block("note", "What came of it:", &result_note(scope, &handoff));
+    let note = fence.block("note", "The result:", &result_note(scope, &handoff));
     Ok(format!("The conversation is yours again.\n{}\n{note}", fence.material()))
 }
 
@@ -203,8 +206,8 @@ pub(crate) async fn finish_in_call(scope: &Scope, lease: &Arc<HandoffLease>) -> 
 pub(crate) async fn return_thread(scope: &Scope, lease: &Arc<HandoffLease>) -> Result<(), Failure> {
     messages::announce_returning(scope, &lease.session()).await?;
     if lease.session().state == HandoffState::Returning {
-        let (end, run) = (lease.session().notes.end.unwrap_or(HandoffEnd::Completed), scope.run.run_id);
-        scope.change(lease, |handoff| lease::set_ended(handoff, end, Some(run))).await;
+        let end = lease.session().notes.end.unwrap_or(HandoffEnd::Completed);
+        lease::commit_end(&scope.run, lease, end).await;
     }
     messages::announce_ended(scope, &lease.session(), String::new()).await?;
     holder_run::mark_announced(scope, lease, NotifiedParty::Person).await;
@@ -240,7 +243,7 @@ async fn acknowledge(
 ) -> Result<Outcome, Failure> {
     let outcome = match spoken {
         Some(Ok(outcome)) => outcome,
-        Some(Err(failure)) if failure.is_fatal(scope) => return Err(failure),
+        Some(Err(failure)) if failure.is_fatal(&scope.run.control.cancel) => return Err(failure),
         _ => {
             let text = messages::acknowledged_message(&scope.run.agents, handoff);
             show_answer(scope, fixed_answer(scope, lease, text)).await?
@@ -254,7 +257,7 @@ async fn acknowledge(
 fn needs_model(scope: &Scope, handoff: &HandoffSession) -> bool {
     let has_result = matches!(handoff.notes.end, Some(HandoffEnd::Completed | HandoffEnd::Declined));
     let source = scope.run.agents.get(&handoff.source_agent_id);
-    has_result && source.is_some_and(|source| scope.run.engine.parts.models.guide(source).is_none())
+    has_result && source.is_some_and(|source| scope.run.models.guide(source).is_none())
 }
 
 /// Builds the input with which the source agent acknowledges the end of the handoff.
@@ -262,8 +265,8 @@ fn end_notice_input(scope: &Scope, handoff: &HandoffSession, input: &Input) -> I
     let name = scope.run.agents.get(&handoff.target_agent_id).map(|target| target.display_name.as_str());
     let name = name.unwrap_or(handoff.target_agent_id.as_str());
     let instruction = format!(
-        "The conversation is yours again: {name} had it, and the note says what came of it. The person has just been told that they \
-         are back with you. In one or two sentences, acknowledge the result by its name, and offer a natural next step. Do not repeat \
+        "The conversation is yours again: {name} had it, and the note has the result. The person has just been informed that they are \
+         back with you. In one or two sentences, acknowledge the result by its name, and offer a natural next step. Do not repeat \
          the work, and do not pass the conversation on."
     );
     let sent =
@@ -272,7 +275,7 @@ fn end_notice_input(scope: &Scope, handoff: &HandoffSession, input: &Input) -> I
         .with(BlockKind::Note, &handoff.target_agent_id, result_note(scope, handoff))
         .with_instruction(instruction);
     let told = Input { history: Arc::clone(&input.history), sent, ..Input::default() };
-    message.render(scope.run.engine.parts.policy.enrich_format, told)
+    message.render(scope.run.policy.enrich_format, told)
 }
 
 /// Formats end, reason, result and artifacts of a handoff for a prompt, one per line.
@@ -317,7 +320,7 @@ pub(crate) async fn welcome_back(
     let asked = |handoff: &mut HandoffSession| {
         (handoff.notes.told, handoff.notes.topic) = (NotifiedParty::Agent, LastTopic::Question);
     };
-    scope.change(lease, asked).await;
+    lease::commit_change(&scope.run, lease, asked).await;
     Ok(Some(outcome))
 }
 
@@ -330,10 +333,10 @@ pub(crate) async fn with_end_notice(
     let Some(lease) = lease else { return Ok(input) };
     let handoff = lease.session();
     let place = scope.at("news");
-    let is_known = handoff.notes.told == NotifiedParty::Agent && !place.is_finished();
+    let is_known = handoff.notes.told == NotifiedParty::Agent && !place.step().is_finished();
     if is_known {
         // The user was asked whether to resume and has changed the subject.
-        scope.change(lease, |handoff| handoff.notes.topic = LastTopic::Other).await;
+        lease::commit_change(&scope.run, lease, |handoff| handoff.notes.topic = LastTopic::Other).await;
         return Ok(input);
     }
     let target = scope.run.agents.get(&handoff.target_agent_id);
@@ -347,28 +350,28 @@ pub(crate) async fn with_end_notice(
     if handoff.notes.told == NotifiedParty::Nobody {
         messages::announce_ended(scope, &handoff, sentence).await?;
     }
-    if !place.is_finished() {
-        place.finish(baton_core::store::StepKind::Note, &(), Vec::new(), Vec::new()).await?;
+    if !place.step().is_finished() {
+        place.step().finish(baton_core::store::StepKind::Note, &(), Vec::new(), Vec::new()).await?;
     }
     let topic = if is_offered { LastTopic::Question } else { LastTopic::Other };
     let told = |handoff: &mut HandoffSession| {
         (handoff.notes.told, handoff.notes.topic) = (NotifiedParty::Agent, topic);
     };
-    scope.change(lease, told).await;
+    lease::commit_change(&scope.run, lease, told).await;
     let message = PromptEnvelope::of(&input).with(
         BlockKind::Note,
         &handoff.target_agent_id,
         result_note(scope, &handoff),
     );
     let told = Input { parts: Arc::default(), rendered: None, ..input.clone() };
-    Ok(message.render(scope.run.engine.parts.policy.enrich_format, told))
+    Ok(message.render(scope.run.policy.enrich_format, told))
 }
 
 /// Builds the input of an agent that a trigger selected: the user's message, redacted and cut to `context_max_chars`.
 pub(crate) fn trigger_input(scope: &Scope, input: &Input, offer: &HandoffOffer) -> Input {
-    let giver = &scope.agent;
+    let giver = scope.agent();
     let sent = Some(InputSource { by: giver.name.clone(), reason: offer.reason.as_str().into() });
-    let text = tail(&redact(giver, &input.words()), scope.run.engine.parts.policy.context_max_chars);
+    let text = tail(&redact(giver, &input.words()), scope.run.policy.context_max_chars);
     Input {
         history: Arc::clone(&input.history),
         parts: Arc::new(vec![Part::text(text)]),

@@ -2,26 +2,27 @@
 
 use std::sync::Arc;
 
-use baton_core::HandoffId;
 use baton_core::agent::Return;
 use baton_core::chat::ChatMessage;
 use baton_core::message::{Part, Visibility};
 use baton_core::store::{HandoffEnd, HandoffSession, HandoffState, NotifiedParty, StepKind, StepState};
 use serde_json::{Map, Value};
 
-use super::lease::{self, HandoffLease};
 use super::negotiation::{activate, negotiate};
 use super::start::{self, HandoffOffer, StartOutcome};
 use super::{finish, messages};
 use crate::bounds::InvocationKind;
 use crate::failure::Failure;
+use crate::fence::Fence;
 use crate::history::ThreadHistory;
+use crate::input::Input;
+use crate::invocation;
 use crate::journal::Record;
+use crate::lease::{self, HandoffLease};
 use crate::outcome::Outcome;
-use crate::patterns::fence::Fence;
-use crate::patterns::redaction::redact_messages;
+use crate::redaction::redact_messages;
 use crate::routing::{HolderCue, RoutingDecision, RunRoute};
-use crate::run::{self, Input};
+use crate::run;
 use crate::scope::Scope;
 use crate::workflow;
 
@@ -40,21 +41,9 @@ pub(crate) async fn run(
     let lease = lease.map(Arc::new);
     let outcome = run_route(scope.clone(), routing.route, lease.as_ref(), thread_history, input).await;
     if let Some(ended) = lease.filter(|lease| !lease.is_open()) {
-        Box::pin(start_next(&scope, ended.session().handoff_id)).await?;
+        let _ = scope.run.progress.ended_handoff.set(ended.session().handoff_id);
     }
     outcome
-}
-
-/// Starts the handoff that is queued behind `ended`. Flushes the journal first, so that the end is durable before the next
-/// handoff begins. A request that is queued later starts after the run.
-async fn start_next(scope: &Scope, ended: HandoffId) -> Result<(), Failure> {
-    let run = &scope.run;
-    let _ = run.ended_handoff.set(ended);
-    if run.store.handoff(ended).await.is_ok_and(|handoff| handoff.next.is_some()) {
-        run.journal.flush().await?;
-        run.engine.start_next(&run.store, ended).await;
-    }
-    Ok(())
 }
 
 async fn run_route(
@@ -105,7 +94,7 @@ async fn run_holder(
             HolderState::Held => Ok(outcome),
             HolderState::Ended => finish::finish_in_run(&scope, lease, outcome, input).await,
         },
-        Err(failure) if failure.is_fatal(&scope) => Err(failure),
+        Err(failure) if failure.is_fatal(&scope.run.control.cancel) => Err(failure),
         Err(failure) => holder_failed(&scope, lease, failure).await,
     }
 }
@@ -116,7 +105,7 @@ async fn announce_holder(
     lease: &Arc<HandoffLease>,
     cue: HolderCue,
 ) -> Result<Option<Outcome>, Failure> {
-    let target = &scope.agent;
+    let target = scope.agent();
     match cue {
         HolderCue::Message if !needs_announcement(&lease.session()) => return Ok(None),
         // Also reached when the run that opened the handoff died before its announcement.
@@ -126,11 +115,11 @@ async fn announce_holder(
         }
         HolderCue::Resumed => {
             if !lease.is_open() {
-                if let Err(failure) = negotiate(&scope.run.engine, target, &scope.run.rights) {
+                if let Err(failure) = negotiate(&scope.run.models, target, &scope.run.request.rights) {
                     return Ok(Some(finish::fixed_answer(scope, lease, failure.to_string())));
                 }
                 let handoffs = vec![lease.change(|handoff| activate(handoff, target, &Map::new()))];
-                scope.run.journal.commit(Record { handoffs, ..Record::default() }).await?;
+                scope.run.recorder.journal.commit(Record { handoffs, ..Record::default() }).await?;
             }
             messages::announce_active(scope, &lease.session(), messages::resumed_message(target)).await?;
         }
@@ -209,16 +198,15 @@ pub(crate) async fn after_answer(
         return Ok(HolderState::Ended);
     }
     if handoff.notes.failures > 0 {
-        scope.change(lease, |handoff| handoff.notes.failures = 0).await;
+        lease::commit_change(&scope.run, lease, |handoff| handoff.notes.failures = 0).await;
     }
     Ok(HolderState::Held)
 }
 
 /// Ends the handoff because the user's message is an exit word.
 async fn exit(scope: &Scope, lease: &Arc<HandoffLease>) -> Result<Outcome, Failure> {
-    let run = scope.run.run_id;
     if lease.is_open() {
-        scope.change(lease, |handoff| lease::set_ended(handoff, HandoffEnd::Left, Some(run))).await;
+        lease::commit_end(&scope.run, lease, HandoffEnd::Left).await;
     }
     finish::acknowledge_end(scope, lease, Input::default()).await
 }
@@ -233,13 +221,12 @@ async fn holder_failed(
     let failures = lease.session().notes.failures + 1;
     let is_lost =
         matches!(failure.cause(), Failure::Prompt { .. } | Failure::NoModel(_) | Failure::Panicked(_));
-    let run = scope.run.run_id;
     if failures < MAX_FAILURES && !is_lost {
-        scope.change(lease, |handoff| handoff.notes.failures = failures).await;
+        lease::commit_change(&scope.run, lease, |handoff| handoff.notes.failures = failures).await;
         return Err(failure);
     }
     tracing::warn!(thread_id = %scope.run.caller.thread_id, agent = %scope.name(), %failure, "a handoff failed");
-    scope.change(lease, |handoff| lease::set_ended(handoff, HandoffEnd::Failed, Some(run))).await;
+    lease::commit_end(&scope.run, lease, HandoffEnd::Failed).await;
     finish::acknowledge_end(scope, lease, Input::default()).await
 }
 
@@ -250,9 +237,10 @@ async fn run_triggered(
     target: &baton_core::AgentName,
     input: Input,
 ) -> Result<Outcome, Failure> {
-    let giver = scope.clone().into_dispatcher();
+    let giver =
+        scope.clone().with_session(|session| session.bounds = Arc::new(session.bounds.for_dispatcher()));
     let Some(target) = scope.run.agents.get(target).cloned() else { return run::run(scope, input).await };
-    let Ok(child) = giver.enter(&target, InvocationKind::Transfer).await else {
+    let Ok(child) = invocation::enter(&giver, &target, InvocationKind::Transfer).await else {
         return run::run(scope, input).await;
     };
     let (summary, reason) = (input.words(), "the person asked for it".to_owned());
@@ -276,15 +264,15 @@ async fn run_triggered(
 /// Commits the holder's last answer as a message before another agent answers in the same run. Does nothing when called again.
 pub(crate) async fn commit_answer(scope: &Scope, outcome: &Outcome) -> Result<(), Failure> {
     let place = scope.at("last_words");
-    if outcome.answer.text.trim().is_empty() || place.is_finished() {
+    if outcome.answer.text.trim().is_empty() || place.step().is_finished() {
         return Ok(());
     }
     let record = Record {
-        steps: vec![place.step(StepKind::Note, StepState::Finished, &Value::Null)?],
+        steps: vec![place.step().build(StepKind::Note, StepState::Finished, &Value::Null)?],
         messages: vec![outcome.message(scope.run.run_id, Visibility::User)],
         ..Record::default()
     };
-    scope.run.journal.commit_soon(record).await;
+    scope.run.recorder.journal.commit_soon(record).await;
     Ok(())
 }
 
@@ -292,6 +280,6 @@ pub(crate) async fn commit_answer(scope: &Scope, outcome: &Outcome) -> Result<()
 pub(crate) async fn mark_announced(scope: &Scope, lease: &HandoffLease, told: NotifiedParty) {
     let now = lease.session().notes.told;
     if now != told && now != NotifiedParty::Agent {
-        scope.change(lease, |handoff| handoff.notes.told = told).await;
+        lease::commit_change(&scope.run, lease, |handoff| handoff.notes.told = told).await;
     }
 }

@@ -5,10 +5,10 @@ use baton_core::event::{EventKind, HandoffEvent, HandoffPhase};
 use baton_core::store::{AuditEntry, HandoffEnd, HandoffSession, StepKind, StepState};
 use serde_json::{Value, json};
 
-use crate::engine::Agents;
+use crate::agents::Agents;
 use crate::failure::Failure;
 use crate::journal::Record;
-use crate::patterns::redaction::head;
+use crate::redaction::head;
 use crate::scope::Scope;
 use crate::{audit, workflow};
 
@@ -212,49 +212,47 @@ fn gerund(verb: &str) -> Option<String> {
     }
 }
 
-impl Scope {
-    /// Commits the events and audit entries under `segment`, without waiting. Does nothing if they were committed before a crash.
-    async fn announce_once(
-        &self,
-        segment: &str,
-        kinds: Vec<EventKind>,
-        audit: Vec<AuditEntry>,
-    ) -> Result<(), Failure> {
-        if let Some(notice) = self.notice(segment, kinds, audit)? {
-            self.run.journal.commit_soon(notice).await;
-        }
-        Ok(())
+/// Commits the events and audit entries under `segment`, without waiting. Does nothing if they were committed before a crash.
+async fn announce_once(
+    scope: &Scope,
+    segment: &str,
+    kinds: Vec<EventKind>,
+    audit: Vec<AuditEntry>,
+) -> Result<(), Failure> {
+    if let Some(notice) = notice(scope, segment, kinds, audit)? {
+        scope.run.recorder.journal.commit_soon(notice).await;
     }
+    Ok(())
+}
 
-    /// Builds the record for [`Scope::announce_once`]. `None` if it was committed before a crash.
-    fn notice(
-        &self,
-        segment: &str,
-        kinds: Vec<EventKind>,
-        audit: Vec<AuditEntry>,
-    ) -> Result<Option<Record>, Failure> {
-        let place = self.at(segment);
-        if place.is_finished() {
-            return Ok(None);
-        }
-        let steps = vec![place.step(StepKind::Note, StepState::Finished, &Value::Null)?];
-        let user = baton_core::message::Visibility::User;
-        let events = kinds.into_iter().map(|kind| place.event_as(user, kind)).collect();
-        Ok(Some(Record { steps, events, audit, ..Record::default() }))
+/// Builds the record for [`announce_once`]. `None` if it was committed before a crash.
+fn notice(
+    scope: &Scope,
+    segment: &str,
+    kinds: Vec<EventKind>,
+    audit: Vec<AuditEntry>,
+) -> Result<Option<Record>, Failure> {
+    let place = scope.at(segment);
+    if place.step().is_finished() {
+        return Ok(None);
     }
+    let steps = vec![place.step().build(StepKind::Note, StepState::Finished, &Value::Null)?];
+    let user = baton_core::message::Visibility::User;
+    let events = kinds.into_iter().map(|kind| place.event(user, kind)).collect();
+    Ok(Some(Record { steps, events, audit, ..Record::default() }))
+}
 
-    fn progress_of(&self, handoff: &HandoffSession) -> Option<EventKind> {
-        let target = self.run.agents.get(&handoff.target_agent_id)?;
-        workflow::progress(target, handoff.workflow.as_ref()?)
-    }
+fn progress_of(scope: &Scope, handoff: &HandoffSession) -> Option<EventKind> {
+    let target = scope.run.agents.get(&handoff.target_agent_id)?;
+    workflow::progress(target, handoff.workflow.as_ref()?)
+}
 
-    fn audit_entries(&self, handoff: &HandoffSession, action: &str, decision: &str) -> Vec<AuditEntry> {
-        let detail = json!({
-            "handoff_id": handoff.handoff_id, "from": handoff.source_agent_id, "to": handoff.target_agent_id,
-            "reason": handoff.handoff_reason, "state": handoff.state,
-        });
-        vec![audit::of_handoff(&self.run, &handoff.source_agent_id, action, decision, detail)]
-    }
+fn audit_entries(scope: &Scope, handoff: &HandoffSession, action: &str, decision: &str) -> Vec<AuditEntry> {
+    let detail = json!({
+        "handoff_id": handoff.handoff_id, "from": handoff.source_agent_id, "to": handoff.target_agent_id,
+        "reason": handoff.handoff_reason, "state": handoff.state,
+    });
+    vec![audit::of_handoff(&scope.run, &handoff.source_agent_id, action, decision, detail)]
 }
 
 fn phase_event(handoff: &HandoffSession, phase: HandoffPhase, message: String) -> EventKind {
@@ -272,13 +270,13 @@ fn phase_event(handoff: &HandoffSession, phase: HandoffPhase, message: String) -
 pub(crate) async fn announce_connecting(scope: &Scope, handoff: &HandoffSession) -> Result<(), Failure> {
     let Some(target) = scope.run.agents.get(&handoff.target_agent_id) else { return Ok(()) };
     let sentence = connecting_message(target);
-    scope
-        .announce_once(
-            "connecting",
-            vec![phase_event(handoff, HandoffPhase::Connecting, sentence)],
-            Vec::new(),
-        )
-        .await
+    announce_once(
+        scope,
+        "connecting",
+        vec![phase_event(handoff, HandoffPhase::Connecting, sentence)],
+        Vec::new(),
+    )
+    .await
 }
 
 /// Announces that the target holds the thread, with the progress of its workflow.
@@ -288,8 +286,9 @@ pub(crate) async fn announce_active(
     sentence: String,
 ) -> Result<(), Failure> {
     let mut kinds = vec![phase_event(handoff, HandoffPhase::Active, sentence)];
-    kinds.extend(scope.progress_of(handoff));
-    scope.announce_once("active", kinds, scope.audit_entries(handoff, "handoff.start", audit::ALLOWED)).await
+    kinds.extend(progress_of(scope, handoff));
+    announce_once(scope, "active", kinds, audit_entries(scope, handoff, "handoff.start", audit::ALLOWED))
+        .await
 }
 
 /// Returns the records of [`announce_connecting`] and [`announce_active`] as one, for a handoff that is opened in this run.
@@ -297,20 +296,24 @@ pub(crate) fn opened_record(scope: &Scope, handoff: &HandoffSession) -> Result<R
     let target = scope.run.agents.get(&handoff.target_agent_id);
     let sentence = target.map(|target| connecting_message(target)).unwrap_or_default();
     let mut active = vec![phase_event(handoff, HandoffPhase::Active, String::new())];
-    active.extend(scope.progress_of(handoff));
+    active.extend(progress_of(scope, handoff));
     let connecting = vec![phase_event(handoff, HandoffPhase::Connecting, sentence)];
-    let connecting = scope.notice("connecting", connecting, Vec::new())?;
-    let audit = scope.audit_entries(handoff, "handoff.start", audit::ALLOWED);
-    let active = scope.notice("active", active, audit)?;
+    let connecting = notice(scope, "connecting", connecting, Vec::new())?;
+    let audit = audit_entries(scope, handoff, "handoff.start", audit::ALLOWED);
+    let active = notice(scope, "active", active, audit)?;
     Ok(connecting.into_iter().chain(active).fold(Record::default(), Record::and))
 }
 
 /// Announces that the holder returns the thread.
 pub(crate) async fn announce_returning(scope: &Scope, handoff: &HandoffSession) -> Result<(), Failure> {
     let sentence = returning_message(&scope.run.agents, handoff);
-    scope
-        .announce_once("returning", vec![phase_event(handoff, HandoffPhase::Returning, sentence)], Vec::new())
-        .await
+    announce_once(
+        scope,
+        "returning",
+        vec![phase_event(handoff, HandoffPhase::Returning, sentence)],
+        Vec::new(),
+    )
+    .await
 }
 
 /// Announces the end of the handoff. `sentence` is empty if [`announce_returning`] has already notified the user.
@@ -325,7 +328,7 @@ pub(crate) async fn announce_ended(
         _ => (HandoffPhase::Cancelled, "cancelled"),
     };
     let kinds = vec![phase_event(handoff, phase, sentence)];
-    scope.announce_once("ended", kinds, scope.audit_entries(handoff, "handoff.end", decision)).await
+    announce_once(scope, "ended", kinds, audit_entries(scope, handoff, "handoff.end", decision)).await
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::messages;
-use crate::engine::Engine;
 use crate::failure::Failure;
+use crate::models::ModelRegistry;
 use crate::workflow;
 
 /// Permission that a caller needs to start a handoff.
@@ -17,7 +17,7 @@ pub(crate) const INITIATE_PERMISSION: &str = "handoff:initiate";
 /// Returns the target's terms, or the reason why it cannot take the thread: it accepts no handoffs, a permission is missing, it
 /// is remote, or it has no model.
 pub(crate) fn negotiate<'a>(
-    engine: &Engine,
+    models: &ModelRegistry,
     target: &'a Agent,
     rights: &Rights,
 ) -> Result<&'a AcceptsHandoff, Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn negotiate<'a>(
     if let Some(missing) = needed.into_iter().flatten().find(|needed| !rights.allow(needed)) {
         return Err(Failure::NotAllowed(missing.to_owned()));
     }
-    if target.kind.is_remote() || engine.parts.models.candidates(target).is_err() {
+    if target.kind.is_remote() || models.candidates(target).is_err() {
         return Err(Failure::HandoffUnavailable(messages::unavailable_message(target)));
     }
     Ok(terms)

@@ -11,14 +11,15 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::lease::{self, HandoffLease};
 use super::negotiation::{activate, negotiate};
 use super::{holder_run, messages};
 use crate::failure::Failure;
+use crate::input::Input;
 use crate::journal::Record;
+use crate::lease::{self, HandoffLease};
 use crate::outcome::Outcome;
-use crate::patterns::redaction::{head, redact, redact_value, tail};
-use crate::run::{self, Input};
+use crate::redaction::{head, redact, redact_value, tail};
+use crate::run;
 use crate::scope::Scope;
 
 /// Maximum length of [`HandoffOffer::reason`] in a stored session, in characters.
@@ -55,7 +56,9 @@ pub(crate) async fn start(
 ) -> Result<StartOutcome, Failure> {
     let lease = match open_session(scope, offer).await {
         Ok(lease) => Arc::new(lease),
-        Err(failure) if failure.is_fatal(scope) && !is_refusal(&failure) => return Err(failure),
+        Err(failure) if failure.is_fatal(&scope.run.control.cancel) && !is_refusal(&failure) => {
+            return Err(failure);
+        }
         Err(failure) => return Ok(StartOutcome::Refused(start_refused(scope, offer, failure))),
     };
     let handoff = lease.session();
@@ -69,7 +72,7 @@ pub(crate) async fn start(
             holder_run::HolderState::Held => Ok(StartOutcome::Answered(Box::new(outcome))),
             holder_run::HolderState::Ended => Ok(StartOutcome::Returned(lease)),
         },
-        Err(failure) if failure.is_fatal(scope) => Err(failure),
+        Err(failure) if failure.is_fatal(&scope.run.control.cancel) => Err(failure),
         Err(failure) => {
             tracing::warn!(thread_id = %scope.run.caller.thread_id, %failure, "a handoff failed at once");
             let run = scope.run.run_id;
@@ -78,7 +81,7 @@ pub(crate) async fn start(
                 // The source agent gets the failure as the result of its tool call, so it needs no end notice.
                 handoff.notes.told = NotifiedParty::Agent;
             };
-            scope.change(&lease, ended).await;
+            lease::commit_change(&scope.run, &lease, ended).await;
             let sentence = messages::unavailable_message(&offer.target);
             messages::announce_ended(scope, &lease.session(), sentence.clone()).await?;
             Ok(StartOutcome::Refused(Failure::HandoffUnavailable(sentence)))
@@ -107,32 +110,31 @@ fn start_refused(scope: &Scope, offer: &HandoffOffer, failure: Failure) -> Failu
 
 /// Whether the journal already holds the lease for this place, written before a crash.
 pub(crate) fn is_started(scope: &Scope) -> bool {
-    scope.run.steps.contains_key(scope.at("lease").path())
+    scope.run.recorder.steps.contains_key(scope.at("lease").path())
 }
 
 /// Negotiates with the target and commits the lease, the routing step and the announcement in one append. After a crash, returns
 /// the handoff that this place has already opened.
 async fn open_session(scope: &Scope, offer: &HandoffOffer) -> Result<HandoffLease, Failure> {
     let place = scope.at("lease");
-    if let Some(id) = place.finished()? {
+    if let Some(id) = place.step().finished()? {
         return Ok(HandoffLease::new(scope.run.store.handoff(id).await?));
     }
-    negotiate(&scope.run.engine, &offer.target, &scope.run.rights)?;
+    negotiate(&scope.run.models, &offer.target, &scope.run.request.rights)?;
     let (lease, opened) = new_lease(scope, offer);
     let id = opened.session.handoff_id;
     let routing = Record {
-        steps: vec![place.step(StepKind::Note, StepState::Finished, &id)?],
+        steps: vec![place.step().build(StepKind::Note, StepState::Finished, &id)?],
         handoffs: vec![opened],
         ..Record::default()
     };
-    scope.run.journal.commit(routing.and(messages::opened_record(scope, &lease.session())?)).await?;
+    scope.run.recorder.journal.commit(routing.and(messages::opened_record(scope, &lease.session())?)).await?;
     Ok(lease)
 }
 
 /// A lease that is not stored yet, with the target's workflow at its first state, and the change that stores it.
 pub(crate) fn new_lease(scope: &Scope, offer: &HandoffOffer) -> (HandoffLease, HandoffChange) {
-    let lease =
-        HandoffLease::opened(new_session(scope, offer), scope.run.engine.parts.policy.max_open_handoffs);
+    let lease = HandoffLease::opened(new_session(scope, offer), scope.run.policy.max_open_handoffs);
     let opened = lease.change(|handoff| {
         activate(handoff, &offer.target, &offer.known);
         handoff.notes.told = NotifiedParty::Person;
@@ -141,10 +143,10 @@ pub(crate) fn new_lease(scope: &Scope, offer: &HandoffOffer) -> (HandoffLease, H
 }
 
 fn new_session(scope: &Scope, offer: &HandoffOffer) -> HandoffSession {
-    let (giver, policy) = (&scope.agent, &scope.run.engine.parts.policy);
+    let (giver, policy) = (scope.agent(), &scope.run.policy);
     let known = redact_value(giver, &Value::Object(offer.known.clone()));
     let notes = HandoffNotes {
-        since: scope.run.message_number,
+        since: scope.run.request.message_number,
         recent: policy.recent_messages,
         ..HandoffNotes::default()
     };
@@ -174,5 +176,5 @@ fn new_session(scope: &Scope, offer: &HandoffOffer) -> HandoffSession {
 
 /// Whether a transfer hands over the whole thread. Sub-agents and agents that do not speak to the user have no thread to give.
 pub(crate) fn is_thread_handoff(scope: &Scope, target: &Agent) -> bool {
-    target.accepts_handoff.is_some() && scope.is_user_facing() && !scope.bounds.is_sub_agent
+    target.accepts_handoff.is_some() && scope.is_user_facing() && !scope.session.bounds.is_sub_agent()
 }

@@ -5,12 +5,13 @@ use baton_core::{AgentName, HumanDuration};
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
-use super::fence::{BlockKind, PromptEnvelope};
-use super::redaction::{head, redact};
 use crate::bounds::InvocationKind;
 use crate::child_timeout;
 use crate::failure::Failure;
-use crate::run::{Input, InputSource};
+use crate::input::{BlockKind, PromptEnvelope};
+use crate::input::{Input, InputSource};
+use crate::invocation;
+use crate::redaction::{head, redact};
 use crate::scope::Scope;
 
 /// Recorded reason of a consultation, which the file declares and no agent decides.
@@ -51,7 +52,7 @@ impl AdvisorResult {
 /// Returns the input with the advice of all advisors. A failed advisor appears as a block with its error. Fails if too few of
 /// them succeed and `on_quorum_fail` is `refuse`, or if a required one fails.
 pub(crate) async fn consult(scope: &Scope, input: &Input) -> Result<Input, Failure> {
-    let advisors = &scope.agent.advisors;
+    let advisors = &scope.agent().advisors;
     if advisors.agents.is_empty() {
         return Ok(input.clone());
     }
@@ -75,12 +76,12 @@ fn with_advice(scope: &Scope, input: &Input, results: Vec<AdvisorResult>) -> Inp
         let (kind, text) = match (&result.advice, result.text()) {
             (Ok(_), Some(text)) => (BlockKind::Advice, head(text, most)),
             (_, Some(text)) => (BlockKind::PartialAdvice, head(text, most)),
-            (Err(failure), None) => (BlockKind::Failure, redact(&scope.agent, &failure.to_string())),
+            (Err(failure), None) => (BlockKind::Failure, redact(scope.agent(), &failure.to_string())),
             (Ok(_), None) => continue,
         };
         message = message.with(kind, &result.advisor, text);
     }
-    message.render(scope.run.engine.parts.policy.enrich_format, input.clone())
+    message.render(scope.run.policy.enrich_format, input.clone())
 }
 
 /// Like [`consult`] with invented advice, for a preview.
@@ -89,10 +90,10 @@ pub(crate) fn with_placeholder_advice(
     input: &Input,
     advice: impl Fn(&AgentName) -> String,
 ) -> Input {
-    if scope.agent.advisors.agents.is_empty() {
+    if scope.agent().advisors.agents.is_empty() {
         return input.clone();
     }
-    let advisors = scope.agent.advisors.agents.iter().enumerate();
+    let advisors = scope.agent().advisors.agents.iter().enumerate();
     let results = advisors.map(|(at, one)| AdvisorResult {
         at,
         advisor: one.agent.clone(),
@@ -104,8 +105,8 @@ pub(crate) fn with_placeholder_advice(
 /// The input of the advisors: the redacted request, without history.
 pub(crate) fn question(scope: &Scope, input: &Input) -> Input {
     let sent = Some(InputSource { by: scope.name().clone(), reason: CONSULT_REASON.into() });
-    let format = scope.run.engine.parts.policy.enrich_format;
-    let shared = PromptEnvelope::of(input).redacted_by(&scope.agent);
+    let format = scope.run.policy.enrich_format;
+    let shared = PromptEnvelope::of(input).redacted_by(scope.agent());
     shared.render(format, Input { sent, ..Input::default() })
 }
 
@@ -129,15 +130,16 @@ struct Consultation {
 impl Consultation {
     fn new(scope: &Scope, advisors: &Advisors, input: &Input) -> Self {
         let agents = advisors.agents.iter().filter_map(|one| scope.run.agents.get(&one.agent));
-        let (question, deadline) = (question(scope, input), scope.scaled_timeout(advisors.deadline, agents));
+        let (question, deadline) =
+            (question(scope, input), scope.run.models.scaled_timeout(advisors.deadline, agents));
         Self { scope: scope.cancellable(), question, deadline, until: Instant::now() + deadline.get() }
     }
 
     /// Runs at most `max_live_children` advisors at once and waits for all of them, including those that are cancelled because a
     /// required one failed.
     async fn consult_all(&self) -> Result<Vec<AdvisorResult>, Failure> {
-        let at_once = self.scope.run.engine.parts.policy.max_live_children.max(1);
-        let advisors = self.scope.agent.advisors.agents.clone();
+        let at_once = self.scope.run.policy.max_live_children.max(1);
+        let advisors = self.scope.agent().advisors.agents.clone();
         let work = advisors.into_iter().enumerate().map(|(at, advisor)| {
             let consultation = self.clone();
             async move {
@@ -167,7 +169,7 @@ impl Consultation {
         agent: &AgentName,
     ) -> Option<Failure> {
         let end = match end {
-            _ if failure.is_fatal(&self.scope) => Some(failure.clone()),
+            _ if failure.is_fatal(&self.scope.run.control.cancel) => Some(failure.clone()),
             None if self.scope.cancel.is_cancelled() => Some(Failure::Cancelled),
             None if required => {
                 let hint = if matches!(failure, Failure::TimedOut { .. }) { TIMEOUT_HINT } else { "" };
@@ -189,10 +191,10 @@ impl Consultation {
         }
         let agents = &scope.run.agents;
         let agent = agents.get(&advisor.agent).ok_or_else(|| Failure::NoAgent(advisor.agent.clone()))?;
-        let child = scope.enter_when_permitted(agent, InvocationKind::Advisor).await?;
-        let limit = scope.scaled_timeout(advisor.timeout, [agent]).min(self.deadline);
+        let child = invocation::enter_when_permitted(scope, agent, InvocationKind::Advisor).await?;
+        let limit = scope.run.models.scaled_timeout(advisor.timeout, [agent]).min(self.deadline);
         // An advisor that started before a crash resumes from its record, even past the deadline.
-        if Instant::now() >= self.until && !scope.run.steps.contains_key(child.path()) {
+        if Instant::now() >= self.until && !scope.run.recorder.steps.contains_key(child.path()) {
             return Err(Failure::TimedOut { limit, partial: None });
         }
         let result = child_timeout::run_with_deadline(child, self.question.clone(), limit, self.until).await;

@@ -23,12 +23,13 @@ use serde_json::{Value, json};
 use self::progress::ProgressNotifier;
 use self::targets::CallableAgents;
 use self::task::SubAgentTask;
-use super::redaction::{head, redact};
 use super::transfers::MAX_REASON_CHARS;
 use crate::bounds::InvocationKind;
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
 use crate::patterns::arguments::{normalize_word, without_blank_values};
+use crate::redaction::{head, redact};
+use crate::results;
 use crate::scope::Scope;
 use crate::telemetry;
 
@@ -44,7 +45,7 @@ pub(crate) fn tools(scope: &Scope, notifier: &Arc<ProgressNotifier>) -> Vec<Arc<
     }
     let accepted_parameters = parameters(&callable);
     let mut spec = spec(&callable, accepted_parameters.clone());
-    if !scope.run.engine.parts.policy.offer_custom_agents {
+    if !scope.run.policy.offer_custom_agents {
         leave_out_rare_parameters(&mut spec.parameters);
     }
     let notifier = Arc::clone(notifier);
@@ -202,9 +203,9 @@ impl CallAgent {
             thread_id = %scope.run.caller.thread_id, specialist = %agent.name, mission_length = call.mission.chars().count(),
             has_custom_definition = call.agent_definition.is_some(), "spawning_sub_agent"
         );
-        let mission = redact(&scope.agent, call.mission.trim());
+        let mission = redact(scope.agent(), call.mission.trim());
         let reason =
-            call.reason.as_deref().map(|reason| head(&redact(&scope.agent, reason), MAX_REASON_CHARS));
+            call.reason.as_deref().map(|reason| head(&redact(scope.agent(), reason), MAX_REASON_CHARS));
         let task = SubAgentTask {
             invocation: InvocationKind::Call,
             reason: reason.unwrap_or_else(|| head(&mission, MAX_PREVIEW_CHARS)),
@@ -214,13 +215,13 @@ impl CallAgent {
             agent,
         };
         telemetry::transfer(&scope, InvocationKind::Call, slice::from_ref(&task.agent));
-        let limit = scope.scaled_timeout(task.agent.limits.timeout, [&task.agent]);
+        let limit = scope.run.models.scaled_timeout(task.agent.limits.timeout, [&task.agent]);
         let work = Box::pin(task::run(&scope, task));
         let report = self.notifier.while_waiting(&scope, limit, work).await?;
         match &report.result {
             Err(Failure::Refused(refusal)) => Ok(ToolOutcome::Refused(refusal.clone().into())),
             _ => {
-                scope.keep_results(&[report.to_result()]).await?;
+                results::keep_results(&scope, &[report.to_result()]).await?;
                 Ok(ToolOutcome::Output(task::call_result_json(&report)))
             }
         }

@@ -6,14 +6,14 @@ use baton_core::AgentName;
 use baton_core::agent::Agent;
 use serde::Serialize;
 
-use super::fence::{BlockKind, PromptEnvelope};
-use super::redaction::redact;
 use crate::failure::Failure;
+use crate::input::{BlockKind, PromptEnvelope};
+use crate::input::{Input, InputSource};
+use crate::invocation;
 use crate::outcome::Outcome;
 use crate::prompt;
-use crate::run::{Input, InputSource};
+use crate::redaction::redact;
 use crate::scope::Scope;
-use crate::stage;
 
 /// Recorded reason of a pass to the next stage, which the file declares and no agent decides.
 const CHAIN_REASON: &str = "the file of the stage before hands its answer on";
@@ -31,13 +31,6 @@ pub(crate) struct Chain<'a> {
     passed: Vec<AgentName>,
 }
 
-/// The next stage of a chain, ready to run.
-#[derive(Debug)]
-pub(crate) struct ChainStage {
-    scope: Scope,
-    input: Input,
-}
-
 /// Variables of a condition in `handoff:`. Validation of agent files uses the same names.
 #[derive(Debug, Serialize)]
 struct ConditionVariables<'a> {
@@ -48,37 +41,29 @@ struct ConditionVariables<'a> {
 
 impl<'a> Chain<'a> {
     pub(crate) fn new(start: &'a Scope, input: &'a Input) -> Self {
-        let giver = Arc::clone(&start.agent);
+        let giver = Arc::clone(start.agent());
         Self { start, input, asked: PromptEnvelope::of(input), giver, passed: Vec::new() }
-    }
-
-    /// Runs the first agent. A failure is attributed to a stage only if the agent passes its answer on.
-    pub(crate) async fn first(&self) -> Result<Outcome, Failure> {
-        let result = stage::run_recorded(self.start, self.input).await;
-        if self.giver.handoff.is_empty() {
-            return result;
-        }
-        result.map_err(|failure| failure.in_stage(&self.giver.name, self.start))
     }
 
     /// Enters the next stage and builds its input. Returns `None` if no destination matches, so the answer is final. Fails with
     /// [`Failure::Cancelled`] if the scope is cancelled.
-    pub(crate) async fn next(&mut self, outcome: &Outcome) -> Result<Option<ChainStage>, Failure> {
+    pub(crate) async fn next(&mut self, outcome: &Outcome) -> Result<Option<(Scope, Input)>, Failure> {
         let Some(to) = self.destination(outcome)? else { return Ok(None) };
         if self.start.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
         }
         let entered = self.enter(&to).await;
-        let (target, scope) = entered.map_err(|failure| failure.in_stage(&to, self.start))?;
+        let (target, scope) =
+            entered.map_err(|failure| failure.in_stage(&to, &self.start.run.control.cancel))?;
         let input = self.next_input(outcome);
         self.giver = target;
         self.passed.push(to);
-        Ok(Some(ChainStage { scope, input }))
+        Ok(Some((scope, input)))
     }
 
     async fn enter(&self, to: &AgentName) -> Result<(Arc<Agent>, Scope), Failure> {
         let target = self.start.run.agents.get(to).ok_or_else(|| Failure::NoAgent(to.clone()))?;
-        Ok((Arc::clone(target), self.start.enter_stage(target, &self.passed).await?))
+        Ok((Arc::clone(target), invocation::enter_stage(self.start, target, &self.passed).await?))
     }
 
     /// The first destination whose condition holds.
@@ -113,16 +98,8 @@ impl<'a> Chain<'a> {
         let message = self.asked.clone().with(BlockKind::Answer, by, answer);
         let output_schema = self.input.output_schema.clone();
         let sent = Some(InputSource { by: by.clone(), reason: CHAIN_REASON.into() });
-        let format = self.start.run.engine.parts.policy.enrich_format;
+        let format = self.start.run.policy.enrich_format;
         let draft = Some(Arc::new(outcome.clone()));
         message.render(format, Input { output_schema, sent, draft, ..Input::default() })
-    }
-}
-
-impl ChainStage {
-    /// Runs the stage. A failure ends the chain and is attributed to this stage.
-    pub(crate) async fn run(self) -> Result<Outcome, Failure> {
-        let result = stage::run_recorded(&self.scope, &self.input).await;
-        result.map_err(|failure| failure.in_stage(self.scope.name(), &self.scope))
     }
 }

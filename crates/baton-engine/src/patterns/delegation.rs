@@ -25,10 +25,11 @@ use self::fan_out::{FanOutOptions, ResultAudience};
 use super::arguments::{normalize_integer, normalize_word, without_blank_values};
 use super::calling::progress::ProgressNotifier;
 use super::calling::targets::CallableAgents;
-use super::redaction::{head, redact};
 use crate::bounds::InvocationKind;
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
+use crate::redaction::{head, redact};
+use crate::results;
 use crate::scope::Scope;
 use crate::telemetry;
 
@@ -42,7 +43,7 @@ pub(crate) fn tools(scope: &Scope, notifier: &Arc<ProgressNotifier>) -> Vec<Arc<
     if callable.is_empty() {
         return Vec::new();
     }
-    let spec = spec(&callable, &scope.agent);
+    let spec = spec(&callable, scope.agent());
     vec![Arc::new(Delegate { spec, callable, notifier: Arc::clone(notifier) })]
 }
 
@@ -172,21 +173,21 @@ impl Delegate {
             Ok(agents) => agents,
             Err(error) => return Ok(ToolOutcome::Refused(error)),
         };
-        let delegation = &scope.agent.delegation;
+        let delegation = &scope.agent().delegation;
         let options = FanOutOptions {
             strategy: call.strategy.unwrap_or(delegation.strategy),
             limit: call.timeout_ms.map_or_else(
-                || scope.scaled_timeout(delegation.timeout, &agents),
+                || scope.run.models.scaled_timeout(delegation.timeout, &agents),
                 HumanDuration::from_millis,
             ),
             max_parallel: max_parallel(&scope),
             audience: ResultAudience::Model,
         };
-        let message = redact(&scope.agent, call.message.trim());
+        let message = redact(scope.agent(), call.message.trim());
         telemetry::transfer(&scope, InvocationKind::Delegate, &agents);
         let work = fan_out::run(&scope, &agents, &message, options);
         let buffer = self.notifier.while_waiting(&scope, options.limit, work).await?;
-        scope.keep_results(&buffer.results()).await?;
+        results::keep_results(&scope, &buffer.results()).await?;
         Ok(ToolOutcome::Output(report::render(&buffer, delegation.synthesis)))
     }
 }
@@ -206,7 +207,7 @@ fn resolve_agents(scope: &Scope, names: &[String]) -> Result<Vec<Arc<Agent>>, To
 
 /// Maximum number of agents that run at the same time.
 fn max_parallel(scope: &Scope) -> usize {
-    let policy = &scope.run.engine.parts.policy;
+    let policy = &scope.run.policy;
     let most = policy.max_concurrent_delegations.min(policy.max_live_children);
-    scope.agent.delegation.max_concurrent.min(most).max(1) as usize
+    scope.agent().delegation.max_concurrent.min(most).max(1) as usize
 }

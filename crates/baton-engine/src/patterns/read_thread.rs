@@ -12,10 +12,9 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::fence::Fence;
-use super::redaction::{indented, redact};
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
+use crate::redaction::{indented, redact};
 use crate::retry::retry;
 use crate::scope::Scope;
 use crate::toolset;
@@ -28,7 +27,7 @@ const MAX_ATTEMPTS: u32 = 3;
 const RETRY_DELAY: Duration = Duration::from_millis(300);
 
 pub(crate) fn tools(scope: &Scope) -> Option<Arc<dyn EngineTool>> {
-    if !scope.agent.tools.names(NAME) {
+    if !scope.agent().tools.names(NAME) {
         return None;
     }
     let tool = ReadThread { spec: spec() };
@@ -107,7 +106,7 @@ async fn earlier(
 
 /// Whether the message precedes this run: not of this run, and not a user message that is queued behind it.
 fn is_earlier(scope: &Scope, message: &ThreadMessage) -> bool {
-    let is_later = message.message.role == Role::User && message.number >= scope.run.message_number;
+    let is_later = message.message.role == Role::User && message.number >= scope.run.request.message_number;
     !is_later && message.message.run_id != scope.run.run_id
 }
 
@@ -123,14 +122,16 @@ fn render_messages(scope: &Scope, messages: &[ThreadMessage]) -> String {
         };
         format!("{}. {who}: {}", one.number, indented(&one.message.text()))
     });
-    let lines = redact(&scope.agent, &lines.collect::<Vec<_>>().join("\n\n"));
-    let fence = Fence::new();
-    format!("{}\n\n{}", fence.material(), fence.block("thread", "## EARLIER MESSAGES", &lines))
+    redact(scope.agent(), &lines.collect::<Vec<_>>().join("\n\n"))
 }
 
 impl EngineTool for ReadThread {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn is_untrusted(&self) -> bool {
+        true
     }
 
     fn call<'a>(

@@ -8,9 +8,9 @@ use self::destinations::Destinations;
 use self::route_to::RouteTo;
 use crate::engine_tool::{CallSite, EngineTool};
 use crate::failure::Failure;
+use crate::input::Input;
 use crate::outcome::Outcome;
 use crate::patterns;
-use crate::run::Input;
 use crate::scope::Scope;
 use crate::session::{self, SessionEnd, SessionSpec};
 
@@ -30,7 +30,7 @@ pub(crate) async fn route(
 ) -> Result<Outcome, Failure> {
     let destinations = Arc::new(Destinations::of(scope, router, input));
     if destinations.is_empty() && !router.may_answer {
-        return destinations.without_choice(scope, "nobody is left to choose from".to_owned()).await;
+        return destinations.without_choice(scope, "no agent is left to choose from".to_owned()).await;
     }
     let ended = match choose(scope, router, &destinations, advised_input).await {
         // The fallback may use another model.
@@ -100,14 +100,12 @@ fn router_session(
 
 /// A pure router does not plan. A router that must not answer has no output schema.
 fn router_scope(scope: &Scope, router: &Router) -> Scope {
-    let mut agent = Agent::clone(&scope.agent);
+    let mut agent = Agent::clone(scope.agent());
     if router.mode == RoutingMode::Pure {
         agent.planning_strategy = PlanningStrategy::NativeReact;
     }
     if !router.may_answer {
         agent.output_schema = None;
     }
-    let mut session_scope = scope.clone();
-    session_scope.agent = Arc::new(agent);
-    session_scope
+    scope.clone().with_session(|session| session.agent = Arc::new(agent))
 }

@@ -3,11 +3,11 @@
 use baton_core::agent::{Agent, HistoryAccess};
 use baton_core::chat::{ChatMessage, Reply, ToolResult};
 
-use super::redaction::{indented, redact, redact_messages, tail};
 use super::summary;
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
-use crate::run::text_of;
+use crate::input::text_of;
+use crate::redaction::{indented, redact, redact_messages, tail};
 use crate::scope::Scope;
 
 /// Maximum length of a transcript, in characters. Leaves room in the receiver's context.
@@ -30,7 +30,7 @@ impl SharedHistory {
         history: &[ChatMessage],
         site: Option<&CallSite<'_>>,
     ) -> Result<Self, Failure> {
-        let giver = &scope.agent;
+        let giver = scope.agent();
         if !giver.sanitize {
             let thread_id = scope.run.caller.thread_id;
             tracing::info!(%thread_id, source_agent = %giver.name, sanitized = false, "Baton passed on with personal data");
@@ -61,7 +61,7 @@ async fn summarized(scope: &Scope, said: &[ChatMessage]) -> Result<String, Failu
         ChatMessage::Tool(_) => None,
     });
     let conversation = lines.collect::<Vec<_>>().join("\n\n");
-    summary::summarize(scope, &conversation, scope.run.engine.parts.policy.context_max_chars).await
+    summary::summarize(scope, &conversation, scope.run.policy.context_max_chars).await
 }
 
 /// Text, tool calls and tool results of the giver's session, redacted.

@@ -3,9 +3,9 @@
 use baton_core::chat::ChatMessage;
 use baton_core::model::ToolChoice;
 
-use super::fence::Fence;
-use super::redaction::head;
 use crate::failure::Failure;
+use crate::fence::Fence;
+use crate::redaction::head;
 use crate::scope::Scope;
 use crate::turn::{self, TurnRequest};
 use crate::window::estimate;
@@ -32,13 +32,13 @@ pub(crate) async fn summarize(scope: &Scope, text: &str, most: usize) -> Result<
         tool_choice: ToolChoice::None,
         output_schema: None,
         input_estimate: estimate::text(SYSTEM_PROMPT) + estimate::message(&messages[0]),
-        deadline: scope.bounds.deadline,
+        deadline: scope.session.bounds.deadline,
         closing: None,
     };
-    let candidates = scope.run.engine.parts.models.fast_candidates(&scope.agent)?;
+    let candidates = scope.run.models.fast_candidates(scope.agent())?;
     match turn::run_turn(&place, &candidates, ask).await {
         Ok(taken) if !taken.reply.text.trim().is_empty() => Ok(head(taken.reply.text.trim(), most)),
-        Err(failure) if failure.is_fatal(scope) => Err(failure),
+        Err(failure) if failure.is_fatal(&scope.run.control.cancel) => Err(failure),
         Ok(_) | Err(_) => Ok(head(text, most)),
     }
 }

@@ -14,10 +14,11 @@ use baton_core::store::StepKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::budget::{Budget, LimitKind};
+use crate::bounds::LimitKind;
+use crate::budget::Budget;
 use crate::failure::Failure;
+use crate::input::Input;
 use crate::outcome::Outcome;
-use crate::run::Input;
 use crate::scope::Scope;
 use channel::TeamChannel;
 use coordinator::CoordinatorDecision;
@@ -145,7 +146,7 @@ impl<'a> Discussion<'a> {
 
     /// Runs rounds until there is a reason to end. After a crash, replays the journaled rounds and their end.
     async fn hold(&mut self) -> Result<DiscussionEnd, Failure> {
-        let recorded: Option<DiscussionEnd> = self.scope.at("team").finished()?;
+        let recorded: Option<DiscussionEnd> = self.scope.at("team").step().finished()?;
         let mut rounds = 0;
         loop {
             if let Some(end) = recorded.as_ref().filter(|end| end.rounds == rounds) {
@@ -173,8 +174,8 @@ impl<'a> Discussion<'a> {
             }
         }
         // A round that started before a crash is finished, whatever the limits.
-        let is_begun = self.place(rounds + 1).interrupted::<Value>()?.is_some();
-        let limit = self.limit().filter(|_| !is_begun && !self.place(rounds + 1).is_finished());
+        let is_begun = self.place(rounds + 1).step().interrupted::<Value>()?.is_some();
+        let limit = self.limit().filter(|_| !is_begun && !self.place(rounds + 1).step().is_finished());
         Ok(limit.map(|limit| (DiscussionEndReason::Limit(limit), None)))
     }
 
@@ -197,7 +198,7 @@ impl<'a> Discussion<'a> {
         &mut self,
         round: u32,
     ) -> Result<Option<(DiscussionEndReason, Option<String>)>, Failure> {
-        let is_decided = self.place(round).at("coordinator").is_finished();
+        let is_decided = self.place(round).at("coordinator").step().is_finished();
         if let Some(limit) = self.limit().filter(|_| !is_decided) {
             return Ok(Some((DiscussionEndReason::Limit(limit), None)));
         }
@@ -214,8 +215,8 @@ impl<'a> Discussion<'a> {
     /// The limit of the coordinator or of a parent that ends the discussion.
     fn limit(&self) -> Option<LimitKind> {
         let run = &self.scope.run;
-        let is_stopped = run.stop.is_cancelled().then_some(LimitKind::Stopped);
-        is_stopped.or_else(|| Budget::new(&self.scope.bounds, None).limit_met(run))
+        let is_stopped = run.control.stop.is_cancelled().then_some(LimitKind::Stopped);
+        is_stopped.or_else(|| Budget::new(&self.scope.session.bounds, None).limit_met(&run.recorder.ledger))
     }
 
     fn place(&self, round: u32) -> Scope {
@@ -238,19 +239,19 @@ impl<'a> Discussion<'a> {
 
     async fn announce(&self, end: &DiscussionEnd) -> Result<(), Failure> {
         let place = self.scope.at("team");
-        if place.is_finished() {
+        if place.step().is_finished() {
             return Ok(());
         }
         let (by, dissent) = (end.by.word().to_owned(), self.dissent());
         let kind = EventKind::TeamEnded { rounds: end.rounds, by, dissent };
-        let events = vec![self.scope.event_as(Visibility::Internal, kind)];
-        place.finish(StepKind::Round, end, events, Vec::new()).await
+        let events = vec![self.scope.event(Visibility::Internal, kind)];
+        place.step().finish(StepKind::Round, end, events, Vec::new()).await
     }
 
     /// Runs one round up to its barrier, or replays it from the journal.
     async fn round(&mut self, number: u32) -> Result<(), Failure> {
         let place = self.place(number);
-        let recorded: Option<Round> = place.finished()?;
+        let recorded: Option<Round> = place.step().finished()?;
         let injected = match &recorded {
             Some(round) => round.injected.clone(),
             None => self.begin(&place, number).await?,

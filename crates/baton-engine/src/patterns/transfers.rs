@@ -13,13 +13,15 @@ use self::transfer_input::{TransferArguments, receiver_input};
 use crate::bounds::{InvocationError, InvocationKind};
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
-use crate::handoff::lease::HandoffLease;
 use crate::handoff::start::{self, StartOutcome};
 use crate::handoff::{finish, messages};
+use crate::input::Input;
+use crate::invocation;
+use crate::lease::HandoffLease;
 use crate::patterns::arguments::without_blank_values;
-use crate::patterns::redaction::redact;
 use crate::patterns::shared_history::last_messages;
-use crate::run::{self, Input};
+use crate::redaction::redact;
+use crate::run;
 use crate::scope::Scope;
 use crate::telemetry;
 
@@ -29,10 +31,10 @@ pub(super) use transfer_input::MAX_REASON_CHARS;
 
 /// One tool for each agent in `collaborations`. Empty if transfers are disabled for the tenant.
 pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn EngineTool>> {
-    if !scope.run.engine.parts.policy.transfers.is_on(&scope.run.caller.tenant) {
+    if !scope.run.policy.transfers.is_on(&scope.run.caller.tenant) {
         return Vec::new();
     }
-    let targets = scope.agent.collaborations.iter().filter_map(|collaboration| {
+    let targets = scope.agent().collaborations.iter().filter_map(|collaboration| {
         let target = scope.run.agents.get(&collaboration.agent)?;
         Some(Arc::new(TransferTo::new(scope, collaboration, target, input)) as Arc<dyn EngineTool>)
     });
@@ -69,7 +71,7 @@ fn triggers(target: &Agent) -> String {
 
 /// Limits the history for the receiver of a thread to `recent_messages`.
 fn recent(scope: &Scope, input: Input) -> Input {
-    let most = scope.run.engine.parts.policy.recent_messages;
+    let most = scope.run.policy.recent_messages;
     Input { history: last_messages(input.history.to_vec(), most).into(), ..input }
 }
 
@@ -107,9 +109,9 @@ impl TransferTo {
             }),
             effect: Effect::ReadOnly,
             risk: Risk::Low,
-            timeout: scope.agent.limits.timeout,
+            timeout: scope.agent().limits.timeout,
         };
-        let refusal = scope.admits(target, InvocationKind::Transfer).err();
+        let refusal = invocation::admits(scope, target, InvocationKind::Transfer).err();
         Self { spec, target: Arc::clone(target), input: input.clone(), refusal }
     }
 
@@ -121,7 +123,7 @@ impl TransferTo {
         if start::is_thread_handoff(scope, &self.target) {
             return self.hand_over(pass, site).await;
         }
-        let child = match scope.enter(&self.target, InvocationKind::Transfer).await {
+        let child = match invocation::enter(scope, &self.target, InvocationKind::Transfer).await {
             Ok(child) => child,
             Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
         };
@@ -132,7 +134,7 @@ impl TransferTo {
                 let output = format!("`{}` took over, and `{}` answered.", self.target.name, outcome.agent);
                 Ok(ToolOutcome::Ended { output, ending: SessionEnding::Passed(Box::new(outcome)) })
             }
-            Err(failure) if failure.is_fatal(scope) => Err(failure),
+            Err(failure) if failure.is_fatal(&scope.run.control.cancel) => Err(failure),
             Err(failure) => {
                 Ok(ToolOutcome::Refused(ToolError::Execution(self.alternatives(scope, &failure))))
             }
@@ -145,7 +147,7 @@ impl TransferTo {
         if let Some(holder) = scope.run.holder().filter(|_| !start::is_started(scope)) {
             return Ok(ToolOutcome::Refused(ToolError::NotPermitted(messages::occupied_message(holder))));
         }
-        let child = match scope.enter(&self.target, InvocationKind::Transfer).await {
+        let child = match invocation::enter(scope, &self.target, InvocationKind::Transfer).await {
             Ok(child) => child,
             Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
         };
@@ -168,10 +170,10 @@ impl TransferTo {
 
     /// Error text for the giver, with the tools that it can still use.
     fn alternatives(&self, scope: &Scope, failure: &Failure) -> String {
-        let others = scope.agent.collaborations.iter().filter_map(|collaboration| {
+        let others = scope.agent().collaborations.iter().filter_map(|collaboration| {
             let other =
                 scope.run.agents.get(&collaboration.agent).filter(|other| other.name != self.target.name)?;
-            scope.admits(other, InvocationKind::Transfer).ok()?;
+            invocation::admits(scope, other, InvocationKind::Transfer).ok()?;
             Some(format!("`{}`", other.name.transfer_tool()))
         });
         let others: Vec<String> = others.collect();

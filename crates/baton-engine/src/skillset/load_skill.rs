@@ -63,9 +63,8 @@ impl LoadSkill {
 
     async fn load(&self, arguments: &Value, scope: &Scope) -> Result<String, ToolError> {
         let name = self.resolve_name(arguments["name"].as_str().unwrap_or_default())?;
-        let parts = &scope.run.engine.parts;
         let gone = || ToolError::Execution(format!("the skill `{}` is gone", name.as_str()));
-        let source = parts.skills.as_ref().ok_or_else(gone)?;
+        let source = scope.run.extensions.skills.as_ref().ok_or_else(gone)?;
         let read = tokio::select! {
             biased;
             () = scope.cancel.cancelled() => return Err(ToolError::Cancelled),

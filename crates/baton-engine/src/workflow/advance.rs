@@ -16,8 +16,8 @@ use super::view::WorkflowView;
 use super::walk::{OptionalSlots, WorkflowWalk};
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
-use crate::handoff::lease::HandoffLease;
-use crate::patterns::fence::Fence;
+use crate::fence::Fence;
+use crate::lease::HandoffLease;
 use crate::scope::Scope;
 
 const TOOL_NAME: &str = "advance_workflow";
@@ -28,7 +28,9 @@ const BACK: &str = "back";
 
 /// Returns the tool for a holder with a workflow.
 pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn EngineTool>> {
-    let (Some(lease), Some(workflow)) = (&scope.lease, &scope.agent.workflow) else { return Vec::new() };
+    let (Some(lease), Some(workflow)) = (&scope.session.lease, &scope.agent().workflow) else {
+        return Vec::new();
+    };
     if workflow.states.is_empty() {
         return Vec::new();
     }
@@ -40,7 +42,7 @@ pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn EngineTool>> {
         parameters: parameters(workflow),
         effect: Effect::Writes,
         risk: Risk::Low,
-        timeout: scope.agent.limits.timeout,
+        timeout: scope.agent().limits.timeout,
     };
     vec![Arc::new(AdvanceWorkflow { spec, lease: Arc::clone(lease), is_busy: AtomicBool::new(false) })]
 }
@@ -112,7 +114,7 @@ impl AdvanceWorkflow {
             Ok(parsed) => parsed,
             Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
         };
-        let (place, agent) = (site.scope.at("walk"), Arc::clone(&site.scope.agent));
+        let (place, agent) = (site.scope.at("walk"), Arc::clone(site.scope.agent()));
         match self.walk(&parsed, place, &agent).await {
             Err(Failure::NoHandoff(why)) => Ok(ToolOutcome::Refused(ToolError::NotPermitted(why.to_owned()))),
             other => Ok(other?.into()),
@@ -131,10 +133,10 @@ impl AdvanceWorkflow {
         };
         let before = walk.machine.clone();
         let asked = |machine: &Machine<'_>| {
-            machine.was_asked(run.run_id, run.said_at) && !run.words().trim().is_empty()
+            machine.was_asked(run.run_id, run.request.said_at) && !run.request.words().trim().is_empty()
         };
         let verdict = parsed.confirmed.map(|is_yes| match is_yes {
-            true if is_users_yes(&before, &run.words()) => Verdict::Yes,
+            true if is_users_yes(&before, &run.request.words()) => Verdict::Yes,
             true => Verdict::TakenForYes,
             false => Verdict::No,
         });
@@ -211,9 +213,28 @@ impl AdvanceArguments {
     }
 }
 
-/// Fences untrusted tool output. The fence is stored with the result of the call.
-fn marked<'t>(tool: &str, text: &'t str, is_untrusted: bool) -> Cow<'t, str> {
-    if is_untrusted { Fence::new().output(tool, text).into() } else { text.into() }
+/// Fences untrusted tool output, cut to `max_bytes` of JSON. The fence is stored with the result of the call.
+fn marked<'t>(tool: &str, text: &'t str, is_untrusted: bool, max_bytes: usize) -> Cow<'t, str> {
+    let text = cut(text, max_bytes);
+    if is_untrusted { Fence::new().output(tool, &text).into() } else { text }
+}
+
+/// Cuts a text to `max_bytes` as a JSON string, so that the result of the call is not shortened later, within a fence.
+fn cut(text: &str, max_bytes: usize) -> Cow<'_, str> {
+    let size = |c: char| match c {
+        '"' | '\\' | '\n' | '\r' | '\t' => 2,
+        c if c.is_control() => 6,
+        c => c.len_utf8(),
+    };
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        used += size(*c);
+        used > max_bytes
+    });
+    match end {
+        Some((end, _)) => format!("{}… [cut: {} bytes in all]", &text[..end], text.len()).into(),
+        None => text.into(),
+    }
 }
 
 /// The result of the call, as JSON.
@@ -221,16 +242,18 @@ fn result_text(walk: &WorkflowWalk<'_>, refused: Option<String>) -> String {
     let situation = WorkflowView::of(&walk.machine);
     let instruction = situation.instruction();
     let mut answer = serde_json::to_value(&situation).unwrap_or_default();
+    // Half of what a model is shown, because the situation needs room too.
+    let max_bytes = walk.place.run.extensions.shown_output_bytes / 2 / walk.changes.len().max(1);
     let ran: Vec<Value> = walk
         .changes
         .iter()
         .filter_map(|one| match one {
             WorkflowChange::Entered(_) => None,
             WorkflowChange::Ran { tool, text, is_untrusted } => {
-                Some(json!({ "tool": tool, "returned": marked(tool, text, *is_untrusted) }))
+                Some(json!({ "tool": tool, "returned": marked(tool, text, *is_untrusted, max_bytes) }))
             }
             WorkflowChange::Failed { tool, error, is_untrusted } => {
-                Some(json!({ "tool": tool, "failed": marked(tool, error, *is_untrusted) }))
+                Some(json!({ "tool": tool, "failed": marked(tool, error, *is_untrusted, max_bytes) }))
             }
         })
         .collect();

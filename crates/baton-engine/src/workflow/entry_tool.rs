@@ -38,7 +38,7 @@ pub(crate) async fn call(place: &Scope, machine: &Machine<'_>, tool: &str) -> Re
     let uses = uses(schema, &machine.keys());
     let call =
         ToolCall { id: id(place), name: tool.to_owned(), arguments: arguments.to_string(), signature: None };
-    let limits = CallLimits { max_parallel: 1, deadline: place.bounds.deadline };
+    let limits = CallLimits { max_parallel: 1, deadline: place.session.bounds.deadline };
     let (result, is_untrusted) =
         tool_calls::run_one(place, &toolset, &call, limits, machine.data.has_consent).await?;
     if place.cancel.is_cancelled() {

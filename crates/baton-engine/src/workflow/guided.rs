@@ -7,10 +7,10 @@ use baton_core::workflow::{GuideMessage, WorkflowGuide};
 
 use super::walk::{OptionalSlots, WorkflowWalk};
 use crate::failure::Failure;
+use crate::input::Input;
+use crate::outcome::Answer;
 use crate::outcome::Outcome;
-use crate::run::Input;
 use crate::scope::Scope;
-use crate::session::Answer;
 
 /// Passes the user's message to the guide and returns its reply. After a crash the guide reads the message again from the
 /// recorded state, which yields the same reply.
@@ -20,11 +20,11 @@ pub(crate) async fn answer(
     input: &Input,
 ) -> Result<Outcome, Failure> {
     let place = scope.at("guide");
-    let text = match place.finished::<String>()? {
+    let text = match place.step().finished::<String>()? {
         Some(text) => text,
         None => {
             let text = reply(scope, guide, place.clone(), input).await?;
-            place.finish(StepKind::Note, &text, Vec::new(), Vec::new()).await?;
+            place.step().finish(StepKind::Note, &text, Vec::new(), Vec::new()).await?;
             text
         }
     };
@@ -38,14 +38,14 @@ async fn reply(
     place: Scope,
     input: &Input,
 ) -> Result<String, Failure> {
-    let agent = Arc::clone(&scope.agent);
-    let Some(lease) = &scope.lease else {
+    let agent = Arc::clone(scope.agent());
+    let Some(lease) = &scope.session.lease else {
         return Err(Failure::NoHandoff("no handoff is active on this thread"));
     };
     let Some(mut walk) = WorkflowWalk::begin(place, lease, &agent).await? else {
         return Err(Failure::NoHandoff("there is no workflow to walk through"));
     };
-    let was_asked = walk.machine.was_asked(scope.run.run_id, scope.run.said_at);
+    let was_asked = walk.machine.was_asked(scope.run.run_id, scope.run.request.said_at);
     let (text, request) = (input.words(), request(scope, input));
     let message = GuideMessage { text: &text, request: &request, was_asked };
     let reply = guide.read(&agent, &mut walk.machine, &message);
@@ -57,6 +57,6 @@ async fn reply(
 
 /// The user's message that began the run. Text from other agents does not count as the user's request.
 fn request(scope: &Scope, input: &Input) -> String {
-    let words = scope.run.words();
+    let words = scope.run.request.words();
     if words.trim().is_empty() { input.words() } else { words }
 }

@@ -101,7 +101,7 @@ impl<'a> WorkflowView<'a> {
                 )
             }
             Self { is_done: true, .. } => {
-                "Everything is done. Tell the person what came of it, and call `complete_handoff`.".to_owned()
+                "Everything is done. Tell the person the result, and call `complete_handoff`.".to_owned()
             }
             _ => "Call `advance_workflow` to go on.".to_owned(),
         }
@@ -110,25 +110,25 @@ impl<'a> WorkflowView<'a> {
 
 /// The workflow of the scope's agent. `None` if the agent does not hold the thread or has no workflow.
 pub(crate) fn machine<'a>(scope: &Scope, agent: &'a Agent) -> Option<Machine<'a>> {
-    let lease = scope.lease.as_ref()?;
+    let lease = scope.session.lease.as_ref()?;
     Machine::read(agent.workflow.as_ref()?, lease.workflow().as_ref())
 }
 
 /// The [`WorkflowView`] of [`machine`] as a template variable.
 pub(crate) fn variable(scope: &Scope) -> Option<Value> {
-    let machine = machine(scope, &scope.agent)?;
+    let machine = machine(scope, scope.agent())?;
     serde_json::to_value(WorkflowView::of(&machine)).ok()
 }
 
 /// The section of the system prompt that every holder with a workflow gets, whatever its template contains. It does not depend on
 /// the workflow's state, so that providers can cache it.
 pub(crate) fn rules(scope: &Scope) -> Option<String> {
-    machine(scope, &scope.agent).map(|_| format!("\n\n## Your workflow\n\n{RULES}"))
+    machine(scope, scope.agent()).map(|_| format!("\n\n## Your workflow\n\n{RULES}"))
 }
 
 /// The workflow's state, for the note that precedes the task of a holder.
 pub(crate) fn situation(scope: &Scope) -> Option<String> {
-    let machine = machine(scope, &scope.agent)?;
+    let machine = machine(scope, scope.agent())?;
     let situation = WorkflowView::of(&machine);
     let values: String = machine
         .keys()

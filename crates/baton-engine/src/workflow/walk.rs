@@ -14,15 +14,15 @@ use jiff::Timestamp;
 use super::entry_tool::{self, EntryOutcome};
 use super::progress;
 use crate::failure::Failure;
-use crate::handoff::lease::HandoffLease;
 use crate::journal::Record;
+use crate::lease::HandoffLease;
 use crate::scope::Scope;
 
 /// One execution of a workflow within a run: the state machine plus its pending effects.
 #[derive(Debug)]
 pub(crate) struct WorkflowWalk<'a> {
     /// The path in the run under which the walk is recorded.
-    place: Scope,
+    pub(super) place: Scope,
     lease: Arc<HandoffLease>,
     agent: &'a Agent,
     pub(crate) machine: Machine<'a>,
@@ -50,11 +50,11 @@ impl<'a> WorkflowWalk<'a> {
         agent: &'a Agent,
     ) -> Result<Option<Self>, Failure> {
         let Some(workflow) = &agent.workflow else { return Ok(None) };
-        let before: Option<WorkflowState> = match place.interrupted()? {
+        let before: Option<WorkflowState> = match place.step().interrupted()? {
             Some(before) => before,
             None => {
                 let before = lease.workflow();
-                place.begin_soon(StepKind::Note, &before, Vec::new(), Vec::new()).await?;
+                place.step().begin_soon(StepKind::Note, &before, Vec::new(), Vec::new()).await?;
                 before
             }
         };
@@ -142,7 +142,7 @@ impl<'a> WorkflowWalk<'a> {
             self.changes.push(WorkflowChange::Entered(kept.state.clone()));
             record = record.and(self.announced(&kept)?);
         }
-        self.place.run.journal.commit_soon(record).await;
+        self.place.run.recorder.journal.commit_soon(record).await;
         Ok(())
     }
 
@@ -150,11 +150,14 @@ impl<'a> WorkflowWalk<'a> {
     fn announced(&mut self, kept: &WorkflowState) -> Result<Record, Failure> {
         self.states += 1;
         let place = self.place.at(&format!("state:{}", self.states));
-        if place.is_finished() {
+        if place.step().is_finished() {
             return Ok(Record::default());
         }
-        let events = progress(self.agent, kept).map(|progress| place.event(progress)).into_iter().collect();
-        let steps = vec![place.step(StepKind::Note, StepState::Finished, &kept.state)?];
+        let events = progress(self.agent, kept)
+            .map(|progress| place.event(place.visibility(), progress))
+            .into_iter()
+            .collect();
+        let steps = vec![place.step().build(StepKind::Note, StepState::Finished, &kept.state)?];
         Ok(Record { steps, events, ..Record::default() })
     }
 }

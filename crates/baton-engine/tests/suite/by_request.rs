@@ -140,7 +140,11 @@ async fn results_are_concatenated_when_the_model_is_unavailable() {
         ran.events.iter().filter(|event| matches!(event.kind, EventKind::TurnRestarted { .. })).count(),
         1
     );
-    assert!(statuses(&ran, Visibility::Internal)[0].starts_with("nobody could write"), "{}", ran.log());
+    assert!(
+        statuses(&ran, Visibility::Internal)[0].starts_with("no answer could be written"),
+        "{}",
+        ran.log()
+    );
 }
 
 /// J3.6: results and nothing else.

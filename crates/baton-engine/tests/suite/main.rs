@@ -51,8 +51,9 @@ use baton_core::tool::{
 };
 use baton_core::{AgentName, HumanDuration, Permission, Rights, SkillSource, TenantId, ThreadId, UserId};
 use baton_engine::{
-    Agents, Engine, EngineParts, HeartbeatConfig, ModelRegistry, ModelTimeouts, Overrides, Policy,
-    ProcessIdentity, RunCaller, RunRequest, RunResult, RunTask, TeamHooks, ThreadChannels, WorkerLifetime,
+    Agents, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry, ModelTimeouts, Overrides,
+    Policy, ProcessIdentity, RunCaller, RunRequest, RunResult, RunTask, TeamHooks, ThreadChannels,
+    WorkerLifetime,
 };
 use baton_models::scripted::Scripted;
 use jiff::SignedDuration;
@@ -192,15 +193,19 @@ impl Setup {
         let agents = others.chain([agent]).map(|agent| (agent.name.clone(), agent));
         let agents: Arc<Agents> = Arc::new(agents.collect());
         let store = baton_store::open("sqlite::memory:", Path::new("")).await.unwrap();
+        let timeouts = ModelTimeouts { back_off: Duration::from_millis(10), ..ModelTimeouts::default() };
         let parts = EngineParts {
-            models: self.models,
-            tools: self.tools,
-            servers: self.servers,
-            skills: self.skills,
-            shown_output_bytes: SHOWN_OUTPUT_BYTES,
-            ask_at: self.ask_at,
-            work_dir: PathBuf::from("."),
-            model_timeouts: ModelTimeouts { back_off: Duration::from_millis(10), ..ModelTimeouts::default() },
+            models: Arc::new(self.models.with_timeouts(timeouts)),
+            extensions: Arc::new(Extensions {
+                tools: self.tools,
+                servers: self.servers,
+                skills: self.skills,
+                team_hooks: self.team_hooks,
+                shown_output_bytes: SHOWN_OUTPUT_BYTES,
+                ask_at: self.ask_at,
+                work_dir: PathBuf::from("."),
+            }),
+            policy: Arc::new(self.policy),
             store: Arc::new(store),
             agents: watch::Sender::new(agents).subscribe(),
             identity: ProcessIdentity { owner: Owner("test".into()), is_gone: |_| false },
@@ -210,8 +215,6 @@ impl Setup {
             retention: Retention { workflow_state: SignedDuration::from_hours(720) },
             live: ThreadChannels::new(),
             observer: None,
-            policy: self.policy,
-            team_hooks: self.team_hooks,
         };
         (parts, request)
     }

@@ -11,7 +11,7 @@ use baton_core::ledger::CallOutcome;
 use baton_core::model::ModelErrorKind;
 use baton_core::store::{Owner, PageRequest, RunQuery, RunStatus};
 use baton_core::{HumanDuration, LedgerRow};
-use baton_engine::{Engine, EngineParts, HeartbeatConfig, RunRequest};
+use baton_engine::{Engine, EngineParts, HeartbeatConfig, RunRequest, SubmitOptions};
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use futures_util::FutureExt as _;
 use rusqlite::Connection;
@@ -123,6 +123,31 @@ async fn unreadable_run_ends_and_later_runs_continue() {
         assert!(end_of(other).is_some(), "{damage}: the thread is blocked");
         assert!(engine.parts.store.due(10).await.unwrap().is_empty(), "{damage}");
     }
+}
+
+/// Threads that stay due do not hide the others: with more of them than one look takes, the selection is random.
+#[tokio::test]
+async fn recovery_is_not_starved_by_the_oldest_threads() {
+    let model = Scripted::default().script("a", (0..3).map(|_| ScriptedTurn::default().hang()));
+    let (parts, request) = Setup::new(&model).parts().await;
+    let engine = Engine::new(parts);
+    let mut threads = std::collections::BTreeSet::new();
+    for number in 0..3 {
+        let thread = format!("550e8400-e29b-41d4-a716-44665544000{number}");
+        let thread_id = baton_core::ThreadId::parse(&thread).unwrap();
+        let caller = baton_engine::RunCaller { thread_id, ..request.caller.clone() };
+        let accepted =
+            engine.submit(RunRequest { caller, ..request.clone() }, SubmitOptions::default()).await;
+        accepted.unwrap();
+        threads.insert(thread);
+    }
+    engine.drain(Duration::ZERO).await.unwrap();
+    for _ in 0..300 {
+        for (_, thread) in engine.parts.store.due(1).await.unwrap() {
+            threads.remove(&thread.to_string());
+        }
+    }
+    assert!(threads.is_empty(), "never due: {threads:?}");
 }
 
 #[tokio::test]

@@ -106,7 +106,7 @@ async fn e26_without_a_choice_the_run_fails_with_reasons() {
     let model = Scripted::default().script("a", [words(), words(), words()]);
     let kept = Kept::of(pure(&model)).await;
     let text = failure(&kept);
-    assert_eq!(text, "`a` chose nobody: I would rather not.. It may choose `b`, `c`");
+    assert_eq!(text, "`a` chose no agent: I would rather not.. It may choose `b`, `c`");
     assert!(matches!(kept.ran.end.failure, Some(Failure::NotRouted { .. })));
     assert_eq!((kept.ran.end.failure.as_ref().unwrap().code(), model.asked().len()), ("routing_failed", 3));
     assert!(seen(&kept.ran).is_empty(), "what it said instead is nobody's answer");
@@ -124,7 +124,7 @@ async fn e26_fallback_handles_a_missing_choice() {
         .script("c", [ScriptedTurn::text("Let me see.")]);
     let kept = Kept::of(pure(&model).agent(|a| router(a).fallback = Some(name("c")))).await;
     assert_eq!(seen(&kept.ran), [("C".to_owned(), "Let me see.".to_owned())]);
-    assert_eq!(kept.ways(), "route a → c: \"nobody was chosen: No idea.\" ok\n");
+    assert_eq!(kept.ways(), "route a → c: \"no agent was chosen: No idea.\" ok\n");
     assert_eq!(asked_of(&model, "c")[0].messages, [ChatMessage::user("What is up?")]);
 }
 
@@ -262,7 +262,7 @@ async fn refused_agent_is_not_offered() {
         .agent(|a| routes(a, RoutingMode::Pure, &["b"]))
         .with("b", |b| b.can_be_orchestrated = false);
     let kept = Kept::of(setup).await;
-    assert!(failure(&kept).contains("nobody is left to choose from"), "{}", failure(&kept));
+    assert!(failure(&kept).contains("no agent is left to choose from"), "{}", failure(&kept));
     assert!(model.asked().is_empty());
 }
 

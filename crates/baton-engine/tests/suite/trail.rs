@@ -377,7 +377,8 @@ async fn b18_delegation_needs_the_permission() {
         );
     }
     let said = statuses(&ran, Visibility::Internal);
-    let expected = "`a` asks nobody: the person does not have the permission `orchestration:delegate`";
+    let expected =
+        "`a` calls no other agent: the person does not have the permission `orchestration:delegate`";
     assert_eq!(said, [expected]);
     let denied: Vec<Audited> =
         trail(&engine, &request).await.into_iter().filter(|one| one.entry.decision == "denied").collect();

@@ -71,7 +71,10 @@ async fn refused_connections_are_retried_until_the_deadline() {
     let model = Scripted::default().script("a", (0..5_000).map(|_| refused()));
     let before = tokio::time::Instant::now();
     let ran = Setup::new(&model).agent(|a| a.limits.timeout = HumanDuration::from_secs(60)).run().await;
-    assert_eq!(ran.end.failure.unwrap().code(), "unreachable", "the reason, not the limit");
+    let failure = ran.end.failure.unwrap();
+    assert_eq!(failure.code(), "unreachable", "the reason, not the limit");
+    let help = "start the server, or set `base_url` under `[models.providers.scripted]` in baton.toml to its address";
+    assert!(failure.to_string().ends_with(help), "{failure}");
     let waited = before.elapsed();
     assert!(waited > Duration::from_secs(55) && waited <= Duration::from_mins(1), "{waited:?}");
 }

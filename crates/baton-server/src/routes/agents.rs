@@ -59,7 +59,7 @@ async fn list_agents(
 async fn get_agent(State(app): State<App>, Segment(name): Segment) -> ApiResult<Json<AgentDetail>> {
     let roster = newest(&app);
     let agent = named::agent(&app, &name)?;
-    let root = &app.engine.parts.work_dir;
+    let root = &app.engine.parts.extensions.work_dir;
     let diagnostics = roster.problems_of(&agent.name).map(|problem| DiagnosticView::of(problem, root));
     Ok(Json(AgentDetail {
         agent: AgentView::of(&agent, roster.graph()),

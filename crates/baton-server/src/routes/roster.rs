@@ -19,5 +19,5 @@ pub fn routes() -> OpenApiRouter<App> {
     extensions(("x-permission" = json!("agent:read"))))]
 async fn show_roster(State(app): State<App>) -> Json<RosterView> {
     let state = app.roster.borrow().clone();
-    Json(RosterView::of(&state, &app.engine.parts.work_dir))
+    Json(RosterView::of(&state, &app.engine.parts.extensions.work_dir))
 }

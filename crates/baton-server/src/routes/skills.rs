@@ -28,7 +28,7 @@ async fn list_skills(
     caller: Caller,
     Params(paging): Params<Paging>,
 ) -> ApiResult<Json<Listed<SkillView>>> {
-    let heads = match &app.engine.parts.skills {
+    let heads = match &app.engine.parts.extensions.skills {
         Some(skills) => skills.list(&caller.tenant).await.map_err(|error| Problem::internal(&error))?,
         None => Vec::new(),
     };
@@ -51,7 +51,7 @@ async fn get_skill(
 ) -> ApiResult<Json<SkillDetail>> {
     let unknown = || Problem::not_found("skill");
     let name = SkillName::parse(&name).map_err(|_| unknown())?;
-    let skills = app.engine.parts.skills.as_ref().ok_or_else(unknown)?;
+    let skills = app.engine.parts.extensions.skills.as_ref().ok_or_else(unknown)?;
     let found = skills.read(&caller.tenant, &name).await.map_err(|error| Problem::internal(&error))?;
     found.map(|file| Json(SkillDetail::from(file))).ok_or_else(unknown)
 }

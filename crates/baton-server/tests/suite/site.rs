@@ -10,8 +10,8 @@ use baton_core::agent::ModelName;
 use baton_core::store::{Owner, Retention};
 use baton_core::{AgentName, Model, SkillSource, Store, TenantId, UserId};
 use baton_engine::{
-    Agents, Engine, EngineParts, HeartbeatConfig, ModelRegistry, ModelTimeouts, Policy, ProcessIdentity,
-    ThreadChannels, WorkerLifetime,
+    Agents, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry, ModelTimeouts, Policy,
+    ProcessIdentity, ThreadChannels, WorkerLifetime,
 };
 use baton_models::scripted::Scripted;
 use baton_server::identity::AuthenticationMode;
@@ -137,15 +137,19 @@ impl Plan {
             None => memory().await,
         };
         let metrics = Arc::new(Metrics::default());
+        let timeouts = ModelTimeouts { back_off: Duration::from_millis(10), ..ModelTimeouts::default() };
         let engine = Engine::new(EngineParts {
-            models: self.models,
-            tools: Vec::new(),
-            servers: None,
-            skills: self.skills,
-            shown_output_bytes: baton_core::tool::SHOWN_OUTPUT_BYTES,
-            ask_at: None,
-            work_dir: PathBuf::from("."),
-            model_timeouts: ModelTimeouts { back_off: Duration::from_millis(10), ..ModelTimeouts::default() },
+            models: Arc::new(self.models.with_timeouts(timeouts)),
+            extensions: Arc::new(Extensions {
+                tools: Vec::new(),
+                servers: None,
+                skills: self.skills,
+                team_hooks: None,
+                shown_output_bytes: baton_core::tool::SHOWN_OUTPUT_BYTES,
+                ask_at: None,
+                work_dir: PathBuf::from("."),
+            }),
+            policy: Arc::new(self.policy),
             store,
             agents: watch::Sender::new(Arc::new(agents)).subscribe(),
             identity: process_identity(),
@@ -153,8 +157,6 @@ impl Plan {
             flush: Duration::ZERO,
             worker_lifetime: WorkerLifetime::UntilDone,
             retention: Retention { workflow_state: SignedDuration::from_hours(720) },
-            policy: self.policy,
-            team_hooks: None,
             live: ThreadChannels::new(),
             observer: Some(Arc::clone(&metrics) as Arc<dyn baton_engine::Observer>),
         });

@@ -80,3 +80,13 @@ async fn nobody_can_be_asked_here() {
     assert_eq!(error.code(), "not_permitted");
     assert!(!error.was_executed());
 }
+
+/// The engine fences their output.
+#[tokio::test]
+async fn tools_that_read_foreign_text_are_untrusted() {
+    let tools = all().await;
+    let untrusted = tools.iter().filter(|tool| tool.is_untrusted());
+    let mut names: Vec<&str> = untrusted.map(|tool| tool.spec().name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["list_files", "read_file", "read_output", "search_docs", "shell", "web_fetch"]);
+}

@@ -33,10 +33,10 @@ struct CachedResult {
 
 impl<'a> ResultCache<'a> {
     pub(crate) fn of(scope: &'a Scope, task: &SubAgentTask) -> Self {
-        let time = match scope.agent.delegation.cache {
+        let time = match scope.agent().delegation.cache {
             Some(Caching::For(time)) => Some(time.get()),
             Some(Caching::Off) => None,
-            None => scope.run.engine.parts.policy.result_cache,
+            None => scope.run.policy.result_cache,
         };
         Self { scope, slot: time.and_then(|time| Some((key(scope, task)?, time))) }
     }
@@ -69,19 +69,18 @@ impl<'a> ResultCache<'a> {
 /// Results are never shared between users, because tools can return personal data.
 fn key(scope: &Scope, task: &SubAgentTask) -> Option<String> {
     let agent = &task.agent;
-    let parts = &scope.run.engine.parts;
     let involved: Vec<Arc<Agent>> = involved(scope, agent).into_values().collect();
     if involved.iter().any(|agent| agent.tools.names(read_thread::NAME)) {
         return None;
     }
-    let candidates = involved.iter().flat_map(|agent| parts.models.candidates(agent).unwrap_or_default());
+    let candidates = involved.iter().flat_map(|agent| scope.run.models.candidates(agent).unwrap_or_default());
     let models: Vec<String> =
         candidates.map(|one| format!("{}/{}", one.provider.provider(), one.model)).collect();
     let about = json!([
         scope.run.caller.user.as_str(),
         involved,
         models,
-        parts.policy.sub_agent_tools,
+        scope.run.policy.sub_agent_tools,
         agent.planning_strategy.word(),
         summary_length(scope),
         task.mission,

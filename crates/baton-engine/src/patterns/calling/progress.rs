@@ -63,7 +63,12 @@ impl ProgressNotifier {
                 () = tokio::time::sleep_until(started + due(nth, limit.get())) => {}
             }
             if self.is_next(nth) {
-                scope.emit(EventKind::Status { text: progress_message(nth, started.elapsed()) }).await;
+                scope
+                    .emit(
+                        scope.visibility(),
+                        EventKind::Status { text: progress_message(nth, started.elapsed()) },
+                    )
+                    .await;
             }
         }
         work.await

@@ -12,12 +12,15 @@ use baton_core::store::{StepKind, StepState};
 use baton_core::tool::ToolError;
 use serde_json::json;
 
+use crate::audit;
 use crate::bounds::InvocationKind;
 use crate::failure::Failure;
+use crate::invocation;
 use crate::journal::Record;
 use crate::patterns::calling::{AgentDefinition, CallAgentArguments};
-use crate::patterns::redaction::{head, redact};
-use crate::scope::{DENIED, Scope};
+use crate::redaction::{head, redact};
+use crate::run_state::DENIED;
+use crate::scope::Scope;
 use crate::task::DELEGATE_PERMISSION;
 use crate::toolset::Toolset;
 
@@ -52,7 +55,7 @@ async fn custom_agent(scope: &Scope, definition: &AgentDefinition) -> Result<Age
         () = scope.cancel.cancelled() => return Err(ToolError::Cancelled),
         tools = grantable_tools(scope, &definition.tool_allowlist) => tools?,
     };
-    temporary_agent(scope, CUSTOM, escape_template(&redact(&scope.agent, &definition.system_prompt)), tools)
+    temporary_agent(scope, CUSTOM, escape_template(&redact(scope.agent(), &definition.system_prompt)), tools)
 }
 
 /// An agent with the caller's model, limits and approvals, but with only the given tools and no other agents.
@@ -62,7 +65,7 @@ fn temporary_agent(
     prompt: String,
     tools: Vec<ToolPattern>,
 ) -> Result<Agent, ToolError> {
-    let caller = &*scope.agent;
+    let caller = scope.agent();
     let name = AgentName::parse(name).map_err(|error| ToolError::Execution(error.to_string()))?;
     let mut mcp_servers = caller.mcp_servers.clone();
     mcp_servers.retain(|server, _| tools.iter().any(|tool| tool.mcp_server() == Some(server)));
@@ -88,7 +91,7 @@ fn temporary_agent(
         name,
         mcp_servers,
         prompt,
-        ..caller.clone()
+        ..Agent::clone(caller)
     })
 }
 
@@ -98,7 +101,7 @@ async fn grantable_tools(scope: &Scope, wanted: &[String]) -> Result<Vec<ToolPat
         return Ok(Vec::new());
     }
     let toolset = Toolset::gather(scope, true, Vec::new()).await;
-    let for_all = &scope.run.engine.parts.policy.sub_agent_tools;
+    let for_all = &scope.run.policy.sub_agent_tools;
     let is_lendable = |name: &&str| for_all.is_empty() || for_all.iter().any(|tool| tool.matches(name));
     let names: Vec<&str> = toolset.specs().into_iter().map(|spec| spec.name.as_str()).collect();
     let names: Vec<&str> = names.into_iter().filter(is_lendable).collect();
@@ -149,9 +152,9 @@ pub(crate) struct CallableAgents {
 impl CallableAgents {
     /// Empty if the scope's agent may not delegate.
     pub(crate) fn of(scope: &Scope, invocation: InvocationKind) -> Self {
-        let listed = if may_delegate(scope) { scope.agent.agents.as_slice() } else { &[] };
+        let listed = if may_delegate(scope) { scope.agent().agents.as_slice() } else { &[] };
         let known = listed.iter().filter_map(|name| scope.run.agents.get(name));
-        let admitted = known.filter(|agent| scope.admits(agent, invocation).is_ok());
+        let admitted = known.filter(|agent| invocation::admits(scope, agent, invocation).is_ok());
         Self { agents: admitted.cloned().collect() }
     }
 
@@ -186,33 +189,33 @@ impl CallableAgents {
 /// Whether the scope's agent may delegate at all. Every rule against delegation as such belongs here: the operator's switch, the
 /// user's permission, and that a pure router has destinations, not sub-agents.
 fn may_delegate(scope: &Scope) -> bool {
-    is_delegation_offered(scope) && scope.run.rights.allow(DELEGATE_PERMISSION)
+    is_delegation_offered(scope) && scope.run.request.rights.allow(DELEGATE_PERMISSION)
 }
 
 /// Like [`may_delegate`], without the user's permission.
 fn is_delegation_offered(scope: &Scope) -> bool {
-    let only_routes = scope.agent.router.as_ref().is_some_and(|router| router.mode == RoutingMode::Pure);
-    !only_routes && scope.run.engine.parts.policy.agent_tool.is_on(&scope.run.caller.tenant)
+    let only_routes = scope.agent().router.as_ref().is_some_and(|router| router.mode == RoutingMode::Pure);
+    !only_routes && scope.run.policy.agent_tool.is_on(&scope.run.caller.tenant)
 }
 
 /// Records in journal and audit log that an agent works without sub-agents because the user lacks the permission. Once per run is
 /// enough, because the permission is the same for all agents.
 pub(crate) async fn record_denied_delegation(scope: &Scope) -> Result<(), Failure> {
-    let would_ask = !scope.agent.agents.is_empty() && is_delegation_offered(scope);
-    if !would_ask || scope.run.rights.allow(DELEGATE_PERMISSION) || !scope.run.deny() {
+    let would_ask = !scope.agent().agents.is_empty() && is_delegation_offered(scope);
+    if !would_ask || scope.run.request.rights.allow(DELEGATE_PERMISSION) || !scope.run.progress.deny() {
         return Ok(());
     }
     let text = format!(
-        "`{}` asks nobody: the person does not have the permission `{DELEGATE_PERMISSION}`",
+        "`{}` calls no other agent: the person does not have the permission `{DELEGATE_PERMISSION}`",
         scope.name()
     );
     let record = Record {
-        steps: vec![scope.at(DENIED).step(StepKind::Note, StepState::Finished, &json!({}))?],
-        events: vec![scope.event_as(Visibility::Internal, EventKind::Status { text })],
-        audit: vec![scope.denied(DELEGATE_PERMISSION)],
+        steps: vec![scope.at(DENIED).step().build(StepKind::Note, StepState::Finished, &json!({}))?],
+        events: vec![scope.event(Visibility::Internal, EventKind::Status { text })],
+        audit: vec![audit::denied(scope, DELEGATE_PERMISSION)],
         ..Record::default()
     };
-    scope.run.journal.commit_soon(record).await;
+    scope.run.recorder.journal.commit_soon(record).await;
     Ok(())
 }
 

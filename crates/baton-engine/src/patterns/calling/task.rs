@@ -9,14 +9,16 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::bounds::InvocationKind;
-use crate::budget::LimitKind;
+use crate::bounds::LimitKind;
 use crate::child_timeout;
 use crate::failure::Failure;
+use crate::input::{Input, InputSource};
+use crate::invocation;
 use crate::outcome::Outcome;
 use crate::patterns::calling::cache::ResultCache;
-use crate::patterns::redaction::redact;
 use crate::patterns::summary;
-use crate::run::{self, Input, InputSource};
+use crate::redaction::redact;
+use crate::run;
 use crate::scope::Scope;
 
 /// A mission for a sub-agent, with its limits.
@@ -51,7 +53,7 @@ impl SubAgentTask {
     /// In a race, makes the success durable and then cancels the other tasks, in this order: a crash must not restart the race.
     async fn commit_success(&self) -> Result<(), Failure> {
         if let Some(batch) = self.batch.as_ref().filter(|batch| batch.is_race) {
-            batch.scope.run.journal.flush().await?;
+            batch.scope.run.recorder.journal.flush().await?;
             batch.scope.cancel.cancel();
         }
         Ok(())
@@ -116,17 +118,17 @@ impl TaskReport {
 pub(crate) async fn run(scope: &Scope, task: SubAgentTask) -> Result<TaskReport, Failure> {
     let child = match enter(scope, &task).await {
         Ok(child) => child,
-        Err(failure) if failure.is_fatal(scope) => return Err(failure),
+        Err(failure) if failure.is_fatal(&scope.run.control.cancel) => return Err(failure),
         Err(failure) => return Ok(TaskReport::not_started(&task, Err(failure))),
     };
     let cache = ResultCache::of(scope, &task);
     // A task that started before a crash is resumed: it has a session, which is already billed.
-    let is_begun = scope.run.steps.contains_key(child.path());
+    let is_begun = scope.run.recorder.steps.contains_key(child.path());
     if let Some(result) = if is_begun { None } else { short_circuit(scope, &task, &cache).await? } {
         return Ok(TaskReport::not_started(&task, result));
     }
-    let (started, before) = (Instant::now(), scope.run.prior_duration(child.path()));
-    let session_id = child.session_id.clone();
+    let (started, before) = (Instant::now(), scope.run.recorder.prior_durations.at(child.path()));
+    let session_id = child.session.id.clone();
     let (steps, result) = match run_child(scope, child, &task).await {
         Ok(outcome) => {
             task.commit_success().await?;
@@ -135,7 +137,7 @@ pub(crate) async fn run(scope: &Scope, task: SubAgentTask) -> Result<TaskReport,
             cache.keep(&result).await;
             (steps, Ok(result))
         }
-        Err(failure) if failure.is_fatal(scope) => return Err(failure),
+        Err(failure) if failure.is_fatal(&scope.run.control.cancel) => return Err(failure),
         Err(failure) => (turns_taken(scope, &session_id), Err(failure)),
     };
     log_task(scope, &task.agent.name, steps, result.as_ref().err());
@@ -149,8 +151,8 @@ pub(crate) async fn run(scope: &Scope, task: SubAgentTask) -> Result<TaskReport,
 async fn enter(scope: &Scope, task: &SubAgentTask) -> Result<Scope, Failure> {
     let origin = task.origin(scope);
     match task.batch {
-        Some(_) => origin.enter_when_permitted(&task.agent, task.invocation).await,
-        None => Ok(origin.enter(&task.agent, task.invocation).await?),
+        Some(_) => invocation::enter_when_permitted(origin, &task.agent, task.invocation).await,
+        None => Ok(invocation::enter(origin, &task.agent, task.invocation).await?),
     }
 }
 
@@ -160,7 +162,7 @@ async fn short_circuit(
     task: &SubAgentTask,
     cache: &ResultCache<'_>,
 ) -> Result<Option<Result<TaskResult, Failure>>, Failure> {
-    if scope.run.cancel.is_cancelled() {
+    if scope.run.control.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
     if task.origin(scope).cancel.is_cancelled() {
@@ -177,7 +179,7 @@ async fn run_child(scope: &Scope, child: Scope, task: &SubAgentTask) -> Result<O
     let caller = &scope.run.caller;
     tracing::info!(
         thread_id = %caller.thread_id, source_agent = %scope.name(), target_agent = %task.agent.name,
-        tenant_id = %caller.tenant, sanitized = scope.agent.sanitize, "Delegation started"
+        tenant_id = %caller.tenant, sanitized = scope.agent().sanitize, "Delegation started"
     );
     let sent = InputSource { by: scope.name().clone(), reason: task.reason.as_str().into() };
     let input = Input { sent: Some(sent), ..Input::text(task.mission.clone()) };
@@ -214,7 +216,7 @@ fn author_of<'a>(scope: &'a Scope, task: &'a SubAgentTask, outcome: &Outcome) ->
 
 /// Maximum length of a result before it is summarized, in characters. `None`: results are not summarized.
 pub(super) fn summary_length(scope: &Scope) -> Option<usize> {
-    let (own, policy) = (&scope.agent.delegation, &scope.run.engine.parts.policy);
+    let (own, policy) = (&scope.agent().delegation, &scope.run.policy);
     if own.summarize_results {
         Some(own.summary_max_length as usize)
     } else {
@@ -224,7 +226,7 @@ pub(super) fn summary_length(scope: &Scope) -> Option<usize> {
 
 /// Turns of a session that ended without a result, counted from the ledger.
 fn turns_taken(scope: &Scope, session_id: &SessionId) -> u32 {
-    let rows = scope.run.ledger.rows();
+    let rows = scope.run.recorder.ledger.rows();
     let turns = rows.iter().filter(|row| row.session_id == *session_id);
     let turns = turns.filter(|row| matches!(row.call, Called::Model { .. })).count();
     u32::try_from(turns).unwrap_or(u32::MAX)

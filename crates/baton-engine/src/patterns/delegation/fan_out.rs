@@ -12,7 +12,8 @@ use super::buffer::ResultBuffer;
 use crate::bounds::InvocationKind;
 use crate::failure::Failure;
 use crate::patterns::calling::task::{self, SubAgentTask, TaskBatch, TaskReport};
-use crate::patterns::redaction::head;
+use crate::redaction::head;
+use crate::results;
 use crate::scope::Scope;
 
 /// Options of a fan-out.
@@ -86,7 +87,7 @@ async fn run_task(
 ) -> Result<TaskReport, Failure> {
     let report = task::run(scope, task).await?;
     if audience == ResultAudience::Caller {
-        scope.emit_result(&report.to_result()).await?;
+        results::emit_result(scope, &report.to_result()).await?;
     }
     Ok(report)
 }
@@ -94,5 +95,5 @@ async fn run_task(
 /// In a race, agents that finished before a crash come first, because one of them may have won already.
 fn finished_first(scope: &Scope, agents: &[Arc<Agent>], is_race: bool) -> (Vec<usize>, Vec<usize>) {
     let place = |at: usize| scope.at(&format!("{}:{}", InvocationKind::Delegate.word(), agents[at].name));
-    (0..agents.len()).partition(|at| is_race && place(*at).is_finished())
+    (0..agents.len()).partition(|at| is_race && place(*at).step().is_finished())
 }

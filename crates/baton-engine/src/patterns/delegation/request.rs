@@ -11,13 +11,16 @@ use super::buffer::{ResultBuffer, synthesis};
 use super::fan_out::{self, FanOutOptions, ResultAudience};
 use super::{max_parallel, report};
 use crate::failure::Failure;
+use crate::input::Input;
+use crate::input::{BlockKind, PromptEnvelope};
+use crate::outcome::Answer;
 use crate::outcome::Outcome;
 use crate::patterns::calling::progress::ProgressNotifier;
-use crate::patterns::fence::{BlockKind, PromptEnvelope};
-use crate::patterns::redaction::{head, redact};
-use crate::run::{Input, show};
+use crate::redaction::{head, redact};
+use crate::results;
+use crate::run::show;
 use crate::scope::Scope;
-use crate::session::{self, Answer, SessionSpec};
+use crate::session::{self, SessionSpec};
 use crate::task::DelegationPlan;
 
 /// Maximum length of all results together, in characters. Keeps a verbose agent from filling the context of the synthesis.
@@ -46,7 +49,7 @@ async fn collect_results(
     input: &Input,
     delegation: &DelegationPlan,
 ) -> Result<Vec<SubAgentResult>, Failure> {
-    if let Some(results) = scope.kept_results()? {
+    if let Some(results) = results::kept_results(scope)? {
         return Ok(results);
     }
     let (asked, agents) = (delegation.asked(), &scope.run.agents);
@@ -59,7 +62,7 @@ async fn collect_results(
             results.insert(at, SubAgentResult::failed(name.clone(), gone.to_string(), gone.code()));
         }
     }
-    scope.keep_results(&results).await?;
+    results::keep_results(scope, &results).await?;
     Ok(results)
 }
 
@@ -73,19 +76,19 @@ async fn run_with_deadline(
     let DelegationPlan { strategy, timeout, .. } = *delegation;
     let options = FanOutOptions {
         strategy,
-        limit: scope.scaled_timeout(timeout, agents),
+        limit: scope.run.models.scaled_timeout(timeout, agents),
         max_parallel: max_parallel(scope),
         audience: ResultAudience::Caller,
     };
-    let message = redact(&scope.agent, input.words().trim());
-    let (scope, notifier) = (scope.with_timeout_flag(), ProgressNotifier::default());
+    let message = redact(scope.agent(), input.words().trim());
+    let (scope, notifier) = (scope.with_time_limit(), ProgressNotifier::default());
     let mut work =
         pin!(notifier.while_waiting(&scope, options.limit, fan_out::run(&scope, agents, &message, options)));
     tokio::select! {
         biased;
         done = &mut work => done,
-        () = tokio::time::sleep_until(scope.bounds.deadline) => {
-            scope.time_out(scope.bounds.limits.timeout);
+        () = tokio::time::sleep_until(scope.session.bounds.deadline) => {
+            scope.cancel.time_out(scope.session.bounds.limits.timeout);
             work.await
         }
     }
@@ -113,8 +116,7 @@ async fn synthesize(
     match session::run_session(&session_scope, spec).await {
         Ok(ended) => Ok(ended.outcome(&session_scope)),
         Err(failure @ (Failure::Model(_) | Failure::NoModel(_))) => {
-            let text =
-                format!("nobody could write an answer of the results, so they stand side by side: {failure}");
+            let text = format!("no answer could be written from the results, so they are listed: {failure}");
             scope.at("say").trace(EventKind::Status { text }).await;
             Ok(concatenated(scope, results))
         }
@@ -124,10 +126,8 @@ async fn synthesize(
 
 /// The synthesis does not plan.
 fn synthesis_scope(scope: &Scope) -> Scope {
-    let mut session_scope = scope.clone();
-    session_scope.agent =
-        Arc::new(Agent { planning_strategy: PlanningStrategy::NativeReact, ..Agent::clone(&scope.agent) });
-    session_scope
+    let agent = Agent { planning_strategy: PlanningStrategy::NativeReact, ..Agent::clone(scope.agent()) };
+    scope.clone().with_session(|session| session.agent = Arc::new(agent))
 }
 
 /// The results that count. After a first success, failures are left out.
@@ -148,7 +148,7 @@ fn synthesis_input(scope: &Scope, input: &Input, results: &[&SubAgentResult]) ->
         };
     }
     let message = message.with_instruction(report::instruction(results));
-    message.render(scope.run.engine.parts.policy.enrich_format, input.clone())
+    message.render(scope.run.policy.enrich_format, input.clone())
 }
 
 /// Maximum length of each result, in characters. Unlimited unless all together exceed [`MAX_RESULT_CHARS`].

@@ -8,12 +8,14 @@ use baton_core::agent::{Agent, Router};
 use crate::bounds::InvocationKind;
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
+use crate::input::{BlockKind, PromptEnvelope};
+use crate::input::{Input, InputSource};
+use crate::invocation;
 use crate::outcome::Outcome;
-use crate::patterns::fence::{BlockKind, PromptEnvelope};
-use crate::patterns::redaction::{head, redact, tail};
 use crate::patterns::shared_history::SharedHistory;
 use crate::patterns::transfers::MAX_REASON_CHARS;
-use crate::run::{self, Input, InputSource};
+use crate::redaction::{head, redact, tail};
+use crate::run;
 use crate::scope::Scope;
 
 /// The candidates and the fallback of a router, with the request.
@@ -31,7 +33,7 @@ impl Destinations {
     pub(super) fn of(scope: &Scope, router: &Router, input: &Input) -> Self {
         let known = |name: &AgentName| {
             let agent = scope.run.agents.get(name)?;
-            scope.admits(agent, InvocationKind::Route).is_ok().then(|| Arc::clone(agent))
+            invocation::admits(scope, agent, InvocationKind::Route).is_ok().then(|| Arc::clone(agent))
         };
         Self {
             router: scope.name().clone(),
@@ -80,10 +82,12 @@ impl Destinations {
     ) -> Result<Outcome, Failure> {
         let fallback = self.fallback.as_ref().filter(|fallback| fallback.name != *failed);
         let entered = match fallback {
-            Some(fallback) => site.scope.enter(fallback, InvocationKind::Route).await.ok(),
+            Some(fallback) => invocation::enter(&site.scope, fallback, InvocationKind::Route).await.ok(),
             None => None,
         };
-        let Some(child) = entered else { return Err(failure.in_stage(failed, &site.scope)) };
+        let Some(child) = entered else {
+            return Err(failure.in_stage(failed, &site.scope.run.control.cancel));
+        };
         input.sent = Some(self.sent(&site.scope, &format!("`{failed}` failed: {failure}")));
         run_stage(child, input).await
     }
@@ -94,16 +98,16 @@ impl Destinations {
             let candidates = self.open.iter().map(|agent| agent.name.clone()).collect();
             return Err(Failure::NotRouted { router: self.router.clone(), reason: said, candidates });
         };
-        let child = scope.enter(fallback, InvocationKind::Route).await?;
+        let child = invocation::enter(scope, fallback, InvocationKind::Route).await?;
         let mut input = self.destination_input(scope, None, "").await?;
-        input.sent = Some(self.sent(scope, &format!("nobody was chosen: {said}")));
+        input.sent = Some(self.sent(scope, &format!("no agent was chosen: {said}")));
         run_stage(child, input).await
     }
 
     pub(super) fn sent(&self, scope: &Scope, reason: &str) -> InputSource {
         InputSource {
             by: self.router.clone(),
-            reason: head(&redact(&scope.agent, reason), MAX_REASON_CHARS).into(),
+            reason: head(&redact(scope.agent(), reason), MAX_REASON_CHARS).into(),
         }
     }
 
@@ -114,17 +118,17 @@ impl Destinations {
         site: Option<&CallSite<'_>>,
         note: &str,
     ) -> Result<Input, Failure> {
-        let giver = &scope.agent;
+        let giver = scope.agent();
         let SharedHistory { history, summary, transcript } =
             SharedHistory::of(scope, &self.input.history, site).await?;
-        let note = tail(&redact(giver, note), scope.run.engine.parts.policy.context_max_chars);
+        let note = tail(&redact(giver, note), scope.run.policy.context_max_chars);
         let message = PromptEnvelope::of(&self.input)
             .redacted_by(giver)
             .with_any(BlockKind::Note, &giver.name, note)
             .with_any(BlockKind::Summary, &giver.name, summary)
             .with_any(BlockKind::Transcript, &giver.name, transcript);
         let output_schema = self.input.output_schema.clone();
-        let format = scope.run.engine.parts.policy.enrich_format;
+        let format = scope.run.policy.enrich_format;
         Ok(message.render(format, Input { history: history.into(), output_schema, ..Input::default() }))
     }
 }
@@ -132,5 +136,5 @@ impl Destinations {
 /// Runs the child and attributes a failure to it.
 async fn run_stage(child: Scope, input: Input) -> Result<Outcome, Failure> {
     let place = child.clone();
-    run::run(child, input).await.map_err(|failure| failure.in_stage(place.name(), &place))
+    run::run(child, input).await.map_err(|failure| failure.in_stage(place.name(), &place.run.control.cancel))
 }

@@ -13,6 +13,7 @@ use super::destinations::Destinations;
 use crate::bounds::InvocationKind;
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
+use crate::invocation;
 use crate::patterns::arguments::{is_blank, match_word, normalize_word};
 use crate::run;
 use crate::scope::Scope;
@@ -66,7 +67,7 @@ impl RouteTo {
             parameters,
             effect: Effect::ReadOnly,
             risk: Risk::Low,
-            timeout: scope.agent.limits.timeout,
+            timeout: scope.agent().limits.timeout,
         };
         Self { spec, accepted_parameters, destinations: Arc::clone(destinations) }
     }
@@ -82,7 +83,7 @@ impl RouteTo {
             return Ok(ToolOutcome::Refused(ToolError::InvalidArguments(message)));
         };
         let scope = &site.scope;
-        let child = match scope.enter(agent, InvocationKind::Route).await {
+        let child = match invocation::enter(scope, agent, InvocationKind::Route).await {
             Ok(child) => child,
             Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
         };
@@ -91,7 +92,7 @@ impl RouteTo {
         input.sent = Some(self.destinations.sent(scope, &choice.reason));
         let outcome = match run::run(child, input.clone()).await {
             Ok(outcome) => outcome,
-            Err(failure) if failure.is_fatal(scope) || scope.cancel.is_cancelled() => {
+            Err(failure) if failure.is_fatal(&scope.run.control.cancel) || scope.cancel.is_cancelled() => {
                 return Err(failure);
             }
             Err(failure) => self.destinations.run_fallback(&site, &agent.name, failure, input).await?,

@@ -5,8 +5,9 @@ use baton_core::message::Part;
 use super::Discussion;
 use super::member::TeamMember;
 use super::turn::PASS;
-use crate::patterns::fence::{BlockKind, Fence, PromptEnvelope};
-use crate::run::Input;
+use crate::fence::Fence;
+use crate::input::Input;
+use crate::input::{BlockKind, PromptEnvelope};
 
 impl Discussion<'_> {
     /// The member's prompt: the request first, then the posts of others since its last turn. Only the second part goes into the
@@ -26,7 +27,7 @@ impl Discussion<'_> {
 
     /// The envelope of the member's prompt. Agents that the member involves get this, without the instructions for members.
     pub(super) fn member_envelope(&self, member: &TeamMember, round: u32) -> PromptEnvelope {
-        let asked = PromptEnvelope::of(self.input).redacted_by(&self.scope.agent);
+        let asked = PromptEnvelope::of(self.input).redacted_by(self.scope.agent());
         let said = self.channel.said(&member.name, member.cursor);
         let said = said.map(|(by, text)| (by.unwrap_or(self.scope.name()), text));
         let message = said.fold(asked, |message, (by, text)| message.with(BlockKind::Post, by, text));
@@ -35,9 +36,9 @@ impl Discussion<'_> {
 
     /// The request as the coordinator shares it. If it already has blocks, it is rendered with a fence of its own.
     fn request(&self, fence: &Fence) -> Vec<Part> {
-        let format = self.scope.run.engine.parts.policy.enrich_format;
+        let format = self.scope.run.policy.enrich_format;
         let asked =
-            PromptEnvelope::of(self.input).redacted_by(&self.scope.agent).render(format, Input::default());
+            PromptEnvelope::of(self.input).redacted_by(self.scope.agent()).render(format, Input::default());
         if asked.rendered.is_some() {
             return asked.parts.to_vec();
         }
@@ -53,8 +54,8 @@ impl Discussion<'_> {
         let most = self.team.max_rounds;
         format!(
             "You are `{name}`, in a team with {others}, coordinated by `{coordinator}`. This is round {round} of at most {most}. \
-             {news}Work on the request. Tell the others what they need to know with `broadcast`; if you do not use it, what you \
-             answer at the end of your turn is told to them. Say with `vote_conclude` whether the discussion can end. If you have \
+             {news}Work on the request. Tell the others what they need to know with `broadcast`; if you do not use it, they get \
+             your answer at the end of your turn. Say with `vote_conclude` whether the discussion can end. If you have \
              nothing to add, answer with the single word {PASS}."
         )
     }

@@ -4,8 +4,8 @@ use baton_core::AgentName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::patterns::fence::Fence;
-use crate::patterns::redaction::head;
+use crate::fence::Fence;
+use crate::redaction::head;
 
 /// Maximum length of a post, in characters. Longer ones are cut, so that the newest always fit into a transcript.
 pub(super) const MAX_POST_CHARS: usize = 16_000;

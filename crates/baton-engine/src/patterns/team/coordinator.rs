@@ -14,14 +14,14 @@ use super::memory::remember;
 use super::tools::{CONCLUDE, ConcludeTeam};
 use super::turn::is_pass;
 use super::{Discussion, DiscussionEnd};
-use crate::budget::LimitKind;
+use crate::bounds::LimitKind;
 use crate::engine_tool::SessionEnding;
 use crate::failure::Failure;
+use crate::fence::Fence;
+use crate::input::Input;
 use crate::outcome::Outcome;
 use crate::patterns;
-use crate::patterns::fence::Fence;
-use crate::patterns::redaction::{head, redact};
-use crate::run::Input;
+use crate::redaction::{head, redact};
 use crate::scope::Scope;
 use crate::session::{self, OnLimit, SessionEnd, SessionSpec};
 
@@ -45,7 +45,7 @@ impl Discussion<'_> {
     pub(super) async fn decide(&mut self, round: u32) -> Result<CoordinatorDecision, Failure> {
         let place = self.place(round).at("coordinator");
         let prompt = self.news(round);
-        let ruling = match place.finished()? {
+        let ruling = match place.step().finished()? {
             Some(ruling) => ruling,
             None => self.request_decision(&place, round, &prompt).await?,
         };
@@ -68,7 +68,9 @@ impl Discussion<'_> {
         let (chair, spec) = self.deciding(place, prompt);
         let ruling = match session::run_session(&chair, spec).await {
             Ok(ended) => self.decision_from(round, ended),
-            Err(failure) if failure.is_fatal(self.scope) || self.scope.cancel.is_cancelled() => {
+            Err(failure)
+                if failure.is_fatal(&self.scope.run.control.cancel) || self.scope.cancel.is_cancelled() =>
+            {
                 return Err(failure);
             }
             Err(failure) => {
@@ -82,9 +84,9 @@ impl Discussion<'_> {
         };
         let events = said.map(|text| {
             let kind = EventKind::Broadcast { member: self.scope.name().clone(), round, text };
-            place.event_as(Visibility::Internal, kind)
+            place.event(Visibility::Internal, kind)
         });
-        place.finish(StepKind::Round, &ruling, events.into_iter().collect(), Vec::new()).await?;
+        place.step().finish(StepKind::Round, &ruling, events.into_iter().collect(), Vec::new()).await?;
         Ok(ruling)
     }
 
@@ -104,7 +106,7 @@ impl Discussion<'_> {
         match ended {
             SessionEnd::ByTool(SessionEnding::Concluded(summary)) => CoordinatorDecision::Concluded(summary),
             SessionEnd::Answered(concluded) => {
-                let text = head(&redact(&self.scope.agent, concluded.answer.text.trim()), MAX_POST_CHARS);
+                let text = head(&redact(self.scope.agent(), concluded.answer.text.trim()), MAX_POST_CHARS);
                 let from = PostAuthor::Coordinator(self.scope.name().clone());
                 let post = Post { from, round, at: Timestamp::now(), text };
                 CoordinatorDecision::GoOn((!is_pass(&post.text)).then_some(post))
@@ -177,7 +179,7 @@ impl Discussion<'_> {
         let (reason, rounds) = (end.by.reason(), if end.rounds == 1 { "round" } else { "rounds" });
         blocks.push(format!(
             "The discussion of your team is over after {} {rounds}: {reason}. Above is what was said. Answer the request now, \
-             in your own words and for whoever asked; they have not seen the discussion. Say where the team did not agree.",
+             in your own words, for the person or agent that asked; they have not seen the discussion. Say where the team did not agree.",
             end.rounds
         ));
         blocks.join("\n\n")
@@ -186,11 +188,7 @@ impl Discussion<'_> {
 
 /// The coordinator's scope for a decision: without planning and without an output schema.
 fn coordinator_scope(place: &Scope) -> Scope {
-    let mut chair = place.clone();
-    chair.agent = Arc::new(Agent {
-        planning_strategy: PlanningStrategy::NativeReact,
-        output_schema: None,
-        ..Agent::clone(&place.agent)
-    });
-    chair
+    let planning_strategy = PlanningStrategy::NativeReact;
+    let agent = Agent { planning_strategy, output_schema: None, ..Agent::clone(place.agent()) };
+    place.clone().with_session(|session| session.agent = Arc::new(agent))
 }

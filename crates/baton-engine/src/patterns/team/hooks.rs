@@ -1,43 +1,11 @@
 //! Callbacks of the embedding server around team rounds.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use baton_core::{AgentName, RunId, TenantId, ThreadId};
+use baton_core::AgentName;
 
-use super::votes::Vote;
+use crate::extensions::{TeamHooks, TeamRound, Vote};
 use crate::scope::Scope;
-
-/// Callbacks around the rounds of a team. They are called between rounds, one at a time, and must return quickly because the team
-/// waits. Decisions are journaled with the round; if the process dies just before that, the hooks are called again.
-pub trait TeamHooks: Send + Sync + fmt::Debug {
-    /// Called for each post of a member.
-    fn on_broadcast(&self, _at: &TeamRound, _member: &AgentName, _text: &str) {}
-
-    /// Called for each vote of a member.
-    fn on_vote(&self, _at: &TeamRound, _member: &AgentName, _vote: &Vote) {}
-
-    /// Returns messages to all members before the round begins.
-    fn inject(&self, _at: &TeamRound) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Whether another round may follow. If `false`, the coordinator answers.
-    fn should_continue(&self, _at: &TeamRound) -> bool {
-        true
-    }
-}
-
-/// Identifies a round of a team.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TeamRound {
-    pub tenant: TenantId,
-    pub thread_id: ThreadId,
-    pub run_id: RunId,
-    pub coordinator: AgentName,
-    /// Starts at 1.
-    pub round: u32,
-}
 
 /// The registered hooks, if any, bound to a round.
 pub(super) struct RoundHooks<'a> {
@@ -55,7 +23,7 @@ impl<'a> RoundHooks<'a> {
             coordinator: scope.name().clone(),
             round,
         };
-        Self { hooks: scope.run.engine.parts.team_hooks.as_deref(), at }
+        Self { hooks: scope.run.extensions.team_hooks.as_deref(), at }
     }
 
     /// Calls the hooks. A panic is caught and logged, and counts as no answer.

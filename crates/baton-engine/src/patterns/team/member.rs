@@ -10,7 +10,7 @@ use baton_core::message::Part;
 
 use super::memory::remember;
 use super::turn::{MemberTurn, missed_notice};
-use super::votes::Vote;
+use crate::extensions::Vote;
 use crate::scope::Scope;
 
 /// A member with its memory, read cursor and latest vote.
@@ -47,7 +47,7 @@ impl TeamMember {
 
     /// The prompt that was journaled before a crash. Reusing it keeps the nonces of its fences.
     pub(super) fn recorded_prompt(&self, round: &Scope) -> Option<Vec<Part>> {
-        let step = round.run.steps.get(self.place(round).path())?;
+        let step = round.run.recorder.steps.get(self.place(round).path())?;
         serde_json::from_value(step.data.get("input")?.clone()).ok()
     }
 

@@ -3,7 +3,7 @@
 use baton_core::chat::{ChatMessage, Reply};
 use baton_core::message::Part;
 
-use crate::run::text_of;
+use crate::input::text_of;
 
 /// Maximum length of a memory, in characters.
 const MAX_CHARS: usize = 100_000;

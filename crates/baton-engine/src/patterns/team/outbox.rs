@@ -11,7 +11,7 @@ use baton_core::tool::ToolError;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::votes::Vote;
+use crate::extensions::Vote;
 use crate::failure::Failure;
 use crate::journal::Record;
 use crate::scope::Scope;
@@ -43,7 +43,7 @@ impl MemberOutbox {
     pub(super) fn open(member: &Scope) -> Result<Self, Failure> {
         let path = member.shared_path();
         let mut said = BTreeMap::new();
-        for step in member.run.steps.values().filter(|step| step.kind == StepKind::Round) {
+        for step in member.run.recorder.steps.values().filter(|step| step.kind == StepKind::Round) {
             let own = step.path.strip_suffix(SEGMENT).and_then(|call| call.strip_suffix('/'));
             let Some(place) = own.and_then(|call| call_position(&path, call)) else { continue };
             let one = serde_json::from_value(step.data.clone())
@@ -74,9 +74,9 @@ impl MemberOutbox {
             }
             said.insert(place, one.clone());
         }
-        let step = site.at(SEGMENT).step(StepKind::Round, StepState::Finished, &one)?;
+        let step = site.at(SEGMENT).step().build(StepKind::Round, StepState::Finished, &one)?;
         // Not awaited: the result of the call is journaled after it, and that is awaited.
-        site.run.journal.commit_soon(Record { steps: vec![step], ..Record::default() }).await;
+        site.run.recorder.journal.commit_soon(Record { steps: vec![step], ..Record::default() }).await;
         Ok(Ok(()))
     }
 

@@ -11,22 +11,22 @@ use super::channel::{Post, PostAuthor};
 use super::outbox::MemberOutbox;
 use super::round::Round;
 use super::turn::MemberTurn;
-use super::votes::Vote;
 use super::{Discussion, DiscussionEnd, DiscussionEndReason, TeamMember, tools};
 use crate::engine_tool::EngineTool;
+use crate::extensions::Vote;
 use crate::failure::Failure;
-use crate::run::Input;
+use crate::input::Input;
 use crate::scope::Scope;
 use crate::session::SessionSpec;
 
 /// The member's prompt in the first round. Works also for an agent without a team, as if it had one with this member.
 pub(crate) fn first_turn(scope: &Scope, member: &AgentName, input: &Input) -> Vec<Part> {
-    let team = scope.agent.team.clone().unwrap_or_else(|| Team {
+    let team = scope.agent().team.clone().unwrap_or_else(|| Team {
         members: vec![member.clone()],
         termination_mode: TerminationMode::CoordinatorDecides,
         max_rounds: 1,
         quorum: Quorum::All,
-        member_timeout: scope.agent.limits.timeout,
+        member_timeout: scope.agent().limits.timeout,
     });
     let discussion = Discussion::open(scope, &team, input, input);
     discussion.member_prompt(&TeamMember::new(member, scope.run.agents.get(member)), 1)

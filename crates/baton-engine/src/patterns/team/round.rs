@@ -18,9 +18,10 @@ use super::turn::MemberTurn;
 use crate::bounds::InvocationKind;
 use crate::child_timeout;
 use crate::failure::Failure;
+use crate::input::{Input, InputSource};
+use crate::invocation;
 use crate::outcome::Outcome;
-use crate::patterns::redaction::redact;
-use crate::run::{Input, InputSource};
+use crate::redaction::redact;
 use crate::scope::Scope;
 
 /// A round, as it is journaled at its barrier.
@@ -67,7 +68,7 @@ impl Round {
     fn events(&self, place: &Scope, round: u32) -> Vec<NewEvent> {
         let of_turn = |turn: &MemberTurn| -> Vec<NewEvent> {
             let happened = turn.events(round).into_iter();
-            let event = |kind| place.event_as(Visibility::Internal, kind);
+            let event = |kind| place.event(Visibility::Internal, kind);
             happened.map(|kind| NewEvent { agent: turn.member.clone(), ..event(kind) }).collect()
         };
         self.turns.iter().flat_map(of_turn).collect()
@@ -77,18 +78,18 @@ impl Round {
 impl Discussion<'_> {
     /// Journals the start of the round and returns the posts that hooks injected. After a crash, returns the journaled ones.
     pub(super) async fn begin(&self, place: &Scope, round: u32) -> Result<Vec<Post>, Failure> {
-        if let Some(RoundStart { injected }) = place.interrupted()? {
+        if let Some(RoundStart { injected }) = place.step().interrupted()? {
             return Ok(injected);
         }
         let texts = RoundHooks::new(self.scope, round).injected();
         let injected: Vec<Post> =
-            texts.into_iter().map(|text| Post::notice(round, &redact(&self.scope.agent, &text))).collect();
+            texts.into_iter().map(|text| Post::notice(round, &redact(self.scope.agent(), &text))).collect();
         let events = injected.iter().map(|post| {
             let kind = EventKind::Status { text: post.text.clone() };
-            place.event_as(Visibility::Internal, kind)
+            place.event(Visibility::Internal, kind)
         });
         let begun = RoundStart { injected: injected.clone() };
-        place.begin_soon(StepKind::Round, &begun, events.collect(), Vec::new()).await?;
+        place.step().begin_soon(StepKind::Round, &begun, events.collect(), Vec::new()).await?;
         Ok(injected)
     }
 
@@ -98,7 +99,7 @@ impl Discussion<'_> {
         place: &Scope,
         round: u32,
     ) -> Result<(Vec<MemberTurn>, Vec<Arc<Vec<Part>>>), Failure> {
-        let at_once = self.scope.run.engine.parts.policy.max_live_children.max(1) as usize;
+        let at_once = self.scope.run.policy.max_live_children.max(1) as usize;
         let turns: Vec<_> = (0..self.members.len()).map(|at| self.run_member(place, round, at)).collect();
         let mut heard: Vec<_> = stream::iter(turns).buffer_unordered(at_once).collect().await;
         heard.sort_by_key(|(at, _)| *at);
@@ -131,7 +132,7 @@ impl Discussion<'_> {
     ) -> Result<MemberTurn, Failure> {
         let outbox = Arc::new(MemberOutbox::open(&member.place(place))?);
         match self.work(place, round, member, prompt, &outbox).await {
-            Err(failure) if failure.is_fatal(self.scope) => Err(failure),
+            Err(failure) if failure.is_fatal(&self.scope.run.control.cancel) => Err(failure),
             result => Ok(MemberTurn::new(self.scope, member, round, outbox.said(), result)),
         }
     }
@@ -146,17 +147,17 @@ impl Discussion<'_> {
         outbox: &Arc<MemberOutbox>,
     ) -> Result<Outcome, Failure> {
         let agent = member.agent.as_ref().ok_or_else(|| Failure::NoAgent(member.name.clone()))?;
-        let mut child = place.enter_when_permitted(agent, InvocationKind::Member).await?;
-        child.engine_tools = Arc::new(tools::of_member(outbox));
+        let child = invocation::enter_when_permitted(place, agent, InvocationKind::Member).await?;
         let reason = format!("round {round} of the team").into();
         let input = Input {
             history: Arc::clone(&member.history),
             parts: Arc::clone(prompt),
+            engine_tools: tools::of_member(outbox),
             rendered: Some(self.member_envelope(member, round).rendered_as(prompt)),
             sent: Some(InputSource { by: self.scope.name().clone(), reason }),
             ..Input::default()
         };
-        let limit = self.scope.scaled_timeout(self.team.member_timeout, [agent]);
+        let limit = self.scope.run.models.scaled_timeout(self.team.member_timeout, [agent]);
         child_timeout::run_with_timeout(child, input, limit).await
     }
 
@@ -174,7 +175,7 @@ impl Discussion<'_> {
         }
         round.ends_here = !hooks.goes_on();
         let events = round.events(place, number);
-        place.finish(StepKind::Round, &round, events, Vec::new()).await?;
+        place.step().finish(StepKind::Round, &round, events, Vec::new()).await?;
         Ok(round)
     }
 }

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::channel::MAX_POST_CHARS;
 use super::outbox::{MemberAction, MemberOutbox};
-use super::votes::Vote;
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
+use crate::extensions::Vote;
 use crate::failure::Failure;
-use crate::patterns::redaction::{head, redact};
+use crate::redaction::{head, redact};
 
 /// Maximum length of a vote's reason, in characters. Longer ones are cut.
 const MAX_REASON_CHARS: usize = 1_000;
@@ -69,7 +69,7 @@ impl EngineTool for Broadcast {
         site: CallSite<'a>,
     ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
         Box::pin(async move {
-            let message = redact(&site.scope.agent, &text(&arguments, "message"));
+            let message = redact(site.scope.agent(), &text(&arguments, "message"));
             if message.is_empty() {
                 return Ok(ToolOutcome::Refused(ToolError::InvalidArguments("the message is empty".into())));
             }
@@ -113,7 +113,7 @@ impl EngineTool for VoteConclude {
     ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
         Box::pin(async move {
             let ready = arguments["ready"].as_bool().unwrap_or_default();
-            let reason = head(&redact(&site.scope.agent, &text(&arguments, "reason")), MAX_REASON_CHARS);
+            let reason = head(&redact(site.scope.agent(), &text(&arguments, "reason")), MAX_REASON_CHARS);
             let kept = self.outbox.keep(&site.scope, MemberAction::Voted(Vote { ready, reason })).await?;
             let output = if ready { "you are ready to conclude" } else { "you want to go on" };
             Ok(kept.map(|()| format!("noted for this round: {output}")).into())

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::channel::{MAX_POST_CHARS, Post, PostAuthor};
 use super::member::TeamMember;
 use super::outbox::MemberAction;
-use super::votes::Vote;
+use crate::extensions::Vote;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use crate::patterns::redaction::{head, redact};
+use crate::redaction::{head, redact};
 use crate::scope::Scope;
 
 /// Answer of a member that has nothing to say.

@@ -1,14 +1,6 @@
 //! Votes on the end of a discussion.
 
 use baton_core::agent::Quorum;
-use serde::{Deserialize, Serialize};
-
-/// A member's vote on ending the discussion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Vote {
-    pub ready: bool,
-    pub reason: String,
-}
 
 /// Whether `ready` votes reach the quorum. A quorum larger than the team means the whole team; the minimum is 1.
 pub(super) fn is_reached(quorum: Quorum, ready: usize, members: usize) -> bool {

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
 use crate::handoff::start::HandoffOffer;
-use crate::patterns::fence::{BlockKind, PromptEnvelope};
-use crate::patterns::redaction::{head, redact, redact_value, tail};
+use crate::input::{BlockKind, PromptEnvelope};
+use crate::input::{Input, InputSource};
 use crate::patterns::shared_history::{self, SharedHistory};
-use crate::run::{Input, InputSource};
+use crate::redaction::{head, redact, redact_value, tail};
 
 /// Maximum length of a transfer's reason, in characters.
 pub(crate) const MAX_REASON_CHARS: usize = 500;
@@ -46,8 +46,8 @@ pub(super) async fn receiver_input(
     input: &Input,
     transfer: &TransferArguments,
 ) -> Result<Input, Failure> {
-    let giver = &site.scope.agent;
-    let policy = &site.scope.run.engine.parts.policy;
+    let giver = site.scope.agent();
+    let policy = &site.scope.run.policy;
     let most = policy.context_max_chars;
     let SharedHistory { history, summary, transcript } =
         SharedHistory::of(&site.scope, &input.history, Some(site)).await?;

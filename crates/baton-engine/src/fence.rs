@@ -1,14 +1,10 @@
 //! Separates text from other agents and tools from the instructions of a prompt. [`PromptEnvelope`] builds whole messages from
 //! it.
 
-mod prompt_envelope;
-
 use baton_core::AgentName;
 use uuid::Uuid;
 
 use crate::policy::EnrichFormat;
-
-pub(crate) use prompt_envelope::{BlockKind, PromptEnvelope, RenderedPrompt};
 
 /// Delimiters around blocks of untrusted text. They contain a random nonce that is drawn for each message, so the author of a
 /// block cannot know it and nothing in the block can close it or open another one.

@@ -1,19 +1,17 @@
-//! The lease by which an agent holds a thread: how a run changes it, how it changes outside of a run, how it ends, and how its
-//! saved state is discarded.
+//! The lease by which an agent holds a thread: how a run changes it, how it changes outside of a run, and how it ends.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use baton_core::store::{
     HandoffChange, HandoffEnd, HandoffSession, HandoffState, LastTopic, NotifiedParty, WorkflowState,
 };
-use baton_core::{HandoffId, RunId, StoreError, TenantId, TenantStore, ThreadId};
+use baton_core::{RunId, StoreError, TenantStore};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::engine::{Agents, Engine};
+use crate::agents::Agents;
 use crate::failure::Failure;
-use crate::handoff::messages;
 use crate::journal::Record;
-use crate::scope::Scope;
+use crate::run_state::RunState;
 
 /// Maximum number of attempts for an optimistic update.
 const MAX_ATTEMPTS: u32 = 20;
@@ -63,14 +61,21 @@ impl HandoffLease {
     }
 }
 
-impl Scope {
-    /// Applies `change` and commits it with the run's next append, without waiting.
-    pub(crate) async fn change(&self, lease: &HandoffLease, change: impl FnOnce(&mut HandoffSession)) {
-        // Nothing depends on a change after the end. If the store refuses it, the run goes on without it.
-        let is_note = !lease.is_open();
-        let handoffs = vec![lease.change(change)];
-        self.run.journal.commit_soon(Record { handoffs, is_note, ..Record::default() }).await;
-    }
+/// Applies `change` and commits it with the run's next append, without waiting.
+pub(crate) async fn commit_change(
+    run: &RunState,
+    lease: &HandoffLease,
+    change: impl FnOnce(&mut HandoffSession),
+) {
+    // Nothing depends on a change after the end. If the store refuses it, the run goes on without it.
+    let is_note = !lease.is_open();
+    let handoffs = vec![lease.change(change)];
+    run.recorder.journal.commit_soon(Record { handoffs, is_note, ..Record::default() }).await;
+}
+
+/// Ends the handoff with the run's next append, without waiting.
+pub(crate) async fn commit_end(run: &RunState, lease: &HandoffLease, end: HandoffEnd) {
+    commit_change(run, lease, |handoff| set_ended(handoff, end, Some(run.run_id))).await;
 }
 
 /// Changes a handoff outside of a run, by optimistic update. On a conflict, `change` is applied to the newer version, up to
@@ -140,54 +145,5 @@ pub(crate) fn overdue_end(agents: &Agents, handoff: &HandoffSession, now: Timest
         HandoffState::Active if handoff.expires_at.is_some_and(|end| end <= now) => Some(HandoffEnd::Expired),
         HandoffState::Active if !takes(&handoff.target_agent_id) => Some(HandoffEnd::Failed),
         _ => None,
-    }
-}
-
-impl Engine {
-    /// Discards the saved state of an ended handoff, so that it cannot be resumed. Idempotent. Fails with
-    /// [`Failure::HandoffActive`] while the handoff is open.
-    pub async fn discard_handoff(
-        self: &Arc<Self>,
-        tenant: &TenantId,
-        thread: ThreadId,
-        handoff: HandoffId,
-    ) -> Result<HandoffSession, Failure> {
-        // Ends the handoff first if it is overdue.
-        self.open_handoff(tenant, thread).await?;
-        let store = self.parts.store.tenant(tenant);
-        let kept = store.handoff(handoff).await?;
-        if kept.thread_id != thread {
-            return Err(StoreError::NotFound("handoff").into());
-        }
-        self.must_have_ended(&kept)?;
-        if !has_state(&kept) {
-            return Ok(kept);
-        }
-        let discarded = change_stored(&*store, kept, discard).await?;
-        // It can be resumed between the read and the write.
-        self.must_have_ended(&discarded)?;
-        Ok(discarded)
-    }
-
-    fn must_have_ended(&self, handoff: &HandoffSession) -> Result<(), Failure> {
-        if !handoff.state.is_open() {
-            return Ok(());
-        }
-        let agents = self.agents();
-        let holder = agents.get(&handoff.target_agent_id);
-        let sentence =
-            holder.map_or_else(|| "the handoff is active".to_owned(), |one| messages::occupied_message(one));
-        Err(Failure::HandoffActive(sentence))
-    }
-}
-
-fn has_state(handoff: &HandoffSession) -> bool {
-    handoff.workflow.is_some() || handoff.notes.preserve_state
-}
-
-fn discard(handoff: &mut HandoffSession) {
-    if !handoff.state.is_open() {
-        handoff.workflow = None;
-        handoff.notes.preserve_state = false;
     }
 }

@@ -1,68 +1,48 @@
-//! The planning strategies of a session. Each is a few lines over the same loop.
+//! The planning strategies of a session. Each is a few lines over the same loop, and returns the text that becomes the answer.
 
-use baton_core::agent::PlanningStrategy;
-
-use crate::session::{FinalAnswer, OutputKind, Session, SessionBreak, TextVisibility};
+use super::{OutputKind, Session, SessionBreak, TextVisibility, WorkResult};
 
 /// Maximum steps of a plan. Further ones are merged into the last step.
 const MAX_STEPS: usize = 12;
 /// Maximum reviews of a draft.
 const MAX_REVIEWS: usize = 2;
 
-/// Works on the session's task with the agent's strategy.
-pub(crate) async fn answer(session: &mut Session<'_>) -> Result<FinalAnswer, SessionBreak> {
-    // An answer with a schema is not shown before it is validated.
-    let shown = if session.has_schema() { TextVisibility::Hidden } else { session.shown() };
-    match session.strategy() {
-        PlanningStrategy::NativeReact => {
-            let worked = session.work(shown, OutputKind::Answer).await?;
-            session.conclude(worked).await
-        }
-        // Boxed: most sessions use none of them.
-        PlanningStrategy::PlanAndReact => Box::pin(plan_and_react(session, shown)).await,
-        PlanningStrategy::PlanAndExecute => Box::pin(plan_and_execute(session, shown)).await,
-        PlanningStrategy::Spar => Box::pin(spar(session)).await,
-    }
-}
-
 /// Makes a plan, then works in the usual loop.
-async fn plan_and_react(
+pub(super) async fn plan_and_react(
     session: &mut Session<'_>,
     shown: TextVisibility,
-) -> Result<FinalAnswer, SessionBreak> {
+) -> Result<WorkResult, SessionBreak> {
     if session.think(PLAN).await?.is_some() {
         session.instruct(
             "Work on the task with your plan in mind. Change the plan when a result calls for it. When you have what you need, \
              answer the person; do not mention the plan.",
         );
     }
-    let worked = session.work(shown, OutputKind::Answer).await?;
-    session.conclude(worked).await
+    session.work(shown, OutputKind::Answer).await
 }
 
 /// Makes a plan, does one step after the other, then answers from the results.
-async fn plan_and_execute(
+pub(super) async fn plan_and_execute(
     session: &mut Session<'_>,
     shown: TextVisibility,
-) -> Result<FinalAnswer, SessionBreak> {
+) -> Result<WorkResult, SessionBreak> {
     let plan = session.think(PLAN).await?.unwrap_or_default();
     for (at, step) in steps(&plan).iter().enumerate() {
         session
             .instruct(format!("Now do step {} only: {step}\nReport its result in a few sentences.", at + 1));
         let worked = session.work(TextVisibility::Hidden, OutputKind::Text).await?;
         if worked.limit.is_some() {
-            return session.conclude(worked).await;
+            return Ok(worked);
         }
     }
     session.instruct(
         "All steps are done. Answer the person now from the results; do not mention the plan or the steps.",
     );
-    let worked = session.work(shown, OutputKind::Answer).await?;
-    session.conclude(worked).await
+    session.work(shown, OutputKind::Answer).await
 }
 
 /// Sense, plan, act, reflect: the draft is reviewed, and revised while the review finds something.
-async fn spar(session: &mut Session<'_>) -> Result<FinalAnswer, SessionBreak> {
+pub(super) async fn spar(session: &mut Session<'_>) -> Result<WorkResult, SessionBreak> {
     session
         .think(
             "State in a few sentences what is asked, what is known, and what is missing. Do not answer yet.",
@@ -86,7 +66,7 @@ async fn spar(session: &mut Session<'_>) -> Result<FinalAnswer, SessionBreak> {
             _ => break,
         }
     }
-    session.conclude(worked).await
+    Ok(worked)
 }
 
 const PLAN: &str = "Before you begin, write a short plan for this task: a numbered list of one to six steps, one line each, no \

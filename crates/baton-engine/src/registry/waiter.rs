@@ -11,28 +11,28 @@ use baton_core::{AgentName, LedgerRow, RunId, TenantStore};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
-use super::ThreadKey;
-use crate::budget::LimitKind;
-use crate::engine::RunResult;
+use crate::bounds::LimitKind;
 use crate::failure::Failure;
 use crate::listener::Listener;
-use crate::session::Answer;
+use crate::live::ThreadKey;
+use crate::outcome::Answer;
+use crate::outcome::RunResult;
 
 /// A caller of this process that waits for a run.
 #[derive(Debug)]
 pub(crate) struct Waiter {
-    pub(super) key: ThreadKey,
+    pub(crate) key: ThreadKey,
     pub(crate) listener: Listener,
-    pub(super) end: oneshot::Sender<RunResult>,
+    pub(crate) end: oneshot::Sender<RunResult>,
     /// Whether the store has the run. Until then no other process can execute it.
-    pub(super) is_accepted: bool,
+    pub(crate) is_accepted: bool,
     /// Whether the store has been asked to cancel the run.
-    pub(super) is_cancel_asked: bool,
+    pub(crate) is_cancel_asked: bool,
 }
 
 impl Waiter {
     /// Delivers the remaining stored events and then the result. Takes as long as the listener does.
-    pub(super) async fn end(self, store: Arc<dyn TenantStore>, run: RunId, finished: RunResult) {
+    pub(crate) async fn end(self, store: Arc<dyn TenantStore>, run: RunId, finished: RunResult) {
         if self.listener.send_rest(&*store, run).await {
             let _ = self.end.send(finished);
         } else {
@@ -41,7 +41,7 @@ impl Waiter {
     }
 
     /// Delivers the result with an unnumbered final event, if the store cannot be read.
-    pub(super) async fn end_without_record(self, run_id: RunId, finished: RunResult) {
+    pub(crate) async fn end_without_record(self, run_id: RunId, finished: RunResult) {
         let (usage, by_agent) = (finished.usage, by_agent(&finished.rows));
         let kind = match &finished.failure {
             Some(failure) => {
@@ -64,7 +64,7 @@ impl Waiter {
 }
 
 /// The result of a run from its stored record.
-pub(super) fn finished(record: &RunRecord, rows: Vec<LedgerRow>) -> RunResult {
+pub(crate) fn finished(record: &RunRecord, rows: Vec<LedgerRow>) -> RunResult {
     let is_turn =
         |row: &&LedgerRow| matches!(row.call, Called::Model { .. }) && row.outcome == CallOutcome::Ok;
     let turns = u32::try_from(rows.iter().filter(is_turn).count()).unwrap_or(u32::MAX);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::store::{Append, Appended, Claimed, ThreadMessage};
 
-use crate::engine::StoredRequest;
+use crate::request::StoredRequest;
 use crate::routing::RoutingDecision;
 
 /// A claimed run for a worker to execute.

@@ -4,14 +4,14 @@ use baton_core::store::Hop;
 
 use crate::bounds::InvocationKind;
 use crate::failure::Failure;
+use crate::input::InputSource;
 use crate::outcome::Outcome;
-use crate::run::InputSource;
 use crate::scope::Scope;
 
 /// The record of a pass to `scope`, or `None` if its invocation is not a pass. The id is derived from the path, so a pass that is
 /// recorded again after a crash has the same id.
 pub(crate) fn hop(scope: &Scope, sent: &InputSource, result: &Result<Outcome, Failure>) -> Option<Hop> {
-    let kind = scope.bounds.invocation.and_then(InvocationKind::hop)?;
+    let kind = scope.session.bounds.invocation.and_then(InvocationKind::hop)?;
     Some(Hop {
         hop_id: scope.uuid(),
         thread_id: scope.run.caller.thread_id,
@@ -22,8 +22,9 @@ pub(crate) fn hop(scope: &Scope, sent: &InputSource, result: &Result<Outcome, Fa
         reason: sent.reason.to_string(),
         query_class: scope.run.query_class().to_owned(),
         success: result.is_ok(),
-        latency_ms: u64::try_from(scope.elapsed().as_millis()).unwrap_or(u64::MAX),
-        cost: scope.run.ledger.spent(scope.path()).cost.known_part(),
-        at: scope.started_at(),
+        latency_ms: u64::try_from(scope.session.elapsed(&scope.run.recorder.prior_durations).as_millis())
+            .unwrap_or(u64::MAX),
+        cost: scope.run.recorder.ledger.spent(scope.path()).cost.known_part(),
+        at: scope.session.started_at,
     })
 }

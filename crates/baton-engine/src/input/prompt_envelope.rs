@@ -6,10 +6,10 @@ use baton_core::AgentName;
 use baton_core::agent::Agent;
 use baton_core::message::Part;
 
-use super::Fence;
-use crate::patterns::redaction::{redact, redact_parts, tail};
+use super::{Input, text_of};
+use crate::fence::Fence;
 use crate::policy::EnrichFormat;
-use crate::run::{Input, text_of};
+use crate::redaction::{redact, redact_parts, tail};
 
 const REQUEST: &str = "## ORIGINAL USER REQUEST";
 

@@ -1,5 +1,8 @@
 //! The threads that have a worker in this process, its active runs, and their waiters.
 
+mod assignment;
+mod waiter;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,19 +14,29 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::assignment::Assignment;
-use super::waiter::Waiter;
-use super::{ThreadKey, WorkerLifetime};
+use crate::cancellation::CancelTokens;
+use crate::live::ThreadKey;
+pub(crate) use assignment::{AcceptedHere, Assignment};
+pub(crate) use waiter::{Waiter, finished};
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a worker serves its thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerLifetime {
+    /// Until every run of the thread has ended.
+    UntilDone,
+    /// While a caller in this process waits for a run. Other runs are left to other processes, unless they are queued first.
+    WhileAwaited,
+}
 
 /// The registry of this process's workers.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
     state: Mutex<RegistryState>,
-    pub(super) tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
     /// Set at shutdown: no further run starts.
-    pub(super) draining: CancellationToken,
+    pub(crate) draining: CancellationToken,
     /// Notified when a caller begins to wait.
     arrived: Notify,
 }
@@ -75,7 +88,7 @@ impl Workers {
     }
 
     /// The run of a thread that this process executes.
-    pub(super) fn active(&self, key: &ThreadKey) -> Option<RunId> {
+    pub(crate) fn active(&self, key: &ThreadKey) -> Option<RunId> {
         self.lock().active.iter().find(|(_, (of, _))| of == key).map(|(run, _)| *run)
     }
 
@@ -83,7 +96,7 @@ impl Workers {
         self.draining.is_cancelled()
     }
 
-    pub(super) fn active_threads(&self) -> usize {
+    pub(crate) fn active_threads(&self) -> usize {
         self.lock().at_work.len()
     }
 
@@ -97,7 +110,7 @@ impl Workers {
     }
 
     /// Returns when a caller of this process waits for a run of the thread. Cancel safe.
-    pub(super) async fn waiter_arrived(&self, key: &ThreadKey) {
+    pub(crate) async fn waiter_arrived(&self, key: &ThreadKey) {
         loop {
             // Created before the check, so that no notification is missed.
             let arrived = self.arrived.notified();
@@ -109,19 +122,19 @@ impl Workers {
     }
 
     /// Takes a waiter. The guard puts it back on drop, unless it is released.
-    pub(super) fn take_guarded(&self, run: RunId) -> Option<WaiterGuard<'_>> {
+    pub(crate) fn take_guarded(&self, run: RunId) -> Option<WaiterGuard<'_>> {
         self.take(run).map(|waiting| WaiterGuard { workers: self, run, waiting: Some(waiting) })
     }
 
     /// Accepted runs of a thread that callers of this process wait for.
-    pub(super) fn waiting_for(&self, key: &ThreadKey) -> Vec<RunId> {
+    pub(crate) fn waiting_for(&self, key: &ThreadKey) -> Vec<RunId> {
         let state = self.lock();
         let meant = state.waiting.iter().filter(|(_, waiting)| waiting.key == *key && waiting.is_accepted);
         meant.map(|(run, _)| *run).collect()
     }
 
     /// Of [`Workers::waiting_for`], the runs whose callers have cancelled them.
-    pub(super) fn cancelled_waiters(&self, key: &ThreadKey) -> Vec<RunId> {
+    pub(crate) fn cancelled_waiters(&self, key: &ThreadKey) -> Vec<RunId> {
         let mut runs = self.waiting_for(key);
         let state = self.lock();
         runs.retain(|run| {
@@ -131,7 +144,7 @@ impl Workers {
     }
 
     /// Marks a run as stored.
-    pub(super) fn accepted(&self, run: RunId) {
+    pub(crate) fn accepted(&self, run: RunId) {
         if let Some(waiting) = self.lock().waiting.get_mut(&run) {
             waiting.is_accepted = true;
             self.arrived.notify_waiters();
@@ -139,7 +152,7 @@ impl Workers {
     }
 
     /// Whether dead processes are to be looked for. True at most once a second for all workers together.
-    pub(super) fn is_poll_due(&self) -> bool {
+    pub(crate) fn is_poll_due(&self) -> bool {
         let mut state = self.lock();
         let is_time = state.last_poll.is_none_or(|last_poll| last_poll.elapsed() >= POLL_INTERVAL);
         if is_time {
@@ -148,13 +161,13 @@ impl Workers {
         is_time
     }
 
-    pub(super) fn has_worker(&self, key: &ThreadKey) -> bool {
+    pub(crate) fn has_worker(&self, key: &ThreadKey) -> bool {
         self.lock().at_work.contains_key(key)
     }
 
     /// Wakes the thread's worker, and returns `true` if there is none and the caller has to start it. An existing worker gets the
     /// assignment after its current run.
-    pub(super) fn wake(&self, key: &ThreadKey, assignment: Option<Assignment>) -> bool {
+    pub(crate) fn wake(&self, key: &ThreadKey, assignment: Option<Assignment>) -> bool {
         let mut state = self.lock();
         let is_new = !state.at_work.contains_key(key);
         let slot = state.at_work.entry(key.clone()).or_default();
@@ -166,12 +179,12 @@ impl Workers {
     }
 
     /// Takes the run that was claimed for the thread's worker.
-    pub(super) fn assigned(&self, key: &ThreadKey) -> Option<Assignment> {
+    pub(crate) fn assigned(&self, key: &ThreadKey) -> Option<Assignment> {
         self.lock().at_work.get_mut(key)?.assignment.take()
     }
 
     /// Takes the run that was claimed for a leaving worker. Without one, the worker is removed.
-    pub(super) fn assigned_or_leave(&self, guard: &mut WorkerGuard<'_>) -> Option<Assignment> {
+    pub(crate) fn assigned_or_leave(&self, guard: &mut WorkerGuard<'_>) -> Option<Assignment> {
         if guard.is_left {
             return None;
         }
@@ -188,7 +201,7 @@ impl Workers {
 
     /// Removes a worker whose last run left nothing in the queue, unless it was woken or a caller waits. Returns whether it was
     /// removed.
-    pub(super) fn leave(&self, guard: &mut WorkerGuard<'_>) -> bool {
+    pub(crate) fn leave(&self, guard: &mut WorkerGuard<'_>) -> bool {
         let mut state = self.lock();
         let slot = state.at_work.get(guard.key);
         let is_needed = slot.is_some_and(|slot| slot.is_woken || slot.assignment.is_some())
@@ -202,7 +215,7 @@ impl Workers {
 
     /// Removes a [`WorkerLifetime::WhileAwaited`] worker if no caller waits and it has no assignment. Returns whether it was
     /// removed.
-    pub(super) fn may_leave(&self, guard: &mut WorkerGuard<'_>) -> bool {
+    pub(crate) fn may_leave(&self, guard: &mut WorkerGuard<'_>) -> bool {
         let mut state = self.lock();
         let is_assigned = state.at_work.get(guard.key).is_some_and(|slot| slot.assignment.is_some());
         let is_awaited = || state.waiting.values().any(|waiting| waiting.key == *guard.key);
@@ -215,7 +228,7 @@ impl Workers {
     }
 
     /// Decides what a worker does that found nothing to claim.
-    pub(super) fn idle(&self, guard: &mut WorkerGuard<'_>) -> IdleAction {
+    pub(crate) fn idle(&self, guard: &mut WorkerGuard<'_>) -> IdleAction {
         let mut state = self.lock();
         // A run that is not accepted yet wakes a worker when it is.
         let is_needed =
@@ -235,13 +248,6 @@ impl Workers {
     }
 }
 
-/// The tokens that end a run: `stop` with a closing turn, `cancel` at once.
-#[derive(Debug, Clone)]
-pub(crate) struct CancelTokens {
-    pub(crate) stop: CancellationToken,
-    pub(crate) cancel: CancellationToken,
-}
-
 /// RAII guard: unregisters an active run on drop.
 #[derive(Debug)]
 pub(crate) struct ActiveRunGuard<'a> {
@@ -256,20 +262,20 @@ impl Drop for ActiveRunGuard<'_> {
 }
 
 /// What a worker does that found nothing to claim.
-pub(super) enum IdleAction {
+pub(crate) enum IdleAction {
     LookAgain,
     Wait,
     Leave,
 }
 
 /// RAII guard: removes the worker from the registry, also if it panics or is dropped.
-pub(super) struct WorkerGuard<'a> {
-    pub(super) workers: &'a Workers,
-    pub(super) key: &'a ThreadKey,
-    pub(super) worker_lifetime: WorkerLifetime,
-    pub(super) is_left: bool,
+pub(crate) struct WorkerGuard<'a> {
+    pub(crate) workers: &'a Workers,
+    pub(crate) key: &'a ThreadKey,
+    pub(crate) worker_lifetime: WorkerLifetime,
+    pub(crate) is_left: bool,
     /// Whether the outcome of the last claim is unknown.
-    pub(super) is_unsure: bool,
+    pub(crate) is_unsure: bool,
 }
 
 impl Drop for WorkerGuard<'_> {
@@ -284,19 +290,19 @@ impl Drop for WorkerGuard<'_> {
 }
 
 /// RAII guard: puts the waiter back on drop unless [`WaiterGuard::release`]d.
-pub(super) struct WaiterGuard<'a> {
+pub(crate) struct WaiterGuard<'a> {
     workers: &'a Workers,
     run: RunId,
     waiting: Option<Waiter>,
 }
 
 impl WaiterGuard<'_> {
-    pub(super) fn waiting(&mut self) -> &mut Waiter {
+    pub(crate) fn waiting(&mut self) -> &mut Waiter {
         self.waiting.as_mut().expect("there until it is released")
     }
 
     /// Takes the waiter for good.
-    pub(super) fn release(mut self) -> Waiter {
+    pub(crate) fn release(mut self) -> Waiter {
         self.waiting.take().expect("there until it is released")
     }
 }

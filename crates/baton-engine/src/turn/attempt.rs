@@ -1,0 +1,420 @@
+//! One attempt of a turn: assembles the reply from its chunks, publishes its text, and writes its ledger row.
+
+use baton_core::chat::{Reasoning, Reply, ToolCall};
+use baton_core::event::EventKind;
+use baton_core::ledger::{CallOutcome, Called, LedgerRow};
+use baton_core::message::Visibility;
+use baton_core::model::{Chunk, Finish, ModelError, ModelErrorKind};
+use baton_core::store::work::InterruptedCall;
+use baton_core::store::{NewEvent, StepKind};
+use baton_core::usage::{Cost, Tokens};
+use baton_core::{MessageId, ToolCallId};
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{TurnRequest, TurnResult};
+use crate::call_span::CallSpan;
+use crate::failure::Failure;
+use crate::models::ModelCandidate;
+use crate::scope::Scope;
+use crate::structured_output;
+use crate::text_calls::holdback::HoldBack;
+use crate::text_calls::{self, TextCall};
+use crate::toolset::Toolset;
+use crate::window::estimate;
+
+/// Maximum tool calls of one reply.
+const MAX_CALLS: usize = 128;
+/// Maximum bytes of a reply's text, reasoning and arguments.
+const MAX_REPLY_BYTES: usize = 8 * 1024 * 1024;
+
+/// A reply in progress. Its ledger row is written even if it is dropped.
+pub(super) struct Attempt<'a> {
+    scope: &'a Scope,
+    candidate: &'a ModelCandidate,
+    call: &'a CallSpan,
+    reply: Reply,
+    /// The provider's index of each call, in the order in which calls began.
+    indices: Vec<u32>,
+    /// Whether the reply asks for more tools than the model may ask for at once.
+    is_cut_to_one_call: bool,
+    message: StreamedMessage,
+    reasoning_id: Option<MessageId>,
+    meter: Meter,
+}
+
+/// The reply's text as listeners see it.
+struct StreamedMessage {
+    id: MessageId,
+    is_begun: bool,
+    /// How many bytes of the text have been published.
+    published: usize,
+    /// Set if the text may turn out to be a tool call.
+    hold_back: Option<HoldBack>,
+}
+
+/// What is measured of a call, for its ledger row.
+struct Meter {
+    at: Timestamp,
+    started: Instant,
+    input_estimate: u64,
+    /// Bytes of the reply so far.
+    bytes: usize,
+    /// As the provider counts them.
+    tokens: Option<Tokens>,
+    is_recorded: bool,
+}
+
+impl<'a> Attempt<'a> {
+    pub(super) fn new(
+        scope: &'a Scope,
+        candidate: &'a ModelCandidate,
+        turn_request: &TurnRequest<'_>,
+        call: &'a CallSpan,
+    ) -> Self {
+        let recognizes = turn_request.text_calls.is_some() && candidate.facts.assists.text_tool_calls;
+        Self {
+            scope,
+            candidate,
+            call,
+            reply: Reply::default(),
+            indices: Vec::new(),
+            is_cut_to_one_call: false,
+            message: StreamedMessage {
+                id: new_message_id(),
+                is_begun: false,
+                published: 0,
+                hold_back: recognizes.then(|| HoldBack::new(turn_request.tools)),
+            },
+            reasoning_id: None,
+            meter: Meter {
+                at: Timestamp::now(),
+                started: Instant::now(),
+                input_estimate: turn_request.input_estimate,
+                bytes: 0,
+                tokens: None,
+                is_recorded: false,
+            },
+        }
+    }
+
+    pub(super) async fn add(&mut self, chunk: Chunk) -> Result<(), ModelError> {
+        if self.meter.bytes == 0 {
+            self.call.record_first_chunk(self.meter.started);
+        }
+        self.grow(size(&chunk))?;
+        match chunk {
+            Chunk::Text(delta) => self.text(delta).await,
+            Chunk::Reasoning(delta) => {
+                let message_id = *self.reasoning_id.get_or_insert_with(new_message_id);
+                self.reasoning().text.push_str(&delta);
+                self.scope.trace(EventKind::Reasoning { message_id, delta }).await;
+            }
+            Chunk::ReasoningSignature(signature) => self.reasoning().signature = Some(signature),
+            Chunk::Call { index, .. } if self.has_all_calls() => self.drop_call(index).await,
+            Chunk::Call { index, id, name, signature } => {
+                if self.indices.len() == MAX_CALLS {
+                    return Err(self.malformed("the reply asks for more than 128 tools at once"));
+                }
+                self.indices.push(index);
+                self.reply.calls.push(ToolCall { id, name, arguments: String::new(), signature });
+            }
+            Chunk::Arguments { index, delta } => match self.indices.iter().rposition(|known| *known == index)
+            {
+                Some(at) => self.reply.calls[at].arguments.push_str(&delta),
+                None if self.is_cut_to_one_call => {}
+                None => return Err(self.malformed("arguments came for a call that was never begun")),
+            },
+            Chunk::Tokens(tokens) => self.meter.tokens = Some(tokens),
+            Chunk::Done(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a further call is one too many: the model is configured to call one tool at a time, and has called it.
+    fn has_all_calls(&self) -> bool {
+        !self.candidate.facts.supports.parallel_calls && !self.indices.is_empty()
+    }
+
+    /// Leaves out a call. The model can ask for it again when it has seen the result of the first one.
+    async fn drop_call(&mut self, index: u32) {
+        // Some servers number every call 0. The arguments that follow are not those of the first one.
+        if self.indices[0] == index {
+            self.indices[0] = u32::MAX;
+        }
+        if !self.is_cut_to_one_call {
+            self.is_cut_to_one_call = true;
+            let text = "only the first tool call of the reply is executed, because the model is set to one call at a time";
+            self.scope.trace(EventKind::Status { text: text.to_owned() }).await;
+        }
+    }
+
+    async fn text(&mut self, delta: String) {
+        if delta.is_empty() {
+            return;
+        }
+        self.reply.text.push_str(&delta);
+        let until = match &mut self.message.hold_back {
+            Some(hold_back) => hold_back.publishable(&self.reply.text),
+            None => self.reply.text.len(),
+        };
+        let holds_nothing = until == self.reply.text.len() && self.message.published + delta.len() == until;
+        if holds_nothing {
+            self.publish(delta).await;
+        } else {
+            self.publish_until(until).await;
+        }
+    }
+
+    /// Publishes the text up to this byte that is not published yet.
+    async fn publish_until(&mut self, until: usize) {
+        if until > self.message.published {
+            self.publish(self.reply.text[self.message.published..until].to_owned()).await;
+        }
+    }
+
+    async fn publish(&mut self, delta: String) {
+        self.message.published += delta.len();
+        let message_id = self.begin_message().await;
+        self.scope.emit(self.scope.visibility(), EventKind::TextDelta { message_id, delta }).await;
+    }
+
+    /// Replaces a reply that is a tool call written as text by that call. Publishes the text that was held back otherwise. Returns
+    /// the names of the tools.
+    async fn settle_text(&mut self, turn_request: &TurnRequest<'_>) -> Vec<String> {
+        let found = match (&self.message.hold_back, turn_request.text_calls) {
+            (Some(_), Some(toolset)) if self.reply.calls.is_empty() => {
+                written_calls(&self.reply.text, turn_request, toolset)
+            }
+            _ => None,
+        };
+        let Some((calls, text_before)) =
+            found.filter(|(_, text_before)| self.message.published <= *text_before)
+        else {
+            self.publish_until(self.reply.text.len()).await;
+            return Vec::new();
+        };
+        self.publish_until(text_before).await;
+        self.reply.text.truncate(text_before);
+        let names = calls.iter().map(|call| call.name.clone()).collect();
+        let place = self.scope.uuid().simple();
+        self.reply.calls = (1..)
+            .zip(calls)
+            .map(|(number, call)| tool_call(&format!("text_{place}_{number}"), call))
+            .collect();
+        names
+    }
+
+    /// The current reasoning block. A signed block is complete.
+    fn reasoning(&mut self) -> &mut Reasoning {
+        if self.reply.reasoning.last().is_none_or(|last| last.signature.is_some()) {
+            self.reply.reasoning.push(Reasoning::default());
+        }
+        self.reply.reasoning.last_mut().expect("one was just added")
+    }
+
+    /// Records the call as started, in parallel to the call and before any of its text is published.
+    pub(super) async fn announce(&self) -> Result<(), Failure> {
+        let row = self.row(CallOutcome::Cancelled, Some("interrupted".to_owned()));
+        let visibility = self.scope.visibility();
+        let interrupted = InterruptedCall { message_id: self.message.id, visibility, row };
+        self.scope.step().begin_soon(StepKind::Turn, &interrupted, Vec::new(), Vec::new()).await
+    }
+
+    /// Publishes the start of the message before its first delta.
+    async fn begin_message(&mut self) -> MessageId {
+        if !self.message.is_begun {
+            self.message.is_begun = true;
+            let speaker = self.scope.agent().display_name.clone();
+            self.scope
+                .emit(
+                    self.scope.visibility(),
+                    EventKind::TextStarted { message_id: self.message.id, speaker },
+                )
+                .await;
+        }
+        self.message.id
+    }
+
+    fn malformed(&self, message: &str) -> ModelError {
+        ModelError::new(ModelErrorKind::Malformed, self.candidate.provider.provider(), message)
+    }
+
+    /// Counts bytes and fails above [`MAX_REPLY_BYTES`].
+    fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.meter.bytes += bytes;
+        if self.meter.bytes > MAX_REPLY_BYTES {
+            return Err(self.malformed("the reply is longer than 8 MiB"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn finished(&mut self, finish: Finish) -> Result<Finish, Failure> {
+        if !self.reply.text.trim().is_empty() || !self.reply.calls.is_empty() {
+            return Ok(finish);
+        }
+        let (kind, message) = match finish {
+            Finish::ContentFilter => (ModelErrorKind::ContentFilter, "the provider refused to answer"),
+            _ => (ModelErrorKind::Malformed, "the answer is empty"),
+        };
+        Err(ModelError::new(kind, self.candidate.provider.provider(), message).into())
+    }
+
+    /// Makes the ledger row and, if the reply is complete, records the turn.
+    pub(super) async fn close(
+        mut self,
+        result: Result<Finish, Failure>,
+        turn_request: &TurnRequest<'_>,
+    ) -> Result<Result<TurnResult, FailedAttempt>, Failure> {
+        let (outcome, error) = match &result {
+            Ok(_) => (CallOutcome::Ok, None),
+            Err(Failure::Cancelled | Failure::DeadlineReached) => (CallOutcome::Cancelled, None),
+            Err(failure) => (CallOutcome::Failed, Some(failure.code().to_owned())),
+        };
+        self.meter.is_recorded = true;
+        let row = self.row(outcome, error);
+        self.call.record_usage(&row);
+        let written = if result.is_ok() { self.settle_text(turn_request).await } else { Vec::new() };
+        let reply = std::mem::take(&mut self.reply);
+        match result {
+            Ok(finish) => {
+                let finish = if written.is_empty() { finish } else { Finish::ToolCalls };
+                let said = self.message.is_begun.then(|| EventKind::TextFinished {
+                    message_id: self.message.id,
+                    speaker: self.scope.agent().display_name.clone(),
+                    text: reply.text.clone(),
+                });
+                let mut events: Vec<NewEvent> =
+                    said.map(|said| self.scope.event(self.scope.visibility(), said)).into_iter().collect();
+                if !written.is_empty() {
+                    let text = format!("a tool call written as text was executed: {}", written.join(", "));
+                    events.push(self.scope.event(Visibility::Internal, EventKind::Status { text }));
+                }
+                let message_id = self.message.is_begun.then_some(self.message.id);
+                let taken = TurnResult { reply, finish, closing: turn_request.closing, message_id };
+                self.call.record_reply(taken.finish, &taken.reply);
+                self.scope.step().finish(StepKind::Turn, &taken, events, vec![row]).await?;
+                Ok(Ok(taken))
+            }
+            Err(failure) => {
+                let message = self.message.is_begun.then_some((self.message.id, reply.text));
+                Ok(Err(FailedAttempt { failure, message, row }))
+            }
+        }
+    }
+
+    fn row(&self, outcome: CallOutcome, error: Option<String>) -> LedgerRow {
+        // A call that failed before its first chunk consumed nothing.
+        let heard = self.meter.bytes > 0 || self.meter.tokens.is_some();
+        let consumed = outcome != CallOutcome::Failed || heard;
+        let estimate = Tokens {
+            input_tokens: self.meter.input_estimate,
+            output_tokens: estimate::reply(&self.reply),
+            ..Tokens::default()
+        };
+        let tokens = self.meter.tokens.unwrap_or(if consumed { estimate } else { Tokens::default() });
+        let cost = match self.candidate.facts.price {
+            Some(price) => Cost::Known(price.of(tokens)),
+            None if tokens == Tokens::default() => Cost::default(),
+            None => Cost::Unknown(baton_core::Usd::default()),
+        };
+        LedgerRow {
+            run_id: self.scope.run.run_id,
+            session_id: self.scope.session.id.clone(),
+            agent: self.scope.agent().name.clone(),
+            path: self.scope.path().to_owned(),
+            call: Called::Model {
+                provider: self.candidate.provider.provider().to_owned(),
+                model: self.candidate.model.clone(),
+            },
+            tokens,
+            estimated: self.meter.tokens.is_none() && consumed,
+            cost,
+            started_at: self.meter.at,
+            latency_ms: u64::try_from(self.meter.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            outcome,
+            error,
+        }
+    }
+}
+
+/// An attempt that is dropped, as at a deadline, is billed too.
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.meter.is_recorded {
+            let row = self.row(CallOutcome::Cancelled, None);
+            self.call.record_usage(&row);
+            self.scope.run.recorder.ledger.write(row);
+        }
+    }
+}
+
+/// A failed attempt, with the text that listeners have seen of it.
+pub(super) struct FailedAttempt {
+    pub(super) failure: Failure,
+    message: Option<(MessageId, String)>,
+    row: LedgerRow,
+}
+
+impl FailedAttempt {
+    /// The text of the reply so far.
+    pub(super) fn text(&self) -> &str {
+        self.message.as_ref().map_or("", |(_, text)| text)
+    }
+
+    /// Records the attempt's row and ends its message: with `restarts` the text is withdrawn, otherwise it is final.
+    pub(super) async fn end(self, scope: &Scope, restarts: bool) -> Result<Failure, Failure> {
+        let kind = self.message.map(|(message_id, text)| {
+            if restarts {
+                EventKind::TurnRestarted { message_id }
+            } else {
+                EventKind::TextFinished { message_id, speaker: scope.agent().display_name.clone(), text }
+            }
+        });
+        let events = kind.map(|kind| scope.event(scope.visibility(), kind)).into_iter().collect();
+        scope.step().begin_soon(StepKind::Turn, &Value::Null, events, vec![self.row]).await?;
+        Ok(self.failure)
+    }
+}
+
+fn size(chunk: &Chunk) -> usize {
+    match chunk {
+        Chunk::Text(text) | Chunk::Reasoning(text) | Chunk::ReasoningSignature(text) => text.len(),
+        Chunk::Call { name, .. } => name.len(),
+        Chunk::Arguments { delta, .. } => delta.len(),
+        Chunk::Tokens(_) | Chunk::Done(_) => 0,
+    }
+}
+
+/// The calls that a reply consists of, and how much text comes before them. `None` if it is a text, or if one of the calls would be
+/// refused.
+fn written_calls(
+    text: &str,
+    turn_request: &TurnRequest<'_>,
+    toolset: &Toolset,
+) -> Option<(Vec<TextCall>, usize)> {
+    let is_answer = |schema: &Value| structured_output::validate(schema, text).is_ok();
+    if turn_request.output_schema.is_some_and(is_answer) {
+        return None;
+    }
+    let found = text_calls::recognize(text, turn_request.tools)?;
+    let accepts = |call: &TextCall| {
+        toolset.find(&call.name).is_ok_and(|tool| {
+            // A reply with prose may quote a document, whose author must not make a tool write.
+            let is_safe = !found.has_prose || tool.is_read_only();
+            is_safe && tool.checked(&Value::Object(call.arguments.clone()).to_string()).is_ok()
+        })
+    };
+    found.calls.iter().all(accepts).then_some((found.calls, found.text_before))
+}
+
+fn tool_call(id: &str, TextCall { name, arguments }: TextCall) -> ToolCall {
+    let id = ToolCallId::parse(id).expect("a short id");
+    ToolCall { id, name, arguments: Value::Object(arguments).to_string(), signature: None }
+}
+
+fn new_message_id() -> MessageId {
+    MessageId::from_uuid(Uuid::now_v7())
+}
