@@ -170,11 +170,13 @@ pub struct ModelAssists {
     pub grounding: bool,
     /// Executes a tool call that the model wrote as text.
     pub text_tool_calls: bool,
+    /// Reads the values of a workflow from the user's message if the holder's model does not record them.
+    pub workflow_values: bool,
 }
 
 impl Default for ModelAssists {
     fn default() -> Self {
-        Self { grounding: true, text_tool_calls: true }
+        Self { grounding: true, text_tool_calls: true, workflow_values: true }
     }
 }
 

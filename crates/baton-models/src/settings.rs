@@ -72,6 +72,7 @@ impl TryFrom<PriceTable> for PriceSettings {
 pub struct AssistSettings {
     pub grounding: Option<bool>,
     pub text_tool_calls: Option<bool>,
+    pub workflow_values: Option<bool>,
 }
 
 impl ProviderSettings {
@@ -88,7 +89,7 @@ impl ProviderSettings {
 impl ModelSettings {
     fn apply(&self, facts: ModelFacts) -> ModelFacts {
         let ModelSupport { tools, parallel_calls, structured_output, tool_choice } = facts.supports;
-        let ModelAssists { grounding, text_tool_calls } = facts.assists;
+        let ModelAssists { grounding, text_tool_calls, workflow_values } = facts.assists;
         ModelFacts {
             price: self.price.map(|PriceSettings(price)| price).or(facts.price),
             context_window: self.context_window.map(NonZeroU64::get).or(facts.context_window),
@@ -102,6 +103,7 @@ impl ModelSettings {
             assists: ModelAssists {
                 grounding: self.assists.grounding.unwrap_or(grounding),
                 text_tool_calls: self.assists.text_tool_calls.unwrap_or(text_tool_calls),
+                workflow_values: self.assists.workflow_values.unwrap_or(workflow_values),
             },
             ..facts
         }
