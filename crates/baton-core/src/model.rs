@@ -164,6 +164,7 @@ impl Default for CallTimeouts {
 }
 
 /// How the engine helps a model that does not call tools reliably. Each can be turned off per model.
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in baton.toml")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelAssists {
     /// Asks again once if an agent with `grounding: required` answers without a tool result.
@@ -172,11 +173,13 @@ pub struct ModelAssists {
     pub text_tool_calls: bool,
     /// Reads the values of a workflow from the user's message if the holder's model does not record them.
     pub workflow_values: bool,
+    /// Offers each agent that may be called as a tool of its own, in place of `call_agent`.
+    pub agent_tools: bool,
 }
 
 impl Default for ModelAssists {
     fn default() -> Self {
-        Self { grounding: true, text_tool_calls: true, workflow_values: true }
+        Self { grounding: true, text_tool_calls: true, workflow_values: true, agent_tools: true }
     }
 }
 

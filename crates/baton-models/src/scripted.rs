@@ -189,7 +189,7 @@ impl Scripted {
         let price = Price::flat(dollar);
         // The engine asks nothing that a test did not write an answer for.
         let context_window = Some(128_000);
-        let assists = ModelAssists { workflow_values: false, ..ModelAssists::default() };
+        let assists = ModelAssists { workflow_values: false, agent_tools: false, ..ModelAssists::default() };
         let facts = ModelFacts { price: Some(price), context_window, assists, ..ModelFacts::default() };
         Self { provider: provider.to_owned(), state: Arc::default(), facts }
     }

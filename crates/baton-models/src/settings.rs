@@ -73,6 +73,7 @@ pub struct AssistSettings {
     pub grounding: Option<bool>,
     pub text_tool_calls: Option<bool>,
     pub workflow_values: Option<bool>,
+    pub agent_tools: Option<bool>,
 }
 
 impl ProviderSettings {
@@ -89,7 +90,7 @@ impl ProviderSettings {
 impl ModelSettings {
     fn apply(&self, facts: ModelFacts) -> ModelFacts {
         let ModelSupport { tools, parallel_calls, structured_output, tool_choice } = facts.supports;
-        let ModelAssists { grounding, text_tool_calls, workflow_values } = facts.assists;
+        let ModelAssists { grounding, text_tool_calls, workflow_values, agent_tools } = facts.assists;
         ModelFacts {
             price: self.price.map(|PriceSettings(price)| price).or(facts.price),
             context_window: self.context_window.map(NonZeroU64::get).or(facts.context_window),
@@ -104,6 +105,7 @@ impl ModelSettings {
                 grounding: self.assists.grounding.unwrap_or(grounding),
                 text_tool_calls: self.assists.text_tool_calls.unwrap_or(text_tool_calls),
                 workflow_values: self.assists.workflow_values.unwrap_or(workflow_values),
+                agent_tools: self.assists.agent_tools.unwrap_or(agent_tools),
             },
             ..facts
         }
