@@ -155,11 +155,13 @@ pub struct CallTimeouts {
     pub silence: Option<Duration>,
     /// Multiplies the time limits of agent files, which are written for hosted models.
     pub factor: NonZeroU32,
+    /// Whether `factor` only counts until the engine has measured the model's speed.
+    pub is_measured: bool,
 }
 
 impl Default for CallTimeouts {
     fn default() -> Self {
-        Self { first_token: None, silence: None, factor: NonZeroU32::MIN }
+        Self { first_token: None, silence: None, factor: NonZeroU32::MIN, is_measured: false }
     }
 }
 

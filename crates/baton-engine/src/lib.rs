@@ -21,7 +21,7 @@
 //!   tool calls of a turn. [`engine_tool`]: the engine's own tools. [`output_spool`]: output that is too long for a model.
 //! - [`budget`]: the limits of a session. [`window`]: fits a conversation into the model's context. [`structured_output`]: JSON
 //!   answers.
-//! - [`prompt`], [`models`], [`toolset`], [`skillset`]: what a session starts with. [`preview`](mod@preview) shows it.
+//! - [`prompt`], [`models`], [`model_speed`], [`toolset`], [`skillset`]: what a session starts with. [`preview`](mod@preview) shows it.
 //! - [`history`]: earlier messages. [`ledger`]: usage and cost. [`telemetry`]: traces.
 //!
 //! A session knows nothing of patterns. There is one loop, and it streams; an answer that is not streamed is the collected
@@ -49,6 +49,7 @@ mod json;
 pub mod ledger;
 mod listener;
 pub mod live;
+mod model_speed;
 pub mod models;
 pub mod observer;
 pub mod outcome;

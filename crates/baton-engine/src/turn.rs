@@ -261,7 +261,7 @@ impl<'a> Chunks<'a> {
         deadline: Instant,
     ) -> Self {
         let ModelTimeouts { first_chunk, between_chunks, .. } = scope.run.engine.parts.model_timeouts;
-        let CallTimeouts { first_token, silence, factor } = candidate.facts.timeouts;
+        let CallTimeouts { first_token, silence, factor, .. } = candidate.facts.timeouts;
         let first_chunk = first_token.unwrap_or(first_chunk.saturating_mul(factor.get()));
         let between_chunks = silence.unwrap_or(between_chunks.saturating_mul(factor.get()));
         let now = Instant::now();
@@ -620,6 +620,9 @@ impl<'a> Attempt<'a> {
         self.written = true;
         let row = self.row(outcome, error);
         self.call.record_usage(&row);
+        if result.is_ok() {
+            self.candidate.record_speed(row.tokens, self.started.elapsed());
+        }
         let written = if result.is_ok() { self.settle_text(turn_request).await } else { Vec::new() };
         let reply = std::mem::take(&mut self.reply);
         match result {

@@ -83,6 +83,7 @@ impl ProviderSettings {
         facts.timeouts.first_token = first_token.map(HumanDuration::get).or(facts.timeouts.first_token);
         facts.timeouts.silence = silence.map(HumanDuration::get).or(facts.timeouts.silence);
         facts.timeouts.factor = factor.unwrap_or(facts.timeouts.factor);
+        facts.timeouts.is_measured &= factor.is_none();
         self.models.get(model).map_or(facts, |settings| settings.apply(facts))
     }
 }
