@@ -107,6 +107,11 @@ impl AgentName {
         &self.0
     }
 
+    /// Name of the tool that asks this agent: `ask_knowledge`.
+    pub fn ask_tool(&self) -> String {
+        format!("ask_{}", self.0.replace('-', "_"))
+    }
+
     /// Name of the tool that transfers to this agent: `transfer_to_skill_creator`.
     pub fn transfer_tool(&self) -> String {
         format!("transfer_to_{}", self.0.replace('-', "_"))

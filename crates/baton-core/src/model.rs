@@ -155,26 +155,33 @@ pub struct CallTimeouts {
     pub silence: Option<Duration>,
     /// Multiplies the time limits of agent files, which are written for hosted models.
     pub factor: NonZeroU32,
+    /// Whether `factor` only counts until the engine has measured the model's speed.
+    pub is_measured: bool,
 }
 
 impl Default for CallTimeouts {
     fn default() -> Self {
-        Self { first_token: None, silence: None, factor: NonZeroU32::MIN }
+        Self { first_token: None, silence: None, factor: NonZeroU32::MIN, is_measured: false }
     }
 }
 
 /// How the engine helps a model that does not call tools reliably. Each can be turned off per model.
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in baton.toml")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelAssists {
     /// Asks again once if an agent with `grounding: required` answers without a tool result.
     pub grounding: bool,
     /// Executes a tool call that the model wrote as text.
     pub text_tool_calls: bool,
+    /// Reads the values of a workflow from the user's message if the holder's model does not record them.
+    pub workflow_values: bool,
+    /// Offers each agent that may be called as a tool of its own, in place of `call_agent`.
+    pub agent_tools: bool,
 }
 
 impl Default for ModelAssists {
     fn default() -> Self {
-        Self { grounding: true, text_tool_calls: true }
+        Self { grounding: true, text_tool_calls: true, workflow_values: true, agent_tools: true }
     }
 }
 

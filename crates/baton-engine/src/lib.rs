@@ -25,7 +25,7 @@
 //!   tool calls of a turn. [`engine_tool`]: the engine's own tools. [`output_spool`]: output that is too long for a model.
 //! - [`budget`]: the turns and the time of a session. [`window`]: fits a conversation into the model's context.
 //!   [`structured_output`]: JSON answers.
-//! - [`prompt`], [`models`], [`toolset`], [`skillset`]: what a session starts with. [`preview`](mod@preview) shows it.
+//! - [`prompt`], [`models`], [`model_speed`], [`toolset`], [`skillset`]: what a session starts with. [`preview`](mod@preview) shows it.
 //! - [`history`]: earlier messages. [`ledger`]: usage and cost. [`telemetry`]: traces, made of [`call_span`]s.
 //!
 //! Modules do not import each other in circles, with one exception: `run` offers the patterns, and the patterns `run` other agents.
@@ -64,6 +64,7 @@ mod lease;
 pub mod ledger;
 mod listener;
 pub mod live;
+mod model_speed;
 pub mod models;
 pub mod observer;
 pub mod outcome;

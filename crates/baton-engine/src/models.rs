@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use baton_core::agent::{Agent, ModelName};
 use baton_core::model::{ModelFacts, ToolChoice};
+use baton_core::usage::Tokens;
 use baton_core::workflow::WorkflowGuide;
 use baton_core::{HumanDuration, Model};
 use futures_util::future::join_all;
 
 use crate::failure::Failure;
+use crate::model_speed::ModelSpeeds;
 
 /// Maximum length of a chain of aliases.
 const MAX_ALIASES: usize = 8;
@@ -23,6 +25,8 @@ pub struct ModelRegistry {
     aliases: BTreeMap<String, ModelName>,
     default: ModelName,
     pub(crate) timeouts: ModelTimeouts,
+    /// Shared by clones.
+    speeds: Arc<ModelSpeeds>,
 }
 
 /// Timeouts and retries of model calls.
@@ -55,13 +59,27 @@ impl Default for ModelTimeouts {
 pub struct ModelCandidate {
     pub provider: Arc<dyn Model>,
     pub model: String,
+    /// With the time factor that was measured, if there is one.
     pub facts: ModelFacts,
+    speeds: Arc<ModelSpeeds>,
 }
 
 impl ModelCandidate {
-    fn new(provider: &Arc<dyn Model>, model: &str) -> Self {
-        let facts = provider.facts(model);
-        Self { provider: Arc::clone(provider), model: model.to_owned(), facts }
+    fn new(provider: &Arc<dyn Model>, model: &str, speeds: &Arc<ModelSpeeds>) -> Self {
+        let mut facts = provider.facts(model);
+        if facts.timeouts.is_measured {
+            let measured = speeds.factor(provider.provider(), model);
+            facts.timeouts.factor = measured.unwrap_or(facts.timeouts.factor);
+        }
+        let speeds = Arc::clone(speeds);
+        Self { provider: Arc::clone(provider), model: model.to_owned(), facts, speeds }
+    }
+
+    /// Adds a finished call to the measurement of the model's speed.
+    pub(crate) fn record_speed(&self, tokens: Tokens, took: Duration) {
+        if self.facts.timeouts.is_measured {
+            self.speeds.record(self.provider.provider(), &self.model, tokens, took);
+        }
     }
 
     /// The choice as the model's endpoint accepts it.
@@ -78,7 +96,13 @@ impl ModelCandidate {
 impl ModelRegistry {
     pub fn new(default: ModelName) -> Self {
         let timeouts = ModelTimeouts::default();
-        Self { providers: BTreeMap::new(), aliases: BTreeMap::new(), default, timeouts }
+        Self {
+            providers: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            default,
+            timeouts,
+            speeds: Arc::default(),
+        }
     }
 
     #[must_use]
@@ -157,12 +181,12 @@ impl ModelRegistry {
         for _ in 0..MAX_ALIASES {
             match name {
                 ModelName::Provider { provider, model } => {
-                    return Some(ModelCandidate::new(self.providers.get(provider)?, model));
+                    return Some(ModelCandidate::new(self.providers.get(provider)?, model, &self.speeds));
                 }
                 // A provider with a single model, such as `offline`, is named without a slash.
                 ModelName::Alias(alias) => match (self.aliases.get(alias), self.providers.get(alias)) {
                     (Some(next), _) if next != name => name = next,
-                    (_, Some(provider)) => return Some(ModelCandidate::new(provider, alias)),
+                    (_, Some(provider)) => return Some(ModelCandidate::new(provider, alias, &self.speeds)),
                     _ if alias == "default" => name = &self.default,
                     _ => return None,
                 },

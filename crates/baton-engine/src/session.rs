@@ -24,6 +24,7 @@ use crate::tool_calls::{self, CallLimits, ToolResults};
 use crate::toolset::{ToolsAndSkills, Toolset};
 use crate::turn::{self, TurnRequest, TurnResult};
 use crate::window::{Conversation, estimate};
+use crate::workflow::extraction::{self, SessionModel, WorkflowCheck};
 use crate::{prompt, structured_output};
 
 /// What a session works on, and how.
@@ -160,6 +161,7 @@ pub(crate) struct Session<'a> {
     reminder: Option<Reminder>,
     on_limit: OnLimit,
     evidence: EvidenceCheck,
+    workflow: WorkflowCheck,
 }
 
 /// The result of a loop of turns.
@@ -210,9 +212,11 @@ impl<'a> Session<'a> {
         let system = prompt::render(scope, &skills)?;
         let tools = toolset.specs().into_iter().map(estimate::tool).sum::<u64>();
         let evidence = EvidenceCheck::new(scope, &toolset, &candidates);
+        let workflow = WorkflowCheck::new(scope, &candidates);
         Ok(Self {
             scope,
             evidence,
+            workflow,
             fixed_tokens: estimate::text(&system) + tools,
             system,
             candidates,
@@ -260,7 +264,8 @@ impl<'a> Session<'a> {
             if let Some(limit) = self.limit_met()? {
                 return Box::pin(self.close(limit, shown)).await;
             }
-            let shown_now = if self.evidence.holds_text() { TextVisibility::Hidden } else { shown };
+            let holds_text = self.evidence.holds_text() || self.workflow.holds_text();
+            let shown_now = if holds_text { TextVisibility::Hidden } else { shown };
             let TurnResult { reply, finish, message_id, .. } =
                 match self.turn(shown_now, self.tool_choice(), form).await {
                     Err(Failure::DeadlineReached) => {
@@ -282,6 +287,11 @@ impl<'a> Session<'a> {
             }
             if self.ask_for_evidence().await? {
                 continue;
+            }
+            if form == OutputKind::Answer
+                && let Some(text) = Box::pin(self.complete_workflow(&text)).await?
+            {
+                return Ok(WorkResult { text, limit: None, message_id: None, shown: shown_now });
             }
             let limit = (finish == Finish::Length).then_some(LimitKind::Length);
             return Ok(WorkResult { text, limit, message_id, shown: shown_now });
@@ -320,6 +330,18 @@ impl<'a> Session<'a> {
         Ok(asks)
     }
 
+    /// Records what the user's message says if the model answered without doing so. Returns the answer to give instead.
+    async fn complete_workflow(&self, said: &str) -> Result<Option<String>, Failure> {
+        let may_read = self.workflow.holds_text() && self.may_go_on()?;
+        let place = self.place(self.budget.turns());
+        let model = SessionModel {
+            candidates: &self.candidates,
+            system: &self.system,
+            deadline: self.budget.deadline(),
+        };
+        extraction::complete_turn(&place, model, said, may_read).await
+    }
+
     fn tool_choice(&self) -> ToolChoice {
         let requires_tool = self.reminder.is_some() || self.evidence.requires_tool();
         if requires_tool { ToolChoice::Required } else { ToolChoice::Auto }
@@ -334,6 +356,7 @@ impl<'a> Session<'a> {
             tool_calls::run(&scope, &self.toolset, calls, &self.conversation, limits).await?;
         let succeeded = results.iter().filter(|result| !result.failed).map(|result| result.name.as_str());
         self.evidence.add_results(&self.toolset, succeeded);
+        self.workflow.add_results(calls, &results);
         for result in results {
             self.conversation.push(ChatMessage::Tool(result));
         }

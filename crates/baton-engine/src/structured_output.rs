@@ -18,7 +18,7 @@ pub fn validate(schema: &Value, text: &str) -> Result<Value, String> {
 }
 
 /// Many models wrap JSON in a code fence, even if they are told not to.
-fn strip_code_fence(text: &str) -> &str {
+pub(crate) fn strip_code_fence(text: &str) -> &str {
     let text = text.trim();
     let Some(inner) = text.strip_prefix("```") else { return text };
     let inner = inner.strip_suffix("```").unwrap_or(inner);

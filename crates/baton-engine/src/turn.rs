@@ -242,7 +242,7 @@ impl<'a> Chunks<'a> {
         deadline: Instant,
     ) -> Self {
         let ModelTimeouts { first_chunk, between_chunks, .. } = scope.run.models.timeouts;
-        let CallTimeouts { first_token, silence, factor } = candidate.facts.timeouts;
+        let CallTimeouts { first_token, silence, factor, .. } = candidate.facts.timeouts;
         let first_chunk = first_token.unwrap_or(first_chunk.saturating_mul(factor.get()));
         let between_chunks = silence.unwrap_or(between_chunks.saturating_mul(factor.get()));
         let now = Instant::now();

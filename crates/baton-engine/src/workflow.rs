@@ -3,6 +3,8 @@
 //! - [`walk`]: the state machine of [`baton_core::workflow`] with its effects: stores and publishes states. [`entry_tool`]: the
 //!   tools that states run on entry.
 //! - [`advance`]: the tool by which a model advances. [`view`]: what the model sees. [`guided`]: advances by rules.
+//! - [`extraction`]: records values for a model that does not use the tool. [`evidence`]: whether a message contains a value.
+//!   [`reply`]: what the engine then says.
 
 use std::sync::Arc;
 
@@ -19,7 +21,10 @@ use crate::scope::Scope;
 
 pub(crate) mod advance;
 pub(crate) mod entry_tool;
+mod evidence;
+pub(crate) mod extraction;
 pub(crate) mod guided;
+mod reply;
 pub(crate) mod view;
 pub(crate) mod walk;
 

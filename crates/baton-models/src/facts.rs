@@ -18,7 +18,7 @@ use crate::{ollama, prices};
 /// Limit on a reply of a model on this machine, for agents that set none: a small model may repeat itself without end, and nothing
 /// else stops it before the deadline.
 const LOCAL_MAX_OUTPUT_TOKENS: u32 = 2048;
-/// How much longer a model on this machine may take than agent files say.
+/// How much longer a model on this machine may take than agent files say, until its speed is measured.
 const LOCAL_FACTOR: NonZeroU32 = NonZeroU32::new(5).expect("not zero");
 /// Time limit for all requests that ask an endpoint about a model.
 const LEARN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -120,6 +120,7 @@ fn built_in(provider: &str, base: &str, model: &str) -> ModelFacts {
     if is_local {
         facts.max_output_tokens = Some(LOCAL_MAX_OUTPUT_TOKENS);
         facts.timeouts.factor = LOCAL_FACTOR;
+        facts.timeouts.is_measured = true;
     }
     facts
 }
@@ -148,6 +149,7 @@ mod tests {
             facts("vllm", Some("http://localhost:8000/v1"), "qwen"),
         ] {
             assert_eq!((local.max_output_tokens, local.timeouts.factor.get()), (Some(2048), 5));
+            assert!(local.timeouts.is_measured);
         }
         for hosted in [
             facts("openai", None, "gpt-5-mini"),
@@ -156,6 +158,7 @@ mod tests {
             facts("work", Some("https://models.example.com/v1"), "odd"),
         ] {
             assert_eq!((hosted.max_output_tokens, hosted.timeouts.factor.get()), (None, 1));
+            assert!(!hosted.timeouts.is_measured);
         }
     }
 

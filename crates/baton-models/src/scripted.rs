@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use baton_core::chat::ChatMessage;
 use baton_core::model::{
-    Chunk, Finish, Model, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream, ToolChoice,
+    Chunk, Finish, Model, ModelAssists, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ReplyStream,
+    ToolChoice,
 };
 use baton_core::usage::{Price, Tokens};
 use baton_core::{ToolCallId, Usd};
@@ -188,7 +189,8 @@ impl Scripted {
         let price = Price::flat(dollar);
         // The engine asks nothing that a test did not write an answer for.
         let context_window = Some(128_000);
-        let facts = ModelFacts { price: Some(price), context_window, ..ModelFacts::default() };
+        let assists = ModelAssists { workflow_values: false, agent_tools: false, ..ModelAssists::default() };
+        let facts = ModelFacts { price: Some(price), context_window, assists, ..ModelFacts::default() };
         Self { provider: provider.to_owned(), state: Arc::default(), facts }
     }
 

@@ -72,6 +72,8 @@ impl TryFrom<PriceTable> for PriceSettings {
 pub struct AssistSettings {
     pub grounding: Option<bool>,
     pub text_tool_calls: Option<bool>,
+    pub workflow_values: Option<bool>,
+    pub agent_tools: Option<bool>,
 }
 
 impl ProviderSettings {
@@ -81,6 +83,7 @@ impl ProviderSettings {
         facts.timeouts.first_token = first_token.map(HumanDuration::get).or(facts.timeouts.first_token);
         facts.timeouts.silence = silence.map(HumanDuration::get).or(facts.timeouts.silence);
         facts.timeouts.factor = factor.unwrap_or(facts.timeouts.factor);
+        facts.timeouts.is_measured &= factor.is_none();
         self.models.get(model).map_or(facts, |settings| settings.apply(facts))
     }
 }
@@ -88,7 +91,7 @@ impl ProviderSettings {
 impl ModelSettings {
     fn apply(&self, facts: ModelFacts) -> ModelFacts {
         let ModelSupport { tools, parallel_calls, structured_output, tool_choice } = facts.supports;
-        let ModelAssists { grounding, text_tool_calls } = facts.assists;
+        let ModelAssists { grounding, text_tool_calls, workflow_values, agent_tools } = facts.assists;
         ModelFacts {
             price: self.price.map(|PriceSettings(price)| price).or(facts.price),
             context_window: self.context_window.map(NonZeroU64::get).or(facts.context_window),
@@ -102,6 +105,8 @@ impl ModelSettings {
             assists: ModelAssists {
                 grounding: self.assists.grounding.unwrap_or(grounding),
                 text_tool_calls: self.assists.text_tool_calls.unwrap_or(text_tool_calls),
+                workflow_values: self.assists.workflow_values.unwrap_or(workflow_values),
+                agent_tools: self.assists.agent_tools.unwrap_or(agent_tools),
             },
             ..facts
         }

@@ -64,7 +64,12 @@ impl Model for Offline {
 
     fn facts(&self, _model: &str) -> ModelFacts {
         // Its rules decide which tool to call, and its guide walks through workflows: it needs no help.
-        let assists = ModelAssists { grounding: false, text_tool_calls: false };
+        let assists = ModelAssists {
+            grounding: false,
+            text_tool_calls: false,
+            workflow_values: false,
+            agent_tools: false,
+        };
         ModelFacts {
             price: Some(Price::FREE),
             context_window: Some(1_000_000),

@@ -1,9 +1,11 @@
 //! `call_agent`: an agent as a tool. The called agent sees only its mission; the caller sees only the result.
 //!
+//! - [`ask`]: one tool for each agent, for models that choose better among tools.
 //! - [`targets`]: the agents that may be called, and the choice among a custom agent, a specialist and a generic agent.
 //! - [`task`]: one task from start to result. [`cache`]: reuse of results.
 //! - [`progress`]: status messages to the user during a call.
 
+pub(crate) mod ask;
 pub(crate) mod cache;
 pub(crate) mod progress;
 pub(crate) mod targets;
@@ -20,6 +22,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::ask::AskAgent;
 use self::progress::ProgressNotifier;
 use self::targets::CallableAgents;
 use self::task::SubAgentTask;
@@ -37,7 +40,7 @@ const TOOL_NAME: &str = "call_agent";
 /// Maximum length of a mission in an approval preview, in characters.
 const MAX_PREVIEW_CHARS: usize = 150;
 
-/// Returns the tool if the scope's agent may call at least one agent.
+/// Returns the tools with which the scope's agent calls others; none if it may call no agent.
 pub(crate) fn tools(scope: &Scope, notifier: &Arc<ProgressNotifier>) -> Vec<Arc<dyn EngineTool>> {
     let callable = CallableAgents::of(scope, InvocationKind::Call);
     if callable.is_empty() {
@@ -49,7 +52,13 @@ pub(crate) fn tools(scope: &Scope, notifier: &Arc<ProgressNotifier>) -> Vec<Arc<
         leave_out_rare_parameters(&mut spec.parameters);
     }
     let notifier = Arc::clone(notifier);
-    vec![Arc::new(CallAgent { spec, accepted_parameters, callable, notifier })]
+    let is_hidden = ask::is_offered(scope, callable.agents().len());
+    let call = Arc::new(CallAgent { spec, accepted_parameters, callable, notifier, is_hidden });
+    let asked = if is_hidden { call.callable.agents() } else { &[] };
+    let asks = asked.iter().map(|agent| Arc::new(AskAgent::new(agent, &call)) as Arc<dyn EngineTool>);
+    let mut tools: Vec<Arc<dyn EngineTool>> = asks.collect();
+    tools.push(call);
+    tools
 }
 
 /// The tool `call_agent`.
@@ -59,6 +68,8 @@ struct CallAgent {
     accepted_parameters: Value,
     callable: CallableAgents,
     notifier: Arc<ProgressNotifier>,
+    /// Whether each agent has its own tool instead.
+    is_hidden: bool,
 }
 
 /// Arguments of `call_agent`.
@@ -146,6 +157,10 @@ impl EngineTool for CallAgent {
 
     fn accepted_parameters(&self) -> &Value {
         &self.accepted_parameters
+    }
+
+    fn is_hidden(&self) -> bool {
+        self.is_hidden
     }
 
     fn gives_evidence(&self) -> bool {

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use self::fan_out::{FanOutOptions, ResultAudience};
 use super::arguments::{normalize_integer, normalize_word, without_blank_values};
+use super::calling::ask;
 use super::calling::progress::ProgressNotifier;
 use super::calling::targets::CallableAgents;
 use crate::bounds::InvocationKind;
@@ -44,7 +45,11 @@ pub(crate) fn tools(scope: &Scope, notifier: &Arc<ProgressNotifier>) -> Vec<Arc<
         return Vec::new();
     }
     let spec = spec(&callable, scope.agent());
-    vec![Arc::new(Delegate { spec, callable, notifier: Arc::clone(notifier) })]
+    let agents = callable.names().len();
+    // Several `ask_<agent>` in one turn do the same. An agent whose prompt names the tool needs it.
+    let is_replaced = ask::is_offered(scope, agents) && !scope.agent().prompt.contains(TOOL_NAME);
+    let is_hidden = agents < 2 || is_replaced;
+    vec![Arc::new(Delegate { spec, callable, notifier: Arc::clone(notifier), is_hidden })]
 }
 
 /// The tool `delegate`.
@@ -53,6 +58,7 @@ struct Delegate {
     spec: ToolSpec,
     callable: CallableAgents,
     notifier: Arc<ProgressNotifier>,
+    is_hidden: bool,
 }
 
 /// Arguments of `delegate`.
@@ -120,7 +126,7 @@ impl EngineTool for Delegate {
 
     /// One agent is asked with `call_agent`.
     fn is_hidden(&self) -> bool {
-        self.callable.names().len() < 2
+        self.is_hidden
     }
 
     fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {

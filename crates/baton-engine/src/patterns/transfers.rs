@@ -101,7 +101,7 @@ impl TransferTo {
                 "type": "object",
                 "properties": {
                     "reason": { "type": "string", "description": "Why they take over, in one sentence." },
-                    "context": { "type": "object", "description": "Facts that they need, such as {\"order\": \"A-17\"}." },
+                    "context": { "type": "object", "description": "Facts that they need, by name." },
                     "message": { "type": "string", "description": "Only if something has to be added: they get the request itself." },
                 },
                 "required": ["reason"],

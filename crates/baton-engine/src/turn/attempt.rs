@@ -276,6 +276,9 @@ impl<'a> Attempt<'a> {
         self.meter.is_recorded = true;
         let row = self.row(outcome, error);
         self.call.record_usage(&row);
+        if result.is_ok() {
+            self.candidate.record_speed(row.tokens, self.meter.started.elapsed());
+        }
         let written = if result.is_ok() { self.settle_text(turn_request).await } else { Vec::new() };
         let reply = std::mem::take(&mut self.reply);
         match result {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_core::agent::{Slot, Workflow};
+use baton_core::chat::ToolCall;
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use baton_core::workflow::consent::is_yes;
 use baton_core::workflow::{Machine, Refusal, Verdict, Waits, WorkflowChange, value};
@@ -75,6 +76,16 @@ fn parameters(workflow: &Workflow) -> Value {
         },
         "additionalProperties": false,
     })
+}
+
+/// Whether a call moves the workflow or records a value. Models also call the tool only to learn where they are.
+pub(super) fn records(call: &ToolCall) -> bool {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let is_given = |value: &Value| match value {
+        Value::Object(values) => values.values().any(|value| !value.is_null() && *value != json!("")),
+        other => !other.is_null() && *other != json!(""),
+    };
+    call.name == TOOL_NAME && arguments.as_object().is_some_and(|object| object.values().any(is_given))
 }
 
 /// The tool `advance_workflow`.

@@ -307,6 +307,35 @@ async fn time_limits_scale_with_the_model() {
     assert_eq!(told[2].1, "### From ops (no advice)\n\nno answer within 15s");
 }
 
+/// The speed of a model is measured from its finished calls, unless a factor is configured.
+#[tokio::test(start_paused = true)]
+async fn time_limits_follow_the_measured_speed() {
+    for is_measured in [true, false] {
+        let timeouts = CallTimeouts { is_measured, ..CallTimeouts::default() };
+        let slow =
+            |text: &str| ScriptedTurn::default().wait(Duration::from_secs(60)).say(text).tokens(750, 20);
+        let model = Scripted::default()
+            .with_facts(ModelFacts { timeouts, ..ModelFacts::default() })
+            .script("legal", [slow("Read it."), slow("Slowly.")])
+            .script("a", [slow("Yes."), slow("Do it.")]);
+        let setup = Setup::new(&model).with("legal", |_| {}).agent(|a| {
+            consults(a, &["legal"]);
+            a.advisors.deadline = HumanDuration::from_secs(5);
+            a.limits.timeout = HumanDuration::from_mins(30);
+        });
+        let (parts, request) = setup.parts().await;
+        let engine = baton_engine::Engine::new(parts);
+        let mut told = Vec::new();
+        for _ in 0..2 {
+            engine.start(request.clone()).await.unwrap().finish().await;
+            told.push(format!("{:?}", model.asked().last().unwrap().messages.last()));
+        }
+        let (late, advice) = ("no answer within 5s", "Slowly.");
+        assert!(told[0].contains(late), "{}", told[0]);
+        assert!(told[1].contains(if is_measured { advice } else { late }), "{}", told[1]);
+    }
+}
+
 /// E13, E31: what validation would have refused is refused here too.
 #[tokio::test]
 async fn unreachable_advisor_is_reported() {

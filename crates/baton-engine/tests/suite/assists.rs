@@ -1,8 +1,10 @@
 //! How the engine helps models that do not call tools reliably.
 
+mod agent_tools;
 mod grounding;
 mod prefix;
 mod text_calls;
+mod workflow_values;
 
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;

@@ -162,6 +162,10 @@ impl CallableAgents {
         self.agents.is_empty()
     }
 
+    pub(crate) fn agents(&self) -> &[Arc<Agent>] {
+        &self.agents
+    }
+
     pub(crate) fn names(&self) -> Vec<&str> {
         self.agents.iter().map(|agent| agent.name.as_str()).collect()
     }

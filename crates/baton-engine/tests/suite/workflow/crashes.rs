@@ -138,6 +138,53 @@ fn c_24_model_workflow_survives_a_crash_anywhere() {
     }
 }
 
+/// Never calls `advance_workflow`, but fills in a form.
+#[derive(Debug)]
+struct Forgetful;
+
+impl Model for Forgetful {
+    fn provider(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn stream(&self, request: &ModelRequest<'_>) -> ReplyStream {
+        let form = json!({"purpose": "alerts", "name": "Alert", "triggers": "alert us"});
+        let text = match (request.agent.as_str(), request.output_schema) {
+            ("a", _) => "Great.".to_owned(),
+            (_, Some(_)) => form.to_string(),
+            _ => "It is done.".to_owned(),
+        };
+        Scripted::default().script(request.agent.as_str(), [ScriptedTurn::text(&text)]).stream(request)
+    }
+
+    fn facts(&self, _model: &str) -> ModelFacts {
+        ModelFacts::default()
+    }
+}
+
+/// What the engine reads in place of a model is read once, wherever the process dies.
+#[test]
+fn values_read_by_the_engine_survive_a_crash_anywhere() {
+    let words = ["create a skill: alerts. Its name is Alert. People say \"alert us\".", "Yes"];
+    let setup = || {
+        let mut setup = setup(&Scripted::default(), &Calls::default());
+        setup.models =
+            ModelRegistry::new(ModelName::parse("scripted/m").unwrap()).with_provider(Arc::new(Forgetful));
+        setup
+    };
+    let (_, messages, told) = cut_after(usize::MAX, setup(), setup(), &words);
+    assert_eq!(messages.last().unwrap(), "Great.", "{messages:#?}");
+    assert!(told.iter().any(|told| told == "calls save"), "{told:#?}");
+    for cut in 0.. {
+        let (lived, again, heard) = cut_after(cut, setup(), setup(), &words);
+        assert_eq!((&again, &heard), (&messages, &told), "cut after {cut} events");
+        if lived {
+            assert!(cut > 20, "{cut}");
+            break;
+        }
+    }
+}
+
 /// A tool that writes and was cut is not repeated unasked: the person says whether.
 #[test]
 fn tool_with_unknown_outcome_needs_confirmation_to_rerun() {

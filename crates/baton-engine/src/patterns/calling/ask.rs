@@ -1,0 +1,110 @@
+//! `ask_<agent>`: one tool for each agent that may be called. Small models choose among tools by their names far better than by the
+//! value of a parameter (`docs/models.md` has the measurement), and the request is shorter. `call_agent` is accepted all the same.
+
+use std::sync::Arc;
+
+use baton_core::agent::{Agent, ToolPattern};
+use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::{CallAgent, CallAgentArguments, MAX_PREVIEW_CHARS, TOOL_NAME};
+use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
+use crate::failure::Failure;
+use crate::redaction::head;
+use crate::scope::Scope;
+
+/// With more agents than this, one tool that lists them all is shorter.
+const MAX_AGENTS: usize = 8;
+/// Other names that models give the only parameter.
+const ALIASES: &[&str] = &["question", "message", "query", "task", "request"];
+
+/// Whether the agents are offered as one tool each: the model's facts say so, and the agent's file neither has a rule about
+/// `call_agent` nor names it in its prompt.
+pub(crate) fn is_offered(scope: &Scope, agents: usize) -> bool {
+    let agent = scope.agent();
+    let rules = [&agent.tools.deny, &agent.approvals.deny, &agent.approvals.ask, &agent.approvals.auto];
+    let has_rule =
+        rules.iter().any(|rule| rule.iter().any(|pattern: &ToolPattern| pattern.matches(TOOL_NAME)));
+    let candidates = scope.run.models.candidates(agent).unwrap_or_default();
+    let assists = candidates.first().is_some_and(|first| first.facts.assists.agent_tools);
+    let is_named = agent.prompt.contains(TOOL_NAME);
+    assists && !has_rule && !is_named && agents <= MAX_AGENTS && !scope.run.policy.offer_custom_agents
+}
+
+/// The tool `ask_<agent>`.
+#[derive(Debug)]
+pub(super) struct AskAgent {
+    spec: ToolSpec,
+    target: Arc<Agent>,
+    call: Arc<CallAgent>,
+}
+
+impl AskAgent {
+    pub(super) fn new(target: &Arc<Agent>, call: &Arc<CallAgent>) -> Self {
+        let words: Vec<&str> = target.description.split_whitespace().collect();
+        let spec = ToolSpec {
+            name: target.name.ask_tool(),
+            description: words.join(" "),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "mission": {
+                        "type": "string", "minLength": 1,
+                        "description": "The whole question or task, with every name and number that matters."
+                    },
+                },
+                "required": ["mission"],
+                "additionalProperties": false
+            }),
+            effect: Effect::Writes,
+            risk: Risk::Medium,
+            timeout: call.spec.timeout,
+        };
+        Self { spec, target: Arc::clone(target), call: Arc::clone(call) }
+    }
+}
+
+impl EngineTool for AskAgent {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn gives_evidence(&self) -> bool {
+        true
+    }
+
+    /// Accepts the mission under other names, and leaves out everything else.
+    fn prepare(&self, arguments: Value) -> Result<Value, ToolError> {
+        let Value::Object(mut object) = arguments else { return Ok(arguments) };
+        let keys = ["mission"].iter().chain(ALIASES);
+        let mission = keys
+            .filter_map(|key| object.remove(*key))
+            .find(|value| value.as_str().is_some_and(|text| !text.trim().is_empty()));
+        match mission {
+            Some(mission) => Ok(json!({ "mission": mission })),
+            None => Err(ToolError::InvalidArguments("Missing required parameter: mission".to_owned())),
+        }
+    }
+
+    fn preview(&self, arguments: &Value) -> Option<String> {
+        let mission = head(arguments.get("mission")?.as_str()?, MAX_PREVIEW_CHARS);
+        Some(format!("agent: {}, mission: {mission}", self.target.name))
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Value,
+        site: CallSite<'a>,
+    ) -> BoxFuture<'a, Result<ToolOutcome, Failure>> {
+        let call = CallAgentArguments {
+            mission: arguments["mission"].as_str().unwrap_or_default().to_owned(),
+            specialist: Some(self.target.name.to_string()),
+            planning_strategy: None,
+            agent_definition: None,
+            reason: None,
+        };
+        self.call.perform(call, site.scope).boxed()
+    }
+}
