@@ -87,7 +87,8 @@ pub(crate) async fn complete_turn(
     }
     let (Some(lease), agent) = (&turn.session.lease, Arc::clone(turn.agent())) else { return Ok(None) };
     let waits_for_user = view::machine(turn, &agent).is_some_and(|machine| needs_user(&machine.waits()));
-    if !place.step().is_recorded() && !(may_read && waits_for_user) {
+    let may_begin = may_read && waits_for_user;
+    if !may_begin && !place.step().is_recorded() {
         return Ok(None);
     }
     let Some(walk) = WorkflowWalk::begin(place.clone(), lease, &agent).await? else { return Ok(None) };
