@@ -188,11 +188,24 @@ impl Execution<'_> {
             result = Err(failure);
         }
         state.control.children_finished().await;
+        self.finish(state, &record, &routing, result).await
+    }
+
+    /// Records the end of the run, and returns its result.
+    async fn finish(
+        &self,
+        state: &RunState,
+        record: &RunRecord,
+        routing: &RoutingDecision,
+        result: Result<Option<Outcome>, Failure>,
+    ) -> RunResult {
+        let RunState { recorder, progress, .. } = state;
+        let rows = || recorder.ledger.rows();
         let (status, outcome, failure) = match result {
             Ok(outcome) => (RunStatus::Completed, outcome, None),
             // The claim is lost or the store is unavailable: this process cannot end the run.
             Err(failure @ (Failure::Superseded | Failure::Store(_))) => {
-                return RunResult { rows: state.recorder.ledger.rows(), ..RunResult::without_end(failure) };
+                return RunResult { rows: rows(), ..RunResult::without_end(failure) };
             }
             Err(failure @ Failure::Cancelled) => (RunStatus::Cancelled, None, Some(failure)),
             Err(failure @ Failure::Interrupted(_)) => (RunStatus::Interrupted, None, Some(failure)),
@@ -201,30 +214,18 @@ impl Execution<'_> {
         // While a handoff is active, it decides which agent holds the thread.
         let keeps = routing.is_requested() && StoredRequest::is_answered(&record.request);
         let (outcome, why) = (outcome.as_ref(), failure.as_ref());
-        let end = last_record(
-            &record,
-            keeps,
-            status,
-            &state.recorder.ledger,
-            state.progress.sources(),
-            outcome,
-            why,
-        );
+        let end = last_record(record, keeps, status, &recorder.ledger, progress.sources(), outcome, why);
         let end = Record { claim_next: self.claims_next && !self.engine.workers.is_draining(), ..end };
-        let usage = state.recorder.ledger.spent("");
-        if let Err(failure) = state.recorder.journal.commit(end).await {
-            return RunResult {
-                usage,
-                rows: state.recorder.ledger.rows(),
-                ..RunResult::without_end(failure)
-            };
+        let usage = recorder.ledger.spent("");
+        if let Err(failure) = recorder.journal.commit(end).await {
+            return RunResult { usage, rows: rows(), ..RunResult::without_end(failure) };
         }
-        if let Some(ended) = state.progress.ended_handoff.get() {
+        if let Some(ended) = progress.ended_handoff.get() {
             Box::pin(self.engine.start_next(&state.store, *ended)).await;
         }
         let (answer, answered_by) =
             outcome.map(|outcome| (outcome.answer.clone(), outcome.agent.clone())).unzip();
-        RunResult { status, answer, answered_by, failure, usage, rows: state.recorder.ledger.rows() }
+        RunResult { status, answer, answered_by, failure, usage, rows: rows() }
     }
 }
 
