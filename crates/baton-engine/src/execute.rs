@@ -358,8 +358,7 @@ async fn announce(
     routing: &RoutingDecision,
 ) -> Result<(), Failure> {
     if scope.step().interrupted::<Value>()?.is_some() {
-        let text =
-            format!("the process that worked on this run ended; it goes on (attempt {})", record.attempts);
+        let text = format!("resumed after a crash (attempt {})", record.attempts);
         tracing::info!(run = %record.run_id, attempt = record.attempts, "a run goes on after a crash");
         let events = vec![scope.event(Visibility::Internal, EventKind::Status { text })];
         let audit = vec![audit::of_run(record, "system", "run.resume", "resumed")];

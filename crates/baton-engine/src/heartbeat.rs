@@ -6,7 +6,7 @@
 //! their claims as soon as the store answers again.
 //!
 //! A process that was paused or starved finds its lease expired. It keeps its runs if no other process had a lease since then.
-//! Otherwise it gives them up: they may be executed elsewhere. Its writes are fenced in any case.
+//! Otherwise it gives them up: they may be executed elsewhere. From another process's claim on, its writes fail with `Fenced`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -94,7 +94,8 @@ impl ProcessHeartbeat {
         for (store, claim) in claims {
             // A call that hangs must not delay the next renewal.
             let released = tokio::time::timeout(RELEASE_TIMEOUT, store.abandon(&claim)).await;
-            let released = released.unwrap_or_else(|_| Err(StoreError::Unavailable("it hangs".to_owned())));
+            let released =
+                released.unwrap_or_else(|_| Err(StoreError::Unavailable("the call timed out".to_owned())));
             if let Err(error) = released {
                 tracing::warn!(run = %claim.run_id, %error, "cannot give a claim back; trying again");
                 self.abandon(&store, &claim);

@@ -422,7 +422,7 @@ async fn append_with_retry(
         if !error.is_transient() || Instant::now() + pause >= until {
             return Err(Failure::Store(error));
         }
-        tracing::warn!(run = %context.claim.run_id, %error, "the store does not take a write; trying again");
+        tracing::warn!(run = %context.claim.run_id, %error, "append failed; retrying");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(MAX_RETRY_DELAY);
     }

@@ -73,7 +73,7 @@ impl Engine {
         let mut next_sweep = Instant::now();
         loop {
             if let Err(error) = self.wake_due_threads().await {
-                tracing::warn!(%error, "cannot look for runs to take up");
+                tracing::warn!(%error, "cannot query threads with runs to take over");
             }
             if let Err(error) = self.parts.store.seal_audit().await {
                 tracing::warn!(%error, "cannot seal the audit trail");

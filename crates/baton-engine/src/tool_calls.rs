@@ -396,7 +396,7 @@ fn segment(at: usize) -> String {
 type Executed = (Result<ToolOutput, ToolError>, Option<SessionEnding>);
 
 fn timeout_error() -> ToolError {
-    ToolError::Execution("the time of the session was over".into())
+    ToolError::Execution("the session's time limit was reached".into())
 }
 
 /// Whether an earlier attempt may have executed the call.

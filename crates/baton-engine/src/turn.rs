@@ -332,11 +332,11 @@ fn explained(
 }
 
 fn silence_error(candidate: &ModelCandidate, wait: Duration) -> ModelError {
-    let message = format!("nothing was heard for {} s", wait.as_secs());
+    let message = format!("no data for {} s", wait.as_secs());
     ModelError::new(ModelErrorKind::Timeout, candidate.provider.provider(), message)
 }
 
 fn cut_error(candidate: &ModelCandidate) -> ModelError {
-    let message = "the answer ended in the middle";
+    let message = "the reply was cut off";
     ModelError::new(ModelErrorKind::Malformed, candidate.provider.provider(), message)
 }

@@ -43,24 +43,27 @@ macro_rules! rows_of_run {
 }
 pub(crate) use rows_of_run;
 
-/// A path or session id without what it shares with the one before it in the same column: how many bytes, and the rest. They are
-/// long in nested runs, and neighbours are almost equal.
+/// A path or session id without the prefix that it shares with the previous one of its column: the number of shared bytes, and the
+/// rest. In nested runs they are long, and neighbours are almost equal.
 #[derive(Debug, Serialize, Deserialize)]
-struct Suffix<'a>(usize, Cow<'a, str>);
+struct PrefixCompressed<'a>(usize, Cow<'a, str>);
 
-/// The texts before a [`Suffix`], in writing or in reading.
+/// The previous text of a column, for compression or for decompression.
 #[derive(Debug, Default)]
-struct Previous(String);
+struct PrefixCompressor(String);
 
-impl Previous {
-    fn shorten<'a>(&mut self, text: &'a str) -> Suffix<'a> {
+impl PrefixCompressor {
+    fn compress<'a>(&mut self, text: &'a str) -> PrefixCompressed<'a> {
         let same = self.0.bytes().zip(text.bytes()).take_while(|(one, other)| one == other).count();
         let shared = (0..=same).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
         text.clone_into(&mut self.0);
-        Suffix(shared, text[shared..].into())
+        PrefixCompressed(shared, text[shared..].into())
     }
 
-    fn restore(&mut self, Suffix(shared, rest): &Suffix<'_>) -> Result<&str, StoreError> {
+    fn decompress(
+        &mut self,
+        PrefixCompressed(shared, rest): &PrefixCompressed<'_>,
+    ) -> Result<&str, StoreError> {
         if !self.0.is_char_boundary(*shared) {
             return Err(StoreError::Unreadable("a record continues a path that is not there".to_owned()));
         }
@@ -73,27 +76,27 @@ impl Previous {
 /// An event as it is stored: its time in nanoseconds, so that a reader gets exactly what subscribers received, its agent, path,
 /// visibility and kind. Its number, thread and run are columns.
 #[derive(Debug, Serialize)]
-struct EventRow<'a>(i64, &'a AgentName, Suffix<'a>, Visibility, &'a EventKind);
+struct EventRow<'a>(i64, &'a AgentName, PrefixCompressed<'a>, Visibility, &'a EventKind);
 
 /// An [`EventRow`] as it is read.
 #[derive(Debug, Deserialize)]
-struct StoredEvent(i64, AgentName, Suffix<'static>, Visibility, EventKind);
+struct StoredEvent(i64, AgentName, PrefixCompressed<'static>, Visibility, EventKind);
 
 /// A step as it is stored: path, session, kind, state, time in microseconds, data.
 #[derive(Debug, Serialize)]
-struct StepRow<'a>(Suffix<'a>, Suffix<'a>, StepKind, StepState, i64, &'a Json);
+struct StepRow<'a>(PrefixCompressed<'a>, PrefixCompressed<'a>, StepKind, StepState, i64, &'a Json);
 
 /// A [`StepRow`] as it is read.
 #[derive(Debug, Deserialize)]
-struct StoredStep(Suffix<'static>, Suffix<'static>, StepKind, StepState, i64, Json);
+struct StoredStep(PrefixCompressed<'static>, PrefixCompressed<'static>, StepKind, StepState, i64, Json);
 
 /// A change of a session as it is stored: session, agent, path, status, time in microseconds.
 #[derive(Debug, Serialize)]
-struct SessionRow<'a>(Suffix<'a>, &'a AgentName, Suffix<'a>, RunStatus, i64);
+struct SessionRow<'a>(PrefixCompressed<'a>, &'a AgentName, PrefixCompressed<'a>, RunStatus, i64);
 
 /// A [`SessionRow`] as it is read.
 #[derive(Debug, Deserialize)]
-struct StoredSession(Suffix<'static>, AgentName, Suffix<'static>, RunStatus, i64);
+struct StoredSession(PrefixCompressed<'static>, AgentName, PrefixCompressed<'static>, RunStatus, i64);
 
 fn nanos(at: Timestamp) -> i64 {
     i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
@@ -113,11 +116,11 @@ pub(crate) fn events(row: &Row) -> Result<Vec<Event>, StoreError> {
     let (thread_id, run_id): (ThreadId, RunId) = (row.parse(0)?, row.parse(2)?);
     let stored: Vec<StoredEvent> = once::json(run_id, row, 3, 4)?;
     let first = (row.count(1)? + 1).saturating_sub(stored.len() as u64);
-    let mut paths = Previous::default();
+    let mut paths = PrefixCompressor::default();
     let read = |(seq, StoredEvent(at, agent, path, visibility, kind))| {
         let at = Timestamp::from_nanosecond(i64::into(at))
             .map_err(|_| StoreError::Unreadable("an event has a time that does not exist".to_owned()))?;
-        let path = paths.restore(&path)?.into();
+        let path = paths.decompress(&path)?.into();
         Ok(Event { seq, thread_id, run_id, at, agent, path, visibility, kind })
     };
     (first..).zip(stored).map(read).collect()
@@ -126,9 +129,10 @@ pub(crate) fn events(row: &Row) -> Result<Vec<Event>, StoreError> {
 /// Reads the columns `steps, parts` as steps. `parts` are those of the message in `text_of`.
 pub(crate) fn steps(run: RunId, row: &Row) -> Result<Vec<Step>, StoreError> {
     let stored: Vec<StoredStep> = once::json(run, row, 0, 1)?;
-    let (mut paths, mut sessions) = (Previous::default(), Previous::default());
+    let (mut paths, mut sessions) = (PrefixCompressor::default(), PrefixCompressor::default());
     let read = |StoredStep(path, session, kind, state, at, data)| {
-        let (path, session_id) = (paths.restore(&path)?.to_owned(), session_id(sessions.restore(&session)?)?);
+        let (path, session_id) =
+            (paths.decompress(&path)?.to_owned(), session_id(sessions.decompress(&session)?)?);
         Ok(Step { path, session_id, kind, state, data, at: time(at)? })
     };
     stored.into_iter().map(read).collect()
@@ -137,9 +141,10 @@ pub(crate) fn steps(run: RunId, row: &Row) -> Result<Vec<Step>, StoreError> {
 /// Reads column `at` as changes of sessions. They contain no text of a message, so no column has its parts.
 pub(crate) fn sessions(run: RunId, row: &Row, at: usize) -> Result<Vec<SessionChange>, StoreError> {
     let stored: Vec<StoredSession> = once::json(run, row, at, usize::MAX)?;
-    let (mut paths, mut sessions) = (Previous::default(), Previous::default());
+    let (mut paths, mut sessions) = (PrefixCompressor::default(), PrefixCompressor::default());
     let read = |StoredSession(session, agent, path, status, at)| {
-        let (path, session_id) = (paths.restore(&path)?.to_owned(), session_id(sessions.restore(&session)?)?);
+        let (path, session_id) =
+            (paths.decompress(&path)?.to_owned(), session_id(sessions.decompress(&session)?)?);
         Ok(SessionChange { session_id, agent, path, status, at: time(at)? })
     };
     stored.into_iter().map(read).collect()
@@ -156,23 +161,23 @@ pub(crate) fn row(
         return Ok(None);
     }
     let last_seq = numbers.event + append.events.len() as u64 - 1;
-    let mut paths = Previous::default();
+    let mut paths = PrefixCompressor::default();
     let events = append.events.iter().map(|new| {
         let NewEvent { at, agent, path, visibility, kind } = new;
-        EventRow(nanos(*at), agent, paths.shorten(path), *visibility, kind)
+        EventRow(nanos(*at), agent, paths.compress(path), *visibility, kind)
     });
     let events = array(events)?;
-    let (mut paths, mut ids) = (Previous::default(), Previous::default());
+    let (mut paths, mut ids) = (PrefixCompressor::default(), PrefixCompressor::default());
     let steps = last_states(append.steps.iter(), |step| step).map(|step| {
         let Step { path, session_id, kind, state, data, at } = step;
-        let (path, session) = (paths.shorten(path), ids.shorten(session_id.as_str()));
+        let (path, session) = (paths.compress(path), ids.compress(session_id.as_str()));
         StepRow(path, session, *kind, *state, micros(*at), data)
     });
     let steps = array(steps)?;
-    let (mut paths, mut ids) = (Previous::default(), Previous::default());
+    let (mut paths, mut ids) = (PrefixCompressor::default(), PrefixCompressor::default());
     let sessions = append.sessions.iter().map(|change| {
         let SessionChange { session_id, agent, path, status, at } = change;
-        let (session, path) = (ids.shorten(session_id.as_str()), paths.shorten(path));
+        let (session, path) = (ids.compress(session_id.as_str()), paths.compress(path));
         SessionRow(session, agent, path, *status, micros(*at))
     });
     let ([events, steps, sessions], text_of) = texts.refer([events, steps, array(sessions)?]);
@@ -183,7 +188,7 @@ pub(crate) fn row(
 /// Returns the row of a single event for [`INSERT`].
 pub(crate) fn row_of_event(event: &Event, record: u64) -> Result<Vec<SqlValue>, StoreError> {
     let Event { seq, thread_id, run_id, at, agent, path, visibility, kind } = event;
-    let path = Previous::default().shorten(path);
+    let path = PrefixCompressor::default().compress(path);
     let events = array([EventRow(nanos(*at), agent, path, *visibility, kind)].into_iter())?;
     let none = SqlValue::Null;
     Ok(row_values![*thread_id, *seq, record, *run_id, events, none.clone(), none.clone(), none])
@@ -220,19 +225,22 @@ mod tests {
     proptest! {
         #[test]
         fn paths_are_read_as_they_were_written(texts in prop::collection::vec("(a|ä|ã|/turn:1){0,6}", 0..8)) {
-            let (mut writing, mut reading) = (Previous::default(), Previous::default());
+            let (mut writing, mut reading) = (PrefixCompressor::default(), PrefixCompressor::default());
             for text in &texts {
-                prop_assert_eq!(reading.restore(&writing.shorten(text)).unwrap(), text);
+                prop_assert_eq!(reading.decompress(&writing.compress(text)).unwrap(), text);
             }
         }
     }
 
     #[test]
     fn a_path_that_continues_nothing_is_unreadable() {
-        let mut previous = Previous::default();
-        previous.restore(&Suffix(0, "ä".into())).unwrap();
+        let mut previous = PrefixCompressor::default();
+        previous.decompress(&PrefixCompressed(0, "ä".into())).unwrap();
         for shared in [1, 3] {
-            assert!(matches!(previous.restore(&Suffix(shared, "".into())), Err(StoreError::Unreadable(_))));
+            assert!(matches!(
+                previous.decompress(&PrefixCompressed(shared, "".into())),
+                Err(StoreError::Unreadable(_))
+            ));
         }
     }
 }

@@ -125,7 +125,7 @@ impl Driver {
             }
             Self::Postgres(postgres) => postgres.system(DUE.postgres, params![limit]).await?,
         };
-        rows.iter().map(|row| Ok((row.parse(0)?, row.parse(1)?))).collect()
+        Ok(readable(&rows, |row| Ok((row.parse(0)?, row.parse(1)?))))
     }
 
     pub(crate) async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
@@ -144,8 +144,8 @@ impl Driver {
             Self::Postgres(postgres) => beat_on_postgres(postgres, &owner, lease).await?,
         };
         let was_claimable = claimable.first().map_or(Ok(0), |row| row.int(0))? != 0;
-        let cancelled = cancelled.iter().map(|row| Ok((row.parse(0)?, row.parse(1)?, row.choice(2)?)));
-        Ok(LeaseRenewal { cancelled: cancelled.collect::<Result<_, StoreError>>()?, was_claimable })
+        let cancelled = readable(&cancelled, |row| Ok((row.parse(0)?, row.parse(1)?, row.choice(2)?)));
+        Ok(LeaseRenewal { cancelled, was_claimable })
     }
 
     pub(crate) async fn release(&self, owner: Owner) -> Result<u64, StoreError> {
@@ -187,6 +187,13 @@ impl Driver {
         };
         rows.first().map(|row| Ok((row.parse(0)?, keys::read(row, 1)?))).transpose()
     }
+}
+
+/// Skips rows that cannot be read, for example because a newer version wrote them: one of them must not stop the other tenants.
+fn readable<T>(rows: &[Row], read: impl Fn(&Row) -> Result<T, StoreError>) -> Vec<T> {
+    let read =
+        |row| read(row).inspect_err(|error| tracing::error!(%error, "a row cannot be read, and is skipped"));
+    rows.iter().filter_map(|row| read(row).ok()).collect()
 }
 
 /// How long a process is kept after its lease expired.

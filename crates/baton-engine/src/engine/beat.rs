@@ -40,7 +40,7 @@ impl Engine {
         let stop_at = self.lease.until().map(|until| until - times.beat.min(times.length / 2));
         let deadline = stop_at.filter(|stop_at| *stop_at > asked).unwrap_or(asked + times.length);
         let beat = self.parts.store.beat(&self.parts.identity.owner, times.length);
-        let hangs = |_| Err(StoreError::Unavailable("a beat hangs".to_owned()));
+        let hangs = |_| Err(StoreError::Unavailable("the renewal of the lease timed out".to_owned()));
         match tokio::time::timeout_at(deadline, beat).await.unwrap_or_else(hangs) {
             Ok(LeaseRenewal { cancelled, was_claimable }) => {
                 self.lease.state.send_modify(|state| {

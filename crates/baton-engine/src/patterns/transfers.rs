@@ -183,6 +183,8 @@ impl TransferTo {
             format!(", or pass it on with {}", others.join(" or "))
         };
         let failure = redact(&self.target, &failure.to_string());
+        // Some refusals are sentences of their own.
+        let failure = failure.trim_end_matches(['.', '?']);
         format!(
             "`{}` could not take over: {failure}. The conversation is yours again: answer yourself{or_others}",
             self.target.name

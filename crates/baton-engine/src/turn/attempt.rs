@@ -42,7 +42,7 @@ pub(super) struct Attempt<'a> {
     is_cut_to_one_call: bool,
     message: StreamedMessage,
     reasoning_id: Option<MessageId>,
-    meter: Meter,
+    meter: CallMeter,
 }
 
 /// The reply's text as listeners see it.
@@ -56,7 +56,7 @@ struct StreamedMessage {
 }
 
 /// What is measured of a call, for its ledger row.
-struct Meter {
+struct CallMeter {
     at: Timestamp,
     started: Instant,
     input_estimate: u64,
@@ -89,7 +89,7 @@ impl<'a> Attempt<'a> {
                 hold_back: recognizes.then(|| HoldBack::new(turn_request.tools)),
             },
             reasoning_id: None,
-            meter: Meter {
+            meter: CallMeter {
                 at: Timestamp::now(),
                 started: Instant::now(),
                 input_estimate: turn_request.input_estimate,

@@ -39,7 +39,7 @@ pub(crate) struct ReadValue<'a> {
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
     message: &'a str,
-    words: Vec<Word>,
+    words: Vec<MessageWord>,
     /// Ranges of `words`.
     sentences: Vec<Sentence>,
     /// Phrases that are a request for the agent and no value, in lower case.
@@ -47,7 +47,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 #[derive(Debug)]
-struct Word {
+struct MessageWord {
     lower: String,
     /// The place in the message, in bytes.
     place: Range<usize>,
@@ -246,12 +246,12 @@ fn lower_words(text: &str) -> Vec<String> {
     words(text).into_iter().map(|word| word.lower).collect()
 }
 
-fn words(text: &str) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
+fn words(text: &str) -> Vec<MessageWord> {
+    let mut words: Vec<MessageWord> = Vec::new();
     let (mut start, mut is_quoted) = (None, false);
     let mut end_word = |from: Option<usize>, to: usize, is_quoted: bool| {
         if let Some(from) = from {
-            words.push(Word { lower: text[from..to].to_lowercase(), place: from..to, is_quoted });
+            words.push(MessageWord { lower: text[from..to].to_lowercase(), place: from..to, is_quoted });
         }
     };
     for (at, c) in text.char_indices() {
@@ -279,7 +279,7 @@ fn words(text: &str) -> Vec<Word> {
 }
 
 /// Sentences end with a period, a question mark, an exclamation mark or the line. The period of a number such as `1.` ends none.
-fn sentences(text: &str, words: &[Word]) -> Vec<Sentence> {
+fn sentences(text: &str, words: &[MessageWord]) -> Vec<Sentence> {
     let mut sentences = Vec::new();
     let mut first = 0;
     for (at, word) in words.iter().enumerate() {

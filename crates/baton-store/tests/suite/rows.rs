@@ -1,12 +1,13 @@
 //! What is in the tables, seen past Baton: that nothing is left of a deleted thread.
 
-use baton_core::TenantId;
+use baton_core::store::{Cancel, Owner};
+use baton_core::{Store as _, TenantId, ThreadId};
 use baton_store::Database;
 use baton_store::conformance::belongings::fill_tenant;
 use tempfile::TempDir;
 use tokio_postgres::Client;
 
-use crate::support::{acme, connect, fresh_postgres, fresh_sqlite};
+use crate::support::{LEASE, acme, connect, fresh_postgres, fresh_sqlite, message};
 
 /// A store and a way into its tables.
 pub(crate) enum Opened {
@@ -83,6 +84,34 @@ async fn deleting_leaves_nothing(opened: &Opened) {
         let others = opened.count(&format!("SELECT count(*) FROM {table} WHERE tenant = 'other'")).await;
         assert!(others > 0 || not_of_a_thread.contains(table), "{table} lost something of another tenant");
     }
+}
+
+/// A request to cancel that a newer version made, and a thread of a tenant with an impossible name.
+async fn unreadable_rows_are_skipped(opened: &Opened) {
+    let store = opened.store();
+    let owner = Owner("one".into());
+    store.beat(&owner, LEASE).await.unwrap();
+    let tenant = acme(store);
+    let threads = [ThreadId::random(), ThreadId::random()];
+    for thread in threads {
+        tenant.accept(message(thread, "Hello")).await.unwrap();
+        let claimed = tenant.claim(thread, &owner).await.unwrap().unwrap();
+        tenant.cancel_run(claimed.claim.run_id, Cancel::Abort).await.unwrap();
+    }
+    tenant.accept(message(ThreadId::random(), "Hello")).await.unwrap();
+    opened.execute("UPDATE runs SET cancel = 'newer' WHERE run_id = (SELECT min(run_id) FROM runs)").await;
+    assert_eq!(store.beat(&owner, LEASE).await.unwrap().cancelled.len(), 1);
+    let moved = "UPDATE runs SET tenant = 'Not A Tenant' WHERE status = 'queued';
+        UPDATE thread_work SET tenant = 'Not A Tenant' WHERE queued > 0";
+    opened.execute(moved).await;
+    let thread = ThreadId::random();
+    tenant.accept(message(thread, "Hello")).await.unwrap();
+    assert_eq!(store.due(10).await.unwrap(), [(tenant.tenant().clone(), thread)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_rows_are_skipped_on_sqlite() {
+    unreadable_rows_are_skipped(&Opened::sqlite().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

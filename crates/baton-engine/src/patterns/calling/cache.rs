@@ -48,7 +48,7 @@ impl<'a> ResultCache<'a> {
             found.inspect_err(|error| tracing::warn!(%error, "the result cache cannot be read")).ok()??;
         let kept = serde_json::from_value::<CachedResult>(value);
         let kept =
-            kept.inspect_err(|error| tracing::warn!(%error, "the result cache holds nonsense")).ok()?;
+            kept.inspect_err(|error| tracing::warn!(%error, "a cached result cannot be decoded")).ok()?;
         Some(TaskResult { text: kept.text, full_text: kept.full_text, limit: None, is_cached: true })
     }
 
