@@ -338,6 +338,7 @@ impl<'a> Session<'a> {
             candidates: &self.candidates,
             system: &self.system,
             deadline: self.budget.deadline(),
+            last_answer: self.conversation.last_answer(),
         };
         extraction::complete_turn(&place, model, said, may_read).await
     }

@@ -112,6 +112,14 @@ impl Conversation {
         Messages::new(&self.history[self.passed_over..], &self.messages)
     }
 
+    /// The agent's last text before the task of the session.
+    pub fn last_answer(&self) -> Option<&str> {
+        self.history.iter().rev().find_map(|message| match message {
+            ChatMessage::Assistant(reply) if !reply.text.trim().is_empty() => Some(reply.text.as_str()),
+            _ => None,
+        })
+    }
+
     /// The messages that the session added after its task.
     pub fn after_task(&self) -> &[ChatMessage] {
         &self.messages[1..]

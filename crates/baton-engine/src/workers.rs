@@ -149,9 +149,8 @@ impl Engine {
         start: &RunStart,
     ) -> Result<(AcceptedRun, Option<StartedRun>), Failure> {
         self.ensure_heartbeat().await?;
-        let accept = |run: &NewRun| {
-            let run = run.clone();
-            retry(MAX_START_RETRIES, START_RETRY_DELAY, move || store.start(run.clone(), start.clone()))
+        let accept = async |run: &NewRun| {
+            retry(MAX_START_RETRIES, START_RETRY_DELAY, || store.start(run.clone(), start.clone())).await
         };
         match accept(run).await {
             // Another agent than the holder was named, which the holder may allow.

@@ -1,5 +1,7 @@
 //! From the bytes of a body to the chunks of a reply.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use async_stream::try_stream;
@@ -100,7 +102,7 @@ pub(crate) fn ask(
                     break;
                 }
                 // The connection's task delivers the next frame only when this one was taken, so it gets its turn first.
-                tokio::task::yield_now().await;
+                give_way().await;
                 let Some(next) = body.frame().now_or_never() else { break };
                 outcome = reading.read(next, &mut ready);
             }
@@ -120,6 +122,20 @@ pub(crate) fn ask(
             }
         }
     })
+}
+
+/// Lets the tasks run that were woken before. Unlike [`tokio::task::yield_now`], it does not wait until the worker has no other task
+/// and has polled for I/O.
+async fn give_way() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Appends `next` to `chunk` if it continues it. What arrived together is handed on together: a reader that keeps up sees

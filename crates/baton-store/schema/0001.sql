@@ -336,7 +336,7 @@ CREATE TABLE audit_chains (
     head BYTEA NOT NULL,
     at BIGINT NOT NULL,
     PRIMARY KEY (tenant, chain)
-);
+) /* clustered */;
 
 CREATE TABLE audit_seals (
     tenant TEXT NOT NULL,

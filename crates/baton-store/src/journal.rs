@@ -180,7 +180,9 @@ pub(crate) fn row(
         let (session, path) = (ids.compress(session_id.as_str()), paths.compress(path));
         SessionRow(session, agent, path, *status, micros(*at))
     });
-    let ([events, steps, sessions], text_of) = texts.refer([events, steps, array(sessions)?]);
+    let ([events, steps], text_of) = texts.refer([events, steps]);
+    // A path may equal the text of a message, and sessions are read without messages.
+    let sessions = once::without_run(claim.run_id, array(sessions)?);
     let (thread, run, record) = (claim.thread_id, claim.run_id, numbers.record);
     Ok(Some(row_values![thread, last_seq, record, run, events, steps, sessions, text_of]))
 }

@@ -57,6 +57,14 @@ impl StoredTexts {
     }
 }
 
+/// Replaces the run's id, in a column without texts of messages.
+pub(crate) fn without_run(run: RunId, mut column: SqlValue) -> SqlValue {
+    if let SqlValue::Text(text) = &mut column {
+        replace(text, &run.to_string(), RUN_MARK);
+    }
+    column
+}
+
 /// Replaces in place, without an allocation if there is nothing to replace.
 fn replace(text: &mut String, from: &str, to: &str) {
     if text.contains(from) {

@@ -39,7 +39,8 @@ const DUE: SystemStatement = SystemStatement {
 
 const OWNERS: &str = "SELECT owner FROM servers ORDER BY owner";
 
-/// Whether the lease has expired while another process had one: 1 or 0, or no row without a lease.
+/// Whether the lease has expired while another process had one: 1 or 0. No row if the process has no lease, or had it so long ago
+/// that it is forgotten.
 const CLAIMABLE: SystemStatement = SystemStatement {
     sqlite: "SELECT s.lease_until < $3 AND EXISTS (
             SELECT 1 FROM servers AS o WHERE o.owner <> s.owner AND o.lease_until >= s.lease_until
@@ -143,7 +144,8 @@ impl Driver {
             }
             Self::Postgres(postgres) => beat_on_postgres(postgres, &owner, lease).await?,
         };
-        let was_claimable = claimable.first().map_or(Ok(0), |row| row.int(0))? != 0;
+        // The first renewal of a process finds no lease, and the process no runs.
+        let was_claimable = claimable.first().map_or(Ok(1), |row| row.int(0))? != 0;
         let cancelled = readable(&cancelled, |row| Ok((row.parse(0)?, row.parse(1)?, row.choice(2)?)));
         Ok(LeaseRenewal { cancelled, was_claimable })
     }

@@ -52,9 +52,42 @@ pub fn is_yes(words: &str, question: &str) -> bool {
     has_yes && said.split(' ').all(is_kind) && !words.trim().ends_with('?')
 }
 
+/// Like [`is_yes`], for a yes that no model has read as one: only words of consent, and nothing that may be a question.
+pub fn is_plain_yes(words: &str) -> bool {
+    const ASKING: &[&str] =
+        &["is", "are", "do", "does", "did", "you", "can", "could", "will", "would", "should"];
+    let mut said = bare(words);
+    for phrase in ["do it", "save it", "go ahead"] {
+        said = said.replace(phrase, "yes");
+    }
+    let first = said.split(' ').next().unwrap_or_default();
+    !words.contains('?') && !ASKING.contains(&first) && is_yes(&said, "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plain_yes_is_no_question_and_has_no_other_words() {
+        for yes in ["yes", "Yes, save it!", "ok, looks good", "sure thanks", "Do it", "go ahead please"] {
+            assert!(is_plain_yes(yes), "{yes}");
+        }
+        let others = [
+            "is that right",
+            "is that right? thanks",
+            "you sure",
+            "is this ok",
+            "ok, I do that now",
+            "ok, only to me please",
+            "yes, but call it Pager",
+            "no",
+            "",
+        ];
+        for other in others {
+            assert!(!is_plain_yes(other), "{other}");
+        }
+    }
 
     #[test]
     fn a_yes_is_a_yes_and_nothing_else() {

@@ -208,9 +208,8 @@ impl<'a> Machine<'a> {
         let undecided = || Refusal::Undecided { from: from(), ways: ways() };
         let next = next.or(only).ok_or_else(undecided)?;
         let next = self.workflow.state(next).ok_or_else(undecided)?;
-        // The question was about the default. A yes to it does not approve the tool of another state.
-        let default = self.state.next.first().and_then(|first| self.workflow.state(first));
-        self.data.has_consent &= default.is_some_and(|default| default.run == next.run);
+        // The question was about the default. A yes to it does not approve what follows another state.
+        self.data.has_consent &= self.state.next.first() == Some(&next.name);
         self.data.trail.push(self.state.name.0.clone());
         self.move_to(next);
         self.arrive();

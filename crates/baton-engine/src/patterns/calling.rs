@@ -52,7 +52,7 @@ pub(crate) fn tools(scope: &Scope, notifier: &Arc<ProgressNotifier>) -> Vec<Arc<
         leave_out_rare_parameters(&mut spec.parameters);
     }
     let notifier = Arc::clone(notifier);
-    let is_hidden = ask::is_offered(scope, callable.agents().len());
+    let is_hidden = ask::is_offered(scope, callable.agents());
     let call = Arc::new(CallAgent { spec, accepted_parameters, callable, notifier, is_hidden });
     let asked = if is_hidden { call.callable.agents() } else { &[] };
     let asks = asked.iter().map(|agent| Arc::new(AskAgent::new(agent, &call)) as Arc<dyn EngineTool>);

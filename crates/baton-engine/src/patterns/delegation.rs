@@ -47,7 +47,7 @@ pub(crate) fn tools(scope: &Scope, notifier: &Arc<ProgressNotifier>) -> Vec<Arc<
     let spec = spec(&callable, scope.agent());
     let agents = callable.names().len();
     // Several `ask_<agent>` in one turn do the same. An agent whose prompt names the tool needs it.
-    let is_replaced = ask::is_offered(scope, agents) && !scope.agent().prompt.contains(TOOL_NAME);
+    let is_replaced = ask::is_offered(scope, callable.agents()) && !scope.agent().prompt.contains(TOOL_NAME);
     let is_hidden = agents < 2 || is_replaced;
     vec![Arc::new(Delegate { spec, callable, notifier: Arc::clone(notifier), is_hidden })]
 }

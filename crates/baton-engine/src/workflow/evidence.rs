@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use baton_core::agent::Slot;
 use baton_core::stem::stem;
+use baton_core::workflow::consent::NO;
 
 /// A value with at most this many words is one thing: no other value is a part of it.
 const MAX_ATOMIC_WORDS: usize = 4;
@@ -101,6 +102,10 @@ impl<'a> Evidence<'a> {
         let slot = value.slot;
         if !slot.choices.is_empty() {
             let span = self.in_order(&lower_words(&value.text))?;
+            let is_denied = span.start > 0 && NO.contains(&self.words[span.start - 1].lower.as_str());
+            if is_denied || self.is_asked(&span) {
+                return None;
+            }
             return Some(Supported { slot, text: value.text.clone(), spans: vec![span] });
         }
         let spans = match self.span(&value.text) {

@@ -15,7 +15,7 @@ use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_core::model::ToolChoice;
 use baton_core::store::StepKind;
-use baton_core::workflow::consent::is_yes;
+use baton_core::workflow::consent::{bare, is_plain_yes};
 use baton_core::workflow::{Machine, Verdict, Waits, label, value};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -32,8 +32,6 @@ use crate::{json, structured_output};
 
 /// The path segment, below its turn, of the walk that the engine makes in place of the model.
 const PLACE: &str = "values";
-/// Maximum choices between next states that one walk asks the model for.
-const MAX_CHOICES: usize = 3;
 
 /// Whether a session's answer may come before its workflow has recorded the message.
 #[derive(Debug)]
@@ -71,6 +69,8 @@ pub(crate) struct SessionModel<'a> {
     /// The session's system prompt.
     pub(crate) system: &'a str,
     pub(crate) deadline: Instant,
+    /// What the agent said before the user's message.
+    pub(crate) last_answer: Option<&'a str>,
 }
 
 /// Records what the user's message says, after the turn at `turn` has answered `said` without doing so. Returns the answer to give
@@ -131,11 +131,16 @@ impl Extraction<'_> {
         Ok(Some(reply::text(&self.walk.machine, &recorded, &self.walk.changes)))
     }
 
-    /// Takes the user's own yes to a question that they have seen before.
+    /// Takes the user's own yes, if the message before it asked the question of the workflow. A yes to any other question that the
+    /// agent asked is left to the model.
     fn confirm(&mut self, words: &str) -> bool {
         let run = &self.place.run;
+        let said_before = bare(self.model.last_answer.unwrap_or_default());
         let machine = &mut self.walk.machine;
-        let is_yes = matches!(machine.waits(), Waits::Confirm(question) if is_yes(words, question))
+        let is_asked =
+            matches!(machine.waits(), Waits::Confirm(question) if said_before.contains(&bare(question)));
+        let is_yes = is_asked
+            && is_plain_yes(words)
             && machine.was_asked(run.run_id, run.request.said_at)
             && machine.confirm(Verdict::Yes).is_ok();
         if is_yes {
@@ -174,26 +179,24 @@ impl Extraction<'_> {
 
     /// Goes on as far as possible. Returns whether the model has chosen a state.
     async fn advance(&mut self, has_changed: bool) -> Result<bool, Failure> {
-        if has_changed {
-            self.walk.onward(OptionalSlots::Left).await?;
+        if !has_changed {
+            return Ok(false);
         }
-        let mut has_chosen = false;
-        for number in 1..=MAX_CHOICES {
-            let Waits::Choice(ways) = self.walk.machine.waits() else { break };
-            let Some(next) = self.choose(number, ways).await? else { break };
-            if self.walk.machine.go(Some(&next)).is_err() {
-                break;
-            }
-            self.notes.push(format!("the model chose the next state: {next}"));
-            has_chosen = true;
-            self.walk.onward(OptionalSlots::Left).await?;
+        self.walk.onward(OptionalSlots::Left).await?;
+        let Waits::Choice(ways) = self.walk.machine.waits() else { return Ok(false) };
+        let Some(next) = self.choose(ways).await? else { return Ok(false) };
+        if self.walk.machine.go(Some(&next)).is_err() {
+            return Ok(false);
         }
-        Ok(has_chosen)
+        self.notes.push(format!("the model chose the next state: {next}"));
+        self.walk.onward(OptionalSlots::Left).await?;
+        Ok(true)
     }
 
-    /// Asks the model which of several states comes next.
-    async fn choose(&self, number: usize, ways: &[StateName]) -> Result<Option<String>, Failure> {
-        let names: Vec<&str> = ways.iter().map(|way| way.0.as_str()).collect();
+    /// Asks the model which of several states comes next. `None` if the user's message does not decide it.
+    async fn choose(&self, ways: &[StateName]) -> Result<Option<String>, Failure> {
+        const UNDECIDED: &str = "none";
+        let names: Vec<&str> = ways.iter().map(|way| way.0.as_str()).chain([UNDECIDED]).collect();
         let schema = json!({
             "type": "object",
             "properties": { "next": { "type": "string", "enum": names } },
@@ -201,15 +204,19 @@ impl Extraction<'_> {
             "additionalProperties": false,
         });
         let values = &self.walk.machine.data.values;
-        let known: String = values.iter().map(|(key, text)| format!("- {key}: {text}\n")).collect();
+        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let known: String =
+            values.iter().map(|(key, text)| format!("- {key}: {}\n", one_line(text))).collect();
         let question = format!(
-            "The person has said:\n{known}\nWhich step of your workflow comes next by your rules? Answer with a JSON object whose \
-             only field `next` is one of: {}.",
+            "Known so far:\n{known}\nThe person's message: {}\n\nWhich step of your workflow comes next by your rules? Answer with \
+             a JSON object whose only field `next` is one of: {}. Use {UNDECIDED} if the message does not decide it.",
+            one_line(&self.place.run.request.words()),
             names.join(", ")
         );
         let system = self.model.system;
-        let filled = self.ask(&format!("choose:{number}"), system, &question, &schema).await?;
-        Ok(filled.and_then(|filled| filled.get("next")?.as_str().map(str::to_owned)))
+        let filled = self.ask("choose", system, &question, &schema).await?;
+        let next = filled.and_then(|filled| filled.get("next")?.as_str().map(str::to_owned));
+        Ok(next.filter(|next| next != UNDECIDED))
     }
 
     /// Makes one model call for a JSON object. Returns `None` if the model does not answer or answers with something else: what is

@@ -2,7 +2,8 @@
 
 use baton_core::store::work::RunEnd;
 use baton_core::store::{Append, Appended, Claim, Claimed, RunStatus};
-use baton_core::{HandoffId, StoreError};
+use baton_core::{HandoffId, RunId, StoreError};
+use jiff::SignedDuration;
 
 use super::claim;
 use crate::insert::Changes;
@@ -174,6 +175,20 @@ fn finish(
     let ([result], text_of) = texts.refer([result]);
     let (finished_at, last_seq) = (is_final.then(|| tx.now()), is_final.then_some(last_seq));
     changes.execute(FINISH, row_values![claim.run_id, *status, result, text_of, finished_at, last_seq]);
-    changes.execute(threads::USED, row_values![claim.thread_id, tx.now()]);
+    if !was_used_just_now(tx, claim.run_id) {
+        changes.execute(threads::USED, row_values![claim.thread_id, tx.now()]);
+    }
     Ok(())
+}
+
+/// Whether [`threads::USED`] would change nothing, because the run was accepted less than a second ago: its id has the time. Servers
+/// that share a database may have other clocks than it.
+fn was_used_just_now(tx: &Tx<'_>, run: RunId) -> bool {
+    let created = run.as_uuid().get_timestamp().map(|at| at.to_unix());
+    let now = tx.now().as_duration();
+    !tx.is_postgres()
+        && created.is_some_and(|(secs, nanos)| {
+            let age = now.saturating_sub(SignedDuration::new(secs.cast_signed(), nanos.cast_signed()));
+            !age.is_negative() && age < SignedDuration::from_secs(1)
+        })
 }

@@ -206,6 +206,26 @@ async fn the_answer_is_read_as_it_was_written() {
     assert_eq!(events, tenant.events(new.thread_id, 0, 10).await.unwrap());
 }
 
+/// The text of a message is left out of what is stored beside it, but not out of sessions.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_read_whose_path_is_the_answer() {
+    let (store, _folder) = fresh_sqlite().await;
+    store.beat(&owner("one"), LEASE).await.unwrap();
+    let tenant = acme(&store);
+    let new = message(ThreadId::random(), "What is a baton?");
+    let start = RunStart { owner: owner("one"), append: Arc::new(begin(&new)) };
+    let (_, started) = tenant.start(new.clone(), start).await.unwrap();
+    let mut append = end(&new);
+    append.sessions[0].path = ANSWER.to_owned();
+    append.steps[0].path = ANSWER.to_owned();
+    append.sessions.push(SessionChange { path: new.run_id.to_string(), ..append.sessions[0].clone() });
+    tenant.append(&started.unwrap().claimed.claim, Arc::new(append)).await.unwrap();
+    let sessions = tenant.run_sessions(new.run_id).await.unwrap();
+    assert_eq!((sessions.len(), sessions[0].path.as_str()), (1, "assistant"));
+    let steps = tenant.steps(new.run_id).await.unwrap();
+    assert!(steps.iter().any(|step| step.path == ANSWER));
+}
+
 const HOT: &str = "SELECT coalesce(sum(n_tup_upd), 0)::bigint, coalesce(sum(n_tup_hot_upd), 0)::bigint
     FROM pg_stat_all_tables WHERE schemaname = 'baton' AND relname IN ('thread_work', 'servers', 'audit_chains')";
 

@@ -1,6 +1,7 @@
 //! `ask_<agent>`: one tool for each agent that may be called. Small models choose among tools by their names far better than by the
 //! value of a parameter (`docs/models.md` has the measurement), and the request is shorter. `call_agent` is accepted all the same.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, ToolPattern};
@@ -17,20 +18,31 @@ use crate::scope::Scope;
 
 /// With more agents than this, one tool that lists them all is shorter.
 const MAX_AGENTS: usize = 8;
+/// A tool that asks the user. No agent's tool has its name.
+const ASK_USER: &str = "ask_user";
 /// Other names that models give the only parameter.
 const ALIASES: &[&str] = &["question", "message", "query", "task", "request"];
 
-/// Whether the agents are offered as one tool each: the model's facts say so, and the agent's file neither has a rule about
-/// `call_agent` nor names it in its prompt.
-pub(crate) fn is_offered(scope: &Scope, agents: usize) -> bool {
+/// Whether the agents are offered as one tool each: the model's facts say so, their names differ, and the agent's file neither has a
+/// rule about these tools nor names `call_agent` in its prompt.
+pub(crate) fn is_offered(scope: &Scope, targets: &[Arc<Agent>]) -> bool {
     let agent = scope.agent();
     let rules = [&agent.tools.deny, &agent.approvals.deny, &agent.approvals.ask, &agent.approvals.auto];
-    let has_rule =
-        rules.iter().any(|rule| rule.iter().any(|pattern: &ToolPattern| pattern.matches(TOOL_NAME)));
+    let names: BTreeSet<String> = targets.iter().map(|target| target.name.ask_tool()).collect();
+    // A rule about one of the names would not apply to the other, because both are accepted.
+    let matches =
+        |pattern: &ToolPattern| pattern.matches(TOOL_NAME) || names.iter().any(|name| pattern.matches(name));
+    let has_rule = rules.iter().any(|rule| rule.iter().any(matches));
+    let has_clash = names.len() < targets.len() || names.contains(ASK_USER);
     let candidates = scope.run.models.candidates(agent).unwrap_or_default();
     let assists = candidates.first().is_some_and(|first| first.facts.assists.agent_tools);
     let is_named = agent.prompt.contains(TOOL_NAME);
-    assists && !has_rule && !is_named && agents <= MAX_AGENTS && !scope.run.policy.offer_custom_agents
+    assists
+        && !has_rule
+        && !is_named
+        && !has_clash
+        && targets.len() <= MAX_AGENTS
+        && !scope.run.policy.offer_custom_agents
 }
 
 /// The tool `ask_<agent>`.

@@ -42,7 +42,7 @@ fn readings(ran: &Ran) -> usize {
     ran.end
         .rows
         .iter()
-        .filter(|row| row.path.ends_with("/values/read") || row.path.contains("/values/choose:"))
+        .filter(|row| row.path.ends_with("/values/read") || row.path.ends_with("/values/choose"))
         .count()
 }
 
@@ -175,15 +175,21 @@ async fn limit_forbids_the_reading() {
     assert_eq!((ran.answer(), readings(&ran)), ("Well.", 0), "{}", ran.log());
 }
 
-/// The user's own yes counts without a call of the tool. A form that says yes does not.
+/// The user's own yes to the question of the workflow counts without a call of the tool. A form that says yes does not, and neither
+/// does a yes to another question that the model asked.
 #[tokio::test]
 async fn only_the_users_own_yes_confirms() {
-    for (words, saved) in [("Yes, save it", 1), ("Sounds like a plan, whatever", 0)] {
+    for (question, words, saved) in [
+        ("Save it?", "Yes, save it", 1),
+        ("Save it?", "Sounds like a plan, whatever", 0),
+        ("Save it?", "is that right", 0),
+        ("Shall I call it Slack Alert instead?", "yes, please", 0),
+    ] {
         let yes = form(&json!({"confirmed": true, "name": null}));
         let model = on()
             .script(
                 "maker",
-                [advance(all()), ScriptedTurn::text("Save it?"), ScriptedTurn::text("Saved!"), yes],
+                [advance(all()), ScriptedTurn::text(question), ScriptedTurn::text("Saved!"), yes],
             )
             .script("a", [ScriptedTurn::text("Great.")]);
         let (talk, calls) = talk(&model).await;
@@ -224,7 +230,7 @@ async fn correction_at_the_question_is_read() {
 /// Where several states follow, the model chooses one of them.
 #[tokio::test]
 async fn model_chooses_the_next_state() {
-    for (choice, state) in [("triggers", "triggers"), ("complete", "gathering")] {
+    for (choice, state) in [("triggers", "triggers"), ("complete", "gathering"), ("none", "gathering")] {
         let read = form(&json!({"purpose": "alerts", "name": "Alert"}));
         let chosen = form(&json!({ "next": choice }));
         let model = on().script("maker", [ScriptedTurn::text("Well."), read, chosen]);
