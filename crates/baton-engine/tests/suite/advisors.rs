@@ -324,7 +324,7 @@ async fn time_limits_follow_the_measured_speed() {
             a.limits.timeout = HumanDuration::from_mins(30);
         });
         let (parts, request) = setup.parts().await;
-        let engine = baton_engine::Engine::new(parts);
+        let engine = Engine::new(parts);
         let mut told = Vec::new();
         for _ in 0..2 {
             engine.start(request.clone()).await.unwrap().finish().await;
