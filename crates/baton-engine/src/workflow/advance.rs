@@ -23,7 +23,7 @@ use crate::patterns::fence::Fence;
 use crate::run::Input;
 use crate::scope::Scope;
 
-const TOOL_NAME: &str = "advance_workflow";
+pub(super) const TOOL_NAME: &str = "advance_workflow";
 /// Key in `values` for the user's answer to a confirmation question.
 const CONFIRMED: &str = "confirmed";
 /// Value of `next` that goes back one state.

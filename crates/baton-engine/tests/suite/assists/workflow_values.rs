@@ -316,3 +316,22 @@ async fn small_model_cannot_complete_an_unfinished_workflow() {
     assert!(!asked[0].tools.contains(&"complete_handoff".to_owned()), "{:?}", asked[0].tools);
     assert!(told(&asked[1]).pop().unwrap().contains("your workflow is not done"));
 }
+
+/// After a small model has recorded something the engine speaks; after a call that failed the model has to.
+#[tokio::test]
+async fn small_model_does_not_call_again_and_again() {
+    let assists = ModelAssists { workflow_evidence: true, ..ModelAssists::default() };
+    let small = || model(ModelSupport::default(), assists);
+    let named = advance(json!({"values": {"name": "Alert", "purpose": "made up by the model"}}));
+    let model = small().script("maker", [named, advance(all())]);
+    let (one, calls) = talk(&model).await;
+    let ran = one.say("create a skill. The name is Alert.").await;
+    assert_eq!(ran.answer(), "Noted:\n- Name: Alert\n\nWhat is the purpose?", "{}", ran.log());
+    assert_eq!((model.left(), calls.count()), (1, [0, 0, 0]), "one turn is enough");
+    let model =
+        small().script("maker", [advance(all()), ScriptedTurn::text("What is it for?"), form(&json!({}))]);
+    let (other, _) = talk(&model).await;
+    let ran = other.say("create a skill").await;
+    assert_eq!(ran.answer(), "What is it for?", "{}", ran.log());
+    assert_eq!(asked_of(&model, "maker")[1].tool_choice, baton_core::model::ToolChoice::None);
+}
