@@ -175,13 +175,22 @@ pub struct ModelAssists {
     pub text_tool_calls: bool,
     /// Reads the values of a workflow from the user's message if the holder's model does not record them.
     pub workflow_values: bool,
+    /// Refuses values of a workflow that the model records although the user's message does not contain them. Only for small
+    /// models: others may put things in their own words.
+    pub workflow_evidence: bool,
     /// Offers each agent that may be called as a tool of its own, in place of `call_agent`.
     pub agent_tools: bool,
 }
 
 impl Default for ModelAssists {
     fn default() -> Self {
-        Self { grounding: true, text_tool_calls: true, workflow_values: true, agent_tools: true }
+        Self {
+            grounding: true,
+            text_tool_calls: true,
+            workflow_values: true,
+            workflow_evidence: false,
+            agent_tools: true,
+        }
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn EngineTool>> {
     tools.retain(|tool| !denied.iter().any(|pattern| pattern.matches(&tool.spec().name)));
     // `disallowed_tools` does not apply to these: a holder must be able to return the thread.
     tools.extend(finish::return_tools(scope));
-    tools.extend(advance::tools(scope));
+    tools.extend(advance::tools(scope, input));
     tools.extend(input.engine_tools.iter().cloned());
     tools
 }

@@ -279,6 +279,9 @@ impl<'a> Session<'a> {
             self.conversation.push(ChatMessage::Assistant(reply));
             if !calls.is_empty() {
                 Box::pin(self.call(&calls)).await?;
+                if let Some(text) = self.workflow.take_answer().filter(|_| form == OutputKind::Answer) {
+                    return Ok(WorkResult { text, limit: None, message_id: None, shown: shown_now });
+                }
                 continue;
             }
             if self.reminder.is_some() {
@@ -345,7 +348,11 @@ impl<'a> Session<'a> {
 
     fn tool_choice(&self) -> ToolChoice {
         let requires_tool = self.reminder.is_some() || self.evidence.requires_tool();
-        if requires_tool { ToolChoice::Required } else { ToolChoice::Auto }
+        match requires_tool {
+            true => ToolChoice::Required,
+            false if self.workflow.must_speak() => ToolChoice::None,
+            false => ToolChoice::Auto,
+        }
     }
 
     /// Executes the tool calls of the newest turn. One of them may end the session.
@@ -357,7 +364,7 @@ impl<'a> Session<'a> {
             tool_calls::run(&scope, &self.toolset, calls, &self.conversation, limits).await?;
         let succeeded = results.iter().filter(|result| !result.failed).map(|result| result.name.as_str());
         self.evidence.add_results(&self.toolset, succeeded);
-        self.workflow.add_results(calls, &results);
+        self.workflow.add_results(self.scope, calls, &results);
         for result in results {
             self.conversation.push(ChatMessage::Tool(result));
         }

@@ -121,6 +121,7 @@ fn built_in(provider: &str, base: &str, model: &str) -> ModelFacts {
         facts.max_output_tokens = Some(LOCAL_MAX_OUTPUT_TOKENS);
         facts.timeouts.factor = LOCAL_FACTOR;
         facts.timeouts.is_measured = true;
+        facts.assists.workflow_evidence = true;
     }
     facts
 }
@@ -149,7 +150,7 @@ mod tests {
             facts("vllm", Some("http://localhost:8000/v1"), "qwen"),
         ] {
             assert_eq!((local.max_output_tokens, local.timeouts.factor.get()), (Some(2048), 5));
-            assert!(local.timeouts.is_measured);
+            assert!(local.timeouts.is_measured && local.assists.workflow_evidence);
         }
         for hosted in [
             facts("openai", None, "gpt-5-mini"),

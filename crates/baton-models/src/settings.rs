@@ -73,6 +73,7 @@ pub struct AssistSettings {
     pub grounding: Option<bool>,
     pub text_tool_calls: Option<bool>,
     pub workflow_values: Option<bool>,
+    pub workflow_evidence: Option<bool>,
     pub agent_tools: Option<bool>,
 }
 
@@ -91,7 +92,8 @@ impl ProviderSettings {
 impl ModelSettings {
     fn apply(&self, facts: ModelFacts) -> ModelFacts {
         let ModelSupport { tools, parallel_calls, structured_output, tool_choice } = facts.supports;
-        let ModelAssists { grounding, text_tool_calls, workflow_values, agent_tools } = facts.assists;
+        let ModelAssists { grounding, text_tool_calls, workflow_values, workflow_evidence, agent_tools } =
+            facts.assists;
         ModelFacts {
             price: self.price.map(|PriceSettings(price)| price).or(facts.price),
             context_window: self.context_window.map(NonZeroU64::get).or(facts.context_window),
@@ -106,6 +108,7 @@ impl ModelSettings {
                 grounding: self.assists.grounding.unwrap_or(grounding),
                 text_tool_calls: self.assists.text_tool_calls.unwrap_or(text_tool_calls),
                 workflow_values: self.assists.workflow_values.unwrap_or(workflow_values),
+                workflow_evidence: self.assists.workflow_evidence.unwrap_or(workflow_evidence),
                 agent_tools: self.assists.agent_tools.unwrap_or(agent_tools),
             },
             ..facts

@@ -68,6 +68,7 @@ impl Model for Offline {
             grounding: false,
             text_tool_calls: false,
             workflow_values: false,
+            workflow_evidence: false,
             agent_tools: false,
         };
         ModelFacts {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use baton_core::agent::Return;
+use baton_core::agent::{Agent, Return};
 use baton_core::message::Part;
 use baton_core::store::{HandoffEnd, HandoffSession, HandoffState, LastTopic, NotifiedParty};
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
@@ -28,6 +28,7 @@ use crate::redaction::{head, redact, tail};
 use crate::routing::is_resumable;
 use crate::run::{self, show};
 use crate::scope::Scope;
+use crate::workflow;
 
 /// Maximum length of a result summary, in characters.
 const MAX_SUMMARY_CHARS: usize = 2000;
@@ -78,6 +79,8 @@ struct ReturnThread {
     spec: ToolSpec,
     end: HandoffEnd,
     lease: Arc<HandoffLease>,
+    /// The agent, if its workflow has to be done first: small models give up at once and call it a result.
+    must_be_done: Option<Arc<Agent>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -96,7 +99,7 @@ impl ReturnThread {
             "type": "object",
             "properties": {
                 "result_summary": { "type": "string", "minLength": 1, "description": "The result, in one or two sentences." },
-                "artifacts": { "type": "array", "items": { "type": "string" }, "description": "Names of what was made, such as skill:slack-alert." },
+                "artifacts": { "type": "array", "items": { "type": "string" }, "description": "Names of what was made." },
             },
             "required": ["result_summary"],
             "additionalProperties": false,
@@ -132,7 +135,18 @@ impl ReturnThread {
             risk: Risk::Low,
             timeout: scope.agent().limits.timeout,
         };
-        Self { spec, end, lease: Arc::clone(lease) }
+        let candidates = scope.run.models.candidates(scope.agent()).unwrap_or_default();
+        let is_checked = candidates.first().is_some_and(|first| first.facts.assists.workflow_evidence);
+        let must_be_done = is_checked && end == HandoffEnd::Completed && scope.agent().workflow.is_some();
+        let must_be_done = must_be_done.then(|| Arc::clone(scope.agent()));
+        Self { spec, end, lease: Arc::clone(lease), must_be_done }
+    }
+
+    fn is_too_early(&self) -> bool {
+        let state = self.lease.workflow();
+        let is_done =
+            |agent: &Arc<Agent>| state.as_ref().is_some_and(|state| workflow::is_done(agent, state));
+        self.must_be_done.as_ref().is_some_and(|agent| !is_done(agent))
     }
 }
 
@@ -143,6 +157,10 @@ impl EngineTool for ReturnThread {
 
     fn ends_with(&self, _arguments: &Value) -> Option<String> {
         Some(self.spec.name.clone())
+    }
+
+    fn is_hidden(&self) -> bool {
+        self.is_too_early()
     }
 
     fn call<'a>(
@@ -156,6 +174,11 @@ impl EngineTool for ReturnThread {
                     "state the result in one sentence".into(),
                 )));
             };
+            if self.is_too_early() {
+                return Ok(ToolOutcome::Refused(ToolError::NotPermitted(
+                    "your workflow is not done; go on with it, or call `decline_handoff` if the person does not want it".into(),
+                )));
+            }
             start_return(&site.scope, &self.lease, self.end, &parsed.result_summary, &parsed.artifacts).await;
             let output = "The conversation returns to the agent that gave it to you.".to_owned();
             Ok(ToolOutcome::Ended { output, ending: SessionEnding::Returned })

@@ -184,9 +184,9 @@ impl TransferTo {
         };
         let failure = redact(&self.target, &failure.to_string());
         // Some refusals are sentences of their own.
-        let failure = failure.trim_end_matches(['.', '?']);
+        let stop = if failure.ends_with(['.', '?', '!']) { "" } else { "." };
         format!(
-            "`{}` could not take over: {failure}. The conversation is yours again: answer yourself{or_others}",
+            "`{}` could not take over: {failure}{stop} The conversation is yours again: answer yourself{or_others}",
             self.target.name
         )
     }

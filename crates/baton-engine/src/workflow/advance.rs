@@ -5,30 +5,32 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use baton_core::agent::{Slot, Workflow};
-use baton_core::chat::ToolCall;
+use baton_core::agent::{Agent, Slot, Workflow};
+use baton_core::chat::{ChatMessage, ToolCall};
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use baton_core::workflow::consent::is_yes;
 use baton_core::workflow::{Machine, Refusal, Verdict, Waits, WorkflowChange, value};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
+use super::evidence::{Evidence, ReadValue};
 use super::view::WorkflowView;
 use super::walk::{OptionalSlots, WorkflowWalk};
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
 use crate::fence::Fence;
+use crate::input::Input;
 use crate::lease::HandoffLease;
 use crate::scope::Scope;
 
-const TOOL_NAME: &str = "advance_workflow";
+pub(super) const TOOL_NAME: &str = "advance_workflow";
 /// Key in `values` for the user's answer to a confirmation question.
 const CONFIRMED: &str = "confirmed";
 /// Value of `next` that goes back one state.
 const BACK: &str = "back";
 
 /// Returns the tool for a holder with a workflow.
-pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn EngineTool>> {
+pub(crate) fn tools(scope: &Scope, input: &Input) -> Vec<Arc<dyn EngineTool>> {
     let (Some(lease), Some(workflow)) = (&scope.session.lease, &scope.agent().workflow) else {
         return Vec::new();
     };
@@ -45,7 +47,24 @@ pub(crate) fn tools(scope: &Scope) -> Vec<Arc<dyn EngineTool>> {
         risk: Risk::Low,
         timeout: scope.agent().limits.timeout,
     };
-    vec![Arc::new(AdvanceWorkflow { spec, lease: Arc::clone(lease), is_busy: AtomicBool::new(false) })]
+    let candidates = scope.run.models.candidates(scope.agent()).unwrap_or_default();
+    let needs_evidence = candidates.first().is_some_and(|first| first.facts.assists.workflow_evidence);
+    let evidence =
+        needs_evidence.then(|| said(&scope.run.request.words(), input)).filter(|said| !said.is_empty());
+    let lease = Arc::clone(lease);
+    vec![Arc::new(AdvanceWorkflow { spec, lease, evidence, is_busy: AtomicBool::new(false) })]
+}
+
+/// What the values of this run can come from: the user's message and, if it is a yes, the proposal that it answers.
+fn said(words: &str, input: &Input) -> String {
+    let last = input.history.iter().rev().find_map(|message| match message {
+        ChatMessage::Assistant(reply) if !reply.text.trim().is_empty() => Some(reply.text.as_str()),
+        _ => None,
+    });
+    match last.filter(|last| is_yes(words, last)) {
+        Some(proposal) => format!("{words}\n{proposal}"),
+        None => words.trim().to_owned(),
+    }
 }
 
 fn parameters(workflow: &Workflow) -> Value {
@@ -93,6 +112,8 @@ pub(super) fn records(call: &ToolCall) -> bool {
 struct AdvanceWorkflow {
     spec: ToolSpec,
     lease: Arc<HandoffLease>,
+    /// What values have to be in, for models that make them up.
+    evidence: Option<String>,
     /// Set during a call. Concurrent calls would overwrite each other's values, so a second one is refused.
     is_busy: AtomicBool,
 }
@@ -107,7 +128,7 @@ impl Drop for BusyGuard<'_> {
 }
 
 /// Parsed arguments of a call.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct AdvanceArguments {
     values: BTreeMap<String, String>,
     confirmed: Option<bool>,
@@ -136,13 +157,20 @@ impl AdvanceWorkflow {
         &self,
         parsed: &AdvanceArguments,
         place: Scope,
-        agent: &baton_core::agent::Agent,
+        agent: &Agent,
     ) -> Result<Result<String, ToolError>, Failure> {
         let run = Arc::clone(&place.run);
         let Some(mut walk) = WorkflowWalk::begin(place, &self.lease, agent).await? else {
             return Ok(Err(ToolError::NotPermitted("there is no workflow".into())));
         };
         let before = walk.machine.clone();
+        let (parsed, made_up) = &match &self.evidence {
+            Some(said) => parsed.supported(&walk.machine, agent, said),
+            None => (parsed.clone(), Vec::new()),
+        };
+        if parsed.is_empty() && !made_up.is_empty() {
+            return Ok(Err(ToolError::InvalidArguments(made_up_text(made_up, &before))));
+        }
         let asked = |machine: &Machine<'_>| {
             machine.was_asked(run.run_id, run.request.said_at) && !run.request.words().trim().is_empty()
         };
@@ -151,7 +179,7 @@ impl AdvanceWorkflow {
             true => Verdict::TakenForYes,
             false => Verdict::No,
         });
-        let mut refused = None;
+        let mut refused = (!made_up.is_empty()).then(|| made_up_text(made_up, &before));
         match parsed.apply(&mut walk.machine, verdict, asked) {
             Ok(()) => {}
             // The values are kept although the workflow cannot go where `next` says.
@@ -187,6 +215,34 @@ impl AdvanceArguments {
         Ok(parsed)
     }
 
+    fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.confirmed.is_none() && self.next.is_none()
+    }
+
+    /// The arguments with only those values that are known already or that `said` contains, and the keys of the others.
+    fn supported(&self, machine: &Machine<'_>, agent: &Agent, said: &str) -> (Self, Vec<String>) {
+        let triggers = agent.accepts_handoff.as_ref().map_or(&[][..], |terms| &terms.triggers);
+        let missing: Vec<&str> = machine.missing().into_iter().map(|slot| slot.key.as_str()).collect();
+        let read = self.values.iter().filter_map(|(key, text)| {
+            let slot = machine.slot(key)?;
+            let may_restate = missing.contains(&key.as_str());
+            Some(ReadValue { slot, text: text.clone(), may_restate })
+        });
+        let found: BTreeMap<String, String> =
+            Evidence::new(said, triggers).supported(read.collect()).into_iter().collect();
+        let (mut supported, mut made_up) = (Self { values: BTreeMap::new(), ..self.clone() }, Vec::new());
+        for (key, text) in &self.values {
+            // An unknown key is refused later, with the nearest one.
+            let is_known = machine.slot(key).is_none() || machine.data.values.get(key) == Some(text);
+            match found.get(key) {
+                Some(text) => drop(supported.values.insert(key.clone(), text.clone())),
+                None if is_known => drop(supported.values.insert(key.clone(), text.clone())),
+                None => made_up.push(key.clone()),
+            }
+        }
+        (supported, made_up)
+    }
+
     /// Applies values, confirmation and `next`, in this order: a correction can void the confirmation, which can unblock `next`.
     fn apply(
         &self,
@@ -198,8 +254,8 @@ impl AdvanceArguments {
         // A correction counts as the answer. The question is asked again.
         if let Some(verdict) = verdict.filter(|_| !has_changed) {
             match machine.waits() {
-                // Only a yes requires that the user has seen the question.
-                Waits::Confirm(question) if verdict != Verdict::No && !was_asked(machine) => {
+                // An answer requires that the user has seen the question.
+                Waits::Confirm(question) if !was_asked(machine) => {
                     return Err(Refusal::NotAsked(question.to_owned()));
                 }
                 _ => machine.confirm(verdict)?,
@@ -222,6 +278,16 @@ impl AdvanceArguments {
             _ => machine.go(Some(next)),
         }
     }
+}
+
+/// Tells the model which values it made up, and what to ask instead.
+fn made_up_text(keys: &[String], machine: &Machine<'_>) -> String {
+    let asks: Vec<&str> = machine.missing().into_iter().map(|slot| slot.ask.as_str()).take(1).collect();
+    format!(
+        "the person has not said: {}. Do not make values up; ask for them. {}",
+        keys.join(", "),
+        asks.join("")
+    )
 }
 
 /// Fences untrusted tool output, cut to `max_bytes` of JSON. The fence is stored with the result of the call.

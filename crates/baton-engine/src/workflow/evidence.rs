@@ -165,8 +165,9 @@ impl<'a> Evidence<'a> {
 
     /// The sentence that a value restates in other words.
     fn restatement<'s>(&self, value: &ReadValue<'s>, used: &[Range<usize>]) -> Option<Supported<'s>> {
-        let wanted = significant(lower_words(&value.text).iter());
-        if wanted.len() < MIN_RESTATED_WORDS {
+        let words = lower_words(&value.text);
+        let wanted = significant(words.iter());
+        if words.len() <= MAX_ATOMIC_WORDS || wanted.len() < MIN_RESTATED_WORDS {
             return None;
         }
         let is_free = |sentence: &&Sentence| {
@@ -375,6 +376,7 @@ mod tests {
         assert_eq!(check(message, &[("P", read)]), [format!("P={sentence}")]);
         assert!(check(message, &[("p", read)]).is_empty(), "only where it is allowed");
         assert!(check(message, &[("P", "1. Collect notes from the users of the tool")]).is_empty());
+        assert!(check(message, &[("P", "Meeting Note Summary")]).is_empty(), "a name is not a sentence");
         let steps = "Steps: 1. read the notes, 2. write bullets.";
         assert_eq!(check(steps, &[("s", steps), ("P", "To read notes and write bullets")]).len(), 1);
     }

@@ -38,15 +38,24 @@ const PLACE: &str = "values";
 pub(crate) struct WorkflowCheck {
     /// The agent holds the thread with a workflow, the help is on, and the model has recorded nothing yet.
     is_open: bool,
+    /// Whether the engine speaks after a small model has recorded values. Such models call the tool again and again.
+    speaks: bool,
+    /// What the engine says now.
+    answer: Option<String>,
+    /// Whether the next turn has to be a text, because a call has failed.
+    must_speak: bool,
 }
 
 impl WorkflowCheck {
     pub(crate) fn new(scope: &Scope, candidates: &[ModelCandidate]) -> Self {
-        let assists = candidates.first().is_some_and(|first| first.facts.assists.workflow_values);
+        let assists = candidates.first().map(|first| first.facts.assists);
+        let is_small = assists.is_some_and(|assists| assists.workflow_evidence);
+        let assists = assists.is_some_and(|assists| assists.workflow_values);
         let has_workflow =
             scope.agent().workflow.as_ref().is_some_and(|workflow| !workflow.states.is_empty());
         let is_answer = scope.agent().output_schema.is_none() && !scope.run.request.words().trim().is_empty();
-        Self { is_open: assists && has_workflow && is_answer && scope.session.lease.is_some() }
+        let is_open = assists && has_workflow && is_answer && scope.session.lease.is_some();
+        Self { is_open, speaks: is_open && is_small, answer: None, must_speak: false }
     }
 
     /// Whether a text may be replaced if it comes now, so that it must not be streamed.
@@ -55,10 +64,31 @@ impl WorkflowCheck {
     }
 
     /// Notes the calls of a turn. A call of `advance_workflow` that recorded nothing does not count.
-    pub(crate) fn add_results(&mut self, calls: &[ToolCall], results: &[ToolResult]) {
+    pub(crate) fn add_results(&mut self, scope: &Scope, calls: &[ToolCall], results: &[ToolResult]) {
         let has_advanced =
             |(call, result): (&ToolCall, &ToolResult)| !result.failed && advance::records(call);
         self.is_open &= !calls.iter().zip(results).any(has_advanced);
+        let is_advance = |call: &ToolCall| call.name == advance::TOOL_NAME;
+        if !self.speaks || calls.is_empty() || !calls.iter().all(is_advance) {
+            return;
+        }
+        match results {
+            [result] if !result.failed && !self.is_open => {
+                let machine = view::machine(scope, scope.agent());
+                self.answer = machine.map(|machine| reply::after_call(&machine, &calls[0], result));
+            }
+            _ => self.must_speak = true,
+        }
+    }
+
+    /// What the engine says in place of another turn of the model.
+    pub(crate) fn take_answer(&mut self) -> Option<String> {
+        self.answer.take()
+    }
+
+    /// Whether the next turn may not call tools.
+    pub(crate) fn must_speak(&self) -> bool {
+        self.must_speak
     }
 }
 

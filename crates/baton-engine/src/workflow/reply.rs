@@ -1,9 +1,11 @@
 //! What the engine itself says to the user of a workflow, in place of the holder's model.
 
 use baton_core::agent::Slot;
+use baton_core::chat::{ToolCall, ToolResult};
 use baton_core::text::head;
 use baton_core::workflow::data::Held;
 use baton_core::workflow::{Machine, Waits, WorkflowChange, label};
+use serde_json::Value;
 
 /// Maximum length of a value, in characters.
 const MAX_VALUE_CHARS: usize = 120;
@@ -13,8 +15,9 @@ const MAX_OUTPUT_CHARS: usize = 4_000;
 /// What was recorded, what the tools of the workflow returned, and the next question.
 pub(super) fn text(machine: &Machine<'_>, recorded: &[String], changes: &[WorkflowChange]) -> String {
     let mut paragraphs = Vec::new();
-    if !recorded.is_empty() {
-        paragraphs.push(format!("Noted:\n{}", list(machine, |key| recorded.iter().any(|one| one == key))));
+    let noted = list(machine, |key| recorded.iter().any(|one| one == key));
+    if !noted.is_empty() {
+        paragraphs.push(format!("Noted:\n{noted}"));
     }
     let outputs = changes.iter().filter_map(|change| match change {
         // What third parties wrote is for the model to report.
@@ -33,6 +36,21 @@ pub(super) fn text(machine: &Machine<'_>, recorded: &[String], changes: &[Workfl
         paragraphs.push("Done.".to_owned());
     }
     paragraphs.join("\n\n")
+}
+
+/// The same after a call of `advance_workflow`, whose result says what the tools returned.
+pub(super) fn after_call(machine: &Machine<'_>, call: &ToolCall, result: &ToolResult) -> String {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let given = arguments.get("values").and_then(Value::as_object).or(arguments.as_object());
+    let recorded: Vec<String> = given.into_iter().flat_map(|given| given.keys().cloned()).collect();
+    let result: Value = serde_json::from_str(&result.content).unwrap_or_default();
+    let ran = result["ran"].as_array().into_iter().flatten();
+    let outputs = ran.filter_map(|ran| {
+        let (tool, text) = (ran["tool"].as_str()?.to_owned(), ran["returned"].as_str()?.to_owned());
+        let is_untrusted = text.starts_with("<<<");
+        Some(WorkflowChange::Ran { tool, text, is_untrusted })
+    });
+    text(machine, &recorded, &outputs.collect::<Vec<_>>())
 }
 
 /// The question that the workflow waits for an answer to.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{model, shown, statuses};
 use crate::handoffs::Talk;
-use crate::transfers::asked_of;
+use crate::transfers::{asked_of, told};
 use crate::workflow::{Calls, advance, all, setup};
 use crate::{Ran, Setup};
 
@@ -244,4 +244,100 @@ async fn model_chooses_the_next_state() {
         assert_eq!(values(&talk).await.0, state, "{}", ran.log());
         assert_eq!(readings(&ran), 2);
     }
+}
+
+/// A small model, whose values have to be in the message.
+fn checked() -> Scripted {
+    let assists = ModelAssists { workflow_evidence: true, workflow_values: false, ..ModelAssists::default() };
+    model(ModelSupport::default(), assists)
+}
+
+#[tokio::test]
+async fn values_that_a_small_model_makes_up_are_refused() {
+    let made_up =
+        json!({"values": {"purpose": "alerts", "format": "table", "name": "Sirens", "triggers": "go"}});
+    let model = checked().script("maker", [advance(&made_up), ScriptedTurn::text("And the name?")]);
+    let (talk, calls) = talk(&model).await;
+    let ran = talk.say("create a skill for alerts").await;
+    assert_eq!(values(&talk).await, ("gathering".to_owned(), json!({"purpose": "alerts"})), "{}", ran.log());
+    let told = told(&asked_of(&model, "maker")[1]).pop().unwrap();
+    assert!(told.contains("the person has not said: format, name, triggers."), "{told}");
+    assert_eq!((ran.answer(), calls.count()), ("And the name?", [0, 0, 0]));
+}
+
+#[tokio::test]
+async fn call_with_only_made_up_values_fails() {
+    let model = checked().script("maker", [advance(all()), ScriptedTurn::text("What is it for?")]);
+    let (talk, _) = talk(&model).await;
+    let ran = talk.say("create a skill").await;
+    assert_eq!(values(&talk).await.1, json!({}), "{}", ran.log());
+    let told = told(&asked_of(&model, "maker")[1]).pop().unwrap();
+    assert!(told.contains("ask for them. What is the purpose?"), "{told}");
+}
+
+/// A yes to a proposal makes the proposal the user's words.
+#[tokio::test]
+async fn accepted_proposal_is_evidence() {
+    let name = |name: &str| advance(json!({"values": {"name": name}}));
+    let proposal = || ScriptedTurn::text("Shall we call it Alert Sender?");
+    let model = checked().script("maker", [proposal(), name("Alert Sender"), ScriptedTurn::text("Good.")]);
+    let (one, _) = talk(&model).await;
+    one.say("create a skill").await;
+    one.say("yes").await;
+    assert_eq!(values(&one).await.1, json!({"name": "Alert Sender"}));
+    let model = checked().script("maker", [proposal(), name("Alert Sender"), ScriptedTurn::text("Good.")]);
+    let (other, _) = talk(&model).await;
+    other.say("create a skill").await;
+    other.say("no, something shorter").await;
+    assert_eq!(values(&other).await.1, json!({}));
+}
+
+/// A larger model may put things in its own words.
+#[tokio::test]
+async fn other_models_may_restate_values() {
+    let model = on().script("maker", [advance(all()), ScriptedTurn::text("Save it?")]);
+    let (talk, _) = talk(&model).await;
+    talk.say("create a skill").await;
+    assert_eq!(values(&talk).await.0, "testing");
+}
+
+/// Neither a yes nor a no is the model's to give.
+#[tokio::test]
+async fn model_cannot_decline_for_the_user() {
+    let no = advance(json!({"values": {"confirmed": false}}));
+    let model = on().script("maker", [advance(all()), no, ScriptedTurn::text("Save it?")]);
+    let (talk, _) = talk(&model).await;
+    let ran = talk.say("create a skill").await;
+    assert_eq!(values(&talk).await.0, "testing", "{}", ran.log());
+}
+
+#[tokio::test]
+async fn small_model_cannot_complete_an_unfinished_workflow() {
+    let done = ScriptedTurn::call("complete_handoff", &json!({"result_summary": "The skill is saved."}));
+    let model = checked().script("maker", [done, ScriptedTurn::text("What is it for?")]);
+    let (talk, _) = talk(&model).await;
+    let ran = talk.say("create a skill").await;
+    assert_eq!((ran.answer(), talk.open().await.is_some()), ("What is it for?", true), "{}", ran.log());
+    let asked = asked_of(&model, "maker");
+    assert!(!asked[0].tools.contains(&"complete_handoff".to_owned()), "{:?}", asked[0].tools);
+    assert!(told(&asked[1]).pop().unwrap().contains("your workflow is not done"));
+}
+
+/// After a small model has recorded something the engine speaks; after a call that failed the model has to.
+#[tokio::test]
+async fn small_model_does_not_call_again_and_again() {
+    let assists = ModelAssists { workflow_evidence: true, ..ModelAssists::default() };
+    let small = || model(ModelSupport::default(), assists);
+    let named = advance(json!({"values": {"name": "Alert", "purpose": "made up by the model"}}));
+    let model = small().script("maker", [named, advance(all())]);
+    let (one, calls) = talk(&model).await;
+    let ran = one.say("create a skill. The name is Alert.").await;
+    assert_eq!(ran.answer(), "Noted:\n- Name: Alert\n\nWhat is the purpose?", "{}", ran.log());
+    assert_eq!((model.left(), calls.count()), (1, [0, 0, 0]), "one turn is enough");
+    let model =
+        small().script("maker", [advance(all()), ScriptedTurn::text("What is it for?"), form(&json!({}))]);
+    let (other, _) = talk(&model).await;
+    let ran = other.say("create a skill").await;
+    assert_eq!(ran.answer(), "What is it for?", "{}", ran.log());
+    assert_eq!(asked_of(&model, "maker")[1].tool_choice, baton_core::model::ToolChoice::None);
 }
