@@ -33,8 +33,10 @@ impl Model {
         let hang: Arc<Mutex<Option<String>>> = Arc::default();
         let mind = Mind { slow, heard: Arc::clone(&heard), hang: Arc::clone(&hang), tell };
         let base_url = wire::serve(move |request| mind.answer(request));
-        let config =
-            format!("[models]\ndefault = \"local/m\"\n[models.providers.local]\nbase_url = \"{base_url}\"\n");
+        let config = format!(
+            "[models]\ndefault = \"local/m\"\n[models.providers.local]\nbase_url = \"{base_url}\"\n\
+                     [models.providers.local.models.m]\nassists = {{ workflow_values = false, workflow_evidence = false, agent_tools = false }}\n"
+        );
         Self { config, heard, hang, stopped }
     }
 
