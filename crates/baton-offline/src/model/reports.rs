@@ -55,7 +55,8 @@ fn passes_the_baton(tool: &str) -> bool {
 /// Why nobody took over, in the engine's own words where they are for the person.
 fn not_passed(result: &str) -> String {
     let told = result.split_once("could not take over: ").map(|(_, told)| told);
-    let why = told.and_then(|told| told.split_once(". The conversation is yours again")).map(|(why, _)| why);
+    let why = told.and_then(|told| told.split_once(" The conversation is yours again"));
+    let why = why.map(|(why, _)| why.strip_suffix('.').unwrap_or(why));
     match why {
         Some(why) if why.contains("currently unavailable") => why.to_owned(),
         Some(why) if why.contains("needs the permission") => {
