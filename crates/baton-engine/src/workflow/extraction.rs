@@ -116,7 +116,8 @@ pub(crate) async fn complete_turn(
     }
     let (Some(lease), agent) = (&turn.lease, Arc::clone(&turn.agent)) else { return Ok(None) };
     let waits_for_user = view::machine(turn, &agent).is_some_and(|machine| needs_user(&machine.waits()));
-    if !place.is_recorded() && !(may_read && waits_for_user) {
+    let is_due = place.is_recorded() || (may_read && waits_for_user);
+    if !is_due {
         return Ok(None);
     }
     let Some(walk) = WorkflowWalk::begin(place.clone(), lease, &agent).await? else { return Ok(None) };

@@ -313,7 +313,7 @@ async fn time_limits_follow_the_measured_speed() {
     for is_measured in [true, false] {
         let timeouts = CallTimeouts { is_measured, ..CallTimeouts::default() };
         let slow =
-            |text: &str| ScriptedTurn::default().wait(Duration::from_secs(60)).say(text).tokens(750, 20);
+            |text: &str| ScriptedTurn::default().wait(Duration::from_mins(1)).say(text).tokens(750, 20);
         let model = Scripted::default()
             .with_facts(ModelFacts { timeouts, ..ModelFacts::default() })
             .script("legal", [slow("Read it."), slow("Slowly.")])
