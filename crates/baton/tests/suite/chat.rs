@@ -15,10 +15,6 @@ fn with_helper(provider: &Provider) -> tempfile::TempDir {
                   resume: true\nworkflow:\n  states:\n    - name: asking_name\n      collect:\n        - { key: name, ask: \"Which name?\" }\n    \
                   - name: asking_town\n      collect:\n        - { key: town, ask: \"Which town?\" }\n---\nYou fill in forms.\n";
     std::fs::write(dir.path().join("agents/b.md"), helper).unwrap();
-    // The provider answers each message once: it is not asked for the values of the workflow as well.
-    let config = dir.path().join("baton.toml");
-    let assists = "[models.providers.local.models.m]\nassists = { workflow_values = false }\n";
-    std::fs::write(&config, std::fs::read_to_string(&config).unwrap() + assists).unwrap();
     dir
 }
 
