@@ -6,8 +6,6 @@ export default defineConfig({
   testMatch: '*.spec.ts',
   outputDir: 'test-results',
   workers: 1,
-  // As for the other tests: one that fails is run once more, and listed as flaky if it then passes.
-  retries: 1,
   timeout: 60_000,
   expect: { timeout: 15_000 },
   forbidOnly: Boolean(process.env.CI),

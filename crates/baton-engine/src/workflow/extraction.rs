@@ -53,8 +53,12 @@ impl WorkflowCheck {
         let assists = assists.is_some_and(|assists| assists.workflow_values);
         let has_workflow =
             scope.agent().workflow.as_ref().is_some_and(|workflow| !workflow.states.is_empty());
-        let is_answer = scope.agent().output_schema.is_none() && !scope.run.request.words().trim().is_empty();
-        let is_open = assists && has_workflow && is_answer && scope.session.lease.is_some();
+        // The words last: most sessions have no workflow, and they would be copied for nothing.
+        let is_open = assists
+            && has_workflow
+            && scope.session.lease.is_some()
+            && scope.agent().output_schema.is_none()
+            && !scope.run.request.words().trim().is_empty();
         Self { is_open, speaks: is_open && is_small, answer: None, must_speak: false }
     }
 
