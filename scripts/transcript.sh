@@ -3,7 +3,8 @@
 #
 #   scripts/transcript.sh LINES OUT [ARGUMENTS OF baton chat…]
 #
-# Each line of LINES is typed when the chat waits for one. `^C` and `^D` alone on a line are those keys. BATON names the command,
+# Each line of LINES is typed when the chat waits for one. `^C` and `^D` alone on a line are those keys; `^U` before a line empties what the
+# prompt begins with. BATON names the command,
 # COLUMNS and WAIT (seconds for one answer) the terminal. Runs in the current folder, which should be a project.
 set -euo pipefail
 
@@ -20,7 +21,7 @@ pane() { "${terminal[@]}" capture-pane -p -J -S - | sed -e :a -e '/^\n*$/{$d;N;b
 # Waits until the last line is a prompt again.
 prompted() {
     for _ in $(seq $((wait * 5))); do
-        if pane | tail -n 1 | grep -qE '> $|>$'; then return; fi
+        if pane | tail -n 1 | grep -qE '> $|>$|^arguments > '; then return; fi
         sleep 0.2
     done
     pane >&2
@@ -36,6 +37,10 @@ while IFS= read -r line || [ -n "$line" ]; do
         ^C) "${terminal[@]}" send-keys C-c ;;
         ^D) "${terminal[@]}" send-keys C-d ;;
         *)
+            if [[ $line == ^U* ]]; then
+                "${terminal[@]}" send-keys C-u
+                line=${line#^U}
+            fi
             "${terminal[@]}" send-keys -l -- "$line"
             "${terminal[@]}" send-keys Enter
             # The line that was typed ends with no prompt.

@@ -4,6 +4,7 @@
 //! Run all with `make bench`, or some with `make bench ONLY=agents`.
 
 mod agents;
+mod approvals;
 mod cpu;
 mod floor;
 mod handoffs;
@@ -23,6 +24,7 @@ const BENCHES: &[Bench] = &[
     ("turns", turns::run),
     ("patterns", patterns::run),
     ("handoffs", handoffs::run),
+    ("approvals", approvals::run),
     ("store", store::run),
     ("server", server::run),
     ("streams", server::streams::run),

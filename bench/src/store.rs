@@ -101,6 +101,7 @@ async fn claimed(tenant: &Arc<dyn TenantStore>) -> Claim {
         idempotency: None,
         max_active: None,
         unless_held: false,
+        unless_asked: false,
     };
     tenant.accept(run).await.expect("accepted");
     let owner = Owner("bench".into());

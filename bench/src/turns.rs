@@ -14,8 +14,8 @@ use baton::core::store::{OnBusy, Retention};
 use baton::core::tool::SHOWN_OUTPUT_BYTES;
 use baton::core::{AgentName, Part, Rights, TenantId, ThreadId, UserId};
 use baton::engine::{
-    Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry, Overrides, Policy, RunCaller,
-    RunRequest, RunTask, ThreadChannels, WorkerLifetime,
+    ApprovalSettings, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry, Overrides, Policy,
+    RunCaller, RunRequest, RunTask, ThreadChannels, WorkerLifetime,
 };
 use baton_agents::{KnownNames, RosterDraft, SourceFile};
 use baton_models::settings::ModelSettings;
@@ -270,7 +270,7 @@ pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str)
             skills: None,
             team_hooks: None,
             shown_output_bytes: SHOWN_OUTPUT_BYTES,
-            ask_at: None,
+            approvals: ApprovalSettings::asking_at(None),
             work_dir: ".".into(),
         }),
         // High enough for a hundred at once.

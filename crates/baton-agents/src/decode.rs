@@ -4,6 +4,7 @@
 //! looked at. One file below this one per group of keys.
 
 mod foreign;
+mod guardrails;
 mod patterns;
 mod prompt;
 mod remote;
@@ -137,6 +138,7 @@ impl<'a> AgentDecoder<'a> {
             mcp_servers,
             skills: self.skills(head),
             approvals: self.approvals(head, foreign.approvals),
+            guardrails: self.guardrails(head),
             agents: self.callable(head, tools.agents, router.as_ref()),
             tools: tools.access,
             delegation: self.delegation(head),

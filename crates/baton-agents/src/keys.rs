@@ -29,6 +29,7 @@ const OWN: &[&str] = &[
     "display_name",
     "effort",
     "grounding",
+    "guardrails",
     "handoff",
     "handoffs",
     "history",

@@ -152,7 +152,8 @@ rules! {
     InvalidGlob = "invalid-glob", Error, "A tool glob uses letters, digits, `_`, `-`, `.` and `*`.";
     InvalidTemplate = "invalid-template", Error, "The body is a valid minijinja template.";
     InvalidExpression = "invalid-expression", Error, "A `when` condition is a valid minijinja expression.";
-    InvalidSchema = "invalid-schema", Error, "`output_schema` is a valid JSON Schema.";
+    InvalidSchema = "invalid-schema", Error, "`output_schema` and the `schema` of a guardrail are valid JSON Schemas.";
+    InvalidPattern = "invalid-pattern", Error, "A `deny` pattern is a regular expression that does not match everything.";
     InvalidUrl = "invalid-url", Error, "An address is an http or https URL.";
     InvalidPermission = "invalid-permission", Error, "A permission is `noun:verb`.";
     LiteralSecret = "literal-secret", Error, "Files name secrets and never hold them.";

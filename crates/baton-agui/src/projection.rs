@@ -2,7 +2,7 @@
 //!
 //! - `subagents`, `sessions`: sub-agents, and the sub-agent that an event belongs to.
 //! - `texts`: open texts and thoughts, several at once. `text_delta`: fast path for their deltas, which are most of a stream.
-//! - `calls`: tool calls. `extras`: events that AG-UI does not define.
+//! - `calls`: tool calls. `extras`: events that AG-UI does not define. `interrupt`: a run that waits for decisions.
 //! - `baton`: the agent that speaks to the user, which is AG-UI state.
 //! - `catch_up`, `transcript`: joining a run in the middle, with the messages that an earlier subscriber has.
 //! - `event_context`: metadata of every event.
@@ -12,6 +12,7 @@ mod calls;
 mod catch_up;
 mod event_context;
 mod extras;
+mod interrupt;
 mod sessions;
 mod subagents;
 mod text_delta;
@@ -109,7 +110,10 @@ impl Projection {
     /// Projects one event to any number of AG-UI events, often one.
     pub fn project(&mut self, event: &Event) -> Vec<AguiEvent> {
         if self.phase == RunPhase::Finished {
-            return Vec::new();
+            if !matches!(event.kind, EventKind::RunResumed { .. }) {
+                return Vec::new();
+            }
+            self.restart();
         }
         self.advance(event);
         // The user sees who speaks now, even if the reason for the change is internal.
@@ -129,11 +133,20 @@ impl Projection {
         out.into_iter().map(|(subagent, body)| context.event(subagent, body)).collect()
     }
 
+    /// The run continues after it waited. For a client that is a new run: everything was closed before.
+    fn restart(&mut self) {
+        let (profiles, transcript) = (Arc::clone(&self.profiles), std::mem::take(&mut self.transcript));
+        *self = Self { profiles, transcript, ..Self::new(self.detail) };
+    }
+
     fn advance(&mut self, event: &Event) {
         self.context.get_or_insert_with(|| EventContext::of(event)).advance(event);
         // A run that ends before it starts, such as one that is cancelled in the queue, has no speaker.
         if !self.baton.is_held() && !event.kind.is_end() {
-            let is_held = matches!(event.kind, EventKind::RunStarted { is_held: true });
+            let is_held = matches!(
+                event.kind,
+                EventKind::RunStarted { is_held: true } | EventKind::RunResumed { is_held: true }
+            );
             self.baton.begin(&event.agent, if is_held { HoldDuration::Thread } else { HoldDuration::Run });
         }
     }
@@ -175,7 +188,7 @@ impl Projection {
 
     fn project_action(&mut self, event: &Event, owner: Option<SessionId>, out: &mut Projected) {
         match &event.kind {
-            EventKind::RunFinished { .. } | EventKind::RunFailed { .. } => self.end(event, out),
+            kind if kind.is_end() => self.end(event, out),
             EventKind::SessionStarted { .. } => self.begin_session(event, out),
             EventKind::SessionFinished { session_id } => self.end_session(session_id, None, out),
             EventKind::SessionFailed { session_id, code, message } => {
@@ -196,8 +209,15 @@ impl Projection {
     /// Ends the run, after everything that is still open: sub-agents, then texts.
     fn end(&mut self, event: &Event, out: &mut Projected) {
         for ended in self.subagents.end_all() {
-            self.texts.end_all(Some(&ended), out);
-            out.push((None, sessions::cancelled(ended)));
+            let session = ended.start.subagent_run_id.clone();
+            self.texts.end_all(Some(&session), out);
+            out.push((
+                None,
+                match &event.kind {
+                    EventKind::RunWaiting { interrupts, .. } => interrupt::suspended(&ended, interrupts),
+                    _ => sessions::cancelled(session),
+                },
+            ));
         }
         self.texts.end_all(None, out);
         out.push((None, EventBody::Custom { name: "baton.usage", value: extras::usage(&event.kind) }));
@@ -206,10 +226,11 @@ impl Projection {
             EventKind::RunFailed { code, message, .. } => {
                 EventBody::RunError { message: message.clone(), code: code.clone() }
             }
+            EventKind::RunWaiting { interrupts, .. } => context.run_finished(interrupt::outcome(interrupts)),
             EventKind::RunFinished { outcome: RunOutcome::Cancelled, .. } => {
-                context.run_finished("cancelled")
+                context.run_finished(json!({ "type": "cancelled" }))
             }
-            _ => context.run_finished("success"),
+            _ => context.run_finished(json!({ "type": "success" })),
         };
         out.push((None, end));
         self.phase = RunPhase::Finished;

@@ -3,8 +3,10 @@
 mod history;
 pub mod message;
 
+use std::sync::Arc;
+
 use baton_core::{AgentName, RunId, SessionId, ThreadId};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 pub use message::AguiMessage;
@@ -37,8 +39,18 @@ pub struct EventOrigin {
     pub thread_id: ThreadId,
     pub run_id: RunId,
     pub agent: AgentName,
-    pub path: Vec<String>,
+    pub path: EventPath,
     pub seq: u64,
+}
+
+/// The path of an event. Sent as a list of its segments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventPath(pub Arc<str>);
+
+impl Serialize for EventPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.split('/'))
+    }
 }
 
 /// Start of a sub-agent.

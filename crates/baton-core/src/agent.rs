@@ -3,6 +3,7 @@
 //! Values are resolved: names refer to existing agents, globs and templates are valid, and defaults are filled in.
 //! `baton-agents` creates them from Markdown files.
 
+mod guardrail;
 mod mcp;
 mod model;
 mod patterns;
@@ -22,6 +23,7 @@ use crate::duration::HumanDuration;
 use crate::id::AgentName;
 use crate::money::Usd;
 
+pub use guardrail::{Guard, GuardCheck, Guardrails, PATTERN_BYTES, PiiKind};
 pub use mcp::McpServer;
 pub use model::{Effort, InvalidModel, ModelName, Sampling};
 pub use patterns::{
@@ -57,6 +59,8 @@ pub struct Agent {
     pub mcp_servers: IndexMap<String, McpServer>,
     pub skills: Skills,
     pub approvals: ApprovalRules,
+    #[serde(skip_serializing_if = "Guardrails::is_empty")]
+    pub guardrails: Guardrails,
 
     /// Agents it may call as sub-agents, while it keeps the baton.
     pub agents: Vec<AgentName>,
@@ -104,6 +108,7 @@ impl Agent {
             mcp_servers: IndexMap::new(),
             skills: Skills::default(),
             approvals: ApprovalRules::default(),
+            guardrails: Guardrails::default(),
             agents: Vec::new(),
             delegation: Delegation::default(),
             advisors: Advisors::default(),

@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::budget::BudgetWarning;
 use crate::choices;
 use crate::id::{AgentName, HandoffId, MessageId, RunId, SessionId, ThreadId, ToolCallId};
 use crate::ledger::AgentUsage;
 use crate::message::Visibility;
-use crate::store::HopKind;
+use crate::store::{ApprovalOutcome, ApprovalRequest, HopKind};
 use crate::sub_agent::SubAgentResult;
 use crate::usage::Usage;
 
@@ -71,6 +72,19 @@ pub enum EventKind {
         usage: Usage,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         by_agent: Vec<AgentUsage>,
+    },
+    /// The run waits for decisions, and no process works on it. [`EventKind::RunResumed`] follows a decision.
+    RunWaiting {
+        /// At least one.
+        interrupts: Vec<ApprovalRequest>,
+        usage: Usage,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        by_agent: Vec<AgentUsage>,
+    },
+    /// The run continues after it waited.
+    RunResumed {
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_held: bool,
     },
     SessionStarted {
         session_id: SessionId,
@@ -161,6 +175,12 @@ pub enum EventKind {
         step: u32,
         total: u32,
     },
+    /// A guardrail has refused a text, which is not part of the event.
+    Guardrail(GuardrailEvent),
+    /// A budget is nearly used up. Published once per budget and period.
+    Budget(BudgetWarning),
+    /// A call or a question waits for a person, or has been decided.
+    Approval(Box<ApprovalEvent>),
     /// A status line for the user ("Researching…").
     Status {
         text: String,
@@ -174,15 +194,38 @@ impl EventKind {
         !matches!(self, Self::TextStarted { .. } | Self::TextDelta { .. } | Self::Reasoning { .. })
     }
 
-    /// Whether this is the last event of its run.
+    /// Whether this is the last event of its run, or the last one before the run waits.
     pub fn is_end(&self) -> bool {
-        matches!(self, Self::RunFinished { .. } | Self::RunFailed { .. })
+        matches!(self, Self::RunFinished { .. } | Self::RunFailed { .. } | Self::RunWaiting { .. })
     }
+
+    /// Whether the run starts, or continues after it waited.
+    pub fn is_start(&self) -> bool {
+        matches!(self, Self::RunStarted { .. } | Self::RunResumed { .. })
+    }
+}
+
+/// An approval and what became of it so far. Not flat, because the request has a `kind` too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalEvent {
+    pub request: ApprovalRequest,
+    pub outcome: ApprovalOutcome,
 }
 
 /// Default visibility: hidden from the user.
 fn nobody() -> Visibility {
     Visibility::Internal
+}
+
+/// A check of a guardrail that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardrailEvent {
+    /// `input` or `output`.
+    pub side: String,
+    /// The key of the check in the agent's file.
+    pub check: String,
+    /// A clause without the text: `it is longer than 100 characters`.
+    pub reason: String,
 }
 
 /// An agent that contributed to an answer, and its session.
@@ -226,8 +269,6 @@ choices! {
     /// How a run ended without an error.
     pub enum RunOutcome {
         Success = "success",
-        /// Waits for a person or a remote agent.
-        Interrupt = "interrupt",
         Cancelled = "cancelled",
     }
 }
@@ -235,6 +276,40 @@ choices! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn request() -> ApprovalRequest {
+        ApprovalRequest {
+            approval_id: uuid::Uuid::nil(),
+            kind: crate::store::ApprovalKind::Question,
+            path: "assistant/turn:1/tool:1".to_owned(),
+            agent: AgentName::parse("assistant").unwrap(),
+            tool: "ask_user".to_owned(),
+            arguments: Value::Null,
+            digest: String::new(),
+            risk: crate::tool::Risk::Low,
+            preview: crate::store::ApprovalPreview::default(),
+            schema: Value::Null,
+            choices: Vec::new(),
+            created_at: Timestamp::UNIX_EPOCH,
+            expires_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn events_about_approvals_are_read_back() {
+        let approval = ApprovalEvent { request: request(), outcome: ApprovalOutcome::pending() };
+        let waiting = EventKind::RunWaiting {
+            interrupts: vec![request()],
+            usage: Usage::default(),
+            by_agent: Vec::new(),
+        };
+        for kind in
+            [EventKind::Approval(Box::new(approval)), waiting, EventKind::RunResumed { is_held: true }]
+        {
+            let text = serde_json::to_string(&kind).unwrap();
+            assert_eq!(serde_json::from_str::<EventKind>(&text).unwrap(), kind);
+        }
+    }
 
     #[test]
     fn the_kind_is_flat_in_the_envelope() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 /// Why a text is not a valid id. The message describes the expected format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,6 +46,11 @@ macro_rules! text_id {
                 self.as_str()
             }
         }
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
         parsed_id!($name);
     };
 }
@@ -55,11 +61,6 @@ macro_rules! parsed_id {
             type Err = InvalidId;
             fn from_str(text: &str) -> Result<Self, InvalidId> {
                 Self::parse(text)
-            }
-        }
-        impl Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
             }
         }
         impl<'de> Deserialize<'de> for $name {
@@ -131,6 +132,13 @@ macro_rules! uuid_id_traits {
                 write!(f, "{}({})", stringify!($name), self.0)
             }
         }
+        /// Ids are in every event and row: a `Display` that writes in pieces would be escaped in pieces.
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut text = [0; Hyphenated::LENGTH];
+                serializer.serialize_str(self.0.hyphenated().encode_lower(&mut text))
+            }
+        }
         parsed_id!($name);
     };
 }
@@ -141,7 +149,7 @@ pub struct ThreadId(Uuid);
 impl ThreadId {
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
         // `Uuid` also parses the braced, URN and simple forms; a thread id has one spelling.
-        let hyphenated = text.len() == uuid::fmt::Hyphenated::LENGTH;
+        let hyphenated = text.len() == Hyphenated::LENGTH;
         match Uuid::try_parse(text) {
             Ok(id)
                 if hyphenated && id.get_version_num() == 4 && id.get_variant() == uuid::Variant::RFC4122 =>
@@ -245,7 +253,8 @@ pub struct SessionId(Arc<str>);
 
 impl SessionId {
     pub fn root(run: RunId) -> Self {
-        Self(run.to_string().into())
+        let mut text = [0; Hyphenated::LENGTH];
+        Self(Arc::from(&*run.as_uuid().hyphenated().encode_lower(&mut text)))
     }
 
     /// `label` is the agent's name; `nonce` distinguishes calls of the same agent.

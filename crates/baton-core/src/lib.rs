@@ -11,7 +11,7 @@
 //!   calls them.
 //! - [`workflow`]: the state machine of a workflow, and the trait for guides that work without a model.
 //! - [`store`]: the trait for durable data, one tenant at a time.
-//! - [`usage`], [`money`], [`ledger`]: tokens, costs, and the rows that record them.
+//! - [`usage`], [`money`], [`ledger`], [`budget`]: tokens, costs, the rows that record them, and their limits.
 //! - [`permission`], [`rights`]: what a caller may do.
 //! - [`trace`]: W3C trace context.
 //! - [`text`], [`stem`](mod@stem), [`hash`]: truncating, stemming and hashing text.
@@ -29,6 +29,7 @@
 //! This crate does not access the network, databases, files, environment variables or the clock. Callers pass the time in.
 
 pub mod agent;
+pub mod budget;
 pub mod chat;
 pub mod choice;
 pub mod duration;

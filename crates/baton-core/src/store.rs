@@ -4,7 +4,8 @@
 //! the same error as one that does not exist.
 //!
 //! One module per noun: [`thread`], [`run`], [`work`] (claims, steps and everything a run writes), [`handoff`], [`approval`],
-//! [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`], [`output`] (long tool output).
+//! [`notification`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`], [`output`] (long tool output),
+//! [`budget`] (budgets that runs share).
 
 use std::fmt;
 use std::future::Future;
@@ -14,16 +15,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
 
 use crate::id::{HandoffId, RunId, TenantId, ThreadId};
 
 pub mod approval;
 pub mod artifact;
 pub mod audit;
+pub mod budget;
 pub mod cache;
 pub mod feedback;
 pub mod handoff;
 pub mod key;
+pub mod notification;
 pub mod output;
 pub mod page;
 pub mod pattern;
@@ -32,9 +36,13 @@ pub mod thread;
 pub mod usage;
 pub mod work;
 
-pub use approval::{Approval, ApprovalFilter, ApprovalQuery, ApprovalStatus, Approvals};
+pub use approval::{
+    Approval, ApprovalFilter, ApprovalKind, ApprovalOutcome, ApprovalPreview, ApprovalQuery, ApprovalRequest,
+    ApprovalStatus, Approvals, Decision, PreviewField, RememberedDecision,
+};
 pub use artifact::{Artifact, Artifacts};
 pub use audit::{Audit, AuditEntry, AuditQuery, AuditVerdict, Audited, Seal};
+pub use budget::{BudgetAccounts, BudgetState, Reservation, Reserved, Verdict};
 pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{
@@ -42,6 +50,7 @@ pub use handoff::{
     NotifiedParty, WorkflowState,
 };
 pub use key::{ApiKey, Keys};
+pub use notification::{NextNotification, Notifications, TakenNotification};
 pub use output::{OutputHandle, OutputSlice, Outputs, SpooledOutput};
 pub use page::{Order, Page, PageRequest};
 pub use pattern::{Hop, HopKind, Pattern, Patterns};
@@ -77,6 +86,12 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Renews or creates the lease of a process. All claims of the process are valid as long as this lease.
     fn beat(&self, owner: &Owner, lease: Duration) -> Pending<'_, LeaseRenewal>;
+
+    /// Pending approvals of any tenant that have expired, at most `limit`, for [`Approvals::expire`].
+    fn overdue_approvals(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>>;
+
+    /// Open approvals of any tenant whose notification is due, those that wait longest first.
+    fn due_notifications(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>>;
 
     /// Threads of any tenant with a claimable run: queued in a thread without a claim, or claimed by an owner without a lease.
     /// With more than `limit` threads the selection is random, so that none is starved.
@@ -125,6 +140,7 @@ pub trait TenantStore:
     + Work
     + Handoffs
     + Approvals
+    + Notifications
     + Artifacts
     + Audit
     + Patterns
@@ -133,12 +149,13 @@ pub trait TenantStore:
     + Usages
     + Feedbacks
     + Outputs
+    + BudgetAccounts
     + fmt::Debug
 {
     fn tenant(&self) -> &TenantId;
 
-    /// Deletes expired data: workflow state, idempotency records, cached results, and spooled output of finished runs. Marks
-    /// undecided approvals as expired. History is kept.
+    /// Deletes expired data: workflow state, idempotency records, cached results, and spooled output of finished runs. History is
+    /// kept.
     fn sweep(&self, retention: Retention) -> Pending<'_, Swept>;
 }
 
@@ -155,8 +172,6 @@ pub struct Swept {
     pub workflow_states: u64,
     pub idempotency_records: u64,
     pub cached_results: u64,
-    /// Approvals that expired without a decision.
-    pub approvals: u64,
     /// Spooled outputs of finished runs.
     pub spooled_outputs: u64,
 }
@@ -166,7 +181,6 @@ impl AddAssign for Swept {
         self.workflow_states += other.workflow_states;
         self.idempotency_records += other.idempotency_records;
         self.cached_results += other.cached_results;
-        self.approvals += other.approvals;
         self.spooled_outputs += other.spooled_outputs;
     }
 }
@@ -189,6 +203,9 @@ pub enum StoreError {
     TooManyRuns(u32),
     #[error("an active handoff already exists for this thread: {0}")]
     HandoffActive(HandoffId),
+    /// Exactly one question is open on the thread, and the message may be its answer.
+    #[error("a question is open on this thread: answer it, or name the agent that the message is for")]
+    QuestionOpen,
     /// The agent's limit of open handoffs is reached.
     #[error("{0} conversations are with this agent, which is its limit: try again later")]
     TooManyHandoffs(u32),
@@ -240,6 +257,7 @@ impl StoreError {
             Self::ThreadBusy(_) => "thread_busy",
             Self::TooManyRuns(_) => "too_many_runs",
             Self::HandoffActive(_) => "handoff_active",
+            Self::QuestionOpen => "question_open",
             Self::TooManyHandoffs(_) => "handoff_rejected",
             Self::Conflict(_) | Self::HandoffChanged => "conflict",
             Self::IdempotencyConflict => "idempotency_conflict",

@@ -93,6 +93,11 @@ pub(crate) fn denied(scope: &Scope, permission: &str) -> AuditEntry {
     entry(&scope.run, scope.name(), InvocationKind::Delegate.action(), DENIED, detail)
 }
 
+/// An entry about an approval of the scope's agent.
+pub(crate) fn approval(scope: &Scope, action: &str, decision: &str, detail: Value) -> AuditEntry {
+    entry(&scope.run, scope.name(), action, decision, detail)
+}
+
 /// An entry about a handoff.
 pub(crate) fn of_handoff(
     run: &RunState,
@@ -102,6 +107,12 @@ pub(crate) fn of_handoff(
     detail: Value,
 ) -> AuditEntry {
     entry(run, actor, action, decision, detail)
+}
+
+/// A guardrail of the scope's agent refused a text.
+pub(crate) fn guardrail(scope: &Scope, side: &str, check: &str) -> AuditEntry {
+    let detail = json!({ "agent": scope.name(), "path": scope.path(), "check": check });
+    entry(&scope.run, scope.name(), &format!("guardrail.{side}"), DENIED, detail)
 }
 
 fn entry(run: &RunState, actor: &AgentName, action: &str, decision: &str, detail: Value) -> AuditEntry {

@@ -3,9 +3,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use baton_core::agent::{Agent, AgentLimits};
+use baton_core::agent::{Agent, AgentLimits, ApprovalRules};
+use baton_core::budget::{Amount, BudgetLimit, BudgetUnit};
 use baton_core::store::{HopKind, Step, StepKind, StepState};
 use baton_core::tool::ToolError;
 use baton_core::{AgentName, choices};
@@ -31,6 +33,8 @@ choices! {
         Transfer = "transfer",
         /// The thread returns to the agent that handed it off.
         Return = "return",
+        /// A guardrail asks whether a text is allowed.
+        Judge = "judge",
     }
 }
 
@@ -46,6 +50,7 @@ impl InvocationKind {
             Self::Route => "agent.route",
             Self::Transfer => "agent.transfer",
             Self::Return => "agent.return",
+            Self::Judge => "agent.judge",
         }
     }
 
@@ -66,7 +71,7 @@ impl InvocationKind {
             Self::Chain => Some(HopKind::Chain),
             Self::Route => Some(HopKind::Route),
             Self::Transfer => Some(HopKind::Transfer),
-            Self::Call | Self::Delegate | Self::Advisor | Self::Member | Self::Return => None,
+            Self::Call | Self::Delegate | Self::Advisor | Self::Member | Self::Return | Self::Judge => None,
         }
     }
 }
@@ -134,6 +139,15 @@ impl LimitKind {
     }
 }
 
+impl From<BudgetUnit> for LimitKind {
+    fn from(unit: BudgetUnit) -> Self {
+        match unit {
+            BudgetUnit::Cost => Self::Cost,
+            BudgetUnit::Tokens => Self::Tokens,
+        }
+    }
+}
+
 /// The limits of one session, linked to those of its ancestors.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounds {
@@ -149,7 +163,11 @@ pub(crate) struct Bounds {
     /// How many further levels of calls are allowed.
     pub(crate) levels_left: u32,
     pub(crate) approve: PreApproval,
+    /// The approval rules of the agent's file.
+    rules: ApprovalRules,
     permits: ChildPermits,
+    /// Whether the warning that the budget is nearly used up was published.
+    is_warned: Arc<AtomicBool>,
     above: Option<Arc<Bounds>>,
 }
 
@@ -158,6 +176,16 @@ pub(crate) struct Bounds {
 struct ChildPermits {
     semaphore: Arc<Semaphore>,
     max: u32,
+}
+
+/// A budget of a run or an agent of which most is used.
+#[derive(Debug)]
+pub(crate) struct NearlyExhausted {
+    pub(crate) path: Arc<str>,
+    /// Whether it is the budget of the run.
+    pub(crate) is_root: bool,
+    pub(crate) unit: BudgetUnit,
+    pub(crate) percent: u32,
 }
 
 /// RAII permit for one live child.
@@ -188,7 +216,9 @@ impl Bounds {
             deadline: deadline(&limits, prior),
             levels_left: limits.max_depth,
             approve: overrides.approve,
+            rules: agent.approvals.clone(),
             permits: ChildPermits::new(max_children),
+            is_warned: Arc::default(),
             above: None,
             limits,
         }
@@ -212,7 +242,9 @@ impl Bounds {
             deadline: deadline(&limits, prior).min(self.deadline),
             levels_left: levels_left.min(limits.max_depth),
             approve: self.approve,
+            rules: agent.approvals.clone(),
             permits: ChildPermits::new(self.permits.max),
+            is_warned: Arc::default(),
             above: Some(Arc::clone(self)),
             limits,
         }
@@ -240,6 +272,14 @@ impl Bounds {
         &self.root_bounds().agent
     }
 
+    /// The approval rules of the agent and of all agents that called it, directly or through others. An agent that passed the
+    /// baton on is not a caller.
+    pub(crate) fn approval_rules(&self) -> impl Iterator<Item = &ApprovalRules> {
+        let calls = |bounds: &Self| bounds.invocation.is_some_and(|kind| !kind.transfers_control());
+        let callers = self.ancestors().filter(move |bounds| calls(bounds));
+        std::iter::once(&self.rules).chain(callers.filter_map(|bounds| Some(&bounds.above.as_ref()?.rules)))
+    }
+
     /// Whether the agent or one of its ancestors was invoked by `call_agent` or `delegate`.
     pub(crate) fn is_sub_agent(&self) -> bool {
         self.ancestors().any(|bounds| bounds.invocation.is_some_and(InvocationKind::counts_depth))
@@ -250,18 +290,43 @@ impl Bounds {
         self.ancestors().any(|bounds| bounds.limits.max_cost_usd.is_some())
     }
 
+    fn budget(&self) -> BudgetLimit {
+        BudgetLimit { max_cost_usd: self.limits.max_cost_usd, max_tokens: self.limits.max_tokens }
+    }
+
+    /// Whether the agent or an ancestor has a token or cost limit.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.ancestors().any(|bounds| bounds.budget().is_set())
+    }
+
+    /// The token and cost limits from here up to the root, with the paths that they are for.
+    pub(crate) fn budgets(&self) -> Vec<(Arc<str>, BudgetLimit)> {
+        let limited = self.ancestors().filter(|bounds| bounds.budget().is_set());
+        limited.map(|bounds| (Arc::clone(&bounds.path), bounds.budget())).collect()
+    }
+
     /// The first used-up token or cost limit, from here up to the root.
     pub(crate) fn exceeded_limit(&self, ledger: &Ledger) -> Option<LimitKind> {
-        self.ancestors().find_map(|bounds| {
-            let limits = &bounds.limits;
-            if limits.max_tokens.is_none() && limits.max_cost_usd.is_none() {
-                return None;
-            }
-            let spent = ledger.spent(&bounds.path);
-            let cost = limits.max_cost_usd.is_some_and(|most| spent.cost.known_part() >= most);
-            let tokens = limits.max_tokens.is_some_and(|most| spent.tokens.total() >= most);
-            cost.then_some(LimitKind::Cost).or_else(|| tokens.then_some(LimitKind::Tokens))
+        self.ancestors().filter(|bounds| bounds.budget().is_set()).find_map(|bounds| {
+            let spent = Amount::from(ledger.spent(&bounds.path));
+            bounds.budget().reached(spent).map(LimitKind::from)
         })
+    }
+
+    /// The budgets from here up to the root that are nearly used up. Each is returned once.
+    pub(crate) fn nearly_exhausted(&self, ledger: &Ledger) -> Vec<NearlyExhausted> {
+        let unwarned = self
+            .ancestors()
+            .filter(|bounds| bounds.budget().is_set() && !bounds.is_warned.load(Ordering::Acquire));
+        let near = unwarned.filter_map(|bounds| {
+            let spent = Amount::from(ledger.spent(&bounds.path));
+            let unit = bounds.budget().nearly_reached(spent)?;
+            let is_first = !bounds.is_warned.swap(true, Ordering::AcqRel);
+            let (path, is_root) = (Arc::clone(&bounds.path), bounds.above.is_none());
+            let percent = bounds.budget().percent(spent);
+            is_first.then_some(NearlyExhausted { path, is_root, unit, percent })
+        });
+        near.collect()
     }
 
     /// Whether an agent above can continue when this one fails, so that its text is not the last.

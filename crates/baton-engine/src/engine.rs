@@ -20,6 +20,7 @@ use crate::models::ModelRegistry;
 use crate::observer::Observer;
 use crate::outcome::RunResult;
 use crate::policy::Policy;
+use crate::recounted_accounts::RecountedAccounts;
 use crate::registry::{WorkerLifetime, Workers};
 use crate::run_state::RunResources;
 
@@ -66,11 +67,14 @@ pub struct Engine {
     pub parts: EngineParts,
     pub(crate) workers: Workers,
     pub(crate) lease: ProcessHeartbeat,
+    /// Shared by all runs.
+    recounted: Arc<RecountedAccounts>,
 }
 
 impl Engine {
     pub fn new(parts: EngineParts) -> Arc<Self> {
-        Arc::new(Self { parts, workers: Workers::default(), lease: ProcessHeartbeat::default() })
+        let (workers, lease) = (Workers::default(), ProcessHeartbeat::default());
+        Arc::new(Self { parts, workers, lease, recounted: Arc::default() })
     }
 
     /// What a new run shares with the others.
@@ -80,6 +84,7 @@ impl Engine {
             policy: Arc::clone(&self.parts.policy),
             models: Arc::clone(&self.parts.models),
             extensions: Arc::clone(&self.parts.extensions),
+            recounted: Arc::clone(&self.recounted),
         }
     }
 

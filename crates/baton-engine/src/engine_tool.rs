@@ -3,6 +3,7 @@
 use std::fmt;
 
 use baton_core::chat::{ChatMessage, ToolResult};
+use baton_core::store::ApprovalPreview;
 use baton_core::tool::{ToolError, ToolSpec};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -53,8 +54,8 @@ pub(crate) trait EngineTool: Send + Sync + fmt::Debug {
         false
     }
 
-    /// The call in one line, for the user who approves it.
-    fn preview(&self, _arguments: &Value) -> Option<String> {
+    /// The call for the person who approves it. `None`: the arguments are shown.
+    fn preview(&self, _arguments: &Value) -> Option<ApprovalPreview> {
         None
     }
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use crate::approvals::parking;
 use crate::audit;
 use crate::cancellation::CancelTokens;
 use crate::engine::Engine;
@@ -33,6 +34,7 @@ use crate::outcome::RunResult;
 use crate::patterns::delegation::request as delegating;
 use crate::registry::{AcceptedHere, Assignment, Waiter, WorkerLifetime};
 use crate::request::StoredRequest;
+use crate::retry::{MAX_RETRIES, RETRY_DELAY, retry};
 use crate::routing::RoutingDecision;
 use crate::run as walking;
 use crate::run_end::last_record;
@@ -111,6 +113,7 @@ impl Execution<'_> {
             store: &**self.store,
             claim: &claim,
             ledger: &state.recorder.ledger,
+            shares_budgets: state.policy.budgets.has_shared(),
             lease: &lease,
             flush: parts.flush,
             cancel: &state.control.cancel,
@@ -188,7 +191,10 @@ impl Execution<'_> {
             result = Err(failure);
         }
         state.control.children_finished().await;
-        self.finish(state, &record, &routing, result).await
+        if matches!(result, Err(Failure::Waiting)) && !state.control.cancel.is_cancelled() {
+            return Box::pin(self.park(state, &record)).await;
+        }
+        Box::pin(self.finish(state, &record, &routing, result)).await
     }
 
     /// Records the end of the run, and returns its result.
@@ -202,12 +208,18 @@ impl Execution<'_> {
         let RunState { recorder, progress, .. } = state;
         let rows = || recorder.ledger.rows();
         let (status, outcome, failure) = match result {
-            Ok(outcome) => (RunStatus::Completed, outcome, None),
+            Ok(outcome) => match outcome.as_ref().and_then(Outcome::budget_exhausted) {
+                Some(failure) => (RunStatus::Failed, outcome, Some(failure)),
+                None => (RunStatus::Completed, outcome, None),
+            },
             // The claim is lost or the store is unavailable: this process cannot end the run.
             Err(failure @ (Failure::Superseded | Failure::Store(_))) => {
                 return RunResult { rows: rows(), ..RunResult::without_end(failure) };
             }
-            Err(failure @ Failure::Cancelled) => (RunStatus::Cancelled, None, Some(failure)),
+            // A run that waits and is cancelled does not park.
+            Err(Failure::Cancelled | Failure::Waiting) => {
+                (RunStatus::Cancelled, None, Some(Failure::Cancelled))
+            }
             Err(failure @ Failure::Interrupted(_)) => (RunStatus::Interrupted, None, Some(failure)),
             Err(failure) => (RunStatus::Failed, None, Some(failure)),
         };
@@ -215,7 +227,8 @@ impl Execution<'_> {
         let keeps = routing.is_requested() && StoredRequest::is_answered(&record.request);
         let (outcome, why) = (outcome.as_ref(), failure.as_ref());
         let end = last_record(record, keeps, status, &recorder.ledger, progress.sources(), outcome, why);
-        let end = Record { claim_next: self.claims_next && !self.engine.workers.is_draining(), ..end };
+        let end = parking::close(state, record).and(end);
+        let end = Record { claim_next: self.claims_next(), ..end };
         let usage = recorder.ledger.spent("");
         if let Err(failure) = recorder.journal.commit(end).await {
             return RunResult { usage, rows: rows(), ..RunResult::without_end(failure) };
@@ -225,7 +238,25 @@ impl Execution<'_> {
         }
         let (answer, answered_by) =
             outcome.map(|outcome| (outcome.answer.clone(), outcome.agent.clone())).unzip();
-        RunResult { status, answer, answered_by, failure, usage, rows: rows() }
+        RunResult { status, answer, answered_by, failure, waits_for: Vec::new(), usage, rows: rows() }
+    }
+
+    /// Parks the run: only waits are left. A decision continues it, here or in another process.
+    async fn park(&self, state: &RunState, record: &RunRecord) -> RunResult {
+        let recorder = &state.recorder;
+        let (parked, waits_for) = parking::park(state, record);
+        let parked = Record { claim_next: self.claims_next(), ..parked };
+        let (usage, rows) = (recorder.ledger.spent(""), recorder.ledger.rows());
+        if let Err(failure) = recorder.journal.commit(parked).await {
+            return RunResult { usage, rows, ..RunResult::without_end(failure) };
+        }
+        let (answer, answered_by, failure) = (None, None, None);
+        RunResult { status: RunStatus::Waiting, answer, answered_by, failure, waits_for, usage, rows }
+    }
+
+    /// Whether the last append claims the thread's next run.
+    fn claims_next(&self) -> bool {
+        self.claims_next && !self.engine.workers.is_draining()
     }
 }
 
@@ -258,7 +289,11 @@ async fn execute_run(
     // Interrupted calls are billed first, whether or not the run can continue.
     let settled = turn::settle_interrupted(state);
     if !settled.steps.is_empty() {
-        state.recorder.journal.commit(settled).await?;
+        Box::pin(state.recorder.journal.commit(settled)).await?;
+    }
+    if record.attempts > 1 && state.policy.budgets.has_shared() {
+        // Calls that the last process reserved and did not announce were never made, or are not known to have been.
+        retry(MAX_RETRIES, RETRY_DELAY, || state.store.release_reservations(state.run_id)).await?;
     }
     if record.attempts > MAX_ATTEMPTS {
         let reason = format!("its process ended {MAX_ATTEMPTS} times during the run");
@@ -273,7 +308,7 @@ async fn execute_run(
             let request: StoredRequest = serde_json::from_value(record.request.clone())
                 .map_err(|error| Failure::Interrupted(format!("its request cannot be read: {error}")))?;
             let thread_history = history::load(&*state.store, record, request.task.is_said());
-            let thread_history = thread_history.await.map_err(unreadable)?;
+            let thread_history = Box::pin(thread_history).await.map_err(unreadable)?;
             (request, thread_history, None)
         }
     };
@@ -283,7 +318,8 @@ async fn execute_run(
         Some(routing) => (routing, None),
         None => {
             let words = text_of(&thread_history.parts);
-            RoutingDecision::decide(state, record, &request, &words).await.map_err(unreadable)?
+            let deciding = RoutingDecision::decide(state, record, &request, &words);
+            Box::pin(deciding).await.map_err(unreadable)?
         }
     };
     if let Some(agent) = &routing.agent {
@@ -296,7 +332,7 @@ async fn execute_run(
     }
     let scope = Scope::root(Arc::clone(state), agent, bounds);
     if !is_announced {
-        announce(&scope, record, &request, routing).await?;
+        Box::pin(announce(&scope, record, &request, routing)).await?;
     }
     run_root(scope, request, routing, lease, thread_history).await
 }
@@ -357,6 +393,11 @@ async fn announce(
     request: &StoredRequest,
     routing: &RoutingDecision,
 ) -> Result<(), Failure> {
+    if scope.run.waits.is_resumed() {
+        let resumed = parking::resume(&scope.run, record, routing.is_held());
+        scope.run.recorder.journal.commit_soon(resumed).await;
+        return Ok(());
+    }
     if scope.step().interrupted::<Value>()?.is_some() {
         let text = format!("resumed after a crash (attempt {})", record.attempts);
         tracing::info!(run = %record.run_id, attempt = record.attempts, "a run goes on after a crash");

@@ -4,9 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use baton_core::tool::{Risk, Tool, ToolSource};
+use baton_core::tool::{Tool, ToolSource};
 use baton_core::{AgentName, RunId, SkillSource, TenantId, ThreadId};
 use serde::{Deserialize, Serialize};
+
+use crate::approvals::ApprovalSettings;
 
 /// The tools, skills and callbacks that the agents of all runs may use, and the settings of tool calls.
 #[derive(Debug)]
@@ -19,8 +21,8 @@ pub struct Extensions {
     pub team_hooks: Option<Arc<dyn TeamHooks>>,
     /// Bytes of one tool output that a model is shown. Longer output is spooled.
     pub shown_output_bytes: usize,
-    /// Tools of this risk or higher need the user's approval. `None` disables the check.
-    pub ask_at: Option<Risk>,
+    /// When tool calls wait for a person.
+    pub approvals: ApprovalSettings,
     /// The directory that file tools are confined to.
     pub work_dir: PathBuf,
 }

@@ -3,7 +3,7 @@
 use baton_core::{AgentName, HumanDuration, ModelError, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::bounds::InvocationError;
+use crate::bounds::{InvocationError, LimitKind};
 
 /// Why a run has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -19,9 +19,15 @@ pub enum Failure {
     #[error("the answer does not satisfy the output schema, even after a second attempt: {0}")]
     InvalidOutput(String),
     #[error(
-        "a cost limit cannot be kept, because the price of {0} is not known: leave the limit out, or use another model"
+        "a cost limit cannot be kept, because the price of {0} is not known: set `price` for the model in baton.toml, limit tokens instead, or use another model"
     )]
     Unpriced(String),
+    /// A budget is used up. The session then answers with a closing turn, if the budget allows one.
+    #[error("{message}")]
+    BudgetExhausted { message: String, limit: LimitKind },
+    /// A guardrail of the agent refused its task or withheld its answer. The reason does not have the text.
+    #[error("a guardrail of `{agent}` for its {side} refused this ({check}): {reason}")]
+    Guardrail { agent: AgentName, side: &'static str, check: String, reason: String },
     #[error("there is no agent `{0}`")]
     NoAgent(AgentName),
     /// A stage of a chain failed. The name says which one.
@@ -76,6 +82,12 @@ pub enum Failure {
     EndedElsewhere { code: String, message: String },
     #[error("the run was cancelled")]
     Cancelled,
+    /// A call waits for a person. It passes through all patterns, after their other branches have finished, and parks the run.
+    #[error("the run waits for a decision")]
+    Waiting,
+    /// A message is no valid answer to the open question of its thread.
+    #[error("a question is open, and this does not answer it: {0}")]
+    InvalidAnswer(String),
     /// The session's deadline has cut off a turn. The session then answers with a closing turn.
     #[error("the time limit was met")]
     DeadlineReached,
@@ -90,6 +102,8 @@ impl Failure {
             Self::Prompt { .. } => "invalid_prompt",
             Self::InvalidOutput(_) => "invalid_output",
             Self::Unpriced(_) => "unknown_price",
+            Self::BudgetExhausted { .. } => "budget_exhausted",
+            Self::Guardrail { .. } => "guardrail_violation",
             Self::NoAgent(_) => "agent_not_found",
             Self::Stage { failure, .. } => failure.code(),
             Self::Unavailable(_) | Self::HandoffUnavailable(_) => "agent_unavailable",
@@ -109,12 +123,22 @@ impl Failure {
             Self::Interrupted(_) => "interrupted",
             Self::EndedElsewhere { code, .. } => code,
             Self::Cancelled => "cancelled",
+            Self::Waiting => "waiting",
+            Self::InvalidAnswer(_) => "invalid_request",
             Self::DeadlineReached => "time",
         }
     }
 }
 
 impl Failure {
+    /// The limit that a session reports if it answers in spite of this failure.
+    pub(crate) fn limit_met(&self) -> LimitKind {
+        match self {
+            Self::BudgetExhausted { limit, .. } => *limit,
+            _ => LimitKind::Time,
+        }
+    }
+
     /// The failure without the stages that wrap it.
     pub fn cause(&self) -> &Self {
         match self {
@@ -145,7 +169,7 @@ impl Failure {
     /// answer.
     pub(crate) fn is_fatal(&self, run: &CancellationToken) -> bool {
         match self {
-            Self::Store(_) | Self::Superseded | Self::Interrupted(_) => true,
+            Self::Store(_) | Self::Superseded | Self::Interrupted(_) | Self::Waiting => true,
             Self::Cancelled => run.is_cancelled(),
             Self::Stage { failure, .. } => failure.is_fatal(run),
             _ => false,

@@ -13,6 +13,7 @@ pub(crate) mod finish;
 pub(crate) mod holder_run;
 pub(crate) mod messages;
 mod negotiation;
+mod parked;
 pub(crate) mod start;
 
 use baton_core::store::HandoffSession;

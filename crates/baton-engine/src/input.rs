@@ -28,6 +28,8 @@ pub(crate) struct Input {
     pub(crate) engine_tools: Vec<Arc<dyn EngineTool>>,
     /// The answer of the previous stage of a chain.
     pub(crate) draft: Option<Arc<Outcome>>,
+    /// Whether the receiver's guardrails have been checked.
+    pub(crate) is_guarded: bool,
 }
 
 /// The agent that sent an input, and its reason.

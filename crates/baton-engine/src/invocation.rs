@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use baton_core::AgentName;
 use baton_core::agent::{Agent, AgentLimits};
+use baton_core::budget::BudgetLimit;
 
 use crate::audit;
 use crate::bounds::{Bounds, ChildPermit, InvocationError, InvocationKind};
@@ -18,7 +19,11 @@ use crate::scope::Scope;
 /// The bounds of a run's own agent.
 pub(crate) fn root_bounds(run: &RunState, agent: &Agent, overrides: &Overrides) -> Bounds {
     let prior = run.recorder.prior_durations.at(agent.name.as_str());
-    Bounds::root(agent, &scaled_limits(run, agent), overrides, prior, run.policy.max_live_children)
+    let limits = scaled_limits(run, agent);
+    let own = BudgetLimit { max_cost_usd: limits.max_cost_usd, max_tokens: limits.max_tokens };
+    let BudgetLimit { max_cost_usd, max_tokens } = own.lower(run.policy.budgets.run);
+    let limits = AgentLimits { max_cost_usd, max_tokens, ..limits };
+    Bounds::root(agent, &limits, overrides, prior, run.policy.max_live_children)
 }
 
 /// The limits of an agent's file, with more time if its model is slow.
@@ -73,6 +78,16 @@ pub(crate) async fn enter_when_permitted(
         }
     };
     Ok(enter_with_permit(scope, agent, invocation, permit.map_err(|_| Failure::Cancelled)?)?)
+}
+
+/// Like [`enter_when_permitted`], for the judge of a guardrail. It invokes nothing, so it may also be active above.
+pub(crate) async fn enter_judge(scope: &Scope, agent: &Arc<Agent>) -> Result<Scope, Failure> {
+    let permit = tokio::select! {
+        biased;
+        permit = scope.session.bounds.next_child_permit()? => permit,
+        () = scope.cancel.cancelled() => return Err(scope.or_timeout(Failure::Cancelled)),
+    };
+    Ok(enter_with_permit(scope, agent, InvocationKind::Judge, permit.map_err(|_| Failure::Cancelled)?)?)
 }
 
 /// Like [`enter`], for the next stage of a chain. The stages in `passed` have finished: they are not ancestors, but may not run

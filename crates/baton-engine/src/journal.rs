@@ -10,6 +10,7 @@
 //! then repeats its step.
 
 mod batch;
+mod queue;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,15 +18,17 @@ use std::time::Duration;
 
 use baton_core::event::Event;
 use baton_core::ledger::LedgerRow;
-use baton_core::message::Message;
-use baton_core::store::work::{RunEnd, SessionChange};
+use baton_core::message::{Message, Visibility};
+use baton_core::store::work::{InterruptedCall, RunEnd, SessionChange};
 use baton_core::store::{
-    Append, Appended, AuditEntry, Claim, Claimed, HandoffChange, Hop, NewEvent, SpooledOutput, Step,
+    Append, Appended, ApprovalRequest, ApprovalStatus, AuditEntry, Claim, Claimed, HandoffChange, Hop,
+    NewEvent, SpooledOutput, Step,
 };
 use baton_core::{AgentName, StoreError, TenantId, TenantStore};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::heartbeat::ClaimHeartbeat;
@@ -34,9 +37,8 @@ use crate::listener::Listener;
 use crate::live::Publisher;
 use crate::observer::Observer;
 use batch::{Announcement, AppendBatch, HandoffVersions};
+use queue::JournalQueue;
 
-/// Entries that may wait for the writer.
-const QUEUE_CAPACITY: usize = 256;
 /// How long an append is retried once the run is cancelled.
 const FINAL_RETRY_WINDOW: Duration = Duration::from_secs(5);
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(20);
@@ -54,6 +56,10 @@ pub(crate) struct Record {
     pub(crate) sessions: Vec<SessionChange>,
     pub(crate) audit: Vec<AuditEntry>,
     pub(crate) hops: Vec<Hop>,
+    pub(crate) approvals: Vec<ApprovalRequest>,
+    pub(crate) closed_approvals: Vec<(Uuid, ApprovalStatus)>,
+    /// With an end: the approvals that the run waits for.
+    pub(crate) waits_for: Vec<Uuid>,
     /// The whole record is rejected if another writer has changed one of these handoffs.
     pub(crate) handoffs: Vec<HandoffChange>,
     pub(crate) agent: Option<AgentName>,
@@ -83,6 +89,9 @@ impl Record {
         self.sessions.extend(other.sessions);
         self.audit.extend(other.audit);
         self.hops.extend(other.hops);
+        self.approvals.extend(other.approvals);
+        self.closed_approvals.extend(other.closed_approvals);
+        self.waits_for.extend(other.waits_for);
         self.handoffs.extend(other.handoffs);
         self.agent = other.agent.or(self.agent);
         self.holder = other.holder.or(self.holder);
@@ -95,7 +104,6 @@ impl Record {
 
 type CommitAck = oneshot::Sender<Result<(), Failure>>;
 
-/// Small, because the queue of every run preallocates some of them.
 #[derive(Debug)]
 enum JournalEntry {
     /// An event that is not stored, in order with those that are.
@@ -104,12 +112,19 @@ enum JournalEntry {
         record: Box<Record>,
         done: Option<CommitAck>,
     },
+    TurnStarted(Box<StartedTurn>),
+}
+
+/// A model call that starts. Its data is only serialised if the call is still open when the step is written.
+#[derive(Debug)]
+struct StartedTurn {
+    step: Step,
+    call: InterruptedCall,
 }
 
 /// The sending end of a run's journal, which all branches of the run share.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    entries: mpsc::Sender<JournalEntry>,
     sink: Arc<EventSink>,
     shared: Arc<JournalShared>,
 }
@@ -138,6 +153,7 @@ impl EventSink {
 /// State that a journal shares with its writer.
 #[derive(Debug, Default)]
 struct JournalShared {
+    queue: JournalQueue,
     /// Enqueued entries whose events are not published yet.
     pending: AtomicUsize,
     last_seq: AtomicU64,
@@ -149,20 +165,10 @@ impl Journal {
     /// Opens the journal of one claim. The caller has to poll [`JournalWriter::run`] beside the run.
     pub(crate) fn open(sink: EventSink) -> (Self, JournalWriter) {
         let sink = Arc::new(sink);
-        let (entries, waiting) = mpsc::channel(QUEUE_CAPACITY);
         let shared = Arc::new(JournalShared::default());
-        let journal = Self { entries, sink: Arc::clone(&sink), shared: Arc::clone(&shared) };
-        (
-            journal,
-            JournalWriter {
-                waiting,
-                sink,
-                shared,
-                appended: 0,
-                next: None,
-                versions: HandoffVersions::default(),
-            },
-        )
+        let journal = Self { sink: Arc::clone(&sink), shared: Arc::clone(&shared) };
+        let versions = HandoffVersions::default();
+        (journal, JournalWriter { sink, shared, appended: 0, next: None, versions })
     }
 
     /// The sequence number of the last published event.
@@ -191,6 +197,11 @@ impl Journal {
         self.enqueue(JournalEntry::Durable { record: Box::new(record), done: None }).await;
     }
 
+    /// Like [`Journal::commit_soon`], for the start of a turn. The data of `step` is that of `call`.
+    pub(crate) async fn turn_started(&self, step: Step, call: InterruptedCall) {
+        self.enqueue(JournalEntry::TurnStarted(Box::new(StartedTurn { step, call }))).await;
+    }
+
     /// Returns when everything that was enqueued before is stored.
     pub(crate) async fn flush(&self) -> Result<(), Failure> {
         self.commit(Record::default()).await
@@ -198,7 +209,7 @@ impl Journal {
 
     async fn enqueue(&self, entry: JournalEntry) {
         self.shared.pending.fetch_add(entry.announces().into(), Ordering::AcqRel);
-        let _ = self.entries.send(entry).await;
+        self.shared.queue.push(entry).await;
     }
 
     fn failure(&self) -> Failure {
@@ -212,12 +223,17 @@ impl JournalEntry {
         match self {
             Self::Transient(_) => true,
             Self::Durable { record, .. } => !record.events.is_empty(),
+            Self::TurnStarted(_) => false,
         }
     }
 
-    /// Whether the entry is processed without waiting for more.
+    /// Whether the entry is processed without waiting for more. Text that only readers of traces see does not cost a commit.
     fn is_urgent(&self) -> bool {
-        matches!(self, Self::Transient(_) | Self::Durable { done: Some(_), .. })
+        match self {
+            Self::Transient(event) => event.visibility == Visibility::User,
+            Self::Durable { done, .. } => done.is_some(),
+            Self::TurnStarted(_) => false,
+        }
     }
 }
 
@@ -227,6 +243,8 @@ pub(crate) struct WriterContext<'a> {
     pub(crate) store: &'a dyn TenantStore,
     pub(crate) claim: &'a Claim,
     pub(crate) ledger: &'a Ledger,
+    /// Whether the run counts against budgets that it shares with others.
+    pub(crate) shares_budgets: bool,
     pub(crate) lease: &'a ClaimHeartbeat,
     /// How long a record of [`Journal::commit_soon`] may stay unwritten.
     pub(crate) flush: Duration,
@@ -237,7 +255,6 @@ pub(crate) struct WriterContext<'a> {
 /// The receiving end of a run's journal: appends records to the store and publishes their events.
 #[derive(Debug)]
 pub(crate) struct JournalWriter {
-    waiting: mpsc::Receiver<JournalEntry>,
     sink: Arc<EventSink>,
     shared: Arc<JournalShared>,
     appended: u64,
@@ -256,41 +273,18 @@ impl JournalWriter {
     }
 
     /// The thread's next run, if the end of this one has claimed it.
-    pub(crate) fn next(self) -> Option<Box<Claimed>> {
-        self.next
+    pub(crate) fn next(mut self) -> Option<Box<Claimed>> {
+        self.next.take()
     }
 
     /// Writes until an append fails, and returns the failure.
     pub(crate) async fn run(&mut self, context: WriterContext<'_>) -> Failure {
-        let mut entries = Vec::new();
-        while !entries.is_empty() || self.waiting.recv_many(&mut entries, QUEUE_CAPACITY).await > 0 {
-            self.collect_batch(&mut entries, context.flush).await;
-            let batch = AppendBatch::take(&mut entries, self.appended + 1, &self.versions);
+        loop {
+            let entries = self.shared.queue.take(context.flush).await;
+            let batch = AppendBatch::new(entries, self.appended + 1, &self.versions);
             // Boxed: nothing is written most of the time, and this future lasts as long as the run.
             if let Err(failure) = Box::pin(self.write(&context, batch)).await {
                 return failure;
-            }
-        }
-        Failure::Superseded
-    }
-
-    /// Collects entries until one is urgent, for `flush` at most.
-    async fn collect_batch(&mut self, entries: &mut Vec<JournalEntry>, flush: Duration) {
-        if flush.is_zero() || entries.iter().any(JournalEntry::is_urgent) {
-            return;
-        }
-        let over = tokio::time::sleep(flush);
-        tokio::pin!(over);
-        loop {
-            let known = entries.len();
-            tokio::select! {
-                biased;
-                more = self.waiting.recv_many(entries, QUEUE_CAPACITY) => {
-                    if more == 0 || entries[known..].iter().any(JournalEntry::is_urgent) {
-                        return;
-                    }
-                }
-                () = &mut over => return,
             }
         }
     }
@@ -299,6 +293,7 @@ impl JournalWriter {
     async fn write(&mut self, context: &WriterContext<'_>, mut batch: AppendBatch) -> Result<(), Failure> {
         let (announced, ends) = (batch.announces, batch.append.end.is_some());
         batch.append.rows.extend(context.ledger.take_unsaved());
+        batch.append.settles_budgets = context.shares_budgets && (ends || !batch.append.rows.is_empty());
         let events = loop {
             if batch.is_empty() {
                 break Vec::new();
@@ -375,6 +370,13 @@ impl JournalWriter {
                 }
             }
         }
+    }
+}
+
+/// Commits that are still waiting fail.
+impl Drop for JournalWriter {
+    fn drop(&mut self) {
+        self.shared.queue.close();
     }
 }
 

@@ -21,9 +21,12 @@
 //! - [`handoff`]: an agent takes over a thread by a [`lease`]. [`routing`]: which agent takes a run. [`workflow`]: the states of a
 //!   handoff.
 //! - [`session`]: one agent's loop of turns and tool calls, and its planning strategies. [`grounding`]: answers need a tool result.
+//!   [`guardrails`]: what agents may read and answer, by the checks of [`guard`].
 //! - [`turn`]: one model call with retries and fallbacks. [`text_calls`]: tool calls that a model wrote as text. [`tool_calls`]: the
 //!   tool calls of a turn. [`engine_tool`]: the engine's own tools. [`output_spool`]: output that is too long for a model.
-//! - [`budget`]: the turns and the time of a session. [`window`]: fits a conversation into the model's context.
+//! - [`approvals`]: calls and questions that wait for a person.
+//! - [`budget`]: the turns and the time of a session. [`reservation`]: reserves a call in the budgets of money and tokens, whose
+//!   [`recounted_accounts`] agree with the ledger. [`window`]: fits a conversation into the model's context.
 //!   [`structured_output`]: JSON answers.
 //! - [`prompt`], [`models`], [`model_speed`], [`toolset`], [`skillset`]: what a session starts with. [`preview`](mod@preview) shows it.
 //! - [`history`]: earlier messages. [`ledger`]: usage and cost. [`telemetry`]: traces, made of [`call_span`]s.
@@ -36,6 +39,7 @@
 #![allow(rustdoc::private_intra_doc_links, reason = "the map of the crate names its private modules too")]
 
 pub mod agents;
+pub mod approvals;
 mod audit;
 pub mod bounds;
 pub mod budget;
@@ -51,6 +55,8 @@ pub mod extensions;
 pub mod failure;
 mod fence;
 mod grounding;
+mod guard;
+mod guardrails;
 pub mod handoff;
 pub mod heartbeat;
 mod history;
@@ -75,10 +81,12 @@ pub mod preview;
 mod prior_durations;
 pub mod prompt;
 pub mod recorded;
+mod recounted_accounts;
 pub mod recovery;
 mod redaction;
 mod registry;
 pub mod request;
+mod reservation;
 pub mod results;
 mod retry;
 pub(crate) mod routing;
@@ -104,6 +112,7 @@ pub mod workers;
 mod workflow;
 
 pub use agents::Agents;
+pub use approvals::{ApprovalSettings, ApprovalTerms, DecideError, DecisionInput, Verdict, check_decision};
 pub use bounds::LimitKind;
 pub use engine::{Engine, EngineParts, ProcessIdentity, RunHandle};
 pub use extensions::{Extensions, TeamHooks, TeamRound, Vote};

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use baton_core::event::Event;
-use baton_core::store::RunRecord;
+use baton_core::store::{RunRecord, RunStatus};
 use baton_core::{RunId, StoreError, TenantStore};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -51,6 +51,11 @@ impl Listener {
         // Shared by all, because every channel preallocates room for some events.
         static CLOSED: LazyLock<mpsc::Sender<Event>> = LazyLock::new(|| mpsc::channel(1).0);
         Self::new(CLOSED.clone(), CancellationToken::new())
+    }
+
+    /// Delivers only events with a number above `seq`.
+    pub(crate) fn start_after(&self, seq: u64) {
+        self.0.last_seq.store(seq, Ordering::Release);
     }
 
     pub(crate) fn cancel(&self) -> &CancellationToken {
@@ -96,7 +101,8 @@ impl Listener {
         self.0.is_behind.store(true, Ordering::Release);
     }
 
-    /// Delivers the stored events since the last one. Returns the record if the run has ended, even if the listener falls behind.
+    /// Delivers the stored events since the last one. Returns the record if the run has ended or waits, even if the listener falls
+    /// behind.
     pub(crate) async fn catch_up(
         &self,
         store: &dyn TenantStore,
@@ -111,7 +117,8 @@ impl Listener {
                 self.send(Arc::new(event)).await;
             }
             if is_last || self.0.is_behind.load(Ordering::Acquire) {
-                return Ok(record.status.is_final().then_some(record));
+                let is_at_rest = record.status.is_final() || record.status == RunStatus::Waiting;
+                return Ok(is_at_rest.then_some(record));
             }
         }
     }

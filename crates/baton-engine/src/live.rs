@@ -288,6 +288,11 @@ impl Subscription {
         self.items.recv().await
     }
 
+    /// The next item, if it has arrived.
+    pub fn try_recv(&mut self) -> Option<StreamItem> {
+        self.items.try_recv().ok()
+    }
+
     /// Whether a run of the thread is published in this process.
     pub fn is_published(&self) -> bool {
         self.channel.state().snapshot.run.is_some()

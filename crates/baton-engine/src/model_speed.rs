@@ -21,21 +21,24 @@ const STAYS: f64 = 0.8;
 
 /// The measured speed of every model, by provider and name.
 #[derive(Debug, Default)]
-pub(crate) struct ModelSpeeds(Mutex<HashMap<(String, String), f64>>);
+pub(crate) struct ModelSpeeds(Mutex<HashMap<String, HashMap<String, f64>>>);
 
 impl ModelSpeeds {
     /// Adds a finished call.
     pub(crate) fn record(&self, provider: &str, model: &str, tokens: Tokens, took: Duration) {
         let now = slowdown(tokens, took);
         let mut speeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = speeds.entry((provider.to_owned(), model.to_owned())).or_insert(now);
+        let Some(known) = speeds.get_mut(provider).and_then(|models| models.get_mut(model)) else {
+            speeds.entry(provider.to_owned()).or_default().insert(model.to_owned(), now);
+            return;
+        };
         *known = if now > *known { now } else { *known * STAYS + now * (1.0 - STAYS) };
     }
 
     /// What time limits are multiplied by. `None` before the first call has finished.
     pub(crate) fn factor(&self, provider: &str, model: &str) -> Option<NonZeroU32> {
         let speeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let slowdown = *speeds.get(&(provider.to_owned(), model.to_owned()))?;
+        let slowdown = *speeds.get(provider)?.get(model)?;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

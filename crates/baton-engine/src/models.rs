@@ -132,6 +132,11 @@ impl ModelRegistry {
         if found.is_empty() { Err(Failure::NoModel(self.default.to_string())) } else { Ok(found) }
     }
 
+    /// The first of [`ModelRegistry::candidates`].
+    fn first_candidate(&self, agent: &Agent) -> Option<ModelCandidate> {
+        agent.model.iter().find_map(|name| self.resolve(name)).or_else(|| self.resolve(&self.default))
+    }
+
     /// Asks the endpoints of an agent's models for what is not known about them. See [`Model::learn`].
     pub(crate) async fn learn(&self, agent: &Agent) {
         let candidates = self.candidates(agent).unwrap_or_default();
@@ -140,8 +145,7 @@ impl ModelRegistry {
 
     /// What the time limits of an agent's file are multiplied by, because its first model is slow.
     pub(crate) fn time_factor(&self, agent: &Agent) -> NonZeroU32 {
-        let candidates = self.candidates(agent).unwrap_or_default();
-        candidates.first().map_or(NonZeroU32::MIN, |first| first.facts.timeouts.factor)
+        self.first_candidate(agent).map_or(NonZeroU32::MIN, |first| first.facts.timeouts.factor)
     }
 
     /// A time limit for `agents`, multiplied for the slowest of their models.
@@ -156,7 +160,7 @@ impl ModelRegistry {
 
     /// The rules that lead the user through a workflow in place of the agent's first model, if its provider has such rules.
     pub(crate) fn guide(&self, agent: &Agent) -> Option<Arc<dyn WorkflowGuide>> {
-        self.candidates(agent).ok()?.first()?.provider.workflow_guide()
+        self.first_candidate(agent)?.provider.workflow_guide()
     }
 
     /// The models for work where speed matters more than quality: the alias `fast`, or those of the agent.

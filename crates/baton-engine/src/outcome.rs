@@ -2,7 +2,7 @@
 
 use baton_core::event::Dissent;
 use baton_core::message::{Message, Part, Role, Visibility};
-use baton_core::store::RunStatus;
+use baton_core::store::{ApprovalRequest, RunStatus};
 use baton_core::{AgentName, HumanDuration, LedgerRow, MessageId, RunId, Usage};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,13 @@ impl Outcome {
         Self { answer, agent: agent.clone(), is_shown: true, dissent: Vec::new() }
     }
 
+    /// The failure of a run whose answer was cut short by a budget. The answer of its closing turn stays.
+    pub(crate) fn budget_exhausted(&self) -> Option<Failure> {
+        let limit = self.answer.limit.filter(|limit| matches!(limit, LimitKind::Cost | LimitKind::Tokens))?;
+        let message = format!("the budget is used up ({limit}): the answer is what could be said with it");
+        Some(Failure::BudgetExhausted { message, limit })
+    }
+
     /// The answer as a message of the thread.
     pub(crate) fn message(&self, run_id: RunId, visibility: Visibility) -> Message {
         let part = match &self.answer.value {
@@ -80,6 +87,8 @@ pub struct RunResult {
     /// The agent that answered, which may differ from the requested one.
     pub answered_by: Option<AgentName>,
     pub failure: Option<Failure>,
+    /// What the run waits for, with [`RunStatus::Waiting`].
+    pub waits_for: Vec<ApprovalRequest>,
     pub usage: Usage,
     pub rows: Vec<LedgerRow>,
 }
@@ -92,6 +101,7 @@ impl RunResult {
             answer: None,
             answered_by: None,
             failure: Some(failure),
+            waits_for: Vec::new(),
             usage: Usage::default(),
             rows: Vec::new(),
         }

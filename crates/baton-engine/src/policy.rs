@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use baton_core::agent::ToolPattern;
+use baton_core::budget::Budgets;
 use baton_core::hash::fnv1a_32;
 use baton_core::{TenantId, choices};
 
@@ -43,6 +44,8 @@ pub struct Policy {
     pub max_open_handoffs: u32,
     /// How a message sets text from other agents apart.
     pub enrich_format: EnrichFormat,
+    /// Limits of cost and tokens.
+    pub budgets: Budgets,
 }
 
 impl Default for Policy {
@@ -64,6 +67,7 @@ impl Default for Policy {
             recent_messages: 5,
             max_open_handoffs: 1000,
             enrich_format: EnrichFormat::Fenced,
+            budgets: Budgets::default(),
         }
     }
 }

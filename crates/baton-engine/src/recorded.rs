@@ -20,7 +20,7 @@ pub enum RecordedStep {
     Returned(ToolResult),
     /// A text that was published without streaming it.
     Text(String),
-    /// The data of a round or a note.
+    /// The data of a round, a note or a wait.
     Data(Value),
     /// The step was started and never finished, or its data cannot be read.
     Unfinished,
@@ -44,7 +44,7 @@ impl RecordedStep {
         let data = &step.data;
         match (step.kind, step.state) {
             (StepKind::Session, _) => Self::Task(RecordedInput::deserialize(data).unwrap_or_default().input),
-            (StepKind::Round | StepKind::Note, _) => Self::Data(data.clone()),
+            (StepKind::Round | StepKind::Note | StepKind::Wait, _) => Self::Data(data.clone()),
             (_, StepState::Started) => Self::Unfinished,
             (StepKind::Turn, _) => RecordedTurn::deserialize(data)
                 .map_or(Self::Unfinished, |RecordedTurn { reply }| Self::Reply(reply)),
@@ -61,16 +61,23 @@ pub fn call_of<'a>(path: &str, reply_at: impl FnOnce(&str) -> Option<&'a Reply>)
     reply_at(turn)?.calls.get(number.checked_sub(1)?)
 }
 
+/// The agents of a path, from the run's own to the one at the path.
+pub fn agents_of(path: &str) -> impl Iterator<Item = &str> {
+    let mut segments = path.split('/');
+    let root = segments.next().unwrap_or(path);
+    std::iter::once(root).chain(segments.filter_map(invoked))
+}
+
 /// The agent at a path: the last one that was invoked on the way there, or the run's own.
 pub fn agent_of(path: &str) -> &str {
-    let involved = |segment: &'_ str| {
-        segment.split_once(':').is_some_and(|(word, _)| InvocationKind::parse(word).is_some())
-    };
-    let segment = path.rsplit('/').find(|segment| involved(segment));
-    match segment.and_then(|segment| segment.split_once(':')) {
-        Some((_, agent)) => agent,
-        None => path.split('/').next().unwrap_or(path),
-    }
+    let last = path.rsplit('/').find_map(invoked);
+    last.unwrap_or_else(|| path.split('/').next().unwrap_or(path))
+}
+
+/// The agent that a segment such as `call:research` names.
+fn invoked(segment: &str) -> Option<&str> {
+    let (word, agent) = segment.split_once(':')?;
+    InvocationKind::parse(word).map(|_| agent)
 }
 
 /// All parts as text. Parts without text are named.
@@ -144,6 +151,13 @@ mod tests {
         ] {
             assert_eq!(agent_of(path), agent, "{path}");
         }
+    }
+
+    #[test]
+    fn agents_of_a_path_are_those_on_the_way() {
+        let path = "assistant/turn:1/tool:1/call:research/turn:2/tool:1/delegate:legal/turn:1/tool:3";
+        assert_eq!(agents_of(path).collect::<Vec<_>>(), ["assistant", "research", "legal"]);
+        assert_eq!(agents_of("maker/turn:1/tool:1/walk/entry:1").collect::<Vec<_>>(), ["maker"]);
     }
 
     #[test]

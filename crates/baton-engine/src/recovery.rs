@@ -7,13 +7,17 @@ use std::time::Duration;
 use baton_core::store::{Retention, Swept};
 use baton_core::{Store, StoreError, TenantId, ThreadId};
 use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::engine::{Engine, ProcessIdentity};
 use crate::registry::WorkerLifetime;
 
 /// Threads that are taken over in one batch.
 const BATCH_SIZE: u32 = 64;
+/// Approvals that expire at the same time. The store writes them together.
+const MAX_EXPIRING: usize = 16;
 const SWEEP_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Releases the runs of processes that are certainly gone. Returns how many there were.
@@ -49,6 +53,7 @@ impl Engine {
     /// Executes every run of any tenant that no process works on, and waits for their ends. Returns the number of threads.
     pub async fn recover(self: &Arc<Self>) -> Result<usize, StoreError> {
         self.release_dead_owners().await?;
+        self.expire_approvals().await?;
         // A thread that cannot be worked on stays due. It is tried once.
         let mut tried = HashSet::new();
         loop {
@@ -98,9 +103,22 @@ impl Engine {
         }
     }
 
+    /// Denies the calls whose approval has expired, which makes their runs claimable.
+    async fn expire_approvals(&self) -> Result<(), StoreError> {
+        let overdue = self.parts.store.overdue_approvals(BATCH_SIZE).await?;
+        let expire = async |(tenant, approval): (TenantId, Uuid)| {
+            if let Err(error) = self.parts.store.tenant(&tenant).expire(approval).await {
+                tracing::warn!(%tenant, %approval, %error, "cannot expire an approval");
+            }
+        };
+        stream::iter(overdue).for_each_concurrent(MAX_EXPIRING, expire).await;
+        Ok(())
+    }
+
     /// Like [`Engine::recover`] for one batch, without waiting for the ends.
     async fn wake_due_threads(self: &Arc<Self>) -> Result<(), StoreError> {
         self.release_dead_owners().await?;
+        self.expire_approvals().await?;
         for key in self.parts.store.due(BATCH_SIZE).await? {
             drop(self.wake(key, WorkerLifetime::UntilDone, None));
         }

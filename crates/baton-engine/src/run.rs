@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use baton_core::MessageId;
 use baton_core::event::EventKind;
@@ -18,8 +19,10 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use crate::failure::Failure;
+use crate::guard::GuardSide;
+use crate::guardrails;
 use crate::input::Input;
-use crate::outcome::{Outcome, RecordedSession};
+use crate::outcome::{Answer, Outcome, RecordedSession};
 use crate::patterns::calling::targets;
 use crate::patterns::chain::Chain;
 use crate::patterns::{self, advisors, router, team};
@@ -49,6 +52,15 @@ pub(crate) fn run(scope: Scope, input: Input) -> BoxFuture<'static, Result<Outco
 }
 
 async fn run_agent(scope: Scope, input: Input) -> Result<Outcome, Failure> {
+    if scope.session.is_root()
+        && let Some(violation) = Box::pin(guardrails::check_input(&scope, &input)).await?
+    {
+        let answer = Answer::without_turn(violation.for_user(GuardSide::Input));
+        let agent = scope.name().clone();
+        let mut refused = Outcome { answer, agent, is_shown: false, dissent: Vec::new() };
+        show(&scope, &mut refused).await?;
+        return Ok(refused);
+    }
     let result = run_recorded(&scope, &input).await;
     let mut outcome = if scope.agent().handoff.is_empty() {
         result?
@@ -112,11 +124,17 @@ async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     if scope.agent().kind.is_remote() {
         return Err(Failure::Unavailable(scope.name().clone()));
     }
+    if !scope.session.is_root()
+        && let Some(violation) = Box::pin(guardrails::check_input(scope, input)).await?
+    {
+        return Err(guardrails::failure(scope.name(), GuardSide::Input, violation));
+    }
     // The text of a stage of a chain is not the final answer, or not yet.
     let scope = &if scope.agent().handoff.is_empty() { scope.clone() } else { scope.internal() };
     // An agent that always hands off does not give the answer that the schema describes.
     let output_schema = input.output_schema.clone().filter(|_| !scope.agent().always_hands_off());
-    let input = &Input { output_schema, draft: None, ..input.clone() };
+    let history = guardrails::allowed_history(scope, input).unwrap_or_else(|| Arc::clone(&input.history));
+    let input = &Input { output_schema, history, draft: None, ..input.clone() };
     scope.run.models.learn(scope.agent()).await;
     targets::record_denied_delegation(scope).await?;
     let advised_input = advisors::consult(scope, input).await?;
@@ -129,7 +147,9 @@ async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     if let Some(guide) = workflow::guide(scope).filter(|_| scope.session.lease.is_some()) {
         return Box::pin(workflow::guided::answer(scope, &*guide, input)).await;
     }
-    Box::pin(workflow::run_automatic_steps(scope)).await?;
+    if scope.session.lease.is_some() {
+        Box::pin(workflow::run_automatic_steps(scope)).await?;
+    }
     let spec = SessionSpec::new(scope, &advised_input, patterns::tools(scope, input));
     Ok(session::run_session(scope, spec).await?.outcome(scope))
 }

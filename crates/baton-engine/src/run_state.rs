@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Agents;
+use crate::approvals::waits::RunWaits;
 use crate::bounds;
 use crate::cancellation::CancelTokens;
 use crate::classifier::{self, Classification};
@@ -25,6 +26,7 @@ use crate::models::ModelRegistry;
 use crate::output_spool::OutputSpool;
 use crate::policy::Policy;
 use crate::prior_durations::PriorDurations;
+use crate::recounted_accounts::RecountedAccounts;
 use crate::request::{RunCaller, StoredRequest};
 
 /// Path segment of the note that delegation was denied, because the user lacks the permission.
@@ -41,10 +43,12 @@ pub struct RunState {
     pub(crate) policy: Arc<Policy>,
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) extensions: Arc<Extensions>,
+    pub(crate) recounted: Arc<RecountedAccounts>,
     pub(crate) store: Arc<dyn TenantStore>,
     pub(crate) recorder: Recorder,
     pub(crate) control: RunControl,
     pub(crate) progress: RunProgress,
+    pub(crate) waits: RunWaits,
     /// The thread's handoff that changed last, as of the claim.
     pub(crate) handoff: Option<HandoffSession>,
 }
@@ -114,6 +118,7 @@ pub(crate) struct RunResources {
     pub(crate) policy: Arc<Policy>,
     pub(crate) models: Arc<ModelRegistry>,
     pub(crate) extensions: Arc<Extensions>,
+    pub(crate) recounted: Arc<RecountedAccounts>,
 }
 
 impl RunState {
@@ -126,9 +131,9 @@ impl RunState {
         tokens: CancelTokens,
     ) -> Self {
         let Before { steps, rows, handoff } = before;
-        let RunResources { agents, policy, models, extensions } = resources;
+        let RunResources { agents, policy, models, extensions, recounted } = resources;
         let user = run.user_id.clone();
-        let progress = RunProgress::after(&steps);
+        let (progress, waits) = (RunProgress::after(&steps), RunWaits::after(&steps));
         let recorder = Recorder::new(journal, steps, rows, extensions.shown_output_bytes);
         Self {
             run_id: run.run_id,
@@ -138,10 +143,12 @@ impl RunState {
             policy,
             models,
             extensions,
+            recounted,
             store,
             recorder,
             control: RunControl { stop: tokens.stop, cancel: tokens.cancel, tasks: TaskTracker::new() },
             progress,
+            waits,
             handoff,
         }
     }

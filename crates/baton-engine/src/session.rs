@@ -16,16 +16,18 @@ use crate::budget::Budget;
 use crate::engine_tool::{EngineTool, SessionEnding};
 use crate::failure::Failure;
 use crate::grounding::EvidenceCheck;
+use crate::guard::{self, GuardSide, Violation};
+use crate::guardrails;
 use crate::input::Input;
 use crate::models::ModelCandidate;
 use crate::outcome::{Answer, Outcome};
 use crate::scope::Scope;
 use crate::tool_calls::{self, CallLimits, ToolResults};
 use crate::toolset::{ToolsAndSkills, Toolset};
-use crate::turn::{self, TurnRequest, TurnResult};
+use crate::turn::{self, TurnRequest, TurnResult, WITHHELD};
 use crate::window::{Conversation, estimate};
 use crate::workflow::extraction::{self, SessionModel, WorkflowCheck};
-use crate::{prompt, structured_output};
+use crate::{prompt, reservation, structured_output};
 
 /// What a session works on, and how.
 #[derive(Debug)]
@@ -139,6 +141,9 @@ pub(crate) async fn run_session(scope: &Scope, spec: SessionSpec) -> Result<Sess
 /// How often a model is reminded that it has to use a tool.
 const MAX_REMINDERS: u32 = 2;
 
+/// In place of the mistakes of an answer that a judge has not decided on.
+const NOT_QUOTED: &str = "it is not quoted, because no judge has allowed it";
+
 /// Reminds a model that answers with text although only a tool may end the session.
 struct Reminder {
     text: String,
@@ -162,6 +167,8 @@ pub(crate) struct Session<'a> {
     on_limit: OnLimit,
     evidence: EvidenceCheck,
     workflow: WorkflowCheck,
+    /// Why a guardrail withheld the text of the newest turn.
+    withheld: Option<Violation>,
 }
 
 /// The result of a loop of turns.
@@ -193,10 +200,10 @@ pub(crate) enum TextVisibility {
 impl<'a> Session<'a> {
     async fn open(scope: &'a Scope, spec: SessionSpec) -> Result<Self, Failure> {
         let budget = Budget::new(&scope.session.bounds, spec.max_turns);
-        let needs_prices = scope.session.bounds.needs_prices();
+        let needs_prices = reservation::needs_prices(scope);
         let candidates = scope.run.models.candidates(scope.agent())?;
         if let Some(unpriced) = candidates.iter().find(|one| needs_prices && one.facts.price.is_none()) {
-            return Err(Failure::Unpriced(format!("{}/{}", unpriced.provider.provider(), unpriced.model)));
+            return Err(reservation::unpriced(unpriced));
         }
         // Starting an MCP server can take long; the deadline and cancellation apply meanwhile. At the deadline the session keeps
         // the engine's own tools: after a crash, a replayed transfer needs its tool even if the giver's time is over.
@@ -217,6 +224,7 @@ impl<'a> Session<'a> {
             scope,
             evidence,
             workflow,
+            withheld: None,
             fixed_tokens: estimate::text(&system) + tools,
             system,
             candidates,
@@ -241,7 +249,64 @@ impl<'a> Session<'a> {
             PlanningStrategy::PlanAndExecute => Box::pin(planning::plan_and_execute(self, shown)).await?,
             PlanningStrategy::Spar => Box::pin(planning::spar(self)).await?,
         };
-        self.conclude(worked).await
+        let concluded = self.conclude(worked).await?;
+        if self.scope.agent().guardrails.output.is_empty() {
+            return Ok(concluded);
+        }
+        Box::pin(self.guarded(concluded)).await
+    }
+
+    /// Checks the answer by the agent's guardrails, and allows one turn to repair it. An answer that is withheld again is refused: the
+    /// invoking agent gets a failure, a user a sentence in its place.
+    async fn guarded(&mut self, first: FinalAnswer) -> Result<FinalAnswer, SessionBreak> {
+        let Some(mut violation) = self.violation(&first.answer).await? else { return Ok(first) };
+        if first.answer.limit.is_none() && self.limit_met()?.is_none() {
+            self.instruct(format!(
+                "Your answer was withheld, and the user has not seen it: {}. Answer again in a way that is allowed, and do not \
+                 mention this.",
+                violation.reason
+            ));
+            match self.turn(TextVisibility::Hidden, ToolChoice::None, OutputKind::Answer).await {
+                Ok(taken) => {
+                    let (message_id, shown) = (taken.message_id, TextVisibility::Hidden);
+                    let text = self.keep_words(taken.reply);
+                    let worked = WorkResult { text, limit: None, message_id, shown };
+                    let again = self.conclude(worked).await?;
+                    match self.violation(&again.answer).await? {
+                        Some(still) => violation = still,
+                        None => return Ok(again),
+                    }
+                }
+                Err(Failure::DeadlineReached | Failure::BudgetExhausted { .. }) => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        if !self.scope.session.is_root() {
+            return Err(guardrails::failure(self.scope.name(), GuardSide::Output, violation).into());
+        }
+        let answer = Answer {
+            limit: first.answer.limit,
+            turns: self.budget.turns(),
+            ..Answer::without_turn(violation.for_user(GuardSide::Output))
+        };
+        Ok(FinalAnswer { answer, shown: TextVisibility::Hidden })
+    }
+
+    /// Why the answer, which the newest turn gave, is withheld.
+    async fn violation(&mut self, answer: &Answer) -> Result<Option<Violation>, Failure> {
+        let place = self.place(self.budget.turns());
+        match self.withheld.take() {
+            Some(violation) => {
+                guardrails::record(&place, GuardSide::Output, &violation).await?;
+                Ok(Some(violation))
+            }
+            None => guardrails::check_output(&place, &answer.text).await,
+        }
+    }
+
+    /// Whether an agent decides on the answer. Its text is then neither shown nor quoted before that.
+    fn has_judge(&self) -> bool {
+        guard::has_judge(&self.scope.agent().guardrails.output)
     }
 
     fn schema(&self) -> Option<&Value> {
@@ -271,6 +336,13 @@ impl<'a> Session<'a> {
                     Err(Failure::DeadlineReached) => {
                         return Box::pin(self.close(LimitKind::Time, shown)).await;
                     }
+                    // It says which budget is used up.
+                    Err(failure @ Failure::BudgetExhausted { .. }) if self.has_nothing_to_close() => {
+                        return Err(failure.into());
+                    }
+                    Err(Failure::BudgetExhausted { limit, .. }) => {
+                        return Box::pin(self.close(limit, shown)).await;
+                    }
                     other => other?,
                 };
             self.evidence.count_turn();
@@ -292,6 +364,7 @@ impl<'a> Session<'a> {
                 continue;
             }
             if form == OutputKind::Answer
+                && self.scope.session.lease.is_some()
                 && let Some(text) = Box::pin(self.complete_workflow(&text)).await?
             {
                 return Ok(WorkResult { text, limit: None, message_id: None, shown: shown_now });
@@ -310,7 +383,11 @@ impl<'a> Session<'a> {
                 self.instruct(text);
                 Ok(())
             }
-            _ => Err(SessionBreak::ended(SessionEnd::Undecided(said))),
+            _ => {
+                // It becomes part of a failure or of another agent's prompt.
+                let said = if self.has_judge() { WITHHELD.to_owned() } else { said };
+                Err(SessionBreak::ended(SessionEnd::Undecided(said)))
+            }
         }
     }
 
@@ -412,7 +489,7 @@ impl<'a> Session<'a> {
         }
         self.instruct(instruction);
         match self.turn(TextVisibility::Hidden, ToolChoice::None, OutputKind::Text).await {
-            Err(Failure::DeadlineReached) => Ok(None),
+            Err(Failure::DeadlineReached | Failure::BudgetExhausted { .. }) => Ok(None),
             Err(failure) => Err(failure),
             Ok(TurnResult { reply, .. }) => Ok(Some(self.keep_words(reply))),
         }
@@ -426,10 +503,26 @@ impl<'a> Session<'a> {
         text
     }
 
+    /// Whether the session takes a closing turn at a limit.
+    fn closes(&self) -> bool {
+        self.reminder.is_none() && self.on_limit == OnLimit::Close
+    }
+
+    /// Whether neither the agent nor an agent that it invoked has got a reply. A closing turn may exceed a budget, so a session
+    /// without anything to answer from fails instead: each agent of a large fan-out would exceed the budget by one call.
+    fn has_nothing_to_close(&self) -> bool {
+        self.closes() && !self.scope.run.recorder.ledger.has_success(self.scope.path())
+    }
+
     /// Takes the closing turn after a limit: an answer from what is there, without tools.
     async fn close(&mut self, limit: LimitKind, shown: TextVisibility) -> Result<WorkResult, SessionBreak> {
-        if self.reminder.is_some() || self.on_limit == OnLimit::End {
+        if !self.closes() {
             return Err(SessionBreak::ended(SessionEnd::Undecided(limit.reason())));
+        }
+        if matches!(limit, LimitKind::Cost | LimitKind::Tokens) && self.has_nothing_to_close() {
+            let message =
+                format!("the budget was used up ({limit}) before `{}` could begin", self.scope.name());
+            return Err(Failure::BudgetExhausted { message, limit }.into());
         }
         let next = self.budget.turns() + 1;
         if self.recorded_closing(next)?.is_none() && self.recorded_closing(next + 1)?.is_some() {
@@ -473,6 +566,7 @@ impl<'a> Session<'a> {
                 text_calls: (tool_choice != ToolChoice::None).then_some(&self.toolset),
                 tool_choice,
                 output_schema: self.schema().filter(|_| form == OutputKind::Answer),
+                guards: &self.scope.agent().guardrails.output,
                 input_estimate: self.fixed_tokens + self.conversation.tokens(),
                 deadline: self.budget.deadline(),
                 closing: self.budget.closing_at(),
@@ -483,7 +577,12 @@ impl<'a> Session<'a> {
                         return Err(error.into());
                     }
                 }
-                other => return other,
+                other => {
+                    let mut taken = other?;
+                    taken.reply.text = taken.unjudged.take().unwrap_or(taken.reply.text);
+                    self.withheld = taken.withheld.take();
+                    return Ok(taken);
+                }
             }
         }
         unreachable!("the second try returns")
@@ -494,13 +593,19 @@ impl<'a> Session<'a> {
         self.schema().map(|schema| structured_output::validate(schema, text))
     }
 
+    /// The failure of an answer that does not satisfy the schema. The mistakes quote values of the answer.
+    fn invalid_output(&self, mistakes: String) -> Failure {
+        let mistakes = if self.has_judge() { NOT_QUOTED.to_owned() } else { mistakes };
+        Failure::InvalidOutput(mistakes)
+    }
+
     /// Makes the answer of the last text. If there is a schema, validates it and allows one turn to repair it.
     async fn conclude(&mut self, worked: WorkResult) -> Result<FinalAnswer, SessionBreak> {
         let (mut text, mut message_id) = (worked.text, worked.message_id);
         // A text that is not the model's was not published.
         let shown = if message_id.is_none() { TextVisibility::Hidden } else { worked.shown };
         let mut value = None;
-        if let Some(first) = self.checked(&text) {
+        if let Some(first) = self.checked(&text).filter(|_| self.withheld.is_none()) {
             let checked = match first {
                 Ok(checked) => checked,
                 Err(mistakes) => {
@@ -511,9 +616,9 @@ impl<'a> Session<'a> {
                     let repair = self.turn(TextVisibility::Hidden, ToolChoice::None, OutputKind::Answer);
                     match Box::pin(repair).await {
                         // An invalid answer is better than none. The limit tells the caller that it was cut short.
-                        Err(Failure::DeadlineReached) => {
+                        Err(failure @ (Failure::DeadlineReached | Failure::BudgetExhausted { .. })) => {
                             let turns = self.budget.turns();
-                            let limit = worked.limit.or(Some(LimitKind::Time));
+                            let limit = worked.limit.or(Some(failure.limit_met()));
                             let answer = Answer { text, value, limit, turns, message_id };
                             return Ok(FinalAnswer { answer, shown });
                         }
@@ -523,7 +628,7 @@ impl<'a> Session<'a> {
                             let again = self.keep_words(taken.reply);
                             self.checked(&again)
                                 .expect("there is a schema")
-                                .map_err(Failure::InvalidOutput)?
+                                .map_err(|mistakes| self.invalid_output(mistakes))?
                         }
                     }
                 }

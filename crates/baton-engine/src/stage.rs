@@ -21,6 +21,7 @@ use crate::scope::Scope;
 pub(crate) async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
     let sent = input.sent.as_ref();
     if scope.step().interrupted::<Value>()?.is_some() {
+        announce_again(scope, sent.map(|sent| sent.reason.to_string())).await;
         return Ok(());
     }
     let (session_id, parent) = (scope.session.id.clone(), scope.session.id.parent());
@@ -57,6 +58,16 @@ pub(crate) async fn begin(scope: &Scope, input: &Input) -> Result<(), Failure> {
     };
     scope.run.recorder.journal.commit_soon(record).await;
     Ok(())
+}
+
+/// After the run has waited, its streams begin again, so the session is announced again.
+async fn announce_again(scope: &Scope, why: Option<String>) {
+    if scope.run.waits.is_resumed() {
+        let (session_id, parent) = (scope.session.id.clone(), scope.session.id.parent());
+        let started = EventKind::SessionStarted { session_id, parent, why };
+        let events = vec![scope.event(session_visibility(scope), started)];
+        scope.run.recorder.journal.commit_soon(Record { events, ..Record::default() }).await;
+    }
 }
 
 /// Records the end before its events are published, so that the stage never runs again. A failure that ends the whole run is not

@@ -1,6 +1,7 @@
 //! Effects that happen once. `finished` returns the outcome that was recorded before a crash. Code that performs an effect
 //! records its start (`begin`) and its end (`finish`).
 
+use baton_core::store::work::InterruptedCall;
 use baton_core::store::{NewEvent, SpooledOutput, Step, StepKind, StepState};
 use baton_core::{LedgerRow, SessionId, StoreError};
 use jiff::Timestamp;
@@ -79,6 +80,12 @@ impl<'a> StepRecorder<'a> {
         Ok(())
     }
 
+    /// Like [`StepRecorder::begin_soon`], for a model call.
+    pub(crate) async fn begin_turn(self, call: InterruptedCall) {
+        let step = self.with_data(StepKind::Turn, StepState::Started, Value::Null);
+        self.run.recorder.journal.turn_started(step, call).await;
+    }
+
     /// Records the outcome of the step. Once it is stored, the step is never repeated. Does not wait for the append: if a crash
     /// loses it, the step is repeated or, if it must not be, has an unknown outcome.
     pub(crate) async fn finish(
@@ -120,7 +127,11 @@ impl<'a> StepRecorder<'a> {
     ) -> Result<Step, Failure> {
         let data: Value =
             serde_json::to_value(data).map_err(|error| StoreError::Failed(error.to_string()))?;
+        Ok(self.with_data(kind, state, data))
+    }
+
+    fn with_data(self, kind: StepKind, state: StepState, data: Value) -> Step {
         let (path, session_id) = (self.path.to_owned(), self.session_id.clone());
-        Ok(Step { path, session_id, kind, state, data, at: Timestamp::now() })
+        Step { path, session_id, kind, state, data, at: Timestamp::now() }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
+use std::slice;
 use std::sync::Arc;
 
 use baton_core::HumanDuration;
-use baton_core::agent::ToolPattern;
 use baton_core::chat::{ChatMessage, ToolCall, ToolResult};
 use baton_core::event::EventKind;
 use baton_core::ledger::{CallOutcome, Called, LedgerRow};
@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use crate::approvals::gate::{self, Consent, Permit, segment};
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
 use crate::fence::Fence;
 use crate::output_spool::Fitted;
-use crate::request::PreApproval;
 use crate::scope::Scope;
 use crate::telemetry;
 use crate::toolset::{SessionTool, Toolset};
@@ -69,14 +69,21 @@ struct RecordedToolResult {
     /// How many bytes are spooled, if the output is too long for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     spooled_bytes: Option<u64>,
+    /// Text before the output for the model: a person has changed the arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 impl RecordedToolResult {
     /// The result as a model reads it. It is marked after it was shortened, so that the closing mark is never cut off.
     fn for_model(&self) -> ToolResult {
-        let Some(mark) = &self.mark else { return self.result.clone() };
-        let content = Fence::marked(mark).output(&self.result.name, &self.result.content).into();
-        ToolResult { content, ..self.result.clone() }
+        let content = match &self.mark {
+            Some(mark) => Fence::marked(mark).output(&self.result.name, &self.result.content),
+            None if self.note.is_none() => return self.result.clone(),
+            None => self.result.content.to_string(),
+        };
+        let content = self.note.as_ref().map(|note| format!("{note}\n{content}")).unwrap_or(content);
+        ToolResult { content: content.into(), ..self.result.clone() }
     }
 
     /// The result as the engine reads it.
@@ -100,8 +107,8 @@ struct CallBatch<'a> {
     limits: CallLimits,
     /// Results of the calls that do not end the session.
     other_results: &'a [ToolResult],
-    /// Whether the user has approved the calls.
-    has_consent: bool,
+    /// What each call may do, in the order of the calls.
+    permits: &'a [Permit],
 }
 
 /// Executes all calls of a turn. Each gets exactly one result, also if it fails. Calls that end the session run last, because the
@@ -114,8 +121,9 @@ pub(crate) async fn run(
     limits: CallLimits,
 ) -> Result<ToolResults, Failure> {
     let scope = &scope.cancellable();
-    let turn = CallBatch { scope, toolset, conversation, limits, other_results: &[], has_consent: false };
     let passes: Vec<Option<String>> = calls.iter().map(|call| toolset.ends_with(call)).collect();
+    let permits = &gate::evaluate(scope, toolset, calls, Consent::None).await?;
+    let turn = CallBatch { scope, toolset, conversation, limits, other_results: &[], permits };
     let normal: Vec<usize> = (0..calls.len()).filter(|at| passes[*at].is_none()).collect();
     let mut returned = turn.run_all(calls, normal).await?;
     turn.run_ending_calls(calls, &passes, &mut returned).await?;
@@ -123,17 +131,18 @@ pub(crate) async fn run(
     Ok(ToolResults { results: returned.values().map(RecordedToolResult::for_model).collect(), ending })
 }
 
-/// Executes one call that no model asked for, under the same rules. `has_consent`: the user has approved it. Also returns whether
-/// the output is of untrusted authors, as recorded with the result: after a crash, the toolset may no longer know the tool.
+/// Executes one call that no model asked for, under the same rules. Also returns whether the output is of untrusted authors, as
+/// recorded with the result: after a crash, the toolset may no longer know the tool.
 pub(crate) async fn run_one(
     scope: &Scope,
     toolset: &Toolset,
     call: &ToolCall,
     limits: CallLimits,
-    has_consent: bool,
+    consent: Consent,
 ) -> Result<(Result<ToolOutput, ToolError>, bool), Failure> {
     let conversation = &Conversation::new(Arc::default(), ChatMessage::user(""));
-    let turn = CallBatch { scope, toolset, conversation, limits, other_results: &[], has_consent };
+    let permits = &gate::evaluate(scope, toolset, slice::from_ref(call), consent).await?;
+    let turn = CallBatch { scope, toolset, conversation, limits, other_results: &[], permits };
     let returned = turn.run_single(0, call, None).await?;
     let is_untrusted = returned.mark.is_some();
     Ok((returned.into_result(), is_untrusted))
@@ -141,25 +150,30 @@ pub(crate) async fn run_one(
 
 impl CallBatch<'_> {
     /// Executes calls with limited parallelism. A failure that ends the run cancels all of them, and each is awaited, so that
-    /// none is left unfinished or unbilled.
+    /// none is left unfinished or unbilled. A call that waits for a person does not affect the others.
     async fn run_all(
         self,
         calls: &[ToolCall],
         which: Vec<usize>,
     ) -> Result<BTreeMap<usize, RecordedToolResult>, Failure> {
-        let (mut returned, mut end) = (BTreeMap::new(), None);
+        let (mut returned, mut end, mut waits) = (BTreeMap::new(), None, false);
         let started: Vec<_> = which.into_iter().map(|at| self.run_indexed(at, &calls[at])).collect();
         let mut work = stream::iter(started).buffer_unordered(self.limits.max_parallel);
         while let Some((at, done)) = work.next().await {
             match done {
                 Ok(one) => drop(returned.insert(at, one)),
+                Err(Failure::Waiting) => waits = true,
                 Err(failure) => {
                     self.scope.cancel.cancel();
                     end.get_or_insert(failure);
                 }
             }
         }
-        end.map_or(Ok(returned), Err)
+        match end {
+            Some(failure) => Err(failure),
+            None if waits => Err(Failure::Waiting),
+            None => Ok(returned),
+        }
     }
 
     async fn run_indexed(self, at: usize, call: &ToolCall) -> (usize, Result<RecordedToolResult, Failure>) {
@@ -186,6 +200,10 @@ impl CallBatch<'_> {
                 targets.join(", ")
             ))
         });
+        let waits = |at: usize| passes[at].is_some() && self.permits[at] == Permit::Waiting;
+        if contradiction.is_none() && (0..calls.len()).any(waits) {
+            return Err(Failure::Waiting);
+        }
         let other_results: Vec<ToolResult> = returned.values().map(RecordedToolResult::for_model).collect();
         let turn = CallBatch { other_results: &other_results, ..self };
         let mut first: Option<ToolError> = None;
@@ -209,7 +227,13 @@ impl CallBatch<'_> {
         if let Some(returned) = scope.step().finished()? {
             return Ok(returned);
         }
-        let before = self.begin(&scope, call).await?;
+        let (refused, edited) = match (refused, &self.permits[at]) {
+            (None, Permit::Waiting) => return Err(Failure::Waiting),
+            (None, Permit::Refused(error)) => (Some(error.clone()), None),
+            (refused, Permit::Run(edited)) => (refused, edited.as_ref()),
+            (refused, _) => (refused, None),
+        };
+        let before = self.begin(&scope, call, edited).await?;
         let span = telemetry::tool(&scope, call, self.toolset.find(&call.name).ok().map(SessionTool::spec));
         let scope = scope.with_span(&span);
         let mut row = LedgerGuard {
@@ -219,10 +243,17 @@ impl CallBatch<'_> {
             started: Instant::now(),
             open: true,
         };
-        let (result, ending) = match refused {
-            Some(refused) => (Err(refused), None),
-            None => match self.execute(&scope, call, before).instrument(span.span.clone()).await {
+        let (result, ending) = match (refused, &self.permits[at]) {
+            (Some(refused), _) => (Err(refused), None),
+            (None, Permit::Answered(answer)) => (Ok(answer.clone().into()), None),
+            (None, _) => match self.execute(&scope, call, edited, before).instrument(span.span.clone()).await
+            {
                 Ok(executed) => executed,
+                // An agent below waits for a person. The call goes on when the run does.
+                Err(Failure::Waiting) => {
+                    row.open = false;
+                    return Err(Failure::Waiting);
+                }
                 Err(failure) => {
                     span.fail(&failure);
                     row.fail(&failure);
@@ -243,7 +274,8 @@ impl CallBatch<'_> {
         let event = EventKind::ToolReturned { call_id: call.id.clone(), output, failed };
         let result = ToolResult { call_id: call.id.clone(), name: call.name.clone(), content, failed };
         let spooled_bytes = spooled.as_ref().map(SpooledOutput::size);
-        let returned = RecordedToolResult { result, error, artifacts, ending, mark, spooled_bytes };
+        let note = edited.map(edit_note);
+        let returned = RecordedToolResult { result, error, artifacts, ending, mark, spooled_bytes, note };
         let events = vec![scope.event(Visibility::Internal, event)];
         match spooled {
             Some(output) => scope.step().finish_spooled(&returned, events, output).await?,
@@ -254,11 +286,17 @@ impl CallBatch<'_> {
 
     /// Records the start of a call, so that after a crash it is known that the call may have had its effect. Only a tool that
     /// must not be called twice waits for the append.
-    async fn begin(self, scope: &Scope, call: &ToolCall) -> Result<PriorAttempt, Failure> {
+    async fn begin(
+        self,
+        scope: &Scope,
+        call: &ToolCall,
+        edited: Option<&Value>,
+    ) -> Result<PriorAttempt, Failure> {
         if scope.step().interrupted::<Value>()?.is_some() {
             return Ok(PriorAttempt::Possible);
         }
-        let arguments = crate::json::parse(&call.arguments).unwrap_or_else(|_| call.arguments.clone().into());
+        let parse = || crate::json::parse(&call.arguments).unwrap_or_else(|_| call.arguments.clone().into());
+        let arguments = edited.cloned().unwrap_or_else(parse);
         let called = EventKind::ToolCalled { call_id: call.id.clone(), tool: call.name.clone(), arguments };
         let events = vec![scope.event(Visibility::Internal, called)];
         let data = json!({ "tool": call.name });
@@ -275,15 +313,16 @@ impl CallBatch<'_> {
         self,
         scope: &Scope,
         call: &ToolCall,
+        edited: Option<&Value>,
         before: PriorAttempt,
     ) -> Result<Executed, Failure> {
         let found = match self.toolset.find(&call.name) {
             Ok(found) => found,
             Err(error) => return Ok((Err(error), None)),
         };
-        let checked = match found.checked(&call.arguments) {
-            Ok(arguments) => self.check_policy(scope, found, &arguments).map(|()| arguments),
-            Err(error) => Err(error),
+        let checked = match edited {
+            Some(edited) => found.checked(&edited.to_string()),
+            None => found.checked(&call.arguments),
         };
         let arguments = match checked {
             Ok(arguments) => arguments,
@@ -360,36 +399,11 @@ impl CallBatch<'_> {
             Ok(Ok(result)) => result,
         }
     }
-
-    /// Checks the approval rules of the agent's file and the risk level of the configuration.
-    fn check_policy(self, scope: &Scope, offered: &SessionTool, arguments: &Value) -> Result<(), ToolError> {
-        let spec = offered.spec();
-        let rules = &scope.agent().approvals;
-        let any = |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(&spec.name));
-        if any(&rules.deny) {
-            return Err(ToolError::NotPermitted(format!("`{}` is denied for this agent", spec.name)));
-        }
-        let risky = scope.run.extensions.ask_at.is_some_and(|level| spec.risk >= level);
-        let asks = any(&rules.ask) || (risky && !any(&rules.auto));
-        let granted = match scope.session.bounds.approve {
-            PreApproval::All => true,
-            PreApproval::Read => spec.effect == Effect::ReadOnly,
-            PreApproval::None => false,
-        };
-        if asks && !granted && !self.has_consent {
-            let preview =
-                offered.preview(arguments).map(|preview| format!(" ({preview})")).unwrap_or_default();
-            let text =
-                format!("`{}`{preview} needs a person's approval, which cannot be requested here", spec.name);
-            return Err(ToolError::NotPermitted(text));
-        }
-        Ok(())
-    }
 }
 
-/// The path segment of a call below its turn.
-fn segment(at: usize) -> String {
-    format!("tool:{}", at + 1)
+/// Tells the model with which arguments a call was made instead of its own.
+fn edit_note(edited: &Value) -> String {
+    format!("(A person approved this call with other arguments: {edited})")
 }
 
 /// The result of a call, and whether it ended the session.
@@ -478,8 +492,8 @@ mod tests {
         let result = ToolResult { call_id, name: "look".into(), content: "seen".into(), failed: false };
         let recorded = |spooled_bytes| {
             let result = result.clone();
-            let (error, artifacts, ending, mark) = (None, Vec::new(), None, None);
-            let returned = RecordedToolResult { result, error, artifacts, ending, mark, spooled_bytes };
+            let (error, artifacts, ending, mark, note) = (None, Vec::new(), None, None, None);
+            let returned = RecordedToolResult { result, error, artifacts, ending, mark, spooled_bytes, note };
             serde_json::to_value(returned).unwrap().get(SPOOLED_BYTES).cloned()
         };
         assert_eq!((recorded(Some(7)), recorded(None)), (Some(json!(7)), None));

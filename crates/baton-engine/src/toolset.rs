@@ -6,10 +6,12 @@ use std::sync::Arc;
 use baton_core::agent::{Agent, McpServer, ToolPattern};
 use baton_core::chat::ToolCall;
 use baton_core::event::EventKind;
+use baton_core::store::ApprovalPreview;
 use baton_core::tool::{Effect, Tool, ToolError, ToolSpec};
 use futures_util::future::join_all;
 use serde_json::Value;
 
+use crate::approvals::policy;
 use crate::compile_cache;
 use crate::engine_tool::EngineTool;
 use crate::scope::Scope;
@@ -23,6 +25,8 @@ const READ_OUTPUT: &str = "read_output";
 #[derive(Debug, Default)]
 pub(crate) struct Toolset {
     tools: Vec<SessionTool>,
+    /// Names of the tools that an approval rule denies. Models do not see them, and calls of them are refused.
+    denied: Vec<String>,
 }
 
 /// The tools and skills of a session.
@@ -83,14 +87,18 @@ impl SessionTool {
             (Self::Engine(tool), arguments) => tool.prepare(arguments)?,
             (Self::Tool(_), arguments) => arguments,
         };
-        let parameters = match self {
-            Self::Tool(tool) => &tool.spec().parameters,
-            Self::Engine(tool) => tool.accepted_parameters(),
-        };
-        checked(parameters, arguments)
+        checked(self.accepted_parameters(), arguments)
     }
 
-    pub(crate) fn preview(&self, arguments: &Value) -> Option<String> {
+    /// The schema of the arguments that a call may have.
+    pub(crate) fn accepted_parameters(&self) -> &Value {
+        match self {
+            Self::Tool(tool) => &tool.spec().parameters,
+            Self::Engine(tool) => tool.accepted_parameters(),
+        }
+    }
+
+    pub(crate) fn preview(&self, arguments: &Value) -> Option<ApprovalPreview> {
         match self {
             Self::Tool(_) => None,
             Self::Engine(tool) => tool.preview(arguments),
@@ -101,12 +109,12 @@ impl SessionTool {
 impl Toolset {
     /// Only tools of the engine.
     pub(crate) fn of(engine_tools: Vec<Arc<dyn EngineTool>>) -> Self {
-        Self { tools: engine_tools.into_iter().map(SessionTool::Engine).collect() }
+        Self { tools: engine_tools.into_iter().map(SessionTool::Engine).collect(), denied: Vec::new() }
     }
 
     /// Tools of the engine and, if `own`, those that the agent's file lists.
     pub(crate) async fn gather(scope: &Scope, own: bool, engine_tools: Vec<Arc<dyn EngineTool>>) -> Self {
-        let Self { mut tools } = Self::of(engine_tools);
+        let Self { mut tools, .. } = Self::of(engine_tools);
         if own {
             tools.extend(listed(scope).await.into_iter().map(SessionTool::Tool));
         }
@@ -118,7 +126,9 @@ impl Toolset {
         tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
         tools.dedup_by(|a, b| a.spec().name == b.spec().name);
         tools.sort_by_key(|tool| tool.spec().name == READ_OUTPUT);
-        Self { tools }
+        let denied = tools.iter().map(SessionTool::spec).filter(|spec| policy::is_denied(scope, spec));
+        let denied = denied.map(|spec| spec.name.clone()).collect();
+        Self { tools, denied }
     }
 
     /// The one tool that a workflow runs. The workflow names it, so `tools` need not list it. A denied tool stays denied.
@@ -129,12 +139,14 @@ impl Toolset {
             .mcp_servers
             .retain(|server, _| agent.tools.allow.iter().any(|one| one.mcp_server() == Some(server)));
         let own = scope.clone().with_session(|session| session.agent = Arc::new(agent));
-        Self { tools: listed(&own).await.into_iter().map(SessionTool::Tool).collect() }
+        let tools = listed(&own).await.into_iter().map(SessionTool::Tool).collect();
+        Self { tools, denied: Vec::new() }
     }
 
     /// The tools that the model may see in the course of the session.
     pub(crate) fn specs(&self) -> Vec<&ToolSpec> {
-        self.tools.iter().filter(|tool| !tool.is_hidden()).map(SessionTool::spec).collect()
+        let is_shown = |tool: &&SessionTool| !tool.is_hidden() && !self.denied.contains(&tool.spec().name);
+        self.tools.iter().filter(is_shown).map(SessionTool::spec).collect()
     }
 
     /// The tools that the model sees now: `read_output` only if the run has spooled output.
@@ -149,7 +161,8 @@ impl Toolset {
             SessionTool::Tool(tool) => tool.spec().name != READ_OUTPUT,
             SessionTool::Engine(tool) => tool.gives_evidence() && !tool.is_hidden(),
         };
-        self.tools.iter().filter(gives_evidence).map(|tool| tool.spec().name.as_str())
+        let names = self.tools.iter().filter(gives_evidence).map(|tool| tool.spec().name.as_str());
+        names.filter(|name| !self.denied.iter().any(|denied| denied == name))
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<&SessionTool, ToolError> {

@@ -5,7 +5,7 @@ mod attempt;
 use std::pin::Pin;
 use std::time::Duration;
 
-use baton_core::agent::{PlanningStrategy, Sampling};
+use baton_core::agent::{Guard, PlanningStrategy, Sampling};
 use baton_core::chat::{Messages, Reply};
 use baton_core::event::EventKind;
 use baton_core::model::{
@@ -25,8 +25,10 @@ use tracing::Instrument as _;
 use crate::bounds::LimitKind;
 use crate::call_span::CallSpan;
 use crate::failure::Failure;
+use crate::guard::Violation;
 use crate::journal::Record;
 use crate::models::{ModelCandidate, ModelTimeouts};
+use crate::reservation::{self, CallGrant, CallRequest};
 use crate::run_state::RunState;
 use crate::scope::Scope;
 use crate::telemetry;
@@ -43,6 +45,8 @@ pub(crate) struct TurnRequest<'a> {
     pub(crate) text_calls: Option<&'a Toolset>,
     pub(crate) tool_choice: ToolChoice,
     pub(crate) output_schema: Option<&'a Value>,
+    /// Checks of the reply's text.
+    pub(crate) guards: &'a [Guard],
     /// Estimated tokens of the whole request.
     pub(crate) input_estimate: u64,
     pub(crate) deadline: Instant,
@@ -61,7 +65,17 @@ pub(crate) struct TurnResult {
     /// The id of the published message, if the reply has text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message_id: Option<MessageId>,
+    /// Why a guardrail withheld the text. The reply has [`WITHHELD`] in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) withheld: Option<Violation>,
+    /// The text, if a judge has to decide on it. It is not part of the reply until then, because replies are shown to readers of
+    /// traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unjudged: Option<String>,
 }
+
+/// In place of a text that a guardrail withheld.
+pub(crate) const WITHHELD: &str = "[withheld]";
 
 /// Settles the model calls that were in progress when the run's process died: adds their ledger rows, and withdraws the text that
 /// listeners saw of them.
@@ -102,10 +116,17 @@ pub(crate) async fn run_turn(
     for (at, candidate) in candidates.iter().enumerate() {
         let is_last = at + 1 == candidates.len();
         for attempt in 1.. {
+            // Held until the row of the attempt is in the ledger.
+            let request = CallRequest {
+                input_tokens: turn_request.input_estimate,
+                deadline: turn_request.deadline,
+                is_closing: turn_request.closing.is_some(),
+            };
+            let grant = reservation::reserve(scope, candidate, request).await?;
             let call = telemetry::chat(scope, candidate, turn_request.system, turn_request.messages);
             // Boxed, to keep the futures that await a turn small.
-            let trying =
-                Box::pin(attempt_once(scope, candidate, turn_request, &call)).instrument(call.span.clone());
+            let trying = Box::pin(attempt_once(scope, candidate, turn_request, &call, &grant))
+                .instrument(call.span.clone());
             let broken = match trying.await? {
                 Ok(taken) => return Ok(taken),
                 Err(broken) => broken,
@@ -178,12 +199,16 @@ async fn attempt_once(
     candidate: &ModelCandidate,
     turn_request: TurnRequest<'_>,
     call: &CallSpan,
+    grant: &CallGrant,
 ) -> Result<Result<TurnResult, FailedAttempt>, Failure> {
     let trace = call.trace(scope.run.request.trace.as_ref());
     let supports = candidate.facts.supports;
     let own = &scope.agent().sampling;
     let sampling = Sampling {
-        max_output_tokens: own.max_output_tokens.or(candidate.facts.max_output_tokens),
+        max_output_tokens: grant
+            .max_output_tokens
+            .or(own.max_output_tokens)
+            .or(candidate.facts.max_output_tokens),
         ..own.clone()
     };
     let request = ModelRequest {
@@ -198,8 +223,8 @@ async fn attempt_once(
         supports,
         trace: trace.as_ref(),
     };
-    let mut attempt = Attempt::new(scope, candidate, &turn_request, call);
-    attempt.announce().await?;
+    let mut attempt = Attempt::new(scope, candidate, &turn_request, call, grant.at);
+    attempt.announce().await;
     let mut chunks = Chunks::new(candidate, &request, scope, turn_request.deadline);
     let result = loop {
         match chunks.next(candidate).await {
@@ -216,7 +241,8 @@ async fn attempt_once(
     };
     // Closes the connection before anything is awaited.
     drop(chunks);
-    attempt.close(result, &turn_request).await
+    // Boxed: it is needed once the reply has ended, and this future lasts as long as the reply.
+    Box::pin(attempt.close(result, &turn_request)).await
 }
 
 /// Reads a reply's chunks until cancellation, the deadline or too long a silence.

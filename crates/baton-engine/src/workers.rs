@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::message::{Message, Role, Visibility};
-use baton_core::store::{AcceptedRun, Cancel, Claimed, NewRun, OnBusy, RunStart, RunStatus, StartedRun};
+use baton_core::store::{
+    AcceptedRun, ApprovalRequest, ApprovalStatus, Cancel, Claimed, NewRun, OnBusy, RunRecord, RunStart,
+    RunStatus, StartedRun,
+};
 use baton_core::{MessageId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId, UserId};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -35,7 +38,7 @@ use crate::run_start::first_record;
 use crate::task::{DELEGATE_PERMISSION, RunTask};
 
 /// Events that may wait for a listener before the run waits for it.
-const EVENT_QUEUE: usize = 256;
+pub(crate) const EVENT_QUEUE: usize = 256;
 /// How often a thread is checked that another process works on.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// An acceptance with an unknown outcome is retried: the store recognizes the message.
@@ -60,8 +63,8 @@ impl Engine {
         // Registered before the run is accepted, because another worker of this process may claim it at once.
         let waiting = Waiter { key: key.clone(), listener, end, is_accepted: false, is_cancel_asked: false };
         self.workers.wait_again(run_id, waiting);
-        self.accept_and_work(key, new).await.unwrap_or(Err(Failure::Cancelled))?;
-        Ok(RunHandle { id: run_id, events: heard, cancel, end: ended })
+        let accepted = self.accept_and_work(key, new).await.unwrap_or(Err(Failure::Cancelled))?;
+        Ok(RunHandle { id: accepted.run_id, events: heard, cancel, end: ended })
     }
 
     /// Like [`Engine::start`], for a caller that does not wait for the run. Events are available by subscribing to the thread
@@ -116,13 +119,21 @@ impl Engine {
         key: &ThreadKey,
         new: PendingRun,
     ) -> Result<(AcceptedRun, bool), Failure> {
-        let PendingRun { run, request } = new;
+        let PendingRun { mut run, request } = new;
         let (run_id, on_busy) = (run.run_id, run.on_busy);
         let store = self.parts.store.tenant(&key.0);
         let (routing, start) = self.beginning(&key.0, &run, &request);
         // Looked up first: after the write, the thread's active run may be another one, even this one.
         let interrupted = if on_busy == OnBusy::Interrupt { self.workers.active(key) } else { None };
-        let (accepted, started) = match self.start_in(&*store, &run, &start).await {
+        let mut started = self.start_in(&*store, &run, &start).await;
+        if matches!(started, Err(Failure::Store(StoreError::QuestionOpen))) {
+            if let Some(accepted) = Box::pin(self.accept_answer(key, &run)).await? {
+                return Ok((accepted, self.workers.wake(key, None)));
+            }
+            run.unless_asked = false;
+            started = self.start_in(&*store, &run, &start).await;
+        }
+        let (accepted, started) = match started {
             Ok(started) => started,
             Err(failure) => {
                 self.workers.take(run_id);
@@ -140,6 +151,24 @@ impl Engine {
         let assignment = started.map(|started| assignment(started, request, routing, start));
         let needs_worker = assignment.is_some() || !self.workers.has_worker(key);
         Ok((accepted, needs_worker && self.workers.wake(key, assignment)))
+    }
+
+    /// Accepts a message for a thread with an open question as its answer. The caller then waits for the run that asked. Returns
+    /// `None` if the question was settled meanwhile.
+    async fn accept_answer(
+        self: &Arc<Self>,
+        key: &ThreadKey,
+        run: &NewRun,
+    ) -> Result<Option<AcceptedRun>, Failure> {
+        let answered = self.answer_question(key, run).await;
+        if !matches!(answered, Ok(None))
+            && let Some(waiter) = self.workers.take(run.run_id)
+            && let Ok(Some(accepted)) = &answered
+        {
+            waiter.listener.start_after(accepted.after);
+            self.workers.wait_again(accepted.run_id, Waiter { is_accepted: true, ..waiter });
+        }
+        answered
     }
 
     async fn start_in(
@@ -213,10 +242,20 @@ impl Engine {
     }
 
     /// Cancels a run in whichever process it is executed. Returns its status after that.
-    pub async fn cancel(&self, tenant: &TenantId, run: RunId, how: Cancel) -> Result<RunStatus, StoreError> {
+    pub async fn cancel(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        run: RunId,
+        how: Cancel,
+    ) -> Result<RunStatus, StoreError> {
         let store = self.parts.store.tenant(tenant);
         let status = store.cancel_run(run, how).await?;
         self.workers.cancel(run, how);
+        // A run that waited takes its closing turn.
+        if status == RunStatus::Queued {
+            let thread = store.run(run).await?.thread_id;
+            self.wake_decided(tenant, thread);
+        }
         // A queued run has ended at once, and no worker has published that.
         if status.is_final() {
             let thread = store.run(run).await?.thread_id;
@@ -405,7 +444,9 @@ impl Engine {
         match waiting.listener.catch_up(&**store, run).await {
             Ok(Some(record)) => {
                 let rows = store.ledger(run).await.unwrap_or_default();
-                self.end(store, run, waiter_guard.release(), finished(&record, rows));
+                let waits_for = open_requests(&**store, &record).await;
+                let result = RunResult { waits_for, ..finished(&record, rows) };
+                self.end(store, run, waiter_guard.release(), result);
             }
             Ok(None) => {}
             Err(error) if error.is_transient() => {}
@@ -438,6 +479,16 @@ impl Engine {
             }
         }
     }
+}
+
+/// What a run of another process waits for.
+async fn open_requests(store: &dyn TenantStore, record: &RunRecord) -> Vec<ApprovalRequest> {
+    if record.status != RunStatus::Waiting {
+        return Vec::new();
+    }
+    let all = store.run_approvals(record.run_id).await.unwrap_or_default();
+    let open = all.into_iter().filter(|one| one.outcome.status == ApprovalStatus::Pending);
+    open.map(|one| one.request).collect()
 }
 
 /// Checks that the task can start now. An agent that is removed later is a failed result.
@@ -495,6 +546,7 @@ fn new_run(run_id: RunId, request: RunRequest, terms: SubmitOptions) -> Result<P
         idempotency: terms.idempotency,
         max_active: terms.max_active,
         unless_held: is_said && is_named,
+        unless_asked: is_said && !is_named,
     };
     Ok(PendingRun { run, request: kept })
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use baton_core::model::ModelFacts;
@@ -30,35 +30,106 @@ const RETRY_AFTER: Duration = Duration::from_secs(30);
 pub(crate) struct ProviderFacts {
     provider: String,
     base: String,
+    /// Whether `base` is the public address of a hosted provider.
+    is_hosted: bool,
     settings: ProviderSettings,
-    learned: Mutex<HashMap<String, Learned>>,
+    /// Merged when a model is first used, and again when its endpoint has answered: a session looks them up several times.
+    models: RwLock<HashMap<String, KnownModel>>,
     /// Held while the endpoint is asked, so that parallel sessions ask it once.
     asking: tokio::sync::Mutex<()>,
 }
 
-/// The answer of an endpoint about one model.
+/// One model of a provider.
 #[derive(Debug, Clone, Copy)]
-enum Learned {
-    Known(LearnedFacts),
+struct KnownModel {
+    facts: ModelFacts,
+    learning: Learning,
+}
+
+/// What there is to learn from an endpoint about one model.
+#[derive(Debug, Clone, Copy)]
+enum Learning {
+    /// The endpoint has answered or need not be asked.
+    Done,
+    Open,
     /// The endpoint did not answer.
     Failed(Instant),
 }
 
+impl Learning {
+    fn is_due(self) -> bool {
+        match self {
+            Self::Done => false,
+            Self::Open => true,
+            Self::Failed(at) => at.elapsed() >= RETRY_AFTER,
+        }
+    }
+}
+
 impl ProviderFacts {
     pub(crate) fn new(endpoint: &Endpoint) -> Self {
+        let base = endpoint.base().unwrap_or_default().to_owned();
+        let is_default = crate::registry::default_base(&endpoint.provider) == Some(base.as_str());
         Self {
             provider: endpoint.provider.clone(),
-            base: endpoint.base().unwrap_or_default().to_owned(),
+            is_hosted: is_default && !is_loopback(&base),
+            base,
             settings: endpoint.settings.clone(),
-            learned: Mutex::default(),
+            models: RwLock::default(),
             asking: tokio::sync::Mutex::default(),
         }
     }
 
     /// The facts about a model as far as they are known now.
     pub(crate) fn of(&self, model: &str) -> ModelFacts {
+        self.known(model).facts
+    }
+
+    /// Whether [`ProviderFacts::learn`] would do nothing now.
+    pub(crate) fn is_learned(&self, model: &str) -> bool {
+        !self.known(model).learning.is_due()
+    }
+
+    /// Asks the endpoint with `ask`, unless it has answered before, is the address of a hosted provider, or serves a model that
+    /// Baton's table or the configuration describes.
+    pub(crate) async fn learn(&self, model: &str, ask: impl Future<Output = Option<LearnedFacts>>) {
+        if self.is_learned(model) {
+            return;
+        }
+        let _asking = self.asking.lock().await;
+        if self.is_learned(model) {
+            return;
+        }
+        let known = match tokio::time::timeout(LEARN_TIMEOUT, ask).await {
+            Ok(Some(learned)) => {
+                KnownModel { facts: self.merged(model, Some(learned)), learning: Learning::Done }
+            }
+            Ok(None) | Err(_) => {
+                KnownModel { learning: Learning::Failed(Instant::now()), ..self.known(model) }
+            }
+        };
+        self.models.write().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned(), known);
+    }
+
+    fn known(&self, model: &str) -> KnownModel {
+        let known = self.models.read().unwrap_or_else(PoisonError::into_inner).get(model).copied();
+        known.unwrap_or_else(|| {
+            let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
+            *models.entry(model.to_owned()).or_insert_with(|| self.without_asking(model))
+        })
+    }
+
+    fn without_asking(&self, model: &str) -> KnownModel {
+        let is_configured = self.settings.models.get(model).is_some_and(|one| one.context_window.is_some());
+        let is_described = built_in(&self.provider, &self.base, model).context_window.is_some();
+        let is_complete = is_configured || is_described || self.is_hosted;
+        let learning = if is_complete { Learning::Done } else { Learning::Open };
+        KnownModel { facts: self.merged(model, None), learning }
+    }
+
+    fn merged(&self, model: &str, learned: Option<LearnedFacts>) -> ModelFacts {
         let mut facts = built_in(&self.provider, &self.base, model);
-        if let Some(Learned::Known(learned)) = self.lock().get(model) {
+        if let Some(learned) = learned {
             facts.context_window = learned.context_window.or(facts.context_window);
             facts.supports.tools = learned.tools.unwrap_or(facts.supports.tools);
         }
@@ -67,40 +138,6 @@ impl ProviderFacts {
         // Servers refuse a limit that leaves no room for the prompt.
         facts.max_output_tokens = facts.max_output_tokens.map(|most| most.min(quarter));
         self.settings.apply(model, facts)
-    }
-
-    /// Asks the endpoint with `ask`, unless it has answered before, is the address of a hosted provider, or serves a model that
-    /// Baton's table or the configuration describes.
-    pub(crate) async fn learn(&self, model: &str, ask: impl Future<Output = Option<LearnedFacts>>) {
-        if !self.is_worth_asking(model) {
-            return;
-        }
-        let _asking = self.asking.lock().await;
-        if !self.is_worth_asking(model) {
-            return;
-        }
-        let learned = match tokio::time::timeout(LEARN_TIMEOUT, ask).await {
-            Ok(Some(facts)) => Learned::Known(facts),
-            Ok(None) | Err(_) => Learned::Failed(Instant::now()),
-        };
-        self.lock().insert(model.to_owned(), learned);
-    }
-
-    fn is_worth_asking(&self, model: &str) -> bool {
-        let is_configured = self.settings.models.get(model).is_some_and(|one| one.context_window.is_some());
-        let is_described = built_in(&self.provider, &self.base, model).context_window.is_some();
-        let is_hosted = crate::registry::default_base(&self.provider) == Some(self.base.as_str())
-            && !is_loopback(&self.base);
-        let is_asked = match self.lock().get(model) {
-            Some(Learned::Known(_)) => true,
-            Some(Learned::Failed(at)) => at.elapsed() < RETRY_AFTER,
-            None => false,
-        };
-        !(is_configured || is_described || is_hosted || is_asked)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Learned>> {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -58,6 +58,9 @@ impl Model for Ollama {
     }
 
     fn learn<'a>(&'a self, model: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        if self.facts.is_learned(model) {
+            return Box::pin(std::future::ready(()));
+        }
         Box::pin(self.facts.learn(model, discovery::ask_ollama(&self.connection, model)))
     }
 }

@@ -96,7 +96,7 @@ impl Model for OpenAi {
     }
 
     fn learn<'a>(&'a self, model: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        if self.dialect != Dialect::Compatible {
+        if self.dialect != Dialect::Compatible || self.facts.is_learned(model) {
             return Box::pin(std::future::ready(()));
         }
         Box::pin(self.facts.learn(model, discovery::ask_openai(&self.connection, model)))

@@ -61,6 +61,29 @@ pub fn sanitize(text: &str, mask: Mask) -> Cow<'_, str> {
     clean
 }
 
+/// A kind of text that is masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Email,
+    Card,
+    Secret,
+}
+
+/// The kinds that are in a text, each once and in order.
+///
+/// ```
+/// use baton_sanitize::{Kind, kinds};
+///
+/// assert_eq!(kinds("mail ada@example.com"), [Kind::Email]);
+/// assert!(kinds("mail [EMAIL]").is_empty());
+/// ```
+pub fn kinds(text: &str) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = found(text, Mask::Everything).iter().map(Found::kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
 fn found(text: &str, mask: Mask) -> Vec<Found> {
     let mut found = Vec::new();
     assignment::find(text, &mut found);
@@ -90,6 +113,14 @@ struct Found {
 impl Found {
     fn secret(at: Range<usize>) -> Self {
         Self { at, what: What::Secret }
+    }
+
+    fn kind(&self) -> Kind {
+        match self.what {
+            What::Email => Kind::Email,
+            What::Card => Kind::Card,
+            What::Secret => Kind::Secret,
+        }
     }
 
     fn mark(&self) -> &'static str {

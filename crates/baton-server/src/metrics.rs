@@ -33,6 +33,9 @@ use crate::problem::Code;
 use active_runs::ActiveRuns;
 use families::{Families, RequestLabels, ServedLabels};
 
+/// Label of a run that has parked.
+const WAITING: &str = "waiting";
+
 /// The metrics. Shared by the engine, which reports its events here, and the server.
 pub struct Metrics {
     registry: Registry,
@@ -102,6 +105,10 @@ impl Metrics {
         let Some(run) = self.active_runs.end(event.run_id) else { return };
         let took = families::seconds(run.since, event.at);
         self.families.run_duration.get_or_create(&families::agent(&event.agent)).observe(took);
+        if status == WAITING {
+            // Its sessions continue when it is resumed.
+            return;
+        }
         // Sessions that are still open when the run ends are cancelled with it.
         for (agent, since) in run.sessions.into_values() {
             self.families.session_ended(&agent, "cancelled", Some(families::seconds(since, event.at)));
@@ -148,10 +155,11 @@ impl Observer for Metrics {
                 event,
                 match outcome {
                     RunOutcome::Success => "completed",
-                    RunOutcome::Interrupt => "waiting",
                     RunOutcome::Cancelled => "cancelled",
                 },
             ),
+            EventKind::RunWaiting { .. } => self.run_ended(event, WAITING),
+            EventKind::RunResumed { .. } => self.active_runs.begin(event),
             EventKind::RunFailed { code, .. } => {
                 self.families.run_failures.get_or_create(&[("code", code.clone())]).inc();
                 self.run_ended(event, if code == "interrupted" { "interrupted" } else { "failed" });

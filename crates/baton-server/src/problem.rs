@@ -65,6 +65,11 @@ codes! {
     HandoffRejected = "handoff_rejected", CONFLICT, "Handoff rejected";
     /// The stored state differs from what the caller expects.
     Conflict = "conflict", CONFLICT, "Conflict";
+    /// Someone has decided before, or the run has ended.
+    ApprovalDecided = "approval_decided", CONFLICT, "Already decided";
+    ApprovalExpired = "approval_expired", CONFLICT, "Approval expired";
+    /// The call is not the one that the person has seen.
+    ApprovalChanged = "approval_changed", CONFLICT, "The call has changed";
     IdempotencyConflict = "idempotency_conflict", UNPROCESSABLE_ENTITY, "Idempotency key reused";
     CursorExpired = "cursor_expired", GONE, "Cursor expired";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many requests";
@@ -190,7 +195,10 @@ impl From<StoreError> for Problem {
             }
             StoreError::HandoffActive(_) => Code::HandoffActive,
             StoreError::TooManyHandoffs(_) => Code::HandoffRejected,
-            StoreError::Conflict(_) | StoreError::HandoffChanged | StoreError::Fenced => Code::Conflict,
+            StoreError::Conflict(_)
+            | StoreError::HandoffChanged
+            | StoreError::QuestionOpen
+            | StoreError::Fenced => Code::Conflict,
             StoreError::IdempotencyConflict => Code::IdempotencyConflict,
             StoreError::InvalidCursor => Code::InvalidRequest,
             StoreError::Unavailable(_) | StoreError::Full(_) => {
@@ -222,7 +230,9 @@ impl From<Failure> for Problem {
             Failure::Unavailable(_) | Failure::HandoffUnavailable(_) => {
                 Self::new(Code::AgentUnavailable, failure.to_string())
             }
-            Failure::Refused(_) => Self::new(Code::InvalidRequest, failure.to_string()),
+            Failure::Refused(_) | Failure::InvalidAnswer(_) => {
+                Self::new(Code::InvalidRequest, failure.to_string())
+            }
             Failure::NotAllowed(permission) => Self::permission(&permission),
             Failure::HandoffActive(_) => Self::new(Code::HandoffActive, failure.to_string()),
             Failure::HandoffRejected { ref reason, .. } => {
@@ -230,6 +240,7 @@ impl From<Failure> for Problem {
                     .with("accepted", false)
                     .with("rejection_reason", reason.as_str())
             }
+            Failure::BudgetExhausted { .. } => Self::new(Code::BudgetExhausted, failure.to_string()),
             Failure::NoHandoff(_) => Self::new(Code::NoActiveHandoff, failure.to_string()),
             other => Self::internal(&other),
         }

@@ -19,20 +19,24 @@ pub mod websocket;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::App;
+use follow::{Follow, Item};
 use resume::JoinedStream;
+use view::StreamView;
 
 /// Pause before the store is read again after a transient error.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Bytes after which no further frames are joined.
+const MAX_JOINED: usize = 16 * 1024;
 
 /// An item to send to a subscriber.
 #[derive(Debug)]
 pub enum Outgoing {
-    /// The frames of one event; never empty.
+    /// The frames of the events that arrived together; never empty.
     Frames(Bytes),
     /// Keeps a silent connection open.
     Heartbeat,
@@ -78,7 +82,7 @@ pub fn listen(app: App, joined: JoinedStream) -> Pin<Box<dyn Stream<Item = Outgo
             };
             match next {
                 Ok(Some(item)) => {
-                    let frames = view.show(&item, follow.position());
+                    let frames = show_arrived(&mut follow, &mut view, &item);
                     if !frames.is_empty() {
                         sent_at = Instant::now();
                         yield Outgoing::Frames(frames);
@@ -99,4 +103,19 @@ pub fn listen(app: App, joined: JoinedStream) -> Pin<Box<dyn Stream<Item = Outgo
             }
         }
     })
+}
+
+/// The frames of an item and of those behind it that have arrived as well. Each piece costs the connection a chunk and often a write.
+fn show_arrived(follow: &mut Follow, view: &mut StreamView, first: &Item) -> Bytes {
+    let first = view.show(first, follow.position());
+    let mut joined = BytesMut::new();
+    while joined.len().max(first.len()) < MAX_JOINED {
+        let Some(item) = follow.try_next() else { break };
+        let frames = view.show(&item, follow.position());
+        if joined.is_empty() {
+            joined.extend_from_slice(&first);
+        }
+        joined.extend_from_slice(&frames);
+    }
+    if joined.is_empty() { first } else { joined.freeze() }
 }

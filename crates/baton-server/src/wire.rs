@@ -6,6 +6,7 @@ pub mod answered;
 pub mod approval;
 pub mod artifact;
 pub mod audit;
+pub mod budget;
 pub mod delegation;
 pub mod event;
 pub mod feedback;

@@ -21,21 +21,27 @@ CREATE TABLE servers (
 -- What threads are listed by. `updated_at` changes when a message comes in and when a run ends.
 CREATE TABLE threads (
     tenant TEXT NOT NULL,
+    thread_number BIGINT NOT NULL,
     thread_id UUID NOT NULL,
     user_id TEXT NOT NULL,
     title TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
-    PRIMARY KEY (tenant, thread_id)
+    PRIMARY KEY (thread_number, tenant)
 ) /* clustered */;
 CREATE INDEX threads_by_use ON threads (tenant, updated_at, thread_id);
 CREATE INDEX threads_of_user ON threads (tenant, user_id, updated_at, thread_id);
 
 -- What every append of a thread changes. The primary key is its only index, so that PostgreSQL can update it in place (HOT).
 -- Its row is locked before that of `threads`, and before anything else of the thread is written.
+--
+-- Ids of threads are random, so rows that are sorted by them lie anywhere in their table, and each costs a page. Tables that a run
+-- writes are sorted by the number of the thread instead, which rises with its creation: the rows of new threads share pages, also
+-- those of different tenants.
 CREATE TABLE thread_work (
     tenant TEXT NOT NULL,
     thread_id UUID NOT NULL,
+    thread_number BIGINT GENERATED ALWAYS AS IDENTITY,
     -- That of the thread.
     user_id TEXT NOT NULL,
     holder TEXT,
@@ -60,11 +66,11 @@ CREATE TABLE thread_work (
     appended_run UUID,
     appended_seq BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, thread_id)
-) WITH (fillfactor = 50) /* clustered */;
+) WITH (fillfactor = 50) /* numbered */;
 
 CREATE TABLE messages (
     tenant TEXT NOT NULL,
-    thread_id UUID NOT NULL,
+    thread_number BIGINT NOT NULL,
     number BIGINT NOT NULL,
     message_id UUID NOT NULL,
     run_id UUID NOT NULL,
@@ -73,7 +79,7 @@ CREATE TABLE messages (
     visibility TEXT NOT NULL,
     parts TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    PRIMARY KEY (tenant, thread_id, number)
+    PRIMARY KEY (thread_number, tenant, number)
 );
 CREATE INDEX messages_by_id ON messages (tenant, message_id);
 
@@ -81,6 +87,7 @@ CREATE TABLE runs (
     tenant TEXT NOT NULL,
     run_id UUID NOT NULL,
     thread_id UUID NOT NULL,
+    thread_number BIGINT NOT NULL,
     -- Its place among the runs of its thread.
     ordinal BIGINT NOT NULL,
     user_id TEXT NOT NULL,
@@ -101,15 +108,17 @@ CREATE TABLE runs (
     PRIMARY KEY (tenant, run_id)
 ) /* clustered */;
 -- One for each question that lists are asked with. Ids of runs rise with time, so all of them give the newest first.
-CREATE INDEX runs_of_thread ON runs (tenant, thread_id, run_id);
+CREATE INDEX runs_of_thread ON runs (tenant, thread_number, run_id);
 CREATE INDEX runs_of_user ON runs (tenant, user_id, run_id);
 CREATE INDEX runs_of_agent ON runs (tenant, agent, run_id);
 -- No condition of an index uses IN: SQLite would fill a temporary table for it with each row that is written. `finished_at` is null
 -- exactly while a run is queued, running or waiting.
 -- The few that did not go well.
 CREATE INDEX runs_unsuccessful ON runs (tenant, status, run_id) WHERE finished_at IS NOT NULL AND status <> 'completed';
--- Those that have not ended: how many a tenant has, which is the next of a thread, and which have no owner.
-CREATE INDEX runs_open ON runs (tenant, thread_id, ordinal) WHERE finished_at IS NULL;
+-- Those that are queued or running: how many a tenant has, which is the next of a thread, and which have no owner.
+CREATE INDEX runs_open ON runs (tenant, thread_number, ordinal) WHERE finished_at IS NULL AND status <> 'waiting';
+-- Those that wait for a decision. There may be many.
+CREATE INDEX runs_waiting ON runs (tenant, status, run_id) WHERE status = 'waiting';
 -- Those whose process has to be asked to end them.
 CREATE INDEX runs_to_cancel ON runs (tenant, run_id) WHERE status = 'running' AND cancel IS NOT NULL;
 
@@ -119,7 +128,7 @@ CREATE INDEX runs_to_cancel ON runs (tenant, run_id) WHERE status = 'running' AN
 -- the run (`once.rs`). Rows up to 8 kB stay in their page on PostgreSQL.
 CREATE TABLE journal (
     tenant TEXT NOT NULL,
-    thread_id UUID NOT NULL,
+    thread_number BIGINT NOT NULL,
     last_seq BIGINT NOT NULL,
     record BIGINT NOT NULL,
     run_id UUID NOT NULL,
@@ -127,7 +136,7 @@ CREATE TABLE journal (
     steps TEXT,
     sessions TEXT,
     text_of BIGINT,
-    PRIMARY KEY (tenant, thread_id, last_seq, record)
+    PRIMARY KEY (thread_number, tenant, last_seq, record)
 ) WITH (toast_tuple_target = 8160);
 
 -- A session's id begins with that of its run; `session_id` is what follows.
@@ -181,7 +190,7 @@ CREATE TABLE handoffs (
     -- A request that waits for its end.
     next TEXT,
     PRIMARY KEY (tenant, handoff_id),
-    FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
+    FOREIGN KEY (tenant, thread_id) REFERENCES thread_work (tenant, thread_id) ON DELETE CASCADE
 );
 -- One open handoff per thread, whoever asks and however many at once.
 CREATE UNIQUE INDEX handoffs_open ON handoffs (tenant, thread_id) WHERE state <> 'completed' AND state <> 'cancelled' AND state <> 'error';
@@ -201,29 +210,40 @@ CREATE TABLE workflow_states (
 
 CREATE TABLE approvals (
     tenant TEXT NOT NULL,
+    -- Derived from the run, the path of the call and the digest of its arguments.
     approval_id UUID NOT NULL,
     thread_id UUID NOT NULL,
     -- That of the thread.
     user_id TEXT NOT NULL,
     run_id UUID NOT NULL,
-    path TEXT NOT NULL,
+    kind TEXT NOT NULL,
     tool TEXT NOT NULL,
-    arguments TEXT NOT NULL,
-    risk TEXT NOT NULL,
+    -- What was asked, as JSON.
+    request TEXT NOT NULL,
     status TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
     decided_at BIGINT,
-    decided_by TEXT,
-    reason TEXT,
+    -- Who decided, and what, as JSON.
+    outcome TEXT,
+    remember BIGINT NOT NULL DEFAULT 0,
+    -- When a webhook is to be told of it, 0 for at once; null when nothing is to be sent any more.
+    notify_at BIGINT DEFAULT 0,
+    notify_attempts BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, approval_id),
-    UNIQUE (tenant, run_id, path),
     FOREIGN KEY (tenant, run_id) REFERENCES runs (tenant, run_id) ON DELETE CASCADE
 );
 CREATE INDEX approvals_by_time ON approvals (tenant, created_at, approval_id);
 CREATE INDEX approvals_of_user ON approvals (tenant, user_id, created_at, approval_id);
+CREATE INDEX approvals_of_thread ON approvals (tenant, thread_id, created_at, approval_id);
+CREATE INDEX approvals_of_run ON approvals (tenant, run_id, created_at, approval_id);
+CREATE INDEX approvals_to_notify ON approvals (notify_at) WHERE status = 'pending' AND notify_at IS NOT NULL;
 -- Not many: they expire.
 CREATE INDEX approvals_pending ON approvals (tenant, created_at, approval_id) WHERE status = 'pending';
+CREATE INDEX approvals_pending_of_user ON approvals (tenant, user_id, created_at, approval_id) WHERE status = 'pending';
+CREATE INDEX approvals_open ON approvals (tenant, thread_id, created_at, approval_id) WHERE status = 'pending';
+CREATE INDEX approvals_by_expiry ON approvals (expires_at) WHERE status = 'pending';
+CREATE INDEX approvals_remembered ON approvals (tenant, thread_id, tool, decided_at) WHERE remember = 1;
 
 CREATE TABLE artifacts (
     tenant TEXT NOT NULL,
@@ -236,7 +256,7 @@ CREATE TABLE artifacts (
     created_at BIGINT NOT NULL,
     bytes BYTEA NOT NULL,
     PRIMARY KEY (tenant, artifact_id),
-    FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
+    FOREIGN KEY (tenant, thread_id) REFERENCES thread_work (tenant, thread_id) ON DELETE CASCADE
 );
 CREATE INDEX artifacts_of_thread ON artifacts (tenant, thread_id, created_at);
 
@@ -254,8 +274,9 @@ CREATE TABLE tool_outputs (
 
 CREATE TABLE hops (
     tenant TEXT NOT NULL,
+    thread_number BIGINT NOT NULL,
+    at BIGINT NOT NULL,
     hop_id UUID NOT NULL,
-    thread_id UUID NOT NULL,
     run_id UUID NOT NULL,
     kind TEXT NOT NULL,
     source TEXT NOT NULL,
@@ -265,11 +286,8 @@ CREATE TABLE hops (
     success BIGINT NOT NULL,
     latency_ms BIGINT NOT NULL,
     cost_nanos BIGINT NOT NULL,
-    at BIGINT NOT NULL,
-    PRIMARY KEY (tenant, hop_id)
-);
-CREATE INDEX hops_of_thread ON hops (tenant, thread_id, at);
-CREATE INDEX hops_of_run ON hops (tenant, run_id);
+    PRIMARY KEY (thread_number, tenant, at, hop_id)
+) /* clustered */;
 
 CREATE TABLE feedback (
     tenant TEXT NOT NULL,
@@ -282,7 +300,7 @@ CREATE TABLE feedback (
     comment TEXT,
     at BIGINT NOT NULL,
     PRIMARY KEY (tenant, message_id, user_id),
-    FOREIGN KEY (tenant, thread_id) REFERENCES threads (tenant, thread_id) ON DELETE CASCADE
+    FOREIGN KEY (tenant, thread_id) REFERENCES thread_work (tenant, thread_id) ON DELETE CASCADE
 );
 CREATE INDEX feedback_of_thread ON feedback (tenant, thread_id);
 CREATE INDEX feedback_of_run ON feedback (tenant, run_id);
@@ -306,26 +324,43 @@ CREATE TABLE patterns (
 );
 
 -- Not owned by threads: deleting a conversation does not delete who deleted it. A tenant has 16 hash chains, and a thread is always
--- in the same one.
+-- in the same one; on SQLite, which has one writer, all entries are in chain 0. A transaction adds one row per chain, with all its
+-- entries.
 CREATE TABLE audit (
     tenant TEXT NOT NULL,
     chain BIGINT NOT NULL,
+    -- That of its last entry.
     number BIGINT NOT NULL,
     at BIGINT NOT NULL,
-    actor TEXT NOT NULL,
-    action TEXT NOT NULL,
-    thread_id UUID,
-    -- The rest of the entry.
-    entry TEXT NOT NULL,
+    -- A line of JSON for each entry.
+    entries TEXT NOT NULL,
+    -- That of its last entry.
     hash BYTEA NOT NULL,
     PRIMARY KEY (tenant, chain, number)
 ) /* clustered */;
 CREATE INDEX audit_by_time ON audit (tenant, at, chain, number);
-CREATE INDEX audit_of_thread ON audit (tenant, thread_id, at, chain, number);
-CREATE INDEX audit_of_actor ON audit (tenant, actor, at, chain, number);
--- Every run has one entry of each of these three, so a page of them is found by time without passing many others.
-CREATE INDEX audit_of_action ON audit (tenant, action, at, chain, number)
-    WHERE action <> 'message.send' AND action <> 'run.start' AND action <> 'run.end';
+
+-- Which rows of `audit` have entries about a thread that exists.
+CREATE TABLE audit_threads (
+    tenant TEXT NOT NULL,
+    thread_number BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    chain BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    PRIMARY KEY (thread_number, tenant, at, chain, number)
+) /* clustered */;
+
+-- Which rows of `audit` have entries of an actor (`actor:` and its name), of an action (`action:` and its name) or about a thread that
+-- does not exist, or not any more (`thread:` and its id). Every run has entries of a few actions; these have no rows here, and a page
+-- of them is found by time.
+CREATE TABLE audit_names (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    chain BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name, at, chain, number)
+) /* clustered */;
 
 -- The end of each chain: how many entries it has, the hash of the last and its time. Chain 16 is that of the seals: how many entries
 -- are sealed, the hash of the last seal and its time. The only index is the primary key, so that updates are HOT.

@@ -49,6 +49,8 @@ END $$;
 
 -- Nobody changes or removes what is in the trail.
 REVOKE UPDATE, DELETE ON audit FROM baton_app;
+REVOKE UPDATE ON audit_threads FROM baton_app;
+REVOKE UPDATE, DELETE ON audit_names FROM baton_app;
 REVOKE UPDATE, DELETE ON audit_seals FROM baton_app;
 REVOKE DELETE ON audit_chains FROM baton_app;
 
@@ -75,7 +77,7 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT due.tenant, due.thread_id FROM (
         SELECT DISTINCT r.tenant, r.thread_id FROM runs r
         JOIN thread_work w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
-        WHERE r.finished_at IS NULL AND CASE
+        WHERE r.finished_at IS NULL AND r.status <> 'waiting' AND CASE
             WHEN w.active_run IS NULL THEN r.status = 'queued'
             ELSE r.run_id = w.active_run AND NOT EXISTS (
                 SELECT 1 FROM servers s
@@ -85,11 +87,28 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     ) AS due ORDER BY random() LIMIT $1
 $$;
 
+-- Open approvals of which a webhook has to be told.
+CREATE OR REPLACE FUNCTION system_due_notifications(most BIGINT) RETURNS TABLE (tenant TEXT, approval_id UUID)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
+    SELECT a.tenant, a.approval_id FROM approvals a
+    WHERE a.status = 'pending' AND a.notify_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+        AND a.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    ORDER BY a.notify_at LIMIT $1
+$$;
+
+-- Approvals that nobody decided in time.
+CREATE OR REPLACE FUNCTION system_overdue(most BIGINT) RETURNS TABLE (tenant TEXT, approval_id UUID)
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
+    SELECT a.tenant, a.approval_id FROM approvals a
+    WHERE a.status = 'pending' AND a.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    LIMIT $1
+$$;
+
 CREATE OR REPLACE FUNCTION system_claims(holding TEXT) RETURNS BIGINT
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT count(*) FROM runs r
     JOIN thread_work w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
-    WHERE r.finished_at IS NULL AND w.active_run = r.run_id AND w.owner = $1
+    WHERE r.finished_at IS NULL AND r.status <> 'waiting' AND w.active_run = r.run_id AND w.owner = $1
 $$;
 
 CREATE OR REPLACE FUNCTION system_key(hashed TEXT) RETURNS TABLE (

@@ -1,25 +1,24 @@
-//! Approvals: decisions that a run waits for.
+//! Approvals: calls and questions that a run waits for a person to decide.
 
 use baton_core::store::{
-    Approval, ApprovalFilter, ApprovalQuery, ApprovalStatus, Approvals, Page, PageRequest, Pending, micros,
+    Append, Approval, ApprovalFilter, ApprovalOutcome, ApprovalQuery, ApprovalStatus, Approvals, AuditEntry,
+    Claim, Decision, Page, PageRequest, Pending, RememberedDecision, micros,
 };
-use baton_core::{StoreError, UserId};
+use baton_core::{RunId, StoreError, ThreadId};
+use serde_json::json;
 use uuid::Uuid;
 
+use crate::audit;
 use crate::job::JobSubject;
 use crate::page::{self, Ordered, PageCursor};
+use crate::runs::accept;
 use crate::tenant::{Tenant, refused};
-use crate::tx::Tx;
+use crate::threads::{self, history};
+use crate::tx::{ChangeOne, Tx, change_one};
 use crate::value::{Row, SqlValue, params};
-use crate::{runs, threads};
+use crate::work::park;
 
 impl Approvals for Tenant {
-    fn ask(&self, approval: Approval) -> Pending<'_, Approval> {
-        self.write(JobSubject::Thread(approval.thread_id), approval, |tx, approval| {
-            Box::pin(ask(tx, approval))
-        })
-    }
-
     fn approval(&self, approval: Uuid) -> Pending<'_, Approval> {
         self.read(approval, |tx, approval| Box::pin(one(tx, *approval)))
     }
@@ -33,27 +32,52 @@ impl Approvals for Tenant {
         }
     }
 
-    fn decide(
-        &self,
-        approval: Uuid,
-        status: ApprovalStatus,
-        by: &UserId,
-        reason: Option<&str>,
-    ) -> Pending<'_, Approval> {
-        let decision =
-            ApprovalDecision { approval, status, by: by.clone(), reason: reason.map(str::to_owned) };
-        self.write(JobSubject::Tenant, decision, |tx, decision| Box::pin(decide(tx, decision)))
+    fn run_approvals(&self, run: RunId) -> Pending<'_, Vec<Approval>> {
+        self.read(run, |tx, run| {
+            Box::pin(async { tx.query(OF_RUN, params![tx.now(), *run]).await?.iter().map(read).collect() })
+        })
+    }
+
+    fn open_approvals(&self, thread: ThreadId) -> Pending<'_, Vec<Approval>> {
+        self.read(thread, |tx, thread| {
+            Box::pin(async { tx.query(OPEN, params![tx.now(), *thread]).await?.iter().map(read).collect() })
+        })
+    }
+
+    fn remembered_decisions(&self, thread: ThreadId) -> Pending<'_, Vec<RememberedDecision>> {
+        self.read(thread, |tx, thread| Box::pin(remembered(tx, *thread)))
+    }
+
+    fn decide(&self, decision: Decision) -> Pending<'_, Approval> {
+        Box::pin(async move {
+            let found = self.approval(decision.approval_id).await?;
+            if found.outcome.status != ApprovalStatus::Pending {
+                return Err(CONFLICT);
+            }
+            let about = JobSubject::Thread(found.thread_id);
+            self.write(about, (found.thread_id, decision), |tx, (thread, decision)| {
+                Box::pin(decide(tx, *thread, decision))
+            })
+            .await
+        })
+    }
+
+    fn expire(&self, approval: Uuid) -> Pending<'_, Approval> {
+        Box::pin(async move {
+            let found = self.approval(approval).await?;
+            if !is_overdue(&found) {
+                return Ok(found);
+            }
+            let about = JobSubject::Thread(found.thread_id);
+            self.write(about, (found.thread_id, approval), |tx, (thread, approval)| {
+                Box::pin(expire(tx, *thread, *approval))
+            })
+            .await
+        })
     }
 }
 
-struct ApprovalDecision {
-    approval: Uuid,
-    status: ApprovalStatus,
-    by: UserId,
-    reason: Option<String>,
-}
-
-/// An overdue approval reads as `expired` even before [`sweep`](crate::sweep) updates its row.
+/// An overdue approval reads as `expired` even before [`expire`] updates its row.
 macro_rules! status {
     () => {
         "CASE WHEN status = 'pending' AND expires_at <= $2 THEN 'expired' ELSE status END"
@@ -63,8 +87,7 @@ macro_rules! status {
 macro_rules! approvals {
     ($($which:tt)+) => {
         concat!(
-            "SELECT approval_id, thread_id, run_id, path, tool, arguments, risk, ", status!(), ", created_at, expires_at,
-                decided_at, decided_by, reason
+            "SELECT request, thread_id, run_id, user_id, ", status!(), ", decided_at, outcome
             FROM approvals
             WHERE tenant = $1 AND ",
             $($which)+
@@ -74,7 +97,11 @@ macro_rules! approvals {
 
 const ONE: &str = approvals!("approval_id = $3");
 
-const OF_PATH: &str = approvals!("run_id = $3 AND path = $4");
+const OF_RUN: &str = approvals!("run_id = $3 ORDER BY created_at, approval_id");
+
+const OPEN: &str = approvals!(
+    "thread_id = $3 AND status = 'pending' AND expires_at > $2 ORDER BY created_at, approval_id LIMIT 1000"
+);
 
 macro_rules! list {
     ($($which:tt)+) => {
@@ -108,40 +135,96 @@ const ALL: Ordered = list!(has_status!());
 
 const OF_USER: Ordered = list!("user_id = $7 AND ", has_status!());
 
-/// Served by a partial index, so the cost depends on the open approvals only.
-const PENDING: Ordered =
-    list!("status = 'pending' AND expires_at > $2 AND (CAST($5 AS TEXT) IS NULL OR user_id = $5)");
+const OF_THREAD: Ordered =
+    list!("thread_id = $7 AND (CAST($8 AS TEXT) IS NULL OR user_id = $8) AND ", has_status!());
 
-/// Locks the run's row, so that the run is not deleted before its approval is inserted.
-const HOLD: &str = "
-    UPDATE runs SET attempts = attempts WHERE tenant = $1 AND run_id = $2 AND thread_id = $3
-    RETURNING user_id";
+/// Served by a partial index, so the cost depends on the open approvals only. `$5` is null: PostgreSQL needs its type.
+const PENDING: Ordered = list!("status = 'pending' AND expires_at > $2 AND CAST($5 AS TEXT) IS NULL");
+
+const PENDING_OF_USER: Ordered = list!("user_id = $5 AND status = 'pending' AND expires_at > $2");
+
+const REMEMBERED: &str = "SELECT approval_id, tool, status FROM approvals
+    WHERE tenant = $1 AND thread_id = $2 AND remember = 1
+    ORDER BY tool, decided_at DESC";
+
+const OWNER: &str = "SELECT user_id FROM thread_work WHERE tenant = $1 AND thread_id = $2";
 
 const ASK: &str = "
     INSERT INTO approvals
-        (tenant, approval_id, thread_id, user_id, run_id, path, tool, arguments, risk, status, created_at,
-        expires_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11)
+        (tenant, approval_id, thread_id, user_id, run_id, kind, tool, request, status, created_at, expires_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10)
     ON CONFLICT DO NOTHING";
 
-async fn ask(tx: &Tx<'_>, new: &Approval) -> Result<Approval, StoreError> {
-    let Some(run) = tx.first(HOLD, params![new.run_id, new.thread_id]).await? else {
-        threads::must_exist(tx, new.thread_id).await?;
-        return Err(runs::NOT_FOUND);
-    };
-    let (path, tool) = (new.path.as_str(), new.tool.as_str());
-    let arguments = SqlValue::json(&new.arguments)?;
-    let (id, created_at, expires_at) = (new.approval_id, new.created_at, new.expires_at);
-    let (thread, user, risk) = (new.thread_id, run.text(0)?, new.risk);
-    let params = params![id, thread, user, new.run_id, path, tool, arguments, risk, created_at, expires_at];
-    tx.execute(ASK, params).await?;
-    let kept = tx.first(OF_PATH, params![tx.now(), new.run_id, path]).await?;
-    read(&kept.ok_or(StoreError::Conflict("the approval"))?)
+const CLOSE: &str = "
+    UPDATE approvals SET status = $4, decided_at = $5
+    WHERE tenant = $1 AND approval_id = $2 AND run_id = $3 AND status = 'pending'";
+
+/// Writes what an append says about approvals. The append holds the thread's lock.
+pub(crate) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<(), StoreError> {
+    for (approval, status) in &append.closed_approvals {
+        tx.execute(CLOSE, params![*approval, claim.run_id, *status, tx.now()]).await?;
+    }
+    if append.approvals.is_empty() {
+        return Ok(());
+    }
+    let owner = tx.first(OWNER, params![claim.thread_id]).await?.ok_or(StoreError::ThreadNotFound)?;
+    for new in &append.approvals {
+        let (id, thread, run, kind) = (new.approval_id, claim.thread_id, claim.run_id, new.kind);
+        let (user, tool, request) = (owner.text(0)?, new.tool.as_str(), SqlValue::json(new)?);
+        let params = params![id, thread, user, run, kind, tool, request, new.created_at, new.expires_at];
+        tx.execute(ASK, params).await?;
+    }
+    Ok(())
 }
 
-async fn one(tx: &Tx<'_>, approval: Uuid) -> Result<Approval, StoreError> {
+const CLOSE_ALL: &str = "
+    UPDATE approvals SET status = 'cancelled', decided_at = $3
+    WHERE tenant = $1 AND run_id = $2 AND status = 'pending'";
+
+/// Closes the pending approvals of a run that has ended without a worker.
+pub(crate) async fn cancel_all(tx: &Tx<'_>, run: RunId) -> Result<(), StoreError> {
+    tx.execute(CLOSE_ALL, params![run, tx.now()]).await.map(drop)
+}
+
+const PENDING_OF_RUN: &str = "SELECT approval_id FROM approvals
+    WHERE tenant = $1 AND run_id = $2 AND status = 'pending' AND expires_at > $3";
+
+/// Whether all these approvals of a run still wait for a decision.
+pub(crate) async fn are_pending(tx: &Tx<'_>, run: RunId, approvals: &[Uuid]) -> Result<bool, StoreError> {
+    if approvals.is_empty() {
+        return Ok(true);
+    }
+    let rows = tx.query(PENDING_OF_RUN, params![run, tx.now()]).await?;
+    let pending = rows.iter().map(|row| row.parse(0)).collect::<Result<Vec<Uuid>, _>>()?;
+    Ok(approvals.iter().all(|approval| pending.contains(approval)))
+}
+
+pub(crate) async fn one(tx: &Tx<'_>, approval: Uuid) -> Result<Approval, StoreError> {
     let row = tx.first(ONE, params![tx.now(), approval]).await?;
-    read(&row.ok_or(StoreError::NotFound("approval"))?)
+    read(&row.ok_or(NOT_FOUND)?)
+}
+
+const THREAD: &str = "SELECT thread_id FROM approvals WHERE tenant = $1 AND approval_id = $2";
+
+impl Tenant {
+    /// The thread of an approval. Jobs that change an approval are jobs of its thread.
+    pub(crate) async fn thread_of_approval(&self, approval: Uuid) -> Result<Option<ThreadId>, StoreError> {
+        let found = self.read(approval, |tx, approval| {
+            Box::pin(async {
+                tx.first(THREAD, params![*approval]).await?.map(|row| row.parse(0)).transpose()
+            })
+        });
+        found.await
+    }
+}
+
+/// Locks the thread of an approval, as the first statement of a job: transactions then lock threads in the same order.
+async fn lock(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreError> {
+    park::lock(tx, thread).await.map_err(|error| match error {
+        // Its approvals were deleted with it.
+        StoreError::ThreadNotFound => NOT_FOUND,
+        other => other,
+    })
 }
 
 async fn list(
@@ -152,48 +235,133 @@ async fn list(
 ) -> Result<Page<Approval>, StoreError> {
     let (now, at, id, limit) = (tx.now(), after.at, after.id, page::with_next(page));
     let order = query.order;
-    let rows = match (query.status, query.user_id.as_ref()) {
-        (Some(ApprovalFilter::Pending), user) => {
-            tx.query(PENDING.sql(order), params![now, at, id, user, limit]).await?
+    let rows = match (query.thread_id, query.status, query.user_id.as_ref()) {
+        (Some(thread), status, user) => {
+            tx.query(OF_THREAD.sql(order), params![now, at, id, status, limit, thread, user]).await?
         }
-        (status, Some(user)) => {
+        (None, Some(ApprovalFilter::Pending), user) => {
+            let sql = if user.is_some() { PENDING_OF_USER } else { PENDING };
+            tx.query(sql.sql(order), params![now, at, id, user, limit]).await?
+        }
+        (None, status, Some(user)) => {
             tx.query(OF_USER.sql(order), params![now, at, id, status, limit, user]).await?
         }
-        (status, None) => tx.query(ALL.sql(order), params![now, at, id, status, limit]).await?,
+        (None, status, None) => tx.query(ALL.sql(order), params![now, at, id, status, limit]).await?,
     };
     let found = rows.iter().map(read).collect::<Result<Vec<Approval>, _>>()?;
-    let cursor = |last: &Approval| PageCursor::cursor(micros(last.created_at), last.approval_id);
+    let cursor =
+        |last: &Approval| PageCursor::cursor(micros(last.request.created_at), last.request.approval_id);
     Ok(page::cut(found, page.size(), |last| page::ordered(order, cursor(last))))
 }
 
+async fn remembered(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<RememberedDecision>, StoreError> {
+    let mut newest: Vec<RememberedDecision> = Vec::new();
+    for row in tx.query(REMEMBERED, params![thread]).await? {
+        let tool = row.text(1)?.to_owned();
+        if newest.last().is_some_and(|known| known.tool == tool) {
+            continue;
+        }
+        let is_approved = row.choice::<ApprovalStatus>(2)? == ApprovalStatus::Approved;
+        newest.push(RememberedDecision { approval_id: row.parse(0)?, tool, is_approved });
+    }
+    Ok(newest)
+}
+
+const NOT_FOUND: StoreError = StoreError::NotFound("approval");
+
+const CONFLICT: StoreError = StoreError::Conflict("the approval");
+
 const DECIDE: &str = "
-    UPDATE approvals SET status = $4, decided_at = $3, decided_by = $5, reason = $6
+    UPDATE approvals SET status = $4, decided_at = $3, outcome = $5, remember = $6
     WHERE tenant = $1 AND approval_id = $2 AND status = 'pending' AND expires_at > $3";
 
-async fn decide(tx: &Tx<'_>, decision: &ApprovalDecision) -> Result<Approval, StoreError> {
-    let is_decision = matches!(decision.status, ApprovalStatus::Approved | ApprovalStatus::Denied);
-    let ApprovalDecision { approval, status, by, reason } = decision;
-    let params = params![*approval, tx.now(), *status, by, reason.as_deref()];
-    let is_decided = is_decision && tx.execute(DECIDE, params).await? > 0;
-    let kept = one(tx, *approval).await?;
-    if is_decided { Ok(kept) } else { Err(StoreError::Conflict("the approval")) }
+async fn decide(tx: &Tx<'_>, thread: ThreadId, decision: &Decision) -> Result<Approval, StoreError> {
+    let Decision { approval_id, status, .. } = decision;
+    let is_decision =
+        matches!(status, ApprovalStatus::Approved | ApprovalStatus::Denied | ApprovalStatus::Answered);
+    if !is_decision {
+        return Err(CONFLICT);
+    }
+    lock(tx, thread).await?;
+    let found = one(tx, *approval_id).await?;
+    let outcome = outcome(tx, decision);
+    let params = params![*approval_id, tx.now(), *status, SqlValue::json(&outcome)?, outcome.remember];
+    if tx.execute(DECIDE, params).await? == 0 {
+        return Err(CONFLICT);
+    }
+    if let Some(message) = &decision.message {
+        accept::promise(tx, &decision.by, found.run_id, decision.idempotency.as_ref()).await?;
+        let said = tx.change(&SAY, params![found.thread_id]).await?.ok_or(StoreError::ThreadNotFound)?;
+        let rows = history::rows(said.count(1)?, said.count(0)?, std::slice::from_ref(message))?;
+        for row in &rows {
+            tx.execute(history::INSERT.one(), row).await?;
+        }
+        tx.execute(threads::USED, params![said.count(1)?, tx.now()]).await?;
+    }
+    park::resume(tx, found.thread_id, found.run_id).await?;
+    let entry = entry(decision.by.as_str(), "approval.decide", &found, &outcome);
+    tx.audit(&AuditEntry { trace_id: decision.trace_id.clone(), ..entry })?;
+    Ok(Approval { outcome, ..found })
+}
+
+/// Counts a message of the thread.
+const SAY: ChangeOne = change_one!(
+    "messages, thread_number",
+    "UPDATE thread_work SET messages = messages + 1 WHERE tenant = $1 AND thread_id = $2"
+);
+
+fn outcome(tx: &Tx<'_>, decision: &Decision) -> ApprovalOutcome {
+    ApprovalOutcome {
+        status: decision.status,
+        // As exact as the column.
+        decided_at: jiff::Timestamp::from_microsecond(micros(tx.now())).ok(),
+        decided_by: Some(decision.by.clone()),
+        reason: decision.reason.as_ref().map(|reason| reason.replace('\0', "")),
+        edited: decision.edited.clone(),
+        answer: decision.answer.clone(),
+        remember: decision.remember,
+    }
+}
+
+const EXPIRE: &str = "
+    UPDATE approvals SET status = 'expired', decided_at = $3
+    WHERE tenant = $1 AND approval_id = $2 AND status = 'pending' AND expires_at <= $3";
+
+/// Whether the time of an approval is over and its row does not say so yet.
+fn is_overdue(approval: &Approval) -> bool {
+    approval.outcome.status == ApprovalStatus::Expired && approval.outcome.decided_at.is_none()
+}
+
+async fn expire(tx: &Tx<'_>, thread: ThreadId, approval: Uuid) -> Result<Approval, StoreError> {
+    lock(tx, thread).await?;
+    let found = one(tx, approval).await?;
+    if tx.execute(EXPIRE, params![approval, tx.now()]).await? > 0 {
+        park::resume(tx, found.thread_id, found.run_id).await?;
+        tx.audit(&entry("system", "approval.expire", &found, &found.outcome))?;
+    }
+    one(tx, approval).await
+}
+
+/// The audit entry of a decision. It has no arguments and no answer: they are content.
+fn entry(actor: &str, action: &str, approval: &Approval, outcome: &ApprovalOutcome) -> AuditEntry {
+    let request = &approval.request;
+    let detail = json!({
+        "approval_id": request.approval_id, "path": request.path, "tool": request.tool, "digest": request.digest,
+        "edited": outcome.edited.is_some(), "remember": outcome.remember,
+    });
+    let entry = audit::entry(actor, action, outcome.status.word());
+    AuditEntry { detail, ..audit::about(entry, approval.thread_id, Some(approval.run_id)) }
 }
 
 fn read(row: &Row) -> Result<Approval, StoreError> {
+    let kept: Option<ApprovalOutcome> = row.optional(6, Row::json)?;
+    let (status, decided_at) = (row.choice(4)?, row.optional(5, Row::time)?);
     Ok(Approval {
-        approval_id: row.parse(0)?,
+        request: row.json(0)?,
         thread_id: row.parse(1)?,
         run_id: row.parse(2)?,
-        path: row.text(3)?.to_owned(),
-        tool: row.text(4)?.to_owned(),
-        arguments: row.json(5)?,
-        risk: row.choice(6)?,
-        status: row.choice(7)?,
-        created_at: row.time(8)?,
-        expires_at: row.time(9)?,
-        decided_at: row.optional(10, Row::time)?,
-        decided_by: row.optional(11, Row::parse)?,
-        reason: row.optional(12, Row::text)?.map(str::to_owned),
+        user_id: row.parse(3)?,
+        outcome: ApprovalOutcome { status, decided_at, ..kept.unwrap_or_else(ApprovalOutcome::pending) },
     })
 }
 
@@ -207,11 +375,19 @@ mod tests {
         for (list, index) in [
             (ALL, "approvals_by_time (tenant=? AND (created_at,approval_id)>(?,?))"),
             (OF_USER, "approvals_of_user (tenant=? AND user_id=? AND (created_at,approval_id)>(?,?))"),
+            (OF_THREAD, "approvals_of_thread (tenant=? AND thread_id=? AND (created_at,approval_id)>(?,?))"),
             (PENDING, "approvals_pending (tenant=? AND (created_at,approval_id)>(?,?))"),
+            (
+                PENDING_OF_USER,
+                "approvals_pending_of_user (tenant=? AND user_id=? AND (created_at,approval_id)>(?,?))",
+            ),
         ] {
             assert_eq!(plan(list.asc), [format!("SEARCH approvals USING INDEX {index}")]);
             let backwards = index.replace('>', "<");
             assert_eq!(plan(list.desc), [format!("SEARCH approvals USING INDEX {backwards}")]);
         }
+        assert_eq!(plan(OF_RUN), ["SEARCH approvals USING INDEX approvals_of_run (tenant=? AND run_id=?)"]);
+        assert_eq!(plan(OPEN), ["SEARCH approvals USING INDEX approvals_open (tenant=? AND thread_id=?)"]);
+        assert!(plan(REMEMBERED)[0].contains("approvals_remembered (tenant=? AND thread_id=?)"));
     }
 }

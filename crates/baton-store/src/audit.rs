@@ -3,10 +3,11 @@
 //!
 //! - [`chain`]: the chain of an entry, and the hashes. [`stored`]: entries as rows. [`ends`]: the last position of each chain.
 //! - [`seal`]: one hash over all chains, about once a second. [`verify`]: recomputes every hash.
-//! - [`list`]: entries of all chains in one order.
+//! - [`list`]: entries of all chains in one order. [`find`]: which rows have entries about a thread or of an actor or action.
 
 mod chain;
 mod ends;
+mod find;
 mod list;
 pub(crate) mod seal;
 mod stored;
@@ -19,8 +20,11 @@ use baton_core::store::{
 };
 use baton_core::{RunId, StoreError, ThreadId};
 pub(crate) use chain::chain_of;
+use find::Found;
+pub(crate) use find::forget_number;
 use list::AuditPosition;
 use serde_json::Value as Json;
+pub(crate) use stored::AuditLine;
 
 use crate::insert::Changes;
 use crate::job::JobSubject;
@@ -30,8 +34,8 @@ use crate::tx::Tx;
 impl Audit for Tenant {
     fn record(&self, entry: AuditEntry) -> Pending<'_, ()> {
         self.write(JobSubject::Tenant, entry, |tx, entry| {
-            tx.audit(entry.clone());
-            Box::pin(async { Ok(()) })
+            let recorded = tx.audit(entry);
+            Box::pin(async { recorded })
         })
     }
 
@@ -72,24 +76,29 @@ pub(crate) fn about(entry: AuditEntry, thread: ThreadId, run: Option<RunId>) -> 
 ///
 /// A transaction that waited for the lock may carry an older clock than the one it waited for. Times within a chain never
 /// decrease.
-pub(crate) async fn write(tx: &Tx<'_>, entries: &[AuditEntry]) -> Result<(), StoreError> {
-    let mut chains: BTreeMap<u8, Vec<&AuditEntry>> = BTreeMap::new();
-    for entry in entries {
-        chains.entry(chain_of(entry.thread_id)).or_default().push(entry);
+pub(crate) async fn write(tx: &Tx<'_>, lines: &mut [AuditLine]) -> Result<(), StoreError> {
+    find::number(tx, lines).await?;
+    let mut chains: BTreeMap<u8, Vec<&AuditLine>> = BTreeMap::new();
+    for line in &*lines {
+        // Several chains let writers pass each other. SQLite has one writer, and one chain is one row per transaction.
+        let chain = if tx.is_postgres() { chain_of(line.thread) } else { 0 };
+        chains.entry(chain).or_default().push(line);
     }
     if chains.is_empty() {
         return Ok(());
     }
     let mut ends = ends::lock(tx, chains.keys().copied()).await?;
-    let mut rows = Vec::with_capacity(entries.len());
+    let (mut rows, mut found) = (Vec::new(), Found::default());
     for (chain, end) in &mut ends {
         end.at = end.at.max(micros(tx.now()));
-        for entry in &chains[chain] {
-            rows.push(stored::add(*chain, end, entry)?);
+        for lines in chains[chain].chunks(stored::MOST) {
+            rows.push(stored::add(*chain, end, lines));
+            found.add(*chain, end, lines);
         }
     }
     let mut changes = Changes::default();
     changes.insert(&stored::INSERT, rows);
+    found.write(&mut changes);
     for (chain, end) in &ends {
         changes.execute(ends::MOVE, end.values(*chain));
     }

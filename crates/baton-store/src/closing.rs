@@ -1,15 +1,15 @@
 //! The end of a transaction: work that its jobs defer to it.
 //!
-//! Many jobs of a tenant update the ends of audit chains and the sums of hop patterns. These rows are updated once, right
+//! Many jobs of a tenant update the ends of audit chains, the sums of hop patterns and the amounts of budgets. These rows are updated once, right
 //! before the commit, for all jobs of the transaction together and in a fixed order, so that transactions do not deadlock.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use baton_core::StoreError;
-use baton_core::store::AuditEntry;
 
-use crate::audit;
+use crate::audit::{self, AuditLine};
+use crate::budgets::{self, AccountChanges};
 use crate::patterns::{self, Count, PatternKey};
 use crate::runs::OpenRuns;
 use crate::tx::Tx;
@@ -18,8 +18,9 @@ use crate::value::params;
 /// Writes deferred by the jobs of one transaction, and state they share until then.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
-    pub(crate) audit: Vec<AuditEntry>,
+    pub(crate) audit: Vec<AuditLine>,
     ways: BTreeMap<PatternKey, Count>,
+    pub(crate) accounts: AccountChanges,
     pub(crate) room: OpenRuns,
     /// Whether this transaction inserts the tenant into `tenants`.
     pub(crate) is_known: bool,
@@ -35,13 +36,14 @@ impl Closing {
 /// the commit.
 pub(crate) async fn close(tx: &Tx<'_>) -> Result<bool, StoreError> {
     let closing = std::mem::take(&mut *tx.closing.lock().unwrap_or_else(PoisonError::into_inner));
-    let Closing { audit: entries, ways, is_known, .. } = closing;
+    let Closing { audit: mut entries, ways, accounts, is_known, .. } = closing;
+    budgets::write(tx, accounts).await?;
     patterns::add(tx, ways).await?;
     if entries.is_empty() {
         return Ok(is_known);
     }
     know_tenant(tx).await?;
-    audit::write(tx, &entries).await?;
+    audit::write(tx, &mut entries).await?;
     Ok(true)
 }
 

@@ -22,6 +22,7 @@ pub mod approvals;
 pub mod artifacts;
 pub mod audit;
 pub mod belongings;
+pub mod budgets;
 pub mod cancelling;
 pub mod claiming;
 pub mod feedback;
@@ -31,6 +32,7 @@ pub mod history;
 pub mod isolation;
 pub mod keys;
 pub mod limiting;
+pub mod notifications;
 pub mod outputs;
 pub mod results;
 pub mod runs;
@@ -50,6 +52,10 @@ use baton_core::Store;
 macro_rules! each_property {
     ($each:ident) => {
         $each! {
+            approvals::a_list_can_be_of_one_thread,
+            notifications::a_new_approval_is_due_until_it_is_delivered,
+            notifications::a_notification_is_taken_by_one_process_at_a_time,
+            notifications::only_open_approvals_are_notified,
             threads::a1_a2_a_thread_begins_with_its_first_message,
             threads::a10_a_thread_shows_where_it_stands,
             threads::last_numbers_of_many_threads_are_read_at_once,
@@ -91,6 +97,15 @@ macro_rules! each_property {
             usage::sums_are_of_one_user_and_of_a_stretch_of_time,
             usage::an_unknown_price_makes_a_sum_unknown,
             usage::sums_may_be_larger_than_any_number_that_is_kept,
+            budgets::a_call_is_reserved_and_then_charged_in_every_account,
+            budgets::calls_in_progress_make_others_wait_and_spent_budgets_refuse,
+            budgets::many_reservations_at_once_never_exceed_a_budget,
+            budgets::an_append_charges_once_and_an_end_releases_the_rest,
+            budgets::the_call_that_a_process_died_in_is_charged,
+            budgets::expired_reservations_do_not_count,
+            budgets::a_warning_is_given_once_per_period,
+            budgets::a_recount_agrees_with_the_ledger,
+            budgets::each_period_counts_for_itself,
             cancelling::a_queued_run_ends_at_once,
             cancelling::a_run_at_work_is_asked_to_end,
             cancelling::a_run_whose_process_is_gone_ends_at_once,
@@ -131,8 +146,20 @@ macro_rules! each_property {
             handoffs::the_holder_follows_the_handoff,
             handoffs::all_handoffs_of_a_thread_are_listed_oldest_first,
             handoffs::c_16_what_was_left_can_be_resumed,
-            approvals::asking_again_gives_the_first_answer,
+            approvals::an_approval_is_stored_once_with_its_append,
             approvals::a_decision_is_made_once_and_in_time,
+            approvals::a_decision_makes_a_waiting_run_claimable,
+            approvals::an_early_decision_is_not_lost,
+            approvals::a_run_that_parks_after_its_decision_is_claimed_again,
+            approvals::decisions_race_with_parking,
+            approvals::an_overdue_approval_makes_its_run_claimable,
+            approvals::approving_races_with_expiry,
+            approvals::stopping_a_waiting_run_queues_its_closing_turn,
+            approvals::a_stop_before_parking_queues_the_run,
+            approvals::aborting_a_waiting_run_closes_its_approvals,
+            approvals::a_message_answers_the_only_question,
+            approvals::the_newest_remembered_decision_counts,
+            approvals::decisions_are_in_the_trail,
             approvals::the_oldest_approvals_come_first,
             approvals::approvals_are_listed_in_either_order,
             approvals::a_user_sees_the_approvals_of_that_users_threads,

@@ -14,7 +14,13 @@ use crate::value::{Row, params};
 
 impl Feedbacks for Tenant {
     fn put_feedback(&self, feedback: Feedback) -> Pending<'_, ()> {
-        self.write(JobSubject::Tenant, feedback, |tx, feedback| Box::pin(put(tx, feedback)))
+        Box::pin(async move {
+            let (thread, _) = self.message(feedback.message_id).await?;
+            self.write(JobSubject::Thread(thread), (thread, feedback), |tx, (thread, feedback)| {
+                Box::pin(put(tx, *thread, feedback))
+            })
+            .await
+        })
     }
 
     fn feedback(&self, message: MessageId) -> Pending<'_, Vec<Feedback>> {
@@ -53,13 +59,12 @@ const PUT: &str = "
 
 /// Locks the thread, so that no rating or hop is written concurrently: a replaced rating also moves in the sums of its
 /// patterns.
-async fn put(tx: &Tx<'_>, new: &Feedback) -> Result<(), StoreError> {
-    let (thread, found) = find(tx, new.message_id).await?;
-    let run = found.message.run_id;
-    threads::hold(tx, thread, None).await.map_err(|error| match error {
+async fn put(tx: &Tx<'_>, thread: ThreadId, new: &Feedback) -> Result<(), StoreError> {
+    let number = threads::hold(tx, thread, None).await.map_err(|error| match error {
         StoreError::ThreadNotFound => NOT_FOUND,
         other => other,
     })?;
+    let run = find(tx, new.message_id).await?.1.message.run_id;
     let before = tx.first(BEFORE, params![new.message_id, &new.user_id]).await?;
     let before = before.map(|row| row.choice(0)).transpose()?;
     let (id, user, comment) = (new.message_id, &new.user_id, new.comment.as_deref());
@@ -69,7 +74,7 @@ async fn put(tx: &Tx<'_>, new: &Feedback) -> Result<(), StoreError> {
     if ratings == (0, 0) {
         return Ok(());
     }
-    for way in patterns::of_run(tx, thread, run).await? {
+    for way in patterns::of_run(tx, number, run).await? {
         tx.to_close().count(way, Count { ratings, ..Count::default() });
     }
     Ok(())
@@ -88,7 +93,9 @@ async fn of_message(tx: &Tx<'_>, message: MessageId) -> Result<Vec<Feedback>, St
 const OF_USER: &str = "SELECT f.message_id, f.rating
     FROM messages AS m
     JOIN feedback AS f ON f.tenant = $1 AND f.message_id = m.message_id AND f.user_id = $3
-    WHERE m.tenant = $1 AND m.thread_id = $2 AND m.number BETWEEN $4 AND $5";
+    WHERE m.tenant = $1
+        AND m.thread_number = (SELECT w.thread_number FROM thread_work AS w WHERE w.tenant = $1 AND w.thread_id = $2)
+        AND m.number BETWEEN $4 AND $5";
 
 async fn of_user(
     tx: &Tx<'_>,

@@ -10,12 +10,14 @@ use tokio::sync::oneshot;
 use crate::audit::seal::Unsealed;
 use crate::tx::Tx;
 
-/// What a job affects. Within a transaction, jobs of different threads run concurrently; jobs of the tenant run one after the
-/// other.
+/// What a job affects. Within a transaction, jobs of different threads run concurrently, then the others one after the other.
+/// The variants are in the order in which a transaction takes their locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum JobSubject {
     Thread(ThreadId),
     Tenant,
+    /// The accounts of the tenant's budgets.
+    Budgets,
 }
 
 /// A function over a transaction and its input. The input is borrowed, so that the job can run again if its transaction is

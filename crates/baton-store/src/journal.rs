@@ -11,7 +11,7 @@ use baton_core::store::{Append, Claim, NewEvent, RunStatus, Step, StepKind, Step
 use baton_core::{AgentName, Event, RunId, SessionId, StoreError, ThreadId, Visibility};
 use indexmap::IndexMap;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer as _};
 use serde_json::Value as Json;
 
 use crate::insert::{ColumnKind, Insert};
@@ -22,7 +22,7 @@ use crate::work::Numbers;
 pub(crate) static INSERT: Insert = Insert::new(
     "journal",
     &[
-        ("thread_id", ColumnKind::Uuid),
+        ("thread_number", ColumnKind::Int),
         ("last_seq", ColumnKind::Int),
         ("record", ColumnKind::Int),
         ("run_id", ColumnKind::Uuid),
@@ -37,7 +37,7 @@ pub(crate) static INSERT: Insert = Insert::new(
 /// Joins the rows `j` of a run `r` that has started: those between its first and last event, which may include rows of other runs.
 macro_rules! rows_of_run {
     () => {
-        "LEFT JOIN journal AS j ON j.tenant = $1 AND j.thread_id = r.thread_id AND j.run_id = r.run_id
+        "LEFT JOIN journal AS j ON j.tenant = $1 AND j.thread_number = r.thread_number AND j.run_id = r.run_id
             AND j.last_seq >= r.first_seq - 1 AND j.last_seq <= coalesce(r.last_seq, 9223372036854775807)"
     };
 }
@@ -111,11 +111,11 @@ fn session_id(text: &str) -> Result<SessionId, StoreError> {
     text.parse().map_err(|_| StoreError::Unreadable("the id of a session cannot be read".to_owned()))
 }
 
-/// Reads the columns `thread_id, last_seq, run_id, events, parts` as events. `parts` are those of the message in `text_of`.
-pub(crate) fn events(row: &Row) -> Result<Vec<Event>, StoreError> {
-    let (thread_id, run_id): (ThreadId, RunId) = (row.parse(0)?, row.parse(2)?);
-    let stored: Vec<StoredEvent> = once::json(run_id, row, 3, 4)?;
-    let first = (row.count(1)? + 1).saturating_sub(stored.len() as u64);
+/// Reads the columns `last_seq, run_id, events, parts` as events of a thread. `parts` are those of the message in `text_of`.
+pub(crate) fn events(thread_id: ThreadId, row: &Row) -> Result<Vec<Event>, StoreError> {
+    let run_id = row.parse(1)?;
+    let stored: Vec<StoredEvent> = once::json(run_id, row, 2, 3)?;
+    let first = (row.count(0)? + 1).saturating_sub(stored.len() as u64);
     let mut paths = PrefixCompressor::default();
     let read = |(seq, StoredEvent(at, agent, path, visibility, kind))| {
         let at = Timestamp::from_nanosecond(i64::into(at))
@@ -168,7 +168,8 @@ pub(crate) fn row(
     });
     let events = array(events)?;
     let (mut paths, mut ids) = (PrefixCompressor::default(), PrefixCompressor::default());
-    let steps = last_states(append.steps.iter(), |step| step).map(|step| {
+    let steps = last_states(&append.steps).into_iter().map(|at| {
+        let step = &append.steps[at];
         let Step { path, session_id, kind, state, data, at } = step;
         let (path, session) = (paths.compress(path), ids.compress(session_id.as_str()));
         StepRow(path, session, *kind, *state, micros(*at), data)
@@ -182,40 +183,47 @@ pub(crate) fn row(
     });
     let ([events, steps], text_of) = texts.refer([events, steps]);
     // A path may equal the text of a message, and sessions are read without messages.
-    let sessions = once::without_run(claim.run_id, array(sessions)?);
-    let (thread, run, record) = (claim.thread_id, claim.run_id, numbers.record);
+    let sessions = texts.without_run(array(sessions)?);
+    let (thread, run, record) = (numbers.thread, claim.run_id, numbers.record);
     Ok(Some(row_values![thread, last_seq, record, run, events, steps, sessions, text_of]))
 }
 
-/// Returns the row of a single event for [`INSERT`].
-pub(crate) fn row_of_event(event: &Event, record: u64) -> Result<Vec<SqlValue>, StoreError> {
-    let Event { seq, thread_id, run_id, at, agent, path, visibility, kind } = event;
+/// Returns the row of a single event for [`INSERT`]. `thread` is the number of its thread.
+pub(crate) fn row_of_event(thread: u64, event: &Event, record: u64) -> Result<Vec<SqlValue>, StoreError> {
+    let Event { seq, run_id, at, agent, path, visibility, kind, .. } = event;
     let path = PrefixCompressor::default().compress(path);
     let events = array([EventRow(nanos(*at), agent, path, *visibility, kind)].into_iter())?;
     let none = SqlValue::Null;
-    Ok(row_values![*thread_id, *seq, record, *run_id, events, none.clone(), none.clone(), none])
+    Ok(row_values![thread, *seq, record, *run_id, events, none.clone(), none.clone(), none])
 }
 
 /// Null if there is nothing to store.
 fn array<T: Serialize>(items: impl Iterator<Item = T>) -> Result<SqlValue, StoreError> {
-    let items: Vec<T> = items.collect();
-    if items.is_empty() { Ok(SqlValue::Null) } else { SqlValue::json(&items) }
+    let mut items = items.peekable();
+    if items.peek().is_none() {
+        return Ok(SqlValue::Null);
+    }
+    let mut json = serde_json::Serializer::new(Vec::with_capacity(USUAL_LENGTH));
+    let fault =
+        |error: &dyn std::fmt::Display| StoreError::Failed(format!("cannot be written as JSON: {error}"));
+    (&mut json).collect_seq(items).map_err(|error| fault(&error))?;
+    String::from_utf8(json.into_inner()).map(SqlValue::Text).map_err(|error| fault(&error))
 }
 
-/// The last state of each step, in the order in which they started. A finished step never changes.
-pub(crate) fn last_states<S>(
-    steps: impl Iterator<Item = S>,
-    step: impl Fn(&S) -> &Step,
-) -> impl Iterator<Item = S> {
-    let mut last: IndexMap<String, S> = IndexMap::new();
-    for state in steps {
-        match last.get_mut(&step(&state).path) {
-            Some(kept) if step(kept).state == StepState::Finished => {}
-            Some(kept) => *kept = state,
-            None => drop(last.insert(step(&state).path.clone(), state)),
+/// Most arrays are shorter.
+const USUAL_LENGTH: usize = 1024;
+
+/// Where the last state of each step is, in the order in which the steps started. A finished step never changes.
+pub(crate) fn last_states(steps: &[Step]) -> Vec<usize> {
+    let mut last: IndexMap<&str, usize> = IndexMap::with_capacity(steps.len());
+    for (at, state) in steps.iter().enumerate() {
+        match last.get_mut(state.path.as_str()) {
+            Some(kept) if steps[*kept].state == StepState::Finished => {}
+            Some(kept) => *kept = at,
+            None => drop(last.insert(&state.path, at)),
         }
     }
-    last.into_values()
+    last.into_values().collect()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 mod approvals;
 mod artifacts;
 mod audit;
+mod budgets;
 mod cache;
 mod closing;
 pub mod conformance;
@@ -28,6 +29,7 @@ mod journal;
 mod keys;
 mod meter;
 mod migrate;
+mod notifications;
 mod once;
 mod open;
 mod outputs;

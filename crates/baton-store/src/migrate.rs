@@ -8,10 +8,13 @@ use rusqlite::Connection;
 pub(crate) use postgres::postgres;
 
 /// In order. The schema version of a store is the number of migrations applied.
-pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../schema/0001.sql")];
+pub(crate) const MIGRATIONS: &[&str] =
+    &[include_str!("../schema/0001.sql"), include_str!("../schema/0002_budgets.sql")];
 
-/// "BATN" in ASCII: distinguishes a Baton store from other SQLite files.
-const APPLICATION_ID: i64 = 0x4241_544E;
+/// "BTN1" in ASCII: distinguishes a Baton store from other SQLite files.
+const APPLICATION_ID: i64 = 0x4254_4E31;
+/// "BATN" in ASCII: a store of a development version, whose tables differ at the same schema version.
+const DEVELOPMENT_ID: i64 = 0x4241_544E;
 
 /// Migrates a SQLite file, in one transaction.
 pub(crate) fn sqlite(
@@ -36,17 +39,18 @@ pub(crate) fn sqlite(
     transaction.commit().map_err(|error| fault(&error))
 }
 
-/// Refuses a SQLite file that another program created.
+/// Refuses a SQLite file that another program or a development version created.
 pub(crate) fn refuse_foreign(
     connection: &Connection,
     fault: impl Fn(&rusqlite::Error) -> StoreError,
 ) -> Result<(), StoreError> {
     // The order matters: another process may create the tables and the id between the two reads, in one transaction.
     let is_empty = number(connection, "SELECT count(*) FROM sqlite_schema").map(|tables| tables == 0);
-    let ours = number(connection, "PRAGMA application_id").map(|id| id == APPLICATION_ID);
-    match (ours.map_err(|error| fault(&error))?, is_empty.map_err(|error| fault(&error))?) {
-        (false, false) => Err(StoreError::Corrupt("it is a SQLite file of another program".to_owned())),
-        _ => Ok(()),
+    let id = number(connection, "PRAGMA application_id").map_err(|error| fault(&error))?;
+    match (id, is_empty.map_err(|error| fault(&error))?) {
+        (APPLICATION_ID, _) | (_, true) => Ok(()),
+        (DEVELOPMENT_ID, _) => Err(development()),
+        _ => Err(StoreError::Corrupt("it is a SQLite file of another program".to_owned())),
     }
 }
 
@@ -62,10 +66,24 @@ pub(crate) fn newer(version: i64) -> StoreError {
     ))
 }
 
+/// The error for tables that a development version created.
+fn development() -> StoreError {
+    StoreError::Failed(
+        "this database was made by a development version of Baton and cannot be read any more: delete it, or restore a \
+         backup that was made with a released version"
+            .to_owned(),
+    )
+}
+
 /// Translates a migration from PostgreSQL to SQLite: type names, table options and fill factors.
 fn for_sqlite(migration: &str) -> String {
     let types = [("BIGINT", "INTEGER"), ("BYTEA", "BLOB"), (" UUID", " BLOB")];
     let options = [
+        (" GENERATED ALWAYS AS IDENTITY", " PRIMARY KEY"),
+        (
+            "PRIMARY KEY (tenant, thread_id)\n) WITH (fillfactor = 50) /* numbered */;",
+            "UNIQUE (tenant, thread_id)\n);",
+        ),
         (" WITH (fillfactor = 50)", ""),
         (" WITH (toast_tuple_target = 8160)", ""),
         ("\n) /* clustered */;", "\n) STRICT, WITHOUT ROWID;"),
@@ -94,5 +112,20 @@ mod tests {
         assert_eq!(strict, 0, "every table checks its types");
         connection.execute_batch("PRAGMA user_version = 1000").unwrap();
         assert!(sqlite(&mut connection, fault).unwrap_err().to_string().contains("newer Baton"));
+    }
+
+    #[test]
+    fn database_of_a_development_version_is_refused_unchanged() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let fault = |error: &rusqlite::Error| StoreError::Failed(error.to_string());
+        let old = format!(
+            "CREATE TABLE thread_work (tenant TEXT NOT NULL, thread_id BLOB NOT NULL) STRICT; \
+             PRAGMA user_version = 1; PRAGMA application_id = {DEVELOPMENT_ID}"
+        );
+        connection.execute_batch(&old).unwrap();
+        let refused = sqlite(&mut connection, fault).unwrap_err().to_string();
+        assert!(refused.contains("development version") && refused.contains("delete it"), "{refused}");
+        assert_eq!(number(&connection, "PRAGMA user_version"), Ok(1));
+        assert_eq!(number(&connection, "SELECT count(*) FROM sqlite_schema"), Ok(1));
     }
 }

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use baton_core::message::{Message, Part};
 use baton_core::{Role, RunId, StoreError};
+use memchr::memmem::Finder;
 use serde::de::DeserializeOwned;
 
 use crate::value::{Row, SqlValue};
@@ -21,9 +22,9 @@ const RUN_MARK: &str = "\u{2}";
 /// The texts to omit from the rows of an append.
 #[derive(Debug)]
 pub(crate) struct StoredTexts {
-    run: String,
+    run: Finder<'static>,
     /// Texts of messages as JSON literals, with the number of the message.
-    texts: Vec<(String, u64)>,
+    texts: Vec<(Finder<'static>, u64)>,
 }
 
 impl StoredTexts {
@@ -33,43 +34,56 @@ impl StoredTexts {
         for (number, message) in (first..).zip(messages) {
             match message.parts.as_slice() {
                 [Part::Text { text }] if message.role == Role::Assistant && text.len() >= SHORTEST => {
-                    texts.push((literal(text)?, number));
+                    texts.push((Finder::new(&literal(text)?).into_owned(), number));
                 }
                 _ => {}
             }
         }
-        Ok(Self { run: run.to_string(), texts })
+        Ok(Self { run: Finder::new(&run.to_string()).into_owned(), texts })
     }
 
     /// Replaces the run's id and the text of one message in all `columns`. Also returns the number of that message, if any.
     pub(crate) fn refer<const N: usize>(&self, mut columns: [SqlValue; N]) -> ([SqlValue; N], Option<u64>) {
-        let is_in = |literal: &str, column: &SqlValue| matches!(column, SqlValue::Text(text) if text.contains(literal));
-        let found =
-            self.texts.iter().find(|(literal, _)| columns.iter().any(|column| is_in(literal, column)));
-        for column in &mut columns {
-            let SqlValue::Text(text) = column else { continue };
-            if let Some((literal, _)) = found {
-                replace(text, literal, MARK);
+        let mut found = None;
+        for (literal, number) in &self.texts {
+            for column in &mut columns {
+                if replace(column, literal, MARK) {
+                    found = Some(*number);
+                }
             }
-            replace(text, &self.run, RUN_MARK);
+            if found.is_some() {
+                break;
+            }
         }
-        (columns, found.map(|(_, number)| *number))
+        for column in &mut columns {
+            replace(column, &self.run, RUN_MARK);
+        }
+        (columns, found)
+    }
+
+    /// Replaces the run's id, in a column without texts of messages.
+    pub(crate) fn without_run(&self, mut column: SqlValue) -> SqlValue {
+        replace(&mut column, &self.run, RUN_MARK);
+        column
     }
 }
 
-/// Replaces the run's id, in a column without texts of messages.
-pub(crate) fn without_run(run: RunId, mut column: SqlValue) -> SqlValue {
-    if let SqlValue::Text(text) = &mut column {
-        replace(text, &run.to_string(), RUN_MARK);
+/// Replaces in a text, in one pass and without an allocation if there is nothing to replace. Returns whether there was.
+fn replace(column: &mut SqlValue, from: &Finder<'_>, to: &str) -> bool {
+    let SqlValue::Text(text) = column else { return false };
+    let mut places = from.find_iter(text.as_bytes()).peekable();
+    if places.peek().is_none() {
+        return false;
     }
-    column
-}
-
-/// Replaces in place, without an allocation if there is nothing to replace.
-fn replace(text: &mut String, from: &str, to: &str) {
-    if text.contains(from) {
-        *text = text.replace(from, to);
+    let (mut replaced, mut copied) = (String::with_capacity(text.len()), 0);
+    for place in places {
+        replaced.push_str(&text[copied..place]);
+        replaced.push_str(to);
+        copied = place + from.needle().len();
     }
+    replaced.push_str(&text[copied..]);
+    *text = replaced;
+    true
 }
 
 /// Reverses [`StoredTexts::refer`] for column `at`. Column `parts` holds the parts of the message, or null.

@@ -22,8 +22,8 @@ impl Patterns for Tenant {
     fn record_hop(&self, hop: Hop) -> Pending<'_, ()> {
         self.write(JobSubject::Thread(hop.thread_id), hop, |tx, hop| {
             Box::pin(async {
-                threads::hold(tx, hop.thread_id, None).await?;
-                record(tx, hop).await
+                let thread = threads::hold(tx, hop.thread_id, None).await?;
+                record(tx, thread, std::slice::from_ref(hop)).await
             })
         })
     }
@@ -39,21 +39,33 @@ impl Patterns for Tenant {
 
 const HOP: &str = "
     INSERT INTO hops
-        (tenant, hop_id, thread_id, run_id, kind, source, target, reason, query_class, success, latency_ms,
-        cost_nanos, at)
+        (tenant, thread_number, at, hop_id, run_id, kind, source, target, reason, query_class, success, latency_ms,
+        cost_nanos)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-    ON CONFLICT (tenant, hop_id) DO NOTHING";
+    ON CONFLICT (tenant, thread_number, at, hop_id) DO NOTHING";
 
-/// The transaction must hold the thread's lock.
-pub(crate) async fn record(tx: &Tx<'_>, hop: &Hop) -> Result<(), StoreError> {
+/// Records hops of one run, in the thread with this number. The transaction must hold the thread's lock.
+pub(crate) async fn record(tx: &Tx<'_>, thread: u64, hops: &[Hop]) -> Result<(), StoreError> {
+    let Some(first) = hops.first() else { return Ok(()) };
+    let ratings = feedback::of_run(tx, first.thread_id, first.run_id).await?;
+    for hop in hops {
+        record_one(tx, thread, hop, ratings).await?;
+    }
+    Ok(())
+}
+
+/// `ratings` are those given before this hop. They count once for each pattern of the run.
+async fn record_one(tx: &Tx<'_>, thread: u64, hop: &Hop, mut ratings: (i64, i64)) -> Result<(), StoreError> {
     let latency = hop.latency_ms.min(MOST_MS);
     let cost = hop.cost.nanos().clamp(-MOST_NANOS, MOST_NANOS);
     let (reason, class) = (hop.reason.as_str(), hop.query_class.as_str());
-    let (id, thread, run) = (hop.hop_id, hop.thread_id, hop.run_id);
+    let (id, run) = (hop.hop_id, hop.run_id);
     let (kind, from, to, success) = (hop.kind, &hop.from, &hop.to, hop.success);
     let way = PatternKey::of(hop);
-    let ratings = ratings(tx, hop, &way).await?;
-    let params = params![id, thread, run, kind, from, to, reason, class, success, latency, cost, hop.at];
+    if ratings != (0, 0) && of_run(tx, thread, hop.run_id).await?.contains(&way) {
+        ratings = (0, 0);
+    }
+    let params = params![thread, hop.at, id, run, kind, from, to, reason, class, success, latency, cost];
     if tx.execute(HOP, params).await? == 0 {
         return Ok(());
     }
@@ -69,38 +81,29 @@ pub(crate) async fn record(tx: &Tx<'_>, hop: &Hop) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Ratings given before this hop. They count once for each pattern of the run.
-async fn ratings(tx: &Tx<'_>, hop: &Hop, way: &PatternKey) -> Result<(i64, i64), StoreError> {
-    let ratings = feedback::of_run(tx, hop.thread_id, hop.run_id).await?;
-    let is_counted = ratings != (0, 0) && of_run(tx, hop.thread_id, hop.run_id).await?.contains(way);
-    Ok(if is_counted { (0, 0) } else { ratings })
-}
-
 async fn hops(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<Hop>, StoreError> {
-    threads::must_exist(tx, thread).await?;
-    let sql =
-        "SELECT hop_id, thread_id, run_id, kind, source, target, reason, query_class, success, latency_ms,
-            cost_nanos, at
+    let number = threads::must_exist(tx, thread).await?;
+    let sql = "SELECT hop_id, run_id, kind, source, target, reason, query_class, success, latency_ms, cost_nanos, at
         FROM hops
-        WHERE tenant = $1 AND thread_id = $2
+        WHERE tenant = $1 AND thread_number = $2
         ORDER BY at, hop_id";
-    tx.query(sql, params![thread]).await?.iter().map(read_hop).collect()
+    tx.query(sql, params![number]).await?.iter().map(|row| read_hop(thread, row)).collect()
 }
 
-fn read_hop(row: &Row) -> Result<Hop, StoreError> {
+fn read_hop(thread_id: ThreadId, row: &Row) -> Result<Hop, StoreError> {
     Ok(Hop {
         hop_id: row.parse(0)?,
-        thread_id: row.parse(1)?,
-        run_id: row.parse(2)?,
-        kind: row.choice(3)?,
-        from: row.parse(4)?,
-        to: row.parse(5)?,
-        reason: row.text(6)?.to_owned(),
-        query_class: row.text(7)?.to_owned(),
-        success: row.int(8)? != 0,
-        latency_ms: row.count(9)?,
-        cost: Usd::from_nanos(row.int(10)?),
-        at: row.time(11)?,
+        thread_id,
+        run_id: row.parse(1)?,
+        kind: row.choice(2)?,
+        from: row.parse(3)?,
+        to: row.parse(4)?,
+        reason: row.text(5)?.to_owned(),
+        query_class: row.text(6)?.to_owned(),
+        success: row.int(7)? != 0,
+        latency_ms: row.count(8)?,
+        cost: Usd::from_nanos(row.int(9)?),
+        at: row.time(10)?,
     })
 }
 

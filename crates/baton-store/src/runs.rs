@@ -47,7 +47,17 @@ impl Runs for Tenant {
     }
 
     fn cancel_run(&self, run: RunId, how: Cancel) -> Pending<'_, RunStatus> {
-        self.write(JobSubject::Tenant, (run, how), |tx, (run, how)| Box::pin(cancel::cancel(tx, *run, *how)))
+        Box::pin(async move {
+            let found = self.read(run, |tx, run| Box::pin(cancel::find(tx, *run))).await?;
+            if found.status.is_final() {
+                return Ok(found.status);
+            }
+            let about = JobSubject::Thread(found.thread_id);
+            self.write(about, (found.thread_id, run, how), |tx, (thread, run, how)| {
+                Box::pin(cancel::cancel(tx, *thread, *run, *how))
+            })
+            .await
+        })
     }
 
     fn run_events(&self, run: RunId, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {

@@ -4,6 +4,7 @@ use baton_core::store::{Pending, Retention, Swept};
 use baton_core::{StoreError, TenantId, TenantStore};
 use jiff::Timestamp;
 
+use crate::budgets;
 use crate::job::JobSubject;
 use crate::outputs;
 use crate::tenant::Tenant;
@@ -41,31 +42,16 @@ const WORKFLOW_STATES: &str = "
                 AND h.state <> 'completed' AND h.state <> 'cancelled' AND h.state <> 'error'
         )";
 
-/// The waiting run then learns that its approval has expired.
-const APPROVALS: &str = "
-    UPDATE approvals SET status = 'expired' WHERE tenant = $1 AND status = 'pending' AND expires_at <= $2";
-
 async fn sweep(tx: &Tx<'_>, retention: Retention) -> Result<Swept, StoreError> {
     let now = tx.now();
     let oldest = now.saturating_sub(retention.workflow_state).unwrap_or(Timestamp::MIN);
     let idempotency = "DELETE FROM idempotency WHERE tenant = $1 AND expires_at <= $2";
     let results = "DELETE FROM results WHERE tenant = $1 AND expires_at <= $2";
+    budgets::sweep(tx).await?;
     Ok(Swept {
         workflow_states: tx.execute(WORKFLOW_STATES, params![oldest]).await?,
         idempotency_records: tx.execute(idempotency, params![now]).await?,
         cached_results: tx.execute(results, params![now]).await?,
-        approvals: tx.execute(APPROVALS, params![now]).await?,
         spooled_outputs: outputs::delete_ended(tx).await?,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::threads::history::tests::plan;
-
-    #[test]
-    fn approvals_that_were_decided_are_not_looked_at() {
-        assert_eq!(plan(APPROVALS), ["SEARCH approvals USING INDEX approvals_pending (tenant=?)"]);
-    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use baton_core::store::{ApiKey, LeaseRenewal, Owner};
 use baton_core::{StoreError, TenantId, ThreadId};
 use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
 
 use crate::keys;
 use crate::postgres::Postgres;
@@ -27,14 +28,26 @@ const TENANTS: SystemStatement = SystemStatement {
 /// SQLite has no clock with microseconds, so the time is a parameter; PostgreSQL uses its own.
 const DUE: SystemStatement = SystemStatement {
     sqlite: "SELECT DISTINCT r.tenant, r.thread_id FROM runs AS r
-        JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
-        WHERE r.finished_at IS NULL AND CASE
+        JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_number = r.thread_number
+        WHERE r.finished_at IS NULL AND r.status <> 'waiting' AND CASE
             WHEN w.active_run IS NULL THEN r.status = 'queued'
             ELSE r.run_id = w.active_run
                 AND NOT EXISTS (SELECT 1 FROM servers AS s WHERE s.owner = w.owner AND s.lease_until >= $3)
         END
         ORDER BY random() LIMIT $2",
     postgres: "SELECT * FROM system_due($1)",
+};
+
+/// Served by a partial index of the open approvals.
+const DUE_NOTIFICATIONS: SystemStatement = SystemStatement {
+    sqlite: "SELECT tenant, approval_id FROM approvals
+        WHERE status = 'pending' AND notify_at <= $3 AND expires_at > $3 ORDER BY notify_at LIMIT $2",
+    postgres: "SELECT * FROM system_due_notifications($1)",
+};
+
+const OVERDUE: SystemStatement = SystemStatement {
+    sqlite: "SELECT tenant, approval_id FROM approvals WHERE status = 'pending' AND expires_at <= $3 LIMIT $2",
+    postgres: "SELECT * FROM system_overdue($1)",
 };
 
 const OWNERS: &str = "SELECT owner FROM servers ORDER BY owner";
@@ -78,15 +91,15 @@ const FORGET: SystemStatement = SystemStatement {
 
 const CANCELLED: SystemStatement = SystemStatement {
     sqlite: "SELECT r.tenant, r.run_id, r.cancel FROM runs AS r
-        JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
+        JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_number = r.thread_number
         WHERE r.status = 'running' AND r.cancel IS NOT NULL AND w.active_run = r.run_id AND w.owner = $2",
     postgres: "SELECT * FROM system_cancelled($1)",
 };
 
 const CLAIMS: SystemStatement = SystemStatement {
     sqlite: "SELECT count(*) FROM runs AS r
-        JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_id = r.thread_id
-        WHERE r.finished_at IS NULL AND w.active_run = r.run_id AND w.owner = $2",
+        JOIN thread_work AS w ON w.tenant = r.tenant AND w.thread_number = r.thread_number
+        WHERE r.finished_at IS NULL AND r.status <> 'waiting' AND w.active_run = r.run_id AND w.owner = $2",
     postgres: "SELECT system_claims($1)",
 };
 
@@ -125,6 +138,28 @@ impl Driver {
                 sqlite.ask(move |connection| connection.query(DUE.sqlite, "", &values)).await?
             }
             Self::Postgres(postgres) => postgres.system(DUE.postgres, params![limit]).await?,
+        };
+        Ok(readable(&rows, |row| Ok((row.parse(0)?, row.parse(1)?))))
+    }
+
+    pub(crate) async fn due_notifications(&self, limit: u32) -> Result<Vec<(TenantId, Uuid)>, StoreError> {
+        let rows = match self {
+            Self::Sqlite(sqlite) => {
+                let values = [SqlValue::from(limit), SqlValue::from(Timestamp::now())];
+                sqlite.ask(move |connection| connection.query(DUE_NOTIFICATIONS.sqlite, "", &values)).await?
+            }
+            Self::Postgres(postgres) => postgres.system(DUE_NOTIFICATIONS.postgres, params![limit]).await?,
+        };
+        Ok(readable(&rows, |row| Ok((row.parse(0)?, row.parse(1)?))))
+    }
+
+    pub(crate) async fn overdue_approvals(&self, limit: u32) -> Result<Vec<(TenantId, Uuid)>, StoreError> {
+        let rows = match self {
+            Self::Sqlite(sqlite) => {
+                let values = [SqlValue::from(limit), SqlValue::from(Timestamp::now())];
+                sqlite.ask(move |connection| connection.query(OVERDUE.sqlite, "", &values)).await?
+            }
+            Self::Postgres(postgres) => postgres.system(OVERDUE.postgres, params![limit]).await?,
         };
         Ok(readable(&rows, |row| Ok((row.parse(0)?, row.parse(1)?))))
     }
@@ -247,8 +282,10 @@ mod tests {
         assert!(due[0].starts_with("SCAN r USING INDEX runs_open"), "{due:?}");
         let cancelled = plan(CANCELLED.sqlite);
         assert!(cancelled[0].starts_with("SCAN r USING INDEX runs_to_cancel"), "{cancelled:?}");
+        let overdue = plan(OVERDUE.sqlite);
+        assert_eq!(overdue, ["SEARCH approvals USING INDEX approvals_by_expiry (expires_at<?)"]);
         for plan in [due, cancelled] {
-            assert!(plan[1].starts_with("SEARCH w USING PRIMARY KEY"), "{plan:?}");
+            assert!(plan[1].starts_with("SEARCH w USING INTEGER PRIMARY KEY"), "{plan:?}");
         }
     }
 }

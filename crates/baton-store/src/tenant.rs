@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use baton_core::store::{ApiKey, LeaseRenewal, Owner, Pending, StoreLoad};
 use baton_core::{Store, StoreError, TenantId, TenantStore, ThreadId};
+use uuid::Uuid;
 
 use crate::audit::seal;
 use crate::job::{JobFn, JobSubject, job, writing_job};
@@ -87,6 +88,14 @@ impl Store for Database {
 
     fn due(&self, limit: u32) -> Pending<'_, Vec<(TenantId, ThreadId)>> {
         Box::pin(self.driver.due(limit))
+    }
+
+    fn due_notifications(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>> {
+        Box::pin(self.driver.due_notifications(limit))
+    }
+
+    fn overdue_approvals(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>> {
+        Box::pin(self.driver.overdue_approvals(limit))
     }
 
     fn owners(&self) -> Pending<'_, Vec<Owner>> {

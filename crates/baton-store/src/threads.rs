@@ -95,8 +95,8 @@ const ONE: &str = concat!(
     "SELECT ",
     columns!(),
     "
-    FROM threads AS t JOIN thread_work AS w ON w.tenant = $1 AND w.thread_id = t.thread_id
-    WHERE t.tenant = $1 AND t.thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR t.user_id = $3)"
+    FROM thread_work AS w JOIN threads AS t ON t.tenant = $1 AND t.thread_number = w.thread_number
+    WHERE w.tenant = $1 AND w.thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR w.user_id = $3)"
 );
 
 const ALL: &str = concat!(
@@ -121,15 +121,16 @@ const OF_USER: &str = concat!(
 
 const HOLD: &str = "
     UPDATE thread_work SET records = records
-    WHERE tenant = $1 AND thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR user_id = $3)";
+    WHERE tenant = $1 AND thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR user_id = $3)
+    RETURNING thread_number";
 
 async fn one(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<Thread, StoreError> {
     let row = tx.first(ONE, params![thread, user]).await?.ok_or(StoreError::ThreadNotFound)?;
     read(&row)
 }
 
-/// Fails with `ThreadNotFound` if there is no such thread.
-pub(crate) async fn must_exist(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreError> {
+/// Returns the number of a thread. Fails with `ThreadNotFound` if there is no such thread.
+pub(crate) async fn must_exist(tx: &Tx<'_>, thread: ThreadId) -> Result<u64, StoreError> {
     must_be_of(tx, thread, None).await
 }
 
@@ -138,42 +139,40 @@ pub(crate) async fn must_be_of(
     tx: &Tx<'_>,
     thread: ThreadId,
     user: Option<&UserId>,
-) -> Result<(), StoreError> {
-    let sql = "SELECT thread_id FROM threads
+) -> Result<u64, StoreError> {
+    let sql = "SELECT thread_number FROM thread_work
         WHERE tenant = $1 AND thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR user_id = $3)";
-    tx.first(sql, params![thread, user]).await?.map(drop).ok_or(StoreError::ThreadNotFound)
+    tx.first(sql, params![thread, user]).await?.ok_or(StoreError::ThreadNotFound)?.count(0)
 }
 
-/// Locks the thread until the transaction ends: no other transaction can change or delete it.
-pub(crate) async fn hold(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<(), StoreError> {
-    match tx.execute(HOLD, params![thread, user]).await? {
-        0 => Err(StoreError::ThreadNotFound),
-        _ => Ok(()),
-    }
+/// Locks the thread until the transaction ends: no other transaction can change or delete it. Returns its number.
+pub(crate) async fn hold(tx: &Tx<'_>, thread: ThreadId, user: Option<&UserId>) -> Result<u64, StoreError> {
+    tx.first(HOLD, params![thread, user]).await?.ok_or(StoreError::ThreadNotFound)?.count(0)
 }
 
 /// Marks a thread as used, and locks it until the transaction ends.
 pub(crate) async fn touch(tx: &Tx<'_>, thread: ThreadId) -> Result<(), StoreError> {
-    hold(tx, thread, None).await?;
-    tx.execute(USED, params![thread, tx.now()]).await.map(drop)
+    let number = hold(tx, thread, None).await?;
+    tx.execute(USED, params![number, tx.now()]).await.map(drop)
 }
 
 /// Moves the thread to the top of lists. A thread that was moved less than a second ago stays where it is: two indexes would be
 /// changed for a difference that no list shows.
 pub(crate) const USED: &str = "
     UPDATE threads SET updated_at = $3
-    WHERE tenant = $1 AND thread_id = $2 AND updated_at < CAST($3 AS BIGINT) - 1000000";
+    WHERE tenant = $1 AND thread_number = $2 AND updated_at < CAST($3 AS BIGINT) - 1000000";
 
 /// Creates a thread, or marks it as used.
 pub(crate) const USE: &str = "
-    INSERT INTO threads (tenant, thread_id, user_id, title, created_at, updated_at)
-    VALUES ($1, $2, $3, $4, $5, $5)
-    ON CONFLICT (tenant, thread_id) DO UPDATE SET updated_at = excluded.updated_at";
+    INSERT INTO threads (tenant, thread_number, thread_id, user_id, title, created_at, updated_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $6)
+    ON CONFLICT (tenant, thread_number) DO UPDATE SET updated_at = excluded.updated_at";
 
 const BEGIN: &str = "
     INSERT INTO thread_work (tenant, thread_id, user_id) VALUES ($1, $2, $3)
     ON CONFLICT (tenant, thread_id) DO UPDATE SET records = thread_work.records
-    WHERE thread_work.user_id = excluded.user_id";
+    WHERE thread_work.user_id = excluded.user_id
+    RETURNING thread_number";
 
 /// Creates a thread, or marks it as used. Fails with `ThreadNotFound` if it belongs to another user.
 pub(crate) async fn begin(
@@ -182,10 +181,8 @@ pub(crate) async fn begin(
     user: &UserId,
     text: &str,
 ) -> Result<(), StoreError> {
-    if tx.execute(BEGIN, params![thread, user]).await? == 0 {
-        return Err(StoreError::ThreadNotFound);
-    }
-    tx.execute(USE, params![thread, user, title(text), tx.now()]).await?;
+    let begun = tx.first(BEGIN, params![thread, user]).await?.ok_or(StoreError::ThreadNotFound)?;
+    tx.execute(USE, params![begun.count(0)?, thread, user, title(text), tx.now()]).await?;
     know_tenant(tx).await
 }
 
@@ -216,7 +213,9 @@ fn cut(rows: &[Row], page: &PageRequest) -> Result<Page<Thread>, StoreError> {
 
 const RENAME: &str = "
     UPDATE threads SET title = $4
-    WHERE tenant = $1 AND thread_id = $2 AND (CAST($3 AS TEXT) IS NULL OR user_id = $3)";
+    WHERE tenant = $1
+        AND thread_number = (SELECT w.thread_number FROM thread_work AS w WHERE w.tenant = $1 AND w.thread_id = $2)
+        AND (CAST($3 AS TEXT) IS NULL OR user_id = $3)";
 
 async fn rename(
     tx: &Tx<'_>,
@@ -256,7 +255,8 @@ mod tests {
         for (sql, index) in [(ALL, "threads_by_use"), (OF_USER, "threads_of_user")] {
             let plan = plan(sql);
             assert!(plan[0].starts_with(&format!("SEARCH t USING INDEX {index} ")), "{plan:?}");
-            assert_eq!(plan[1..], ["SEARCH w USING PRIMARY KEY (tenant=? AND thread_id=?)"]);
+            let by_id = "SEARCH w USING INDEX sqlite_autoindex_thread_work_1 (tenant=? AND thread_id=?)";
+            assert_eq!(plan[1..], [by_id]);
         }
     }
 }

@@ -6,10 +6,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use baton_core::StoreError;
 use baton_core::store::AuditEntry;
+use baton_core::{StoreError, ThreadId};
 use jiff::Timestamp;
 
+use crate::audit::AuditLine;
 use crate::closing::Closing;
 use crate::insert::{Changes, StatementPart};
 use crate::meter::MeterShared;
@@ -103,6 +104,14 @@ impl Tx<'_> {
         }
     }
 
+    /// The number that SQLite gave to the row that was inserted last; 0 on PostgreSQL.
+    pub(crate) fn last_number(&self) -> u64 {
+        match &self.link {
+            TxConnection::Sqlite(connection) => connection.last_number(),
+            TxConnection::Postgres(_) => 0,
+        }
+    }
+
     /// Returns the number of rows changed.
     pub(crate) async fn execute(&self, sql: &'static str, params: &[SqlValue]) -> Result<u64, StoreError> {
         debug_assert!(sql.contains("$1"), "a statement without its tenant: {sql}");
@@ -153,8 +162,24 @@ impl Tx<'_> {
     }
 
     /// Queues an audit entry, written right before the commit.
-    pub(crate) fn audit(&self, entry: AuditEntry) {
-        self.to_close().audit.push(entry);
+    pub(crate) fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        let line = AuditLine::new(entry, None)?;
+        self.to_close().audit.push(line);
+        Ok(())
+    }
+
+    /// Queues audit entries of a run whose thread has this id and number.
+    pub(crate) fn audit_run(
+        &self,
+        thread: ThreadId,
+        number: u64,
+        entries: &[AuditEntry],
+    ) -> Result<(), StoreError> {
+        for entry in entries {
+            let line = AuditLine::new(entry, entry.thread_id.filter(|id| *id == thread).map(|_| number))?;
+            self.to_close().audit.push(line);
+        }
+        Ok(())
     }
 
     /// The writes deferred to the commit.

@@ -3,11 +3,12 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use baton_core::budget::{BudgetPeriod, BudgetScope};
 use baton_core::choice::Choice;
 use baton_core::ledger::CallOutcome;
 use baton_core::store::{
-    ApprovalFilter, ApprovalStatus, Cancel, HandoffState, HopKind, Rating, RunStatus, StepKind, StepState,
-    micros,
+    ApprovalFilter, ApprovalKind, ApprovalStatus, Cancel, HandoffState, HopKind, Rating, RunStatus, StepKind,
+    StepState, micros,
 };
 use baton_core::tool::Risk;
 use baton_core::{
@@ -125,11 +126,14 @@ words!(
     StepKind,
     StepState,
     HandoffState,
+    ApprovalKind,
     ApprovalStatus,
     ApprovalFilter,
     HopKind,
     Rating,
     CallOutcome,
+    BudgetScope,
+    BudgetPeriod,
 );
 
 impl From<Uuid> for SqlValue {

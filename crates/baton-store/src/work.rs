@@ -1,7 +1,9 @@
 //! Work of a process on a thread: [`claim`] acquires it, [`append`] writes its results. [`start`] does both for a new message.
+//! [`park`] puts a run aside until a decision.
 
 mod append;
 mod claim;
+pub(crate) mod park;
 mod start;
 
 pub(crate) use append::{Numbers, records};

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use crate::schema::object;
 
-/// Only the spec matters: the engine recognises calls by the name, parks the run and gives the person's answer as the
-/// result. A call arrives here when the run has nobody who could answer, such as one that was started by a schedule.
+/// Only the spec matters: the engine recognises calls by the name, parks the run and gives the person's answer as the result.
 #[derive(Debug)]
 pub struct AskUser {
     spec: ToolSpec,
@@ -27,6 +26,7 @@ impl Default for AskUser {
                 json!({
                     "question": {"type": "string", "minLength": 1, "description": "One question, in everyday words"},
                     "choices": {"type": "array", "items": {"type": "string"}, "maxItems": 10, "description": "Possible answers. The person may still answer something else"},
+                    "schema": {"type": "object", "description": "Only if several values are needed at once: a JSON Schema of the answer, such as {\"type\": \"object\", \"properties\": …}"},
                 }),
                 &["question"],
             ),
@@ -45,7 +45,7 @@ impl Tool for AskUser {
 
     fn call(&self, _: Value, _: Arc<CallContext>) -> ToolFuture {
         let refusal =
-            "nobody can be asked in this run; go on with the most careful assumption and say what it was";
+            "no user can be asked in this run; go on with the most careful assumption and say what it was";
         Box::pin(async move { Err(ToolError::NotPermitted(refusal.to_owned())) })
     }
 }

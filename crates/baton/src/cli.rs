@@ -74,6 +74,9 @@ pub enum Command {
     /// List, show, cancel or resume runs: the work for single messages
     #[command(subcommand)]
     Runs(commands::runs::Command),
+    /// List what waits for a person: approve or deny calls, answer questions
+    #[command(subcommand)]
+    Approvals(commands::approvals::Command),
     /// Show, leave or resume a handoff: another agent has a conversation for a while
     #[command(subcommand)]
     Handoff(commands::handoff::Command),
@@ -131,6 +134,7 @@ impl Cli {
             Command::Skills(command) => commands::skills::run(&self.common, &command),
             Command::Threads(command) => commands::threads::run(&self.common, &command),
             Command::Runs(command) => commands::runs::run(&self.common, &command),
+            Command::Approvals(command) => commands::approvals::run(&self.common, &command),
             Command::Handoff(command) => commands::handoff::run(&self.common, &command),
             Command::Sessions(command) => commands::sessions::run(&self.common, &command),
             Command::Patterns(args) => commands::patterns::run(&self.common, &args),
@@ -156,6 +160,7 @@ impl Command {
         let makes_runs = match self {
             Self::Run(_) | Self::Chat(_) | Self::Runs(commands::runs::Command::Resume) => true,
             Self::Handoff(command) => command.makes_runs(),
+            Self::Approvals(command) => command.makes_runs(),
             _ => false,
         };
         if matches!(self, Self::Serve(_)) {

@@ -1,15 +1,18 @@
 //! One file per command. Results go to stdout, everything else to stderr.
 
 pub mod agents;
+pub mod approvals;
 mod archive;
 pub mod audit;
 mod cast;
 pub mod chat;
 pub mod completions;
+mod editor;
 pub mod graph;
 pub mod handoff;
 pub mod init;
 pub mod keys;
+mod lines;
 pub mod openapi;
 pub mod patterns;
 mod reference;

@@ -4,15 +4,18 @@ mod auth;
 mod environment;
 mod sections;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use baton_core::budget::Budgets;
 use serde::Deserialize;
 
 pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
 pub use sections::{
     AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, Feature, Features, Handoff, LimitsConfig, LogFormat,
     Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SearchDocsConfig,
-    ServerConfig, ShellConfig, StoreConfig, Telemetry, ToolsConfig, WebFetchConfig,
+    ServerConfig, ShellConfig, StoreConfig, Telemetry, TenantApprovals, TenantConfig, ToolsConfig,
+    WebFetchConfig,
 };
 
 pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
@@ -29,6 +32,9 @@ pub struct Config {
     pub tools: ToolsConfig,
     pub mcp: McpServers,
     pub approvals: ApprovalsConfig,
+    pub budgets: Budgets,
+    /// By the name of the tenant.
+    pub tenants: BTreeMap<String, TenantConfig>,
     pub auth: Auth,
     pub features: Features,
     pub orchestration: Orchestration,
@@ -260,6 +266,31 @@ max_concurrent_runs = 1000
         assert_eq!((at.start, &text[at]), (text.rfind('\'').unwrap() - 2, "'a'"));
         assert_eq!(position_in_agents(text, "main", "b"), None);
         assert_eq!(position_in_agents("agents = {main = \"x\"}", "main", "x"), Some(17..20));
+    }
+
+    #[test]
+    fn budgets_per_run_thread_user_and_tenant() {
+        let text = r"
+            [budgets.run]
+            max_cost_usd = 0.25
+            [budgets.user]
+            day = { max_cost_usd = 2, max_tokens = 1000 }
+            [budgets.tenant.month]
+            max_cost_usd = 500
+        ";
+        let budgets = parse(text, &[]).unwrap().budgets;
+        assert_eq!(budgets.run.max_cost_usd.unwrap().to_string(), "$0.25");
+        assert_eq!((budgets.user.day.max_tokens, budgets.thread.max_tokens), (Some(1000), None));
+        assert!(budgets.has_shared() && budgets.limits_shared_cost() && !Budgets::default().has_shared());
+        for (wrong, expected) in [
+            ("[budgets.run]\nmax_cost = 1", "unknown field `max_cost`"),
+            ("[budgets.user]\nweek = { max_tokens = 1 }", "unknown field `week`"),
+            ("[budgets.run]\nmax_cost_usd = -1", "not negative"),
+            ("[budgets.run]\nmax_tokens = -1", "line 2"),
+        ] {
+            let error = parse(wrong, &[]).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("line 2"), "{wrong}: {error}");
+        }
     }
 
     /// G10

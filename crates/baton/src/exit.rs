@@ -13,8 +13,12 @@ pub enum Exit {
     Invalid = 3,
     /// A key is missing or not accepted.
     Forbidden = 4,
+    /// The run waits for a person's decision or answer.
+    Waiting = 5,
     /// There is an answer, but a limit of turns, money or time was met before it was complete.
     Limit = 6,
+    /// The server of `--server` cannot be reached.
+    Unreachable = 7,
     /// SIGHUP: the terminal is gone. Like the ones below, the number a shell gives to a command that the signal ended.
     HungUp = 129,
     /// Ctrl-C.

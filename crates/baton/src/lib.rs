@@ -40,6 +40,7 @@ pub mod report;
 pub mod serving;
 pub mod telemetry;
 pub mod testing;
+pub mod webhook;
 pub mod wiring;
 
 pub use baton_agents as agents;

@@ -166,7 +166,8 @@ impl Progress {
     /// One line that says what it took, and one that says how the conversation goes on.
     pub fn end(&mut self, finished: &RunResult) {
         self.clear();
-        if !self.is_shown {
+        // A run that waits has not ended; what it took is said when it has.
+        if !self.is_shown || finished.status == RunStatus::Waiting {
             return;
         }
         let usage = &finished.usage;

@@ -17,14 +17,32 @@ use serde::ser::SerializeStruct;
 
 use crate::progress;
 
-/// Text of a file as a terminal may get it: control characters are shown, not obeyed. Lines stay lines.
+/// Text as a terminal may get it: control characters, marks of direction and invisible characters are shown as escapes, so that
+/// the text reads as what it is. Lines stay lines.
 pub fn visible(text: &str) -> String {
-    let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(is_control) {
+    if !text.contains(is_hidden) {
         return text.to_owned();
     }
-    let shown = |c: char| if is_control(c) { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(shown).collect()
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_hidden(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Whether a character is not seen but changes what is read. The web page escapes the same ones.
+fn is_hidden(c: char) -> bool {
+    let is_invisible = matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    );
+    is_invisible || (c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
 /// Text without what a terminal would obey. Models repeat what they read, and not everything they read means well.
@@ -82,5 +100,45 @@ impl Serialize for ValidationReport {
         report.serialize_field("notes", &self.count(Severity::Note))?;
         report.serialize_field("problems", &self.problems)?;
         report.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_are_escaped() {
+        for c in [
+            '\u{0}',
+            '\u{1b}',
+            '\u{7f}',
+            '\u{9b}',
+            '\u{ad}',
+            '\u{61c}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{200e}',
+            '\u{200f}',
+            '\u{2028}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{206f}',
+            '\u{feff}',
+            '\u{fff9}',
+            '\u{fffb}',
+            '\u{e0000}',
+            '\u{e007f}',
+        ] {
+            assert_eq!(visible(&format!("a{c}b")), format!("a{}b", c.escape_unicode()));
+        }
+        assert_eq!(visible("rm \u{202e}txt.a\u{202c} -rf\r"), r"rm \u{202e}txt.a\u{202c} -rf\r");
+    }
+
+    #[test]
+    fn ordinary_text_stays() {
+        // Joiners make words of some scripts and emoji.
+        let text = "one\n\ttwo — ‘three’… 中文 עברית می\u{200c}خواهم 👩\u{200d}💻";
+        assert_eq!(visible(text), text);
     }
 }

@@ -11,8 +11,8 @@ use baton_core::store::Retention;
 use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFuture};
 use baton_core::{Store, TenantId};
 use baton_engine::{
-    Agents, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry, Observer, Policy, Switch,
-    ThreadChannels, WorkerLifetime,
+    Agents, ApprovalSettings, ApprovalTerms, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry,
+    Observer, Policy, Switch, ThreadChannels, WorkerLifetime,
 };
 use baton_mcp::Servers;
 use baton_models::registry::key_variable;
@@ -121,12 +121,7 @@ fn parts(
         team_hooks: None,
         shown_output_bytes: SHOWN_OUTPUT_BYTES,
         work_dir: root(project),
-        ask_at: match config.approvals.ask_at {
-            ApprovalLevel::Low => Some(Risk::Low),
-            ApprovalLevel::Medium => Some(Risk::Medium),
-            ApprovalLevel::High => Some(Risk::High),
-            ApprovalLevel::Never => None,
-        },
+        approvals: approvals(config),
     };
     Ok(EngineParts {
         models: Arc::new(models(config, providers(config, &agents))?),
@@ -144,7 +139,31 @@ fn parts(
     })
 }
 
-/// What `[orchestration]`, `[handoff]` and `[features]` allow.
+/// What `[approvals]` says, and `[tenants.<name>.approvals]` for some.
+fn approvals(config: &Config) -> ApprovalSettings {
+    let all = &config.approvals;
+    let default = ApprovalTerms { ask_at: risk(all.ask_at), expiry: all.expiry.get() };
+    let tenants = config.tenants.iter().map(|(name, tenant)| {
+        let own = &tenant.approvals;
+        let terms = ApprovalTerms {
+            ask_at: own.ask_at.map_or(default.ask_at, risk),
+            expiry: own.expiry.map_or(default.expiry, baton_core::HumanDuration::get),
+        };
+        (name.clone(), terms)
+    });
+    ApprovalSettings { default, tenants: tenants.collect() }
+}
+
+fn risk(level: ApprovalLevel) -> Option<Risk> {
+    match level {
+        ApprovalLevel::Low => Some(Risk::Low),
+        ApprovalLevel::Medium => Some(Risk::Medium),
+        ApprovalLevel::High => Some(Risk::High),
+        ApprovalLevel::Never => None,
+    }
+}
+
+/// What `[orchestration]`, `[handoff]`, `[features]` and `[budgets]` allow.
 fn policy(config: &Config) -> anyhow::Result<Policy> {
     let orchestration = &config.orchestration;
     let patterns = orchestration.sub_agent_tool_allowlist.iter().map(|pattern| ToolPattern::parse(pattern));
@@ -169,6 +188,7 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
         context_max_chars: config.handoff.context_max_chars as usize,
         recent_messages: config.handoff.recent_messages,
         enrich_format: orchestration.enrich_format,
+        budgets: config.budgets,
         ..Policy::default()
     })
 }

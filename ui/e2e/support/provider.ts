@@ -62,7 +62,8 @@ export class Provider {
     let body = '';
     for await (const chunk of request) body += chunk;
     const ask = read(JSON.parse(body || '{}'));
-    this.asked.push(ask.agent);
+    // Not the questions about the model that a server asks when it starts.
+    if (request.method === 'POST') this.asked.push(ask.agent);
     this.open.add(response);
     response.on('close', () => this.open.delete(response));
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });

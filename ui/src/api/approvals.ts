@@ -1,21 +1,27 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, data, type Schemas } from './client';
+import { byExpiry, type Approval, type Decision, type ListedApproval } from '@/approvals/record';
+import { request } from './client';
 
-export type Approval = Schemas['ApprovalView'];
-export type Decision = Schemas['Decision'];
+const PAGE = 200;
+/** What no event of this tab tells: requests and decisions of other conversations. */
+const GLANCE = 15_000;
 
-const PAGE = 50;
+interface ApprovalPage { data: ListedApproval[]; next_cursor?: string | null }
+interface ApprovalFilter { status?: 'pending' | 'decided'; thread_id?: string; order?: 'asc' | 'desc' }
 
-/** The approvals that wait for a decision, up to one page. */
+/** The open approvals and questions, up to one page, those that expire first at the top. */
 export function pendingApprovals() {
   return queryOptions({
     queryKey: ['approvals', 'pending'],
-    queryFn: () => data(api.GET('/api/v1/approvals', { params: { query: { status: 'pending', limit: PAGE } } })),
-    refetchInterval: 10_000,
+    queryFn: async () => {
+      const page = await listApprovals({ status: 'pending', order: 'asc' });
+      return { ...page, data: byExpiry(page.data) };
+    },
+    refetchInterval: GLANCE,
   });
 }
 
-/** How many approvals wait, for the badge of the inbox: `3`, or `50+`. Empty when there are none. */
+/** How many wait, for the badge of the inbox and the title: `3`, or `200+`. Empty when there are none. */
 export function pendingApprovalCount() {
   return queryOptions({
     ...pendingApprovals(),
@@ -23,6 +29,19 @@ export function pendingApprovalCount() {
   });
 }
 
-export function decideApproval(approvalId: string, decision: Decision, reason = '') {
-  return data(api.POST('/api/v1/approvals/{approval_id}', { params: { path: { approval_id: approvalId } }, body: { decision, ...(reason && { reason }) } }));
+/** The newest page of those that are settled. */
+export function decidedApprovals() {
+  return queryOptions({ queryKey: ['approvals', 'decided'], queryFn: () => listApprovals({ status: 'decided', order: 'desc' }) });
+}
+
+export async function listApprovals(filter: ApprovalFilter): Promise<ApprovalPage> {
+  const query = new URLSearchParams({ limit: String(PAGE), ...filter });
+  const response = await request(`/api/v1/approvals?${query}`);
+  return (await response.json()) as ApprovalPage;
+}
+
+/** The digest goes along: the decision holds for the call that was shown, and for no other. */
+export async function decide({ approval_id, digest }: Approval, decision: Decision): Promise<Approval> {
+  const response = await request(`/api/v1/approvals/${approval_id}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ ...decision, digest }) });
+  return (await response.json()) as Approval;
 }

@@ -7,7 +7,7 @@ export interface HandoffValue { handoff_id: string; phase: HandoffPhase; from: s
 export interface WireUsage { input_tokens: number; output_tokens: number; cost: { price: string; usd?: number } }
 export interface SourceRef { agent: string; session_id: string }
 export interface UsageValue { usage?: WireUsage; by_agent?: { agent: string; usage: WireUsage }[]; limit?: string; answered_by?: string; sources?: SourceRef[] }
-export interface ApprovalValue { approval_id: string; path: string; tool: string; arguments: unknown; risk: string; expires_at: string }
+export interface BudgetValue { scope: string; period?: string; unit: string; percent: number; message: string }
 
 export interface SnapshotMessage {
   id: string;
@@ -41,7 +41,7 @@ export type AguiEvent = Base &
     | { type: 'ACTIVITY_SNAPSHOT'; messageId: string; activityType: string; content: Record<string, unknown> }
     | { type: 'REASONING_MESSAGE_CONTENT'; messageId: string; delta: string }
     | { type: 'SUBAGENT_STARTED'; subagentRunId: string; name: string; description?: string; parentSubagentRunId?: string }
-    | { type: 'SUBAGENT_FINISHED'; subagentRunId: string }
+    | { type: 'SUBAGENT_FINISHED'; subagentRunId: string; outcome?: { type: 'success' | 'suspended' } }
     | { type: 'SUBAGENT_ERROR'; subagentRunId: string; message: string; code?: string }
     | { type: 'CUSTOM'; name: string; value: unknown }
     | { type: 'REASONING_START' | 'REASONING_END' | 'REASONING_MESSAGE_START' | 'REASONING_MESSAGE_END' | 'STEP_STARTED' | 'STEP_FINISHED' | 'RAW' }

@@ -65,7 +65,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Calls that wait, or waited, for a person's yes, the oldest first unless `order` says otherwise: those of the caller's own threads, and all of the tenant for those who may read traces */
+        /** Calls and questions that wait, or waited, for a person, the oldest first unless `order` says otherwise: those of the caller's own threads, and all of the tenant for those who may read traces */
         get: operations["list_approvals"];
         put?: never;
         post?: never;
@@ -82,9 +82,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** One approval, decided or not */
+        get: operations["get_approval"];
         put?: never;
-        /** Allows the call or refuses it, once and for all */
+        /**
+         * Decide about a call, or answer a question
+         * @description A decision is made once. The run that waits for it continues at once.
+         */
         post: operations["decide_approval"];
         delete?: never;
         options?: never;
@@ -678,7 +682,7 @@ export interface paths {
         };
         /**
          * Tokens and money of the tenant, added up
-         * @description Those that cost most come first, days in their order, and all come at once.
+         * @description Those that cost most come first, days in their order, and all come at once. `budgets` are those of the tenant and of one user now: `user_id`, or the caller; and that of the thread `thread_id`.
          */
         get: operations["get_usage"];
         put?: never;
@@ -882,6 +886,8 @@ export interface components {
         Answered: {
             /** @description Who gave it. */
             agent: string;
+            /** @description What the run waits for, if its status is `waiting`. */
+            approvals?: components["schemas"]["ApprovalView"][];
             /** @description Why there is no answer. */
             error?: components["schemas"]["RunErrorView"];
             /** @description Who has the thread now, if that is by a handoff. */
@@ -898,30 +904,47 @@ export interface components {
             thread_id: string;
             usage: components["schemas"]["UsageView"];
         };
-        /** @description A call that waits, or waited, for a person's yes. */
+        /** @description A call or a question that waits, or waited, for a person. */
         ApprovalView: {
-            /** @description The agent that wants to make the call. */
+            /** @description The agent that asks. */
             agent: string;
+            /** @description The answer to a question. */
+            answer?: unknown;
             /** Format: uuid */
             approval_id: string;
-            /** @description As the tool would get them. */
+            /** @description As the agent wrote them. */
             arguments: unknown;
+            /** @description Suggested answers to a question. Another text is accepted too. */
+            choices: string[];
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
             decided_at?: string;
             decided_by?: string;
+            /** @description Who may decide. */
+            deciders: components["schemas"]["DecidersView"];
+            /** @description SHA-256 of the tool and its arguments. Send it with the decision, and the decision holds for exactly this call. */
+            digest: string;
+            /** @description The arguments that the call was approved with, if they were changed. */
+            edited?: unknown;
             /** Format: date-time */
             expires_at: string;
-            /** @description Where in the run the call stands, such as `assistant/turn:1/tool:1`. */
+            /** @enum {string} */
+            kind: "tool" | "question";
+            /** @description Path of the call in the run, such as `assistant/turn:1/tool:1/call:worker/turn:1/tool:1`. */
             path: string;
+            preview: components["schemas"]["PreviewView"];
             reason?: string;
+            /** @description Whether the decision also holds for later calls of the tool in the thread. */
+            remember: boolean;
             /** @enum {string} */
             risk: "low" | "medium" | "high";
             /** Format: uuid */
             run_id: string;
+            /** @description JSON Schema of the arguments, or of the answer to a question. */
+            schema: unknown;
             /** @enum {string} */
-            status: "pending" | "approved" | "denied" | "expired";
+            status: "pending" | "approved" | "denied" | "answered" | "expired" | "cancelled" | "invalidated";
             /** Format: uuid */
             thread_id: string;
             tool: string;
@@ -1011,6 +1034,39 @@ export interface components {
             hidden: boolean;
             icon?: string;
         };
+        /**
+         * @description One budget. Amounts of money are dollars as exact decimals: `0.0125`. A limit that is not there does not apply, and nothing
+         *     remains of it.
+         */
+        BudgetView: {
+            /** Format: date-time */
+            ends_at?: string;
+            max_cost_usd?: string;
+            /** Format: int64 */
+            max_tokens?: number;
+            /**
+             * Format: int32
+             * @description The whole percentage that is spent, of the limit that is used most.
+             */
+            percent: number;
+            /** @enum {string} */
+            period: "total" | "day" | "month";
+            /** Format: int64 */
+            remaining_tokens?: number;
+            /** @description What is left, without what is reserved. */
+            remaining_usd?: string;
+            /** Format: int64 */
+            reserved_tokens: number;
+            /** @description The most that calls in progress can take. */
+            reserved_usd: string;
+            /** @enum {string} */
+            scope: "run" | "agent" | "thread" | "user" | "tenant";
+            /** Format: int64 */
+            spent_tokens: number;
+            spent_usd: string;
+            /** @description The user or thread. */
+            subject?: string;
+        };
         /** @description A button that passes the conversation on. */
         ButtonView: {
             /** @description Who answers then. */
@@ -1079,6 +1135,11 @@ export interface components {
             store: string;
         };
         Content: string | components["schemas"]["PartView"][];
+        /** @description Who may decide: the user of the thread with this permission, and those with it who may read traces. */
+        DecidersView: {
+            permission: string;
+            user_id: string;
+        };
         /** @enum {string} */
         Decision: "approve" | "deny";
         /**
@@ -1089,9 +1150,17 @@ export interface components {
          *     }
          */
         DecisionBody: {
+            /** @description With `approve` of a question: its answer. It must satisfy `schema`. */
+            answer?: unknown;
+            /** @description With `approve`: the arguments to call the tool with instead. They must satisfy `schema`. */
+            arguments?: unknown;
             decision: components["schemas"]["Decision"];
-            /** @description Why, for the audit trail and for the agent that asked. */
+            /** @description `digest` of what the person has seen. The decision is refused if the call is another one. */
+            digest?: string;
+            /** @description Why. Stored with the approval; the agent reads the reason of a denial. */
             reason?: string;
+            /** @description Whether the decision also holds for later calls of the tool in the thread. */
+            remember?: boolean;
         };
         /** @description Who is to be asked what, and on which terms. */
         DelegationRequest: {
@@ -1142,7 +1211,7 @@ export interface components {
             /** @description Other places that matter. */
             related?: components["schemas"]["RelatedView"][];
             /** @enum {string} */
-            rule: "unreadable" | "too-large" | "not-utf8" | "no-frontmatter" | "yaml-syntax" | "yaml-too-complex" | "yaml-repaired" | "duplicate-key" | "unknown-key" | "unused-key" | "renamed-key" | "wrong-type" | "unknown-choice" | "out-of-range" | "invalid-name" | "invalid-version" | "invalid-duration" | "invalid-glob" | "invalid-template" | "invalid-expression" | "invalid-schema" | "invalid-url" | "invalid-permission" | "literal-secret" | "unknown-variable" | "missing-key" | "unknown-model" | "unpriced-model" | "unknown-tool" | "unknown-server" | "duplicate-name" | "unknown-agent" | "ambiguous-agent" | "cycle" | "own-ancestor" | "router-conflict" | "no-destinations" | "router-holds" | "team-handoff" | "team-too-small" | "not-orchestratable" | "transfer-clash" | "self-transfer" | "duplicate-state" | "unknown-state" | "unreachable-handoff" | "unreachable-state" | "remote-unused" | "unknown-main" | "invalid-mcp" | "no-agents" | "too-many-problems";
+            rule: "unreadable" | "too-large" | "not-utf8" | "no-frontmatter" | "yaml-syntax" | "yaml-too-complex" | "yaml-repaired" | "duplicate-key" | "unknown-key" | "unused-key" | "renamed-key" | "wrong-type" | "unknown-choice" | "out-of-range" | "invalid-name" | "invalid-version" | "invalid-duration" | "invalid-glob" | "invalid-template" | "invalid-expression" | "invalid-schema" | "invalid-pattern" | "invalid-url" | "invalid-permission" | "literal-secret" | "unknown-variable" | "missing-key" | "unknown-model" | "unpriced-model" | "unknown-tool" | "unknown-server" | "duplicate-name" | "unknown-agent" | "ambiguous-agent" | "cycle" | "own-ancestor" | "router-conflict" | "no-destinations" | "router-holds" | "team-handoff" | "team-too-small" | "not-orchestratable" | "transfer-clash" | "self-transfer" | "duplicate-state" | "unknown-state" | "unreachable-handoff" | "unreachable-state" | "remote-unused" | "unknown-main" | "invalid-mcp" | "no-agents" | "too-many-problems";
             /** @enum {string} */
             severity: "error" | "warning" | "note";
         };
@@ -1397,28 +1466,45 @@ export interface components {
         /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_ApprovalView: {
             data: {
-                /** @description The agent that wants to make the call. */
+                /** @description The agent that asks. */
                 agent: string;
+                /** @description The answer to a question. */
+                answer?: unknown;
                 /** Format: uuid */
                 approval_id: string;
-                /** @description As the tool would get them. */
+                /** @description As the agent wrote them. */
                 arguments: unknown;
+                /** @description Suggested answers to a question. Another text is accepted too. */
+                choices: string[];
                 /** Format: date-time */
                 created_at: string;
                 /** Format: date-time */
                 decided_at?: string;
                 decided_by?: string;
+                /** @description Who may decide. */
+                deciders: components["schemas"]["DecidersView"];
+                /** @description SHA-256 of the tool and its arguments. Send it with the decision, and the decision holds for exactly this call. */
+                digest: string;
+                /** @description The arguments that the call was approved with, if they were changed. */
+                edited?: unknown;
                 /** Format: date-time */
                 expires_at: string;
-                /** @description Where in the run the call stands, such as `assistant/turn:1/tool:1`. */
+                /** @enum {string} */
+                kind: "tool" | "question";
+                /** @description Path of the call in the run, such as `assistant/turn:1/tool:1/call:worker/turn:1/tool:1`. */
                 path: string;
+                preview: components["schemas"]["PreviewView"];
                 reason?: string;
+                /** @description Whether the decision also holds for later calls of the tool in the thread. */
+                remember: boolean;
                 /** @enum {string} */
                 risk: "low" | "medium" | "high";
                 /** Format: uuid */
                 run_id: string;
+                /** @description JSON Schema of the arguments, or of the answer to a question. */
+                schema: unknown;
                 /** @enum {string} */
-                status: "pending" | "approved" | "denied" | "expired";
+                status: "pending" | "approved" | "denied" | "answered" | "expired" | "cancelled" | "invalidated";
                 /** Format: uuid */
                 thread_id: string;
                 tool: string;
@@ -1629,21 +1715,6 @@ export interface components {
             next_cursor?: string | null;
         };
         /** @description A piece of a list. There is more when `next_cursor` is there. */
-        Listed_UsageLineView: {
-            data: {
-                /** @description The agent, user, model or day. */
-                key: string;
-                /** Format: int64 */
-                model_calls: number;
-                /** Format: int64 */
-                runs: number;
-                /** Format: int64 */
-                tool_calls: number;
-                usage: components["schemas"]["UsageView"];
-            }[];
-            next_cursor?: string | null;
-        };
-        /** @description A piece of a list. There is more when `next_cursor` is there. */
         Listed_Way: {
             data: {
                 /**
@@ -1819,10 +1890,20 @@ export interface components {
             file: string;
             line: number;
         };
+        PreviewFieldView: {
+            label: string;
+            /** @description At most 150 characters. */
+            value: string;
+        };
+        /** @description A call in a few words. */
+        PreviewView: {
+            fields: components["schemas"]["PreviewFieldView"][];
+            heading: string;
+        };
         /** @description RFC 9457. `code` is stable; `/docs` explains each. */
         ProblemBody: {
             /** @enum {string} */
-            code: "unauthenticated" | "permission_denied" | "foreign_origin" | "thread_not_found" | "not_found" | "agent_not_found" | "invalid_thread_id" | "invalid_request" | "method_not_allowed" | "not_acceptable" | "unsupported_media_type" | "payload_too_large" | "uri_too_long" | "headers_too_large" | "request_timeout" | "upgrade_required" | "thread_busy" | "handoff_active" | "no_active_handoff" | "handoff_rejected" | "conflict" | "idempotency_conflict" | "cursor_expired" | "rate_limited" | "too_many_runs" | "budget_exhausted" | "agent_unavailable" | "store_unavailable" | "timed_out" | "identity_unavailable" | "draining" | "internal";
+            code: "unauthenticated" | "permission_denied" | "foreign_origin" | "thread_not_found" | "not_found" | "agent_not_found" | "invalid_thread_id" | "invalid_request" | "method_not_allowed" | "not_acceptable" | "unsupported_media_type" | "payload_too_large" | "uri_too_long" | "headers_too_large" | "request_timeout" | "upgrade_required" | "thread_busy" | "handoff_active" | "no_active_handoff" | "handoff_rejected" | "conflict" | "approval_decided" | "approval_expired" | "approval_changed" | "idempotency_conflict" | "cursor_expired" | "rate_limited" | "too_many_runs" | "budget_exhausted" | "agent_unavailable" | "store_unavailable" | "timed_out" | "identity_unavailable" | "draining" | "internal";
             /** @description What happened and what to do. */
             detail: string;
             errors?: components["schemas"]["FieldErrorBody"][];
@@ -1898,6 +1979,21 @@ export interface components {
              */
             handoff_id: string;
         };
+        /** @description What becomes of an interrupt, as AG-UI says it. */
+        ResumeEntry: {
+            /**
+             * Format: uuid
+             * @description The id of the approval.
+             */
+            interruptId: string;
+            /** @description Not used. */
+            metadata?: unknown;
+            /** @description For a call: `{"approved": true}`, with `reason`, `arguments` and `remember` if wanted. For a question: its answer. */
+            payload?: unknown;
+            status: components["schemas"]["ResumeStatus"];
+        };
+        /** @enum {string} */
+        ResumeStatus: "resolved" | "cancelled";
         /**
          * @description The holder gives the thread back.
          * @example {
@@ -2008,14 +2104,16 @@ export interface components {
         SendMessage: {
             /** @description Who is to answer; otherwise whoever has the thread. */
             agent?: string;
-            /** @description What is said: a text, or parts. */
-            content: components["schemas"]["Content"];
+            /** @description What is said: a text, or parts. Left out with `resume`. */
+            content?: components["schemas"]["Content"];
             /** @description Anything the caller wants to find again with the run; up to 16 KiB. */
             metadata?: {
                 [key: string]: unknown;
             };
             /** @enum {string} */
             on_busy?: "enqueue" | "reject" | "interrupt";
+            /** @description AG-UI: decisions about what a run of the thread waits for. No new run begins; the run that waits continues. */
+            resume?: components["schemas"]["ResumeEntry"][];
         };
         /** @description One server-sent event. The first says only `retry`; every other one has an `id` and `data`. */
         SentEvent: {
@@ -2089,7 +2187,7 @@ export interface components {
             /** @description What went in: the arguments of a tool, the text of a session's task. */
             input?: unknown;
             /** @enum {string} */
-            kind: "session" | "turn" | "tool" | "say" | "round" | "note";
+            kind: "session" | "turn" | "tool" | "say" | "round" | "wait" | "note";
             /** @description What came out: `{text, tool_calls}` of a turn, `{content, failed}` of a tool, otherwise what the step recorded. */
             output?: unknown;
             /** @description Where in the run, such as `assistant/turn:1/tool:2`. */
@@ -2212,6 +2310,14 @@ export interface components {
             /** Format: int64 */
             tool_calls: number;
             usage: components["schemas"]["UsageView"];
+        };
+        /** @description The sums, and the budgets as they are now. */
+        UsageReport: {
+            /** @description Empty if none is configured. */
+            budgets: components["schemas"]["BudgetView"][];
+            data: components["schemas"]["UsageLineView"][];
+            /** @description Always null: there is one page. */
+            next_cursor?: string | null;
         };
         /** @description What something took. A cost that is not known is never shown as zero: `cost_known` is false, and `cost_usd` is the known part. */
         UsageView: {
@@ -2560,7 +2666,9 @@ export interface operations {
     list_approvals: {
         parameters: {
             query?: {
-                status?: "pending" | "approved" | "denied" | "expired" | "decided";
+                status?: "pending" | "approved" | "denied" | "answered" | "expired" | "cancelled" | "invalidated" | "decided";
+                /** @description Only of this thread. */
+                thread_id?: string;
                 order?: "asc" | "desc";
                 /** @description How many at most. */
                 limit?: number;
@@ -2594,6 +2702,47 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_approval: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                approval_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found`: there is no such approval, or it belongs to another user's thread. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     decide_approval: {
         parameters: {
             query?: never;
@@ -2618,10 +2767,18 @@ export interface operations {
                     "application/json": components["schemas"]["ApprovalView"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            /** @description `invalid_request`: the arguments or the answer do not satisfy the schema. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: there is no such approval, or it is about somebody else's thread. */
+            /** @description `not_found`: there is no such approval, or it belongs to another user's thread. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2631,7 +2788,7 @@ export interface operations {
                 };
             };
             408: components["responses"]["RequestTimeout"];
-            /** @description `conflict`: it was decided before, or nobody decided in time; `approval_status` says which. */
+            /** @description `approval_decided`, `approval_expired` or `approval_changed`; `approval_status` is its status. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4247,6 +4404,15 @@ export interface operations {
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
+            /** @description A budget is used up. `run_id` and `usage` are those of the run, `message` is the answer of its closing turn */
+            402: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
             403: components["responses"]["Forbidden"];
             /** @description Somebody else's thread, or an unknown agent */
             404: {
@@ -4363,6 +4529,8 @@ export interface operations {
                 user_id?: string;
                 since?: string;
                 until?: string;
+                /** @description Adds the budget of this thread to `budgets`. The sums stay those of the tenant. */
+                thread_id?: string;
             };
             header?: never;
             path?: never;
@@ -4376,12 +4544,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Listed_UsageLineView"];
+                    "application/json": components["schemas"]["UsageReport"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            /** @description `thread_not_found`: there is no thread `thread_id` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
             408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["UriTooLong"];

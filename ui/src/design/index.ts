@@ -8,7 +8,7 @@ export { Elapsed } from './Elapsed';
 export { EmptyState, ErrorNote, Notice, ProgressBar, Skeleton } from './Feedback';
 export { firstCharacter } from './firstCharacter';
 export { FilterChips, type FilterChip } from './FilterChips';
-export { SelectField, TextField } from './Field';
+export { CheckField, SelectField, TextArea, TextField } from './Field';
 export { HUES, hueOf, type Hue } from './hue';
 export { Menu, type MenuItem } from './Menu';
 export { Card, Facts, Page } from './Page';

@@ -8,6 +8,9 @@ const TEXTS: Record<string, string> = {
   transport: 'The model provider cannot be reached.',
   unreachable: 'Nothing answers at the address of the model provider.',
   timeout: 'The model did not answer in time.',
+  budget_exhausted: 'A budget is used up.',
+  guardrail_violation: 'A guardrail refused this.',
+  unknown_price: 'The cost is limited, and the price of the model is not known.',
   malformed_stream: 'The model provider sent an invalid answer.',
 };
 

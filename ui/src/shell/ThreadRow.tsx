@@ -1,6 +1,8 @@
+import { useQuery } from '@tanstack/react-query';
 import { EllipsisVertical, Pencil, Trash2 } from 'lucide-react';
 import { useRef, useState } from 'react';
 import { Link } from 'wouter';
+import { pendingApprovals } from '@/api/approvals';
 import type { Me, Thread } from '@/api/types';
 import { useAgents, type AgentFace } from '@/api/useAgents';
 import { useMay } from '@/api/useMay';
@@ -23,7 +25,8 @@ export function ThreadRow({ thread, me, showUser, isActive, tabIndex, onFocus }:
     setMode('show');
     requestAnimationFrame(() => link.current?.focus());
   };
-  const status = statusOf(thread, holder);
+  const { data: isWaiting = false } = useQuery({ ...pendingApprovals(), select: ({ data }) => data.some(({ thread_id }) => thread_id === thread.thread_id) });
+  const status = isWaiting ? 'Waits for a decision' : statusOf(thread, holder);
   const details = [status, showUser && `User: ${thread.user_id}`, thread.queued > 0 && `${thread.queued} queued`].filter(Boolean).join(' · ');
   return (
     <li className={cx(styles.row, isActive && styles.active)} data-hue={holder && hueOf(holder.color, holder.id)}>
@@ -32,7 +35,7 @@ export function ThreadRow({ thread, me, showUser, isActive, tabIndex, onFocus }:
       ) : (
         <>
           <Link ref={link} href={`/threads/${thread.thread_id}`} className={styles.link} data-thread tabIndex={tabIndex} onFocus={onFocus} aria-current={isActive ? 'page' : undefined} title={`${title}\n${details}`}>
-            <span role="img" aria-label={status} className={cx(styles.dot, holder && styles.held, thread.active_run_id && styles.running)} />
+            <span role="img" aria-label={status} className={cx(styles.dot, holder && styles.held, isWaiting ? styles.waiting : thread.active_run_id && styles.running)} />
             <span className={styles.text}>
               <span className={cx(styles.title, 'truncate')} dir="auto">{title}</span>
               {holder && <span className={cx(styles.second, 'truncate')} dir="auto">{[holder.name, thread.progress && `Step ${thread.progress.step} of ${thread.progress.total}`].filter(Boolean).join(' · ')}</span>}

@@ -1,12 +1,15 @@
+import { useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { useLocation } from 'wouter';
+import { pendingApprovalCount } from '@/api/approvals';
 import type { Me } from '@/api/types';
 import { useAgents } from '@/api/useAgents';
+import { useMay } from '@/api/useMay';
 import { shortId } from '@/lib/format';
 import { SCREENS } from './screens';
 import { useOwnThreads } from './useOwnThreads';
 
-/** Names the tab after what it shows: the conversation, the agent or the screen. */
+/** Names the tab after what it shows: the conversation, the agent or the screen. What waits for a decision is counted before it. */
 export function useDocumentTitle(me: Me | undefined): void {
   const [location] = useLocation();
   const { threads } = useOwnThreads(me);
@@ -22,7 +25,9 @@ export function useDocumentTitle(me: Me | undefined): void {
     if (section === 'runs') return `Run ${shortId(id)}`;
     return `${id} · ${screen}`;
   };
-  const text = `${title()} · Baton`;
+  const may = useMay();
+  const { data: waiting } = useQuery({ ...pendingApprovalCount(), enabled: may('thread:read') });
+  const text = `${waiting ? `(${waiting}) ` : ''}${title()} · Baton`;
   useEffect(() => {
     document.title = text;
   }, [text]);

@@ -1,5 +1,7 @@
 import type { HandoffNotice, Message, Run, ThreadContext } from '@/api/types';
+import type { ListedApproval } from '@/approvals/record';
 import { mergeDividers, mergeMessage } from './items';
+import { mergeRequests } from './requests';
 import type { DividerItem, HandoffState, Item, MessageItem, Part, RunState, ThreadState } from './state';
 
 /** A page of the conversation as it is stored. */
@@ -9,11 +11,13 @@ export interface History {
   thread?: ThreadContext;
   runs?: Run[];
   handoffs?: HandoffNotice[];
+  approvals?: ListedApproval[];
 }
 
 export function applyHistory(state: ThreadState, history: History): ThreadState {
   const messages = history.messages.reduce<Item[]>((items, message) => mergeMessage(items, itemOf(message)), state.items);
-  const items = mergeDividers(messages, (history.handoffs ?? []).flatMap(dividersOf));
+  const divided = mergeDividers(messages, (history.handoffs ?? []).flatMap(dividersOf));
+  const items = mergeRequests(divided, history.approvals ?? []);
   const next = applyRuns({ ...state, items, hasOlder: history.hasOlder ?? state.hasOlder }, history.runs ?? []);
   return history.thread ? applyThread(next, history.thread, history.handoffs ?? []) : next;
 }
@@ -40,7 +44,7 @@ function runOf(run: Run): RunState {
   const finishedAt = run.finished_at ? Date.parse(run.finished_at) : undefined;
   return {
     id: run.run_id, agent: run.agent, status: run.status, startedAt: Date.parse(run.started_at ?? run.created_at), finishedAt,
-    subAgents: [], sources: run.sources, usage: run.usage, error: run.error, approvals: [],
+    subAgents: [], sources: run.sources, usage: run.usage, error: run.error,
     isRemoved: run.status === 'cancelled' && !run.started_at,
   };
 }

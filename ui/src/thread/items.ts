@@ -57,9 +57,13 @@ function isSame(old: MessageItem, next: MessageItem): boolean {
 
 function placeOf(items: Item[], message: MessageItem): number {
   const number = message.number ?? Infinity;
+  const isOwn = (item: Item) => item.runId === message.runId && message.runId !== undefined;
+  const isAnswer = message.role === 'user' && items.some((item) => isOwn(item) && item.kind === 'message' && item.role === 'user' && (item.number ?? Infinity) < number);
+  // The answer to a question of a run that waited.
+  if (isAnswer) return items.findLastIndex((item) => isOwn(item) && item.at <= message.at) + 1;
   const later = items.findIndex((item) => item.kind === 'message' && (item.number ?? Infinity) > number && item.number !== undefined);
   // What a run says follows the message that it is about, whether or not it is stored yet.
-  const sameRun = items.findIndex((item) => item.runId === message.runId && message.runId !== undefined);
+  const sameRun = items.findIndex(isOwn);
   if (message.role === 'user' && sameRun >= 0 && (later < 0 || sameRun < later)) return sameRun;
   if (later >= 0) return later;
   const unstored = items.findIndex((item) => item.kind === 'message' && item.number === undefined && item.runId !== message.runId);

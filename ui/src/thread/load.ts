@@ -1,4 +1,6 @@
+import { listApprovals } from '@/api/approvals';
 import { api, data } from '@/api/client';
+import type { ListedApproval } from '@/approvals/record';
 import { Problem } from '@/api/problem';
 import type { Run, ThreadContext } from '@/api/types';
 import type { History } from './history';
@@ -18,17 +20,23 @@ export async function loadThread(threadId: string): Promise<LoadedThread | undef
   try {
     // The thread first: events after its `last_seq` are followed, so whatever the other answers lack comes by the stream.
     const thread = await data(api.GET('/api/v1/threads/{thread_id}', { params: { path } }));
-    const [messages, handoffs, runs] = await Promise.all([
+    const [messages, handoffs, runs, approvals] = await Promise.all([
       data(api.GET('/api/v1/threads/{thread_id}/messages', { params: { path, query: { limit: PAGE } } })),
       data(api.GET('/api/v1/threads/{thread_id}/handoffs', { params: { path } })),
       loadRuns(threadId),
+      loadApprovals(threadId),
     ]);
-    const history = { thread, messages: messages.data, hasOlder: Boolean(messages.next_cursor), handoffs: handoffs.data, runs: runs.data };
+    const history = { thread, approvals, messages: messages.data, hasOlder: Boolean(messages.next_cursor), handoffs: handoffs.data, runs: runs.data };
     return { thread, history, runsCursor: runs.next_cursor ?? undefined };
   } catch (error) {
     if (error instanceof Problem && (error.code === 'thread_not_found' || error.code === 'invalid_thread_id')) return undefined;
     throw error;
   }
+}
+
+/** The newest approvals and questions, open and settled. */
+async function loadApprovals(threadId: string): Promise<ListedApproval[]> {
+  return (await listApprovals({ thread_id: threadId, order: 'desc' })).data.toReversed();
 }
 
 /** Runs carry cost and sources. Without the permission to list them the conversation is shown without these. */

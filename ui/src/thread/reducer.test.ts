@@ -1,27 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { AguiEvent, HandoffValue, Origin } from '@/api/events';
-import type { Message } from '@/api/types';
+import type { AguiEvent, HandoffValue } from '@/api/events';
 import { reduce, type Action } from './reducer';
-import { emptyThread, type MessageItem, type ThreadState } from './state';
+import { accepted, events, finished, origin, play, said, sending, started, stored, texts } from './reducer.testing';
+import type { MessageItem, ThreadState } from './state';
 
-const origin = (run_id: string, agent = 'assistant'): { baton: Origin } => ({ baton: { thread_id: 't', run_id, agent, path: [], seq: 0 } });
-const events = (...list: AguiEvent[]): Action => ({ type: 'events', events: list });
-const play = (actions: Action[], from: ThreadState = emptyThread) => actions.reduce(reduce, from);
-const texts = (state: ThreadState) => state.items.map((item) => item.text);
-
-const started = (run: string, agent?: string): AguiEvent => ({ type: 'RUN_STARTED', threadId: 't', runId: run, timestamp: 1, metadata: origin(run, agent) });
-const finished = (run: string): AguiEvent => ({ type: 'RUN_FINISHED', threadId: 't', runId: run, timestamp: 9, metadata: origin(run) });
-const said = (run: string, id: string, text: string): AguiEvent[] => [
-  { type: 'TEXT_MESSAGE_START', messageId: id, role: 'assistant', name: 'Assistant', timestamp: 2, metadata: origin(run) },
-  { type: 'TEXT_MESSAGE_CONTENT', messageId: id, delta: text, metadata: origin(run) },
-  { type: 'TEXT_MESSAGE_END', messageId: id, metadata: origin(run) },
-];
 const handoff = (run: string, phase: HandoffValue['phase'], message = ''): AguiEvent =>
   ({ type: 'CUSTOM', name: 'baton.handoff', timestamp: 3, metadata: origin(run), value: { handoff_id: 'h', phase, from: 'assistant', to: 'creator', display_name: 'Creator', reason: '', message } });
-const sending = (id: string, text: string): Action => ({ type: 'sending', message: { kind: 'message', id, key: id, role: 'user', text, attachments: [], at: 1, status: 'sending' } });
-const accepted = (localId: string, messageId: string, runId: string): Action => ({ type: 'accepted', localId, messageId, runId, agent: '' });
-const stored = (id: string, number: number, run: string, role: 'user' | 'assistant', text: string): Message =>
-  ({ message_id: id, number, run_id: run, role, visibility: 'user', parts: [{ type: 'text', text }], created_at: '2026-01-01T00:00:00Z' });
 const message = (state: ThreadState, id: string) => state.items.find((item) => item.id === id) as MessageItem;
 
 describe('messages', () => {
@@ -97,6 +81,14 @@ describe('runs', () => {
     expect(message(state, 'a1').status).toBe('done');
     expect(state.runs.r1?.subAgents).toMatchObject([{ agent: 'research', status: 'done' }]);
     expect(state.activeRun).toBeUndefined();
+  });
+});
+
+describe('budgets', () => {
+  it('keeps the warning with its run', () => {
+    const warning: AguiEvent = { type: 'CUSTOM', name: 'baton.budget', timestamp: 2, metadata: origin('r1'), value: { scope: 'tenant', period: 'day', unit: 'cost', percent: 82, message: '82 % of the budget of the tenant for this day is used (cost)' } };
+    const state = play([events(started('r1'), warning)]);
+    expect(state.runs.r1?.budget).toBe('82 % of the budget of the tenant for this day is used (cost)');
   });
 });
 

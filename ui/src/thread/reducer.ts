@@ -1,8 +1,10 @@
-import type { ActiveAgent, AguiEvent, ApprovalValue, HandoffValue, Progress, SnapshotMessage, UsageValue } from '@/api/events';
+import type { ActiveAgent, AguiEvent, BudgetValue, HandoffValue, Progress, SnapshotMessage, UsageValue } from '@/api/events';
+import type { Approval } from '@/approvals/record';
 import { applyHandoff } from './handoff';
 import { applyHistory, type History } from './history';
 import { addOfRun, changeItem, mergeMessage, removeItem } from './items';
-import { addApproval, addSubAgent, applyUsage, changeRun, changeSubAgent, changeText, changeTool, endRun, startRun } from './runs';
+import { applyRequest, removeRequest } from './requests';
+import { addSubAgent, applyUsage, changeRun, changeSubAgent, changeText, changeTool, endRun, startRun } from './runs';
 import { emptyThread, type MessageItem, type RunState, type ThreadState } from './state';
 
 export type Action =
@@ -14,6 +16,7 @@ export type Action =
   | { type: 'removed'; runId: string }
   | { type: 'discarded'; id: string }
   | { type: 'rated'; messageId: string; rating: number }
+  | { type: 'decided'; approvalId: string; approval: Approval | undefined }
   | { type: 'reset' };
 
 /** The whole state of a thread is this function over what the server says. */
@@ -27,6 +30,7 @@ export function reduce(state: ThreadState, action: Action): ThreadState {
     case 'removed': return changeRun(state, action.runId, (run) => ({ ...run, status: 'cancelled', isRemoved: true }));
     case 'discarded': return removeItem(state, action.id);
     case 'rated': return changeItem(state, action.messageId, (item) => ({ ...item, rating: action.rating }));
+    case 'decided': return action.approval ? applyRequest(state, action.approval, undefined) : removeRequest(state, action.approvalId);
     case 'reset': return emptyThread;
   }
 }
@@ -37,11 +41,14 @@ function accept(state: ThreadState, { localId, messageId, runId, agent }: Extrac
   if (local?.kind !== 'message') return state;
   const confirmed: MessageItem = { ...local, id: messageId, key: local.key ?? localId, runId, status: 'done' };
   const others = state.items.filter((item) => item.id !== localId);
-  const queued: RunState = { id: runId, agent, status: 'queued', startedAt: confirmed.at, subAgents: [], sources: [], approvals: [] };
+  const queued: RunState = { id: runId, agent, status: 'queued', startedAt: confirmed.at, subAgents: [], sources: [] };
   const next: ThreadState = { ...state, runs: { [runId]: queued, ...state.runs }, items: others };
   if (others.some((item) => item.id === messageId)) return next;
-  const first = others.findIndex((item) => item.runId === runId);
-  return { ...next, items: first < 0 ? [...others, confirmed] : others.toSpliced(first, 0, confirmed) };
+  const isAnswer = others.some((item) => item.runId === runId && item.kind === 'message' && item.role === 'user');
+  // An answer to a question follows what its run has said; another message precedes what its own run says.
+  const last = others.findLastIndex((item) => item.runId === runId);
+  const at = isAnswer ? last + 1 : others.findIndex((item) => item.runId === runId);
+  return { ...next, items: at < 0 ? [...others, confirmed] : others.toSpliced(at, 0, confirmed) };
 }
 
 export function applyEvent(state: ThreadState, event: AguiEvent): ThreadState {
@@ -88,7 +95,7 @@ function applySubAgent(run: RunState, event: AguiEvent, agent: string, at: numbe
   switch (event.type) {
     case 'SUBAGENT_STARTED':
       return addSubAgent(run, { id, parent: event.parentSubagentRunId, agent, name: event.name, task: event.description, status: 'running', startedAt: at, text: '', tools: [] });
-    case 'SUBAGENT_FINISHED': return changeSubAgent(run, id, (one) => ({ ...one, status: 'done', finishedAt: at }));
+    case 'SUBAGENT_FINISHED': return changeSubAgent(run, id, (one) => (event.outcome?.type === 'suspended' ? { ...one, status: 'waiting' } : { ...one, status: 'done', finishedAt: at }));
     case 'SUBAGENT_ERROR': return changeSubAgent(run, id, (one) => ({ ...one, ...(event.code === 'cancelled' ? { status: 'cancelled' } : { status: 'failed', error: event.message }), finishedAt: at }));
     case 'TEXT_MESSAGE_START': return changeSubAgent(run, id, (one) => changeText(one, event.messageId, () => ''));
     case 'TEXT_MESSAGE_CONTENT': return changeSubAgent(run, id, (one) => changeText(one, event.messageId, (text) => text + event.delta));
@@ -124,7 +131,8 @@ function applyCustom(state: ThreadState, runId: string | undefined, name: string
   switch (name) {
     case 'baton.handoff': return applyHandoff(state, value as HandoffValue, runId, at);
     case 'baton.usage': return changeRun(state, runId, (run) => applyUsage(run, value as UsageValue));
-    case 'baton.approval': return changeRun(state, runId, (run) => addApproval(run, value as ApprovalValue));
+    case 'baton.approval': return applyRequest(state, value as Approval, runId);
+    case 'baton.budget': return changeRun(state, runId, (run) => ({ ...run, budget: (value as BudgetValue).message }));
     case 'baton.turn_restarted': return removeItem(state, (value as { message_id: string }).message_id);
     default: return state;
   }

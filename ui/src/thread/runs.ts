@@ -1,4 +1,4 @@
-import type { ApprovalValue, UsageValue, WireUsage } from '@/api/events';
+import type { UsageValue, WireUsage } from '@/api/events';
 import type { RunState, SubAgent, ThreadState, ToolCall, Usage } from './state';
 
 export function changeRun(state: ThreadState, runId: string | undefined, change: (run: RunState) => RunState): ThreadState {
@@ -9,35 +9,33 @@ export function changeRun(state: ThreadState, runId: string | undefined, change:
 /** Begins a run, or continues one that is known: after a reconnect the stream repeats its beginning. */
 export function startRun(state: ThreadState, id: string, agent: string, at: number): ThreadState {
   const known = state.runs[id];
-  const fresh: RunState = { id, agent, status: 'running', startedAt: at, subAgents: [], sources: [], approvals: [] };
-  const run: RunState = known ? { ...known, agent: known.agent || agent, status: 'running', startedAt: known.status === 'queued' ? at : known.startedAt, approvals: known.status === 'waiting' ? [] : known.approvals } : fresh;
+  const fresh: RunState = { id, agent, status: 'running', startedAt: at, subAgents: [], sources: [] };
+  const run: RunState = known ? { ...known, agent: known.agent || agent, status: 'running', startedAt: known.status === 'queued' ? at : known.startedAt, finishedAt: undefined } : fresh;
   return { ...state, activeRun: id, runs: { ...state.runs, [id]: run } };
 }
 
 export function endRun(state: ThreadState, id: string, end: Partial<RunState>, at: number): ThreadState {
-  const ended = changeRun(state, id, (run) => ({ ...run, ...end, activity: undefined, finishedAt: at, subAgents: run.subAgents.map((one) => settle(one, at)) }));
+  const ended = changeRun(state, id, (run) => ({ ...run, ...end, activity: undefined, finishedAt: at, subAgents: run.subAgents.map((one) => settle(one, end.status, at)) }));
   if (ended.activeRun !== id) return ended;
   // A run that was cancelled in the queue begins and ends while another one goes on.
   const other = Object.values(ended.runs).find(({ status }) => status === 'running');
   return { ...ended, activeRun: other?.id };
 }
 
-/** A sub-agent whose end was missed has ended with its run. */
-function settle(one: SubAgent, at: number): SubAgent {
-  return one.status === 'running' ? { ...one, status: 'done', finishedAt: at } : one;
+/** A sub-agent whose end was missed has ended with its run. One that waits goes on with it. */
+function settle(one: SubAgent, end: RunState['status'] | undefined, at: number): SubAgent {
+  if (end === 'waiting') return one.status === 'running' ? { ...one, status: 'waiting' } : one;
+  return one.status === 'running' || one.status === 'waiting' ? { ...one, status: end === 'cancelled' ? 'cancelled' : 'done', finishedAt: at } : one;
 }
 
 export function changeSubAgent(run: RunState, id: string, change: (one: SubAgent) => SubAgent): RunState {
   return { ...run, subAgents: run.subAgents.map((one) => (one.id === id ? change(one) : one)) };
 }
 
+/** Adds a sub-agent, or continues one that waited: its beginning is repeated when the run resumes. */
 export function addSubAgent(run: RunState, one: SubAgent): RunState {
-  return run.subAgents.some((other) => other.id === one.id) ? run : { ...run, subAgents: [...run.subAgents, one] };
-}
-
-/** Adds an approval, or replaces it: after a reconnect the stream repeats those that are open. */
-export function addApproval(run: RunState, approval: ApprovalValue): RunState {
-  return { ...run, approvals: [...run.approvals.filter(({ approval_id }) => approval_id !== approval.approval_id), approval] };
+  if (!run.subAgents.some((other) => other.id === one.id)) return { ...run, subAgents: [...run.subAgents, one] };
+  return changeSubAgent(run, one.id, (old) => (old.status === 'waiting' ? { ...old, status: 'running', finishedAt: undefined } : old));
 }
 
 export function changeTool(one: SubAgent, id: string, change: (call: ToolCall) => ToolCall): SubAgent {

@@ -1,10 +1,11 @@
-import type { ActiveAgent, ApprovalValue, HandoffPhase, Progress, SourceRef } from '@/api/events';
+import type { ActiveAgent, HandoffPhase, Progress, SourceRef } from '@/api/events';
+import type { Approval } from '@/approvals/record';
 import type { Schemas } from '@/api/client';
 import type { RunStatus } from '@/api/types';
 
 /** A conversation as the page shows it: what the reducer makes of the history and of the events after it. */
 export interface ThreadState {
-  /** Messages and dividers in the order in which they are read. */
+  /** Messages, dividers and requests in the order in which they are read. */
   items: Item[];
   runs: Record<string, RunState>;
   /** The run that is being worked on. */
@@ -18,7 +19,7 @@ export interface ThreadState {
 }
 
 export type Part = Schemas['PartView'];
-export type Item = MessageItem | DividerItem;
+export type Item = MessageItem | DividerItem | RequestItem;
 
 export interface MessageItem {
   kind: 'message';
@@ -57,6 +58,15 @@ export interface DividerItem {
   at: number;
 }
 
+/** A call that needs a person's approval, or a question, where the run stopped for it. */
+export interface RequestItem {
+  kind: 'request';
+  id: string;
+  runId?: string | undefined;
+  approval: Approval;
+  at: number;
+}
+
 export interface HandoffState {
   id: string;
   phase: HandoffPhase;
@@ -78,7 +88,8 @@ export interface RunState {
   sources: SourceRef[];
   usage?: Usage | undefined;
   error?: { code: string; message: string } | undefined;
-  approvals: ApprovalValue[];
+  /** A budget that is nearly used up. */
+  budget?: string | undefined;
   /** It was cancelled before it began. */
   isRemoved?: boolean;
 }
@@ -92,7 +103,7 @@ export interface SubAgent {
   agent: string;
   name: string;
   task?: string | undefined;
-  status: 'running' | 'done' | 'failed' | 'cancelled';
+  status: 'running' | 'waiting' | 'done' | 'failed' | 'cancelled';
   startedAt: number;
   finishedAt?: number | undefined;
   text: string;

@@ -163,6 +163,11 @@ impl<'a> AgentDecoder<'a> {
     }
 
     pub(super) fn output_schema(&mut self, node: &YamlNode) -> Option<serde_json::Value> {
+        self.schema(node, "`output_schema`")
+    }
+
+    /// A JSON Schema. `what` is its key, for messages.
+    pub(super) fn schema(&mut self, node: &YamlNode, what: &str) -> Option<serde_json::Value> {
         let schema = node.to_json();
         if !matches!(node.value, YamlValue::Map(_)) {
             self.wrong_type(node, "a JSON Schema as a map");
@@ -171,7 +176,7 @@ impl<'a> AgentDecoder<'a> {
         let errors = schema_errors(&schema);
         for (pointer, error) in &errors {
             let at = node.at_pointer(pointer);
-            let message = format!("`output_schema` is not a valid JSON Schema: {error}");
+            let message = format!("{what} is not a valid JSON Schema: {error}");
             self.report(Rule::InvalidSchema, at.span, message, "correct it; the default draft is 2020-12");
         }
         if !errors.is_empty() {

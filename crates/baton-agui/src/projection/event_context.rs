@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use baton_core::event::Event;
 use baton_core::{AgentName, RunId, SessionId, ThreadId};
+use serde_json::Value;
 
-use crate::wire::{AguiEvent, EventBody, EventOrigin, Metadata, PROTOCOL_VERSION};
+use crate::wire::{AguiEvent, EventBody, EventOrigin, EventPath, Metadata, PROTOCOL_VERSION};
 
 /// Origin and position of an event: thread, run, sequence number, time, agent and path.
 #[derive(Debug, Clone)]
@@ -46,9 +47,9 @@ impl EventContext {
         EventBody::RunStarted { thread_id, run_id, protocol_version: PROTOCOL_VERSION }
     }
 
-    pub(super) fn run_finished(&self, outcome: &str) -> EventBody {
+    pub(super) fn run_finished(&self, outcome: Value) -> EventBody {
         let (thread_id, run_id) = (self.thread_id, self.run_id);
-        EventBody::RunFinished { thread_id, run_id, outcome: serde_json::json!({ "type": outcome }) }
+        EventBody::RunFinished { thread_id, run_id, outcome }
     }
 
     pub(super) fn event(&self, subagent: Option<SessionId>, body: EventBody) -> AguiEvent {
@@ -56,7 +57,7 @@ impl EventContext {
             thread_id: self.thread_id,
             run_id: self.run_id,
             agent: self.agent.clone(),
-            path: self.path.split('/').map(str::to_owned).collect(),
+            path: EventPath(Arc::clone(&self.path)),
             seq: self.seq,
         };
         AguiEvent { body, subagent, timestamp: self.timestamp, metadata: Metadata { baton: origin } }

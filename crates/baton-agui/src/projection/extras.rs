@@ -1,7 +1,7 @@
 //! Events that AG-UI does not define: ACTIVITY and CUSTOM events whose names begin with `baton.`.
 
 use baton_core::SessionId;
-use baton_core::event::{Event, EventKind};
+use baton_core::event::{ApprovalEvent, Event, EventKind};
 use serde_json::{Map, Value, json};
 
 use crate::AgentProfiles;
@@ -19,10 +19,13 @@ pub(super) fn of(event: &Event, owner: Option<&SessionId>, profiles: &AgentProfi
             value["display_name"] = json!(profiles.name_of(&handoff.to));
             custom("baton.handoff", value)
         }
+        EventKind::Approval(approval) => custom("baton.approval", approval_value(approval)),
         EventKind::SubAgentFinished(result) => custom("baton.result", json!(result)),
         EventKind::Passed { by, from, to, reason, .. } => {
             custom("baton.hop", json!({ "by": by, "from": from, "to": to, "reason": reason }))
         }
+        EventKind::Guardrail(refused) => custom("baton.guardrail", json!(refused)),
+        EventKind::Budget(warning) => custom("baton.budget", json!(warning)),
         // The field `kind` tells them apart.
         kind @ (EventKind::Broadcast { .. } | EventKind::Voted { .. } | EventKind::TeamEnded { .. }) => {
             custom("baton.team", json!(kind))
@@ -35,7 +38,7 @@ pub(super) fn of(event: &Event, owner: Option<&SessionId>, profiles: &AgentProfi
 pub(super) fn usage(end: &EventKind) -> Value {
     let mut value = Map::new();
     match end {
-        EventKind::RunFailed { usage, by_agent, .. } => {
+        EventKind::RunFailed { usage, by_agent, .. } | EventKind::RunWaiting { usage, by_agent, .. } => {
             value.insert("usage".into(), json!(usage));
             value.insert("by_agent".into(), json!(by_agent));
         }
@@ -50,6 +53,15 @@ pub(super) fn usage(end: &EventKind) -> Value {
     }
     value.retain(|_, value| !value.is_null());
     Value::Object(value)
+}
+
+/// The request and what became of it, as one flat object.
+fn approval_value(approval: &ApprovalEvent) -> Value {
+    let mut value = json!(approval.request);
+    if let (Value::Object(all), Value::Object(outcome)) = (&mut value, json!(approval.outcome)) {
+        all.extend(outcome);
+    }
+    value
 }
 
 fn custom(name: &'static str, value: Value) -> EventBody {

@@ -65,8 +65,9 @@ impl Subagents {
         ended.into_iter().rev().collect()
     }
 
-    pub(super) fn end_all(&mut self) -> Vec<SessionId> {
-        std::mem::take(&mut self.open).into_iter().rev().map(|one| one.start.subagent_run_id).collect()
+    /// Ends all, the innermost first.
+    pub(super) fn end_all(&mut self) -> Vec<Subagent> {
+        std::mem::take(&mut self.open).into_iter().rev().collect()
     }
 }
 

@@ -1,6 +1,7 @@
 mod catch_up;
 mod state;
 mod text_delta;
+mod waiting;
 
 use baton_core::ledger::AgentUsage;
 use baton_core::store::HopKind;

@@ -7,9 +7,10 @@ use baton_core::choice::Choice as _;
 use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, RunOutcome, Source};
 use baton_core::ledger::AgentUsage;
 use baton_core::message::Visibility;
-use baton_core::store::HopKind;
+use baton_core::store::{ApprovalKind, ApprovalPreview, ApprovalRequest, HopKind};
+use baton_core::tool::Risk;
 use baton_core::{AgentName, HandoffId, MessageId, RunId, SessionId, ThreadId, ToolCallId, Usage};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
 use uuid::Uuid;
@@ -152,7 +153,12 @@ fn is_end_of(event: &Event, id: &str) -> bool {
 
 fn ending(seed: u64) -> EventKind {
     let source = Source { agent: name("b"), session_id: SessionId::root(run()) };
-    match seed % 3 {
+    match seed % 4 {
+        3 => EventKind::RunWaiting {
+            interrupts: vec![interrupt()],
+            usage: Usage::default(),
+            by_agent: Vec::new(),
+        },
         0 => EventKind::RunFailed {
             code: "model".into(),
             message: "no".into(),
@@ -167,6 +173,25 @@ fn ending(seed: u64) -> EventKind {
             sources: vec![source],
             by_agent: vec![AgentUsage { agent: name("root"), usage: Usage::default() }],
         },
+    }
+}
+
+/// A call of a sub-agent that waits for approval.
+fn interrupt() -> ApprovalRequest {
+    ApprovalRequest {
+        approval_id: Uuid::nil(),
+        kind: ApprovalKind::Tool,
+        path: "root/turn:1/tool:1/call:b/turn:1/tool:1".to_owned(),
+        agent: name("b"),
+        tool: "shell".to_owned(),
+        arguments: json!({ "command": "make" }),
+        digest: "d".repeat(64),
+        risk: Risk::High,
+        preview: ApprovalPreview { heading: "Use the tool shell".to_owned(), fields: Vec::new() },
+        schema: json!({ "type": "object" }),
+        choices: Vec::new(),
+        created_at: Timestamp::UNIX_EPOCH,
+        expires_at: Timestamp::UNIX_EPOCH,
     }
 }
 

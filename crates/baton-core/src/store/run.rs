@@ -69,10 +69,13 @@ pub struct NewRun {
     pub request: Value,
     pub on_busy: OnBusy,
     pub idempotency: Option<Idempotency>,
-    /// Refuses if the tenant has this many runs queued, running or waiting.
+    /// Refuses if the tenant has this many runs queued or running.
     pub max_active: Option<u32>,
     /// Fails with [`StoreError::HandoffActive`](super::StoreError::HandoffActive) while a handoff is open on the thread.
     pub unless_held: bool,
+    /// Fails with [`StoreError::QuestionOpen`](super::StoreError::QuestionOpen) while exactly one question of the thread waits for
+    /// an answer.
+    pub unless_asked: bool,
 }
 
 impl NewRun {
@@ -118,6 +121,8 @@ pub struct AcceptedRun {
     pub is_new: bool,
     /// The run directly ahead in the queue.
     pub behind: Option<RunId>,
+    /// Number of the thread's last event before the run continued, if the message answered its question; 0 otherwise.
+    pub after: u64,
 }
 
 /// A stored run.
@@ -136,7 +141,7 @@ pub struct RunRecord {
     pub finished_at: Option<Timestamp>,
     /// Sum of its ledger rows so far.
     pub usage: Usage,
-    /// Number of claims; more than one after a crash.
+    /// Number of claims; more than one after a crash. A run that has waited counts from one again.
     pub attempts: u32,
     /// Number of its message in the thread. Earlier messages are its history.
     pub message_number: u64,
@@ -216,8 +221,8 @@ pub trait Runs: Send + Sync {
     /// Newest first.
     fn runs(&self, query: RunQuery, page: PageRequest) -> Pending<'_, Page<RunRecord>>;
 
-    /// Cancels a run. A run without a worker ends immediately, otherwise its worker ends it. Returns the resulting status; a
-    /// finished run is unchanged.
+    /// Cancels a run. A run without a worker ends immediately, otherwise its worker ends it. A waiting run that is to stop is
+    /// queued, so that a worker takes its closing turn. Returns the resulting status; a finished run is unchanged.
     fn cancel_run(&self, run: RunId, how: Cancel) -> Pending<'_, RunStatus>;
 
     /// Events of a run with a number above `after`, in order.

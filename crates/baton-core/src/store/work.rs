@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::choices;
 use crate::event::EventKind;
@@ -18,6 +19,7 @@ use crate::id::{AgentName, MessageId, RunId, SessionId, ThreadId};
 use crate::ledger::LedgerRow;
 use crate::message::{Message, Visibility};
 use crate::store::Pending;
+use crate::store::approval::{ApprovalRequest, ApprovalStatus};
 use crate::store::audit::AuditEntry;
 use crate::store::handoff::HandoffSession;
 use crate::store::output::SpooledOutput;
@@ -63,6 +65,8 @@ choices! {
         Say = "say",
         /// A round of a team has ended.
         Round = "round",
+        /// A wait for a person's decision.
+        Wait = "wait",
         /// A record without an effect, needed after a crash: results of others, refusals.
         Note = "note",
     }
@@ -143,16 +147,25 @@ pub struct Append {
     pub audit: Vec<AuditEntry>,
     /// Completed hops. Known hops are skipped.
     pub hops: Vec<Hop>,
+    /// New approvals. Known ones are skipped.
+    pub approvals: Vec<ApprovalRequest>,
+    /// Approvals that the run itself closes, as `cancelled` or `invalidated`. Decided ones are skipped.
+    pub closed_approvals: Vec<(Uuid, ApprovalStatus)>,
     /// At most one per handoff.
     pub handoffs: Vec<HandoffChange>,
     /// The agent of the run, if that was decided after its start.
     pub agent: Option<AgentName>,
     /// The agent that answers next.
     pub holder: Option<AgentName>,
+    /// With an end of [`RunStatus::Waiting`]: the approvals that the run waits for. If one of them is already decided or expired,
+    /// the run is queued instead.
+    pub waits_for: Vec<Uuid>,
     /// Ends or parks the run, and releases the claim.
     pub end: Option<RunEnd>,
     /// With [`Append::end`]: the same write claims the thread's next queued run, if any. No effect without `end`.
     pub claim_next: bool,
+    /// Charges the rows to the shared budgets in which their calls are reserved. An end removes the run's other reservations.
+    pub settles_budgets: bool,
 }
 
 /// A changed handoff, including its workflow.

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::negotiation::{activate, negotiate, new_activation};
+use super::parked::parked_runs;
 use super::{ExitRequest, HandoffResult, HandoffStarted, OnConflict, ReturnStatus, StartHandoff, messages};
 use crate::engine::Engine;
 use crate::failure::Failure;
@@ -173,7 +174,8 @@ impl Engine {
         Ok(handoff)
     }
 
-    /// Stores the end of the open handoff and aborts the active run if it belongs to the handoff.
+    /// Stores the end of the open handoff and aborts its runs: the active one, if it belongs to the handoff, and those that wait for
+    /// a person.
     async fn end_handoff(
         self: &Arc<Self>,
         exit: &ExitRequest,
@@ -185,9 +187,15 @@ impl Engine {
             return Err(Failure::NoHandoff(NO_HANDOFF));
         };
         let handoff = change_stored(&*store, open, change).await?;
+        let mut runs = Vec::new();
         if let Some(run) = store.thread(thread, None).await?.active_run
             && is_run_of(&*store, &handoff, run).await?
         {
+            runs.push(run);
+        }
+        // Read after the active run, which may park meanwhile.
+        runs.extend(parked_runs(&*store, &handoff).await?);
+        for run in runs {
             match self.cancel(tenant, run, Cancel::Abort).await {
                 Ok(_) | Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -256,7 +264,7 @@ impl Engine {
     }
 
     /// Ends the handoff before the message is queued if the message is an exit word, so that the user does not wait for a busy
-    /// holder. Reads the store only if the text is an exit word of some agent.
+    /// holder, nor answers one that waits. Reads the store only if the text is an exit word of some agent.
     pub(crate) async fn leave_at_once(self: &Arc<Self>, request: &RunRequest) -> Result<(), Failure> {
         let text = text_of(&request.input);
         let agents = self.agents();
@@ -268,7 +276,11 @@ impl Engine {
         let (tenant, thread) = (&request.caller.tenant, request.caller.thread_id);
         let store = self.parts.store.tenant(tenant);
         let open = match store.thread(thread, Some(&request.caller.user)).await {
-            Ok(thread) if thread.handoff.is_some() && thread.active_run.is_some() => {
+            Ok(thread)
+                if thread.handoff.is_some()
+                    && (thread.active_run.is_some()
+                        || !store.open_approvals(thread.thread_id).await?.is_empty()) =>
+            {
                 store.open_handoff_of(thread.thread_id).await?
             }
             _ => return Ok(()),

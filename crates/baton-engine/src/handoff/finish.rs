@@ -15,6 +15,7 @@ use crate::bounds::InvocationKind;
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
 use crate::fence::Fence;
+use crate::guardrails;
 use crate::handoff::start::HandoffOffer;
 use crate::handoff::{holder_run, messages};
 use crate::input::{BlockKind, PromptEnvelope};
@@ -89,6 +90,13 @@ struct ReturnArguments {
     result_summary: String,
     #[serde(default)]
     artifacts: Vec<String>,
+}
+
+impl ReturnArguments {
+    /// All that the holder writes to the source agent.
+    fn text(&self) -> String {
+        format!("{}\n{}", self.result_summary, self.artifacts.join("\n"))
+    }
 }
 
 impl ReturnThread {
@@ -178,6 +186,9 @@ impl EngineTool for ReturnThread {
                 return Ok(ToolOutcome::Refused(ToolError::NotPermitted(
                     "your workflow is not done; go on with it, or call `decline_handoff` if the person does not want it".into(),
                 )));
+            }
+            if let Some(refused) = guardrails::check_brief(&site.scope, &parsed.text()).await? {
+                return Ok(refused);
             }
             start_return(&site.scope, &self.lease, self.end, &parsed.result_summary, &parsed.artifacts).await;
             let output = "The conversation returns to the agent that gave it to you.".to_owned();

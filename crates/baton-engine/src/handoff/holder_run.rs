@@ -5,10 +5,13 @@ use std::sync::Arc;
 use baton_core::agent::Return;
 use baton_core::chat::ChatMessage;
 use baton_core::message::{Part, Visibility};
-use baton_core::store::{HandoffEnd, HandoffSession, HandoffState, NotifiedParty, StepKind, StepState};
+use baton_core::store::{
+    Cancel, HandoffEnd, HandoffSession, HandoffState, NotifiedParty, StepKind, StepState,
+};
 use serde_json::{Map, Value};
 
 use super::negotiation::{activate, negotiate};
+use super::parked::parked_runs;
 use super::start::{self, HandoffOffer, StartOutcome};
 use super::{finish, messages};
 use crate::bounds::InvocationKind;
@@ -203,10 +206,14 @@ pub(crate) async fn after_answer(
     Ok(HolderState::Held)
 }
 
-/// Ends the handoff because the user's message is an exit word.
+/// Ends the handoff and its runs that wait for a person, because the user's message is an exit word.
 async fn exit(scope: &Scope, lease: &Arc<HandoffLease>) -> Result<Outcome, Failure> {
     if lease.is_open() {
         lease::commit_end(&scope.run, lease, HandoffEnd::Left).await;
+    }
+    // This run is the active one of the thread, so no worker executes one that waits.
+    for run in parked_runs(&*scope.run.store, &lease.session()).await? {
+        scope.run.store.cancel_run(run, Cancel::Abort).await?;
     }
     finish::acknowledge_end(scope, lease, Input::default()).await
 }

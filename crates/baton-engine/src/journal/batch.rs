@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use baton_core::event::Event;
+use baton_core::store::work::InterruptedCall;
 use baton_core::store::{Append, HandoffChange};
 use baton_core::{HandoffId, StoreError};
 
@@ -102,16 +103,33 @@ impl RowRanges {
 }
 
 impl AppendBatch {
-    pub(super) fn take(entries: &mut Vec<JournalEntry>, number: u64, versions: &HandoffVersions) -> Self {
+    pub(super) fn new(entries: Vec<JournalEntry>, number: u64, versions: &HandoffVersions) -> Self {
         let mut batch = Self { append: Append { number, ..Append::default() }, ..Self::default() };
-        for entry in entries.drain(..) {
+        let mut started = Vec::new();
+        for entry in entries {
             batch.announces += usize::from(entry.announces());
             match entry {
                 JournalEntry::Transient(event) => batch.announcements.push(Announcement::Transient(event)),
                 JournalEntry::Durable { record, done } => batch.add(*record, done, versions),
+                JournalEntry::TurnStarted(turn) => {
+                    started.push((batch.append.steps.len(), turn.call));
+                    batch.append.steps.push(turn.step);
+                }
             }
         }
+        for (at, call) in started {
+            batch.describe_open(at, &call);
+        }
         batch
+    }
+
+    /// Adds the data of a started turn, unless the turn ends in the same append: the store keeps the last state of a step.
+    fn describe_open(&mut self, at: usize, call: &InterruptedCall) {
+        let (before, later) = self.append.steps.split_at_mut(at + 1);
+        let step = &mut before[at];
+        if !later.iter().any(|one| one.path == step.path) {
+            step.data = serde_json::to_value(call).expect("a ledger row is JSON");
+        }
     }
 
     fn add(&mut self, record: Record, done: Option<CommitAck>, versions: &HandoffVersions) {
@@ -123,6 +141,7 @@ impl AppendBatch {
         }
         // These are not rows, so a record that is left out could not take them back.
         debug_assert!(record.agent.is_none() && record.holder.is_none() && record.end.is_none());
+        debug_assert!(record.approvals.is_empty() && record.closed_approvals.is_empty());
         let opens = record.handoffs.iter().any(|change| versions.opens(change));
         let rows = RowRanges::of(&record, &self.append);
         self.conditional.push(ConditionalRecord { opens, is_note: record.is_note, rows, line, done });
@@ -200,6 +219,9 @@ impl Record {
         append.sessions.extend(self.sessions);
         append.audit.extend(self.audit);
         append.hops.extend(self.hops);
+        append.approvals.extend(self.approvals);
+        append.closed_approvals.extend(self.closed_approvals);
+        append.waits_for.extend(self.waits_for);
         for change in self.handoffs {
             replace(&mut append.handoffs, versions.based(change));
         }

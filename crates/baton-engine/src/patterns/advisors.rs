@@ -168,6 +168,14 @@ impl Consultation {
         required: bool,
         agent: &AgentName,
     ) -> Option<Failure> {
+        // The others continue. Any other reason to stop takes precedence.
+        if matches!(failure, Failure::Waiting) {
+            return end.or(Some(Failure::Waiting));
+        }
+        let (end, waits) = match end {
+            Some(Failure::Waiting) => (None, Some(Failure::Waiting)),
+            end => (end, None),
+        };
         let end = match end {
             _ if failure.is_fatal(&self.scope.run.control.cancel) => Some(failure.clone()),
             None if self.scope.cancel.is_cancelled() => Some(Failure::Cancelled),
@@ -180,7 +188,7 @@ impl Consultation {
         if end.is_some() {
             self.scope.cancel.cancel();
         }
-        end
+        end.or(waits)
     }
 
     /// Runs one advisor and returns the redacted answer, which can be that of the last agent in its chain.

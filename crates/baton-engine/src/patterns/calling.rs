@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use baton_core::agent::PlanningStrategy;
 use baton_core::choice::Choice as _;
+use baton_core::store::ApprovalPreview;
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -27,6 +28,7 @@ use self::progress::ProgressNotifier;
 use self::targets::CallableAgents;
 use self::task::SubAgentTask;
 use super::transfers::MAX_REASON_CHARS;
+use crate::approvals::request::field;
 use crate::bounds::InvocationKind;
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
@@ -37,7 +39,7 @@ use crate::scope::Scope;
 use crate::telemetry;
 
 const TOOL_NAME: &str = "call_agent";
-/// Maximum length of a mission in an approval preview, in characters.
+/// Maximum length of a mission that serves as a reason, in characters.
 const MAX_PREVIEW_CHARS: usize = 150;
 
 /// Returns the tools with which the scope's agent calls others; none if it may call no agent.
@@ -150,6 +152,12 @@ fn parameters(callable: &CallableAgents) -> Value {
     })
 }
 
+/// A call as the person who approves it sees it. The mission is cut at 150 characters.
+fn preview(tool: &str, specialist: &str, mission: &str) -> ApprovalPreview {
+    let fields = vec![field("tool", tool), field("specialist", specialist), field("mission", mission)];
+    ApprovalPreview { heading: "Call a specialist".to_owned(), fields }
+}
+
 impl EngineTool for CallAgent {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -184,12 +192,12 @@ impl EngineTool for CallAgent {
         }
     }
 
-    fn preview(&self, arguments: &Value) -> Option<String> {
-        let mission = head(arguments.get("mission")?.as_str()?, MAX_PREVIEW_CHARS);
+    fn preview(&self, arguments: &Value) -> Option<ApprovalPreview> {
+        let mission = arguments.get("mission")?.as_str()?;
         let made_up = arguments.get("agent_definition").map(|_| targets::CUSTOM);
         let specialist = arguments.get("specialist").and_then(Value::as_str);
         let who = made_up.or(specialist).unwrap_or(targets::GENERIC);
-        Some(format!("agent: {who}, mission: {mission}"))
+        Some(preview(TOOL_NAME, who, mission))
     }
 
     fn call<'a>(

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use baton_core::HumanDuration;
 use baton_core::agent::{Agent, Strategy};
 use baton_core::choice::Choice as _;
+use baton_core::store::ApprovalPreview;
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -26,10 +27,11 @@ use super::arguments::{normalize_integer, normalize_word, without_blank_values};
 use super::calling::ask;
 use super::calling::progress::ProgressNotifier;
 use super::calling::targets::CallableAgents;
+use crate::approvals::request::field;
 use crate::bounds::InvocationKind;
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
-use crate::redaction::{head, redact};
+use crate::redaction::redact;
 use crate::results;
 use crate::scope::Scope;
 use crate::telemetry;
@@ -151,11 +153,12 @@ impl EngineTool for Delegate {
         Ok(arguments)
     }
 
-    fn preview(&self, arguments: &Value) -> Option<String> {
+    fn preview(&self, arguments: &Value) -> Option<ApprovalPreview> {
         let agents: Vec<&str> =
             arguments.get("agents")?.as_array()?.iter().filter_map(Value::as_str).collect();
-        let message = head(arguments.get("message")?.as_str()?, MAX_PREVIEW_CHARS);
-        Some(format!("agents: {}, message: {message}", agents.join(", ")))
+        let message = field("message", arguments.get("message")?.as_str()?);
+        let fields = vec![field("tool", TOOL_NAME), field("agents", &agents.join(", ")), message];
+        Some(ApprovalPreview { heading: "Ask several agents".to_owned(), fields })
     }
 
     fn call<'a>(

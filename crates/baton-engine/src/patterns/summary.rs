@@ -31,6 +31,7 @@ pub(crate) async fn summarize(scope: &Scope, text: &str, most: usize) -> Result<
         text_calls: None,
         tool_choice: ToolChoice::None,
         output_schema: None,
+        guards: &[],
         input_estimate: estimate::text(SYSTEM_PROMPT) + estimate::message(&messages[0]),
         deadline: scope.session.bounds.deadline,
         closing: None,

@@ -5,14 +5,18 @@ use std::slice;
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, Collaboration};
+use baton_core::store::ApprovalPreview;
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use self::transfer_input::{TransferArguments, receiver_input};
+use crate::approvals::request::field;
 use crate::bounds::{InvocationError, InvocationKind};
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
+use crate::guard::GuardSide;
+use crate::guardrails;
 use crate::handoff::start::{self, StartOutcome};
 use crate::handoff::{finish, messages};
 use crate::input::Input;
@@ -120,6 +124,9 @@ impl TransferTo {
             return Ok(ToolOutcome::Refused(ToolError::InvalidArguments("`reason` is needed".into())));
         };
         let scope = &site.scope;
+        if let Some(refused) = guardrails::check_brief(scope, &pass.text()).await? {
+            return Ok(refused);
+        }
         if start::is_thread_handoff(scope, &self.target) {
             return self.hand_over(pass, site).await;
         }
@@ -152,7 +159,13 @@ impl TransferTo {
             Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
         };
         telemetry::transfer(scope, InvocationKind::Transfer, slice::from_ref(&self.target));
-        let input = recent(scope, receiver_input(&site, &self.input, &pass).await?);
+        let mut input = recent(scope, receiver_input(&site, &self.input, &pass).await?);
+        // Before the thread changes hands: the source agent keeps it.
+        if let Some(violation) = Box::pin(guardrails::check_target(scope, &self.target, &input)).await? {
+            let failure = guardrails::failure(&self.target.name, GuardSide::Input, violation);
+            return Ok(ToolOutcome::Refused(ToolError::NotPermitted(self.alternatives(scope, &failure))));
+        }
+        input.is_guarded = true;
         let offer = pass.offer(&self.target, &self.input);
         match start::start(scope, child, &offer, input).await? {
             StartOutcome::Answered(outcome) => {
@@ -223,8 +236,13 @@ impl EngineTool for TransferTo {
         self.refusal.is_some()
     }
 
-    fn preview(&self, arguments: &Value) -> Option<String> {
-        Some(format!("to {}: {}", self.target.display_name, arguments["reason"].as_str()?))
+    fn preview(&self, arguments: &Value) -> Option<ApprovalPreview> {
+        let fields = vec![
+            field("tool", &self.spec.name),
+            field("to", &self.target.display_name),
+            field("reason", arguments["reason"].as_str()?),
+        ];
+        Some(ApprovalPreview { heading: "Pass the conversation on".to_owned(), fields })
     }
 
     fn call<'a>(

@@ -75,5 +75,6 @@ pub(crate) fn finished(record: &RunRecord, rows: Vec<LedgerRow>) -> RunResult {
     let failure =
         end.code.map(|code| Failure::EndedElsewhere { code, message: end.message.unwrap_or_default() });
     let answered_by = end.answered_by;
-    RunResult { status: record.status, answer, answered_by, failure, usage: record.usage, rows }
+    let (status, usage, waits_for) = (record.status, record.usage, Vec::new());
+    RunResult { status, answer, answered_by, failure, waits_for, usage, rows }
 }

@@ -14,9 +14,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{TurnRequest, TurnResult};
+use super::{TurnRequest, TurnResult, WITHHELD};
 use crate::call_span::CallSpan;
 use crate::failure::Failure;
+use crate::guard::{OutputGuard, Violation};
 use crate::models::ModelCandidate;
 use crate::scope::Scope;
 use crate::structured_output;
@@ -41,6 +42,7 @@ pub(super) struct Attempt<'a> {
     /// Whether the reply asks for more tools than the model may ask for at once.
     is_cut_to_one_call: bool,
     message: StreamedMessage,
+    guard: Option<OutputGuard<'a>>,
     reasoning_id: Option<MessageId>,
     meter: CallMeter,
 }
@@ -62,8 +64,10 @@ struct CallMeter {
     input_estimate: u64,
     /// Bytes of the reply so far.
     bytes: usize,
-    /// As the provider counts them.
+    /// As the provider has counted them so far.
     tokens: Option<Tokens>,
+    /// Whether the reply has ended, so that the provider's count is final.
+    is_complete: bool,
     is_recorded: bool,
 }
 
@@ -71,8 +75,9 @@ impl<'a> Attempt<'a> {
     pub(super) fn new(
         scope: &'a Scope,
         candidate: &'a ModelCandidate,
-        turn_request: &TurnRequest<'_>,
+        turn_request: &TurnRequest<'a>,
         call: &'a CallSpan,
+        at: Timestamp,
     ) -> Self {
         let recognizes = turn_request.text_calls.is_some() && candidate.facts.assists.text_tool_calls;
         Self {
@@ -88,13 +93,15 @@ impl<'a> Attempt<'a> {
                 published: 0,
                 hold_back: recognizes.then(|| HoldBack::new(turn_request.tools)),
             },
+            guard: OutputGuard::new(turn_request.guards),
             reasoning_id: None,
             meter: CallMeter {
-                at: Timestamp::now(),
+                at,
                 started: Instant::now(),
                 input_estimate: turn_request.input_estimate,
                 bytes: 0,
                 tokens: None,
+                is_complete: false,
                 is_recorded: false,
             },
         }
@@ -110,7 +117,10 @@ impl<'a> Attempt<'a> {
             Chunk::Reasoning(delta) => {
                 let message_id = *self.reasoning_id.get_or_insert_with(new_message_id);
                 self.reasoning().text.push_str(&delta);
-                self.scope.trace(EventKind::Reasoning { message_id, delta }).await;
+                // It may have what the guardrails withhold of the text.
+                if self.guard.is_none() {
+                    self.scope.trace(EventKind::Reasoning { message_id, delta }).await;
+                }
             }
             Chunk::ReasoningSignature(signature) => self.reasoning().signature = Some(signature),
             Chunk::Call { index, .. } if self.has_all_calls() => self.drop_call(index).await,
@@ -160,6 +170,10 @@ impl<'a> Attempt<'a> {
             Some(hold_back) => hold_back.publishable(&self.reply.text),
             None => self.reply.text.len(),
         };
+        let until = match &mut self.guard {
+            Some(guard) => guard.publishable(&self.reply.text).min(until),
+            None => until,
+        };
         let holds_nothing = until == self.reply.text.len() && self.message.published + delta.len() == until;
         if holds_nothing {
             self.publish(delta).await;
@@ -181,9 +195,8 @@ impl<'a> Attempt<'a> {
         self.scope.emit(self.scope.visibility(), EventKind::TextDelta { message_id, delta }).await;
     }
 
-    /// Replaces a reply that is a tool call written as text by that call. Publishes the text that was held back otherwise. Returns
-    /// the names of the tools.
-    async fn settle_text(&mut self, turn_request: &TurnRequest<'_>) -> Vec<String> {
+    /// Replaces a reply that is a tool call written as text by that call. Returns the names of the tools.
+    fn settle_text(&mut self, turn_request: &TurnRequest<'_>) -> Vec<String> {
         let found = match (&self.message.hold_back, turn_request.text_calls) {
             (Some(_), Some(toolset)) if self.reply.calls.is_empty() => {
                 written_calls(&self.reply.text, turn_request, toolset)
@@ -193,10 +206,8 @@ impl<'a> Attempt<'a> {
         let Some((calls, text_before)) =
             found.filter(|(_, text_before)| self.message.published <= *text_before)
         else {
-            self.publish_until(self.reply.text.len()).await;
             return Vec::new();
         };
-        self.publish_until(text_before).await;
         self.reply.text.truncate(text_before);
         let names = calls.iter().map(|call| call.name.clone()).collect();
         let place = self.scope.uuid().simple();
@@ -205,6 +216,29 @@ impl<'a> Attempt<'a> {
             .map(|(number, call)| tool_call(&format!("text_{place}_{number}"), call))
             .collect();
         names
+    }
+
+    /// Publishes the text that was held back, unless a guardrail withholds it. Returns why it does, and the text if a judge has to
+    /// decide on it first.
+    async fn release_text(&mut self) -> (Option<Violation>, Option<String>) {
+        if let Some(guard) = self.guard.as_ref().filter(|_| !self.reply.text.trim().is_empty()) {
+            let is_answer = self.reply.calls.is_empty();
+            let (violation, has_judge) = (guard.violation(&self.reply.text, is_answer), guard.has_judge());
+            if violation.is_some() || has_judge {
+                let text = std::mem::take(&mut self.reply.text);
+                if is_answer {
+                    // It may have the same words, and only a turn with tool calls has to repeat it to the model.
+                    self.reply.reasoning.clear();
+                }
+                if violation.is_some() && is_answer {
+                    WITHHELD.clone_into(&mut self.reply.text);
+                }
+                let unjudged = Some(text).filter(|_| is_answer && violation.is_none());
+                return (violation, unjudged);
+            }
+        }
+        self.publish_until(self.reply.text.len()).await;
+        (None, None)
     }
 
     /// The current reasoning block. A signed block is complete.
@@ -216,11 +250,11 @@ impl<'a> Attempt<'a> {
     }
 
     /// Records the call as started, in parallel to the call and before any of its text is published.
-    pub(super) async fn announce(&self) -> Result<(), Failure> {
+    pub(super) async fn announce(&self) {
         let row = self.row(CallOutcome::Cancelled, Some("interrupted".to_owned()));
         let visibility = self.scope.visibility();
         let interrupted = InterruptedCall { message_id: self.message.id, visibility, row };
-        self.scope.step().begin_soon(StepKind::Turn, &interrupted, Vec::new(), Vec::new()).await
+        self.scope.step().begin_turn(interrupted).await;
     }
 
     /// Publishes the start of the message before its first delta.
@@ -252,6 +286,7 @@ impl<'a> Attempt<'a> {
     }
 
     pub(super) fn finished(&mut self, finish: Finish) -> Result<Finish, Failure> {
+        self.meter.is_complete = true;
         if !self.reply.text.trim().is_empty() || !self.reply.calls.is_empty() {
             return Ok(finish);
         }
@@ -279,15 +314,22 @@ impl<'a> Attempt<'a> {
         if result.is_ok() {
             self.candidate.record_speed(row.tokens, self.meter.started.elapsed());
         }
-        let written = if result.is_ok() { self.settle_text(turn_request).await } else { Vec::new() };
-        let reply = std::mem::take(&mut self.reply);
         match result {
             Ok(finish) => {
+                let written = self.settle_text(turn_request);
                 let finish = if written.is_empty() { finish } else { Finish::ToolCalls };
-                let said = self.message.is_begun.then(|| EventKind::TextFinished {
-                    message_id: self.message.id,
-                    speaker: self.scope.agent().display_name.clone(),
-                    text: reply.text.clone(),
+                let (withheld, unjudged) = self.release_text().await;
+                let reply = std::mem::take(&mut self.reply);
+                let is_withdrawn = withheld.is_some() && self.message.is_begun;
+                let said = self.message.is_begun.then(|| {
+                    if is_withdrawn {
+                        return EventKind::TurnRestarted { message_id: self.message.id };
+                    }
+                    EventKind::TextFinished {
+                        message_id: self.message.id,
+                        speaker: self.scope.agent().display_name.clone(),
+                        text: reply.text.clone(),
+                    }
                 });
                 let mut events: Vec<NewEvent> =
                     said.map(|said| self.scope.event(self.scope.visibility(), said)).into_iter().collect();
@@ -295,14 +337,20 @@ impl<'a> Attempt<'a> {
                     let text = format!("a tool call written as text was executed: {}", written.join(", "));
                     events.push(self.scope.event(Visibility::Internal, EventKind::Status { text }));
                 }
-                let message_id = self.message.is_begun.then_some(self.message.id);
-                let taken = TurnResult { reply, finish, closing: turn_request.closing, message_id };
+                let message_id = (self.message.is_begun && !is_withdrawn).then_some(self.message.id);
+                let closing = turn_request.closing;
+                let taken = TurnResult { reply, finish, closing, message_id, withheld, unjudged };
                 self.call.record_reply(taken.finish, &taken.reply);
                 self.scope.step().finish(StepKind::Turn, &taken, events, vec![row]).await?;
                 Ok(Ok(taken))
             }
             Err(failure) => {
-                let message = self.message.is_begun.then_some((self.message.id, reply.text));
+                let mut text = std::mem::take(&mut self.reply.text);
+                if self.guard.is_some() {
+                    // The rest was not checked, or not to its end.
+                    text.truncate(self.message.published);
+                }
+                let message = self.message.is_begun.then_some((self.message.id, text));
                 Ok(Err(FailedAttempt { failure, message, row }))
             }
         }
@@ -317,7 +365,16 @@ impl<'a> Attempt<'a> {
             output_tokens: estimate::reply(&self.reply),
             ..Tokens::default()
         };
-        let tokens = self.meter.tokens.unwrap_or(if consumed { estimate } else { Tokens::default() });
+        let tokens = match self.meter.tokens {
+            Some(counted) if self.meter.is_complete => counted,
+            // Some providers count the output only at its end, and 1 token at its start.
+            Some(counted) => {
+                let output_tokens = counted.output_tokens.max(estimate.output_tokens);
+                Tokens { output_tokens, ..counted }
+            }
+            None if consumed => estimate,
+            None => Tokens::default(),
+        };
         let cost = match self.candidate.facts.price {
             Some(price) => Cost::Known(price.of(tokens)),
             None if tokens == Tokens::default() => Cost::default(),
@@ -333,7 +390,7 @@ impl<'a> Attempt<'a> {
                 model: self.candidate.model.clone(),
             },
             tokens,
-            estimated: self.meter.tokens.is_none() && consumed,
+            estimated: consumed && !(self.meter.is_complete && self.meter.tokens.is_some()),
             cost,
             started_at: self.meter.at,
             latency_ms: u64::try_from(self.meter.started.elapsed().as_millis()).unwrap_or(u64::MAX),

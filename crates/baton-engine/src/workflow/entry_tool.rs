@@ -9,6 +9,7 @@ use baton_core::workflow::Machine;
 use baton_core::workflow::data::{Ran, StateFailure};
 use serde_json::{Map, Value, json};
 
+use crate::approvals::gate::Consent;
 use crate::failure::Failure;
 use crate::scope::Scope;
 use crate::tool_calls::{self, CallLimits};
@@ -39,8 +40,8 @@ pub(crate) async fn call(place: &Scope, machine: &Machine<'_>, tool: &str) -> Re
     let call =
         ToolCall { id: id(place), name: tool.to_owned(), arguments: arguments.to_string(), signature: None };
     let limits = CallLimits { max_parallel: 1, deadline: place.session.bounds.deadline };
-    let (result, is_untrusted) =
-        tool_calls::run_one(place, &toolset, &call, limits, machine.data.has_consent).await?;
+    let consent = if machine.data.has_consent { Consent::Given } else { Consent::None };
+    let (result, is_untrusted) = tool_calls::run_one(place, &toolset, &call, limits, consent).await?;
     if place.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }

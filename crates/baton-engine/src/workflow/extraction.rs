@@ -271,13 +271,16 @@ impl Extraction<'_> {
             text_calls: None,
             tool_choice: ToolChoice::Auto,
             output_schema: Some(schema),
+            guards: &[],
             input_estimate: estimate::text(system) + estimate::message(&messages[0]),
             deadline: self.model.deadline,
             closing: None,
         };
         match Box::pin(turn::run_turn(&place, self.model.candidates, request)).await {
             Ok(taken) => Ok(object_in(&taken.reply.text)),
-            Err(failure @ (Failure::Model(_) | Failure::DeadlineReached)) => {
+            Err(
+                failure @ (Failure::Model(_) | Failure::DeadlineReached | Failure::BudgetExhausted { .. }),
+            ) => {
                 tracing::warn!(agent = %place.name(), %failure, "the values of a workflow could not be read");
                 Ok(None)
             }

@@ -506,8 +506,8 @@ async fn f20_custom_agent_inherits_approvals() {
     let model = calls(&json!({"mission": "x", "agent_definition": definition}))
         .script("custom", [ScriptedTurn::call("look", &json!({})), ScriptedTurn::text("I may not.")]);
     let setup = two(&model).tool(TestTool::echo("look"));
-    setup.agent(|agent| agent.approvals.ask = vec![pattern("look")]).run().await;
-    assert!(told(&model, "custom")[0].as_str().unwrap().contains("needs a person's approval"));
+    let ran = setup.agent(|agent| agent.approvals.ask = vec![pattern("look")]).run().await;
+    assert_eq!(ran.end.waits_for[0].tool, "look");
 }
 
 /// F20, F11, X22: what the operator says for all sub-agents holds for those with a file too.
@@ -567,7 +567,7 @@ async fn f32_a_call_chooses_the_strategy() {
     assert_eq!(told(&model, "a")[0]["result"], "Found.");
 }
 
-/// F6, X19: where somebody has to say yes and nobody can, the call is refused, with what it was about.
+/// F6, X19: a call that needs approval waits with its preview, and does not hold up the others.
 #[tokio::test(start_paused = true)]
 async fn f6_call_that_needs_approval() {
     let long = "ä".repeat(400);
@@ -589,30 +589,32 @@ async fn f6_call_that_needs_approval() {
         if ask {
             setup.agent.approvals.ask = vec![pattern("call_agent")];
         }
-        setup.run().await;
-        let told = told(&model, "a");
-        assert_eq!(told[1], "got {}", "whoever waits for a yes does not hold up the others");
+        let ran = setup.run().await;
+        assert!(ran.log().contains("returns \"got {}\""), "{}", ran.log());
         if approve == PreApproval::All || ask_at == Some(Risk::High) {
-            assert_eq!(told[0]["result"], "B.");
+            assert_eq!(told(&model, "a")[0]["result"], "B.");
             continue;
         }
-        let text = told[0].as_str().unwrap();
-        let preview = format!("(agent: b, mission: {}...)", "ä".repeat(150));
-        assert!(text.contains("needs a person's approval") && text.contains(&preview), "{text}");
-        assert_eq!(asked_names(&model), ["a", "a"]);
+        let [request] = &ran.end.waits_for[..] else { panic!("{}", ran.log()) };
+        assert_eq!((request.risk, request.preview.heading.as_str()), (Risk::Medium, "Call a specialist"));
+        let fields = request.preview.fields.iter().map(|field| (field.label.as_str(), field.value.clone()));
+        let cut = format!("{}...", "ä".repeat(150));
+        let expected = [("tool", "call_agent".into()), ("specialist", "b".into()), ("mission", cut)];
+        assert_eq!(fields.collect::<Vec<_>>(), expected);
+        assert_eq!(asked_names(&model), ["a"]);
     }
 }
 
-/// F21, F26, F34: a child's tool that needs a yes is refused to the child; the parent gets the child's answer.
+/// F21, F26, F34: a child's tool that needs approval makes the whole run wait, with the child's path.
 #[tokio::test(start_paused = true)]
-async fn f34_approvals_within_a_child_are_the_childs() {
+async fn f34_approvals_within_a_child_reach_the_root() {
     let model = calls(&mission("b"))
         .script("b", [ScriptedTurn::call("look", &json!({})), ScriptedTurn::text("I may not look.")]);
     let mut setup = two(&model).tool(TestTool::echo("look"));
     setup.others[0].approvals.ask = vec![pattern("look")];
-    setup.run().await;
-    assert!(told(&model, "b")[0].as_str().unwrap().contains("needs a person's approval"));
-    assert_eq!(told(&model, "a")[0]["result"], "I may not look.");
+    let waits_for = setup.run().await.end.waits_for;
+    assert_eq!(waits_for[0].path, "a/turn:1/tool:1/call:b/turn:1/tool:1");
+    assert_eq!((waits_for[0].agent.as_str(), waits_for[0].tool.as_str()), ("b", "look"));
 }
 
 /// F16: a long result becomes a summary that the caller pays for, and says where the whole text is.

@@ -4,8 +4,10 @@
 
 mod accounting;
 mod advisors;
+mod approvals;
 mod assists;
 mod bounds;
+mod budgets;
 mod by_request;
 mod calling;
 mod chain;
@@ -14,6 +16,7 @@ mod compositions;
 mod delegation;
 mod durability;
 mod faults;
+mod guardrails;
 mod handoffs;
 mod limits;
 mod listening;
@@ -51,9 +54,9 @@ use baton_core::tool::{
 };
 use baton_core::{AgentName, HumanDuration, Permission, Rights, SkillSource, TenantId, ThreadId, UserId};
 use baton_engine::{
-    Agents, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry, ModelTimeouts, Overrides,
-    Policy, ProcessIdentity, RunCaller, RunRequest, RunResult, RunTask, TeamHooks, ThreadChannels,
-    WorkerLifetime,
+    Agents, ApprovalSettings, ApprovalTerms, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry,
+    ModelTimeouts, Overrides, Policy, ProcessIdentity, RunCaller, RunRequest, RunResult, RunTask, TeamHooks,
+    ThreadChannels, WorkerLifetime,
 };
 use baton_models::scripted::Scripted;
 use jiff::SignedDuration;
@@ -104,6 +107,7 @@ struct Setup {
     task: RunTask,
     rights: Rights,
     ask_at: Option<Risk>,
+    expiry: Duration,
     servers: Option<Arc<dyn ToolSource>>,
     skills: Option<Arc<dyn SkillSource>>,
     team_hooks: Option<Arc<dyn TeamHooks>>,
@@ -124,6 +128,7 @@ impl Setup {
             task: RunTask::Answer,
             rights: Rights::all(),
             ask_at: None,
+            expiry: ApprovalTerms::DEFAULT_EXPIRY,
             servers: None,
             skills: None,
             team_hooks: None,
@@ -202,7 +207,10 @@ impl Setup {
                 skills: self.skills,
                 team_hooks: self.team_hooks,
                 shown_output_bytes: SHOWN_OUTPUT_BYTES,
-                ask_at: self.ask_at,
+                approvals: ApprovalSettings {
+                    default: ApprovalTerms { ask_at: self.ask_at, expiry: self.expiry },
+                    ..ApprovalSettings::default()
+                },
                 work_dir: PathBuf::from("."),
             }),
             policy: Arc::new(self.policy),

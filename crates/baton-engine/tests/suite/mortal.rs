@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use baton_core::budget::BudgetKey;
 use baton_core::event::Event;
 use baton_core::ledger::LedgerRow;
-use baton_core::store::approval::{Approval, ApprovalQuery, ApprovalStatus, Approvals};
+use baton_core::store::approval::{Approval, ApprovalQuery, Approvals, Decision, RememberedDecision};
 use baton_core::store::artifact::{Artifact, Artifacts};
 use baton_core::store::audit::{Audit, AuditEntry, AuditQuery, AuditVerdict, Audited};
 use baton_core::store::cache::Cache;
 use baton_core::store::feedback::{Feedback, Feedbacks};
 use baton_core::store::key::{ApiKey, Keys};
+use baton_core::store::notification::{NextNotification, Notifications, TakenNotification};
 use baton_core::store::output::{OutputHandle, OutputSlice, Outputs};
 use baton_core::store::pattern::{Hop, Pattern, Patterns};
 use baton_core::store::run::{
@@ -23,8 +25,8 @@ use baton_core::store::thread::{MessageQuery, Thread, ThreadMessage, Threads};
 use baton_core::store::usage::{UsageLine, UsageQuery, Usages};
 use baton_core::store::work::{Append, Appended, Claim, Claimed, Owner, RunStart, StartedRun, Step, Work};
 use baton_core::store::{
-    HandoffSession, Handoffs, LeaseRenewal, NewHandoff, Page, PageRequest, Pending, Retention, Store,
-    StoreError, StoreLoad, Swept,
+    BudgetAccounts, BudgetState, HandoffSession, Handoffs, LeaseRenewal, NewHandoff, Page, PageRequest,
+    Pending, Reservation, Reserved, Retention, Store, StoreError, StoreLoad, Swept,
 };
 use baton_core::{HandoffId, MessageId, RunId, SessionId, TenantId, TenantStore, ThreadId, UserId};
 use jiff::Timestamp;
@@ -41,18 +43,44 @@ pub(super) struct Life {
     pub(super) end: CancellationToken,
     /// Set if the process is paused instead of ended; cancelled when it resumes.
     resumed: Option<CancellationToken>,
+    /// Writes to budgets that are made, but whose answers are lost.
+    lost_answers: AtomicU32,
 }
 
 impl Life {
     pub(super) fn of(writes: u32, is_last_made: bool) -> Arc<Self> {
         let (left, end) = (AtomicU32::new(writes), CancellationToken::new());
-        Arc::new(Self { left, is_last_made, end, resumed: None })
+        Arc::new(Self { left, is_last_made, end, resumed: None, lost_answers: AtomicU32::new(0) })
     }
 
     /// Pauses the process before its write of this number, until `resumed` is cancelled.
     pub(super) fn paused_at(writes: u32, resumed: CancellationToken) -> Arc<Self> {
         let (left, end) = (AtomicU32::new(writes), CancellationToken::new());
-        Arc::new(Self { left, is_last_made: false, end, resumed: Some(resumed) })
+        let lost_answers = AtomicU32::new(0);
+        Arc::new(Self { left, is_last_made: false, end, resumed: Some(resumed), lost_answers })
+    }
+
+    /// The process lives on, but the first answers of its budgets are lost.
+    pub(super) fn losing(answers: u32) -> Arc<Self> {
+        let (left, end) = (AtomicU32::new(u32::MAX), CancellationToken::new());
+        Arc::new(Self {
+            left,
+            is_last_made: false,
+            end,
+            resumed: None,
+            lost_answers: AtomicU32::new(answers),
+        })
+    }
+
+    /// Like [`Life::write`], and loses the answer if it is one of the first.
+    async fn write_budget<'a, T>(&self, write: impl FnOnce() -> Pending<'a, T>) -> Result<T, StoreError> {
+        let written = self.write(write).await;
+        let lost =
+            self.lost_answers.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
+        match lost {
+            Ok(_) => Err(StoreError::Unavailable("the connection was lost".to_owned())),
+            Err(_) => written,
+        }
     }
 
     async fn stopped(&self) {
@@ -110,6 +138,14 @@ impl Store for Mortal {
         self.inner.due(limit)
     }
 
+    fn due_notifications(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>> {
+        self.inner.due_notifications(limit)
+    }
+
+    fn overdue_approvals(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>> {
+        self.inner.overdue_approvals(limit)
+    }
+
     fn owners(&self) -> Pending<'_, Vec<Owner>> {
         self.inner.owners()
     }
@@ -152,23 +188,35 @@ impl TenantStore for MortalTenant {
 }
 
 impl Approvals for MortalTenant {
-    fn ask(&self, approval: Approval) -> Pending<'_, Approval> {
-        self.life.read(self.inner.ask(approval))
-    }
     fn approval(&self, approval: Uuid) -> Pending<'_, Approval> {
         self.life.read(self.inner.approval(approval))
     }
     fn approvals(&self, query: ApprovalQuery, page: PageRequest) -> Pending<'_, Page<Approval>> {
         self.life.read(self.inner.approvals(query, page))
     }
-    fn decide(
-        &self,
-        approval: Uuid,
-        status: ApprovalStatus,
-        by: &UserId,
-        reason: Option<&str>,
-    ) -> Pending<'_, Approval> {
-        self.life.read(self.inner.decide(approval, status, by, reason))
+    fn run_approvals(&self, run: RunId) -> Pending<'_, Vec<Approval>> {
+        self.life.read(self.inner.run_approvals(run))
+    }
+    fn open_approvals(&self, thread: ThreadId) -> Pending<'_, Vec<Approval>> {
+        self.life.read(self.inner.open_approvals(thread))
+    }
+    fn remembered_decisions(&self, thread: ThreadId) -> Pending<'_, Vec<RememberedDecision>> {
+        self.life.read(self.inner.remembered_decisions(thread))
+    }
+    fn decide(&self, decision: Decision) -> Pending<'_, Approval> {
+        self.life.read(self.inner.decide(decision))
+    }
+    fn expire(&self, approval: Uuid) -> Pending<'_, Approval> {
+        self.life.read(self.inner.expire(approval))
+    }
+}
+
+impl Notifications for MortalTenant {
+    fn take_notification(&self, approval: Uuid, lease: Duration) -> Pending<'_, Option<TakenNotification>> {
+        self.life.read(self.inner.take_notification(approval, lease))
+    }
+    fn settle_notification(&self, approval: Uuid, next: NextNotification) -> Pending<'_, ()> {
+        self.life.read(self.inner.settle_notification(approval, next))
     }
 }
 
@@ -356,6 +404,18 @@ impl Threads for MortalTenant {
     }
     fn events(&self, thread: ThreadId, after: u64, limit: u32) -> Pending<'_, Vec<Event>> {
         self.life.read(self.inner.events(thread, after, limit))
+    }
+}
+
+impl BudgetAccounts for MortalTenant {
+    fn reserve(&self, reservation: Reservation) -> Pending<'_, Reserved> {
+        Box::pin(async move { self.life.write_budget(|| self.inner.reserve(reservation)).await })
+    }
+    fn release_reservations(&self, run: RunId) -> Pending<'_, ()> {
+        Box::pin(async move { self.life.write_budget(|| self.inner.release_reservations(run)).await })
+    }
+    fn budget_states(&self, keys: Vec<BudgetKey>) -> Pending<'_, Vec<BudgetState>> {
+        self.life.read(self.inner.budget_states(keys))
     }
 }
 

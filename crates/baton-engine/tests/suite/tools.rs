@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use baton_core::HumanDuration;
 use baton_core::agent::ToolPattern;
+use baton_core::store::RunStatus;
 use baton_core::tool::{Effect, Risk, ToolError};
 use baton_engine::{Engine, PreApproval};
 use baton_models::scripted::{Scripted, ScriptedTurn};
@@ -179,9 +180,12 @@ async fn risky_calls_need_approval() {
             setup.tool(risky())
         }
     };
-    let (text, _) = told(ask(PreApproval::None), "t", "{}").await;
-    assert!(text.starts_with("error: not permitted: `t` needs a person's approval"), "{text}");
-    assert!(told(ask(PreApproval::Read), "t", "{}").await.0.starts_with("error"));
+    for approve in [PreApproval::None, PreApproval::Read] {
+        let model = Scripted::default().script("a", [ScriptedTurn::call("t", &json!({}))]);
+        let end = ask(approve)(Setup::new(&model)).run().await.end;
+        assert_eq!((end.status, end.waits_for.len()), (RunStatus::Waiting, 1));
+        assert_eq!((end.waits_for[0].tool.as_str(), end.waits_for[0].risk), ("t", Risk::High));
+    }
     assert_eq!(told(ask(PreApproval::All), "t", "{}").await.0, "got {}");
     // The agent's file can say otherwise, both ways.
     let auto = |mut setup: Setup| {

@@ -284,6 +284,23 @@ async fn unreported_usage_is_estimated() {
     assert!(ran.end.usage.estimated);
 }
 
+/// Some providers report one token of output at the start of a reply, and all of it at its end.
+#[tokio::test(start_paused = true)]
+async fn cancelled_call_is_billed_for_its_text() {
+    let text = "a word and ".repeat(50);
+    let model = Scripted::default().script("a", [ScriptedTurn::default().tokens(40, 1).say(&text).hang()]);
+    let mut run = Setup::new(&model).start().await;
+    while let Some(event) = run.events.recv().await {
+        if matches!(event.kind, baton_core::EventKind::TextDelta { .. }) {
+            run.cancel();
+        }
+    }
+    let end = run.join().await;
+    let row = &end.rows[0];
+    assert_eq!((row.outcome.word(), row.tokens.input_tokens, row.estimated), ("cancelled", 40, true));
+    assert!(row.tokens.output_tokens > 100, "{row:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn endless_reply_is_cut_off() {
     let megabyte = "x".repeat(1024 * 1024);

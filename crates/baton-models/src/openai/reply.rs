@@ -29,8 +29,9 @@ pub(crate) struct OpenAiDecoder {
 struct Completion<'a> {
     #[serde(borrow)]
     choices: Option<Few<OpenAiReplyChoice<'a>>>,
-    usage: Option<OpenAiUsage>,
-    error: Option<Value>,
+    // Boxed, like everything that few frames have: a frame is moved several times while it is read.
+    usage: Option<Box<OpenAiUsage>>,
+    error: Option<Box<Value>>,
     /// Only in an error that is not wrapped.
     message: Option<IgnoredAny>,
 }
@@ -54,7 +55,7 @@ struct OpenAiDelta<'a> {
     #[serde(borrow)]
     reasoning: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    tool_calls: Option<Few<CallDelta<'a>>>,
+    tool_calls: Option<Box<Few<CallDelta<'a>>>>,
 }
 
 enum OpenAiReplyContent<'a> {
@@ -156,7 +157,7 @@ impl OpenAiDecoder {
         }
         // What the model refuses to do, it says to the person.
         say(delta.refusal, Chunk::Text, ready);
-        for call in delta.tool_calls.into_iter().flatten() {
+        for call in delta.tool_calls.into_iter().flat_map(|calls| *calls) {
             self.take_call(call, ready)?;
         }
         Ok(())

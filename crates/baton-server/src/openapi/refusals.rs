@@ -55,7 +55,7 @@ const ALL: &[RefusalResponse] = &[
         RefusalScope::SignedIn,
         "`unauthenticated`: no credential, or one that is not valid.",
     ),
-    refusal("402", "BudgetExhausted", RefusalScope::Somewhere, "`budget_exhausted`: there is no money left."),
+    refusal("402", "BudgetExhausted", RefusalScope::Somewhere, "`budget_exhausted`: a budget is used up."),
     refusal(
         "403",
         "Forbidden",

@@ -1,9 +1,10 @@
-//! Decisions that wait for a person.
+//! Calls and questions that wait for a person.
 
 use axum::Json;
 use axum::extract::State;
-use baton_core::StoreError;
-use baton_core::store::{Approval, ApprovalStatus};
+use baton_core::store::{AcceptedRun, Approval, ApprovalStatus, MessageQuery};
+use baton_core::{StoreError, ThreadId};
+use baton_engine::{DecideError, check_decision};
 use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -11,22 +12,21 @@ use uuid::Uuid;
 
 use super::segment::Segment;
 use crate::app::App;
-use crate::identity::Caller;
+use crate::identity::{Caller, Principal};
 use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::{Params, Strict};
 use crate::trace::Trace;
 use crate::trail::{self, AuditRecord};
-use crate::wire::approval::{ApprovalParams, ApprovalView, DecisionBody};
+use crate::wire::approval::{ApprovalParams, ApprovalView, DECIDE, DecisionBody, ResumeEntry};
 use crate::wire::page::{self, Listed};
 use crate::wire::problem::ProblemBody;
-use crate::wire::text::Remark;
 
 pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list_approvals)).routes(routes!(decide_approval))
+    OpenApiRouter::new().routes(routes!(list_approvals)).routes(routes!(get_approval, decide_approval))
 }
 
-/// Calls that wait, or waited, for a person's yes, the oldest first unless `order` says otherwise: those of the caller's own threads,
-/// and all of the tenant for those who may read traces.
+/// Calls and questions that wait, or waited, for a person, the oldest first unless `order` says otherwise: those of the caller's own
+/// threads, and all of the tenant for those who may read traces.
 #[utoipa::path(get, path = "/api/v1/approvals", tag = "approvals", params(ApprovalParams),
     responses((status = 200, body = Listed<ApprovalView>)),
     extensions(("x-permission" = json!("thread:read"))))]
@@ -40,15 +40,35 @@ async fn list_approvals(
     Ok(Json(Listed::of(found, ApprovalView::from)))
 }
 
-/// Allows the call or refuses it, once and for all.
+/// One approval, decided or not.
+#[utoipa::path(get, path = "/api/v1/approvals/{approval_id}", tag = "approvals",
+    params(("approval_id" = Uuid, Path)),
+    responses((status = 200, body = ApprovalView),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`not_found`: there is no such approval, or it belongs to another user's thread.")),
+    extensions(("x-permission" = json!("thread:read"))))]
+async fn get_approval(
+    State(app): State<App>,
+    caller: Caller,
+    Segment(approval_id): Segment,
+) -> ApiResult<Json<ApprovalView>> {
+    let approval_id = Uuid::try_parse(&approval_id).map_err(|_| missing())?;
+    visible(&app, &caller, approval_id).await.map(|found| Json(found.into()))
+}
+
+/// Decide about a call, or answer a question.
+///
+/// A decision is made once. The run that waits for it continues at once.
 #[utoipa::path(post, path = "/api/v1/approvals/{approval_id}", tag = "approvals",
     params(("approval_id" = Uuid, Path)),
     request_body = DecisionBody,
     responses((status = 200, body = ApprovalView),
+        (status = 400, body = ProblemBody, content_type = "application/problem+json",
+            description = "`invalid_request`: the arguments or the answer do not satisfy the schema."),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`not_found`: there is no such approval, or it is about somebody else's thread."),
+            description = "`not_found`: there is no such approval, or it belongs to another user's thread."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
-            description = "`conflict`: it was decided before, or nobody decided in time; `approval_status` says which.")),
+            description = "`approval_decided`, `approval_expired` or `approval_changed`; `approval_status` is its status.")),
     extensions(("x-permission" = json!("approval:decide"))))]
 async fn decide_approval(
     State(app): State<App>,
@@ -61,50 +81,160 @@ async fn decide_approval(
     decide(&app, &caller, &trace, approval_id, body).await.map(Json)
 }
 
-/// The same for every door that a decision comes in by.
+/// Decides for every kind of request. A refusal is recorded in the audit trail.
 pub(crate) async fn decide(
     app: &App,
-    caller: &Caller,
+    caller: &Principal,
     trace: &Trace,
     approval_id: Uuid,
     body: DecisionBody,
 ) -> ApiResult<ApprovalView> {
-    let data = app.data(caller);
-    let asked = data.approval(approval_id).await.map_err(gone)?;
-    data.thread(asked.thread_id, caller.scope()).await.map_err(gone)?;
-    let (status, reason) = (ApprovalStatus::from(body.decision), body.reason.and_then(Remark::said));
-    let decided = match data.decide(approval_id, status, &caller.user, reason.as_deref()).await {
-        Ok(decided) => decided,
-        Err(StoreError::Conflict(_)) => {
-            return Err(settled(&data.approval(approval_id).await.map_err(gone)?));
-        }
-        Err(error) => return Err(gone(error)),
-    };
-    let audit_record = AuditRecord {
-        action: "approval.decide",
-        thread_id: Some(decided.thread_id),
-        run_id: Some(decided.run_id),
-        decision: status.word(),
-        detail: json!({ "approval_id": approval_id, "path": decided.path, "tool": decided.tool }),
-    };
-    trail::record(app, caller, Some(trace), audit_record).await?;
-    Ok(decided.into())
+    let decided = try_decide(app, caller, trace, approval_id, body).await;
+    if let Err(problem) = &decided {
+        record_refusal(app, caller, trace, approval_id, problem).await?;
+    }
+    decided
 }
 
-fn settled(approval: &Approval) -> Problem {
-    let status = approval.status;
-    let detail = match status {
-        ApprovalStatus::Expired => "nobody decided in time; the call was not made".to_owned(),
-        _ => format!("this was decided before: it is {status}"),
+async fn record_refusal(
+    app: &App,
+    caller: &Principal,
+    trace: &Trace,
+    approval_id: Uuid,
+    problem: &Problem,
+) -> ApiResult<()> {
+    let mut detail = json!({ "code": problem.code.word() });
+    // An id of another tenant is not put into the trail of this one.
+    if app.data(caller).approval(approval_id).await.is_ok() {
+        detail["approval_id"] = json!(approval_id);
+    }
+    let audit_record =
+        AuditRecord { action: "approval.decide", decision: "refused", detail, ..AuditRecord::default() };
+    trail::record(app, caller, Some(trace), audit_record).await
+}
+
+async fn try_decide(
+    app: &App,
+    caller: &Principal,
+    trace: &Trace,
+    approval_id: Uuid,
+    body: DecisionBody,
+) -> ApiResult<ApprovalView> {
+    visible(app, caller, approval_id).await?;
+    let input = body.input(trace.0.trace_id());
+    let decided = app.engine.decide(&caller.tenant, approval_id, &caller.user, input).await;
+    decided.map(Into::into).map_err(refused)
+}
+
+/// An approval that the caller may see.
+async fn visible(app: &App, caller: &Principal, approval_id: Uuid) -> ApiResult<Approval> {
+    let data = app.data(caller);
+    let found = data.approval(approval_id).await.map_err(gone)?;
+    data.thread(found.thread_id, caller.scope()).await.map_err(gone)?;
+    Ok(found)
+}
+
+/// Applies the `resume` entries of AG-UI. Returns the run that continues: that of the first entry.
+pub(crate) async fn resume(
+    app: &App,
+    caller: &Principal,
+    trace: &Trace,
+    thread: ThreadId,
+    entries: Vec<ResumeEntry>,
+) -> ApiResult<AcceptedRun> {
+    trail::demand(app, caller, trace, DECIDE, "/api/v1/threads/{thread_id}/messages").await?;
+    let mut found: Vec<(Approval, DecisionBody)> = Vec::new();
+    // Checked together, so that a mistake in one of them decides nothing.
+    for (at, entry) in entries.into_iter().enumerate() {
+        let id = entry.interrupt_id;
+        if found.iter().any(|(earlier, _)| earlier.request.approval_id == id) {
+            let pointer = format!("/resume/{at}/interruptId");
+            return Err(invalid_entry(pointer, "an approval can be decided once".to_owned()));
+        }
+        match check_entry(app, caller, trace, thread, at, entry).await {
+            Ok(checked) => found.push(checked),
+            Err(problem) => {
+                record_refusal(app, caller, trace, id, &problem).await?;
+                return Err(problem);
+            }
+        }
+    }
+    let data = app.data(caller);
+    let after = data.thread(thread, caller.scope()).await?.last_seq;
+    let Some(run_id) = found.first().map(|(first, _)| first.run_id) else { return Err(missing()) };
+    for (approval, body) in found {
+        decide(app, caller, trace, approval.request.approval_id, body).await?;
+    }
+    let number = data.run(run_id).await?.message_number;
+    let query = MessageQuery {
+        before: Some(number + 1),
+        include_internal: true,
+        include_system: true,
+        ..MessageQuery::last(1)
     };
-    Problem::new(Code::Conflict, detail).with("approval_status", status.word())
+    let message = data.messages(thread, query).await?.pop().ok_or_else(missing)?;
+    Ok(AcceptedRun { run_id, message_id: message.message.id, is_new: true, behind: None, after })
+}
+
+/// Checks an entry of `resume` without deciding.
+async fn check_entry(
+    app: &App,
+    caller: &Principal,
+    trace: &Trace,
+    thread: ThreadId,
+    at: usize,
+    entry: ResumeEntry,
+) -> ApiResult<(Approval, DecisionBody)> {
+    let approval = visible(app, caller, entry.interrupt_id).await?;
+    if approval.thread_id != thread {
+        return Err(missing());
+    }
+    let payload = format!("/resume/{at}/payload");
+    let body =
+        entry.decision(approval.request.kind).map_err(|detail| invalid_entry(payload.clone(), detail))?;
+    let input = body.clone().input(trace.0.trace_id());
+    match check_decision(&approval, &caller.user, input) {
+        Ok(_) => Ok((approval, body)),
+        Err(DecideError::Invalid { pointer, detail }) => {
+            // The payload of a question is its answer.
+            let inner = pointer.strip_prefix("/answer").unwrap_or(&pointer);
+            Err(invalid_entry(format!("{payload}{inner}"), detail))
+        }
+        Err(error) => Err(refused(error)),
+    }
+}
+
+fn invalid_entry(pointer: String, detail: String) -> Problem {
+    Problem::new(Code::InvalidRequest, "an entry of `resume` is invalid").at(pointer, detail)
+}
+
+fn refused(error: DecideError) -> Problem {
+    let detail = error.to_string();
+    match error {
+        DecideError::Store(error) => gone(error),
+        DecideError::Invalid { pointer, detail } => {
+            Problem::new(Code::InvalidRequest, "the decision is invalid").at(pointer, detail)
+        }
+        DecideError::Changed(approval) => settled(Code::ApprovalChanged, detail, &approval),
+        DecideError::Settled(approval) => {
+            let code = match approval.outcome.status {
+                ApprovalStatus::Expired => Code::ApprovalExpired,
+                _ => Code::ApprovalDecided,
+            };
+            settled(code, detail, &approval)
+        }
+    }
+}
+
+fn settled(code: Code, detail: String, approval: &Approval) -> Problem {
+    Problem::new(code, detail).with("approval_status", approval.outcome.status.word())
 }
 
 fn missing() -> Problem {
     Problem::not_found("approval")
 }
 
-/// Whose it is is not told.
+/// Hides whose it is.
 fn gone(error: StoreError) -> Problem {
     match error {
         StoreError::NotFound(_) | StoreError::ThreadNotFound => missing(),

@@ -4,14 +4,17 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_core::message::{IncludedParts, parts_to_text};
-use baton_core::store::{AcceptedRun, MessageQuery, OnBusy, PageRequest, RunRecord, ThreadMessage};
+use baton_core::store::{
+    AcceptedRun, ApprovalStatus, MessageQuery, OnBusy, PageRequest, RunRecord, RunStatus, ThreadMessage,
+};
 use baton_core::{Role, TenantStore, ThreadId, TraceParent};
 use baton_engine::{Overrides, RunRequest, RunTask, SubmitOptions, results};
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::approvals;
 use crate::app::App;
 use crate::await_end::await_end;
 use crate::identity::{Caller, Principal};
@@ -51,6 +54,7 @@ pub fn routes() -> OpenApiRouter<App> {
             content((SentEvent = "text/event-stream"), (Answered = "application/json"))),
         (status = 202, description = "With `Prefer: respond-async`: the message is kept and its run is queued", body = AcceptedView,
             headers(("Preference-Applied" = String, description = "`respond-async`"))),
+        (status = 402, description = "A budget is used up. `run_id` and `usage` are those of the run, `message` is the answer of its closing turn", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "Somebody else's thread, or an unknown agent", body = ProblemBody, content_type = "application/problem+json"),
         (status = 406, description = "Neither events nor JSON", body = ProblemBody, content_type = "application/problem+json"),
         (status = 409, description = "The thread is busy and `on_busy` is `reject`; or somebody has it who does not share it with the `agent` that was named", body = ProblemBody, content_type = "application/problem+json"),
@@ -78,7 +82,11 @@ async fn send(
         }
         ResponseFormat::Json => {
             let record = await_end(&app, &caller.tenant, &accepted, subscription).await?;
-            Ok(Json(answered(&app, &caller, record).await?).into_response())
+            let answered = answered(&app, &caller, record).await?;
+            match exhausted(&answered) {
+                Some(problem) => Err(problem),
+                None => Ok(Json(answered).into_response()),
+            }
         }
     }
 }
@@ -108,7 +116,10 @@ pub async fn submit(
     if app.is_draining() {
         return Err(Problem::draining());
     }
-    let SendMessage { content, agent, on_busy, metadata } = message;
+    let SendMessage { content, agent, on_busy, metadata, resume } = message;
+    if !resume.is_empty() {
+        return approvals::resume(app, caller, trace, thread, resume).await;
+    }
     let input = resolve(app, caller, thread, content.0).await?;
     let overrides = Overrides { is_named: agent.is_some(), ..Overrides::default() };
     let (agent, entry) = match agent {
@@ -145,6 +156,11 @@ async fn answered(app: &App, caller: &Principal, record: RunRecord) -> ApiResult
     let message = answer_of(&*store, &record).await?;
     let held = store.open_handoff_of(record.thread_id).await?;
     let end = record.end.clone().unwrap_or_default();
+    let approvals = match record.status {
+        RunStatus::Waiting => store.run_approvals(record.run_id).await?,
+        _ => Vec::new(),
+    };
+    let open = approvals.into_iter().filter(|one| one.outcome.status == ApprovalStatus::Pending);
     Ok(Answered {
         run_id: record.run_id,
         thread_id: record.thread_id,
@@ -154,7 +170,20 @@ async fn answered(app: &App, caller: &Principal, record: RunRecord) -> ApiResult
         handoff: held.map(|handoff| HeldBy::of(handoff, &app.agents())),
         results: results(&*store, record.run_id).await?.into_iter().map(Into::into).collect(),
         usage: record.usage.into(),
+        approvals: open.map(Into::into).collect(),
         error: end.code.map(|code| RunErrorView { code, message: end.message.unwrap_or_default() }),
+    })
+}
+
+/// A run that ended because a budget is used up. What its closing turn said is part of the problem.
+fn exhausted(answered: &Answered) -> Option<Problem> {
+    let error = answered.error.as_ref().filter(|error| error.code == Code::BudgetExhausted.word())?;
+    let problem = Problem::new(Code::BudgetExhausted, error.message.as_str())
+        .with("run_id", answered.run_id.to_string())
+        .with("usage", json!(answered.usage));
+    Some(match &answered.message {
+        Some(message) => problem.with("message", json!(message)),
+        None => problem,
     })
 }
 

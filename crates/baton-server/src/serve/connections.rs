@@ -1,8 +1,9 @@
 //! Connections: accepting them, limiting their number, and closing them.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +14,10 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -43,7 +45,9 @@ const PING: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Connections {
     router: Router,
-    builder: Builder<Tasks>,
+    http1: http1::Builder,
+    /// Reads the version from the connection.
+    either: auto::Builder<Tasks>,
     patience: IdleTimeouts,
     connection_permits: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -73,7 +77,8 @@ impl Connections {
         let (tasks, cut) = (TaskTracker::new(), CancellationToken::new());
         Self {
             router: crate::router(app),
-            builder: builder(limits, Tasks { tasks: tasks.clone(), cut: cut.clone() }),
+            http1: http1_builder(limits),
+            either: either_builder(limits, Tasks { tasks: tasks.clone(), cut: cut.clone() }),
             patience: IdleTimeouts { first: limits.read_timeout, between: limits.keep_alive },
             connection_permits: Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS))),
             tasks,
@@ -125,7 +130,32 @@ impl Connections {
         let pulse = Pulse::new();
         let asked = pulse.clone();
         let service = service_fn(|request| answer(self.router.clone(), &asked, request));
-        let mut connection = pin!(self.builder.serve_connection_with_upgrades(TokioIo::new(socket), service));
+        // Decided here: a connection that reads the preface itself gives HTTP/1 its first bytes apart from the rest, for which
+        // hyper doubles the buffer of the connection to 16 KiB.
+        let may_be_http2 = tokio::select! {
+            biased;
+            may_be_http2 = socket.may_be_http2() => may_be_http2,
+            () = self.cut.cancelled() => return,
+            () = self.leaving.cancelled() => return,
+            () = tokio::time::sleep(self.patience.first) => return,
+        };
+        if may_be_http2 {
+            let connection = self.either.serve_connection_with_upgrades(TokioIo::new(socket), service);
+            // Boxed: it is large, and most connections are not HTTP/2.
+            Box::pin(self.attend(connection, &pulse, auto::UpgradeableConnection::graceful_shutdown)).await;
+        } else {
+            let connection = self.http1.serve_connection(TokioIo::new(socket), service).with_upgrades();
+            self.attend(connection, &pulse, http1::UpgradeableConnection::graceful_shutdown).await;
+        }
+    }
+
+    /// Polls a connection until it ends, is idle for too long, or is cut.
+    async fn attend<C, E>(&self, connection: C, pulse: &Pulse, shut_down: impl Fn(Pin<&mut C>))
+    where
+        C: Future<Output = Result<(), E>>,
+        E: Display,
+    {
+        let mut connection = pin!(connection);
         let mut is_leaving = false;
         while let Some(until) = pulse.look(self.patience) {
             tokio::select! {
@@ -134,20 +164,20 @@ impl Connections {
                 biased;
                 result = connection.as_mut() => {
                     if let Err(error) = result {
-                        tracing::debug!(error, "a connection broke");
+                        tracing::debug!(%error, "a connection broke");
                     }
                     return;
                 }
                 () = self.cut.cancelled() => return,
                 () = self.leaving.cancelled(), if !is_leaving => {
                     is_leaving = true;
-                    connection.as_mut().graceful_shutdown();
+                    shut_down(connection.as_mut());
                 }
                 () = tokio::time::sleep_until(until) => {}
             }
         }
         // The connection is idle. Closing frames such as HTTP/2's GOAWAY get 1 s.
-        connection.as_mut().graceful_shutdown();
+        shut_down(connection.as_mut());
         let _ = tokio::time::timeout(Duration::from_secs(1), connection).await;
     }
 
@@ -206,16 +236,29 @@ fn answer(
     }
 }
 
+/// Bytes of a request's head. Slightly above the limits, so that a request above them still gets an error response.
+fn max_head(limits: &RequestLimits) -> usize {
+    limits.max_header_bytes.saturating_add(limits.max_url_bytes).saturating_add(8 << 10)
+}
+
 /// Small buffers, because thousands of streams are open at once and each sends little.
-fn builder(limits: &RequestLimits, tasks: Tasks) -> Builder<Tasks> {
-    let mut builder = Builder::new(tasks);
-    // Slightly above the limits, so that a request above them still gets an error response.
-    let head = limits.max_header_bytes.saturating_add(limits.max_url_bytes).saturating_add(8 << 10);
+fn http1_builder(limits: &RequestLimits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.keep_alive)
+        .max_buf_size(max_head(limits))
+        .pipeline_flush(false);
+    builder
+}
+
+fn either_builder(limits: &RequestLimits, tasks: Tasks) -> auto::Builder<Tasks> {
+    let mut builder = auto::Builder::new(tasks);
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.keep_alive)
-        .max_buf_size(head)
+        .max_buf_size(max_head(limits))
         .pipeline_flush(false);
     builder
         .http2()
@@ -224,7 +267,7 @@ fn builder(limits: &RequestLimits, tasks: Tasks) -> Builder<Tasks> {
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND_BUFFER)
-        .max_header_list_size(u32::try_from(head).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(max_head(limits)).unwrap_or(u32::MAX))
         .keep_alive_interval(PING)
         .keep_alive_timeout(PING);
     builder

@@ -14,6 +14,8 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Time without acknowledgement after which the peer is considered gone.
 const UNACKNOWLEDGED: Duration = Duration::from_mins(1);
+/// The first bytes of an HTTP/2 connection.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long further input is discarded after the last byte was sent.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -29,6 +31,13 @@ impl Socket {
     pub fn new(stream: TcpStream, place: OwnedSemaphorePermit, known: TaskTrackerToken) -> Self {
         prepare(&stream);
         Self { stream, ending: None, _place: place, _known: known }
+    }
+
+    /// Waits for the first bytes and reports whether the preface of HTTP/2 begins with them. They stay unread. Cancel safe.
+    pub async fn may_be_http2(&self) -> bool {
+        let mut first = [0; PREFACE.len()];
+        let count = self.stream.peek(&mut first).await.unwrap_or(0);
+        count > 0 && first[..count] == PREFACE[..count]
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::event::{Event, EventKind, Growing};
-use baton_core::store::Pending;
+use baton_core::store::{Pending, RunStatus};
 use baton_core::{RunId, StoreError, TenantStore, ThreadId};
 use baton_engine::{Interest, PublishedEvent, StreamItem, Subscription, ThreadChannels};
 
@@ -48,6 +48,9 @@ pub trait EventLog: Debug + Send + Sync {
 
     /// Events with a number above `after`, in order.
     fn page(&self, thread: ThreadId, of: Of, after: u64, limit: u32) -> Pending<'_, Vec<Event>>;
+
+    /// Whether the run waits for a decision.
+    fn is_waiting(&self, run: RunId) -> Pending<'_, bool>;
 }
 
 impl EventLog for Arc<dyn TenantStore> {
@@ -60,6 +63,10 @@ impl EventLog for Arc<dyn TenantStore> {
             Of::Thread => self.events(thread, after, limit),
             Of::Run(run) => self.run_events(run, after, limit),
         }
+    }
+
+    fn is_waiting(&self, run: RunId) -> Pending<'_, bool> {
+        Box::pin(async move { Ok(self.run(run).await?.status == RunStatus::Waiting) })
     }
 }
 
@@ -76,6 +83,8 @@ pub struct Follow<L = Arc<dyn TenantStore>> {
     ahead: Ahead,
     /// A run whose events were all received and none read, so that its shared encodings can be used.
     received_from_start: Option<RunId>,
+    /// Whether the last event was that the run waits for a decision.
+    is_waiting: bool,
     stage: FollowStage,
     glances: Option<Interval>,
 }
@@ -121,11 +130,18 @@ impl<L: EventLog> Follow<L> {
         follow
     }
 
-    /// Follows a run that was accepted after the subscription started: all its events are received, so nothing is read.
-    pub fn of_new_run(log: L, mut subscription: Subscription, thread: ThreadId, run: RunId) -> Self {
+    /// Follows a run that was accepted after the subscription started, or continued: all its events after number `after` are
+    /// received, so nothing is read.
+    pub fn of_new_run(
+        log: L,
+        mut subscription: Subscription,
+        thread: ThreadId,
+        run: RunId,
+        after: u64,
+    ) -> Self {
         // The snapshot contains texts of other runs.
         drop(subscription.snapshot());
-        Self::receiving(log, subscription, thread, Of::Run(run), 0)
+        Self::receiving(log, subscription, thread, Of::Run(run), after)
     }
 
     fn receiving(log: L, subscription: Subscription, thread: ThreadId, of: Of, position: u64) -> Self {
@@ -139,6 +155,7 @@ impl<L: EventLog> Follow<L> {
             ready: VecDeque::new(),
             ahead: Ahead::default(),
             received_from_start: None,
+            is_waiting: false,
             stage: FollowStage::Receiving,
             glances: None,
         }
@@ -176,8 +193,38 @@ impl<L: EventLog> Follow<L> {
             }
             match self.stage {
                 FollowStage::Reading(_) => self.read().await?,
-                FollowStage::Receiving => self.receive().await,
+                FollowStage::Receiving => match self.of {
+                    Of::Run(run) if self.is_waiting => self.end_unless_decided(run).await?,
+                    _ => self.receive().await,
+                },
                 FollowStage::Over => return Ok(None),
+            }
+        }
+    }
+
+    /// A run that waits has no end yet, but sends nothing more for now. If a decision was made before the run parked, it continues
+    /// at once, and so does the stream.
+    async fn end_unless_decided(&mut self, run: RunId) -> Result<(), StoreError> {
+        if self.log.is_waiting(run).await? {
+            self.stage = FollowStage::Over;
+        }
+        self.is_waiting = false;
+        Ok(())
+    }
+
+    /// The next item, if it has arrived. `None` does not mean that the stream is over.
+    pub fn try_next(&mut self) -> Option<Item> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                self.pass(&item);
+                return Some(item);
+            }
+            if !matches!(self.stage, FollowStage::Receiving) {
+                return None;
+            }
+            match self.subscription.try_recv()? {
+                StreamItem::Event(published) => self.take(published),
+                StreamItem::Changed => self.rejoin(),
             }
         }
     }
@@ -220,7 +267,8 @@ impl<L: EventLog> Follow<L> {
             && event.kind.is_kept()
         {
             self.position = event.seq;
-            if matches!(self.of, Of::Run(_)) && event.kind.is_end() {
+            self.is_waiting = matches!(event.kind, EventKind::RunWaiting { .. });
+            if matches!(self.of, Of::Run(_)) && event.kind.is_end() && !self.is_waiting {
                 self.ready.clear();
                 self.stage = FollowStage::Over;
             }
@@ -305,7 +353,7 @@ impl<L: EventLog> Follow<L> {
         } else if !self.concerns(event) || self.ahead.covers(event) {
             return;
         }
-        if matches!(event.kind, EventKind::RunStarted { .. }) {
+        if event.kind.is_start() {
             self.received_from_start = Some(event.run_id);
         }
         let is_shared = self.received_from_start == Some(event.run_id);

@@ -70,7 +70,8 @@ pub async fn join_accepted(
         return join(app, caller, StreamPosition { thread, of: Of::Run(run), after: 0 }, Detail::Person)
             .await;
     }
-    let follow = Follow::of_new_run(app.data(caller), subscription, thread, run).counted(&app.metrics);
+    let follow = Follow::of_new_run(app.data(caller), subscription, thread, run, accepted.after);
+    let follow = follow.counted(&app.metrics);
     let view = StreamView::new(thread, Detail::Person, app.profiles());
     Ok(JoinedStream { follow, view, first: Bytes::new(), caller: caller.clone() })
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
-use baton_core::ThreadId;
-use baton_core::store::Cancel;
+use baton_core::store::{Cancel, PageRequest, RunQuery, RunStatus};
+use baton_core::{RunId, StoreError, ThreadId};
 use baton_engine::SubmitOptions;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -22,13 +22,15 @@ use crate::problem::{ApiResult, Code, FieldError, Problem};
 use crate::routes::{approvals, handoff, messages, runs};
 use crate::strict::{self, Checked};
 use crate::trace::Trace;
-use crate::wire::approval::{Decision, DecisionBody};
+use crate::trail;
+use crate::wire::approval::{DECIDE, Decision, DecisionBody};
 use crate::wire::send::SendMessage;
 use crate::wire::text::Remark;
 
-const DECIDE: &str = "approval:decide";
 /// The subprotocol, for clients that require one.
 const PROTOCOL: &str = "baton";
+/// As the audit trail names it.
+const ROUTE: &str = "/api/v1/threads/{thread_id}/ws";
 const EXPIRED: &str = "the credential is not valid any more";
 /// Send timeout for a client that does not read.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,14 +43,30 @@ enum SocketRequest {
     Cancel {
         #[serde(default)]
         mode: Option<Cancel>,
+        /// The active run if it is left out, or else the only run that waits.
+        #[serde(default)]
+        run_id: Option<RunId>,
     },
     ExitHandoff {},
-    Approve {
-        approval_id: Uuid,
-        decision: Decision,
-        #[serde(default)]
-        reason: Option<Remark>,
-    },
+    Approve(SocketDecision),
+}
+
+/// A decision and what it is about.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SocketDecision {
+    approval_id: Uuid,
+    decision: Decision,
+    #[serde(default)]
+    reason: Option<Remark>,
+    #[serde(default)]
+    arguments: Option<Value>,
+    #[serde(default)]
+    remember: bool,
+    #[serde(default)]
+    answer: Option<Value>,
+    #[serde(default)]
+    digest: Option<String>,
 }
 
 impl Checked for SocketRequest {
@@ -135,10 +153,8 @@ impl SocketConversation {
                 let accepted = messages::submit(app, caller, trace, *thread, message, terms).await?;
                 Ok(json!({ "request": "message", "run_id": accepted.run_id }))
             }
-            SocketRequest::Cancel { mode } => {
-                let active = app.data(caller).thread(*thread, caller.scope()).await?.active_run;
-                let run =
-                    active.ok_or_else(|| Problem::new(Code::Conflict, "no run of this thread is at work"))?;
+            SocketRequest::Cancel { mode, run_id } => {
+                let run = self.run_to_cancel(run_id).await?;
                 let status = runs::cancel(app, caller, trace, run, mode.unwrap_or(Cancel::Stop)).await?;
                 Ok(json!({ "request": "cancel", "run_id": run, "status": status }))
             }
@@ -146,11 +162,43 @@ impl SocketConversation {
                 let returned = handoff::exit(app, caller, trace, *thread).await?;
                 Ok(json!({ "request": "exit_handoff", "handoff": returned }))
             }
-            SocketRequest::Approve { approval_id, decision, reason } => {
-                caller.demand(DECIDE)?;
-                let body = DecisionBody { decision, reason };
+            SocketRequest::Approve(decided) => {
+                trail::demand(app, caller, trace, DECIDE, ROUTE).await?;
+                let SocketDecision { approval_id, decision, reason, arguments, remember, answer, digest } =
+                    decided;
+                let body = DecisionBody { decision, reason, arguments, remember, answer, digest };
                 let decided = approvals::decide(app, caller, trace, approval_id, body).await?;
                 Ok(json!({ "request": "approve", "approval": decided }))
+            }
+        }
+    }
+}
+
+impl SocketConversation {
+    /// Which run of the thread a request to cancel is about.
+    async fn run_to_cancel(&self, named: Option<RunId>) -> ApiResult<RunId> {
+        let data = self.app.data(&self.caller);
+        let active = data.thread(self.thread, self.caller.scope()).await?.active_run;
+        if let Some(run_id) = named {
+            return match data.run(run_id).await {
+                Ok(run) if run.thread_id == self.thread => Ok(run_id),
+                Ok(_) | Err(StoreError::NotFound(_)) => Err(Problem::not_found("run")),
+                Err(error) => Err(error.into()),
+            };
+        }
+        if let Some(active) = active {
+            return Ok(active);
+        }
+        let waiting = RunQuery {
+            thread_id: Some(self.thread),
+            status: Some(RunStatus::Waiting),
+            ..RunQuery::default()
+        };
+        match &data.runs(waiting, PageRequest::first(2)).await?.data[..] {
+            [only] => Ok(only.run_id),
+            [] => Err(Problem::new(Code::Conflict, "no run of this thread is active or waiting")),
+            _ => {
+                Err(Problem::new(Code::Conflict, "several runs of this thread wait: name one with `run_id`"))
             }
         }
     }

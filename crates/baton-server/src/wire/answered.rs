@@ -4,6 +4,7 @@ use baton_core::{AgentName, RunId, ThreadId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::wire::approval::ApprovalView;
 use crate::wire::handoff::HeldBy;
 use crate::wire::message::MessageView;
 use crate::wire::run::{RunErrorView, SubAgentResult};
@@ -31,6 +32,10 @@ pub struct Answered {
     /// What sub-agents answered, each by itself.
     pub results: Vec<SubAgentResult>,
     pub usage: UsageView,
+    /// What the run waits for, if its status is `waiting`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub approvals: Vec<ApprovalView>,
     /// Why there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

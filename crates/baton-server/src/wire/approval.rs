@@ -1,9 +1,9 @@
 //! Decisions that wait for a person.
 
-use baton_core::store::{Approval, ApprovalFilter, ApprovalQuery, ApprovalStatus, Order};
+use baton_core::store::{Approval, ApprovalFilter, ApprovalKind, ApprovalQuery, ApprovalStatus, Order};
 use baton_core::tool::Risk;
-use baton_core::{RunId, ThreadId, UserId};
-use baton_engine::recorded::agent_of;
+use baton_core::{AgentName, RunId, ThreadId, UserId};
+use baton_engine::{DecisionInput, Verdict};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,6 +23,9 @@ pub struct ApprovalParams {
     /// Only those; without it, all. `decided` is every status but `pending`.
     #[param(schema_with = words::<ApprovalFilter>)]
     pub status: Option<ApprovalFilter>,
+    /// Only of this thread.
+    #[param(value_type = Option<Uuid>)]
+    pub thread_id: Option<ThreadId>,
     /// By `created_at`. `asc`: the oldest first. `desc`: the newest first. A cursor is valid in its own order only.
     #[param(schema_with = order)]
     pub order: Option<Order>,
@@ -35,11 +38,16 @@ pub struct ApprovalParams {
 
 impl ApprovalParams {
     pub fn query(&self, user: Option<&UserId>) -> ApprovalQuery {
-        ApprovalQuery { status: self.status, user_id: user.cloned(), order: self.order.unwrap_or_default() }
+        ApprovalQuery {
+            status: self.status,
+            user_id: user.cloned(),
+            thread_id: self.thread_id,
+            order: self.order.unwrap_or_default(),
+        }
     }
 }
 
-/// A call that waits, or waited, for a person's yes.
+/// A call or a question that waits, or waited, for a person.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ApprovalView {
     pub approval_id: Uuid,
@@ -47,19 +55,33 @@ pub struct ApprovalView {
     pub thread_id: ThreadId,
     #[schema(value_type = Uuid)]
     pub run_id: RunId,
-    /// Where in the run the call stands, such as `assistant/turn:1/tool:1`.
+    /// `tool`: a call that needs approval. `question`: an agent asks something.
+    #[schema(schema_with = words::<ApprovalKind>)]
+    pub kind: ApprovalKind,
+    /// Path of the call in the run, such as `assistant/turn:1/tool:1/call:worker/turn:1/tool:1`.
     pub path: String,
-    /// The agent that wants to make the call.
-    pub agent: String,
+    /// The agent that asks.
+    #[schema(value_type = String)]
+    pub agent: AgentName,
     pub tool: String,
-    /// As the tool would get them.
+    /// As the agent wrote them.
     pub arguments: Value,
+    /// SHA-256 of the tool and its arguments. Send it with the decision, and the decision holds for exactly this call.
+    pub digest: String,
     #[schema(schema_with = words::<Risk>)]
     pub risk: Risk,
+    pub preview: PreviewView,
+    /// JSON Schema of the arguments, or of the answer to a question.
+    pub schema: Value,
+    /// Suggested answers to a question. Another text is accepted too.
+    pub choices: Vec<String>,
+    /// Who may decide.
+    pub deciders: DecidersView,
     #[schema(schema_with = words::<ApprovalStatus>)]
     pub status: ApprovalStatus,
     #[schema(schema_with = moment)]
     pub created_at: Timestamp,
+    /// Without a decision until then, the call is denied.
     #[schema(schema_with = moment)]
     pub expires_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,41 +93,114 @@ pub struct ApprovalView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub reason: Option<String>,
+    /// The arguments that the call was approved with, if they were changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub edited: Option<Value>,
+    /// The answer to a question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub answer: Option<Value>,
+    /// Whether the decision also holds for later calls of the tool in the thread.
+    pub remember: bool,
 }
+
+/// A call in a few words.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PreviewView {
+    pub heading: String,
+    pub fields: Vec<PreviewFieldView>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PreviewFieldView {
+    pub label: String,
+    /// At most 150 characters.
+    pub value: String,
+}
+
+/// Who may decide: the user of the thread with this permission, and those with it who may read traces.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DecidersView {
+    #[schema(value_type = String)]
+    pub user_id: UserId,
+    pub permission: &'static str,
+}
+
+/// The permission to decide.
+pub const DECIDE: &str = "approval:decide";
 
 impl From<Approval> for ApprovalView {
     fn from(approval: Approval) -> Self {
+        let Approval { request, thread_id, run_id, user_id, outcome } = approval;
+        let fields = request.preview.fields.into_iter();
+        let fields = fields.map(|field| PreviewFieldView { label: field.label, value: field.value });
         Self {
-            approval_id: approval.approval_id,
-            thread_id: approval.thread_id,
-            run_id: approval.run_id,
-            agent: agent_of(&approval.path).to_owned(),
-            path: approval.path,
-            tool: approval.tool,
-            arguments: approval.arguments,
-            risk: approval.risk,
-            status: approval.status,
-            created_at: approval.created_at,
-            expires_at: approval.expires_at,
-            decided_at: approval.decided_at,
-            decided_by: approval.decided_by,
-            reason: approval.reason,
+            approval_id: request.approval_id,
+            thread_id,
+            run_id,
+            kind: request.kind,
+            path: request.path,
+            agent: request.agent,
+            tool: request.tool,
+            arguments: request.arguments,
+            digest: request.digest,
+            risk: request.risk,
+            preview: PreviewView { heading: request.preview.heading, fields: fields.collect() },
+            schema: request.schema,
+            choices: request.choices,
+            deciders: DecidersView { user_id, permission: DECIDE },
+            status: outcome.status,
+            created_at: request.created_at,
+            expires_at: request.expires_at,
+            decided_at: outcome.decided_at,
+            decided_by: outcome.decided_by,
+            reason: outcome.reason,
+            edited: outcome.edited,
+            answer: outcome.answer,
+            remember: outcome.remember,
         }
     }
 }
 
 /// A person's decision.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({ "decision": "approve", "reason": "checked with the owner" })))]
 pub struct DecisionBody {
     pub decision: Decision,
-    /// Why, for the audit trail and for the agent that asked.
+    /// Why. Stored with the approval; the agent reads the reason of a denial.
     #[schema(value_type = Option<String>, nullable = false, max_length = 2000)]
     pub reason: Option<Remark>,
+    /// With `approve`: the arguments to call the tool with instead. They must satisfy `schema`.
+    #[schema(nullable = false)]
+    pub arguments: Option<Value>,
+    /// Whether the decision also holds for later calls of the tool in the thread.
+    #[serde(default)]
+    pub remember: bool,
+    /// With `approve` of a question: its answer. It must satisfy `schema`.
+    #[schema(nullable = false)]
+    pub answer: Option<Value>,
+    /// `digest` of what the person has seen. The decision is refused if the call is another one.
+    #[schema(nullable = false)]
+    pub digest: Option<String>,
 }
 
 impl Checked for DecisionBody {}
+
+impl DecisionBody {
+    pub fn input(self, trace_id: String) -> DecisionInput {
+        DecisionInput {
+            verdict: self.decision.into(),
+            reason: self.reason.and_then(Remark::said),
+            arguments: self.arguments,
+            remember: self.remember,
+            answer: self.answer,
+            digest: self.digest,
+            trace_id: Some(trace_id),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -114,11 +209,79 @@ pub enum Decision {
     Deny,
 }
 
-impl From<Decision> for ApprovalStatus {
+impl From<Decision> for Verdict {
     fn from(decision: Decision) -> Self {
         match decision {
-            Decision::Approve => Self::Approved,
-            Decision::Deny => Self::Denied,
+            Decision::Approve => Self::Approve,
+            Decision::Deny => Self::Deny,
         }
+    }
+}
+
+/// What becomes of an interrupt, as AG-UI says it.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ResumeEntry {
+    /// The id of the approval.
+    pub interrupt_id: Uuid,
+    pub status: ResumeStatus,
+    /// For a call: `{"approved": true}`, with `reason`, `arguments` and `remember` if wanted. For a question: its answer.
+    #[schema(nullable = false)]
+    pub payload: Option<Value>,
+    /// Not used.
+    #[schema(nullable = false)]
+    pub metadata: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeStatus {
+    Resolved,
+    /// The call is denied, or the question is not answered.
+    Cancelled,
+}
+
+/// The payload of a resolved call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallPayload {
+    approved: Option<bool>,
+    decision: Option<Decision>,
+    reason: Option<Remark>,
+    arguments: Option<Value>,
+    #[serde(default)]
+    remember: bool,
+    digest: Option<String>,
+}
+
+impl ResumeEntry {
+    /// The decision that the entry stands for. The error says what is wrong with the payload.
+    pub fn decision(self, kind: ApprovalKind) -> Result<DecisionBody, String> {
+        let mut body = DecisionBody {
+            decision: Decision::Deny,
+            reason: None,
+            arguments: None,
+            remember: false,
+            answer: None,
+            digest: None,
+        };
+        match (self.status, kind) {
+            (ResumeStatus::Cancelled, _) => {}
+            (ResumeStatus::Resolved, ApprovalKind::Question) => {
+                body.decision = Decision::Approve;
+                body.answer = self.payload;
+            }
+            (ResumeStatus::Resolved, ApprovalKind::Tool) => {
+                let payload = self.payload.map(serde_json::from_value::<CallPayload>).transpose();
+                let payload = payload.map_err(|error| error.to_string())?.unwrap_or_default();
+                let said = payload.approved.map(|yes| if yes { Decision::Approve } else { Decision::Deny });
+                body.decision = payload.decision.or(said).ok_or("`approved` is missing: true or false")?;
+                body.reason = payload.reason;
+                body.arguments = payload.arguments;
+                body.remember = payload.remember;
+                body.digest = payload.digest;
+            }
+        }
+        Ok(body)
     }
 }

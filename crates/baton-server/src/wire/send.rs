@@ -12,6 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::problem::FieldError;
 use crate::strict::Checked;
+use crate::wire::approval::ResumeEntry;
 use crate::wire::message::PartView;
 use crate::wire::schema::words;
 
@@ -22,7 +23,9 @@ const MOST_PARTS: usize = 64;
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendMessage {
-    /// What is said: a text, or parts.
+    /// What is said: a text, or parts. Left out with `resume`.
+    #[serde(default)]
+    #[schema(required = false)]
     pub content: Content,
     /// Who is to answer; otherwise whoever has the thread.
     #[schema(nullable = false)]
@@ -33,10 +36,14 @@ pub struct SendMessage {
     /// Anything the caller wants to find again with the run; up to 16 KiB.
     #[schema(nullable = false)]
     pub metadata: Option<Map<String, Value>>,
+    /// AG-UI: decisions about what a run of the thread waits for. No new run begins; the run that waits continues.
+    #[serde(default)]
+    #[schema(required = false, max_items = 64)]
+    pub resume: Vec<ResumeEntry>,
 }
 
 /// A text or parts. Read by hand, so that a mistake in a part is reported where it is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Content(pub Vec<PartView>);
 
 impl<'de> Deserialize<'de> for Content {
@@ -92,7 +99,13 @@ impl Checked for SendMessage {
         let mut wrong = |pointer: &str, detail: &str| {
             errors.push(FieldError { pointer: pointer.to_owned(), detail: detail.to_owned() });
         };
-        if self.content.0.iter().all(is_blank) {
+        if !self.resume.is_empty() && !self.content.0.is_empty() {
+            wrong("/content", "leave it out with `resume`, which begins no new run");
+        }
+        if self.resume.len() > MOST_PARTS {
+            wrong("/resume", "up to 64 entries");
+        }
+        if self.resume.is_empty() && self.content.0.iter().all(is_blank) {
             wrong("/content", "there is nothing in it: write a text, or add a part");
         }
         let size =

@@ -2,12 +2,13 @@
 
 use baton_core::store::{UsageBy, UsageLine, UsageQuery};
 use baton_core::usage::Cost;
-use baton_core::{Usage, UserId};
+use baton_core::{ThreadId, Usage, UserId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::Object;
 use utoipa::{IntoParams, ToSchema};
 
+use super::budget::BudgetView;
 use super::schema::{moment, words};
 
 /// What something took. A cost that is not known is never shown as zero: `cost_known` is false, and `cost_usd` is the known part.
@@ -61,11 +62,14 @@ pub struct UsageParams {
     /// and before then.
     #[param(schema_with = moment)]
     pub until: Option<Timestamp>,
+    /// Adds the budget of this thread to `budgets`. The sums stay those of the tenant.
+    #[param(value_type = Option<String>, format = Uuid)]
+    pub thread_id: Option<ThreadId>,
 }
 
 impl From<UsageParams> for UsageQuery {
     fn from(params: UsageParams) -> Self {
-        let UsageParams { by, user_id, since, until } = params;
+        let UsageParams { by, user_id, since, until, .. } = params;
         Self { by: by.unwrap_or(UsageBy::Agent), user_id, since, until }
     }
 }
@@ -74,6 +78,16 @@ fn by() -> Object {
     let mut words = words::<UsageBy>();
     words.default = Some(UsageBy::Agent.word().into());
     words
+}
+
+/// The sums, and the budgets as they are now.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UsageReport {
+    pub data: Vec<UsageLineView>,
+    /// Always null: there is one page.
+    pub next_cursor: Option<String>,
+    /// Empty if none is configured.
+    pub budgets: Vec<BudgetView>,
 }
 
 /// One sum.

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use baton_core::store::{Approval, ApprovalStatus, MessageQuery};
-use baton_core::tool::Risk;
-use baton_core::{RunId, TenantId, TenantStore, ThreadId};
+use baton_core::store::MessageQuery;
+use baton_core::{TenantId, TenantStore, ThreadId};
+use baton_engine::recorded::agent_of;
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::described::{Visitor, body};
+use crate::parked;
 use crate::site::{Plan, Site};
 
 const AUDIT: &str = "/api/v1/audit";
@@ -107,23 +108,9 @@ async fn asked(site: &Site, ann: &Visitor<'_>, until: Timestamp) -> String {
 
 async fn asked_at(site: &Site, ann: &Visitor<'_>, until: Timestamp, path: &str) -> String {
     let thread = ThreadId::random();
-    let answer = ann.say(&thread.to_string(), "Hello").await;
-    let approval = Approval {
-        approval_id: Uuid::now_v7(),
-        thread_id: thread,
-        run_id: RunId::parse(answer["run_id"].as_str().unwrap()).unwrap(),
-        path: path.to_owned(),
-        tool: "shell".to_owned(),
-        arguments: json!({ "command": "make" }),
-        risk: Risk::High,
-        status: ApprovalStatus::Pending,
-        created_at: Timestamp::now(),
-        expires_at: until,
-        decided_at: None,
-        decided_by: None,
-        reason: None,
-    };
-    acme(site).ask(approval).await.unwrap().approval_id.to_string()
+    ann.say(&thread.to_string(), "Hello").await;
+    let request = parked::shell(path, agent_of(path), json!({ "command": "make" }), until);
+    parked::park(&**site.app.store(), "acme", "ann", thread, request).await
 }
 
 fn values<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
@@ -214,7 +201,18 @@ async fn a_waiting_call_is_decided_once_by_its_person_or_an_operator() {
     let no = json!({ "decision": "deny" });
     let (status, again) = refused(&operator, DECIDE, &path(&first), &no).await;
     assert_eq!((status, &again["approval_status"]), (409, &json!("approved")));
-    assert_eq!(refused(&ann, DECIDE, &path(&late), &yes).await.1["approval_status"], "expired");
+    assert_eq!(again["code"], "approval_decided");
+    let too_late = refused(&ann, DECIDE, &path(&late), &yes).await.1;
+    assert_eq!(
+        (&too_late["code"], &too_late["approval_status"]),
+        (&json!("approval_expired"), &json!("expired"))
+    );
+    let other = json!({ "decision": "approve", "digest": "0".repeat(64) });
+    let (status, changed) = refused(&ann, DECIDE, &path(&second), &other).await;
+    assert_eq!((status, &changed["code"]), (409, &json!("approval_changed")));
+    let wrong = json!({ "decision": "approve", "arguments": { "command": 1 } });
+    let (status, wrong) = refused(&ann, DECIDE, &path(&second), &wrong).await;
+    assert_eq!((status, &wrong["errors"][0]["pointer"]), (400, &json!("/arguments/command")));
     assert_eq!(operator.post(&path(&second), &no).await.status(), 200);
 
     let (_, trail) = operator.see(AUDIT, "/api/v1/audit?action=approval.decide").await;
@@ -224,7 +222,12 @@ async fn a_waiting_call_is_decided_once_by_its_person_or_an_operator() {
         .iter()
         .map(|one| (one["actor"].as_str(), one["decision"].as_str()))
         .collect();
-    assert_eq!(decisions, [(Some("ann"), Some("approved")), (Some("olga"), Some("denied"))]);
+    let by =
+        |actor, decision: &str| decisions.iter().filter(|one| **one == (Some(actor), Some(decision))).count();
+    assert_eq!((by("ann", "approved"), by("olga", "denied")), (1, 1));
+    // Foreign and unknown; expired, changed and wrong arguments; decided before. Without the permission it is a refusal of its own.
+    assert_eq!((by("bob", "refused"), by("ann", "refused"), by("olga", "refused")), (2, 3, 1));
+    assert_eq!(decisions.len(), 8);
     site.end().await;
 }
 

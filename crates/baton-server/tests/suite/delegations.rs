@@ -244,6 +244,7 @@ async fn a_run_outlives_whoever_waits_for_it() {
         message_id: MessageId::from_uuid(run.as_uuid()),
         is_new: false,
         behind: None,
+        after: 0,
     };
     let subscription = site.app.engine.parts.live.subscribe(&tenant, thread, Interest::Ends);
     let end = await_end(&site.app, &tenant, &accepted, subscription);

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use baton_core::store::{Approval, ApprovalStatus, HandoffNotes, HandoffSession, HandoffState, NewHandoff};
-use baton_core::tool::Risk;
-use baton_core::{AgentName, HandoffId, RunId, TenantId, ThreadId, UserId};
+use baton_core::store::{HandoffNotes, HandoffSession, HandoffState, NewHandoff};
+use baton_core::{AgentName, HandoffId, TenantId, ThreadId, UserId};
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use baton_server::identity::roles::Roles;
 use http::Method;
@@ -16,6 +15,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::parked;
 use crate::site::{Plan, Site};
 use crate::skills::Made;
 
@@ -111,7 +111,7 @@ async fn belongings(site: &Site, ada: &str) -> Belongings {
         ("run_id", text(&answer["run_id"])),
         ("message_id", text(&answer["message"]["message_id"])),
         ("artifact_id", text(&file["artifact_id"])),
-        ("approval_id", approval(site, &thread, &text(&answer["run_id"])).await),
+        ("approval_id", approval(site, &thread).await),
         ("handoff_id", handoff(site, &thread).await),
         ("agent", "assistant".to_owned()),
         ("file", "style.css".to_owned()),
@@ -142,27 +142,11 @@ async fn handoff(site: &Site, thread: &str) -> String {
     store.update_handoff(ended).await.unwrap().handoff_id.to_string()
 }
 
-/// A call of Ada's that waits for a yes.
-async fn approval(site: &Site, thread: &str, run: &str) -> String {
-    let approval_id = Uuid::new_v4();
-    let now = Timestamp::now();
-    let approval = Approval {
-        approval_id,
-        thread_id: ThreadId::parse(thread).unwrap(),
-        run_id: RunId::parse(run).unwrap(),
-        path: "assistant/turn:1/tool:1".to_owned(),
-        tool: "shell".to_owned(),
-        arguments: json!({ "command": SECRET }),
-        risk: Risk::High,
-        status: ApprovalStatus::Pending,
-        created_at: now,
-        expires_at: now + SignedDuration::from_hours(1),
-        decided_at: None,
-        decided_by: None,
-        reason: None,
-    };
-    site.app.store().tenant(&TenantId::parse("acme").unwrap()).ask(approval).await.unwrap();
-    approval_id.to_string()
+/// A call of Ada's that waits for approval.
+async fn approval(site: &Site, thread: &str) -> String {
+    let until = Timestamp::now() + SignedDuration::from_hours(1);
+    let request = parked::shell("assistant/turn:1/tool:1", "assistant", json!({ "command": SECRET }), until);
+    parked::park(&**site.app.store(), "acme", "ada", ThreadId::parse(thread).unwrap(), request).await
 }
 
 fn routes(document: &Value) -> Vec<Route> {

@@ -78,7 +78,7 @@ impl Subscriber {
     /// As the sender of a message, who subscribes before the run is accepted.
     fn join_new_run(stage: &Stage, run: RunId, detail: Detail) -> Self {
         let subscription = stage.live.subscribe(&tenant(), script::thread(), Interest::Run);
-        let follow = Follow::of_new_run(stage.log.clone(), subscription, script::thread(), run);
+        let follow = Follow::of_new_run(stage.log.clone(), subscription, script::thread(), run, 0);
         Self::new(follow, detail)
     }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod agents;
+mod approvals;
 mod artifacts;
 mod audit;
 mod client;
@@ -24,6 +25,7 @@ mod made_up;
 mod me;
 mod observe;
 mod openapi;
+mod parked;
 mod person;
 mod roster;
 mod runs;

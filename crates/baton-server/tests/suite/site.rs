@@ -10,8 +10,8 @@ use baton_core::agent::ModelName;
 use baton_core::store::{Owner, Retention};
 use baton_core::{AgentName, Model, SkillSource, Store, TenantId, UserId};
 use baton_engine::{
-    Agents, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry, ModelTimeouts, Policy,
-    ProcessIdentity, ThreadChannels, WorkerLifetime,
+    Agents, ApprovalSettings, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry, ModelTimeouts,
+    Policy, ProcessIdentity, ThreadChannels, WorkerLifetime,
 };
 use baton_models::scripted::Scripted;
 use baton_server::identity::AuthenticationMode;
@@ -146,7 +146,7 @@ impl Plan {
                 skills: self.skills,
                 team_hooks: None,
                 shown_output_bytes: baton_core::tool::SHOWN_OUTPUT_BYTES,
-                ask_at: None,
+                approvals: ApprovalSettings::asking_at(None),
                 work_dir: PathBuf::from("."),
             }),
             policy: Arc::new(self.policy),

@@ -1,9 +1,11 @@
 //! What was spent and what was learnt, as the API adds it up.
 
 use baton_core::ThreadId;
+use baton_core::budget::BudgetLimit;
 use baton_core::store::{Hop, HopKind};
 use baton_core::{RunId, TenantId, Usd};
 use baton_models::scripted::{Scripted, ScriptedTurn};
+use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -60,6 +62,53 @@ async fn what_was_spent_is_added_up_by_agent_user_model_and_day() {
     for bad in ["by=colour", "since=yesterday", "day=1"] {
         assert_eq!(operator.see(USAGE, &format!("{USAGE}?{bad}")).await.0, 400, "{bad}");
     }
+    site.end().await;
+}
+
+/// Spent and remaining amounts are in the report. A run that meets the limit answers 402, with what its closing turn said.
+#[tokio::test]
+async fn budgets_are_reported_and_an_exhausted_one_is_402() {
+    let turns = [ScriptedTurn::text("One.").tokens(0, 1_000), ScriptedTurn::text("Never.").tokens(0, 1_000)];
+    let file = "---\ndescription: Helps.\nmax_output_tokens: 1000\n---\nYou help.\n";
+    let mut plan = Plan::new(&Scripted::default().script("assistant", turns)).agent("assistant", file);
+    plan.policy.budgets.tenant.day = BudgetLimit { max_cost_usd: None, max_tokens: Some(1_300) };
+    plan.policy.budgets.thread = BudgetLimit { max_cost_usd: Some("1".parse().unwrap()), max_tokens: None };
+    let site = plan.required().start().await;
+    let ann = site.person("acme", "ann", &["user", "operator"]).await;
+    let thread = thread();
+    let messages = format!("/api/v1/threads/{thread}/messages");
+    assert_eq!(ann.ask(&thread, "One?").await["status"], "completed");
+    let report = ann.see(&format!("{USAGE}?thread_id={thread}")).await;
+    let budgets = report["budgets"].as_array().unwrap();
+    assert_eq!(budgets.len(), 2, "{report}");
+    let of = |scope: &str| budgets.iter().find(|one| one["scope"] == scope).unwrap();
+    let day = of("tenant");
+    assert_eq!(
+        (&day["period"], &day["max_tokens"], &day["spent_tokens"]),
+        (&json!("day"), &json!(1_300), &json!(1_000))
+    );
+    assert_eq!(
+        (&day["remaining_tokens"], &day["percent"], &day["reserved_tokens"]),
+        (&json!(300), &json!(76), &json!(0))
+    );
+    assert!(day["ends_at"].as_str().unwrap().ends_with("T00:00:00Z"), "{day}");
+    let own = of("thread");
+    assert_eq!(
+        (&own["subject"], &own["spent_usd"], &own["remaining_usd"]),
+        (&json!(thread), &json!("0.001"), &json!("0.999"))
+    );
+    for _ in 0..2 {
+        let asked = ann.request(Method::POST, &messages).header("accept", "application/json");
+        let refused = asked.json(&json!({"content": "More?"})).send().await.unwrap();
+        assert_eq!(refused.status(), 402);
+        let problem: Value = refused.json().await.unwrap();
+        assert_eq!(problem["code"], "budget_exhausted", "{problem}");
+        assert!(problem["run_id"].is_string() && problem["usage"].is_object(), "{problem}");
+        assert!(problem["message"].is_null(), "no call is made: {problem}");
+    }
+    let eve = site.person("other", "eve", &["operator"]).await;
+    let foreign = eve.get(&format!("{USAGE}?thread_id={thread}")).await;
+    assert_eq!(foreign.status(), 404, "a foreign thread is an unknown one");
     site.end().await;
 }
 

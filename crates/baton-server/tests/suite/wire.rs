@@ -14,6 +14,19 @@ impl Wire {
         Self(TcpStream::connect(address).await.expect("a connection"))
     }
 
+    /// A WebSocket on the thread.
+    pub async fn websocket(address: SocketAddr, thread: &str, key: &str) -> Self {
+        let mut socket = Self::connect(address).await;
+        let head = format!(
+            "GET /api/v1/threads/{thread}/ws HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}"
+        );
+        let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13";
+        let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+        socket.send(format!("{head}\r\n{upgrade}\r\n{key}\r\n\r\n")).await;
+        socket.until("101 ").await;
+        socket
+    }
+
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.0.write_all(bytes.as_ref()).await.expect("sent");
     }
@@ -46,6 +59,13 @@ impl Wire {
         assert!(all.contains(text), "{all}");
         all
     }
+}
+
+/// A text frame as a client sends it. Masked, as it has to be, with nothing.
+pub fn frame(text: &str) -> Vec<u8> {
+    let length = u8::try_from(text.len()).expect("short");
+    assert!(length < 126);
+    [&[0x81, 0x80 | length, 0, 0, 0, 0], text.as_bytes()].concat()
 }
 
 /// One request on one connection, and everything that came back.

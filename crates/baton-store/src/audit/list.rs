@@ -1,14 +1,14 @@
 //! Entries of all chains in one order: by time, then chain, then number.
 
 use baton_core::StoreError;
-use baton_core::store::{AuditQuery, Audited, Order, Page, PageRequest, micros};
+use baton_core::store::{AuditEntry, AuditQuery, Audited, Order, Page, PageRequest, micros};
 
-use super::chain::hex;
+use super::chain::{self, hex};
 use super::ends::chain_at;
-use super::stored;
+use super::{find, stored};
 use crate::page::{self, Ordered};
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, row_values};
+use crate::value::{Row, SqlValue};
 
 /// A position between entries. Times within a chain never decrease, so this order agrees with the order of each chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,80 +40,55 @@ impl AuditPosition {
     fn cursor(entry: &Audited) -> String {
         format!("{}.{}.{}", micros(entry.at), entry.chain, entry.number)
     }
+
+    fn of(entry: &Audited) -> Self {
+        let number = i64::try_from(entry.number).unwrap_or(i64::MAX);
+        Self { at: micros(entry.at), chain: entry.chain.into(), number }
+    }
+
+    /// The position of a row is that of its last entry.
+    fn of_row(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self { at: row.int(2)?, chain: row.int(0)?, number: row.int(1)? })
+    }
 }
 
-/// One SQL text per filter, so that the planner can choose the matching index.
-macro_rules! all {
-    ($which:literal) => {
-        Ordered { asc: all!("", $which), desc: all!(" DESC", $which) }
+/// Rows of the trail between two positions. `$tables` selects them by the columns `at, chain, number` of `$of`.
+macro_rules! rows {
+    ($of:literal, $($tables:literal)+) => {
+        Ordered { asc: rows!("", $of, $($tables)+), desc: rows!(" DESC", $of, $($tables)+) }
     };
-    ($direction:literal, $which:literal) => {
+    ($direction:literal, $of:literal, $($tables:literal)+) => {
         concat!(
-            "SELECT chain, number, at, actor, action, thread_id, entry, hash
-            FROM audit
-            WHERE tenant = $1 AND (at, chain, number) > ($2, $3, $4) AND (at, chain, number) < ($5, $6, $7)",
-            $which,
-            "
-            ORDER BY at",
-            $direction,
-            ", chain",
-            $direction,
-            ", number",
-            $direction,
-            "
+            "SELECT a.chain, a.number, a.at, a.entries, (
+                SELECT b.hash FROM audit AS b
+                WHERE b.tenant = $1 AND b.chain = a.chain AND b.number < a.number
+                ORDER BY b.number DESC
+                LIMIT 1
+            ) ", $($tables,)+ " AND (", $of, ".at, ", $of, ".chain, ", $of, ".number) > ($2, $3, $4)
+                AND (", $of, ".at, ", $of, ".chain, ", $of, ".number) < ($5, $6, $7)
+            ORDER BY ", $of, ".at", $direction, ", ", $of, ".chain", $direction, ", ", $of, ".number", $direction, "
             LIMIT $8"
         )
     };
 }
 
-/// Entries with `$9` in a column. Both bounds include the column, so that SQLite uses its index.
-macro_rules! with {
-    ($column:literal, $which:literal) => {
-        Ordered { asc: with!($column, "", $which), desc: with!($column, " DESC", $which) }
-    };
-    ($column:literal, $direction:literal, $which:literal) => {
-        concat!(
-            "SELECT chain, number, at, actor, action, thread_id, entry, hash
-            FROM audit
-            WHERE tenant = $1 AND (",
-            $column,
-            ", at, chain, number) > ($9, $2, $3, $4) AND (",
-            $column,
-            ", at, chain, number) < ($9, $5, $6, $7)",
-            $which,
-            "
-            ORDER BY ",
-            $column,
-            $direction,
-            ", at",
-            $direction,
-            ", chain",
-            $direction,
-            ", number",
-            $direction,
-            "
-            LIMIT $8"
-        )
-    };
-}
+const ALL: Ordered = rows!("a", "FROM audit AS a WHERE a.tenant = $1");
 
-const ALL: Ordered = all!("");
-
-const OF_THREAD: Ordered = with!(
-    "thread_id",
-    " AND (CAST($10 AS TEXT) IS NULL OR actor = $10) AND (CAST($11 AS TEXT) IS NULL OR action = $11)"
+/// `CROSS JOIN` keeps SQLite from scanning the trail first.
+const OF_THREAD: Ordered = rows!(
+    "i",
+    "FROM audit_threads AS i CROSS JOIN audit AS a
+    WHERE i.tenant = $1 AND i.thread_number = $9 AND a.tenant = $1 AND a.chain = i.chain AND a.number = i.number"
 );
 
-const OF_ACTOR: Ordered = with!("actor", " AND (CAST($10 AS TEXT) IS NULL OR action = $10)");
+const OF_NAME: Ordered = rows!(
+    "i",
+    "FROM audit_names AS i CROSS JOIN audit AS a
+    WHERE i.tenant = $1 AND i.name = $9 AND a.tenant = $1 AND a.chain = i.chain AND a.number = i.number"
+);
 
-/// Repeats the condition of the partial index `audit_of_action`.
-const OF_ACTION: Ordered =
-    with!("action", " AND action <> 'message.send' AND action <> 'run.start' AND action <> 'run.end'");
-
-const OF_FREQUENT_ACTION: Ordered = all!(" AND action = $9");
-
-/// Every run writes one entry of each. The index `audit_of_action` excludes them.
-const FREQUENT: [&str; 3] = ["message.send", "run.start", "run.end"];
+/// Rows per query.
+const ROWS: u32 = 16;
 
 pub(super) async fn list(
     tx: &Tx<'_>,
@@ -121,31 +96,85 @@ pub(super) async fn list(
     page: &PageRequest,
     last: Option<AuditPosition>,
 ) -> Result<Page<Audited>, StoreError> {
-    let (statement, mut filters) = statement(query);
-    let mut values = bounds(query, last).to_vec();
-    values.push(page::with_next(page).into());
-    values.append(&mut filters);
-    let rows = tx.query(statement.sql(query.order), &values).await?;
-    let entries = rows.iter().map(read).collect::<Result<Vec<Audited>, _>>()?;
-    Ok(page::cut(entries, page.size(), |last| page::ordered(query.order, AuditPosition::cursor(last))))
+    let wanted = page::with_next(page) as usize;
+    let mut found = match query.thread_id {
+        Some(thread) => {
+            let mut found =
+                collect(tx, query, last, wanted, &OF_NAME, Some(find::thread(thread).into())).await?;
+            if let Some(number) = find::number_of(tx, thread).await? {
+                found.extend(collect(tx, query, last, wanted, &OF_THREAD, Some(number.into())).await?);
+                sort(&mut found, query.order);
+            }
+            found
+        }
+        None => {
+            let (statement, term) = statement(query);
+            collect(tx, query, last, wanted, statement, term).await?
+        }
+    };
+    found.truncate(wanted);
+    Ok(page::cut(found, page.size(), |last| page::ordered(query.order, AuditPosition::cursor(last))))
 }
 
-/// Returns the statement for a query, and its parameters from `$9` on.
-fn statement(query: &AuditQuery) -> (&'static Ordered, Vec<SqlValue>) {
-    let (actor, action) = (query.actor.as_deref(), query.action.as_deref());
-    match (query.thread_id, actor, action) {
-        (Some(thread), ..) => (&OF_THREAD, row_values![thread, actor, action]),
-        (None, Some(actor), _) => (&OF_ACTOR, row_values![actor, action]),
-        (None, None, Some(action)) if FREQUENT.contains(&action) => {
-            (&OF_FREQUENT_ACTION, row_values![action])
-        }
-        (None, None, Some(action)) => (&OF_ACTION, row_values![action]),
-        (None, None, None) => (&ALL, Vec::new()),
+/// Sorts entries of two sources. Both may have an entry about a thread that was deleted and created again in one transaction.
+fn sort(entries: &mut Vec<Audited>, order: Order) {
+    entries.sort_by_key(AuditPosition::of);
+    entries.dedup_by_key(|entry| AuditPosition::of(entry));
+    if order == Order::Desc {
+        entries.reverse();
     }
 }
 
-/// Parameters `$2` to `$7`: the exclusive bounds of a page.
-fn bounds(query: &AuditQuery, last: Option<AuditPosition>) -> [SqlValue; 6] {
+/// Returns the first entries of a page, at least `wanted` if there are so many, from the rows that a statement finds. `term` is its
+/// parameter `$9`.
+async fn collect(
+    tx: &Tx<'_>,
+    query: &AuditQuery,
+    last: Option<AuditPosition>,
+    wanted: usize,
+    statement: &Ordered,
+    term: Option<SqlValue>,
+) -> Result<Vec<Audited>, StoreError> {
+    let (after, before) = bounds(query, last);
+    let is_listed = |entry: &Audited| {
+        let position = AuditPosition::of(entry);
+        after < position && position < before && matches(query, &entry.entry)
+    };
+    let (mut first_row, mut last_row) = (after, before);
+    // The row of an entry is found by its last entry, which is less than this far away.
+    last_row.number = last_row.number.saturating_add_unsigned(stored::MOST as u64);
+    let mut found = Vec::new();
+    while found.len() < wanted {
+        let rows = tx.query(statement.sql(query.order), &values(first_row, last_row, term.as_ref())).await?;
+        for row in &rows {
+            found.extend(read(tx, row, query.order)?.into_iter().filter(is_listed));
+        }
+        let Some(row) = rows.last().filter(|_| rows.len() == ROWS as usize) else { break };
+        match query.order {
+            Order::Asc => first_row = AuditPosition::of_row(row)?,
+            Order::Desc => last_row = AuditPosition::of_row(row)?,
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the statement for a query that names no thread, and its parameter `$9`.
+fn statement(query: &AuditQuery) -> (&'static Ordered, Option<SqlValue>) {
+    let name = match &query.actor {
+        Some(actor) => Some(find::actor(actor)),
+        None => query.action.as_deref().and_then(find::action),
+    };
+    name.map_or((&ALL, None), |name| (&OF_NAME, Some(name.into())))
+}
+
+fn matches(query: &AuditQuery, entry: &AuditEntry) -> bool {
+    query.thread_id.is_none_or(|thread| entry.thread_id == Some(thread))
+        && query.actor.as_ref().is_none_or(|actor| entry.actor == *actor)
+        && query.action.as_ref().is_none_or(|action| entry.action == *action)
+}
+
+/// The exclusive bounds of a page.
+fn bounds(query: &AuditQuery, last: Option<AuditPosition>) -> (AuditPosition, AuditPosition) {
     let mut after = query.since.map_or(AuditPosition::FIRST, |since| AuditPosition::before(micros(since)));
     let mut before = query.until.map_or(AuditPosition::LAST, |until| AuditPosition::before(micros(until)));
     match (last, query.order) {
@@ -153,17 +182,30 @@ fn bounds(query: &AuditQuery, last: Option<AuditPosition>) -> [SqlValue; 6] {
         (Some(last), Order::Desc) => before = before.min(last),
         (None, _) => {}
     }
-    [after.at, after.chain, after.number, before.at, before.chain, before.number].map(SqlValue::from)
+    (after, before)
 }
 
-fn read(row: &Row) -> Result<Audited, StoreError> {
-    Ok(Audited {
-        chain: chain_at(row, 0)?,
-        number: row.count(1)?,
-        at: row.time(2)?,
-        entry: stored::read(row, 3)?,
-        hash: hex(row.blob(7)?),
-    })
+/// Parameters from `$2` on.
+fn values(after: AuditPosition, before: AuditPosition, term: Option<&SqlValue>) -> Vec<SqlValue> {
+    let bounds = [after.at, after.chain, after.number, before.at, before.chain, before.number];
+    let values = bounds.into_iter().map(SqlValue::from).chain([SqlValue::from(ROWS)]);
+    values.chain(term.cloned()).collect()
+}
+
+/// The entries of a row of [`rows`], in the order of the list.
+fn read(tx: &Tx<'_>, row: &Row, order: Order) -> Result<Vec<Audited>, StoreError> {
+    let (chain, at) = (chain_at(row, 0)?, row.time(2)?);
+    let before = row.optional(4, chain::hash_at)?.unwrap_or_else(|| chain::start(tx.tenant, chain));
+    let entries = stored::entries(before, row, 1)?;
+    let read = |stored: &stored::StoredEntry<'_>| {
+        let (number, entry, hash) = (stored.number, stored.entry()?, hex(&stored.hash));
+        Ok(Audited { chain, number, at, entry, hash })
+    };
+    let mut read = entries.iter().map(read).collect::<Result<Vec<Audited>, StoreError>>()?;
+    if order == Order::Desc {
+        read.reverse();
+    }
+    Ok(read)
 }
 
 #[cfg(test)]
@@ -171,41 +213,22 @@ mod tests {
     use super::*;
     use crate::threads::history::tests::plan;
 
-    const BY_TIME: &str =
-        "audit_by_time (tenant=? AND (at,chain,number)>(?,?,?) AND (at,chain,number)<(?,?,?))";
-
-    /// Entries of other actions are read and skipped; no sort is needed.
-    #[test]
-    fn a_frequent_action_is_picked_from_the_entries_by_time() {
-        for order in [Order::Asc, Order::Desc] {
-            let plan = plan(OF_FREQUENT_ACTION.sql(order));
-            assert_eq!(plan, [format!("SEARCH audit USING INDEX {BY_TIME}")], "{order}");
-        }
-    }
-
     #[test]
     fn a_list_reads_no_more_than_its_page() {
-        let of = |column: &str| {
-            let bound = format!("({column},at,chain,number)");
-            format!("audit_of_{column} (tenant=? AND {bound}>(?,?,?,?) AND {bound}<(?,?,?,?))")
-                .replace("of_thread_id", "of_thread")
-        };
-        for (list, index) in [
-            (ALL, BY_TIME.to_owned()),
-            (OF_THREAD, of("thread_id")),
-            (OF_ACTOR, of("actor")),
-            (OF_ACTION, of("action")),
+        let bounds = "(at,chain,number)>(?,?,?) AND (at,chain,number)<(?,?,?))";
+        for (list, search) in [
+            (ALL, format!("SEARCH a USING INDEX audit_by_time (tenant=? AND {bounds}")),
+            (OF_THREAD, format!("SEARCH i USING PRIMARY KEY (thread_number=? AND tenant=? AND {bounds}")),
+            (OF_NAME, format!("SEARCH i USING PRIMARY KEY (tenant=? AND name=? AND {bounds}")),
         ] {
             for order in [Order::Asc, Order::Desc] {
-                assert_eq!(plan(list.sql(order)), [format!("SEARCH audit USING INDEX {index}")], "{order}");
+                let plan = plan(list.sql(order));
+                assert_eq!(plan[0], search, "{order}");
+                assert!(
+                    !plan.iter().any(|line| line.starts_with("SCAN") || line.contains("TEMP")),
+                    "{plan:?}"
+                );
             }
         }
-    }
-
-    #[test]
-    fn frequent_actions_are_those_that_the_index_leaves_out() {
-        let condition = FREQUENT.map(|action| format!("action <> '{action}'")).join(" AND ");
-        assert!(include_str!("../../schema/0001.sql").contains(&condition));
-        assert!(OF_ACTION.asc.contains(&condition) && OF_ACTION.desc.contains(&condition));
     }
 }

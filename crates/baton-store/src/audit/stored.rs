@@ -1,30 +1,110 @@
-//! Entries as rows: searchable fields have columns, the others are stored as JSON.
+//! Entries as rows: those of one transaction and chain are one row, with a line of JSON each.
 
 use std::borrow::Cow;
 
 use baton_core::store::AuditEntry;
 use baton_core::{RunId, StoreError, ThreadId};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value as Json;
 
-use super::chain::{self, Stored};
+use super::chain::{self, Hash};
 use super::ends::ChainEnd;
 use crate::insert::{ColumnKind, Insert};
 use crate::value::{Row, SqlValue, row_values};
 
-/// The fields without a column. Fields and the keys in `detail` are in alphabetical order, so that an external verifier can
+/// Maximum number of entries in a row. A reader that wants one of them reads them all.
+pub(super) const MOST: usize = 64;
+
+/// An entry as it is written. Fields and the keys in `detail` are in alphabetical order, so that an external verifier can
 /// reproduce the text.
-#[derive(Serialize, Deserialize)]
-struct Rest<'a> {
-    decision: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "Json::is_null")]
-    detail: Json,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    on_behalf_of: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+#[derive(Serialize)]
+struct LineToWrite<'a> {
+    action: &'a str,
+    actor: &'a str,
+    decision: &'a str,
+    #[serde(skip_serializing_if = "SortedJson::is_null")]
+    detail: SortedJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_behalf_of: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<RunId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    trace_id: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread_id: Option<ThreadId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<&'a str>,
+}
+
+/// A [`LineToWrite`] as it is read.
+#[derive(Deserialize)]
+struct Line {
+    action: String,
+    actor: String,
+    decision: String,
+    #[serde(default)]
+    detail: Json,
+    on_behalf_of: Option<String>,
+    run_id: Option<RunId>,
+    thread_id: Option<ThreadId>,
+    trace_id: Option<String>,
+}
+
+/// JSON with the keys of its objects in alphabetical order.
+struct SortedJson<'a>(&'a Json);
+
+impl SortedJson<'_> {
+    fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+}
+
+impl Serialize for SortedJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Json::Object(fields) => {
+                let mut fields: Vec<(&String, &Json)> = fields.iter().collect();
+                fields.sort_unstable_by_key(|(key, _)| *key);
+                serializer.collect_map(fields.into_iter().map(|(key, value)| (key, SortedJson(value))))
+            }
+            Json::Array(items) => serializer.collect_seq(items.iter().map(SortedJson)),
+            other => other.serialize(serializer),
+        }
+    }
+}
+
+/// An entry that waits for the end of its transaction.
+#[derive(Debug)]
+pub(crate) struct AuditLine {
+    pub(super) thread: Option<ThreadId>,
+    /// If it is known already.
+    pub(super) thread_number: Option<u64>,
+    pub(super) actor: String,
+    pub(super) action: String,
+    text: String,
+}
+
+impl AuditLine {
+    pub(crate) fn new(entry: &AuditEntry, thread_number: Option<u64>) -> Result<Self, StoreError> {
+        // PostgreSQL text cannot contain NUL, and the names are also stored by themselves.
+        let [actor, action] = [&entry.actor, &entry.action].map(|text| without_nul(text));
+        let line = LineToWrite {
+            action: &action,
+            actor: &actor,
+            decision: &entry.decision,
+            detail: SortedJson(&entry.detail),
+            on_behalf_of: entry.on_behalf_of.as_deref(),
+            run_id: entry.run_id,
+            thread_id: entry.thread_id,
+            trace_id: entry.trace_id.as_deref(),
+        };
+        let fault = |error| StoreError::Failed(format!("an audit entry cannot be written as JSON: {error}"));
+        let text = serde_json::to_string(&line).map_err(fault)?;
+        let (thread, actor, action) = (entry.thread_id, actor.into_owned(), action.into_owned());
+        Ok(Self { thread, thread_number, actor, action, text })
+    }
+}
+
+fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "").into() } else { text.into() }
 }
 
 pub(super) static INSERT: Insert = Insert::new(
@@ -33,83 +113,63 @@ pub(super) static INSERT: Insert = Insert::new(
         ("chain", ColumnKind::Int),
         ("number", ColumnKind::Int),
         ("at", ColumnKind::Int),
-        ("actor", ColumnKind::Text),
-        ("action", ColumnKind::Text),
-        ("thread_id", ColumnKind::Uuid),
-        ("entry", ColumnKind::Text),
+        ("entries", ColumnKind::Text),
         ("hash", ColumnKind::Bytes),
     ],
     "",
 );
 
-/// Appends an entry to a chain. Advances `end` and returns the parameters of [`INSERT`].
-pub(super) fn add(chain: u8, end: &mut ChainEnd, entry: &AuditEntry) -> Result<Vec<SqlValue>, StoreError> {
-    // PostgreSQL text cannot contain NUL.
-    let [actor, action] = [&entry.actor, &entry.action].map(|text| text.replace('\0', ""));
-    let (text, thread) = (rest(entry)?, entry.thread_id);
-    end.entries += 1;
-    let number = i64::try_from(end.entries).unwrap_or(i64::MAX);
-    let stored = Stored { number, at: end.at, actor: &actor, action: &action, thread, entry: &text };
-    end.head = chain::link(&end.head, &stored);
-    let hash = chain::value(&end.head);
-    Ok(row_values![u32::from(chain), number, end.at, actor, action, thread, text, hash])
-}
-
-fn rest(entry: &AuditEntry) -> Result<String, StoreError> {
-    let rest = Rest {
-        decision: entry.decision.as_str().into(),
-        detail: sorted(&entry.detail),
-        on_behalf_of: entry.on_behalf_of.as_deref().map(Cow::from),
-        run_id: entry.run_id,
-        trace_id: entry.trace_id.as_deref().map(Cow::from),
-    };
-    let fault = |error| StoreError::Failed(format!("an audit entry cannot be written as JSON: {error}"));
-    serde_json::to_string(&rest).map_err(fault)
-}
-
-fn sorted(value: &Json) -> Json {
-    match value {
-        Json::Object(fields) => {
-            let mut fields: Vec<(&String, &Json)> = fields.iter().collect();
-            fields.sort_by_key(|(key, _)| *key);
-            fields.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect()
+/// Appends entries to a chain. Advances `end` and returns the parameters of [`INSERT`].
+pub(super) fn add(chain: u8, end: &mut ChainEnd, lines: &[&AuditLine]) -> Vec<SqlValue> {
+    let mut text = String::with_capacity(lines.iter().map(|line| line.text.len() + 1).sum());
+    for line in lines {
+        if !text.is_empty() {
+            text.push('\n');
         }
-        Json::Array(items) => items.iter().map(sorted).collect(),
-        other => other.clone(),
+        text.push_str(&line.text);
+        end.entries += 1;
+        end.head = chain::link(&end.head, end.entries, end.at, &line.text);
+    }
+    row_values![u32::from(chain), end.entries, end.at, SqlValue::Text(text), chain::value(&end.head)]
+}
+
+/// An entry of a row, with its number and hash.
+pub(super) struct StoredEntry<'r> {
+    pub(super) number: u64,
+    pub(super) hash: Hash,
+    line: &'r str,
+}
+
+impl StoredEntry<'_> {
+    pub(super) fn entry(&self) -> Result<AuditEntry, StoreError> {
+        let wrong = |_| StoreError::Unreadable("an audit entry has unexpected JSON".to_owned());
+        let line: Line = serde_json::from_str(self.line).map_err(wrong)?;
+        Ok(AuditEntry {
+            actor: line.actor,
+            on_behalf_of: line.on_behalf_of,
+            action: line.action,
+            thread_id: line.thread_id,
+            run_id: line.run_id,
+            decision: line.decision,
+            trace_id: line.trace_id,
+            detail: line.detail,
+        })
     }
 }
 
-/// Reads the columns `actor, action, thread_id, entry`, starting at `column`.
-pub(super) fn read(row: &Row, column: usize) -> Result<AuditEntry, StoreError> {
-    let rest: Rest<'_> = row.json(column + 3)?;
-    Ok(AuditEntry {
-        actor: row.text(column)?.to_owned(),
-        on_behalf_of: rest.on_behalf_of.map(Cow::into_owned),
-        action: row.text(column + 1)?.to_owned(),
-        thread_id: row.optional(column + 2, Row::parse)?,
-        run_id: rest.run_id,
-        decision: rest.decision.into_owned(),
-        trace_id: rest.trace_id.map(Cow::into_owned),
-        detail: rest.detail,
-    })
-}
-
-/// Recomputes the hash of a row from the columns `number, at, actor, action, thread_id, entry`.
-pub(super) fn hash(before: &chain::Hash, row: &Row) -> Result<chain::Hash, StoreError> {
-    let thread: Option<ThreadId> = row.optional(4, Row::parse)?;
-    let id = thread.map(ThreadId::as_uuid);
-    if row.optional(4, Row::blob)? != id.as_ref().map(|id| id.as_bytes().as_slice()) {
-        return Err(StoreError::Corrupt("a thread id of the audit trail has another spelling".to_owned()));
-    }
-    let stored = Stored {
-        number: row.int(0)?,
-        at: row.int(1)?,
-        actor: row.text(2)?,
-        action: row.text(3)?,
-        thread,
-        entry: row.text(5)?,
+/// Reads the columns `number, at, entries`, starting at `column`. Computes the hash of each entry from that of the entry before the
+/// first.
+pub(super) fn entries(before: Hash, row: &Row, column: usize) -> Result<Vec<StoredEntry<'_>>, StoreError> {
+    let (last, at, text) = (row.count(column)?, row.int(column + 1)?, row.text(column + 2)?);
+    let lines: Vec<&str> = text.split('\n').collect();
+    let wrong = || StoreError::Unreadable("a row of the audit trail has a wrong number".to_owned());
+    let first = (last + 1).checked_sub(lines.len() as u64).ok_or_else(wrong)?;
+    let mut hash = before;
+    let read = |(number, line)| {
+        hash = chain::link(&hash, number, at, line);
+        StoredEntry { number, hash, line }
     };
-    Ok(chain::link(before, &stored))
+    Ok((first..).zip(lines).map(read).collect())
 }
 
 #[cfg(test)]
@@ -121,9 +181,31 @@ mod tests {
 
     #[test]
     fn the_order_of_keys_does_not_matter() {
-        let with = |detail| rest(&AuditEntry { detail, ..entry("ada", "run.start", "allowed") }).unwrap();
+        let with = |detail| {
+            AuditLine::new(&AuditEntry { detail, ..entry("ada", "run.start", "allowed") }, None).unwrap().text
+        };
         let text = with(json!({"b": [{"y": 1, "x": "a\nb"}], "a": 2}));
         assert_eq!(text, with(json!({"a": 2, "b": [{"x": "a\nb", "y": 1}]})));
-        assert_eq!(text, r#"{"decision":"allowed","detail":{"a":2,"b":[{"x":"a\nb","y":1}]}}"#);
+        assert_eq!(
+            text,
+            r#"{"action":"run.start","actor":"ada","decision":"allowed","detail":{"a":2,"b":[{"x":"a\nb","y":1}]}}"#
+        );
+    }
+
+    #[test]
+    fn entries_are_read_as_they_were_written() {
+        let mut end = ChainEnd { entries: 41, head: chain::start("acme", 3), at: 7 };
+        let before = end.head;
+        let all = ["ada", "b\nob", "eve"].map(|actor| AuditEntry {
+            run_id: Some(RunId::from_uuid(uuid::Uuid::now_v7())),
+            detail: json!({"text": "a\nb"}),
+            ..entry(actor, "run.start", "allowed")
+        });
+        let lines = all.each_ref().map(|entry| AuditLine::new(entry, None).unwrap());
+        let row = Row(add(3, &mut end, &lines.each_ref()));
+        let found = entries(before, &row, 1).unwrap();
+        assert_eq!(found.iter().map(|found| found.number).collect::<Vec<_>>(), [42, 43, 44]);
+        assert_eq!(found.iter().map(|found| found.entry().unwrap()).collect::<Vec<_>>(), all);
+        assert_eq!(found[2].hash, end.head);
     }
 }

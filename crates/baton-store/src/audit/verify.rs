@@ -18,7 +18,7 @@ use crate::value::{Row, params};
 /// Rows fetched per query.
 const PIECE: u32 = 500;
 
-const ENTRIES: &str = "SELECT number, at, actor, action, thread_id, entry, hash
+const ENTRIES: &str = "SELECT number, at, entries, hash
     FROM audit
     WHERE tenant = $1 AND chain = $2 AND number > $3
     ORDER BY number
@@ -198,19 +198,28 @@ impl ChainWalk {
         Ok(self.rows.pop_front())
     }
 
+    /// Verifies one row. What is wrong with it is reported for its first entry.
     fn step(&mut self, row: Option<&Row>) -> Walked<()> {
         let (chain, number) = (self.chain, self.end.entries + 1);
         let fault = |reason| broken_end(chain, number, reason);
         let row = row.ok_or_else(|| fault("the entry is missing"))?;
-        if row.count(0) != Ok(number) {
+        if row.count(0).is_ok_and(|last| last < number) {
             return Err(fault("the entry is missing"));
         }
         let unreadable = |_| fault("the entry cannot be read");
-        let head = stored::hash(&self.end.head, row).map_err(unreadable)?;
-        if head != chain::hash_at(row, 6).map_err(unreadable)? {
-            return Err(fault("the entry, its time or its hash is not as it was written"));
+        let entries = stored::entries(self.end.head, row, 0).map_err(unreadable)?;
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Err(fault("the entry is missing"));
+        };
+        if first.number != number {
+            return Err(fault("the entry is missing"));
         }
-        self.end = ChainEnd { entries: number, head, at: row.int(1).map_err(unreadable)? };
+        if last.hash != chain::hash_at(row, 3).map_err(unreadable)? {
+            let reason =
+                "the entry, one that was written with it, their time or their hash is not as it was written";
+            return Err(fault(reason));
+        }
+        self.end = ChainEnd { entries: last.number, head: last.hash, at: row.int(1).map_err(unreadable)? };
         Ok(())
     }
 }

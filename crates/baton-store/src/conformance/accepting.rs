@@ -8,7 +8,7 @@ use super::fixture::{LEASE, TestWorker, a_moment, in_seconds, new_run, now, once
 
 fn new(run: &NewRun, behind: Option<&NewRun>) -> AcceptedRun {
     let behind = behind.map(|run| run.run_id);
-    AcceptedRun { run_id: run.run_id, message_id: run.message.id, is_new: true, behind }
+    AcceptedRun { run_id: run.run_id, message_id: run.message.id, is_new: true, behind, after: 0 }
 }
 
 pub async fn runs_of_a_thread_wait_for_each_other(store: &dyn Store) {

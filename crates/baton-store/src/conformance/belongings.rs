@@ -1,8 +1,10 @@
 //! A thread with one of everything that a thread can own.
 
+use baton_core::budget::{Amount, BudgetLimit, Budgets, PeriodLimits};
 use baton_core::store::{
-    Append, Approval, ApprovalStatus, Artifact, Feedback, HandoffNotes, Hop, HopKind, NewHandoff, NewRun,
-    OutputHandle, Rating, RunStatus, SpooledOutput, StepState, WorkflowState,
+    Append, Approval, ApprovalKind, ApprovalOutcome, ApprovalPreview, ApprovalRequest, ApprovalStatus,
+    Artifact, Decision, Feedback, HandoffNotes, Hop, HopKind, NewHandoff, NewRun, OutputHandle, Rating,
+    Reservation, RunStatus, SpooledOutput, StepState, WorkflowState,
 };
 use baton_core::tool::Risk;
 use baton_core::{HandoffId, SessionId, Store, TenantId, TenantStore, ThreadId, Usd};
@@ -22,6 +24,7 @@ pub struct Owned {
     pub handoff: HandoffId,
     /// Of the approval, of the artifact, of the hop and of the spooled output.
     pub id: Uuid,
+    pub asked: ApprovalRequest,
 }
 
 /// Writes a thread with one of everything that a thread can own.
@@ -36,7 +39,9 @@ pub(super) async fn fill(tenant: &Home<'_>) -> Owned {
     tenant.accept(run.clone()).await.unwrap();
     let mut worker = TestWorker::claim(tenant, run.thread_id, LEASE).await;
     let id = Uuid::new_v4();
+    let asked = ApprovalRequest { approval_id: id, ..request() };
     let append = Append {
+        approvals: vec![asked.clone()],
         steps: vec![step(run.run_id, "assistant/turn:1", StepState::Finished)],
         events: vec![happened("working")],
         messages: vec![answered(run.run_id, "assistant", "Hi")],
@@ -46,9 +51,9 @@ pub(super) async fn fill(tenant: &Home<'_>) -> Owned {
         ..Append::default()
     };
     worker.append(append).await;
-    let owned = Owned { thread: run.thread_id, run, handoff: HandoffId::from_uuid(id), id };
+    let owned = Owned { thread: run.thread_id, run, handoff: HandoffId::from_uuid(id), id, asked };
+    tenant.reserve(reservation(&owned)).await.unwrap();
     hand_off(&**tenant, &owned).await;
-    tenant.ask(approval(&owned)).await.unwrap();
     tenant.put_artifact(artifact(&owned), None, b"bytes".to_vec()).await.unwrap();
     tenant.record_hop(hop(&owned)).await.unwrap();
     tenant.put_feedback(feedback(&owned)).await.unwrap();
@@ -74,21 +79,68 @@ async fn hand_off(tenant: &dyn TenantStore, owned: &Owned) {
     tenant.update_handoff(handoff).await.unwrap();
 }
 
-pub(super) fn approval(owned: &Owned) -> Approval {
-    Approval {
-        approval_id: owned.id,
+/// A call in progress that counts against every kind of shared budget.
+fn reservation(owned: &Owned) -> Reservation {
+    let limit = BudgetLimit { max_cost_usd: None, max_tokens: Some(1_000) };
+    let periods = PeriodLimits { day: limit, month: limit };
+    let budgets = Budgets { run: limit, thread: limit, user: periods, tenant: periods };
+    Reservation {
         thread_id: owned.thread,
         run_id: owned.run.run_id,
+        path: "assistant/turn:2".to_owned(),
+        started_at: now(),
+        accounts: budgets.accounts(Some(owned.thread), Some(&user("ada")), now()),
+        wanted: Amount { nanos: 1, tokens: 1 },
+        least: Amount { nanos: 1, tokens: 1 },
+        is_closing: false,
+        ttl: LEASE,
+        recount: Vec::new(),
+    }
+}
+
+/// A call of a tool that waits for a person.
+pub(super) fn request() -> ApprovalRequest {
+    ApprovalRequest {
+        approval_id: Uuid::new_v4(),
+        kind: ApprovalKind::Tool,
         path: "assistant/turn:1/tool:1".to_owned(),
+        agent: agent("assistant"),
         tool: "file_write".to_owned(),
         arguments: json!({"path": "a"}),
+        digest: "0".repeat(64),
         risk: Risk::High,
-        status: ApprovalStatus::Pending,
+        preview: ApprovalPreview::default(),
+        schema: json!({"type": "object"}),
+        choices: Vec::new(),
         created_at: now(),
         expires_at: in_seconds(3600),
-        decided_at: None,
-        decided_by: None,
+    }
+}
+
+/// What [`fill`] has asked.
+pub(super) fn approval(owned: &Owned) -> Approval {
+    Approval {
+        request: owned.asked.clone(),
+        thread_id: owned.thread,
+        run_id: owned.run.run_id,
+        user_id: user("ada"),
+        outcome: ApprovalOutcome::pending(),
+    }
+}
+
+/// A decision of Bob.
+pub(super) fn decision(approval_id: Uuid, status: ApprovalStatus) -> Decision {
+    Decision {
+        approval_id,
+        status,
+        by: user("bob"),
         reason: None,
+        edited: None,
+        answer: None,
+        remember: false,
+        message: None,
+        idempotency: None,
+        trace_id: None,
     }
 }
 

@@ -112,7 +112,7 @@ pub async fn a_waiting_run_ends_at_once(store: &dyn Store) {
     worker.end(RunStatus::Waiting).await;
     tenant.accept(new_run(worker.thread, "next")).await.unwrap();
     let next = TestWorker::claim(&tenant, worker.thread, LEASE).await;
-    assert_eq!(tenant.cancel_run(run, Cancel::Stop).await, Ok(RunStatus::Cancelled));
+    assert_eq!(tenant.cancel_run(run, Cancel::Abort).await, Ok(RunStatus::Cancelled));
     assert_eq!(only_end(&*tenant, run).await.seq, 1);
     assert_eq!(tenant.thread(worker.thread, None).await.unwrap().active_run, Some(next.run));
     let undisturbed = Append { number: 1, ..Append::default() };

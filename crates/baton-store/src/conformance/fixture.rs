@@ -114,6 +114,7 @@ pub(super) fn new_run(thread: ThreadId, text: &str) -> NewRun {
         idempotency: None,
         max_active: None,
         unless_held: false,
+        unless_asked: false,
     }
 }
 

@@ -10,7 +10,7 @@ use baton_core::{HandoffId, RunId, SessionId, Store, StoreError, TenantStore, Th
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::belongings::{Owned, approval, artifact, feedback, fill, hop};
+use super::belongings::{Owned, artifact, decision, feedback, fill, hop, request};
 use super::fixture::{Home, new_run, owner, page, run_id, tenant, user};
 
 /// Whatever is asked with the id of another tenant's thread, run, … is answered as for one that does not exist.
@@ -22,6 +22,7 @@ pub async fn a8_a9_h9_foreign_ids_are_like_unknown_ones(store: &dyn Store) {
         run: new_run(ThreadId::random(), "never sent"),
         handoff: HandoffId::from_uuid(Uuid::new_v4()),
         id: Uuid::new_v4(),
+        asked: request(),
     };
     unknown.run.run_id = run_id();
     assert_eq!(answers(&mine, &foreign).await, answers(&mine, &unknown).await);
@@ -33,7 +34,7 @@ pub async fn a8_a9_h9_foreign_ids_are_like_unknown_ones(store: &dyn Store) {
     );
     let thread = theirs.thread(foreign.thread, None).await.unwrap();
     assert_eq!((thread.total_messages, thread.last_seq), (2, 1), "nothing was changed");
-    assert_eq!(theirs.approval(foreign.id).await.unwrap().status, ApprovalStatus::Pending);
+    assert_eq!(theirs.approval(foreign.id).await.unwrap().outcome.status, ApprovalStatus::Pending);
     assert_eq!(theirs.feedback(foreign.run.message.id).await.unwrap().len(), 1);
 }
 
@@ -48,8 +49,8 @@ async fn answers(tenant: &Home<'_>, of: &Owned) -> Vec<String> {
     said.push(answer(tenant.rename_thread(thread, None, "Mine").await));
     said.push(answer(tenant.delete_thread(thread, None).await));
     said.push(answer(tenant.cancel_run(run, Cancel::Abort).await));
-    said.push(answer(tenant.ask(approval(of)).await));
-    said.push(answer(tenant.decide(of.id, ApprovalStatus::Approved, &user("ada"), None).await));
+    said.push(answer(tenant.decide(decision(of.id, ApprovalStatus::Approved)).await));
+    said.push(answer(tenant.expire(of.id).await));
     said.push(answer(tenant.put_artifact(artifact(of), None, Vec::new()).await));
     said.push(answer(tenant.put_artifact(artifact(of), Some(&user("ada")), Vec::new()).await));
     said.push(answer(tenant.record_hop(hop(of)).await));

@@ -1,14 +1,11 @@
 //! What has outlived its time.
 
-use baton_core::store::{
-    Approval, ApprovalFilter, ApprovalQuery, HandoffSession, HandoffState, NewRun, Retention, Swept,
-};
+use baton_core::store::{HandoffSession, HandoffState, NewRun, Retention, Swept};
 use baton_core::{Store, ThreadId};
 use jiff::SignedDuration;
 use serde_json::json;
-use uuid::Uuid;
 
-use super::belongings::{approval, fill};
+use super::belongings::fill;
 use super::fixture::{a_moment, in_seconds, new_run, now, once, tenant};
 
 const KEEP: Retention = Retention { workflow_state: SignedDuration::from_hours(24 * 30) };
@@ -36,11 +33,7 @@ pub async fn c_27_partial_state_goes_when_its_time_is_over(store: &dyn Store) {
 pub async fn what_has_outlived_its_time_goes(store: &dyn Store) {
     let (mine, theirs) = (tenant(store), tenant(store));
     for tenant in [&mine, &theirs] {
-        let owned = fill(tenant).await;
-        for (path, expires_at) in [("late", now()), ("early", in_seconds(60))] {
-            let (approval_id, path) = (Uuid::new_v4(), path.to_owned());
-            tenant.ask(Approval { approval_id, path, expires_at, ..approval(&owned) }).await.unwrap();
-        }
+        fill(tenant).await;
         tenant.keep("old", json!(1), now()).await.unwrap();
         tenant.keep("new", json!(1), in_seconds(60)).await.unwrap();
         let mut idempotency = once("old", "print");
@@ -49,19 +42,10 @@ pub async fn what_has_outlived_its_time_goes(store: &dyn Store) {
         tenant.accept(run).await.unwrap();
     }
     a_moment().await;
-    let swept = Swept {
-        workflow_states: 0,
-        idempotency_records: 1,
-        cached_results: 1,
-        approvals: 1,
-        spooled_outputs: 0,
-    };
+    let swept = Swept { workflow_states: 0, idempotency_records: 1, cached_results: 1, spooled_outputs: 0 };
     assert_eq!(mine.sweep(KEEP).await, Ok(swept));
     assert_eq!(mine.sweep(KEEP).await, Ok(Swept::default()), "once");
     assert_eq!(theirs.sweep(KEEP).await, Ok(swept), "nobody else's");
-    let expired = ApprovalQuery { status: Some(ApprovalFilter::Expired), ..ApprovalQuery::default() };
-    let expired = mine.approvals(expired, super::fixture::page(10)).await.unwrap();
-    assert_eq!(expired.data.len(), 1, "whoever asked can still see that nobody decided");
     assert_eq!(mine.cached("new").await, Ok(Some(json!(1))));
     assert_eq!(mine.threads(None, super::fixture::page(10)).await.unwrap().data.len(), 2);
 }

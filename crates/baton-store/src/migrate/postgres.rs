@@ -3,7 +3,7 @@
 use baton_core::StoreError;
 use deadpool_postgres::{Client, GenericClient};
 
-use super::{MIGRATIONS, newer};
+use super::{MIGRATIONS, development, newer};
 use crate::postgres::{FaultKind, PostgresFault};
 
 /// The oldest supported major version. It is the first in which the schema `public` is not writable by every user.
@@ -18,6 +18,11 @@ const SCHEMA: &str = "DO $$ BEGIN IF to_regnamespace('baton') IS NULL THEN CREAT
 const IS_MEMBER: &str = "SELECT pg_has_role(current_user, oid, \
      CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END) \
      FROM pg_roles WHERE rolname = 'baton_app'";
+
+/// The version, and whether the tables are not those of a development version.
+const VERSION: &str = "SELECT coalesce(max(version), 0), EXISTS (SELECT FROM pg_attribute \
+     WHERE attrelid = to_regclass('baton.thread_work') AND attname = 'thread_number' AND NOT attisdropped) \
+     FROM baton.baton_schema";
 
 /// Migrates the schema, in one transaction. If it is current, membership in `baton_app` suffices.
 pub(crate) async fn postgres(client: &mut Client) -> Result<(), StoreError> {
@@ -73,8 +78,11 @@ async fn version(client: &impl GenericClient) -> Result<i64, PostgresFault> {
     if !exists.try_get::<_, bool>(0)? {
         return Ok(0);
     }
-    let row = client.query_one("SELECT coalesce(max(version), 0) FROM baton.baton_schema", &[]).await?;
-    Ok(row.try_get(0)?)
+    let row = client.query_one(VERSION, &[]).await?;
+    match (row.try_get(0)?, row.try_get(1)?) {
+        (1.., false) => Err(development().into()),
+        (version, _) => Ok(version),
+    }
 }
 
 async fn migrate(client: &mut Client) -> Result<(), PostgresFault> {

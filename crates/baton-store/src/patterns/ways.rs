@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use baton_core::store::Hop;
-use baton_core::{RunId, StoreError, ThreadId};
+use baton_core::{RunId, StoreError};
 
 use crate::tx::Tx;
 use crate::value::{Row, params, row_values};
@@ -61,11 +61,11 @@ impl AddAssign for Count {
 
 const OF_RUN: &str = "SELECT DISTINCT kind, source, target, query_class
     FROM hops
-    WHERE tenant = $1 AND run_id = $2 AND thread_id = $3";
+    WHERE tenant = $1 AND thread_number = $2 AND run_id = $3";
 
-/// The distinct patterns of a run's hops.
-pub(crate) async fn of_run(tx: &Tx<'_>, thread: ThreadId, run: RunId) -> Result<Vec<PatternKey>, StoreError> {
-    tx.query(OF_RUN, params![run, thread]).await?.iter().map(PatternKey::read).collect()
+/// The distinct patterns of a run's hops. Reads all hops of its thread.
+pub(crate) async fn of_run(tx: &Tx<'_>, thread: u64, run: RunId) -> Result<Vec<PatternKey>, StoreError> {
+    tx.query(OF_RUN, params![thread, run]).await?.iter().map(PatternKey::read).collect()
 }
 
 const ADD: &str = "
@@ -98,11 +98,8 @@ mod tests {
     use crate::threads::history::tests::plan;
 
     #[test]
-    fn the_ways_of_a_run_are_found_by_the_run() {
+    fn the_ways_of_a_run_are_found_in_its_thread() {
         let plan = plan(OF_RUN);
-        assert!(
-            plan[0].starts_with("SEARCH hops USING INDEX hops_of_run (tenant=? AND run_id=?"),
-            "{plan:?}"
-        );
+        assert_eq!(plan[0], "SEARCH hops USING PRIMARY KEY (thread_number=? AND tenant=?)", "{plan:?}");
     }
 }

@@ -30,8 +30,8 @@ type BatchOutcome = Result<(), StoreError>;
 /// Commits all jobs in one transaction if possible. Otherwise commits each by itself, so that a failing job does not affect the
 /// others.
 pub(super) async fn commit_all(lane: &Lane, tenant: &str, mut jobs: Vec<LaneJob>) {
-    // All processes lock threads in this order, which avoids deadlocks. The sort is stable, so jobs of one thread keep their
-    // order.
+    // All processes lock threads in this order, and the accounts of budgets after them, which avoids deadlocks. The sort is
+    // stable, so jobs of one thread keep their order.
     jobs.sort_by_key(|queued| queued.about);
     match settle(lane, tenant, &jobs).await {
         Ok(outcomes) => {
@@ -105,14 +105,14 @@ struct PostgresBatch<'b> {
 }
 
 impl PostgresBatch<'_> {
-    /// Runs the jobs of different threads concurrently, so that their statements are pipelined, then the jobs of the tenant.
+    /// Runs the jobs of different threads concurrently, so that their statements are pipelined, then the others in order.
     /// Also returns whether the tenant is certainly in `tenants` after the commit.
     async fn run(&self, jobs: &[LaneJob]) -> Result<(Vec<BatchOutcome>, bool), PostgresFault> {
         if jobs.len() > 1 && self.tx().shared.is_short(self.tenant) {
             self.transaction.verdict(room::lock(&self.tx()).await)?;
         }
-        let (threads, others) =
-            jobs.split_at(jobs.partition_point(|queued| queued.about != JobSubject::Tenant));
+        let is_of_thread = |queued: &LaneJob| matches!(queued.about, JobSubject::Thread(_));
+        let (threads, others) = jobs.split_at(jobs.partition_point(is_of_thread));
         let threads = threads.chunk_by(|one, next| one.about == next.about);
         let done = join_all(threads.map(|jobs| self.in_order(jobs))).await;
         // A failed statement makes all later ones fail. All jobs have finished here, so the first cause is known.

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::batch;
+use crate::audit::chain_of;
 use crate::job::{Job, JobSubject};
 use crate::meter::{MeterShared, WaitingJob};
 use crate::tenant::closed;
@@ -71,9 +72,9 @@ impl Lanes {
 
     fn entrance(&self, about: JobSubject) -> Option<mpsc::Sender<LaneJob>> {
         let lane = match about {
-            // Thread ids are random, so any byte distributes them evenly.
-            JobSubject::Thread(thread) => usize::from(thread.as_uuid().as_bytes()[15]) % LANES,
-            JobSubject::Tenant => 0,
+            // Lanes do not share audit chains, so they do not wait for each other's.
+            JobSubject::Thread(thread) => usize::from(chain_of(Some(thread))) % LANES,
+            JobSubject::Tenant | JobSubject::Budgets => 0,
         };
         let entrances = self.entrances.lock().unwrap_or_else(PoisonError::into_inner);
         entrances.get(lane).cloned()

@@ -2,7 +2,7 @@
 
 use baton_core::store::run::Idempotency;
 use baton_core::store::{AcceptedRun, Append, AuditEntry, NewRun, OnBusy, Owner, RunStatus};
-use baton_core::{HandoffId, RunId, StoreError};
+use baton_core::{HandoffId, RunId, StoreError, UserId};
 use serde_json::json;
 
 use super::room;
@@ -10,7 +10,7 @@ use crate::audit;
 use crate::insert::{Changes, ColumnKind, Insert};
 use crate::job::is_refusal;
 use crate::threads::{self, history, title};
-use crate::tx::{ChangeOne, Tx, change_one};
+use crate::tx::{Tx, TxConnection};
 use crate::value::{Row, SqlValue, params, row_values};
 use crate::work::records;
 
@@ -36,7 +36,7 @@ pub(crate) async fn accept(tx: &Tx<'_>, run: &NewRun) -> Result<AcceptedRun, Sto
         Arrived::Before(first) => Ok(first),
         Arrived::Now(place, changes) => {
             // Before the run's own row is inserted.
-            let behind = place.behind(tx, run).await?;
+            let behind = place.behind(tx).await?;
             tx.write(changes).await?;
             Ok(accepted(run, behind))
         }
@@ -44,7 +44,7 @@ pub(crate) async fn accept(tx: &Tx<'_>, run: &NewRun) -> Result<AcceptedRun, Sto
 }
 
 pub(crate) fn accepted(run: &NewRun, behind: Option<RunId>) -> AcceptedRun {
-    AcceptedRun { run_id: run.run_id, message_id: run.message.id, is_new: true, behind }
+    AcceptedRun { run_id: run.run_id, message_id: run.message.id, is_new: true, behind, after: 0 }
 }
 
 /// Reserves the positions of a message and its run. With `start`, claims the run if the thread is idle.
@@ -57,20 +57,23 @@ pub(crate) async fn arrive(
         return Ok(Arrived::Before(first));
     }
     // Check before the first write: a refusal then does not affect other jobs of the transaction.
-    match futures_util::try_join!(check(tx, run), room::look(tx, run.max_active)) {
+    let found = match futures_util::try_join!(check(tx, run), room::look(tx, run.max_active)) {
         // The conflict may be this very request, accepted by another server in the meantime.
         Err(refusal) if is_refusal(&refusal) => {
             return repeated(tx, run).await?.map(Arrived::Before).ok_or(refusal);
         }
-        looked => drop(looked?),
-    }
-    if !promise(tx, run).await? {
+        checked => checked?.0,
+    };
+    if !promise(tx, &run.user_id, run.run_id, run.idempotency.as_ref()).await? {
         let first = repeated(tx, run).await?.ok_or(StoreError::Conflict("the idempotency key"))?;
         return Ok(Arrived::Before(first));
     }
     room::take(tx, run.run_id, run.max_active).await?;
-    let place = join(tx, run, start).await?;
-    tx.audit(trail(run, &place));
+    let place = match tx.link {
+        TxConnection::Postgres(_) => join(tx, run, start).await?,
+        TxConnection::Sqlite(_) => join_found(tx, run, start, &found).await?,
+    };
+    tx.audit_run(run.thread_id, place.thread, &[trail(run, &place)])?;
     let changes = changes(tx, run, &place, start)?;
     Ok(Arrived::Now(place, changes))
 }
@@ -78,7 +81,7 @@ pub(crate) async fn arrive(
 const FIRST_WITH: &str = "SELECT i.run_id, i.fingerprint, m.message_id
     FROM idempotency AS i
     LEFT JOIN runs AS r ON r.tenant = $1 AND r.run_id = i.run_id
-    LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_id = r.thread_id AND m.number = r.message_number
+    LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_number = r.thread_number AND m.number = r.message_number
     WHERE i.tenant = $1 AND i.user_id = $2 AND i.key = $3 AND i.expires_at > $4";
 
 /// Returns the outcome of the same request, if it was accepted before.
@@ -90,7 +93,7 @@ async fn repeated(tx: &Tx<'_>, run: &NewRun) -> Result<Option<AcceptedRun>, Stor
         return Err(StoreError::IdempotencyConflict);
     }
     let (run_id, message_id) = (first.parse(0)?, first.parse(2)?);
-    Ok(Some(AcceptedRun { run_id, message_id, is_new: false, behind: None }))
+    Ok(Some(AcceptedRun { run_id, message_id, is_new: false, behind: None, after: 0 }))
 }
 
 const PROMISE: &str = "
@@ -101,28 +104,69 @@ const PROMISE: &str = "
     WHERE idempotency.expires_at <= $7";
 
 /// Inserts the idempotency record. Returns `false` if another request holds the key. An expired record is replaced.
-async fn promise(tx: &Tx<'_>, run: &NewRun) -> Result<bool, StoreError> {
-    let Some(Idempotency { key, fingerprint, expires_at }) = &run.idempotency else { return Ok(true) };
-    let params = params![&run.user_id, key.as_str(), fingerprint.as_str(), run.run_id, *expires_at, tx.now()];
+pub(crate) async fn promise(
+    tx: &Tx<'_>,
+    user: &UserId,
+    run: RunId,
+    idempotency: Option<&Idempotency>,
+) -> Result<bool, StoreError> {
+    let Some(Idempotency { key, fingerprint, expires_at }) = idempotency else { return Ok(true) };
+    let params = params![user, key.as_str(), fingerprint.as_str(), run, *expires_at, tx.now()];
     Ok(tx.execute(PROMISE, params).await? > 0)
 }
 
 const CHECK: &str = "SELECT w.user_id, w.active_run, w.queued, w.handoff_id,
-        (SELECT r.run_id FROM runs AS r WHERE r.tenant = $1 AND r.run_id = $3)
+        (SELECT r.run_id FROM runs AS r WHERE r.tenant = $1 AND r.run_id = $3),
+        w.thread_number, w.messages, w.runs, w.epoch, w.last_handoff, w.last_seq, w.records,
+        (SELECT count(*) FROM approvals AS a
+            WHERE a.tenant = $1 AND a.thread_id = $2 AND a.status = 'pending' AND a.kind = 'question'
+                AND a.expires_at > $4)
     FROM (SELECT 1) AS one LEFT JOIN thread_work AS w ON w.tenant = $1 AND w.thread_id = $2";
 
 const FIRST_QUEUED: &str = "SELECT run_id FROM runs
-    WHERE tenant = $1 AND thread_id = $2 AND finished_at IS NULL AND status = 'queued'
+    WHERE tenant = $1 AND thread_number = $2 AND finished_at IS NULL AND status <> 'waiting' AND status = 'queued'
     ORDER BY ordinal
     LIMIT 1";
 
 /// The error for a run that already exists.
 pub(crate) const KNOWN: StoreError = StoreError::Conflict("the run");
 
-/// Performs the checks of [`join`] without writing.
-async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<(), StoreError> {
-    let found = tx.first(CHECK, params![run.thread_id, run.run_id]).await?;
-    let Some(found) = found else { return Ok(()) };
+/// The row of a thread before a message. A thread that is not there yet has zeros and no number.
+#[derive(Debug, Default)]
+struct FoundThread {
+    number: Option<u64>,
+    messages: u64,
+    runs: u64,
+    active: Option<RunId>,
+    queued: u64,
+    epoch: u64,
+    last_handoff: Option<HandoffId>,
+    last_seq: u64,
+    records: u64,
+}
+
+impl FoundThread {
+    /// Reads a row of [`CHECK`].
+    fn read(row: &Row) -> Result<Self, StoreError> {
+        let Some(number) = row.optional(5, Row::count)? else { return Ok(Self::default()) };
+        Ok(Self {
+            number: Some(number),
+            messages: row.count(6)?,
+            runs: row.count(7)?,
+            active: row.optional(1, Row::parse)?,
+            queued: row.count(2)?,
+            epoch: row.count(8)?,
+            last_handoff: row.optional(9, Row::parse)?,
+            last_seq: row.count(10)?,
+            records: row.count(11)?,
+        })
+    }
+}
+
+/// Performs the checks of [`join`] without writing. Returns the thread as it is.
+async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<FoundThread, StoreError> {
+    let found = tx.first(CHECK, params![run.thread_id, run.run_id, tx.now()]).await?;
+    let Some(found) = found else { return Ok(FoundThread::default()) };
     if !found.is_null(4) {
         return Err(KNOWN);
     }
@@ -132,24 +176,30 @@ async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<(), StoreError> {
     if let (true, Some(open)) = (run.unless_held, found.optional(3, Row::parse)?) {
         return Err(StoreError::HandoffActive(open));
     }
-    if run.on_busy != OnBusy::Reject {
-        return Ok(());
+    if run.unless_asked && found.count(12)? == 1 {
+        return Err(StoreError::QuestionOpen);
     }
-    if let Some(active) = found.optional(1, Row::parse)? {
+    let thread = FoundThread::read(&found)?;
+    if run.on_busy != OnBusy::Reject {
+        return Ok(thread);
+    }
+    if let Some(active) = thread.active {
         return Err(StoreError::ThreadBusy(active));
     }
-    if found.optional(2, Row::count)?.unwrap_or_default() == 0 {
-        return Ok(());
+    if thread.queued == 0 {
+        return Ok(thread);
     }
-    match tx.first(FIRST_QUEUED, params![run.thread_id]).await? {
+    match tx.first(FIRST_QUEUED, params![thread.number]).await? {
         Some(first) => Err(StoreError::ThreadBusy(first.parse(0)?)),
-        None => Ok(()),
+        None => Ok(thread),
     }
 }
 
 /// The position of a run and its message in their thread.
 #[derive(Debug)]
 pub(crate) struct RunPosition {
+    /// The number of the thread.
+    pub(crate) thread: u64,
     pub(crate) message_number: u64,
     ordinal: u64,
     active: Option<RunId>,
@@ -183,8 +233,7 @@ macro_rules! appends {
 }
 
 /// One statement decides whether a run may join and whether it starts, so both are atomic. `VALUES` applies to a new thread.
-const JOIN: ChangeOne = change_one!(
-    "messages, runs, active_run, queued, epoch, last_handoff, last_seq, records",
+const JOIN: &str = concat!(
     "
     INSERT INTO thread_work
         (tenant, thread_id, user_id, messages, runs, queued, active_run, owner, epoch, last_seq, records, appended,
@@ -227,9 +276,11 @@ const JOIN: ChangeOne = change_one!(
     begins!(),
     " THEN 0 ELSE thread_work.appended_seq END
     WHERE thread_work.user_id = excluded.user_id
-        AND (CAST($13 AS BIGINT) = 0 OR (thread_work.active_run IS NULL AND thread_work.queued = 0))"
+        AND (CAST($13 AS BIGINT) = 0 OR (thread_work.active_run IS NULL AND thread_work.queued = 0))
+    RETURNING messages, runs, active_run, queued, epoch, last_handoff, last_seq, records, thread_number"
 );
 
+/// For PostgreSQL, where other transactions may have changed the thread since [`check`].
 async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<ClaimStart<'_>>) -> Result<RunPosition, StoreError> {
     let owner = start.map(|start| &*start.owner.0);
     let append = start.and_then(|start| start.append);
@@ -251,7 +302,7 @@ async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<ClaimStart<'_>>) -> Resul
         is_counted,
         only_if_idle
     ];
-    let Some(row) = tx.change(&JOIN, params).await? else {
+    let Some(row) = tx.first(JOIN, params).await? else {
         check(tx, run).await?;
         return Err(StoreError::Conflict("the thread"));
     };
@@ -264,7 +315,65 @@ async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<ClaimStart<'_>>) -> Resul
         last_handoff: row.optional(5, Row::parse)?,
         last_seq: row.count(6)?,
         last_record: row.count(7)?,
+        thread: row.count(8)?,
     })
+}
+
+const CREATE: &str = "
+    INSERT INTO thread_work
+        (tenant, thread_id, user_id, messages, runs, queued, active_run, owner, epoch, last_seq, records, appended,
+        appended_run, appended_seq)
+    VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+
+const START: &str = "
+    UPDATE thread_work
+    SET messages = messages + 1, runs = runs + 1, active_run = $3, owner = $4, epoch = epoch + 1, last_seq = $5,
+        records = $6, appended = $7, appended_run = $8, appended_seq = $9
+    WHERE tenant = $1 AND thread_number = $2";
+
+const QUEUE: &str = "
+    UPDATE thread_work SET messages = messages + 1, runs = runs + 1, queued = queued + 1
+    WHERE tenant = $1 AND thread_number = $2";
+
+/// Same as [`join`], for SQLite: nothing else can have changed the thread since [`check`] read it, so a simple statement is enough.
+async fn join_found(
+    tx: &Tx<'_>,
+    run: &NewRun,
+    start: Option<ClaimStart<'_>>,
+    found: &FoundThread,
+) -> Result<RunPosition, StoreError> {
+    let start = start.filter(|_| found.active.is_none() && found.queued == 0);
+    let append = start.and_then(|start| start.append).filter(|_| found.last_handoff.is_none());
+    let begun = start.map(|_| run.run_id);
+    let mut place = RunPosition {
+        thread: found.number.unwrap_or_default(),
+        message_number: found.messages + 1,
+        ordinal: found.runs + 1,
+        active: begun.or(found.active),
+        queued: found.queued + u64::from(begun.is_none()),
+        epoch: found.epoch + u64::from(begun.is_some()),
+        last_handoff: found.last_handoff,
+        last_seq: found.last_seq + append.map_or(0, |append| append.events.len() as u64),
+        last_record: found.records + append.map_or(0, records),
+    };
+    let (owner, number) = (start.map(|start| &*start.owner.0), append.map_or(0, |append| append.number));
+    let (appended_run, appended_seq) = (append.and(begun), append.map_or(0, |_| found.last_seq + 1));
+    let RunPosition { thread, queued, active, epoch, last_seq, last_record, .. } = place;
+    match (found.number, begun) {
+        (None, _) => {
+            let mut values = row_values![run.thread_id, &run.user_id, queued, active, owner, epoch, last_seq];
+            values.extend(row_values![last_record, number, appended_run, appended_seq]);
+            tx.execute(CREATE, &values).await?;
+            place.thread = tx.last_number();
+        }
+        (Some(_), Some(_)) => {
+            let counted = params![last_seq, last_record, number, appended_run, appended_seq];
+            let values = [params![thread, active, owner].as_slice(), counted].concat();
+            tx.execute(START, &values).await?;
+        }
+        (Some(_), None) => drop(tx.execute(QUEUE, params![thread]).await?),
+    }
+    Ok(place)
 }
 
 static RUN: Insert = Insert::new(
@@ -272,6 +381,7 @@ static RUN: Insert = Insert::new(
     &[
         ("run_id", ColumnKind::Uuid),
         ("thread_id", ColumnKind::Uuid),
+        ("thread_number", ColumnKind::Int),
         ("ordinal", ColumnKind::Int),
         ("user_id", ColumnKind::Text),
         ("agent", ColumnKind::Text),
@@ -300,10 +410,10 @@ fn changes(
     let mut changes = Changes::default();
     changes.execute(
         threads::USE,
-        row_values![run.thread_id, &run.user_id, title(&run.message.text()), tx.now()],
+        row_values![place.thread, run.thread_id, &run.user_id, title(&run.message.text()), tx.now()],
     );
     let message = std::slice::from_ref(&run.message);
-    changes.insert(&history::INSERT, history::rows(run.thread_id, place.message_number, message)?);
+    changes.insert(&history::INSERT, history::rows(place.thread, place.message_number, message)?);
     changes.insert(&RUN, vec![row(tx, run, place, start)?]);
     if let (OnBusy::Interrupt, Some(active)) = (run.on_busy, place.active)
         && active != run.run_id
@@ -327,24 +437,24 @@ fn row(
     let (started_at, first_seq) = (begins.then(|| tx.now()), begins.then(|| place.last_seq + 1 - events));
     let (ordinal, number, user) = (place.ordinal, place.message_number, &run.user_id);
     let request = SqlValue::json(&run.request)?;
-    let mut row =
-        row_values![run.run_id, run.thread_id, ordinal, user, agent, status, request, number, tx.now()];
-    row.extend_from_slice(params![started_at, begins, first_seq]);
+    let mut row = row_values![run.run_id, run.thread_id, place.thread, ordinal, user, agent, status, request];
+    row.extend(row_values![number, tx.now(), started_at, begins, first_seq]);
     Ok(row)
 }
 
 impl RunPosition {
     /// The run directly ahead of this one in the thread's queue.
-    pub(crate) async fn behind(&self, tx: &Tx<'_>, run: &NewRun) -> Result<Option<RunId>, StoreError> {
+    pub(crate) async fn behind(&self, tx: &Tx<'_>) -> Result<Option<RunId>, StoreError> {
         if self.queued <= 1 {
             return Ok(self.active);
         }
         let sql = "SELECT run_id FROM runs
-            WHERE tenant = $1 AND thread_id = $2 AND finished_at IS NULL AND status = 'queued'
+            WHERE tenant = $1 AND thread_number = $2 AND finished_at IS NULL AND status <> 'waiting'
+                AND status = 'queued'
                 AND ordinal < $3
             ORDER BY ordinal DESC
             LIMIT 1";
-        let before = tx.first(sql, params![run.thread_id, self.ordinal]).await?;
+        let before = tx.first(sql, params![self.thread, self.ordinal]).await?;
         before.map(|row| row.parse(0)).transpose()
     }
 }
@@ -365,7 +475,7 @@ mod tests {
 
     #[test]
     fn the_queue_of_a_thread_is_read_from_its_index() {
-        let search = "SEARCH runs USING INDEX runs_open (tenant=? AND thread_id=?)";
+        let search = "SEARCH runs USING INDEX runs_open (tenant=? AND thread_number=?)";
         assert_eq!(plan(FIRST_QUEUED), [search]);
     }
 }

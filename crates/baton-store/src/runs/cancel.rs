@@ -7,37 +7,57 @@ use baton_core::{AgentName, Event, EventKind, LedgerRow, RunId, StoreError, Thre
 use serde_json::json;
 
 use super::{NOT_FOUND, ledger, steps};
+use crate::approvals;
 use crate::audit;
+use crate::budgets::settle;
 use crate::insert::Changes;
 use crate::journal;
 use crate::threads;
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params, row_values};
+use crate::work::park;
 
 /// The fields that decide how a run is cancelled.
-struct RunToCancel {
-    thread_id: ThreadId,
+pub(super) struct RunToCancel {
+    pub(super) thread_id: ThreadId,
     agent: AgentName,
-    status: RunStatus,
+    pub(super) status: RunStatus,
 }
 
-pub(super) async fn cancel(tx: &Tx<'_>, run: RunId, how: Cancel) -> Result<RunStatus, StoreError> {
-    let found = find(tx, run).await?;
-    if found.status.is_final() {
-        return Ok(found.status);
-    }
-    let is_worked_on = lock(tx, &found, run).await?;
-    // Read again: the run may have changed before the lock was acquired.
+/// Locks the thread with its first statement: transactions then lock threads in the same order.
+pub(super) async fn cancel(
+    tx: &Tx<'_>,
+    thread: ThreadId,
+    run: RunId,
+    how: Cancel,
+) -> Result<RunStatus, StoreError> {
+    let is_worked_on = lock(tx, thread, run).await?;
     let found = find(tx, run).await?;
     match found.status {
         status if status.is_final() => return Ok(status),
         RunStatus::Running if is_worked_on => ask(tx, run, how).await?,
+        // A worker takes its closing turn.
+        RunStatus::Waiting if how == Cancel::Stop => {
+            ask(tx, run, how).await?;
+            park::resume(tx, found.thread_id, run).await?;
+            record(tx, &found, run, how, "requested")?;
+            return Ok(RunStatus::Queued);
+        }
         _ => end(tx, run, &found, None).await?,
     }
-    let decision = if is_worked_on { "requested" } else { "cancelled" };
-    let entry = audit::about(audit::entry("system", "run.cancel", decision), found.thread_id, Some(run));
-    tx.audit(AuditEntry { detail: json!({"how": how}), ..entry });
+    record(tx, &found, run, how, if is_worked_on { "requested" } else { "cancelled" })?;
     Ok(if is_worked_on { RunStatus::Running } else { RunStatus::Cancelled })
+}
+
+fn record(
+    tx: &Tx<'_>,
+    found: &RunToCancel,
+    run: RunId,
+    how: Cancel,
+    decision: &str,
+) -> Result<(), StoreError> {
+    let entry = audit::about(audit::entry("system", "run.cancel", decision), found.thread_id, Some(run));
+    tx.audit(&AuditEntry { detail: json!({"how": how}), ..entry })
 }
 
 /// Ends a claimed run that cannot be read. Otherwise it would block the runs queued behind it.
@@ -50,8 +70,7 @@ pub(crate) async fn interrupt(tx: &Tx<'_>, claim: &Claim, reason: &str) -> Resul
     let found = RunToCancel { thread_id: claim.thread_id, agent, status: RunStatus::Running };
     end(tx, claim.run_id, &found, Some(reason)).await?;
     let entry = audit::entry("system", "run.end", RunStatus::Interrupted.word());
-    tx.audit(audit::about(entry, claim.thread_id, Some(claim.run_id)));
-    Ok(())
+    tx.audit(&audit::about(entry, claim.thread_id, Some(claim.run_id)))
 }
 
 /// Replaces an unreadable value by its default.
@@ -62,7 +81,7 @@ fn default_if_unreadable<T: Default>(read: Result<T, StoreError>) -> Result<T, S
     }
 }
 
-async fn find(tx: &Tx<'_>, run: RunId) -> Result<RunToCancel, StoreError> {
+pub(super) async fn find(tx: &Tx<'_>, run: RunId) -> Result<RunToCancel, StoreError> {
     let sql = "SELECT thread_id, agent, status FROM runs WHERE tenant = $1 AND run_id = $2";
     let row = tx.first(sql, params![run]).await?.ok_or(NOT_FOUND)?;
     Ok(RunToCancel { thread_id: row.parse(0)?, agent: row.parse(1)?, status: row.choice(2)? })
@@ -73,8 +92,8 @@ const LOCK: &str = "
     RETURNING active_run, (SELECT s.lease_until FROM servers AS s WHERE s.owner = thread_work.owner)";
 
 /// Locks the thread. Returns whether a worker with a valid lease executes this run.
-async fn lock(tx: &Tx<'_>, found: &RunToCancel, run: RunId) -> Result<bool, StoreError> {
-    let row = tx.first(LOCK, params![found.thread_id]).await?.ok_or(NOT_FOUND)?;
+async fn lock(tx: &Tx<'_>, thread: ThreadId, run: RunId) -> Result<bool, StoreError> {
+    let row = tx.first(LOCK, params![thread]).await?.ok_or(NOT_FOUND)?;
     let is_active = row.optional(0, Row::parse)? == Some(run);
     let is_leased = row.optional(1, Row::time)?.is_some_and(|until| until >= tx.now());
     Ok(is_active && is_leased)
@@ -98,7 +117,7 @@ const END: &str = "
         owner = CASE WHEN active_run = $3 THEN NULL ELSE owner END,
         active_run = CASE WHEN active_run = $3 THEN NULL ELSE active_run END
     WHERE tenant = $1 AND thread_id = $2
-    RETURNING last_seq, records";
+    RETURNING last_seq, records, thread_number";
 
 const ENDED: &str = "
     UPDATE runs
@@ -116,6 +135,7 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &RunToCancel, reason: Option<&str>)
     let mut paid = Changes::default();
     paid.insert(&ledger::INSERT, ledger::rows(run, row.count(1)? + 1 - count, &cut));
     tx.write(paid).await?;
+    settle::settle(tx, run, &cut, true).await?;
     let usage = ledger::total(tx, run).await?;
     let by_agent = by_agent(&default_if_unreadable(ledger::of_run(tx, run).await)?);
     let (status, end, kind) = match reason {
@@ -146,8 +166,10 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &RunToCancel, reason: Option<&str>)
         kind,
     };
     let mut changes = Changes::default();
-    changes.insert(&journal::INSERT, vec![journal::row_of_event(&event, row.count(1)? - count)?]);
+    changes
+        .insert(&journal::INSERT, vec![journal::row_of_event(row.count(2)?, &event, row.count(1)? - count)?]);
     changes.execute(ENDED, row_values![run, tx.now(), SqlValue::json(&end)?, event.seq, status]);
-    changes.execute(threads::USED, row_values![found.thread_id, tx.now()]);
-    tx.write(changes).await
+    changes.execute(threads::USED, row_values![row.count(2)?, tx.now()]);
+    tx.write(changes).await?;
+    approvals::cancel_all(tx, run).await
 }

@@ -9,6 +9,7 @@ use super::ledger::sums;
 use super::{NOT_FOUND, ledger};
 use crate::once;
 use crate::page::{self, PageCursor};
+use crate::threads;
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params};
 
@@ -26,7 +27,7 @@ macro_rules! runs {
                 u.input_tokens, u.output_tokens, u.cached_tokens, u.cache_write_tokens, u.reasoning_tokens, u.cost,
                 u.known, u.estimated, m.parts
             FROM page JOIN runs AS r ON r.tenant = $1 AND r.run_id = page.run_id
-            LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_id = r.thread_id AND m.number = r.text_of
+            LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_number = r.thread_number AND m.number = r.text_of
             LEFT JOIN (
                 SELECT l.run_id,
                     ",
@@ -81,7 +82,7 @@ const ALL: &str = piece!("");
 const COMPLETED: &str = piece!(" AND status = 'completed'");
 
 const OF_THREAD: &str = piece!(
-    "thread_id",
+    "thread_number",
     " AND (CAST($7 AS TEXT) IS NULL OR user_id = $7) AND (CAST($8 AS TEXT) IS NULL OR agent = $8)
         AND (CAST($9 AS TEXT) IS NULL OR status = $9)"
 );
@@ -99,14 +100,19 @@ const UNSUCCESSFUL: &str = piece!("status", " AND finished_at IS NOT NULL AND st
 const OPEN: &str = runs!(
     "SELECT run_id FROM (
         SELECT run_id, status, user_id, agent, created_at FROM runs
-        WHERE tenant = $1 AND finished_at IS NULL
-        ORDER BY thread_id, ordinal
+        WHERE tenant = $1 AND finished_at IS NULL AND status <> 'waiting'
+        ORDER BY thread_number, ordinal
         LIMIT 1000000
     ) AS open
     WHERE run_id < $2 AND run_id >= $3 AND created_at >= $4 AND status = $6
         AND (CAST($7 AS TEXT) IS NULL OR user_id = $7) AND (CAST($8 AS TEXT) IS NULL OR agent = $8)
     ORDER BY run_id DESC
     LIMIT $5"
+);
+
+const WAITING: &str = piece!(
+    "status",
+    " AND status = 'waiting' AND (CAST($7 AS TEXT) IS NULL OR user_id = $7) AND (CAST($8 AS TEXT) IS NULL OR agent = $8)"
 );
 
 pub(crate) async fn one(tx: &Tx<'_>, run: RunId) -> Result<RunRecord, StoreError> {
@@ -135,8 +141,16 @@ async fn rows(
     let RunQuery { thread_id, user_id, agent, status, since } = query;
     let (user, agent, status) = (user_id.as_ref(), agent.as_ref(), *status);
     let is_open = status.is_some_and(|status| !status.is_final());
-    let (sql, which): (_, &[SqlValue]) = match (*thread_id, user, agent, status) {
+    let thread = match thread_id {
+        Some(thread) => match threads::must_exist(tx, *thread).await {
+            Err(StoreError::ThreadNotFound) => return Ok(Vec::new()),
+            found => Some(found?),
+        },
+        None => None,
+    };
+    let (sql, which): (_, &[SqlValue]) = match (thread, user, agent, status) {
         (Some(thread), ..) => (OF_THREAD, params![thread, user, agent, status]),
+        (None, user, agent, Some(status @ RunStatus::Waiting)) => (WAITING, params![status, user, agent]),
         (None, user, agent, Some(status)) if is_open => (OPEN, params![status, user, agent]),
         (None, Some(user), agent, status) => (OF_USER, params![user, agent, status]),
         (None, None, Some(agent), status) => (OF_AGENT, params![agent, status]),
@@ -184,7 +198,7 @@ mod tests {
     use super::*;
     use crate::threads::history::tests::plan;
 
-    const LISTS: [&str; 7] = [ALL, COMPLETED, OF_THREAD, OF_USER, OF_AGENT, OPEN, UNSUCCESSFUL];
+    const LISTS: [&str; 8] = [ALL, COMPLETED, OF_THREAD, OF_USER, OF_AGENT, OPEN, WAITING, UNSUCCESSFUL];
 
     #[test]
     fn what_a_run_has_cost_is_read_from_its_own_rows() {
@@ -204,10 +218,11 @@ mod tests {
         for (sql, index) in [
             (ALL, by_key()),
             (COMPLETED, by_key()),
-            (OF_THREAD, by("runs_of_thread", "thread_id")),
+            (OF_THREAD, by("runs_of_thread", "thread_number")),
             (OF_USER, by("runs_of_user", "user_id")),
             (OF_AGENT, by("runs_of_agent", "agent")),
             (UNSUCCESSFUL, by("runs_unsuccessful", "status")),
+            (WAITING, "INDEX runs_waiting (tenant=? AND status=?)".to_owned()),
         ] {
             let plan = plan(sql);
             let page = plan.iter().find(|line| line.starts_with("SEARCH runs ")).expect("a search");

@@ -1,4 +1,4 @@
-//! The limit of open runs per tenant: queued, running or waiting.
+//! The limit of open runs per tenant: queued or running. A run that waits for a person does not count.
 //!
 //! Runs are counted in their index, never beyond the limit. A process that finds free capacity opens a sixteenth of it without
 //! counting again; close to the limit every run is counted. SQLite has a single writer, so that count is exact. On PostgreSQL
@@ -14,8 +14,8 @@ use crate::value::{SqlValue, params};
 
 /// In index order, so that SQLite uses the index.
 const COUNT: &str = "SELECT count(*) FROM (
-        SELECT 1 FROM runs WHERE tenant = $1 AND finished_at IS NULL
-        ORDER BY thread_id, ordinal
+        SELECT 1 FROM runs WHERE tenant = $1 AND finished_at IS NULL AND status <> 'waiting'
+        ORDER BY thread_number, ordinal
         LIMIT $2
     ) AS open";
 
@@ -23,7 +23,9 @@ const COUNT: &str = "SELECT count(*) FROM (
 const LOCK: &str = "SELECT 1 FROM pg_advisory_xact_lock(hashtextextended('baton runs of ' || $1, 0))";
 
 const COUNT_OTHERS: &str = "SELECT count(*) FROM (
-        SELECT 1 FROM runs WHERE tenant = $1 AND finished_at IS NULL AND run_id <> ALL ($3) LIMIT $2
+        SELECT 1 FROM runs
+        WHERE tenant = $1 AND finished_at IS NULL AND status <> 'waiting' AND run_id <> ALL ($3)
+        LIMIT $2
     ) AS open";
 
 /// The divisor of the free capacity that is used without counting again.

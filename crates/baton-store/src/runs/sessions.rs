@@ -15,19 +15,19 @@ use crate::value::{Row, SqlValue, params};
 /// Runs that have started, by `$which`: all, those of a thread, or one.
 macro_rules! page {
     (all) => {
-        "SELECT run_id, thread_id, status, finished_at, first_seq, last_seq FROM runs
+        "SELECT run_id, thread_id, thread_number, status, finished_at, first_seq, last_seq FROM runs
         WHERE tenant = $1 AND run_id < $2 AND started_at IS NOT NULL
         ORDER BY run_id DESC
         LIMIT $3"
     };
     (of_thread) => {
-        "SELECT run_id, thread_id, status, finished_at, first_seq, last_seq FROM runs
-        WHERE tenant = $1 AND (thread_id, run_id) < ($4, $2) AND thread_id >= $4 AND started_at IS NOT NULL
-        ORDER BY thread_id DESC, run_id DESC
+        "SELECT run_id, thread_id, thread_number, status, finished_at, first_seq, last_seq FROM runs
+        WHERE tenant = $1 AND (thread_number, run_id) < ($4, $2) AND thread_number >= $4 AND started_at IS NOT NULL
+        ORDER BY thread_number DESC, run_id DESC
         LIMIT $3"
     };
     (one) => {
-        "SELECT run_id, thread_id, status, finished_at, first_seq, last_seq FROM runs
+        "SELECT run_id, thread_id, thread_number, status, finished_at, first_seq, last_seq FROM runs
         WHERE tenant = $1 AND run_id = $2"
     };
 }
@@ -88,7 +88,7 @@ pub(super) async fn list(
     let (id, limit) = (after.id, page::with_next(page));
     let runs = match thread {
         Some(thread) => {
-            threads::must_exist(tx, thread).await?;
+            let thread = threads::must_exist(tx, thread).await?;
             read(tx, &OF_THREAD, params![id, limit, thread]).await?
         }
         None => read(tx, &ALL, params![id, limit]).await?,
@@ -212,7 +212,10 @@ mod tests {
             let ledger = costs.iter().find(|line| line.starts_with("SEARCH l ")).expect("a search");
             assert!(ledger.contains("(tenant=? AND run_id=?)"), "{costs:#?}");
             let journal = changes.iter().find(|line| line.starts_with("SEARCH j ")).expect("a search");
-            assert!(journal.contains("thread_id=? AND last_seq>? AND last_seq<?"), "{changes:#?}");
+            assert!(
+                journal.contains("thread_number=? AND tenant=? AND last_seq>? AND last_seq<?"),
+                "{changes:#?}"
+            );
             assert!(!changes.iter().chain(&costs).any(|line| line.contains("SCAN runs")), "{changes:#?}");
         }
     }

@@ -131,6 +131,11 @@ impl SqliteConnection {
         Ok(found)
     }
 
+    /// The row id that the last insert assigned.
+    pub(crate) fn last_number(&self) -> u64 {
+        u64::try_from(self.lock().last_insert_rowid()).unwrap_or_default()
+    }
+
     pub(crate) fn execute(
         &self,
         sql: &'static str,

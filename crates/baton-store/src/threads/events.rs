@@ -13,7 +13,7 @@ const ROWS: u32 = 64;
 /// The columns of [`journal::events`].
 macro_rules! columns {
     () => {
-        "j.thread_id, j.last_seq, j.run_id, j.events, m.parts"
+        "j.last_seq, j.run_id, j.events, m.parts"
     };
 }
 
@@ -22,8 +22,8 @@ const OF_THREAD: &str = concat!(
     columns!(),
     "
     FROM journal AS j
-    LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_id = j.thread_id AND m.number = j.text_of
-    WHERE j.tenant = $1 AND j.thread_id = $2 AND j.last_seq > $3 AND j.events IS NOT NULL
+    LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_number = j.thread_number AND m.number = j.text_of
+    WHERE j.tenant = $1 AND j.thread_number = $2 AND j.last_seq > $3 AND j.events IS NOT NULL
     ORDER BY j.last_seq
     LIMIT $4"
 );
@@ -33,8 +33,8 @@ const OF_RUN: &str = concat!(
     columns!(),
     "
     FROM journal AS j
-    LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_id = j.thread_id AND m.number = j.text_of
-    WHERE j.tenant = $1 AND j.thread_id = $2 AND j.last_seq > $3 AND j.events IS NOT NULL AND j.last_seq <= $5
+    LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_number = j.thread_number AND m.number = j.text_of
+    WHERE j.tenant = $1 AND j.thread_number = $2 AND j.last_seq > $3 AND j.events IS NOT NULL AND j.last_seq <= $5
         AND j.run_id = $6
     ORDER BY j.last_seq
     LIMIT $4"
@@ -46,8 +46,8 @@ pub(super) async fn of_thread(
     after: u64,
     limit: u32,
 ) -> Result<Vec<Event>, StoreError> {
-    must_exist(tx, thread).await?;
-    collect(tx, OF_THREAD, thread, &[], after, limit).await
+    let number = must_exist(tx, thread).await?;
+    collect(tx, OF_THREAD, (thread, number), &[], after, limit).await
 }
 
 /// Scans the numbers between the run's first and last event, which may include events of other runs.
@@ -57,19 +57,21 @@ pub(crate) async fn of_run(
     after: u64,
     limit: u32,
 ) -> Result<Option<Vec<Event>>, StoreError> {
-    let sql = "SELECT thread_id, first_seq, last_seq FROM runs WHERE tenant = $1 AND run_id = $2";
+    let sql =
+        "SELECT thread_id, first_seq, last_seq, thread_number FROM runs WHERE tenant = $1 AND run_id = $2";
     let Some(found) = tx.first(sql, params![run]).await? else { return Ok(None) };
     let Some(first) = found.optional(1, Row::count)? else { return Ok(Some(Vec::new())) };
     let last = found.optional(2, Row::int)?.unwrap_or(i64::MAX);
     let after = after.max(first.saturating_sub(1));
-    collect(tx, OF_RUN, found.parse(0)?, params![last, run], after, limit).await.map(Some)
+    let thread = (found.parse(0)?, found.count(3)?);
+    collect(tx, OF_RUN, thread, params![last, run], after, limit).await.map(Some)
 }
 
-/// Returns up to `limit` events with a number above `after`. `further` are the parameters of `sql` from `$5` on.
+/// Returns up to `limit` events of a thread, given by id and number, with a number above `after`. `further` are the parameters of `sql` from `$5` on.
 async fn collect(
     tx: &Tx<'_>,
     sql: &'static str,
-    thread: ThreadId,
+    (thread, number): (ThreadId, u64),
     further: &[SqlValue],
     after: u64,
     limit: u32,
@@ -78,11 +80,11 @@ async fn collect(
     let (mut events, mut position) = (Vec::new(), after);
     while events.len() < most {
         let asked = ROWS.min(limit);
-        let rows = tx.query(sql, &[params![thread, position, asked], further].concat()).await?;
+        let rows = tx.query(sql, &[params![number, position, asked], further].concat()).await?;
         for row in &rows {
-            position = row.count(1)?;
+            position = row.count(0)?;
             // The first row may begin before the position.
-            events.extend(journal::events(row)?.into_iter().filter(|event| event.seq > after));
+            events.extend(journal::events(thread, row)?.into_iter().filter(|event| event.seq > after));
         }
         if rows.len() < asked as usize {
             break;
@@ -100,8 +102,8 @@ mod tests {
     #[test]
     fn events_are_found_by_their_numbers() {
         let search =
-            "SEARCH j USING INDEX sqlite_autoindex_journal_1 (tenant=? AND thread_id=? AND last_seq>?";
-        let text = "SEARCH m USING INDEX sqlite_autoindex_messages_1 (tenant=? AND thread_id=? AND number=?) LEFT-JOIN";
+            "SEARCH j USING INDEX sqlite_autoindex_journal_1 (thread_number=? AND tenant=? AND last_seq>?";
+        let text = "SEARCH m USING INDEX sqlite_autoindex_messages_1 (thread_number=? AND tenant=? AND number=?) LEFT-JOIN";
         assert_eq!(plan(OF_THREAD), [&format!("{search})"), text]);
         assert_eq!(plan(OF_RUN), [&format!("{search} AND last_seq<?)"), text]);
     }

@@ -61,7 +61,8 @@ mod tests {
         for (sql, index) in [(ALL, "threads_by_use"), (OF_USER, "threads_of_user")] {
             let plan = plan(sql);
             assert!(plan[0].starts_with(&format!("SEARCH t USING INDEX {index} ")), "{plan:?}");
-            assert_eq!(plan[1..], ["SEARCH w USING PRIMARY KEY (tenant=? AND thread_id=?)"]);
+            let by_id = "SEARCH w USING INDEX sqlite_autoindex_thread_work_1 (tenant=? AND thread_id=?)";
+            assert_eq!(plan[1..], [by_id]);
         }
     }
 

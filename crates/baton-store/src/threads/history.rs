@@ -11,7 +11,7 @@ use crate::value::{Row, SqlValue, params, row_values};
 
 macro_rules! columns {
     () => {
-        "number, message_id, run_id, role, agent, visibility, parts, created_at"
+        "m.number, m.message_id, m.run_id, m.role, m.agent, m.visibility, m.parts, m.created_at"
     };
 }
 
@@ -21,9 +21,9 @@ const SEEN: &str = concat!(
     "SELECT ",
     columns!(),
     "
-    FROM messages
-    WHERE tenant = $1 AND thread_id = $2 AND number < $3 AND visibility = 'user' AND role <> 'system'
-    ORDER BY number DESC
+    FROM messages AS m
+    WHERE m.tenant = $1 AND m.thread_number = $2 AND m.number < $3 AND m.visibility = 'user' AND m.role <> 'system'
+    ORDER BY m.number DESC
     LIMIT $4"
 );
 
@@ -31,9 +31,9 @@ const WITH_INTERNAL: &str = concat!(
     "SELECT ",
     columns!(),
     "
-    FROM messages
-    WHERE tenant = $1 AND thread_id = $2 AND number < $3 AND role <> 'system'
-    ORDER BY number DESC
+    FROM messages AS m
+    WHERE m.tenant = $1 AND m.thread_number = $2 AND m.number < $3 AND m.role <> 'system'
+    ORDER BY m.number DESC
     LIMIT $4"
 );
 
@@ -41,9 +41,9 @@ const WITH_SYSTEM: &str = concat!(
     "SELECT ",
     columns!(),
     "
-    FROM messages
-    WHERE tenant = $1 AND thread_id = $2 AND number < $3 AND visibility = 'user'
-    ORDER BY number DESC
+    FROM messages AS m
+    WHERE m.tenant = $1 AND m.thread_number = $2 AND m.number < $3 AND m.visibility = 'user'
+    ORDER BY m.number DESC
     LIMIT $4"
 );
 
@@ -51,9 +51,9 @@ const ALL: &str = concat!(
     "SELECT ",
     columns!(),
     "
-    FROM messages
-    WHERE tenant = $1 AND thread_id = $2 AND number < $3
-    ORDER BY number DESC
+    FROM messages AS m
+    WHERE m.tenant = $1 AND m.thread_number = $2 AND m.number < $3
+    ORDER BY m.number DESC
     LIMIT $4"
 );
 
@@ -61,17 +61,17 @@ const ALL: &str = concat!(
 const ONE: &str = concat!(
     "SELECT ",
     columns!(),
-    ", thread_id
-    FROM messages
-    WHERE tenant = $1 AND message_id = $2
-    ORDER BY created_at, thread_id, number
+    ", r.thread_id
+    FROM messages AS m JOIN runs AS r ON r.tenant = $1 AND r.run_id = m.run_id
+    WHERE m.tenant = $1 AND m.message_id = $2
+    ORDER BY m.created_at, m.thread_number, m.number
     LIMIT 1"
 );
 
 pub(crate) static INSERT: Insert = Insert::new(
     "messages",
     &[
-        ("thread_id", ColumnKind::Uuid),
+        ("thread_number", ColumnKind::Int),
         ("number", ColumnKind::Int),
         ("message_id", ColumnKind::Uuid),
         ("run_id", ColumnKind::Uuid),
@@ -89,14 +89,14 @@ pub(super) async fn messages(
     thread: ThreadId,
     query: MessageQuery,
 ) -> Result<Vec<ThreadMessage>, StoreError> {
-    must_exist(tx, thread).await?;
+    let thread = must_exist(tx, thread).await?;
     last(tx, thread, query).await
 }
 
-/// The last messages of a thread that is known to exist.
+/// The last messages of the thread with this number.
 pub(crate) async fn last(
     tx: &Tx<'_>,
-    thread: ThreadId,
+    thread: u64,
     query: MessageQuery,
 ) -> Result<Vec<ThreadMessage>, StoreError> {
     let sql = match (query.include_internal, query.include_system) {
@@ -119,12 +119,8 @@ pub(crate) async fn one(
     row.map(|row| Ok((row.parse(8)?, read(&row)?))).transpose()
 }
 
-/// Returns rows for [`INSERT`]. The first message gets the number `first`.
-pub(crate) fn rows(
-    thread: ThreadId,
-    first: u64,
-    messages: &[Message],
-) -> Result<Vec<Vec<SqlValue>>, StoreError> {
+/// Returns rows for [`INSERT`], for the thread with this number. The first message gets the number `first`.
+pub(crate) fn rows(thread: u64, first: u64, messages: &[Message]) -> Result<Vec<Vec<SqlValue>>, StoreError> {
     let row = |(number, message): (u64, &Message)| {
         let parts = SqlValue::json(&message.parts)?;
         let (id, run, role, agent) = (message.id, message.run_id, message.role, message.agent.as_ref());
@@ -169,12 +165,12 @@ pub(crate) mod tests {
 
     #[test]
     fn the_end_of_a_thread_costs_the_same_however_long_it_is() {
-        let by_number = "USING INDEX sqlite_autoindex_messages_1 (tenant=? AND thread_id=? AND number<?)";
+        let by_number = "USING INDEX sqlite_autoindex_messages_1 (thread_number=? AND tenant=? AND number<?)";
         for sql in [SEEN, WITH_INTERNAL, WITH_SYSTEM, ALL] {
-            let search = format!("SEARCH messages {by_number}");
+            let search = format!("SEARCH m {by_number}");
             assert_eq!(plan(sql), [search], "one search, nothing scanned or sorted");
         }
         let one = &plan(ONE)[0];
-        assert_eq!(one, "SEARCH messages USING INDEX messages_by_id (tenant=? AND message_id=?)");
+        assert_eq!(one, "SEARCH m USING INDEX messages_by_id (tenant=? AND message_id=?)");
     }
 }

@@ -5,14 +5,15 @@ use baton_core::store::{Append, Appended, Claim, Claimed, RunStatus};
 use baton_core::{HandoffId, RunId, StoreError};
 use jiff::SignedDuration;
 
-use super::claim;
+use super::{claim, park};
+use crate::budgets::settle;
 use crate::insert::Changes;
 use crate::once::StoredTexts;
 use crate::runs::ledger;
 use crate::threads::{self, history};
 use crate::tx::{ChangeOne, Tx, change_one};
 use crate::value::{Row, SqlValue, params, row_values};
-use crate::{handoffs, journal, outputs, patterns};
+use crate::{approvals, handoffs, journal, outputs, patterns};
 
 pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Appended, StoreError> {
     if append.end.as_ref().is_some_and(|end| !end.status.is_final() && end.status != RunStatus::Waiting) {
@@ -23,9 +24,10 @@ pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
     };
     let mut changes = Changes::default();
     let texts = rows(&mut changes, claim, append, &numbers)?;
-    if let Some(end) = &append.end {
+    let parks = append.end.as_ref().is_some_and(|end| end.status == RunStatus::Waiting);
+    if let Some(end) = append.end.as_ref().filter(|_| !parks) {
         let last_seq = numbers.event + append.events.len() as u64 - 1;
-        finish(tx, &mut changes, claim, end, last_seq, &texts)?;
+        finish(tx, &mut changes, claim, &numbers, end, last_seq, &texts)?;
     }
     if let Some(agent) = &append.agent {
         tx.execute(AGENT, params![claim.run_id, agent]).await?;
@@ -34,20 +36,29 @@ pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
     for change in &append.handoffs {
         handoffs::change(tx, change).await?;
     }
-    for hop in &append.hops {
-        patterns::record(tx, hop).await?;
+    if append.settles_budgets {
+        settle::settle(tx, claim.run_id, &append.rows, append.end.is_some()).await?;
+    }
+    patterns::record(tx, numbers.thread, &append.hops).await?;
+    if !append.approvals.is_empty() || !append.closed_approvals.is_empty() {
+        approvals::append(tx, claim, append).await?;
     }
     let mut appended = Appended { first_seq: numbers.event, queued: numbers.queued, next: None };
-    if append.end.is_some() && append.claim_next && numbers.queued > 0 {
+    if parks && park::park(tx, claim, numbers.thread, append).await? {
+        appended.queued += 1;
+    }
+    if append.end.is_some() && append.claim_next && appended.queued > 0 {
         appended.next = next(tx, claim, &numbers, append).await?.map(Box::new);
         appended.queued -= 1;
     }
-    append.audit.iter().for_each(|entry| tx.audit(entry.clone()));
+    tx.audit_run(claim.thread_id, numbers.thread, &append.audit)?;
     Ok(appended)
 }
 
 /// The numbers of the first event and message of an append, and of its first record: the journal's, then those of the ledger.
 pub(crate) struct Numbers {
+    /// That of the thread.
+    pub(crate) thread: u64,
     pub(crate) event: u64,
     pub(super) message: u64,
     pub(crate) record: u64,
@@ -67,7 +78,7 @@ pub(super) fn rows(
     append: &Append,
     numbers: &Numbers,
 ) -> Result<StoredTexts, StoreError> {
-    let (thread, run) = (claim.thread_id, claim.run_id);
+    let (thread, run) = (numbers.thread, claim.run_id);
     let texts = StoredTexts::of(run, numbers.message, &append.messages)?;
     changes.insert(&history::INSERT, history::rows(thread, numbers.message, &append.messages)?);
     changes.insert(&journal::INSERT, journal::row(claim, numbers, append, &texts)?.into_iter().collect());
@@ -79,7 +90,7 @@ pub(super) fn rows(
 /// One statement checks that the claim is valid and that this append is the next, reserves its numbers, and ends the claim if
 /// the run ends.
 const RESERVE: ChangeOne = change_one!(
-    "last_seq, messages, records, queued, last_handoff",
+    "last_seq, messages, records, queued, last_handoff, thread_number",
     "
     UPDATE thread_work
     SET last_seq = last_seq + $7, messages = messages + $8, records = records + $9,
@@ -106,6 +117,7 @@ async fn reserve(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Option<N
         record: row.count(2)? + 1 - records,
         queued: row.count(3)?,
         last_handoff: row.optional(4, Row::parse)?,
+        thread: row.count(5)?,
     }))
 }
 
@@ -149,7 +161,7 @@ async fn next(
 ) -> Result<Option<Claimed>, StoreError> {
     tx.execute(TAKE_NEXT, params![claim.thread_id, &*claim.owner.0]).await?;
     let last_seq = numbers.event + append.events.len() as u64 - 1;
-    let run_id = claim::begin(tx, claim.thread_id, last_seq).await?;
+    let run_id = claim::begin(tx, claim.thread_id, numbers.thread, last_seq).await?;
     let next = Claim { run_id, epoch: claim.epoch + 1, ..claim.clone() };
     claim::claimed_or_interrupted(tx, next, numbers.last_handoff).await
 }
@@ -160,23 +172,21 @@ const FINISH: &str = "
 
 const AGENT: &str = "UPDATE runs SET agent = $3 WHERE tenant = $1 AND run_id = $2";
 
-/// Ends the run, or parks it until it is claimed again.
+/// Ends the run.
 fn finish(
     tx: &Tx<'_>,
     changes: &mut Changes,
     claim: &Claim,
+    numbers: &Numbers,
     end: &RunEnd,
     last_seq: u64,
     texts: &StoredTexts,
 ) -> Result<(), StoreError> {
     let RunEnd { status, end } = end;
-    let is_final = status.is_final();
-    let result = if is_final { SqlValue::json(end)? } else { SqlValue::Null };
-    let ([result], text_of) = texts.refer([result]);
-    let (finished_at, last_seq) = (is_final.then(|| tx.now()), is_final.then_some(last_seq));
-    changes.execute(FINISH, row_values![claim.run_id, *status, result, text_of, finished_at, last_seq]);
+    let ([result], text_of) = texts.refer([SqlValue::json(end)?]);
+    changes.execute(FINISH, row_values![claim.run_id, *status, result, text_of, tx.now(), last_seq]);
     if !was_used_just_now(tx, claim.run_id) {
-        changes.execute(threads::USED, row_values![claim.thread_id, tx.now()]);
+        changes.execute(threads::USED, row_values![numbers.thread, tx.now()]);
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ const TAKE: &str = "
                 SELECT 1 FROM servers AS s WHERE s.owner = thread_work.owner AND s.lease_until >= $4
             ) OR (CAST($5 AS BIGINT) = 1 AND owner = $3 AND appended = 0)
         END
-    RETURNING epoch, active_run, last_handoff, last_seq";
+    RETURNING epoch, active_run, last_handoff, last_seq, thread_number";
 
 pub(super) async fn claim(
     tx: &Tx<'_>,
@@ -32,7 +32,7 @@ pub(super) async fn claim(
         let Some(taken) = taken else { return Ok(None) };
         let run_id = match taken.optional(1, Row::parse)? {
             Some(orphan) => take_over(tx, orphan).await?,
-            None => begin(tx, thread, taken.count(3)?).await?,
+            None => begin(tx, thread, taken.count(4)?, taken.count(3)?).await?,
         };
         let claim = Claim { thread_id: thread, run_id, owner: owner.clone(), epoch: taken.count(0)? };
         if let Some(claimed) = claimed_or_interrupted(tx, claim, taken.optional(2, Row::parse)?).await? {
@@ -102,16 +102,21 @@ const BEGIN: &str = "
         first_seq = coalesce(first_seq, $4)
     WHERE tenant = $1 AND run_id = (
         SELECT run_id FROM runs
-        WHERE tenant = $1 AND thread_id = $2 AND finished_at IS NULL AND status <> 'waiting'
+        WHERE tenant = $1 AND thread_number = $2 AND finished_at IS NULL AND status <> 'waiting'
         ORDER BY ordinal
         LIMIT 1
     )
     RETURNING run_id";
 
-/// Starts the first queued run, whatever a newer version calls that status. The thread must already be claimed, so that no
-/// other process starts it.
-pub(super) async fn begin(tx: &Tx<'_>, thread: ThreadId, last_seq: u64) -> Result<RunId, StoreError> {
-    let begun = tx.first(BEGIN, params![thread, tx.now(), last_seq + 1]).await?;
+/// Starts the first queued run of a thread, given by id and number, whatever a newer version calls that status. The thread must
+/// already be claimed, so that no other process starts it.
+pub(super) async fn begin(
+    tx: &Tx<'_>,
+    thread: ThreadId,
+    number: u64,
+    last_seq: u64,
+) -> Result<RunId, StoreError> {
+    let begun = tx.first(BEGIN, params![number, tx.now(), last_seq + 1]).await?;
     let Some(begun) = begun else {
         return Err(StoreError::Corrupt(format!("thread {thread} counts a queued run that is not there")));
     };

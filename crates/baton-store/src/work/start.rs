@@ -29,7 +29,7 @@ pub(super) async fn start(
         Err(error) => return Err(error),
     };
     if !place.begins(run) {
-        let behind = place.behind(tx, run).await?;
+        let behind = place.behind(tx).await?;
         tx.write(changes).await?;
         return Ok((accept::accepted(run, behind), None));
     }
@@ -43,7 +43,7 @@ pub(super) async fn start(
     if let Some(append) = first.filter(|_| place.last_handoff.is_none()) {
         let numbers = numbers(&place, append);
         append::rows(&mut changes, &claim, append, &numbers)?;
-        append.audit.iter().for_each(|entry| tx.audit(entry.clone()));
+        tx.audit_run(run.thread_id, place.thread, &append.audit)?;
         appended = Some(Appended { first_seq: numbers.event, queued: 0, next: None });
     }
     // Reads the history before the message is inserted; the message itself is appended from memory.
@@ -73,6 +73,7 @@ fn is_counted(append: &Append) -> bool {
 
 fn numbers(place: &RunPosition, append: &Append) -> Numbers {
     Numbers {
+        thread: place.thread,
         event: place.last_seq + 1 - append.events.len() as u64,
         message: place.message_number + 1,
         record: place.last_record + 1 - append::records(append),
@@ -87,7 +88,7 @@ async fn recent(tx: &Tx<'_>, run: &NewRun, place: &RunPosition) -> Result<Vec<Th
     let mut recent = Vec::new();
     if place.message_number > 1 {
         let limit = StartedRun::RECENT - u32::from(is_seen);
-        recent = history::last(tx, run.thread_id, MessageQuery::last(limit)).await?;
+        recent = history::last(tx, place.thread, MessageQuery::last(limit)).await?;
     }
     if is_seen {
         recent.push(ThreadMessage { number: place.message_number, message: history::stored(&run.message) });
@@ -96,7 +97,7 @@ async fn recent(tx: &Tx<'_>, run: &NewRun, place: &RunPosition) -> Result<Vec<Th
 }
 
 const BEGUN: &str =
-    "SELECT w.epoch, w.appended, w.appended_seq, w.queued, w.last_handoff FROM thread_work AS w
+    "SELECT w.epoch, w.appended, w.appended_seq, w.queued, w.last_handoff, w.thread_number FROM thread_work AS w
     WHERE w.tenant = $1 AND w.thread_id = $2 AND w.active_run = $3 AND w.owner = $4 AND w.appended <= $5";
 
 /// Repeats a start whose outcome was unknown to the caller.
@@ -114,7 +115,7 @@ async fn again(
     let claimed = claim::claimed(tx, claim, begun.optional(4, Row::parse)?).await?;
     let before = Some(claimed.run.message_number + 1);
     let query = MessageQuery { before, ..MessageQuery::last(StartedRun::RECENT) };
-    let recent = history::last(tx, run.thread_id, query).await?;
+    let recent = history::last(tx, begun.count(5)?, query).await?;
     let appended = match begun.count(1)? {
         0 => None,
         _ => Some(Appended { first_seq: begun.count(2)?, queued: begun.count(3)?, next: None }),

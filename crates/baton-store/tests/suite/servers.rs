@@ -1,29 +1,43 @@
 //! Several servers on one PostgreSQL, all at the same time at the same things.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use baton_core::budget::{Amount, BudgetLimit, Budgets, PeriodLimits};
+use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::run::Idempotency;
 use baton_core::store::{
-    Append, AuditQuery, AuditVerdict, Cancel, Claimed, HandoffNotes, HandoffState, Hop, HopKind,
-    MessageQuery, NewHandoff, NewRun, PageRequest, RunEndData, RunQuery, RunStatus, work,
+    Append, ApprovalKind, ApprovalPreview, ApprovalRequest, ApprovalStatus, AuditQuery, AuditVerdict, Cancel,
+    Claim, Claimed, Decision, HandoffNotes, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun,
+    PageRequest, Reservation, RunEndData, RunQuery, RunStatus, Verdict, work,
 };
-use baton_core::{AgentName, HandoffId, Store as _, StoreError, TenantStore, ThreadId, Usd};
+use baton_core::tool::Risk;
+use baton_core::usage::Cost;
+use baton_core::{
+    AgentName, HandoffId, LedgerRow, SessionId, Store as _, StoreError, TenantStore, ThreadId, Tokens, Usd,
+};
 use baton_store::Database;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::support::{LEASE, acme, append, fresh_postgres, message, open_postgres, owner};
+use crate::support::{
+    LEASE, acme, append, claimed, connect, count, fresh_postgres, message, open_postgres, owner,
+};
 
 const SERVERS: usize = 4;
 
 /// Servers with a common database, as one tenant sees them. They last as long as the first value.
 async fn servers() -> (Vec<Database>, Vec<Arc<dyn TenantStore>>) {
     let (first, url) = fresh_postgres().await;
+    join_servers(first, &url).await
+}
+
+async fn join_servers(first: Database, url: &str) -> (Vec<Database>, Vec<Arc<dyn TenantStore>>) {
     let mut stores = vec![first];
     while stores.len() < SERVERS {
-        stores.push(open_postgres(&url).await.unwrap());
+        stores.push(open_postgres(url).await.unwrap());
     }
     let tenants = stores.iter().map(acme).collect();
     (stores, tenants)
@@ -271,11 +285,176 @@ async fn a_thread_can_be_deleted_while_everybody_writes_to_it() {
             );
         };
         let deleting = async {
-            tokio::time::sleep(std::time::Duration::from_millis(round)).await;
+            tokio::time::sleep(Duration::from_millis(round)).await;
             servers[2].delete_thread(thread, None).await.unwrap();
         };
         tokio::join!(writing, cancelling, deleting);
         assert_eq!(servers[0].thread(thread, None).await, Err(StoreError::ThreadNotFound));
     }
     assert!(is_intact(&*servers[0]).await);
+}
+
+/// Reserves and settles calls of 100 tokens, until the tenant's day of 5,000 is used up. Returns how many were made.
+async fn spend(tenant: Arc<dyn TenantStore>, name: String) -> u64 {
+    let thread = ThreadId::random();
+    let run = message(thread, "Hello");
+    let run_id = run.run_id;
+    tenant.accept(run).await.unwrap();
+    let claim = tenant.claim(thread, &owner(&name)).await.unwrap().unwrap().claim;
+    let limit = BudgetLimit { max_cost_usd: None, max_tokens: Some(5_000) };
+    let enough = BudgetLimit { max_cost_usd: None, max_tokens: Some(1_000_000) };
+    let (tenant_limits, user_limits) =
+        (PeriodLimits { day: limit, month: limit }, PeriodLimits { day: enough, month: enough });
+    let budgets = Budgets { tenant: tenant_limits, user: user_limits, thread: enough, ..Budgets::default() };
+    let user = name.parse().unwrap();
+    let hundred = Amount { nanos: 100, tokens: 100 };
+    for made in 0.. {
+        let path = format!("a/turn:{made}");
+        let (verdict, started_at) = loop {
+            let started_at = Timestamp::now();
+            let accounts = budgets.accounts(Some(thread), Some(&user), started_at);
+            let keys = accounts.iter().map(|account| account.key.clone());
+            let recount = if made == 0 { keys.collect() } else { Vec::new() };
+            let reserved = tenant.reserve(Reservation {
+                thread_id: thread,
+                run_id,
+                path: path.clone(),
+                started_at,
+                accounts,
+                wanted: hundred,
+                least: hundred,
+                is_closing: false,
+                ttl: LEASE,
+                recount,
+            });
+            match reserved.await.unwrap().verdict {
+                Verdict::Busy => tokio::time::sleep(Duration::from_millis(2)).await,
+                verdict => break (verdict, started_at),
+            }
+        };
+        if matches!(verdict, Verdict::Exhausted { .. }) {
+            return made;
+        }
+        let row = LedgerRow {
+            run_id,
+            session_id: SessionId::root(run_id),
+            agent: agent("assistant"),
+            path,
+            call: Called::Model { provider: "offline".to_owned(), model: "m".to_owned() },
+            tokens: Tokens { output_tokens: 100, ..Tokens::default() },
+            estimated: false,
+            cost: Cost::Known(Usd::from_nanos(100)),
+            started_at,
+            latency_ms: 1,
+            outcome: CallOutcome::Ok,
+            error: None,
+        };
+        let number = made + 1;
+        let settling = Append { number, rows: vec![row], settles_budgets: true, ..Append::default() };
+        tenant.append(&claim, Arc::new(settling)).await.unwrap();
+    }
+    unreachable!("the budget ends")
+}
+
+const DEADLOCKS: &str = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+
+/// Servers that compete for the rest of a tenant's day spend exactly what it allows, and count every call once. Reservations of one
+/// user and settled calls of another lock the same accounts, and do not deadlock.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_is_shared_by_all_servers() {
+    let (first, url) = fresh_postgres().await;
+    let (stores, servers) = join_servers(first, &url).await;
+    let mut spending = Vec::new();
+    for (at, server) in servers.iter().enumerate() {
+        for worker in 0..3 {
+            let name = format!("server-{at}-{worker}");
+            stores[at].beat(&owner(&name), LEASE).await.unwrap();
+            spending.push(tokio::spawn(spend(Arc::clone(server), name)));
+        }
+    }
+    let mut made = 0;
+    for one in spending {
+        made += one.await.unwrap();
+    }
+    assert_eq!(made, 50);
+    let limit = BudgetLimit { max_cost_usd: None, max_tokens: Some(1) };
+    let budgets = Budgets { tenant: PeriodLimits { day: limit, month: limit }, ..Budgets::default() };
+    let keys =
+        budgets.accounts(None, None, Timestamp::now()).into_iter().map(|account| account.key).collect();
+    for state in servers[0].budget_states(keys).await.unwrap() {
+        let spent = Amount { nanos: 5_000, tokens: 5_000 };
+        assert_eq!((state.spent, state.reserved), (spent, Amount::default()), "{:?}", state.key);
+    }
+    // A connection publishes what it has counted when it closes.
+    for store in stores {
+        store.close().await.unwrap();
+    }
+    assert_eq!(count(&connect(&url).await, DEADLOCKS).await, 0);
+}
+
+/// An approval in a thread that a worker has claimed.
+async fn asked(tenant: &dyn TenantStore) -> (Claim, Uuid) {
+    let claim = claimed(tenant, "one").await;
+    let approval_id = Uuid::new_v4();
+    let request = ApprovalRequest {
+        approval_id,
+        kind: ApprovalKind::Tool,
+        path: format!("assistant/{approval_id}"),
+        agent: agent("assistant"),
+        tool: "file_write".to_owned(),
+        arguments: Value::Null,
+        digest: String::new(),
+        risk: Risk::Medium,
+        preview: ApprovalPreview::default(),
+        schema: Value::Null,
+        choices: Vec::new(),
+        created_at: Timestamp::now(),
+        expires_at: Timestamp::now() + LEASE,
+    };
+    let append = Append { number: 1, approvals: vec![request], ..Append::default() };
+    tenant.append(&claim, Arc::new(append)).await.unwrap();
+    (claim, approval_id)
+}
+
+fn denied(approval_id: Uuid) -> Decision {
+    Decision {
+        approval_id,
+        status: ApprovalStatus::Denied,
+        by: "ada".parse().unwrap(),
+        reason: None,
+        edited: None,
+        answer: None,
+        remember: false,
+        message: None,
+        idempotency: None,
+        trace_id: None,
+    }
+}
+
+/// In any order, on any server.
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_do_not_deadlock_with_the_runs_that_they_are_for() {
+    let (first, url) = fresh_postgres().await;
+    let (stores, servers) = join_servers(first, &url).await;
+    stores[0].beat(&owner("one"), LEASE).await.unwrap();
+    for _ in 0..5 {
+        let all = join_all((0..40).map(|_| asked(&*servers[0]))).await;
+        let decided = join_all(
+            all.iter().zip(0..).map(|((_, approval), n)| servers[n % SERVERS].decide(denied(*approval))),
+        );
+        let backwards = all.iter().rev().zip(0..);
+        let appended =
+            join_all(backwards.map(|((claim, _), n)| servers[n % SERVERS].append(claim, append(2))));
+        let (decided, appended) = tokio::join!(decided, appended);
+        for decided in decided {
+            decided.unwrap();
+        }
+        for appended in appended {
+            appended.unwrap();
+        }
+    }
+    for store in stores {
+        store.close().await.unwrap();
+    }
+    assert_eq!(count(&connect(&url).await, DEADLOCKS).await, 0);
 }

@@ -137,6 +137,7 @@ pub(crate) fn message(thread: ThreadId, text: &str) -> NewRun {
         idempotency: None,
         max_active: None,
         unless_held: false,
+        unless_asked: false,
     }
 }
 

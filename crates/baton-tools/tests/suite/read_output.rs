@@ -35,6 +35,7 @@ fn new_run(context: &CallContext) -> NewRun {
         idempotency: None,
         max_active: None,
         unless_held: false,
+        unless_asked: false,
     }
 }
 

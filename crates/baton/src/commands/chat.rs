@@ -1,16 +1,15 @@
 //! `baton chat`: a conversation in the terminal.
 //!
-//! - [`lines`]: what the person enters, with an [`editor`] where they type it; [`command`]: what of it is for the chat itself.
+//! - [`command`]: what of the person's lines is for the chat itself. [`deciding`]: approvals and questions.
 //! - [`talk`]: a message and its run, and everything else that happens in the thread. [`exit`]: handoffs that are left or resumed.
 //! - [`opening`]: where an earlier conversation stands. [`standing`]: who has it.
 //! - [`screen`]: the one who writes, [`view`]: how it reads, [`badge`]: who is who. [`facts`]: what commands answer.
 
 mod badge;
 mod command;
-mod editor;
+mod deciding;
 mod facts;
 mod leaving;
-mod lines;
 mod opening;
 mod screen;
 mod standing;
@@ -27,11 +26,11 @@ use baton_engine::handoff::is_yes;
 use tracing::Instrument as _;
 
 use self::command::{ChatCommand, ChatInput};
-use self::lines::{InputLine, InputLines};
 use self::screen::Show;
 use self::standing::ChatStatus;
 use self::talk::{Chat, Next};
 use super::cast::Cast;
+use super::lines::{InputLine, InputLines};
 use super::reference::Reference;
 use super::signals::Signals;
 use crate::cli::Common;
@@ -97,6 +96,9 @@ async fn converse(mut chat: Chat, args: &Args) -> anyhow::Result<Exit> {
 /// One line after the other, until the person leaves.
 async fn take_turns(chat: &mut Chat, lines: &mut InputLines) -> anyhow::Result<Exit> {
     loop {
+        if let Next::Leave(exit) = chat.settle_requests(lines).await? {
+            return Ok(exit);
+        }
         let standing = chat.standing().await;
         if let Next::Leave(exit) = chat.rest().await {
             return Ok(exit);
@@ -141,6 +143,7 @@ async fn obey(chat: &mut Chat, standing: &ChatStatus, entered: ChatInput) -> Nex
         ChatInput::Command(ChatCommand::Quit) => return Next::Leave(Exit::Ok),
         ChatInput::Command(ChatCommand::ExitHandoff) => return chat.exit_handoff(standing).await,
         ChatInput::Command(ChatCommand::Resume) => return chat.resume(standing).await,
+        ChatInput::Command(ChatCommand::Approvals) => return chat.reconsider().await,
         ChatInput::Command(ChatCommand::Help) => Show::Result(command::help()),
         ChatInput::Command(ChatCommand::Agents) => Show::Result(chat.agents(standing)),
         ChatInput::Command(ChatCommand::Usage) => chat.usage().await,

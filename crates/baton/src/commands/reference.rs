@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use baton_core::HumanDuration;
 use baton_core::choice::Choice as _;
-use baton_core::id::InvalidId;
 use baton_core::store::{Page, RunStatus};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
@@ -21,10 +20,10 @@ pub enum Reference<Id> {
     Beginning(String),
 }
 
-impl<Id: FromStr<Err = InvalidId>> FromStr for Reference<Id> {
-    type Err = InvalidId;
+impl<Id: FromStr> FromStr for Reference<Id> {
+    type Err = Id::Err;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
+    fn from_str(text: &str) -> Result<Self, Id::Err> {
         let is_beginning = (SHORTEST..UUID).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         match text.parse() {

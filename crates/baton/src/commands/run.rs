@@ -1,5 +1,6 @@
 //! `baton run`: one message, its answer on stdout.
 
+mod attend;
 mod prompt;
 mod screen;
 
@@ -12,24 +13,20 @@ use anyhow::Context as _;
 use baton_core::message::Part;
 use baton_core::store::{OnBusy, RunStatus};
 use baton_core::{HumanDuration, ModelErrorKind, Rights, RunId, StoreError, ThreadId, Usd};
-use baton_engine::{
-    Agents, Engine, Failure, Overrides, PreApproval, RunHandle, RunRequest, RunResult, RunTask,
-};
-use baton_mcp::Servers;
+use baton_engine::{Agents, Engine, Failure, Overrides, PreApproval, RunRequest, RunResult, RunTask};
 use clap::ValueEnum;
 use serde_json::Value;
-use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
 use super::cast::Cast;
-use super::signals::{ShutdownRequest, Signals};
+use super::signals::Signals;
 use crate::cli::Common;
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::report::printable;
 use crate::wiring::Wired;
 use crate::{commands, report, telemetry, wiring};
-use screen::RunScreen;
+pub(super) use attend::Attendant;
 
 /// How long tasks may take to be dropped at the end, and how long a writer that hangs is waited for.
 const LEAVE: Duration = Duration::from_secs(1);
@@ -59,7 +56,7 @@ pub struct Args {
     /// End after this time, such as 30s or 5m
     #[arg(long, value_name = "DURATION", value_parser = HumanDuration::parse)]
     pub timeout: Option<HumanDuration>,
-    /// Which tool calls that need a person's approval have it
+    /// Which tool calls need no approval of a person: those of the agents' and the project's rules, those that read, or all
     #[arg(long, value_name = "WHICH", default_value = "none")]
     pub approve: ApprovalArg,
 }
@@ -141,12 +138,14 @@ async fn converse(
         released = engine.release_dead_owners() => released?,
         exit = signals.any() => return Ok(leave(engine, exit)),
     };
-    let screen = RunScreen::open(&request.agent, agents, args.json);
+    let attendant =
+        Attendant { engine: &engine, agents, thread: request.caller.thread_id, is_json: args.json };
+    let screen = attendant.screen(&request.agent);
     tokio::select! {
         // A run that is there can be cancelled as it should be.
         biased;
         run = engine.start(request) => {
-            let exit = attend(run?, servers, screen, &mut signals).await;
+            let exit = attendant.see_through(run?, screen, servers, &mut signals).await;
             wiring::seal(&*engine.parts.store).await;
             exit
         }
@@ -187,44 +186,6 @@ fn schema(path: &Path) -> anyhow::Result<Value> {
     Ok(schema)
 }
 
-/// Shows what happens until the run ends. The first signal cancels it; a second one ends everything at once.
-async fn attend(
-    mut run: RunHandle,
-    servers: Servers,
-    screen: RunScreen,
-    signals: &mut Signals,
-) -> anyhow::Result<Exit> {
-    let (needed, unneeded) = oneshot::channel::<()>();
-    let mut needed = Some(needed);
-    let servers_ended = tokio::spawn(async move {
-        let _ = unneeded.await;
-        servers.shutdown().await;
-    });
-    loop {
-        tokio::select! {
-            is_more = screen.pass_on(&mut run.events) => if !is_more { break },
-            asked = signals.next() => match asked {
-                ShutdownRequest::ToEnd => {
-                    run.cancel();
-                    // Now, since a run that waits for a server to start hears of nothing else.
-                    drop(needed.take());
-                }
-                ShutdownRequest::ToQuit(exit) => return Ok(exit),
-            },
-        }
-    }
-    drop(needed);
-    let closed = async {
-        let end = screen.close(run).await;
-        let _ = servers_ended.await;
-        end
-    };
-    tokio::select! {
-        exit = signals.second() => Ok(exit),
-        end = closed => end?.exit(signals.first),
-    }
-}
-
 pub(super) fn explain(run: RunId, finished: &RunResult) {
     let is_error = matches!(finished.status, RunStatus::Failed | RunStatus::Interrupted);
     if let Some(failure) = finished.failure.as_ref().filter(|_| is_error) {
@@ -251,6 +212,8 @@ fn is_left(finished: &RunResult) -> bool {
 struct RunEnding {
     finished: RunResult,
     written: std::io::Result<()>,
+    /// The number of the last event that was shown.
+    last_seq: u64,
 }
 
 impl RunEnding {
@@ -273,13 +236,14 @@ fn conclude(finished: &RunResult) -> Exit {
         (RunStatus::Failed, Some(Failure::Model(error))) if error.kind == ModelErrorKind::Auth => {
             Exit::Forbidden
         }
-        (RunStatus::Failed, Some(Failure::DeadlineReached)) => Exit::Limit,
+        (RunStatus::Failed, Some(Failure::DeadlineReached | Failure::BudgetExhausted { .. })) => Exit::Limit,
         (RunStatus::Completed, _)
             if finished.answer.as_ref().is_some_and(|answer| answer.limit.is_some()) =>
         {
             Exit::Limit
         }
         (RunStatus::Completed, _) => Exit::Ok,
+        (RunStatus::Waiting, _) => Exit::Waiting,
         _ => Exit::Failed,
     }
 }

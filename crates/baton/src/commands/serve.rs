@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use baton_agents::watch::WatchError;
 use baton_agents::{Reload, Roster, RosterDraft, Strictness, Watch};
-use baton_engine::Agents;
+use baton_engine::{Agents, Observer};
 use baton_server::metrics::Metrics;
 use baton_server::ui::UiSite;
 use baton_server::{App, RosterState, Server, ServerSettings};
@@ -23,6 +23,7 @@ use crate::commands::init;
 use crate::entry::EntryChoice;
 use crate::exit::Exit;
 use crate::project::Project;
+use crate::webhook::Webhook;
 use crate::wiring::{self, Wired};
 use crate::{report, serving};
 
@@ -129,8 +130,10 @@ async fn serve(
     let metrics = Arc::new(Metrics::default());
     let ui = (!args.no_ui).then(UiSite::embedded);
     let settings = ServerSettings { ui, ..serving::settings(project)? };
-    let Wired { engine, servers } =
-        wiring::wire_server(project, team.agents.clone(), Arc::clone(&metrics) as _).await?;
+    let webhook = Webhook::of(&project.config.approvals)?;
+    let observer = Arc::clone(&metrics) as Arc<dyn Observer>;
+    let observer = webhook.as_ref().map_or(Arc::clone(&observer), |webhook| webhook.observe(observer));
+    let Wired { engine, servers } = wiring::wire_server(project, team.agents.clone(), observer).await?;
     let (store, running) = (Arc::clone(&engine.parts.store), Arc::clone(&engine));
     let config = project.config.agents.clone();
     let inspect = serving::inspect(project, &team.agents.borrow(), servers.clone());
@@ -151,6 +154,9 @@ async fn serve(
     greeting::print(server.address, ui, project.config.auth.mode);
     // Aborted at the end of this function; the browser itself keeps running.
     let mut background = JoinSet::new();
+    if let Some(webhook) = webhook {
+        background.spawn(webhook.run(Arc::clone(&store)));
+    }
     if args.open {
         background.spawn(browser::open(greeting::url(server.address)));
     }

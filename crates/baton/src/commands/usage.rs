@@ -1,15 +1,18 @@
-//! `baton usage`: what was spent, by agent, user, model or day.
+//! `baton usage`: what was spent, by agent, user, model or day, and what is left of the budgets.
 
 use baton_core::Usage;
+use baton_core::budget::BudgetReport;
 use baton_core::choice::Choice as _;
+use baton_core::store::budget::budget_reports;
 use baton_core::store::{Page, UsageBy, UsageLine, UsageQuery};
 use jiff::Timestamp;
+use serde::Serialize;
 
-use super::archive;
 use super::reference::since;
+use super::{archive, print, print_json};
 use crate::cli::Common;
 use crate::exit::Exit;
-use crate::report::figures::{cost, tokens};
+use crate::report::figures::{cost, moment, tokens};
 use crate::report::table::{Column, Table};
 
 #[derive(Debug, clap::Args)]
@@ -33,12 +36,63 @@ fn by(text: &str) -> Result<UsageBy, String> {
 }
 
 pub fn run(common: &Common, args: &Args) -> anyhow::Result<Exit> {
-    archive::with(common, async |archive| {
+    let project = super::project(common)?;
+    let budgets = project.config.budgets;
+    archive::with_project(&project, async |archive| {
         let query = UsageQuery { by: args.by, user_id: None, since: args.since, until: None };
+        let data = archive.tenant.usage(query).await?;
+        let accounts = budgets.accounts(None, Some(&super::user()), Timestamp::now());
+        let budgets = budget_reports(&*archive.tenant, accounts).await?;
+        if args.json {
+            print_json(&UsageJson { data, next_cursor: (), budgets })?;
+            return Ok(Exit::Ok);
+        }
         // There is one page.
-        let page = Page { data: archive.tenant.usage(query).await?, next_cursor: None };
-        archive.list(page, args.json, "calls", |lines| table(args.by, lines))
+        let exit =
+            archive.list(Page { data, next_cursor: None }, false, "calls", |lines| table(args.by, lines))?;
+        if !budgets.is_empty() {
+            print(&format!("\n{}", budget_table(&budgets)))?;
+        }
+        Ok(exit)
     })
+}
+
+/// A report for programs.
+#[derive(Serialize)]
+struct UsageJson {
+    data: Vec<UsageLine>,
+    next_cursor: (),
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    budgets: Vec<BudgetReport>,
+}
+
+/// What is left of the budgets, one line for each limit.
+fn budget_table(budgets: &[BudgetReport]) -> String {
+    let mut table = Table::new([
+        Column::Text("budget"),
+        Column::Number("limit"),
+        Column::Number("spent"),
+        Column::Number("remaining"),
+        Column::Spare("starts again"),
+    ]);
+    for budget in budgets {
+        let name = format!("{} per {}", budget.scope, budget.period);
+        let again = budget.ends_at.map(moment).unwrap_or_default();
+        let BudgetReport { limit, spent, remaining, .. } = budget;
+        if let (Some(most), Some(left)) = (limit.max_cost_usd, remaining.max_cost_usd) {
+            let amounts = [most, spent.cost(), left].map(|usd| usd.to_string());
+            table.add(budget_row(&name, amounts, &again));
+        }
+        if let (Some(most), Some(left)) = (limit.max_tokens, remaining.max_tokens) {
+            let amounts = [most, spent.tokens, left].map(|tokens| format!("{tokens} tokens"));
+            table.add(budget_row(&name, amounts, &again));
+        }
+    }
+    table.print()
+}
+
+fn budget_row(name: &str, [limit, spent, remaining]: [String; 3], again: &str) -> [String; 5] {
+    [name.to_owned(), limit, spent, remaining, again.to_owned()]
 }
 
 fn table(by: UsageBy, lines: &[UsageLine]) -> String {

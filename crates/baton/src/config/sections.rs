@@ -239,12 +239,38 @@ fn mcp_servers<'de, D: serde::Deserializer<'de>>(
 pub struct ApprovalsConfig {
     /// Tools of this risk and above wait for a person.
     pub ask_at: ApprovalLevel,
+    /// URL that receives a POST for every new approval and question.
+    pub notify_url: Option<String>,
+    /// Whether `notify_url` may be on a private network.
+    pub notify_allow_private: bool,
+    /// How long a call waits before it counts as denied.
+    pub expiry: HumanDuration,
 }
 
 impl Default for ApprovalsConfig {
     fn default() -> Self {
-        Self { ask_at: ApprovalLevel::High }
+        Self {
+            ask_at: ApprovalLevel::High,
+            expiry: HumanDuration::from_mins(24 * 60),
+            notify_url: None,
+            notify_allow_private: false,
+        }
     }
+}
+
+/// What a tenant changes of the settings for all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TenantConfig {
+    pub approvals: TenantApprovals,
+}
+
+/// What is left out is as for all tenants.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TenantApprovals {
+    pub ask_at: Option<ApprovalLevel>,
+    pub expiry: Option<HumanDuration>,
 }
 
 choices! {

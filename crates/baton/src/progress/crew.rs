@@ -109,7 +109,7 @@ impl Crew {
             EventKind::SessionFinished { session_id } => self.leave(session_id, None),
             EventKind::SessionFailed { session_id, message, .. } => self.leave(session_id, Some(message)),
             // Whoever has the thread answers, which may be another one than was asked.
-            EventKind::RunStarted { .. } => self.speaks(&event.agent),
+            kind if kind.is_start() => self.speaks(&event.agent),
             // The baton is in other hands, so somebody else speaks from now on.
             EventKind::Passed { to, .. } if self.at(&event.path) == 0 => self.speaks(to),
             EventKind::Handoff(handoff) => match handoff.phase {

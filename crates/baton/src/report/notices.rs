@@ -1,6 +1,8 @@
 //! What people are told beside what agents say: who takes over, and how far they have come.
 
-use baton_core::event::{EventKind, HandoffEvent, HandoffPhase};
+use baton_core::budget::BudgetWarning;
+use baton_core::event::{ApprovalEvent, EventKind, HandoffEvent, HandoffPhase};
+use baton_core::store::{ApprovalKind, ApprovalStatus};
 
 use super::table::line;
 
@@ -15,6 +17,7 @@ impl Notices {
     pub fn of(&mut self, kind: &EventKind) -> Option<String> {
         match kind {
             EventKind::Handoff(handoff) => self.handoff(handoff),
+            EventKind::Budget(warning) => Some(budget(warning)),
             EventKind::Progress { label, step: at, total, .. } => {
                 let at = step((*at).into(), (*total).into(), label);
                 if self.step.as_ref() == Some(&at) {
@@ -25,6 +28,7 @@ impl Notices {
                 self.step = Some(at);
                 Some(told)
             }
+            EventKind::Approval(approval) => decided(approval),
             _ => None,
         }
     }
@@ -38,6 +42,31 @@ impl Notices {
         let message = line(&handoff.message);
         (!message.is_empty()).then(|| format!("{italic}↪ {message}{italic:#}"))
     }
+}
+
+/// The line for a budget that is nearly used up.
+pub fn budget(warning: &BudgetWarning) -> String {
+    let style = anstyle::AnsiColor::Yellow.on_default().bold();
+    format!("{style}warning:{style:#} {}", line(&warning.message))
+}
+
+/// What became of an approval or a question.
+fn decided(ApprovalEvent { request, outcome }: &ApprovalEvent) -> Option<String> {
+    let what = line(if request.kind == ApprovalKind::Question { "the question" } else { &request.tool });
+    let reason = outcome.reason.as_ref().map(|reason| format!(": {}", line(reason))).unwrap_or_default();
+    let told = match outcome.status {
+        ApprovalStatus::Pending | ApprovalStatus::Answered => return None,
+        ApprovalStatus::Approved if outcome.edited.is_some() => format!("✓ {what} was approved with changes"),
+        ApprovalStatus::Approved if outcome.remember => {
+            format!("✓ {what} was approved for this conversation")
+        }
+        ApprovalStatus::Approved => format!("✓ {what} was approved"),
+        ApprovalStatus::Denied => format!("✗ {what} was denied{reason}"),
+        ApprovalStatus::Expired => format!("✗ {what} was not decided in time"),
+        ApprovalStatus::Cancelled | ApprovalStatus::Invalidated => format!("✗ {what} was withdrawn"),
+    };
+    let dim = anstyle::Style::new().dimmed();
+    Some(format!("{dim}{told}{dim:#}"))
 }
 
 /// How far a workflow has come.

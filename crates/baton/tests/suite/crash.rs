@@ -1,6 +1,7 @@
 //! Kill -9 at random moments of a run with many steps; what was acknowledged is there, what was finished is not done again, and
 //! the run ends.
 
+mod approvals;
 mod patterns;
 mod seen;
 mod server;

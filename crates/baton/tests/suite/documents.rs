@@ -67,7 +67,7 @@ fn agent_files_in_the_documentation_are_valid() {
 
 #[test]
 fn the_configuration_in_the_documentation_is_valid() {
-    for path in ["docs/configuration.md", "docs/identity.md", "docs/local-models.md"] {
+    for path in ["docs/budgets.md", "docs/configuration.md", "docs/identity.md", "docs/local-models.md"] {
         let blocks = blocks(&read(path), "toml");
         assert!(!blocks.is_empty(), "{path}");
         for block in blocks {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod approvals;
 mod architecture;
 mod chat;
 mod commands;
@@ -26,6 +27,7 @@ mod store_commands;
 mod telemetry;
 mod terminal;
 mod together;
+mod webhook;
 
 use std::path::{Path, PathBuf};
 

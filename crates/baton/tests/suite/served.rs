@@ -22,6 +22,16 @@ impl Served {
     }
 
     pub fn start_with(dir: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::spawn(dir, args, env, Stdio::null())
+    }
+
+    /// The same with its log in `server.log`.
+    pub fn start_logged(dir: &Path, env: &[(&str, &str)]) -> Self {
+        let log = std::fs::File::create(dir.join("server.log")).unwrap();
+        Self::spawn(dir, &[], env, Stdio::from(log))
+    }
+
+    fn spawn(dir: &Path, args: &[&str], env: &[(&str, &str)], log: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_baton"))
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(args)
@@ -29,7 +39,7 @@ impl Served {
             .current_dir(dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -40,6 +50,13 @@ impl Served {
 
     pub fn ask(&self, method: &str, path: &str, accept: &str, body: &str) -> TcpStream {
         ask(&self.address, method, path, accept, body)
+    }
+
+    /// The whole response as text.
+    pub fn read(&self, method: &str, path: &str, accept: &str, body: &str) -> String {
+        let mut text = String::new();
+        self.ask(method, path, accept, body).read_to_string(&mut text).unwrap();
+        text
     }
 
     pub fn get(&self, path: &str) -> Value {

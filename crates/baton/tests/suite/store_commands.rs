@@ -220,7 +220,7 @@ fn f15_sessions_are_drawn_as_a_tree_and_shown() {
     let input = json!({"input": [{"type": "text", "text": "Is it allowed?"}]});
     let steps = json!([[[0, "a/legal"], [0, legal], "session", "started", at, input]]);
     let insert = "INSERT INTO journal
-        SELECT tenant, thread_id, last_seq, record + 100, run_id, NULL, ?1, ?2, NULL FROM journal ORDER BY last_seq LIMIT 1";
+        SELECT tenant, thread_number, last_seq, record + 100, run_id, NULL, ?1, ?2, NULL FROM journal ORDER BY last_seq LIMIT 1";
     database.execute(insert, [steps.to_string(), sessions.to_string()]).unwrap();
     let ids = [(run.as_str(), "RUN"), (THREAD, "THREAD")];
     let tree = ok(dir.path(), &["sessions", "list", "--thread", THREAD, "--tree"]);
@@ -263,14 +263,14 @@ fn h16_a_trail_that_was_tampered_with_is_found_out() {
         ran.stderr
     };
     let changed =
-        broken("UPDATE audit SET entry = replace(entry, 'completed', 'cancelled') WHERE number = 3");
-    assert!(changed.starts_with("broken at entry 10.3: "), "{changed}");
+        broken("UPDATE audit SET entries = replace(entries, 'completed', 'cancelled') WHERE number = 3");
+    assert!(changed.starts_with("broken at entry 0.3: "), "{changed}");
     let program = baton(dir.path(), &["audit", "--verify", "--json"]);
     assert_eq!(program.code, 1);
     let verdict = serde_json::from_str::<Value>(&program.stdout).unwrap();
-    assert_eq!((&verdict["chain"], &verdict["number"]), (&json!(10), &json!(3)));
-    let missing = broken("DELETE FROM audit WHERE number = 1");
-    assert_eq!(missing, "broken at entry 10.1: the entry is missing\n");
+    assert_eq!((&verdict["chain"], &verdict["number"]), (&json!(0), &json!(3)));
+    let missing = broken("DELETE FROM audit WHERE number = 2");
+    assert_eq!(missing, "broken at entry 0.1: the entry is missing\n");
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a9_what_belongs_to_others_is_as_unknown_as_what_does_not_exist() {
     let database = database(dir.path());
     // Everything of this thread now belongs to another tenant.
     database.pragma_update(None, "foreign_keys", false).unwrap();
-    for table in ["threads", "messages", "runs", "journal", "ledger"] {
+    for table in ["threads", "thread_work", "messages", "runs", "journal", "ledger"] {
         database.execute(&format!("UPDATE {table} SET tenant = 'other'"), []).unwrap();
     }
     let run_unknown = format!("01890a5d{}", &run[8..]);

@@ -2,7 +2,7 @@ import { Card, Facts } from '@/design';
 import type { AgentDetail } from '@/api/types';
 import { count } from '@/lib/format';
 import styles from './Agent.module.css';
-import { definitionOf, facts, inline, type Definition } from './definition';
+import { definitionOf, facts, guardFacts, inline, type Definition } from './definition';
 import { Relations } from './Relations';
 import { WorkflowSteps } from './WorkflowSteps';
 
@@ -19,6 +19,7 @@ export function OverviewTab({ agent }: { agent: AgentDetail }) {
       <div className={styles.column}>
         <FactCard title="Model" rows={modelFacts(agent, definition)} />
         <FactCard title="Limits" rows={facts(definition.limits)} />
+        <FactCard title="Guardrails" rows={guardFacts(definition.guardrails)} />
         {(definition.agents?.length ?? 0) > 0 && <FactCard title="Delegation" rows={facts(definition.delegation)} />}
         {(definition.advisors?.agents?.length ?? 0) > 0 && <FactCard title="Advisors" rows={facts({ ...definition.advisors, agents: definition.advisors?.agents?.length })} />}
         {definition.router && <FactCard title="Router" rows={facts(definition.router)} />}

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { facts, inline, jumps, words } from './definition';
+import { facts, guardFacts, inline, jumps, words } from './definition';
 
 it('writes keys as words', () => {
   expect(words('gathering_requirements')).toBe('Gathering requirements');
@@ -18,4 +18,12 @@ it('turns a map into facts', () => {
 it('names only steps that are not the next one', () => {
   const states = [{ name: 'a', next: ['b'] }, { name: 'b', next: ['c', 'a'] }, { name: 'c', next: [] }];
   expect(states.map((_, at) => jumps(states, at))).toEqual([[], ['a'], []]);
+});
+
+it('guardrails are listed by side, in their order', () => {
+  expect(guardFacts(undefined)).toEqual([]);
+  expect(guardFacts({ input: [{ max_length: 4000 }, { deny: ['a', 'b'] }], output: [{ pii: ['card'] }, { judge: 'safety', message: 'No.' }, { schema: {} }] })).toEqual([
+    ['Input', 'at most 4,000 characters · not a, b'],
+    ['Output', 'no card · judged by safety · JSON of a schema'],
+  ]);
 });

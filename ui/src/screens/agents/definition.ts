@@ -11,6 +11,9 @@ export interface WorkflowState {
 }
 
 /** The keys of an agent file that the page shows in words. Older servers may lack some. */
+/** One check of a guardrail. Only one of the first five is there. */
+export interface Guard { max_length?: number; deny?: string[]; schema?: unknown; pii?: string[]; judge?: string; message?: string }
+
 export interface Definition {
   tools?: { allow?: string[]; deny?: string[]; read_only?: boolean };
   mcp_servers?: Record<string, unknown> | string[];
@@ -23,6 +26,7 @@ export interface Definition {
   accepts_handoff?: { triggers?: string[]; trigger_mode?: string; permission?: string; exclusive?: boolean; max_session?: string; return?: string; resume?: boolean; exit_words?: string[] };
   workflow?: { states?: WorkflowState[] };
   limits?: Record<string, unknown>;
+  guardrails?: { input?: Guard[]; output?: Guard[] };
   agents?: string[];
   planning_strategy?: string;
   grounding?: string;
@@ -64,6 +68,19 @@ function fact(value: unknown): string {
   if (typeof value === 'number') return count(value);
   const isWord = typeof value === 'boolean' || (Array.isArray(value) && value.length === 0);
   return isWord ? capitalize(inline(value)) : inline(value);
+}
+
+/** The checks of an agent's guardrails, in the order in which they are made. */
+export function guardFacts(guardrails: Definition['guardrails']): [string, string][] {
+  const sides: [string, Guard[]][] = [['Input', guardrails?.input ?? []], ['Output', guardrails?.output ?? []]];
+  return sides.filter(([, guards]) => guards.length > 0).map(([side, guards]) => [side, guards.map(guardText).join(' · ')]);
+}
+
+function guardText({ max_length, deny, pii, judge }: Guard): string {
+  if (max_length !== undefined) return `at most ${count(max_length)} characters`;
+  if (deny) return `not ${deny.join(', ')}`;
+  if (pii) return `no ${pii.join(', ')}`;
+  return judge ? `judged by ${judge}` : 'JSON of a schema';
 }
 
 /** The names of a list as they are written, or "None". */

@@ -28,7 +28,8 @@ export function Announcer({ state, agent }: { state: ThreadState; agent: string 
     const ended = last.current;
     last.current = active;
     const run = ended === undefined || ended === active ? undefined : state.runs[ended];
-    if (run && isOver(run.status)) setText(run.status === 'completed' ? 'The answer is complete' : `The answer was ${run.status}`);
+    if (run?.status === 'waiting') setText('The agent waits for your decision');
+    else if (run && isOver(run.status)) setText(run.status === 'completed' ? 'The answer is complete' : `The answer was ${run.status}`);
   }, [active, state.runs]);
 
   return <div className="visually-hidden" aria-live="polite" role="status">{text}</div>;

@@ -9,10 +9,10 @@ import { UploadChips } from './UploadChips';
 import { useAutosize } from './useAutosize';
 import type { ComposerState } from './useComposer';
 
-interface Props { composer: ComposerState; activeRun: string | undefined; onStop: () => void; recipient: string | undefined }
+interface Props { composer: ComposerState; activeRun: string | undefined; onStop: () => void; placeholder: string }
 
 /** Where a person writes. Enter sends; while an answer is being written the message waits behind it. */
-export function Composer({ composer, activeRun, onStop, recipient }: Props) {
+export function Composer({ composer, activeRun, onStop, placeholder }: Props) {
   const { threadId } = useChat();
   const { face } = useAgents();
   const { text, agent, uploads, picker, area } = composer;
@@ -36,7 +36,7 @@ export function Composer({ composer, activeRun, onStop, recipient }: Props) {
           </div>
         )}
         <textarea
-          ref={area} className={styles.text} rows={1} dir="auto" value={text} aria-label="Message" aria-describedby={`${threadId}-hint`} placeholder={recipient ? `Message ${recipient}` : 'Write a message'}
+          ref={area} className={styles.text} rows={1} dir="auto" value={text} aria-label="Message" aria-describedby={`${threadId}-hint`} placeholder={placeholder}
           aria-autocomplete="list" aria-haspopup="listbox" aria-controls={picker.isOpen ? picker.id : undefined} aria-activedescendant={picker.isOpen ? picker.activeId : undefined}
           onChange={(event) => composer.type(event.target.value, event.target.selectionStart)} onKeyDown={composer.onKeyDown} onPaste={onPaste} onBlur={picker.close}
         />

@@ -7,6 +7,7 @@ import { blocksOf, isSameBlock, type Block } from './blocks';
 import { Divider } from './Divider';
 import { entriesOf, type Entry } from './entries';
 import styles from './MessageList.module.css';
+import { ChatRequest } from './ChatRequest';
 import { RunNote } from './RunNote';
 import { SubAgents } from './SubAgents';
 import type { StickToBottom } from './useStickToBottom';
@@ -55,8 +56,9 @@ const Rows = memo(function Rows({ block, isLazy }: { block: Block; isLazy: boole
 function Row({ entry }: { entry: Entry }) {
   switch (entry.kind) {
     case 'divider': return <Divider item={entry.item} />;
+    case 'request': return <ChatRequest item={entry.item} />;
     case 'agents': return <SubAgents run={entry.run} />;
-    case 'state': return <RunNote run={entry.run} agent={entry.agent} question={entry.question} />;
+    case 'state': return <RunNote run={entry.run} agent={entry.agent} question={entry.question} open={entry.open} />;
     case 'message':
       if (entry.item.role === 'user') return <UserMessage item={entry.item} isQueued={entry.isQueued} isRemoved={entry.run?.isRemoved === true && entry.run.status === 'cancelled'} />;
       // What a run is doing matters to its last text only; the others are not rendered again for it.

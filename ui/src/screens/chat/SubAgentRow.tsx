@@ -1,4 +1,4 @@
-import { Ban, Check, LoaderCircle, X } from 'lucide-react';
+import { Ban, Check, CirclePause, LoaderCircle, X } from 'lucide-react';
 import { useState } from 'react';
 import { useAgents } from '@/api/useAgents';
 import { AgentBadge, Elapsed } from '@/design';
@@ -10,6 +10,7 @@ import styles from './SubAgents.module.css';
 
 const STATES = {
   running: { icon: LoaderCircle, word: 'Working' },
+  waiting: { icon: CirclePause, word: 'Waiting' },
   done: { icon: Check, word: 'Done' },
   failed: { icon: X, word: 'Failed' },
   cancelled: { icon: Ban, word: 'Stopped' },

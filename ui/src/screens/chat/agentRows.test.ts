@@ -4,7 +4,7 @@ import type { RunState, SubAgent } from '@/thread/state';
 import { liveRows, storedRows, summaryOf } from './agentRows';
 
 const one = (id: string, parent?: string): SubAgent => ({ id, parent, agent: id, name: id, status: 'done', startedAt: 0, text: '', tools: [] });
-const runOf = (change: Partial<RunState>): RunState => ({ id: 'r', agent: 'assistant', status: 'completed', startedAt: 0, subAgents: [], sources: [], approvals: [], ...change });
+const runOf = (change: Partial<RunState>): RunState => ({ id: 'r', agent: 'assistant', status: 'completed', startedAt: 0, subAgents: [], sources: [], ...change });
 
 describe('rows of sub-agents', () => {
   it('puts children below their parents, and keeps those whose parent is unknown', () => {

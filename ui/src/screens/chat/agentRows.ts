@@ -9,7 +9,7 @@ export interface AgentRow {
   agent: string;
   name?: string | undefined;
   task?: string | undefined;
-  status: 'running' | 'done' | 'failed' | 'cancelled';
+  status: 'running' | 'waiting' | 'done' | 'failed' | 'cancelled';
   startedAt: number;
   finishedAt?: number | undefined;
   text: string;
@@ -31,7 +31,7 @@ function rowOf({ id, agent, name, task, status, startedAt, finishedAt, text, too
   return { id, depth, agent, name, task, status, startedAt, finishedAt, text, tools, error };
 }
 
-const STATUS: Record<Session['status'], AgentRow['status']> = { queued: 'running', running: 'running', waiting: 'running', completed: 'done', failed: 'failed', cancelled: 'cancelled', interrupted: 'cancelled' };
+const STATUS: Record<Session['status'], AgentRow['status']> = { queued: 'running', running: 'running', waiting: 'waiting', completed: 'done', failed: 'failed', cancelled: 'cancelled', interrupted: 'cancelled' };
 
 /** The same from a stored run. Left out are the agents that answered: the first level, and those that took over by a transfer. */
 export function storedRows(sessions: Session[]): AgentRow[] {
@@ -52,8 +52,8 @@ function rowOfSession(one: Session, depth: number): AgentRow {
 /** "3 agents working, 2 done", or "2 agents contributed, 1 failed". Each agent is counted once. */
 export function summaryOf(statuses: AgentRow['status'][]): string {
   const number = (status: AgentRow['status']) => statuses.filter((one) => one === status).length;
-  const [running, done, failed, cancelled] = [number('running'), number('done'), number('failed'), number('cancelled')];
-  const also = [failed > 0 && `${failed} failed`, cancelled > 0 && `${cancelled} stopped`];
-  const parts = running > 0 ? [`${plural(running, 'agent')} working`, done > 0 && `${done} done`, ...also] : [`${plural(done, 'agent')} contributed`, ...also];
+  const [running, waiting, done, failed, cancelled] = [number('running'), number('waiting'), number('done'), number('failed'), number('cancelled')];
+  const also = [waiting > 0 && `${waiting} waiting`, failed > 0 && `${failed} failed`, cancelled > 0 && `${cancelled} stopped`];
+  const parts = running > 0 ? [`${plural(running, 'agent')} working`, done > 0 && `${done} done`, ...also] : [(done > 0 || waiting === 0) && `${plural(done, 'agent')} contributed`, ...also];
   return parts.filter(Boolean).join(', ');
 }

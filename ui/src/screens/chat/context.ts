@@ -1,4 +1,5 @@
 import { createContext, useContext } from 'react';
+import type { Approval } from '@/approvals/record';
 import type { Outgoing } from '@/thread/actions';
 
 /** What every part of a conversation can do. The object stays the same while the conversation goes on, so rows are not rendered again. */
@@ -14,6 +15,8 @@ export interface Chat {
   cancel: (runId: string) => Promise<void>;
   /** Takes a message out of the queue. */
   remove: (runId: string) => Promise<void>;
+  /** What became of a request; undefined if it is gone. */
+  decided: (approvalId: string, approval: Approval | undefined) => void;
   lastEventAt: () => number;
 }
 

@@ -4,7 +4,7 @@ import { entriesOf } from './entries';
 
 const user = (id: string, runId: string): Item => ({ kind: 'message', id, role: 'user', runId, text: id, attachments: [], at: 1, status: 'done' });
 const agent = (id: string, runId: string, status: 'done' | 'streaming' = 'done'): Item => ({ kind: 'message', id, role: 'assistant', runId, agent: 'assistant', text: id, attachments: [], at: 2, status });
-const run = (id: string, change: Partial<RunState> = {}): RunState => ({ id, agent: 'assistant', status: 'completed', startedAt: 1, subAgents: [], sources: [], approvals: [], ...change });
+const run = (id: string, change: Partial<RunState> = {}): RunState => ({ id, agent: 'assistant', status: 'completed', startedAt: 1, subAgents: [], sources: [], ...change });
 const thread = (items: Item[], runs: RunState[], change: Partial<ThreadState> = {}): ThreadState => ({ ...emptyThread, items, runs: Object.fromEntries(runs.map((one) => [one.id, one])), ...change });
 const keys = (state: ThreadState) => entriesOf(state).map(({ key }) => key);
 

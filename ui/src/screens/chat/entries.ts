@@ -1,13 +1,15 @@
 import { isWaiting } from '@/thread/items';
+import { openRequests } from '@/thread/requests';
 import { isOver } from '@/run/status';
-import type { DividerItem, Item, MessageItem, RunState, ThreadState } from '@/thread/state';
+import type { DividerItem, Item, MessageItem, RequestItem, RunState, ThreadState } from '@/thread/state';
 
 /** One row of the conversation. */
 export type Entry =
   | { kind: 'message'; key: string; item: MessageItem; run?: RunState | undefined; question?: MessageItem | undefined; isQueued: boolean; closesRun: boolean }
   | { kind: 'divider'; key: string; item: DividerItem }
+  | { kind: 'request'; key: string; item: RequestItem }
   | { kind: 'agents'; key: string; run: RunState }
-  | { kind: 'state'; key: string; run: RunState; agent: string; question?: MessageItem | undefined };
+  | { kind: 'state'; key: string; run: RunState; agent: string; question?: MessageItem | undefined; /** Requests of a run that waits. */ open: number };
 
 /** The conversation as rows: sub-agents of a run come before its answer; its progress or error comes after it. */
 export function entriesOf(state: ThreadState): Entry[] {
@@ -47,6 +49,7 @@ function placesOf(items: Item[]): Map<string, Place> {
 
 function rowOf(state: ThreadState, item: Item, run: RunState | undefined, place: Place | undefined, at: number): Entry {
   if (item.kind === 'divider') return { kind: 'divider', key: item.id, item };
+  if (item.kind === 'request') return { kind: 'request', key: item.id, item };
   // While it is being sent it is not called queued: that is only said of messages that wait behind a run.
   const isQueued = item.status !== 'sending' && state.activeRun !== undefined && state.activeRun !== item.runId && isWaiting(state, item);
   const closesRun = place?.lastAnswer === at && (!run || isOver(run.status) || run.status === 'waiting');
@@ -58,7 +61,8 @@ function agentsOf(run: RunState): Entry[] {
 }
 
 function stateOf(state: ThreadState, run: RunState, place: Place | undefined): Entry[] {
-  const entry: Entry = { kind: 'state', key: `${run.id}:state`, run, agent: state.handoff?.to ?? run.agent, question: place?.question };
+  const open = run.status === 'waiting' ? openRequests(state.items, run.id).length : 0;
+  const entry: Entry = { kind: 'state', key: `${run.id}:state`, run, agent: state.handoff?.to ?? run.agent, question: place?.question, open };
   if (run.isRemoved && run.status === 'cancelled') return [];
   if (run.status === 'running') return place?.isStreaming && !run.activity ? [] : [entry];
   if (run.status === 'queued') return state.activeRun === undefined || state.activeRun === run.id ? [entry] : [];

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RunState } from '@/thread/state';
 import { totalOf } from './total';
 
-const runOf = (change: Partial<RunState>): RunState => ({ id: 'r', agent: 'assistant', status: 'completed', startedAt: 0, subAgents: [], sources: [], approvals: [], ...change });
+const runOf = (change: Partial<RunState>): RunState => ({ id: 'r', agent: 'assistant', status: 'completed', startedAt: 0, subAgents: [], sources: [], ...change });
 
 describe('the sum of runs', () => {
   it('is a lower bound when a price is unknown', () => {

@@ -25,6 +25,7 @@ export function useChatActions({ threadId, isNew, handle, fill, onSent }: Option
     mayTrace,
     lastEventAt,
     fill: (text, agent) => latest.current.fill(text, agent),
+    decided: (approvalId, approval) => dispatch({ type: 'decided', approvalId, approval }),
     discard: (id) => dispatch({ type: 'discarded', id }),
     async send(message) {
       latest.current.onSent();

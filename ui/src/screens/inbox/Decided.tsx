@@ -1,34 +1,39 @@
 import { useQuery } from '@tanstack/react-query';
 import { History } from 'lucide-react';
 import { Link } from 'wouter';
-import type { Approval } from '@/api/approvals';
+import { decidedApprovals } from '@/api/approvals';
 import { useAgents } from '@/api/useAgents';
+import { RISKS } from '@/approvals/ApprovalCard';
+import { endOf, type ApprovalStatus, type ListedApproval } from '@/approvals/record';
 import { AgentBadge, Badge, EmptyState, Skeleton, Table, Time, type Column, type Tone } from '@/design';
+import { visible } from '@/lib/visible';
 import { LoadError } from '@/shell/LoadError';
-import { Links, RISKS } from './ApprovalCard';
 import styles from './Inbox.module.css';
-import { endOf, inboxQueries } from './queries';
 
-const STATUSES: Record<Approval['status'], { tone: Tone; label: string }> = {
+const STATUSES: Record<ApprovalStatus, { tone: Tone; label: string }> = {
   pending: { tone: 'info', label: 'Waiting' },
   approved: { tone: 'success', label: 'Approved' },
   denied: { tone: 'danger', label: 'Denied' },
+  answered: { tone: 'success', label: 'Answered' },
   expired: { tone: 'neutral', label: 'Expired' },
+  cancelled: { tone: 'neutral', label: 'Withdrawn' },
+  invalidated: { tone: 'neutral', label: 'Call changed' },
 };
 
 export function Decided() {
   const { face } = useAgents();
-  const { data, error, isPending, refetch } = useQuery(inboxQueries.decided());
-  const columns: Column<Approval>[] = [
-    { key: 'tool', title: 'Call', cell: (row) => <div className={styles.call}><Link href={`/runs/${row.run_id}`}><code>{row.tool}</code></Link><AgentBadge {...face(row.agent)} /></div> },
+  const { data, error, isPending, refetch } = useQuery(decidedApprovals());
+  const columns: Column<ListedApproval>[] = [
+    { key: 'tool', title: 'Request', cell: (row) => <div className={styles.call}><Link href={`/threads/${row.thread_id}`}>{row.kind === 'question' ? <span dir="auto">{visible(row.preview.heading)}</span> : <code>{visible(row.tool)}</code>}</Link><AgentBadge {...face(row.agent)} /></div> },
     { key: 'status', title: 'Decision', cell: (row) => <Badge tone={STATUSES[row.status].tone}>{STATUSES[row.status].label}</Badge> },
-    { key: 'risk', title: 'Risk', wide: true, cell: (row) => RISKS[row.risk].label },
-    { key: 'by', title: 'By', wide: true, cell: (row) => <div className={styles.by}><span dir="auto">{row.decided_by ?? '–'}</span>{row.reason && <span className="faint" dir="auto">{row.reason}</span>}</div> },
-    { key: 'at', title: 'When', cell: (row) => <Time at={endOf(row)} /> },
-    { key: 'links', title: 'Open', wide: true, cell: (row) => <Links approval={row} /> },
+    { key: 'risk', title: 'Risk', wide: true, cell: (row) => (row.kind === 'question' ? '–' : RISKS[row.risk].label) },
+    { key: 'by', title: 'By', wide: true, cell: (row) => <div className={styles.by}><span dir="auto">{row.decided_by ?? '–'}</span>{row.reason && <span className="faint" dir="auto">{visible(row.reason)}</span>}</div> },
+    { key: 'at', title: 'When', wide: true, cell: (row) => <Time at={endOf(row)} /> },
+    { key: 'run', title: 'Run', wide: true, cell: (row) => <Link href={`/runs/${row.run_id}`}>Open</Link> },
   ];
   if (error) return <LoadError what="the decisions" error={error} onRetry={() => void refetch()} />;
   if (isPending) return <Skeleton rows={5} height={40} />;
-  if (data.length === 0) return <EmptyState icon={History} title="No decisions yet">Approved, denied and expired calls are listed here with who decided and why.</EmptyState>;
-  return <Table label="Decided approvals" columns={columns} rows={data} rowKey={(row) => row.approval_id} />;
+  if (data.data.length === 0) return <EmptyState icon={History} title="No decisions yet">Approved, denied, answered and expired requests are listed here with who decided and why.</EmptyState>;
+  const rows = data.data.toSorted((left, right) => endOf(right) - endOf(left));
+  return <Table label="Decided requests" columns={columns} rows={rows} rowKey={(row) => row.approval_id} />;
 }

@@ -1,32 +1,38 @@
 import { useQuery } from '@tanstack/react-query';
 import { Inbox } from 'lucide-react';
 import { useRef, useState } from 'react';
-import type { Approval, Decision } from '@/api/approvals';
-import { useMay } from '@/api/useMay';
+import { pendingApprovals } from '@/api/approvals';
+import { isOpen, type Approval, type ListedApproval } from '@/approvals/record';
+import { Request } from '@/approvals/Request';
 import { EmptyState, Notice, Skeleton } from '@/design';
 import { LoadError } from '@/shell/LoadError';
-import { ApprovalCard } from './ApprovalCard';
 import styles from './Inbox.module.css';
-import { inboxQueries } from './queries';
+import { Links } from './Links';
 
+/** What waits, and what was decided here until the page is left: a card that goes away at once would leave no trace of the decision. */
 export function Pending() {
-  const may = useMay();
-  const { data, error, isPending, refetch } = useQuery(inboxQueries.pending());
+  const { data, error, isPending, refetch } = useQuery(pendingApprovals());
+  const [settled, setSettled] = useState<ListedApproval[]>([]);
   const [news, setNews] = useState('');
   const list = useRef<HTMLDivElement>(null);
-  const decided = (approval: Approval, decision: Decision) => {
-    setNews(`${decision === 'approve' ? 'Approved' : 'Denied'} ${approval.tool}.`);
-    // The card with the focus goes away.
-    list.current?.focus();
+  const change = (before: ListedApproval, now: Approval | undefined) => {
+    if (!now) {
+      setNews('This request does not exist any more.');
+      return list.current?.focus();
+    }
+    setSettled((all) => [...all.filter(({ approval_id }) => approval_id !== before.approval_id), { ...before, ...now }]);
+    setNews(`${before.kind === 'question' ? 'The question' : before.tool} is ${now.status}.`);
   };
+  const waiting = (data?.data ?? []).filter((one) => isOpen(one) && !settled.some(({ approval_id }) => approval_id === one.approval_id));
+  const shown = [...settled, ...waiting].toSorted((left, right) => Date.parse(left.expires_at) - Date.parse(right.expires_at));
   return (
     <div ref={list} tabIndex={-1} className={styles.cards}>
       <p className="visually-hidden" aria-live="polite">{news}</p>
-      {error && <LoadError what="the approvals" error={error} onRetry={() => void refetch()} />}
+      {error && <LoadError what="the requests" error={error} onRetry={() => void refetch()} />}
       {isPending && <Skeleton rows={3} height={148} />}
-      {data && data.length > 0 && !may('approval:decide') && <Notice>You can read these. Deciding needs the permission <code>approval:decide</code>.</Notice>}
-      {data?.map((approval) => <ApprovalCard key={approval.approval_id} approval={approval} onDecided={(decision) => decided(approval, decision)} />)}
-      {data?.length === 0 && <EmptyState icon={Inbox} title="No pending approvals">When an agent wants to use a tool that needs approval, the request appears here and in the conversation.</EmptyState>}
+      {shown.map((approval) => <Request key={approval.approval_id} approval={approval} onChange={(now) => change(approval, now)} links={<Links approval={approval} />} />)}
+      {data?.next_cursor && <Notice>There are more requests than this page shows. The next ones appear when these are decided.</Notice>}
+      {data && shown.length === 0 && <EmptyState icon={Inbox} title="Nothing waits for you">When an agent wants to use a tool that needs approval, or asks a question, the request appears here and in its conversation.</EmptyState>}
     </div>
   );
 }

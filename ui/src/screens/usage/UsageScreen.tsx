@@ -8,6 +8,7 @@ import { LoadError } from '@/shell/LoadError';
 import { useSearchState } from '@/lib/useSearchState';
 import { StartLink } from '@/shell/StartLink';
 import { Breakdown } from './Breakdown';
+import { Budgets } from './Budgets';
 import { DayChart } from './DayChart';
 import { defaultMeasure, RANGES, sinceOf, total, usageQuery, type By, type Line, type Measure, type Range } from './data';
 import { buckets, unitOf } from './days';
@@ -23,12 +24,14 @@ export default function UsageScreen() {
   const queries = useQueries({ queries: BY.map(({ id }) => usageQuery(id, range, user)) });
   const failed = queries.find((query) => query.isError);
   const all = queries.every((query) => query.data);
-  const lines = Object.fromEntries(BY.map(({ id }, at) => [id, queries[at]?.data ?? []])) as Record<By, Line[]>;
+  const lines = Object.fromEntries(BY.map(({ id }, at) => [id, queries[at]?.data?.data ?? []])) as Record<By, Line[]>;
+  const budgets = queries[0]?.data?.budgets ?? [];
   const retry = () => queries.forEach((query) => void query.refetch());
 
   return (
     <Page title="Usage" lead="Tokens and cost by day, agent, user and model. Days are in UTC." actions={!failed && <Segmented label="Range" options={RANGES} value={range} onChange={(value: Range) => change({ range: value })} />}>
       {user && <FilterChips chips={[{ key: 'user', name: 'User', value: user, onRemove: () => change({ user: undefined }) }]} />}
+      {!failed && budgets.length > 0 && <Budgets budgets={budgets} />}
       {failed ? <LoadError what="usage" error={failed.error} onRetry={retry} />
         : !all ? <Loading />
         : lines.user.length === 0 ? <Nothing range={range} onAll={() => change({ range: 'all', user: undefined })} />

@@ -4,6 +4,7 @@ import type { Usage } from '@/api/types';
 import { compact, cost, tokens } from '@/lib/format';
 
 export type Line = Schemas['UsageLineView'];
+export type Budget = Schemas['BudgetView'];
 export type By = 'day' | 'agent' | 'user' | 'model';
 export type Range = '24h' | '7d' | '30d' | 'all';
 export type Measure = 'cost' | 'tokens';
@@ -34,7 +35,7 @@ export const usageQuery = (by: By, range: Range, user: string | undefined) =>
     queryFn: async () => {
       const since = sinceOf(range, Date.now());
       const query = { by, ...(since ? { since } : {}), ...(user ? { user_id: user } : {}) };
-      return (await data(api.GET('/api/v1/usage', { params: { query } }))).data;
+      return data(api.GET('/api/v1/usage', { params: { query } }));
     },
     staleTime: 30_000,
   });

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, ToolPattern};
+use baton_core::store::ApprovalPreview;
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{CallAgent, CallAgentArguments, MAX_PREVIEW_CHARS, TOOL_NAME};
+use super::{CallAgent, CallAgentArguments, TOOL_NAME};
 use crate::engine_tool::{CallSite, EngineTool, ToolOutcome};
 use crate::failure::Failure;
-use crate::redaction::head;
 use crate::scope::Scope;
 
 /// With more agents than this, one tool that lists them all is shorter.
@@ -23,16 +23,17 @@ const ASK_USER: &str = "ask_user";
 /// Other names that models give the only parameter.
 const ALIASES: &[&str] = &["question", "message", "query", "task", "request"];
 
-/// Whether the agents are offered as one tool each: the model's facts say so, their names differ, and the agent's file neither has a
-/// rule about these tools nor names `call_agent` in its prompt.
+/// Whether the agents are offered as one tool each: the model's facts say so, their names differ, neither the agent nor a caller has a
+/// rule about these tools, and the prompt does not name `call_agent`.
 pub(crate) fn is_offered(scope: &Scope, targets: &[Arc<Agent>]) -> bool {
     let agent = scope.agent();
-    let rules = [&agent.tools.deny, &agent.approvals.deny, &agent.approvals.ask, &agent.approvals.auto];
     let names: BTreeSet<String> = targets.iter().map(|target| target.name.ask_tool()).collect();
     // A rule about one of the names would not apply to the other, because both are accepted.
     let matches =
         |pattern: &ToolPattern| pattern.matches(TOOL_NAME) || names.iter().any(|name| pattern.matches(name));
-    let has_rule = rules.iter().any(|rule| rule.iter().any(matches));
+    let mut approvals =
+        scope.session.bounds.approval_rules().flat_map(|rules| [&rules.deny, &rules.ask, &rules.auto]);
+    let has_rule = agent.tools.deny.iter().any(matches) || approvals.any(|rule| rule.iter().any(matches));
     let has_clash = names.len() < targets.len() || names.contains(ASK_USER);
     let candidates = scope.run.models.candidates(agent).unwrap_or_default();
     let assists = candidates.first().is_some_and(|first| first.facts.assists.agent_tools);
@@ -100,9 +101,9 @@ impl EngineTool for AskAgent {
         }
     }
 
-    fn preview(&self, arguments: &Value) -> Option<String> {
-        let mission = head(arguments.get("mission")?.as_str()?, MAX_PREVIEW_CHARS);
-        Some(format!("agent: {}, mission: {mission}", self.target.name))
+    fn preview(&self, arguments: &Value) -> Option<ApprovalPreview> {
+        let mission = arguments.get("mission")?.as_str()?;
+        Some(super::preview(&self.spec.name, self.target.name.as_str(), mission))
     }
 
     fn call<'a>(

@@ -3,12 +3,14 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use baton_core::HumanDuration;
 use baton_core::agent::{Agent, Strategy};
+use baton_core::message::Visibility;
+use baton_core::{HumanDuration, SubAgentResult};
 use futures_util::{StreamExt as _, stream};
 
 use super::MAX_PREVIEW_CHARS;
 use super::buffer::ResultBuffer;
+use crate::approvals::parking;
 use crate::bounds::InvocationKind;
 use crate::failure::Failure;
 use crate::patterns::calling::task::{self, SubAgentTask, TaskBatch, TaskReport};
@@ -46,7 +48,7 @@ pub(super) async fn run(
     let is_race = options.strategy == Strategy::FirstSuccess;
     let batch = &TaskBatch { scope: scope.cancellable(), is_race };
     let mut buffer = ResultBuffer::new(agents.len());
-    let mut over = None;
+    let (mut over, mut waiting) = (None, Vec::new());
     let ask = |at: usize| async move {
         let task = SubAgentTask {
             agent: Arc::clone(&agents[at]),
@@ -71,13 +73,36 @@ pub(super) async fn run(
                 }
                 buffer.put(at, report.to_result());
             }
+            // The others continue, and may even win the race.
+            Err(Failure::Waiting) => waiting.push(at),
             Err(failure) => {
                 batch.scope.cancel.cancel();
                 over.get_or_insert(failure);
             }
         }
     }
-    over.map_or(Ok(buffer), Err)
+    match over {
+        Some(failure) => Err(failure),
+        None if waiting.is_empty() => Ok(buffer),
+        None if is_race && buffer.has_winner() => {
+            for at in waiting {
+                withdraw(scope, &agents[at]).await;
+                let name = agents[at].name.clone();
+                let cancelled = Failure::Cancelled;
+                buffer.put(at, SubAgentResult::failed(name, cancelled.to_string(), cancelled.code()));
+            }
+            Ok(buffer)
+        }
+        None => Err(Failure::Waiting),
+    }
+}
+
+/// Closes the approvals of an agent that lost the race while it waited.
+async fn withdraw(scope: &Scope, agent: &Agent) {
+    let place = scope.at(&format!("{}:{}", InvocationKind::Delegate.word(), agent.name));
+    let requests = scope.run.waits.withdraw(place.path());
+    let closed = parking::withdraw(requests, |kind| place.event(Visibility::User, kind));
+    scope.run.recorder.journal.commit_soon(closed).await;
 }
 
 async fn run_task(

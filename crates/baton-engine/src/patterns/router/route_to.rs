@@ -13,6 +13,7 @@ use super::destinations::Destinations;
 use crate::bounds::InvocationKind;
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
+use crate::guardrails;
 use crate::invocation;
 use crate::patterns::arguments::{is_blank, match_word, normalize_word};
 use crate::run;
@@ -83,6 +84,10 @@ impl RouteTo {
             return Ok(ToolOutcome::Refused(ToolError::InvalidArguments(message)));
         };
         let scope = &site.scope;
+        let brief = format!("{}\n{}", choice.reason, choice.message);
+        if let Some(refused) = guardrails::check_brief(scope, &brief).await? {
+            return Ok(refused);
+        }
         let child = match invocation::enter(scope, agent, InvocationKind::Route).await {
             Ok(child) => child,
             Err(refusal) => return Ok(ToolOutcome::Refused(refusal.into())),
@@ -130,10 +135,6 @@ impl EngineTool for RouteTo {
 
     fn may_change_speaker(&self) -> bool {
         true
-    }
-
-    fn preview(&self, arguments: &Value) -> Option<String> {
-        Some(format!("to {}: {}", arguments["agent"].as_str()?, arguments["reason"].as_str()?))
     }
 
     fn call<'a>(

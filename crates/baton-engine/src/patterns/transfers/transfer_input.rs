@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::agent::{Agent, HistoryAccess};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::engine_tool::CallSite;
 use crate::failure::Failure;
@@ -33,6 +33,12 @@ impl TransferArguments {
         let request = asked.words();
         let summary = if self.message.trim().is_empty() { request } else { self.message };
         HandoffOffer { target: Arc::clone(target), reason: self.reason, summary, known: self.context }
+    }
+
+    /// Everything that the source agent wrote, one line each.
+    pub(super) fn text(&self) -> String {
+        let context = if self.context.is_empty() { String::new() } else { json!(self.context).to_string() };
+        [self.reason.as_str(), self.message.as_str(), context.as_str()].join("\n")
     }
 
     pub(super) fn because(reason: String) -> Self {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use baton_core::event::{EventKind, HandoffPhase, RunOutcome};
-use baton_core::store::{HandoffEnd, HandoffState, RunStatus};
+use baton_core::store::{ApprovalStatus, HandoffEnd, HandoffState, RunStatus};
 use baton_engine::{Engine, HandoffResult, HandoffStarted, OnConflict, ReturnStatus};
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use futures_util::future::join_all;
+use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{Talk, asked_of, name, phases, setup, transfer};
-use crate::eventually;
+use crate::{TestTool, eventually};
 
 fn begun() -> Scripted {
     Scripted::default().script("a", [transfer("maker")]).script("maker", [ScriptedTurn::text("Hi!")])
@@ -185,6 +186,57 @@ async fn c_16_exit_works_while_the_holder_is_busy() {
             "a: Let me know if you'd like to continue creating that skill later."
         );
     }
+}
+
+/// C-16: a holder that waits for an answer ends with the handoff, so that the next message is for the main agent. It asks in the run
+/// that opened the handoff, or in a later one.
+#[tokio::test]
+async fn c_16_exit_ends_a_holder_that_waits_for_an_answer() {
+    for (by_word, at_once) in [(false, false), (true, false), (false, true), (true, true)] {
+        let question = ScriptedTurn::call("ask_user", &json!({"question": "Which channel?"}));
+        let greeting = (!at_once).then(|| ScriptedTurn::text("Hi!"));
+        let model = Scripted::default()
+            .script("a", [transfer("maker"), ScriptedTurn::text("Of course.")])
+            .script("maker", greeting.into_iter().chain([question]));
+        let ask_user = TestTool::echo("ask_user").spec(|spec| {
+            spec.parameters = json!({"type": "object", "properties": {"question": {"type": "string"}}});
+        });
+        let talk = Talk::new(setup(&model).tool(ask_user)).await;
+        let mut asked = talk.say("create a skill").await;
+        if !at_once {
+            asked = talk.say("Slack").await;
+        }
+        let approval = asked.end.waits_for[0].approval_id;
+        if by_word {
+            talk.say("Cancel!").await;
+        } else {
+            talk.engine.exit_handoff(talk.leaving()).await.unwrap();
+            talk.rest().await;
+        }
+        let settled = talk.store().approval(approval).await.unwrap();
+        assert_eq!(settled.outcome.status, ApprovalStatus::Cancelled);
+        assert_eq!(talk.store().run(settled.run_id).await.unwrap().status, RunStatus::Cancelled);
+        assert_eq!(talk.say("And now?").await.answer(), "Of course.");
+        assert_eq!((talk.holder().await.as_str(), model.left()), ("a", 0));
+    }
+}
+
+/// A run of the main agent that waits since before the handoff is not the holder's.
+#[tokio::test]
+async fn exit_leaves_the_main_agents_question_open() {
+    let question = ScriptedTurn::call("ask_user", &json!({"question": "Which channel?"}));
+    let model = Scripted::default().script("a", [question]).script("maker", [ScriptedTurn::text("Hi!")]);
+    let ask_user = TestTool::echo("ask_user").spec(|spec| {
+        spec.parameters = json!({"type": "object", "properties": {"question": {"type": "string"}}});
+    });
+    let talk = Talk::new(setup(&model).tool(ask_user)).await;
+    let asked = talk.say("Post it").await;
+    let approval = asked.end.waits_for[0].approval_id;
+    talk.engine.start_handoff(talk.asking_for("maker")).await.unwrap();
+    talk.rest().await;
+    talk.engine.exit_handoff(talk.leaving()).await.unwrap();
+    talk.rest().await;
+    assert_eq!(talk.store().approval(approval).await.unwrap().outcome.status, ApprovalStatus::Pending);
 }
 
 /// Two who leave at the same time leave once.

@@ -186,8 +186,10 @@ async fn exhausted_budget_ends_the_discussion() {
             ("From what is there.", Some(LimitKind::Tokens)),
             "{mode}"
         );
-        assert_eq!(ended(&ran.events), (1, "tokens".into(), vec![]));
-        assert_eq!(model.left(), 3, "one closing turn and nothing else");
+        // A member that begins after the other one has used the budget up makes no call.
+        let (rounds, by, _) = ended(&ran.events);
+        assert_eq!((rounds, by), (1, "tokens".into()), "{mode}");
+        assert!(model.left() >= 3, "one closing turn and nothing else");
     }
 }
 

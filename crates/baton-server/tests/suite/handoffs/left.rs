@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::{asked, begun, exit, held, model, of, plan, show, start, to, until};
 use crate::person::Person;
 use crate::site::{LONG, memory};
-use crate::wire::Wire;
+use crate::wire::{Wire, frame};
 
 /// C-5, C-16: the answer says who has the thread again, in a sentence for the person; the main agent says that it can go on later.
 #[tokio::test]
@@ -132,28 +132,13 @@ fn c_16_leaving_works_when_the_process_of_the_holder_is_gone() {
     });
 }
 
-/// A text frame as a client sends it. Masked, as it has to be, with nothing.
-fn frame(text: &str) -> Vec<u8> {
-    let length = u8::try_from(text.len()).expect("short");
-    assert!(length < 126);
-    [&[0x81, 0x80 | length, 0, 0, 0, 0], text.as_bytes()].concat()
-}
-
 /// C-16: the exit button of a page that listens over a WebSocket.
 #[tokio::test]
 async fn c_16_leaving_over_a_websocket() {
     let site = plan(&model([])).start().await;
     let ada = site.person("acme", "ada", &["user"]).await;
     let thread = begun(&ada).await;
-    let mut socket = Wire::connect(site.address).await;
-    let head = format!(
-        "GET /api/v1/threads/{thread}/ws HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}",
-        ada.key
-    );
-    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13";
-    let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
-    socket.send(format!("{head}\r\n{upgrade}\r\n{key}\r\n\r\n")).await;
-    socket.until("101 ").await;
+    let mut socket = Wire::websocket(site.address, &thread, &ada.key).await;
     socket.send(frame(r#"{"type":"exit_handoff"}"#)).await;
     let none = socket.until(r#""title":"No active handoff""#).await;
     assert!(none.contains("baton.problem"), "{none}");

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use baton_core::ThreadId;
-use baton_core::event::Event;
+use baton_core::event::{Event, EventKind};
 use baton_core::store::Pending;
+use baton_core::{RunId, ThreadId};
 use baton_server::stream::follow::{EventLog, Of};
 use tokio::sync::Semaphore;
 
@@ -49,5 +49,12 @@ impl EventLog for GatedLog {
             let later = committed.iter().filter(|event| event.seq > after).filter(is_of);
             later.take(limit as usize).cloned().collect()
         })
+    }
+
+    fn is_waiting(&self, run: RunId) -> Pending<'_, bool> {
+        let committed = self.committed.lock().unwrap();
+        let last = committed.iter().rev().find(|event| event.run_id == run);
+        let is_waiting = last.is_some_and(|event| matches!(event.kind, EventKind::RunWaiting { .. }));
+        Box::pin(async move { Ok(is_waiting) })
     }
 }

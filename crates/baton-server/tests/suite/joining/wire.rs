@@ -111,6 +111,7 @@ fn new_run(thread_id: ThreadId, run_id: RunId) -> NewRun {
         idempotency: None,
         max_active: None,
         unless_held: false,
+        unless_asked: false,
     }
 }
 

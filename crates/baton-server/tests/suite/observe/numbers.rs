@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use baton_core::ModelErrorKind;
+use baton_core::event::EventKind;
 use baton_core::model::ModelFacts;
+use baton_core::usage::Usage;
+use baton_core::{AgentName, Event, ModelErrorKind, RunId, SessionId, TenantId, ThreadId, Visibility};
+use baton_engine::Observer as _;
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use baton_server::identity::AuthenticationMode;
 use baton_server::metrics::StreamKind;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 use super::asked;
 use super::openmetrics::Exposition;
@@ -208,6 +213,42 @@ async fn listeners_count_while_they_listen() {
         ],
     );
     drop(second);
+    site.end().await;
+}
+
+/// A parked run has ended no session: they continue when it is resumed.
+#[tokio::test]
+async fn parking_cancels_no_session() {
+    let site = Plan::new(&Scripted::default()).start().await;
+    let run_id = RunId::from_uuid(Uuid::now_v7());
+    let session_id = SessionId::root(run_id);
+    let happened = [
+        EventKind::RunStarted { is_held: false },
+        EventKind::SessionStarted { session_id, parent: None, why: None },
+        EventKind::RunWaiting { interrupts: Vec::new(), usage: Usage::default(), by_agent: Vec::new() },
+    ];
+    for (seq, kind) in (1..).zip(happened) {
+        let event = Event {
+            seq,
+            thread_id: ThreadId::random(),
+            run_id,
+            at: Timestamp::now(),
+            agent: AgentName::parse("assistant").unwrap(),
+            path: "assistant".into(),
+            visibility: Visibility::User,
+            kind,
+        };
+        site.app.metrics.on_event(&TenantId::parse("acme").unwrap(), &event);
+    }
+    let numbers = scraped(&site).await;
+    is(
+        &numbers,
+        &[
+            (r#"baton_runs_ended_total{agent="assistant",status="waiting"}"#, 1.0),
+            (r#"baton_sessions_started_total{agent="assistant"}"#, 1.0),
+        ],
+    );
+    assert!(!numbers.names().any(|name| name.starts_with("baton_sessions_ended_total")));
     site.end().await;
 }
 

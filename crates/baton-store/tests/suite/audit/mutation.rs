@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use baton_core::store::{AuditQuery, PageRequest};
 use baton_core::{Store as _, TenantId, TenantStore, ThreadId};
 use fastrand::Rng;
 use uuid::Builder;
@@ -17,8 +16,18 @@ const UNSEALED: u64 = 5;
 /// The trails of two tenants with several chains and seals, and an unsealed tail.
 pub(super) struct Trail {
     tenants: [Arc<dyn TenantStore>; 2],
-    /// Chain and number of the sealed entries of the first tenant.
-    sealed: Vec<(u8, u64)>,
+    /// The sealed rows of the first tenant.
+    sealed: Vec<TrailRow>,
+    /// How many entries they have.
+    entries: u64,
+}
+
+/// A row of the trail.
+struct TrailRow {
+    chain: u8,
+    /// That of its last entry.
+    number: u64,
+    lines: Vec<String>,
 }
 
 impl Trail {
@@ -31,14 +40,15 @@ impl Trail {
             }
             store.seal_audit().await.unwrap();
         }
-        let page = PageRequest::first(PageRequest::MAX_LIMIT);
-        let entries = tenants[0].audit(AuditQuery::default(), page).await.unwrap().data;
-        let sealed = entries.iter().map(|entry| (entry.chain, entry.number)).collect();
+        let rows = opened.texts(SEALED).await;
+        let sealed: Vec<TrailRow> = rows.iter().map(|row| TrailRow::read(row)).collect();
+        let entries = sealed.iter().map(|row| row.lines.len() as u64).sum();
+        assert!(entries == ROUNDS * 15 && sealed.iter().any(|row| row.lines.len() > 1));
         record_all(&tenants[0], (0..UNSEALED).map(|n| entry(n, thread(n)))).await;
         for table in TABLES {
             opened.execute(&format!("CREATE TABLE kept_{table} AS SELECT * FROM {table}")).await;
         }
-        Self { tenants, sealed }
+        Self { tenants, sealed, entries }
     }
 
     pub(super) fn tenant(&self, name: &str) -> &dyn TenantStore {
@@ -53,7 +63,7 @@ impl Trail {
     }
 
     pub(super) async fn assert_intact(&self) {
-        let entries = self.sealed.len() as u64;
+        let entries = self.entries;
         for (tenant, unsealed) in self.tenants.iter().zip([UNSEALED, 0]) {
             let (found, seal) = intact(&**tenant).await;
             assert_eq!(
@@ -64,15 +74,31 @@ impl Trail {
     }
 
     fn chains(&self) -> Vec<u8> {
-        let mut chains: Vec<u8> = self.sealed.iter().map(|(chain, _)| *chain).collect();
+        let mut chains: Vec<u8> = self.sealed.iter().map(|row| row.chain).collect();
         chains.sort_unstable();
         chains.dedup();
         chains
     }
 
-    /// How many sealed entries a chain has.
-    fn length(&self, chain: u8) -> u64 {
-        self.sealed.iter().filter(|(of, _)| *of == chain).count() as u64
+    /// The sealed rows of a chain.
+    fn rows(&self, chain: u8) -> Vec<&TrailRow> {
+        self.sealed.iter().filter(|row| row.chain == chain).collect()
+    }
+}
+
+/// Before anything is unsealed.
+const SEALED: &str =
+    "SELECT chain || ' ' || number || ' ' || entries FROM audit WHERE tenant = 'acme' ORDER BY chain, number";
+
+impl TrailRow {
+    fn read(text: &str) -> Self {
+        let [chain, number, entries] = text.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
+        let lines = entries.lines().map(str::to_owned).collect();
+        Self { chain: chain.parse().unwrap(), number: number.parse().unwrap(), lines }
+    }
+
+    fn place(&self) -> String {
+        format!("tenant = 'acme' AND chain = {} AND number = {}", self.chain, self.number)
     }
 }
 
@@ -96,7 +122,7 @@ impl Mutation {
         let rng = &mut Rng::with_seed(seed);
         let (sql, tenants) = match rng.u8(0..14) {
             0..=2 => (edit_entry(trail, rng), HERE),
-            3 => (format!("DELETE FROM audit WHERE {}", place(one(trail, rng))), HERE),
+            3 => (delete_entries(trail, rng), HERE),
             4 => (swap_entries(trail, rng), HERE),
             5 => (insert_entry(trail, rng), HERE),
             6 => (truncate(trail, rng), HERE),
@@ -112,8 +138,22 @@ impl Mutation {
     }
 }
 
-fn one(trail: &Trail, rng: &mut Rng) -> (u8, u64) {
-    trail.sealed[rng.usize(..trail.sealed.len())]
+fn one<'t>(trail: &'t Trail, rng: &mut Rng) -> &'t TrailRow {
+    &trail.sealed[rng.usize(..trail.sealed.len())]
+}
+
+/// A row with at least so many entries.
+fn one_with<'t>(trail: &'t Trail, rng: &mut Rng, least: usize) -> &'t TrailRow {
+    loop {
+        let row = one(trail, rng);
+        if row.lines.len() >= least {
+            return row;
+        }
+    }
+}
+
+fn set_lines(row: &TrailRow, lines: &[String]) -> String {
+    format!("UPDATE audit SET entries = '{}' WHERE {}", lines.join("\n"), row.place())
 }
 
 /// Two that differ.
@@ -126,78 +166,106 @@ fn two<T: PartialEq + Copy>(all: &[T], rng: &mut Rng) -> (T, T) {
     }
 }
 
-fn place((chain, number): (u8, u64)) -> String {
-    format!("tenant = 'acme' AND chain = {chain} AND number = {number}")
-}
-
 fn edit_entry(trail: &Trail, rng: &mut Rng) -> String {
-    let (target, other) = two(&trail.sealed, rng);
-    let from_other = |column: &str| format!("{column} = (SELECT {column} FROM audit WHERE {})", place(other));
-    let thread = "thread_id = CASE WHEN thread_id IS NULL
-        THEN (SELECT thread_id FROM audit WHERE tenant = 'acme' AND thread_id IS NOT NULL LIMIT 1) END";
-    let change = match rng.u8(0..10) {
+    let (first, second) = two(&(0..trail.sealed.len()).collect::<Vec<_>>(), rng);
+    let (row, other) = (&trail.sealed[first], &trail.sealed[second]);
+    let change = match rng.u8(0..5) {
         0 => format!("at = at {} {}", ["+", "-"][rng.usize(..2)], rng.u32(1..)),
-        1 => "actor = actor || ' '".to_owned(),
-        2 => "actor = upper(actor)".to_owned(),
-        3 => "action = 'tool.cal'".to_owned(),
-        4 => thread.to_owned(),
-        5 => "entry = replace(entry, 'allowed', 'denied')".to_owned(),
-        6 => "entry = entry || ' '".to_owned(),
-        7 => "entry = '{}'".to_owned(),
-        8 => from_other("hash"),
-        _ => format!("number = number + {}", rng.u32(1000..9000)),
+        1 => format!("hash = (SELECT hash FROM audit WHERE {})", other.place()),
+        2 => format!("number = number + {}", rng.u32(1000..9000)),
+        3 => "entries = ''".to_owned(),
+        _ => return edit_line(row, rng),
     };
-    format!("UPDATE audit SET {change} WHERE {}", place(target))
+    format!("UPDATE audit SET {change} WHERE {}", row.place())
 }
 
+/// One of the entries of a row.
+fn edit_line(row: &TrailRow, rng: &mut Rng) -> String {
+    let mut lines = row.lines.clone();
+    let line = &mut lines[rng.usize(..row.lines.len())];
+    *line = match rng.u8(0..6) {
+        0 => line.replace("allowed", "denied"),
+        1 => line.replace("\"agent\"", "\"Agent\""),
+        2 => line.replace("tool.call", "tool.cal"),
+        3 => format!("{line} "),
+        4 => "{}".to_owned(),
+        _ => String::new(),
+    };
+    set_lines(row, &lines)
+}
+
+/// A row, or one of the entries of a row.
+fn delete_entries(trail: &Trail, rng: &mut Rng) -> String {
+    if rng.bool() {
+        return format!("DELETE FROM audit WHERE {}", one(trail, rng).place());
+    }
+    let row = one_with(trail, rng, 2);
+    let mut lines = row.lines.clone();
+    lines.remove(rng.usize(..lines.len()));
+    set_lines(row, &lines)
+}
+
+/// Two rows, or two entries of a row that differ.
 fn swap_entries(trail: &Trail, rng: &mut Rng) -> String {
-    let (first, second) = two(&trail.sealed, rng);
-    let set = |from: &str, (chain, number): (u8, u64)| {
-        format!("UPDATE audit SET chain = {chain}, number = {number} WHERE {from}")
+    let row = one_with(trail, rng, 2);
+    let (first, second) = two(&(0..row.lines.len()).collect::<Vec<_>>(), rng);
+    if row.lines[first] != row.lines[second] {
+        let mut lines = row.lines.clone();
+        lines.swap(first, second);
+        return set_lines(row, &lines);
+    }
+    let (first, second) = two(&(0..trail.sealed.len()).collect::<Vec<_>>(), rng);
+    let (first, second) = (&trail.sealed[first], &trail.sealed[second]);
+    let set = |from: &str, row: &TrailRow| {
+        format!("UPDATE audit SET chain = {}, number = {} WHERE {from}", row.chain, row.number)
     };
     let apart = "tenant = 'acme' AND chain = 99";
-    let aside = format!("UPDATE audit SET chain = 99 WHERE {}", place(first));
-    [aside, set(&place(second), first), set(apart, second)].join("; ")
+    let aside = format!("UPDATE audit SET chain = 99 WHERE {}", first.place());
+    [aside, set(&second.place(), first), set(apart, second)].join("; ")
 }
 
+/// A row, or an entry in a row.
 fn insert_entry(trail: &Trail, rng: &mut Rng) -> String {
-    let target = one(trail, rng);
+    let row = one(trail, rng);
+    if rng.bool() {
+        let mut lines = row.lines.clone();
+        let (at, new) = (rng.usize(..=lines.len()), rng.usize(..lines.len()));
+        lines.insert(at, lines[new].clone());
+        return set_lines(row, &lines);
+    }
     let (chain, number) = match rng.u8(0..4) {
-        0 => (i64::from(target.0), 0),
-        1 => (i64::from(target.0), -rng.i64(1..1000)),
-        2 => (i64::from(target.0), rng.i64(1000..9000)),
+        0 => (i64::from(row.chain), 0),
+        1 => (i64::from(row.chain), -rng.i64(1..1000)),
+        2 => (i64::from(row.chain), rng.i64(1000..9000)),
         _ => (if rng.bool() { -1 } else { rng.i64(16..99) }, 1),
     };
-    let columns = "at, actor, action, thread_id, entry, hash";
-    format!(
-        "INSERT INTO audit SELECT tenant, {chain}, {number}, {columns} FROM audit WHERE {}",
-        place(target)
-    )
+    let place = row.place();
+    format!("INSERT INTO audit SELECT tenant, {chain}, {number}, at, entries, hash FROM audit WHERE {place}")
 }
 
 /// In half of the cases with a stored end that fits: then only the seal shows it.
 fn truncate(trail: &Trail, rng: &mut Rng) -> String {
     let chains = trail.chains();
     let chain = chains[rng.usize(..chains.len())];
-    let left = rng.u64(..trail.length(chain));
+    let rows = trail.rows(chain);
+    let kept = rng.usize(..rows.len()).checked_sub(1).map(|last| rows[last]);
+    let left = kept.map_or(0, |row| row.number);
     let cut = format!("DELETE FROM audit WHERE tenant = 'acme' AND chain = {chain} AND number > {left}");
-    if left == 0 || rng.bool() {
-        return cut;
-    }
-    let last = |column: &str| format!("(SELECT {column} FROM audit WHERE {})", place((chain, left)));
+    let Some(kept) = kept.filter(|_| rng.bool()) else { return cut };
+    let last = |column: &str| format!("(SELECT {column} FROM audit WHERE {})", kept.place());
     let end = format!("entries = {left}, head = {}, at = {}", last("hash"), last("at"));
     format!("{cut}; UPDATE audit_chains SET {end} WHERE tenant = 'acme' AND chain = {chain}")
 }
 
 fn move_to_chain(trail: &Trail, rng: &mut Rng) -> String {
     let target = one(trail, rng);
-    let (chain, number) = ((target.0 + rng.u8(1..16)) % 16, rng.u32(1000..9000));
-    format!("UPDATE audit SET chain = {chain}, number = {number} WHERE {}", place(target))
+    let (chain, number) = ((target.chain + rng.u8(1..16)) % 16, rng.u32(1000..9000));
+    format!("UPDATE audit SET chain = {chain}, number = {number} WHERE {}", target.place())
 }
 
 fn move_to_tenant(trail: &Trail, rng: &mut Rng) -> String {
     let (target, number) = (one(trail, rng), rng.u32(1000..9000));
-    format!("UPDATE audit SET tenant = 'rival', number = {number} WHERE {}", place(target))
+    format!("UPDATE audit SET tenant = 'rival', number = {number} WHERE {}", target.place())
 }
 
 fn edit_end(rng: &mut Rng) -> String {
@@ -219,7 +287,10 @@ fn edit_end(rng: &mut Rng) -> String {
 
 /// Two whole chains with their ends.
 fn swap_chains(trail: &Trail, rng: &mut Rng) -> String {
-    let (first, second) = two(&trail.chains(), rng);
+    let chains = trail.chains();
+    let first = chains[rng.usize(..chains.len())];
+    // May be empty: all entries are in one chain on SQLite.
+    let second = (first + rng.u8(1..16)) % 16;
     let swap = |table: &str| {
         let set = |from: u8, to: u8| {
             format!("UPDATE {table} SET chain = {to} WHERE tenant = 'acme' AND chain = {from}")

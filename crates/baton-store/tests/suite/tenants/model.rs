@@ -113,7 +113,7 @@ impl World {
             thread.runs[active].cancel = Some(Cancel::Abort);
         }
         let (run_id, message_id) = (new.run_id, new.message.id);
-        assert_eq!(accepted, Ok(AcceptedRun { run_id, message_id, is_new: true, behind }));
+        assert_eq!(accepted, Ok(AcceptedRun { run_id, message_id, is_new: true, behind, after: 0 }));
         thread.messages.push(text);
         thread.runs.push(Run { id: new.run_id, status: RunStatus::Queued, cancel: None });
         self.last_runs.insert(at, new.run_id);

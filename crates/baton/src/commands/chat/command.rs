@@ -7,6 +7,7 @@ const ALIKE: f64 = 0.7;
 pub(super) enum ChatCommand {
     ExitHandoff,
     Resume,
+    Approvals,
     Agents,
     Usage,
     Help,
@@ -14,13 +15,14 @@ pub(super) enum ChatCommand {
 }
 
 impl ChatCommand {
-    const ALL: [(Self, &'static str, &'static str); 6] = [
+    const ALL: [(Self, &'static str, &'static str); 7] = [
         (
             Self::ExitHandoff,
             "exit-handoff",
             "leave the agent that has the conversation; what it knows is kept",
         ),
         (Self::Resume, "resume", "go on with what was left before it was done"),
+        (Self::Approvals, "approvals", "decide now what was left for later"),
         (Self::Agents, "agents", "who is there, and who answers"),
         (Self::Usage, "usage", "what this conversation has taken so far"),
         (Self::Help, "help", "these commands"),

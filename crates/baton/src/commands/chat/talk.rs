@@ -1,5 +1,6 @@
 //! A message and its run, and everything else that happens in the thread.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use baton_core::store::{Cancel, OnBusy, PageRequest, RunQuery, RunRecord, RunSta
 use baton_core::{Rights, RunId, StoreError, TenantStore, ThreadId, TraceParent};
 use baton_engine::{Agents, Engine, Overrides, RunCaller, RunHandle, RunRequest, RunTask};
 use baton_server::stream::follow::{Follow, Of};
+use uuid::Uuid;
 
 use super::screen::{ChatScreen, Looks, Passed, Show};
 use super::standing::ChatStatus;
@@ -42,6 +44,8 @@ pub(super) struct Chat {
     pub(super) position: u64,
     /// The person was just asked whether to go on with something.
     pub(super) is_asked: bool,
+    /// Requests that the person wants to decide later.
+    pub(super) postponed: BTreeSet<Uuid>,
 }
 
 /// Whether the conversation goes on.
@@ -62,7 +66,8 @@ impl Chat {
         let looks = Arc::new(Looks::of(agents));
         let screen = ChatScreen::open(Arc::clone(&looks));
         let (thread, position, is_asked) = (ThreadId::random(), 0, false);
-        Self { engine, store, looks, entry, screen, signals, trace, thread, position, is_asked }
+        let postponed = BTreeSet::new();
+        Self { engine, store, looks, entry, screen, signals, trace, thread, position, is_asked, postponed }
     }
 
     pub(super) fn caller(&self) -> RunCaller {
@@ -143,7 +148,7 @@ impl Chat {
     }
 
     /// Shows what happens until the run has ended. The first signal cancels it, a second one leaves.
-    async fn attend(&mut self, mut run: RunHandle) -> Next {
+    pub(super) async fn attend(&mut self, mut run: RunHandle) -> Next {
         let run_id = run.id;
         let mut follow = self.follow();
         // What the run itself tells is only listened to in order to know when something should have been heard.

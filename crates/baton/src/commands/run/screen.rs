@@ -1,6 +1,7 @@
 //! What people and programs see of a run.
 
 use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_agui::{AgentProfiles, Detail, Projection};
 use baton_core::event::{Event, EventKind};
@@ -21,9 +22,11 @@ const WRITER_QUEUE: usize = 64;
 
 /// Everything that is written during a run, by a thread of its own: a reader that does not read must not keep signals from
 /// being heard.
-pub(super) struct RunScreen {
+pub(in crate::commands) struct RunScreen {
     queue: mpsc::Sender<Event>,
     writer: JoinHandle<(Progress, std::io::Result<()>)>,
+    /// The number of the last event that was handed over.
+    last_seq: AtomicU64,
 }
 
 impl RunScreen {
@@ -42,7 +45,7 @@ impl RunScreen {
             }
             (progress, Ok(()))
         });
-        Self { queue, writer }
+        Self { queue, writer, last_seq: AtomicU64::new(0) }
     }
 
     /// Hands one event to the writer. False when there are no more, or nobody to write them for.
@@ -50,7 +53,9 @@ impl RunScreen {
         let pass_on = async {
             // A place comes first, so that no event is lost when this is dropped while it waits.
             let place = self.queue.reserve().await.ok()?;
-            place.send(events.recv().await?);
+            let event = events.recv().await?;
+            self.last_seq.fetch_max(event.seq, Ordering::Relaxed);
+            place.send(event);
             Some(())
         };
         tokio::select! {
@@ -72,13 +77,13 @@ impl RunScreen {
             run.cancel();
         }
         drop(self.queue);
-        let run_id = run.id;
+        let (run_id, last_seq) = (run.id, self.last_seq.into_inner());
         let finished = run.finish().await;
         let (mut progress, written) = self.writer.await?;
         let end = tokio::task::spawn_blocking(move || {
             progress.end(&finished);
             explain(run_id, &finished);
-            RunEnding { finished, written }
+            RunEnding { finished, written, last_seq }
         });
         Ok(end.await?)
     }

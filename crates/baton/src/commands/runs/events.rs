@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use anyhow::Context as _;
 use baton_core::SubAgentResult;
-use baton_core::event::{Event, EventKind, HandoffEvent};
+use baton_core::event::{Dissent, Event, EventKind, HandoffEvent};
 use baton_core::message::Visibility;
 use baton_core::store::{PageRequest, RunRecord};
 
@@ -69,6 +69,14 @@ fn told(kind: &EventKind) -> String {
             format!("the run ended: {outcome}{limit}")
         }
         EventKind::RunFailed { code, message, .. } => format!("the run failed: {code}: {message}"),
+        EventKind::RunWaiting { interrupts, .. } => {
+            format!("the run waits for {} decisions", interrupts.len())
+        }
+        EventKind::RunResumed { .. } => "the run continues".to_owned(),
+        EventKind::Approval(approval) => {
+            let (request, status) = (&approval.request, approval.outcome.status);
+            format!("approval {} for {}: {status}", request.approval_id, request.tool)
+        }
         EventKind::SessionStarted { session_id, why, .. } => {
             let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("session {session_id} began{why}")
@@ -98,19 +106,25 @@ fn told(kind: &EventKind) -> String {
             format!("{member} is {vote} in round {round}: {reason}")
         }
         EventKind::TeamEnded { rounds, by, dissent } => {
-            let against: Vec<String> =
-                dissent.iter().map(|one| format!("{} ({})", one.member, one.reason)).collect();
-            let against = if against.is_empty() {
-                String::new()
-            } else {
-                format!("; not agreed: {}", against.join(", "))
-            };
-            format!("the team ended after {rounds} rounds by {by}{against}")
+            format!("the team ended after {rounds} rounds by {by}{}", against(dissent))
         }
         EventKind::Progress { label, step, total, .. } => format!("step {step} of {total}: {label}"),
+        EventKind::Guardrail(refused) => {
+            format!(
+                "a guardrail for the {} refused a text ({}): {}",
+                refused.side, refused.check, refused.reason
+            )
+        }
+        EventKind::Budget(warning) => warning.message.clone(),
         EventKind::Status { text } => text.clone(),
         // Not kept, so not seen here.
         EventKind::TextStarted { speaker, .. } => format!("{speaker} speaks"),
         EventKind::TextDelta { delta, .. } | EventKind::Reasoning { delta, .. } => delta.clone(),
     }
+}
+
+/// The members who did not agree, with their reasons.
+fn against(dissent: &[Dissent]) -> String {
+    let members: Vec<String> = dissent.iter().map(|one| format!("{} ({})", one.member, one.reason)).collect();
+    if members.is_empty() { String::new() } else { format!("; not agreed: {}", members.join(", ")) }
 }

@@ -23,7 +23,7 @@ fn with_a_run() -> tempfile::TempDir {
 fn add_runs(dir: &Path, numbers: RangeInclusive<u32>) {
     let sql = "WITH RECURSIVE n (n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM n WHERE n < ?2)
         INSERT INTO runs
-        SELECT tenant, unhex(printf('01890a5d%04d', n) || substr(hex(run_id), 13)), thread_id, ordinal + n, user_id, agent,
+        SELECT tenant, unhex(printf('01890a5d%04d', n) || substr(hex(run_id), 13)), thread_id, thread_number, ordinal + n, user_id, agent,
             status, request, message_number, created_at - n, started_at, finished_at, attempts, first_seq, last_seq, cancel,
             result, text_of
         FROM runs, n WHERE ordinal = (SELECT min(ordinal) FROM runs)";

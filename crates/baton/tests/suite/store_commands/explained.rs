@@ -182,6 +182,7 @@ async fn write(tenant: &dyn TenantStore) {
         idempotency: None,
         max_active: None,
         unless_held: false,
+        unless_asked: false,
     };
     tenant.accept(new).await.unwrap();
     let answer = message(Role::Assistant, Some("billing"), "You owe 5.");

@@ -55,3 +55,40 @@ fn where_nothing_was_spent_that_is_said() {
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
     assert!(wrong.stderr.contains("agent, user, model, day"), "{}", wrong.stderr);
 }
+
+/// Spent and remaining amounts of the budgets follow the sums. A budget that is used up ends the run with its own exit code.
+#[test]
+fn budgets_are_shown_with_what_is_left() {
+    let provider = Provider::start(vec![Reply::Text(&["One."])]);
+    let dir = project(&provider.base_url, "");
+    let config = std::fs::read_to_string(dir.path().join("baton.toml")).unwrap();
+    let with_budget = |most: u32| {
+        let budget = format!("{config}\n[budgets.tenant.day]\nmax_tokens = {most}\n");
+        std::fs::write(dir.path().join("baton.toml"), budget).unwrap();
+    };
+    with_budget(20_000);
+    assert_eq!(say(dir.path(), "First").code, 0);
+    let shown = ok(dir.path(), &["usage"]);
+    for part in ["tenant per day", "20000 tokens", "15 tokens", "19985 tokens"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    let budget = &super::json(dir.path(), &["usage"])["budgets"][0];
+    assert_eq!(
+        (&budget["spent"]["tokens"], &budget["remaining"]["max_tokens"]),
+        (&json!(15), &json!(19_985))
+    );
+    provider.finish();
+    with_budget(16);
+    let refused = say(dir.path(), "Second");
+    assert_eq!((refused.code, refused.stdout.as_str()), (6, ""), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("the budget of the tenant for this day is used up"),
+        "{}",
+        refused.stderr
+    );
+    assert!(
+        refused.stderr.contains("warning: 93 % of the budget of the tenant for this day is used"),
+        "{}",
+        refused.stderr
+    );
+}

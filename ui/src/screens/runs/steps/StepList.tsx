@@ -1,4 +1,4 @@
-import { Bot, CircleX, Clock, MessageSquareText, RefreshCw, StickyNote, Target, Wrench, type LucideIcon } from 'lucide-react';
+import { Bot, CirclePause, CircleX, Clock, MessageSquareText, RefreshCw, StickyNote, Target, Wrench, type LucideIcon } from 'lucide-react';
 import { useMemo } from 'react';
 import type { Call, Step } from '@/api/types';
 import { cx } from '@/design';
@@ -9,7 +9,7 @@ import type { StepGroup } from './conversation';
 import { stepTitle, toolOf } from './decode';
 import styles from './StepsTab.module.css';
 
-const ICONS: Record<Step['kind'], LucideIcon> = { session: Target, turn: Bot, tool: Wrench, say: MessageSquareText, round: RefreshCw, note: StickyNote };
+const ICONS: Record<Step['kind'], LucideIcon> = { session: Target, turn: Bot, tool: Wrench, say: MessageSquareText, round: RefreshCw, note: StickyNote, wait: CirclePause };
 
 interface StepListProps { groups: StepGroup[]; calls: Call[]; selected: string; onSelect: (path: string) => void }
 

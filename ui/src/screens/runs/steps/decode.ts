@@ -85,6 +85,7 @@ export function stepTitle(step: Step, calls: Call[], steps: Step[] = []): string
     case 'session': return 'Task';
     case 'say': return 'Text shown';
     case 'round': return numberOf(step.path) ? `Round ${numberOf(step.path)}` : `Round: ${step.path.split('/').at(-1)}`;
+    case 'wait': return step.path.endsWith('/approval') ? 'Wait for a decision' : 'Run waits';
     case 'note': return `Note: ${step.path.split('/').at(-1)}`;
   }
 }

@@ -2,7 +2,7 @@ import { Clock } from 'lucide-react';
 import { cx } from '@/design';
 import { absolute, duration } from '@/lib/format';
 import { useNow } from '@/lib/useNow';
-import styles from './Inbox.module.css';
+import styles from './Approval.module.css';
 
 const URGENT = 5 * 60_000;
 

@@ -11,7 +11,7 @@ use super::editor::Editor;
 /// A line is something that a person says, not a data set.
 const MAX_LINE_BYTES: u64 = 1024 * 1024;
 
-pub(super) enum InputLine {
+pub(crate) enum InputLine {
     Said(String),
     /// There is no more.
     End,
@@ -20,18 +20,24 @@ pub(super) enum InputLine {
     Failed(anyhow::Error),
 }
 
+/// What stands before the line, and on it.
+pub(crate) struct LinePrompt {
+    pub(crate) prompt: String,
+    pub(crate) initial: String,
+}
+
 /// Read by a thread of its own, one line each time somebody asks: a person who thinks must not keep signals from being heard.
-pub(super) struct InputLines {
-    ask: std::sync::mpsc::Sender<String>,
+pub(crate) struct InputLines {
+    ask: std::sync::mpsc::Sender<LinePrompt>,
     said: mpsc::Receiver<InputLine>,
     /// Whether a person types them.
-    pub(super) is_typed: bool,
+    pub(crate) is_typed: bool,
     _modes: Modes,
 }
 
 impl InputLines {
-    pub(super) fn open() -> Self {
-        let (ask, asked) = std::sync::mpsc::channel::<String>();
+    pub(crate) fn open() -> Self {
+        let (ask, asked) = std::sync::mpsc::channel::<LinePrompt>();
         let (tell, said) = mpsc::channel(1);
         let is_typed = std::io::stdin().is_terminal();
         let modes = Modes(termios::tcgetattr(std::io::stdin()).ok().filter(|_| is_typed));
@@ -48,7 +54,16 @@ impl InputLines {
     }
 
     /// The next line. The prompt is for people only.
-    pub(super) async fn next(&mut self, prompt: String) -> InputLine {
+    pub(crate) async fn next(&mut self, prompt: String) -> InputLine {
+        self.read(LinePrompt { prompt, initial: String::new() }).await
+    }
+
+    /// The same with a text that the person can change.
+    pub(crate) async fn edit(&mut self, prompt: String, initial: String) -> InputLine {
+        self.read(LinePrompt { prompt, initial }).await
+    }
+
+    async fn read(&mut self, prompt: LinePrompt) -> InputLine {
         if self.ask.send(prompt).is_err() {
             return InputLine::End;
         }

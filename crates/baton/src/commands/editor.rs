@@ -9,7 +9,7 @@ use rustyline::{
     Cmd, ConditionalEventHandler, Config, Event, EventContext, EventHandler, KeyEvent, Movement, RepeatCount,
 };
 
-use super::lines::InputLine;
+use super::lines::{InputLine, LinePrompt};
 
 pub(super) struct Editor(rustyline::Editor<(), DefaultHistory>);
 
@@ -25,8 +25,8 @@ impl Editor {
         Some(Self(editor))
     }
 
-    pub(super) fn read(&mut self, prompt: &str) -> InputLine {
-        match self.0.readline(prompt) {
+    pub(super) fn read(&mut self, LinePrompt { prompt, initial }: &LinePrompt) -> InputLine {
+        match self.0.readline_with_initial(prompt, (initial, "")) {
             Ok(line) => InputLine::Said(line),
             Err(ReadlineError::Eof) => InputLine::End,
             Err(ReadlineError::Interrupted) => InputLine::Interrupted,
