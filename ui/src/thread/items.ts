@@ -66,7 +66,8 @@ function placeOf(items: Item[], message: MessageItem): number {
   const sameRun = items.findIndex(isOwn);
   if (message.role === 'user' && sameRun >= 0 && (later < 0 || sameRun < later)) return sameRun;
   if (later >= 0) return later;
-  const unstored = items.findIndex((item) => item.kind === 'message' && item.number === undefined && item.runId !== message.runId);
+  // Messages that this tab has not seen stored follow. An answer that came by the stream has no number either, but it was said before.
+  const unstored = items.findIndex((item) => item.kind === 'message' && item.role === 'user' && item.number === undefined && !isOwn(item));
   return unstored >= 0 && message.number !== undefined ? unstored : items.length;
 }
 

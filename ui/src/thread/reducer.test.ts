@@ -32,6 +32,15 @@ describe('messages', () => {
     expect(texts(state)).toEqual(['Question', 'Answer']);
   });
 
+  it('puts a question from another tab after the answers before it', () => {
+    const first = play([sending('local:1', 'One'), accepted('local:1', 'm1', 'r1'), events(started('r1'), ...said('r1', 'a1', 'First'), finished('r1'))]);
+    const newest: Action = { type: 'history', history: { messages: [stored('m1', 1, 'r1', 'user', 'One'), stored('m2', 3, 'r2', 'user', 'Two')] } };
+    const state = play([events(started('r2')), newest, events(...said('r2', 'a2', 'Second'))], first);
+    expect(texts(state)).toEqual(['One', 'First', 'Two', 'Second']);
+    const sent = play([sending('local:3', 'Three'), events(started('r2')), newest], first);
+    expect(texts(sent)).toEqual(['One', 'First', 'Two', 'Three']);
+  });
+
   it('marks a refused message, sends it again in place, and forgets it', () => {
     const failed = play([sending('local:1', 'Hi'), { type: 'refused', localId: 'local:1', problem: 'No.' }]);
     expect(message(failed, 'local:1')).toMatchObject({ status: 'failed', problem: 'No.' });
