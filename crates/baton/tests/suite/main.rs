@@ -27,6 +27,7 @@ mod store_commands;
 mod telemetry;
 mod terminal;
 mod together;
+mod transcripts;
 mod webhook;
 
 use std::path::{Path, PathBuf};

@@ -19,6 +19,8 @@ pub enum Reply {
         status: u16,
         body: &'static str,
     },
+    /// The body of a recorded reply, byte for byte.
+    Recorded(String),
     /// The beginning of a text, and then nothing until the client goes away.
     Hang(&'static str),
     /// This text again and again until the client goes away.
@@ -130,6 +132,7 @@ fn play(stream: &mut TcpStream, reply: &Reply) {
                 + &end
         }
         Reply::Status { status, body } => head(*status, "application/json") + body,
+        Reply::Recorded(body) => head(200, "text/event-stream") + body,
         Reply::Hang(text) | Reply::Flood(text) => head(200, "text/event-stream") + &text_frame(text),
     };
     stream.write_all(bytes.as_bytes()).unwrap();
