@@ -180,7 +180,7 @@ rules! {
     UnknownState = "unknown-state", Error, "A workflow's transitions lead to its own states.";
     UnreachableHandoff = "unreachable-handoff", Error, "An unconditional handoff comes last.";
     UnreachableState = "unreachable-state", Error, "Every workflow state can be reached from the first.";
-    RemoteUnused = "remote-unused", Warning, "A remote agent brings its own model, tools and prompt.";
+    RemoteUnused = "remote-unused", Warning, "A remote agent has its own model, tools and prompt.";
     UnknownMain = "unknown-main", Error, "`agents.main` and `agents.fallback` in baton.toml name agents of the roster.";
     InvalidMcp = "invalid-mcp", Error, "`.mcp.json` describes MCP servers.";
     NoAgents = "no-agents", Error, "There is at least one agent.";

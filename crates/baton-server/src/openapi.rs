@@ -34,7 +34,7 @@ const UUID_V4: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[
         (name = "orchestration", description = "Several agents at once, without a model that decides who is asked."),
         (name = "handoffs", description = "Threads that another agent has for a while: who, how far it is, and how to get back."),
         (name = "approvals", description = "Calls of tools that wait for a person's yes."),
-        (name = "agents", description = "Who there is, what each is told, and who may involve whom."),
+        (name = "agents", description = "Agents, their prompts, and which may call which."),
         (name = "skills", description = "What agents can learn: shared skills, and those that people created in a conversation."),
         (name = "artifacts", description = "Files that agents and people added to threads."),
         (name = "insight", description = "What was spent, what was learnt, and who did what."),

@@ -31,7 +31,7 @@ pub enum ServeError {
     Listen { address: SocketAddr, error: std::io::Error },
     /// Every client that reaches the port would be an administrator.
     #[error(
-        "`auth.mode = \"open\"` makes everybody an administrator, so it works only on loopback, and {0} is not: listen on \
+        "`auth.mode = \"open\"` makes every client an administrator, so it works only on loopback, and {0} is not: listen on \
          127.0.0.1, or set `auth.mode = \"required\"` and create a key with `baton keys create`"
     )]
     OpenToAll(SocketAddr),

@@ -315,7 +315,7 @@ export interface paths {
         put?: never;
         /**
          * Asks a run to end before it is done
-         * @description It ends when whoever works on it notices, which is soon; one that has ended stays as it is. Everybody may end their own runs; those of others need `run:cancel`.
+         * @description It ends as soon as its process notices; one that has ended stays as it is. Callers may end their own runs; those of others need `run:cancel`.
          */
         post: operations["cancel_run"];
         delete?: never;
@@ -451,7 +451,7 @@ export interface paths {
         post?: never;
         /**
          * Deletes a thread with all it owns: messages, events, runs, artifacts, handoffs
-         * @description A run that is at work in it is ended first. Other users' threads need `admin:*`.
+         * @description An active run is ended first. Other users' threads need `admin:*`.
          */
         delete: operations["delete_thread"];
         options?: never;
@@ -533,7 +533,7 @@ export interface paths {
         put?: never;
         /**
          * Gives a thread to another agent, which answers in it until it gives it back
-         * @description The agent is asked first; the answer comes when it has the thread, and the run in which it greets the person is under way. `handoff:initiate`, and whatever the agent's own file demands, such as `skill:create`.
+         * @description The agent is asked first; the answer comes when it has the thread, and the run in which it greets the person has started. `handoff:initiate`, and whatever the agent's own file demands, such as `skill:create`.
          */
         post: operations["start_handoff"];
         /**
@@ -1013,7 +1013,7 @@ export interface components {
              * @description Within the chain: from 1, without gaps.
              */
             number: number;
-            /** @description For whom, when that is somebody else. */
+            /** @description On whose behalf, if it was not the actor's own. */
             on_behalf_of?: string;
             /** Format: uuid */
             run_id?: string;
@@ -1120,7 +1120,7 @@ export interface components {
         };
         /** @enum {string} */
         CancelMode: "stop" | "abort";
-        /** @description Where a run stands that was asked to end. One that somebody works on is `running` until they notice. */
+        /** @description The status of a run that was asked to end. An active one is `running` until its process notices. */
         CancelledView: {
             /** Format: uuid */
             run_id: string;
@@ -1188,7 +1188,7 @@ export interface components {
              */
             timeout_ms: number;
         };
-        /** @description What came of it. */
+        /** @description The outcome. */
         DelegationView: {
             /** @description Why the run as a whole did not complete. */
             error?: components["schemas"]["RunErrorView"];
@@ -1255,7 +1255,7 @@ export interface components {
         GraphBody: {
             agents: components["schemas"]["NodeBody"][];
             edges: components["schemas"]["EdgeBody"][];
-            /** @description Who answers when nobody is named, where that does not depend on the message. */
+            /** @description The agent that answers if none is named; absent if that depends on the message. */
             main?: string;
         };
         /** @description What became of a request. */
@@ -1318,11 +1318,11 @@ export interface components {
              */
             recent_message_count: number;
             /**
-             * @description Whether whoever gave the thread away says something when it is back.
+             * @description Whether the agent that gave the thread away comments on the result.
              * @default true
              */
             return_expected: boolean;
-            /** @description Who gives it away and gets it back; otherwise whoever has it. */
+            /** @description The agent that gives the thread away and gets it back; by default its holder. */
             source_agent_id?: string;
             /** @description Who is to have the thread. */
             target_agent_id: string;
@@ -1562,7 +1562,7 @@ export interface components {
                  * @description Within the chain: from 1, without gaps.
                  */
                 number: number;
-                /** @description For whom, when that is somebody else. */
+                /** @description On whose behalf, if it was not the actor's own. */
                 on_behalf_of?: string;
                 /** Format: uuid */
                 run_id?: string;
@@ -1655,7 +1655,7 @@ export interface components {
                 status: components["schemas"]["StatusView"];
                 /** Format: uuid */
                 thread_id: string;
-                /** @description What it took so far, with everybody who was involved. */
+                /** @description Usage so far, including sub-agents. */
                 usage: components["schemas"]["UsageView"];
                 user_id: string;
             }[];
@@ -1682,9 +1682,9 @@ export interface components {
                 active_run_id?: string;
                 /** Format: date-time */
                 created_at: string;
-                /** @description Who answers next: whoever has the baton, or the main agent until somebody has it. Absent where nobody is set to. */
+                /** @description The agent that answers next: the holder, or the main agent. Absent if the message decides. */
                 current_active_agent?: string;
-                /** @description Whether somebody has the thread by a handoff, or is about to. */
+                /** @description Whether a handoff is active or pending. */
                 is_handoff_active: boolean;
                 /**
                  * Format: int64
@@ -1924,7 +1924,7 @@ export interface components {
             step: number;
             total: number;
         };
-        /** @description What an agent's model is told and can use, to the letter. */
+        /** @description The exact prompt and tools of an agent. */
         PromptView: components["schemas"]["AskedView"] & {
             /** @description A coordinator's decision after a round. */
             after_a_round?: components["schemas"]["AskedView"];
@@ -2009,7 +2009,7 @@ export interface components {
             artifacts_created?: string[];
             /** @enum {string} */
             completion_status: "completed" | "cancelled" | "error";
-            /** @description What came of it, for whoever has the thread next. */
+            /** @description The result, for the next holder of the thread. */
             result_summary?: string;
         };
         /** @enum {string} */
@@ -2028,18 +2028,18 @@ export interface components {
         };
         /** @description A run with everything that happened in it. */
         RunDetail: components["schemas"]["RunView"] & {
-            /** @description What the person was told in the end. */
+            /** @description The answer to the person. */
             answer?: string;
             /**
              * Format: int32
-             * @description How often somebody began to work on it: more than once after a crash.
+             * @description How often a process started it: more than once after a crash.
              */
             attempts: number;
             /** @enum {string} */
             cancel?: "stop" | "abort";
             /** @description Members of a team that did not agree with it. */
             dissent: components["schemas"]["DissentView"][];
-            /** @description What each of those brought who were asked by whoever had the baton, in the order in which they were asked. */
+            /** @description The results of the agents that were called, in the order of the calls. */
             results: components["schemas"]["SubAgentResult"][];
             /** @description Who worked in it, and below whom. */
             sessions: components["schemas"]["SessionView"][];
@@ -2083,7 +2083,7 @@ export interface components {
             status: components["schemas"]["StatusView"];
             /** Format: uuid */
             thread_id: string;
-            /** @description What it took so far, with everybody who was involved. */
+            /** @description Usage so far, including sub-agents. */
             usage: components["schemas"]["UsageView"];
             user_id: string;
         };
@@ -2102,7 +2102,7 @@ export interface components {
             number: number;
         };
         SendMessage: {
-            /** @description Who is to answer; otherwise whoever has the thread. */
+            /** @description The agent that answers; by default the holder of the thread. */
             agent?: string;
             /** @description What is said: a text, or parts. Left out with `resume`. */
             content?: components["schemas"]["Content"];
@@ -2146,9 +2146,9 @@ export interface components {
             /** Format: date-time */
             started_at: string;
             status: components["schemas"]["StatusView"];
-            /** @description The same with everybody below. */
+            /** @description The same, including its sub-agents. */
             subtree: components["schemas"]["UsageView"];
-            /** @description Why somebody involved it. */
+            /** @description Why it was called. */
             why?: string;
         };
         /** @description A skill with its file. */
@@ -2261,9 +2261,9 @@ export interface components {
             active_run_id?: string;
             /** Format: date-time */
             created_at: string;
-            /** @description Who answers next: whoever has the baton, or the main agent until somebody has it. Absent where nobody is set to. */
+            /** @description The agent that answers next: the holder, or the main agent. Absent if the message decides. */
             current_active_agent?: string;
-            /** @description Whether somebody has the thread by a handoff, or is about to. */
+            /** @description Whether a handoff is active or pending. */
             is_handoff_active: boolean;
             /**
              * Format: int64
@@ -2646,7 +2646,7 @@ export interface operations {
                 };
             };
             408: components["responses"]["RequestTimeout"];
-            /** @description `conflict`: the agent runs elsewhere and brings its own prompt, or it cannot be involved in this way. */
+            /** @description `conflict`: the agent runs elsewhere and has its own prompt, or it cannot be involved in this way. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2833,7 +2833,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: the thread is somebody else's. */
+            /** @description `thread_not_found`: the thread belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2896,7 +2896,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: there is no such artifact, or it is somebody else's. */
+            /** @description `not_found`: there is no such artifact, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3086,7 +3086,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: there is no such message, or it is somebody else's. */
+            /** @description `not_found`: there is no such message, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3208,7 +3208,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: `thread_id` names no thread, or somebody else's. */
+            /** @description `thread_not_found`: `thread_id` names no thread of the caller. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3250,7 +3250,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: there is no such run, or it is somebody else's. */
+            /** @description `not_found`: there is no such run, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3296,7 +3296,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: there is no such run, or it is somebody else's. */
+            /** @description `not_found`: there is no such run, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3352,7 +3352,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: there is no such thing, or it is somebody else's. */
+            /** @description `not_found`: it does not exist, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3403,7 +3403,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: there is no such run, or it is somebody else's. */
+            /** @description `not_found`: there is no such run, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3597,7 +3597,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3637,7 +3637,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3683,7 +3683,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3726,7 +3726,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3800,7 +3800,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
-            /** @description `not_found`: there is no such thing, or it is somebody else's. */
+            /** @description `not_found`: it does not exist, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3899,7 +3899,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: there is no such thing, or it is somebody else's. */
+            /** @description `not_found`: it does not exist, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3950,7 +3950,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3960,7 +3960,7 @@ export interface operations {
                 };
             };
             408: components["responses"]["RequestTimeout"];
-            /** @description `no_active_handoff`: nobody has the thread by a handoff. */
+            /** @description `no_active_handoff`: no handoff is active on this thread. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4014,7 +4014,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. `agent_not_found`: with the nearest names. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. `agent_not_found`: with the nearest names. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4024,7 +4024,7 @@ export interface operations {
                 };
             };
             408: components["responses"]["RequestTimeout"];
-            /** @description `handoff_active`: somebody has the thread, and `detail` says so to the person. `handoff_rejected`: the agent does not take it, and `detail` says why. */
+            /** @description `handoff_active`: another handoff is active, and `detail` is the sentence for the person. `handoff_rejected`: the agent does not take it, and `detail` says why. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4074,7 +4074,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4084,7 +4084,7 @@ export interface operations {
                 };
             };
             408: components["responses"]["RequestTimeout"];
-            /** @description `no_active_handoff`: nobody has the thread by a handoff. */
+            /** @description `no_active_handoff`: no handoff is active on this thread. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4129,7 +4129,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. `not_found`: it has had no such handoff. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. `not_found`: it has had no such handoff. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4139,7 +4139,7 @@ export interface operations {
                 };
             };
             408: components["responses"]["RequestTimeout"];
-            /** @description `handoff_active`: somebody has the thread. `no_active_handoff`: there is nothing to go on with. `handoff_rejected`: the agent does not take it up again. */
+            /** @description `handoff_active`: another handoff is active. `no_active_handoff`: there is nothing to resume. `handoff_rejected`: the agent does not take it up again. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4185,7 +4185,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4195,7 +4195,7 @@ export interface operations {
                 };
             };
             408: components["responses"]["RequestTimeout"];
-            /** @description `no_active_handoff`: nobody has the thread by a handoff. */
+            /** @description `no_active_handoff`: no handoff is active on this thread. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4237,7 +4237,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4279,7 +4279,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. `not_found`: it has had no such handoff. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. `not_found`: it has had no such handoff. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4342,7 +4342,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4414,7 +4414,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Forbidden"];
-            /** @description Somebody else's thread, or an unknown agent */
+            /** @description The thread belongs to another user, or the agent is unknown */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4433,7 +4433,7 @@ export interface operations {
                 };
             };
             408: components["responses"]["RequestTimeout"];
-            /** @description The thread is busy and `on_busy` is `reject`; or somebody has it who does not share it with the `agent` that was named */
+            /** @description The thread is busy and `on_busy` is `reject`; or an exclusive holder has it and another `agent` was named */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4485,7 +4485,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: there is no such thing, or it is somebody else's. */
+            /** @description `not_found`: it does not exist, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4618,7 +4618,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: there is no such thing, or it is somebody else's. */
+            /** @description `not_found`: it does not exist, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;

@@ -60,7 +60,7 @@ impl<'a> AgentDecoder<'a> {
         }
         for key in UNUSED_BY_REMOTE.iter().filter(|key| head.has(key)) {
             let span = head.get(key).map(|node| node.span).unwrap_or_default();
-            let message = format!("`{key}` has no effect: a remote agent brings its own");
+            let message = format!("`{key}` has no effect: a remote agent has its own");
             self.report(
                 Rule::RemoteUnused,
                 span,

@@ -17,7 +17,7 @@ pub(super) enum Credential<'a> {
     Token(&'a str),
 }
 
-/// Two credentials are one too many: whoever stands between may look at the other one.
+/// Two credentials are refused: a proxy may have checked the other one.
 pub(super) fn of(headers: &HeaderMap) -> Result<Credential<'_>, AuthRefusal> {
     let mut authorizations = headers.get_all(header::AUTHORIZATION).iter().map(bearer);
     let mut protocols = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().flat_map(offered);

@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 1 << 20;
 /// Keys that are older are fetched again while they are used,
 const FRESH: Duration = Duration::from_mins(5);
-/// and before they are used: a key that the issuer took back is not good for ever, however seldom somebody comes.
+/// and before they are used: a key that the issuer revoked expires, however rarely requests arrive.
 const LONGEST: Duration = Duration::from_hours(1);
 /// Between two attempts while there are no keys at all.
 const WITHOUT_KEYS: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ const WITHOUT_KEYS: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct JwksSettings {
     pub url: String,
-    /// Tokens with unknown keys, which anybody can make, lead to a fetch once in this time, and not more often.
+    /// Tokens with unknown keys, which any client can make, cause at most one fetch in this time.
     pub pause: Duration,
 }
 
@@ -39,7 +39,7 @@ impl JwksSettings {
 #[derive(Debug)]
 pub(super) struct Jwks {
     source: Arc<JwksSource>,
-    /// The fetch that is under way or was the last. It belongs to nobody's request, so nobody who leaves ends it.
+    /// The running fetch, or the last one. It belongs to no request, so a client that disconnects does not cancel it.
     fetch: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
@@ -114,7 +114,7 @@ impl Jwks {
         if keys.is_empty() { Err(AuthRefusal::NoKeys) } else { Ok(keys) }
     }
 
-    /// Waits for the fetch that is under way, or for a new one if it may begin.
+    /// Waits for the running fetch, or for a new one if one may start.
     async fn fetch(&self, may_begin: fn(&mut JwksState, Duration) -> bool) {
         let mut state = self.source.state.subscribe();
         self.begin(may_begin);

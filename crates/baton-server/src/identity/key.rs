@@ -18,7 +18,7 @@ const RANDOM_CHARS: usize = 43;
 /// What is kept of the key itself: too little to guess the rest from.
 const SHOWN_CHARS: usize = PREFIX.len() + 6;
 
-/// A key that nobody has yet.
+/// A new random key.
 #[derive(Debug)]
 pub struct NewKey {
     /// For its owner, once.

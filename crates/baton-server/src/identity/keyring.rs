@@ -73,7 +73,7 @@ struct KnownKey {
     principal: Arc<Principal>,
     /// When the store was asked,
     asked: Instant,
-    /// and whether somebody asks again. Should they go away, others ask after [`LONGEST`].
+    /// and whether a request already looks it up again. If that request is dropped, others do so after [`LONGEST`].
     is_asked_again: bool,
 }
 
@@ -90,7 +90,7 @@ impl Memory {
     }
 
     /// Keys that were good before may always be looked up. For others there is a budget, so that guessing does not keep the
-    /// store busy; whoever guessed well gets it back.
+    /// store busy; a look-up that finds a key gets its permit back.
     fn recall(&mut self, digest: Digest, now: Instant) -> Result<Recalled, AuthRefusal> {
         if let Some(known) = self.known.get(&digest) {
             let age = now.saturating_duration_since(known.asked);
@@ -193,7 +193,7 @@ mod tests {
         Digest::of(&number.to_string())
     }
 
-    fn somebody() -> Arc<Principal> {
+    fn principal() -> Arc<Principal> {
         Arc::new(Principal::local())
     }
 
@@ -201,14 +201,14 @@ mod tests {
         matches!(recalled, Ok(Recalled::Known(_)))
     }
 
-    /// Whatever happens to whoever asks again: after five seconds nobody is let in without the store having been asked.
+    /// Whatever happens to the request that looks a key up again: after five seconds no key is accepted without a look-up.
     #[test]
     fn one_asks_again_first_and_then_everybody() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut memory = Memory::new(start);
         assert_eq!(memory.recall(digest(1), start), Ok(Recalled::Ask));
-        memory.keep(digest(1), Some(somebody()), start);
+        memory.keep(digest(1), Some(principal()), start);
         assert!(is_known(&memory.recall(digest(1), at(2900))));
         assert_eq!(memory.recall(digest(1), at(3000)), Ok(Recalled::Ask), "one");
         assert!(is_known(&memory.recall(digest(1), at(4900))), "while the others go on");
@@ -223,8 +223,8 @@ mod tests {
         let start = Instant::now();
         let later = start + Duration::from_secs(4);
         let mut memory = Memory::new(start);
-        memory.keep(digest(1), Some(somebody()), later);
-        memory.keep(digest(1), Some(somebody()), start);
+        memory.keep(digest(1), Some(principal()), later);
+        memory.keep(digest(1), Some(principal()), start);
         assert!(is_known(&memory.recall(digest(1), start + Duration::from_secs(6))));
     }
 
@@ -232,7 +232,7 @@ mod tests {
     fn guessing_costs_neither_memory_nor_the_store() {
         let start = Instant::now();
         let mut memory = Memory::new(start);
-        memory.keep(digest(0), Some(somebody()), start);
+        memory.keep(digest(0), Some(principal()), start);
         let mut asked = 0;
         for guess in 1..50_000 {
             if memory.recall(digest(guess), start) == Ok(Recalled::Ask) {
@@ -253,7 +253,7 @@ mod tests {
         let mut memory = Memory::new(start);
         for number in 0..30_000 {
             assert_eq!(memory.recall(digest(number), start), Ok(Recalled::Ask), "{number}");
-            memory.keep(digest(number), Some(somebody()), start);
+            memory.keep(digest(number), Some(principal()), start);
         }
         assert!(memory.known.young.len() + memory.known.old.len() <= CAPACITY);
         assert!(is_known(&memory.recall(digest(29_999), start)));

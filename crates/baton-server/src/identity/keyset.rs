@@ -11,7 +11,7 @@ use super::token::{Algorithm, InvalidTokens};
 
 /// More keys than any issuer has at once.
 const MAX_KEYS: usize = 100;
-/// Of keys that are told apart by trying: anybody can make us try.
+/// Maximum number of keys without a name that are tried, because any client can cause it.
 const MAX_TRIED: usize = 10;
 /// An uncompressed point of P-256, the curve of ES256.
 const P256_BYTES: usize = 65;
@@ -59,7 +59,7 @@ impl KeySet {
         self.0.iter().any(|key| key.algorithm == algorithm)
     }
 
-    /// The key with this name, for tokens of this algorithm. Where one has no name, the others are told apart by trying.
+    /// The key with this name, for tokens of this algorithm. If it has no name, all keys without one are tried.
     pub(super) fn find<'a>(
         &'a self,
         algorithm: Algorithm,

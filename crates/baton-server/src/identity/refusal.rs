@@ -1,4 +1,4 @@
-//! Why somebody is not let in: a little for them, more for the log, and never what they sent.
+//! Why a caller is refused: a short reason for the caller, more for the log, and never the credential itself.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::problem::{Code, Problem};
 pub(super) enum AuthRefusal {
     /// Nothing was sent.
     Missing,
-    /// The reason is for the log: whoever tries things out learns nothing from it.
+    /// The reason is for the log only, so that it does not help an attacker.
     Invalid(&'static str),
     /// Only those hear it who had a valid token.
     Expired,
     /// Too many keys that do not exist were tried; whether this one does is found out later.
     Busy,
-    /// Nobody can tell at the moment whether the token is valid.
+    /// The token cannot be verified at the moment.
     NoKeys,
     Store(StoreError),
 }

@@ -113,7 +113,7 @@ enum TokenKeys {
     Fetched(Jwks),
 }
 
-/// What a token says about whoever has it.
+/// The claims of a token.
 #[derive(Debug, Deserialize)]
 pub(super) struct Claims {
     pub(super) sub: UserId,
@@ -157,7 +157,7 @@ impl TokenVerifier {
         let header = jsonwebtoken::decode_header(token)
             .map_err(|_| AuthRefusal::Invalid("its header cannot be read"))?;
         if header.crit.is_some() {
-            // Whoever does not understand an extension that is called critical has to refuse it, and we know none.
+            // An unknown critical extension has to be refused (RFC 7515), and none is known here.
             return Err(AuthRefusal::Invalid("it demands an extension"));
         }
         let allowed = self.algorithms.iter().find(|allowed| allowed.native() == header.alg);
@@ -184,7 +184,7 @@ impl TokenVerifier {
         self.decode(token, algorithm, set.find(algorithm, id).map(|public| &public.key))
     }
 
-    /// Claims are looked at only after the signature: nobody learns anything from a token that they made themselves.
+    /// Claims are read only after the signature was verified, so that a forged token reveals nothing.
     fn decode<'a>(
         &self,
         token: &str,

@@ -21,7 +21,7 @@ pub(super) struct ActiveRun {
     pub(super) since: Timestamp,
     heard: Timestamp,
     has_spoken: bool,
-    /// Those at work, and since when.
+    /// Active runs and their start.
     pub(super) sessions: HashMap<SessionId, (AgentName, Timestamp)>,
 }
 
@@ -48,7 +48,7 @@ impl ActiveRuns {
         }
     }
 
-    /// Since when it was at work, if that is known.
+    /// When it started, if that is known.
     pub(super) fn session_ends(&self, run: RunId, session: &SessionId) -> Option<Timestamp> {
         self.drawer(run).get_mut(&run)?.sessions.remove(session).map(|(_, since)| since)
     }

@@ -15,7 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Tools of MCP servers are named by those servers. So many are told apart; the rest is counted together.
+/// MCP servers name their own tools. This many have a label of their own; the rest is counted together.
 const MOST_TOOLS: usize = 1000;
 
 /// One label with a word that is known here.
@@ -231,12 +231,7 @@ impl Families {
         to.register("turns_restarted", "Texts that were cut and came again", self.turns_restarted.clone());
         to.register("sessions_started", "Parts of agents that began", self.sessions_started.clone());
         to.register("sessions_ended", "Parts of agents that ended", self.sessions_ended.clone());
-        to.register_with_unit(
-            "agent_work",
-            "Time that agents were at work",
-            Unit::Seconds,
-            self.agent_work.clone(),
-        );
+        to.register_with_unit("agent_work", "Time that agents ran", Unit::Seconds, self.agent_work.clone());
         to.register("delegations", "Agents that others had do something", self.delegations.clone());
         to.register("hops", "Passes of the baton within runs", self.hops.clone());
         to.register("handoffs", "Handoffs of threads", self.handoffs.clone());

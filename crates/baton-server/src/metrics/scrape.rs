@@ -1,4 +1,4 @@
-//! What is read when somebody asks: all that was counted, and how things stand now.
+//! The scrape: all counters, and gauges that are read at that moment.
 
 use baton_core::store::StoreLoad;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};

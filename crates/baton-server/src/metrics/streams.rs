@@ -2,7 +2,7 @@
 
 use prometheus_client::metrics::gauge::Gauge;
 
-/// How somebody listens.
+/// The transport of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamKind {
     Sse,

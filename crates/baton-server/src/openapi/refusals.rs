@@ -23,7 +23,7 @@ struct RefusalResponse {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RefusalScope {
-    /// On every route, also to those whom nobody knows.
+    /// On every route, also without authentication.
     Always,
     /// Where a credential is needed.
     SignedIn,
@@ -66,7 +66,7 @@ const ALL: &[RefusalResponse] = &[
         "404",
         "NotFound",
         RefusalScope::Somewhere,
-        "`not_found`: there is no such thing, or it is somebody else's.",
+        "`not_found`: it does not exist, or it belongs to another user.",
     ),
     refusal(
         "406",

@@ -81,7 +81,7 @@ const LONGEST_MESSAGE: usize = 4000;
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
             description = "`agent_not_found`, or `thread_not_found`."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
-            description = "`conflict`: the agent runs elsewhere and brings its own prompt, or it cannot be involved in this way.")),
+            description = "`conflict`: the agent runs elsewhere and has its own prompt, or it cannot be involved in this way.")),
     extensions(("x-permission" = json!("agent:read"))))]
 async fn get_prompt(
     State(app): State<App>,
@@ -102,7 +102,7 @@ async fn get_prompt(
     preview.map(|preview| Json(PromptView::of(&agent.name, &preview))).map_err(unseen)
 }
 
-/// Who would be answered: whoever owns the thread, because their name may be part of the prompt.
+/// The owner of the thread, whose name may be part of the prompt.
 async fn asker(app: &App, caller: &Caller, thread: Option<ThreadId>) -> ApiResult<baton_engine::RunCaller> {
     let (thread_id, user) = match thread {
         Some(id) => (id, app.data(caller).thread(id, caller.scope()).await?.user_id),
@@ -115,7 +115,7 @@ async fn asker(app: &App, caller: &Caller, thread: Option<ThreadId>) -> ApiResul
 fn unseen(failure: Failure) -> Problem {
     match failure {
         Failure::Unavailable(name) => {
-            let detail = format!("`{name}` runs elsewhere and brings its own prompt; look at it there");
+            let detail = format!("`{name}` runs elsewhere and has its own prompt; look at it there");
             Problem::new(Code::Conflict, detail)
         }
         Failure::Refused(_) | Failure::Prompt { .. } => Problem::new(Code::Conflict, failure.to_string()),

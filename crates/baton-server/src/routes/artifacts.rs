@@ -46,7 +46,7 @@ pub fn routes() -> OpenApiRouter<App> {
     request_body(content = ArtifactForm, content_type = "multipart/form-data"),
     responses((status = 201, body = ArtifactView, headers(("Location" = String, description = "Its `uri`."))),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: the thread is somebody else's."),
+            description = "`thread_not_found`: the thread belongs to another user."),
         (status = 415, body = ProblemBody, content_type = "application/problem+json",
             description = "`unsupported_media_type`: the body is not `multipart/form-data`.")),
     extensions(("x-permission" = json!("thread:write")), ("x-work" = json!("upload"))))]
@@ -83,7 +83,7 @@ async fn create_artifact(
     params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
     responses((status = 200, body = Listed<ArtifactView>),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user.")),
     extensions(("x-permission" = json!("thread:read"))))]
 async fn list_artifacts(
     State(app): State<App>,
@@ -103,7 +103,7 @@ async fn list_artifacts(
             headers(("ETag" = String), ("Content-Disposition" = String))),
         (status = 304, description = "The caller has it already."),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`not_found`: there is no such artifact, or it is somebody else's.")),
+            description = "`not_found`: there is no such artifact, or it belongs to another user.")),
     extensions(("x-permission" = json!("thread:read"))))]
 async fn download_artifact(
     State(app): State<App>,

@@ -31,7 +31,7 @@ pub fn routes() -> OpenApiRouter<App> {
     request_body = FeedbackBody,
     responses((status = 204, description = "It is kept."),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`not_found`: there is no such message, or it is somebody else's."),
+            description = "`not_found`: there is no such message, or it belongs to another user."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
             description = "`conflict`: the message is no agent's, so there is no answer to rate.")),
     extensions(("x-permission" = json!("thread:write"))))]

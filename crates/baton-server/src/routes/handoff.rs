@@ -1,6 +1,6 @@
 //! Handing a thread to another agent, and getting it back.
 //!
-//! - [`start`]: somebody is asked to take it.
+//! - [`start`]: asks an agent to take it.
 //! - [`audited_action`]: whatever becomes of a wish is on record.
 //! - [`history`]: all handoffs of a thread.
 
@@ -45,9 +45,9 @@ pub fn routes() -> OpenApiRouter<App> {
     params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
     responses((status = 200, body = HandoffView),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's."),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
-            description = "`no_active_handoff`: nobody has the thread by a handoff.")),
+            description = "`no_active_handoff`: no handoff is active on this thread.")),
     extensions(("x-permission" = json!("thread:read"))))]
 async fn show_handoff(
     State(app): State<App>,
@@ -67,9 +67,9 @@ async fn show_handoff(
     params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
     responses((status = 200, body = HandoffReturn),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's."),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
-            description = "`no_active_handoff`: nobody has the thread by a handoff.")),
+            description = "`no_active_handoff`: no handoff is active on this thread.")),
     extensions(("x-permission" = json!("signed-in"))))]
 async fn exit_handoff(
     State(app): State<App>,
@@ -99,9 +99,9 @@ pub(crate) async fn exit(
     request_body = ReturnBody,
     responses((status = 200, body = HandoffReturn),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's."),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
-            description = "`no_active_handoff`: nobody has the thread by a handoff.")),
+            description = "`no_active_handoff`: no handoff is active on this thread.")),
     extensions(("x-permission" = json!("signed-in"))))]
 async fn return_handoff(
     State(app): State<App>,
@@ -126,9 +126,9 @@ async fn return_handoff(
     request_body = ResumeBody,
     responses((status = 200, body = HandoffResumed),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's. `not_found`: it has had no such handoff."),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user. `not_found`: it has had no such handoff."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
-            description = "`handoff_active`: somebody has the thread. `no_active_handoff`: there is nothing to go on with. \
+            description = "`handoff_active`: another handoff is active. `no_active_handoff`: there is nothing to resume. \
                 `handoff_rejected`: the agent does not take it up again.")),
     extensions(("x-permission" = json!("handoff:initiate")), ("x-work" = json!("run"))))]
 async fn resume_handoff(
@@ -158,7 +158,7 @@ async fn resume_handoff(
     Ok(Json(HandoffResumed { handoff, run_id }))
 }
 
-/// The person whose thread it is, or somebody who may end those of others.
+/// The owner of the thread, or a caller with the permission to end handoffs of others.
 async fn leaving(
     app: &App,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Sending a message: it is kept, its run begins, and whoever sent it hears of it, or not.
+//! Sending a message: it is stored, its run starts, and the response streams it, waits for it, or returns at once.
 
 use axum::Json;
 use axum::extract::State;
@@ -55,9 +55,9 @@ pub fn routes() -> OpenApiRouter<App> {
         (status = 202, description = "With `Prefer: respond-async`: the message is kept and its run is queued", body = AcceptedView,
             headers(("Preference-Applied" = String, description = "`respond-async`"))),
         (status = 402, description = "A budget is used up. `run_id` and `usage` are those of the run, `message` is the answer of its closing turn", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "Somebody else's thread, or an unknown agent", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "The thread belongs to another user, or the agent is unknown", body = ProblemBody, content_type = "application/problem+json"),
         (status = 406, description = "Neither events nor JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "The thread is busy and `on_busy` is `reject`; or somebody has it who does not share it with the `agent` that was named", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The thread is busy and `on_busy` is `reject`; or an exclusive holder has it and another `agent` was named", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "The idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
         ),
     extensions(("x-permission" = json!("thread:write")), ("x-work" = json!("run"))))]
@@ -126,7 +126,7 @@ pub async fn submit(
         Some(name) => (named::agent(app, &name)?.name.clone(), None),
         None => {
             (app.choose)(&app.agents(), &parts_to_text(&input, IncludedParts::Text)).map_err(|error| {
-                tracing::error!(error, "nobody can answer");
+                tracing::error!(error, "no agent can answer");
                 Problem::new(Code::AgentUnavailable, "no agent is there to answer; name one with `agent`")
             })?
         }
@@ -150,7 +150,7 @@ pub fn engine_caller(caller: &Principal, thread_id: ThreadId) -> baton_engine::R
     baton_engine::RunCaller { tenant: caller.tenant.clone(), user: caller.user.clone(), thread_id }
 }
 
-/// How a run ended, for whoever waited for it.
+/// The end of a run, for a caller that waited for it.
 async fn answered(app: &App, caller: &Principal, record: RunRecord) -> ApiResult<Answered> {
     let store = app.data(caller);
     let message = answer_of(&*store, &record).await?;

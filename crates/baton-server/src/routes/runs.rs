@@ -37,7 +37,7 @@ pub fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(RunParams),
     responses((status = 200, body = Listed<RunView>),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: `thread_id` names no thread, or somebody else's.")),
+            description = "`thread_not_found`: `thread_id` names no thread of the caller.")),
     extensions(("x-permission" = json!("thread:read"))))]
 async fn list_runs(
     State(app): State<App>,
@@ -66,7 +66,7 @@ fn thread(text: &str) -> ApiResult<ThreadId> {
     params(("run_id" = uuid::Uuid, Path, description = "The id of the run")),
     responses((status = 200, body = RunDetail),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`not_found`: there is no such run, or it is somebody else's.")),
+            description = "`not_found`: there is no such run, or it belongs to another user.")),
     extensions(("x-permission" = json!("thread:read"))))]
 async fn show_run(
     State(app): State<App>,
@@ -82,14 +82,14 @@ async fn show_run(
     Ok(Json(RunDetail::of(run, results, session::tree(sessions, &steps, &rows))))
 }
 
-/// Asks a run to end before it is done. It ends when whoever works on it notices, which is soon; one that has ended stays as it is.
-/// Everybody may end their own runs; those of others need `run:cancel`.
+/// Asks a run to end before it is done. It ends as soon as its process notices; one that has ended stays as it is.
+/// Callers may end their own runs; those of others need `run:cancel`.
 #[utoipa::path(post, path = "/api/v1/runs/{run_id}/cancel", tag = "runs",
     params(("run_id" = uuid::Uuid, Path, description = "The id of the run")),
     request_body = Option<CancelBody>,
     responses((status = 200, body = CancelledView),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`not_found`: there is no such run, or it is somebody else's.")),
+            description = "`not_found`: there is no such run, or it belongs to another user.")),
     extensions(("x-permission" = json!("signed-in"))))]
 async fn cancel_run(
     State(app): State<App>,
@@ -143,7 +143,7 @@ fn gone(error: StoreError) -> Problem {
     }
 }
 
-/// How a run is to end, for whoever says so; nothing has to be said.
+/// How a run is to end. The body may be missing.
 struct OptionalCancelBody(CancelWish);
 
 impl FromRequest<App> for OptionalCancelBody {

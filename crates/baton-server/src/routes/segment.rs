@@ -6,7 +6,7 @@ use http::request::Parts;
 
 use crate::problem::Problem;
 
-/// The only parameter of a path, whatever it says. What is no text is nobody's name.
+/// The only parameter of a path. One that is not valid UTF-8 names nothing.
 #[derive(Debug)]
 pub struct Segment(pub String);
 

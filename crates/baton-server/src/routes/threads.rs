@@ -77,7 +77,7 @@ async fn open_handoffs(
     params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
     responses((status = 200, body = ThreadContext),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user.")),
     extensions(("x-permission" = json!("thread:read"))))]
 async fn show_thread(
     State(app): State<App>,
@@ -100,13 +100,13 @@ async fn open_handoff(app: &App, caller: &Caller, thread: &Thread) -> ApiResult<
     })
 }
 
-/// Deletes a thread with all it owns: messages, events, runs, artifacts, handoffs. A run that is at work in it is ended first. Other
+/// Deletes a thread with all it owns: messages, events, runs, artifacts, handoffs. An active run is ended first. Other
 /// users' threads need `admin:*`.
 #[utoipa::path(delete, path = "/api/v1/threads/{thread_id}", tag = "threads",
     params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
     responses((status = 204, description = "It is gone."),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user.")),
     extensions(("x-permission" = json!("thread:write"))))]
 async fn delete_thread(
     State(app): State<App>,
@@ -129,12 +129,12 @@ async fn delete_thread(
     trail::record(&app, &caller, Some(&trace), audit_record).await?;
     end_run(&app, &caller, &thread).await?;
     app.engine.delete_thread(&caller.tenant, thread_id, Some(&thread.user_id)).await?;
-    // Whoever listens to it finds that there is nothing left to hear.
+    // Subscribers find that the thread is gone.
     app.engine.parts.live.changed(&caller.tenant, thread_id);
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whoever works on it would notice with its next write; told now, it stops at once and pays for nothing more.
+/// Its worker would notice at its next write. Cancelled now, it stops at once and makes no more model calls.
 async fn end_run(app: &App, caller: &Caller, thread: &Thread) -> ApiResult<()> {
     let Some(run) = thread.active_run else { return Ok(()) };
     match app.engine.cancel(&caller.tenant, run, Cancel::Abort).await {
@@ -143,7 +143,7 @@ async fn end_run(app: &App, caller: &Caller, thread: &Thread) -> ApiResult<()> {
     }
 }
 
-/// Who answers in a thread that nobody has yet.
+/// Who answers in a thread without a holder.
 fn main(app: &App) -> Option<AgentName> {
     (app.choose)(&app.agents(), "").ok().map(|(agent, _)| agent)
 }

@@ -88,7 +88,7 @@ fn invalid(pointer: &str, detail: String) -> Problem {
 
 fn explain(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    // serde names a type of the program here, which says nothing to whoever is asking.
+    // serde names a Rust type here, which means nothing to the caller.
     if text.starts_with("data did not match any variant of untagged enum") {
         return "this has none of the forms that are accepted here".to_owned();
     }

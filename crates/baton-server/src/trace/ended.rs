@@ -21,11 +21,11 @@ use crate::metrics::Metrics;
 use crate::problem::Code;
 use crate::ui;
 
-/// What nobody asked for has no route of its own.
+/// A request that matches no route has none.
 const UNMATCHED: &str = "unmatched";
 /// The web page and its files.
 const PAGE: &str = "ui";
-/// Asked every few seconds by machines. Nobody wants to read that all is well.
+/// Polled every few seconds by machines, so successes are not logged.
 const PROBES: [&str; 4] = ["/livez", "/readyz", "/healthz", "/metrics"];
 
 /// What was asked, without anything that a caller made up: no path, no query, no header.
@@ -143,7 +143,7 @@ impl Drop for RequestEndLog {
     }
 }
 
-/// An answer of which nobody knows yet how long it will be.
+/// A response of unknown length.
 struct Streamed {
     body: Body,
     _ended: RequestEndLog,

@@ -1,4 +1,4 @@
-//! The end of a run, for whoever waited for it.
+//! The end of a run, for a caller that waited for it.
 
 use baton_core::{AgentName, RunId, ThreadId};
 use serde::Serialize;

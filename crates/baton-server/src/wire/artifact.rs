@@ -87,7 +87,7 @@ pub fn id_in(uri: &str) -> Option<Uuid> {
     Uuid::try_parse(text).ok().filter(|id| id.hyphenated().to_string() == text.to_ascii_lowercase())
 }
 
-/// What a file is called once nothing in it can lead anybody astray: no folders, nothing that is not seen or that turns the direction of
+/// The name of a file without anything misleading: no folders, nothing that is not seen or that turns the direction of
 /// what is read, not too long. What is left of the end is the end, because that says what it is.
 pub fn clean_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -115,7 +115,7 @@ pub fn is_loaded_by_pages(media_type: &str) -> bool {
         || essence == "text/css"
 }
 
-/// `type/subtype`, with parameters or without. Whether it is true is not looked into: nobody opens the file here.
+/// `type/subtype`, with parameters or without. It is not verified, because files are not opened here.
 pub fn is_media_type(text: &str) -> bool {
     let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
     let is_token = |word: &str| {

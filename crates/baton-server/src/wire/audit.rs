@@ -66,7 +66,7 @@ pub struct AuditView {
     pub tenant_id: TenantId,
     /// A user, an agent, or `system`.
     pub actor: String,
-    /// For whom, when that is somebody else.
+    /// On whose behalf, if it was not the actor's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub on_behalf_of: Option<String>,

@@ -76,7 +76,7 @@ impl From<SynthesisWord> for Synthesis {
     }
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DelegationView {
     pub run_id: String,

@@ -19,7 +19,7 @@ pub struct GraphParams {
 /// Who may call, consult, route, hand off and transfer to whom, and who owns the answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct GraphBody {
-    /// Who answers when nobody is named, where that does not depend on the message.
+    /// The agent that answers if none is named; absent if that depends on the message.
     #[schema(nullable = false)]
     pub main: Option<String>,
     pub agents: Vec<NodeBody>,

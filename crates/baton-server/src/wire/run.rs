@@ -67,7 +67,7 @@ pub struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = moment, required = false)]
     pub finished_at: Option<Timestamp>,
-    /// What it took so far, with everybody who was involved.
+    /// Usage so far, including sub-agents.
     pub usage: UsageView,
     /// Whose answer it is, which may be another agent than the one that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,13 +146,13 @@ impl From<baton_core::SubAgentResult> for SubAgentResult {
 pub struct RunDetail {
     #[serde(flatten)]
     pub run: RunView,
-    /// How often somebody began to work on it: more than once after a crash.
+    /// How often a process started it: more than once after a crash.
     pub attempts: u32,
     /// That it is to end early was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::<Cancel>, required = false)]
     pub cancel: Option<Cancel>,
-    /// What the person was told in the end.
+    /// The answer to the person.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub answer: Option<String>,
@@ -161,7 +161,7 @@ pub struct RunDetail {
     pub value: Option<Value>,
     /// Members of a team that did not agree with it.
     pub dissent: Vec<DissentView>,
-    /// What each of those brought who were asked by whoever had the baton, in the order in which they were asked.
+    /// The results of the agents that were called, in the order of the calls.
     pub results: Vec<SubAgentResult>,
     /// Who worked in it, and below whom.
     pub sessions: Vec<SessionView>,
@@ -216,7 +216,7 @@ pub struct CancelBody {
     pub mode: CancelMode,
 }
 
-/// The same for whoever has nothing to say about it: `null` is as good as no body.
+/// An optional body: `null` is the same as none.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub struct CancelWish(Option<CancelBody>);
@@ -246,7 +246,7 @@ impl From<CancelMode> for Cancel {
     }
 }
 
-/// Where a run stands that was asked to end. One that somebody works on is `running` until they notice.
+/// The status of a run that was asked to end. An active one is `running` until its process notices.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CancelledView {
     #[schema(value_type = Uuid)]

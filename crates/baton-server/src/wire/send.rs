@@ -1,4 +1,4 @@
-//! A message that somebody sends.
+//! The body of a new message.
 
 use std::fmt;
 
@@ -27,10 +27,10 @@ pub struct SendMessage {
     #[serde(default)]
     #[schema(required = false)]
     pub content: Content,
-    /// Who is to answer; otherwise whoever has the thread.
+    /// The agent that answers; by default the holder of the thread.
     #[schema(nullable = false)]
     pub agent: Option<String>,
-    /// What happens when the thread is at work: `enqueue` (the default), `reject` or `interrupt`.
+    /// What happens while the thread has an active run: `enqueue` (the default), `reject` or `interrupt`.
     #[schema(required = false, schema_with = words::<OnBusy>)]
     pub on_busy: Option<OnBusy>,
     /// Anything the caller wants to find again with the run; up to 16 KiB.

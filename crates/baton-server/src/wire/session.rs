@@ -23,7 +23,7 @@ pub struct SessionView {
     /// Where in the run it begins, such as `assistant/turn:1/tool:1/delegate:research`.
     pub path: String,
     pub status: StatusView,
-    /// Why somebody involved it.
+    /// Why it was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub why: Option<String>,
@@ -40,7 +40,7 @@ pub struct SessionView {
     pub calls: CallsView,
     /// What those calls took.
     pub own: UsageView,
-    /// The same with everybody below.
+    /// The same, including its sub-agents.
     pub subtree: UsageView,
     /// Those it involved, in the order in which they began.
     #[schema(no_recursion)]

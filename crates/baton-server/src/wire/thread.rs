@@ -61,11 +61,11 @@ pub struct ThreadView {
     pub created_at: Timestamp,
     #[schema(schema_with = moment)]
     pub updated_at: Timestamp,
-    /// Who answers next: whoever has the baton, or the main agent until somebody has it. Absent where nobody is set to.
+    /// The agent that answers next: the holder, or the main agent. Absent if the message decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     pub current_active_agent: Option<AgentName>,
-    /// Whether somebody has the thread by a handoff, or is about to.
+    /// Whether a handoff is active or pending.
     pub is_handoff_active: bool,
     /// How far that agent has come, if its work has steps.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub struct ResumableView {
 }
 
 impl ThreadView {
-    /// `main` answers until somebody has the baton.
+    /// `main` answers while there is no holder.
     pub fn of(tenant: &TenantId, thread: Thread, main: Option<&AgentName>) -> Self {
         Self {
             thread_id: thread.thread_id,

@@ -1,4 +1,4 @@
-//! What somebody wants of a handoff, and what became of it: both are on record.
+//! A requested change of a handoff and its outcome: both are audited.
 
 use baton_core::{RunId, ThreadId};
 use baton_engine::Failure;
@@ -30,7 +30,7 @@ impl<'a> AuditedAction<'a> {
         Self { app, caller, trace, thread_id, action }
     }
 
-    /// Written before anybody hears of it. `about` may name the run that tells of it.
+    /// Written before it is announced. `about` may name the run that announces it.
     pub(super) async fn finish<T>(
         self,
         result: Result<T, Failure>,
@@ -47,7 +47,7 @@ impl<'a> AuditedAction<'a> {
 
     async fn refused(&self, failure: Failure) -> Problem {
         match &failure {
-            // What the store does not take is not for its trail either, and what nobody can see is not told about.
+            // A change that the store cannot take cannot be audited either, and a foreign thread is not mentioned.
             Failure::Store(_) => {}
             Failure::NotAllowed(permission) => {
                 trail::refused(self.app, self.caller, Some(self.trace), permission, self.action).await;

@@ -21,7 +21,7 @@ use crate::wire::problem::ProblemBody;
     params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
     responses((status = 200, body = Listed<PastHandoff>),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user.")),
     extensions(("x-permission" = json!("thread:read"))))]
 pub(super) async fn list_handoffs(
     State(app): State<App>,
@@ -45,7 +45,7 @@ pub(super) async fn list_handoffs(
         ("handoff_id" = uuid::Uuid, Path, description = "The id of the handoff")),
     responses((status = 204, description = "Nothing is saved any more."),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's. `not_found`: it has had no such handoff."),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user. `not_found`: it has had no such handoff."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
             description = "`handoff_active`: the handoff is still open.")),
     extensions(("x-permission" = json!("signed-in"))))]

@@ -1,4 +1,4 @@
-//! Somebody is asked to take a thread.
+//! Asks an agent to take a thread.
 
 use axum::Json;
 use axum::extract::State;
@@ -21,7 +21,7 @@ use crate::wire::handoff::request::HandoffRequest;
 use crate::wire::problem::ProblemBody;
 
 /// Gives a thread to another agent, which answers in it until it gives it back. The agent is asked first; the answer comes when it
-/// has the thread, and the run in which it greets the person is under way. `handoff:initiate`, and whatever the agent's own file
+/// has the thread, and the run in which it greets the person has started. `handoff:initiate`, and whatever the agent's own file
 /// demands, such as `skill:create`.
 #[utoipa::path(post, path = "/api/v1/threads/{thread_id}/handoff", tag = "handoffs",
     params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4. The thread has to be there.")),
@@ -29,9 +29,9 @@ use crate::wire::problem::ProblemBody;
     responses((status = 201, body = HandoffAccept, description = "The agent has the thread."),
         (status = 202, body = HandoffAccept, description = "It gets the thread when the one that has it gives it back."),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's. `agent_not_found`: with the nearest names."),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user. `agent_not_found`: with the nearest names."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
-            description = "`handoff_active`: somebody has the thread, and `detail` says so to the person. `handoff_rejected`: the agent \
+            description = "`handoff_active`: another handoff is active, and `detail` is the sentence for the person. `handoff_rejected`: the agent \
                 does not take it, and `detail` says why."),
         (status = 503, body = ProblemBody, content_type = "application/problem+json",
             description = "`agent_unavailable`: the agent cannot be reached, and `detail` offers what can be done instead. Or any of the \
@@ -98,7 +98,7 @@ fn meant(
     })
 }
 
-/// Who answers in a thread that nobody has.
+/// Who answers in a thread without a holder.
 fn main(app: &App) -> ApiResult<AgentName> {
     let (main, _) = (app.choose)(&app.agents(), "").map_err(|reason| {
         Problem::new(Code::AgentUnavailable, format!("there is no main agent: {reason}"))

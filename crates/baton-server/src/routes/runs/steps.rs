@@ -20,7 +20,7 @@ use crate::wire::step::{RunSteps, StepsOf};
     params(("run_id" = uuid::Uuid, Path, description = "The id of the run")),
     responses((status = 200, body = RunSteps),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`not_found`: there is no such run, or it is somebody else's.")),
+            description = "`not_found`: there is no such run, or it belongs to another user.")),
     extensions(("x-permission" = json!("trace:read"))))]
 pub(super) async fn list_steps(
     State(app): State<App>,

@@ -27,7 +27,7 @@ use crate::wire::problem::ProblemBody;
     params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4"), MessageParams),
     responses((status = 200, body = Listed<MessageView>),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user.")),
     extensions(("x-permission" = json!("thread:read"))))]
 pub(super) async fn list_messages(
     State(app): State<App>,

@@ -21,7 +21,7 @@ use crate::wire::thread::{RenameThread, ThreadView};
     request_body = RenameThread,
     responses((status = 200, body = ThreadView),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user.")),
     extensions(("x-permission" = json!("thread:write"))))]
 pub(super) async fn rename_thread(
     State(app): State<App>,

@@ -1,6 +1,6 @@
 //! An agent as its file defines it, without what others must not see.
 //!
-//! How servers and remote agents are reached is for whoever runs Baton. Others learn that they are there: the values of variables
+//! How servers and remote agents are reached is for operators. Others learn that they are there: the values of variables
 //! and headers, arguments, and everything in an address behind its host may each be a secret, and none looks like one.
 
 use baton_core::agent::{Agent, AgentKind, McpServer, RemoteAuth, RemoteCard};

@@ -89,7 +89,7 @@ impl PlaceView {
     }
 }
 
-/// A path as seen from the project's folder. Where that folder is on the machine is nobody's business, so of a file elsewhere there
+/// A path as seen from the project's folder. Where that folder is on the machine is not revealed, so of a file elsewhere there
 /// is only its name.
 pub fn within(root: &Path, path: &Path) -> String {
     let inside = path.strip_prefix(root).unwrap_or(path);

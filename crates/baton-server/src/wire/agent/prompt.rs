@@ -28,7 +28,7 @@ pub struct PromptParams {
     pub via: Option<Via>,
 }
 
-/// What an agent's model is told and can use, to the letter.
+/// The exact prompt and tools of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PromptView {
     #[schema(value_type = String)]

@@ -27,7 +27,7 @@ pub struct HandoffRequest {
     /// Who is to have the thread.
     #[schema(min_length = 1, max_length = 255)]
     pub target_agent_id: String,
-    /// Who gives it away and gets it back; otherwise whoever has it.
+    /// The agent that gives the thread away and gets it back; by default its holder.
     #[schema(nullable = false, min_length = 1, max_length = 255)]
     pub source_agent_id: Option<String>,
     /// Why.
@@ -44,14 +44,14 @@ pub struct HandoffRequest {
     #[serde(default = "yes")]
     #[schema(default = true)]
     pub preserve_state: bool,
-    /// Whether whoever gave the thread away says something when it is back.
+    /// Whether the agent that gave the thread away comments on the result.
     #[serde(default = "yes")]
     #[schema(default = true)]
     pub return_expected: bool,
     /// Anything the caller wants to find again with the handoff; up to 16 KiB.
     #[schema(nullable = false)]
     pub handoff_metadata: Option<Map<String, Value>>,
-    /// What happens while somebody has the thread: `reject` (the default), or `queue` until it is free.
+    /// What happens while another handoff is active: `reject` (the default), or `queue` until it has ended.
     #[schema(required = false, schema_with = words::<OnConflict>)]
     pub on_conflict: Option<OnConflict>,
     /// If it is said, it is the one of the path.
@@ -124,7 +124,7 @@ impl HandoffRequest {
 pub struct ReturnBody {
     #[schema(schema_with = words::<ReturnStatus>)]
     pub completion_status: ReturnStatus,
-    /// What came of it, for whoever has the thread next.
+    /// The result, for the next holder of the thread.
     #[schema(nullable = false, min_length = 1, max_length = 2000)]
     pub result_summary: Option<String>,
     /// Names of what was made.

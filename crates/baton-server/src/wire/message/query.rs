@@ -1,4 +1,4 @@
-//! Which messages somebody wants to read.
+//! The query of a list of messages.
 
 use baton_core::store::{MessageQuery, PageRequest};
 use serde::Deserialize;
