@@ -14,7 +14,7 @@ use crate::telemetry::Exporter;
 
 /// How long the last spans may take to be sent.
 const FLUSH: Duration = Duration::from_secs(2);
-/// The same when somebody wants the program to end.
+/// The same when a signal asks the program to end.
 const HURRY: Duration = Duration::from_millis(300);
 
 /// Run teams of LLM agents: conduct them, or pass the baton.

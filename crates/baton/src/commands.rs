@@ -74,7 +74,7 @@ fn print(text: &str) -> std::io::Result<()> {
     }
 }
 
-/// The same for a command that must know when nobody reads any more.
+/// The same for a command that has to know when the reader closed the pipe.
 fn write(text: &str) -> std::io::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;

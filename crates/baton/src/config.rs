@@ -249,7 +249,7 @@ max_concurrent_runs = 1000
         assert!(section.contains("`agents`"), "{section}");
         assert!(parse("[agents]\nmain = \"Not A Name\"\n", &[]).is_err());
         assert!(parse("[features]\ntransfers = { percent = 101 }\n", &[]).is_err());
-        // Whoever misspells an off switch must not believe that it is off.
+        // A misspelt off switch must not look as if it were off.
         let feature = parse("[features]\ntransfer = false\n", &[]).unwrap_err().to_string();
         assert!(feature.contains("`transfer`") && feature.contains("`transfers`"), "{feature}");
         let format = parse("[orchestration]\nenrich_format = \"xml\"\n", &[]).unwrap_err().to_string();

@@ -23,7 +23,7 @@ pub enum Exit {
     HungUp = 129,
     /// Ctrl-C.
     Interrupted = 130,
-    /// Whoever read the output has gone, so the run was ended.
+    /// The reader of the output closed the pipe, so the run was ended.
     ReaderGone = 141,
     /// SIGTERM.
     Terminated = 143,

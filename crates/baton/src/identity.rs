@@ -19,7 +19,7 @@ struct ProcessFingerprint {
     started: u64,
 }
 
-/// This process. Unknown parts, as on systems without `/proc`, make it one that nobody takes for dead before its lease ends.
+/// This process. Unknown parts, as on systems without `/proc`, make it one that is alive until its lease ends.
 pub fn identity() -> ProcessIdentity {
     let owner = match ProcessFingerprint::this() {
         Some(ProcessFingerprint { boot, space, pid, started }) => format!("{boot}/{space}/{pid}/{started}"),
@@ -29,7 +29,7 @@ pub fn identity() -> ProcessIdentity {
     ProcessIdentity { owner: Owner(Arc::from(format!("{owner}/{}", Uuid::new_v4().simple()))), is_gone }
 }
 
-/// Whether the owner was a process of this machine that does not exist any more. Whoever cannot be looked at is alive.
+/// Whether the owner was a process of this machine that does not exist any more. A process that cannot be inspected counts as alive.
 fn is_gone(owner: &Owner) -> bool {
     let Some((process, this)) = ProcessFingerprint::parse(&owner.0).zip(ProcessFingerprint::this()) else {
         return false;

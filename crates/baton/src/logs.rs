@@ -25,7 +25,7 @@ use json::Json;
 const VARIABLE: &str = "BATON_LOG";
 const FORMAT: &str = "BATON_LOG_FORMAT";
 
-/// How much is logged when nobody says otherwise. What the libraries below Baton have to say comes back as errors.
+/// The default log filter. Libraries report through errors, so their own logs are off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usual {
     /// A command says what it has to say; its logs are for what is wrong.
@@ -87,7 +87,7 @@ where
     let filter = filter.with_target(TARGET, LevelFilter::OFF);
     let filter = if style == Style::Json { filter.with_target(CONTEXT, LevelFilter::INFO) } else { filter };
     match spans {
-        // One filter for all is decided once for each place in the program: what nobody wants costs nothing.
+        // One filter for all is decided once for each place in the program: a disabled call site costs nothing.
         None => Dispatch::new(registry().with(filter).with(lines(style, out))),
         Some(spans) => {
             let all = Targets::new().with_target(TARGET, LevelFilter::INFO);
@@ -153,7 +153,7 @@ impl<W: Write> Write for LogLine<W> {
 }
 
 impl<W: Write> Drop for LogLine<W> {
-    /// A log that nobody can read must not end what is being logged.
+    /// A failing log output must not end the program.
     fn drop(&mut self) {
         let line = line(&self.event);
         progress::aside(|| {
@@ -313,7 +313,7 @@ mod tests {
     fn spans_are_not_in_lines_of_text() {
         let text = styled(Some("trace"), Style::Short, || {
             let run = tracing::info_span!(target: CONTEXT, "run", baton.run.id = "r");
-            assert!(run.is_disabled(), "nobody wants it, so it costs nothing");
+            assert!(run.is_disabled(), "disabled, so it costs nothing");
             run.in_scope(|| tracing::info!("it happened"));
         });
         assert_eq!(text, "INFO it happened\n");

@@ -26,7 +26,7 @@ const AROUND: usize = 10;
 /// What is always said of an agent.
 const LEAST: usize = 20;
 
-/// The one that is drawn on, for whoever has to write between its lines.
+/// The progress that is drawn, for code that has to write between its lines.
 static SCREEN: OnceLock<MultiProgress> = OnceLock::new();
 
 /// Whether its lines are there at the moment.
@@ -54,7 +54,7 @@ pub fn interrupted() {
     }
 }
 
-/// The tree of agents at work, a line with a spinner for each: on what, for how long, and how much it has written. It is there while
+/// The tree of running agents, a line with a spinner for each: on what, for how long, and how much it has written. It is there while
 /// there is nothing to read; an answer that is being written speaks for itself.
 #[derive(Debug)]
 pub struct Progress {
@@ -130,7 +130,7 @@ impl Progress {
         }
     }
 
-    /// Whoever waits for somebody says so.
+    /// Shows that an agent waits for another one.
     fn update_above(&self, at: usize) {
         (0..at).for_each(|at| self.update(at));
     }
@@ -204,7 +204,7 @@ fn room() -> usize {
     width_of(&std::io::stderr()).map_or(usize::MAX, |width| width.saturating_sub(AROUND)).max(LEAST)
 }
 
-/// A text that nobody saw growing begins with its end.
+/// A text without deltas starts with its end.
 fn is_beginning_of_answer(event: &Event) -> bool {
     event.visibility == Visibility::User
         && matches!(event.kind, EventKind::TextStarted { .. } | EventKind::TextFinished { .. })

@@ -50,7 +50,7 @@ pub fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
-/// Writes beside the result. Whoever cannot read it misses nothing that the exit code does not say.
+/// Writes beside the result. It contains nothing that the exit code does not say.
 pub fn tell(text: &str) {
     progress::aside(|| {
         let _ = writeln!(anstream::stderr().lock(), "{text}");

@@ -11,7 +11,7 @@ use crate::project::Project;
 pub use auth::auth_settings;
 pub use inspect::inspect;
 
-/// Everything the server is told.
+/// The settings of the server.
 pub fn settings(project: &Project) -> anyhow::Result<ServerSettings> {
     let main = project.config.agents.main.agent().cloned();
     Ok(ServerSettings { auth: auth_settings(project)?, main, ..limits(&project.config) })

@@ -64,8 +64,8 @@ impl fmt::Debug for Exporter {
     }
 }
 
-/// A command that has something done: its trace for whoever does it, and its span. It goes on with the trace of whoever called it, as
-/// programs tell each other.
+/// The span of a command, and its trace context for the run. It continues the trace of its caller, which
+/// `TRACEPARENT` and `TRACESTATE` name.
 pub(crate) fn command(name: &'static str) -> (TraceParent, Span) {
     let given = variable("TRACEPARENT").and_then(|text| TraceParent::parse(&text).ok());
     let from = given.as_ref().map(|given| given.ids().1);

@@ -38,11 +38,11 @@ const FLUSH: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Wired {
     pub engine: Arc<Engine>,
-    /// Those that the engine uses, for whoever ends them.
+    /// The servers that the engine uses, to stop them.
     pub servers: Servers,
 }
 
-/// Opens the store. Providers that nobody refers to are not connected, and no server is started yet.
+/// Opens the store. Providers that no agent refers to are not connected, and no server is started yet.
 pub async fn wire(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
     let store: Arc<dyn Store> = Arc::new(store(project).await?);
@@ -50,8 +50,7 @@ pub async fn wire(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wire
     Ok(Wired { engine, servers })
 }
 
-/// The same for somebody who stays with a thread: also what nobody waits for is worked on, such as what is said about a handoff that
-/// was left.
+/// The same for a chat: runs without a waiter are executed too, such as the answer after a handoff that was left.
 pub async fn wire_chat(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
     let store: Arc<dyn Store> = Arc::new(store(project).await?);
@@ -62,7 +61,7 @@ pub async fn wire_chat(project: &Project, agents: Arc<Agents>) -> anyhow::Result
     })
 }
 
-/// The same for a server: its agents may change while it runs, it works on whatever nobody works on, and somebody counts.
+/// The same for a server: its agents may be reloaded, it executes runs without a live process, and an observer counts.
 pub async fn wire_server(
     project: &Project,
     agents: watch::Receiver<Arc<Agents>>,

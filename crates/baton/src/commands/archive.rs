@@ -26,7 +26,7 @@ pub(super) const NOTHING_KEPT: &str = "nothing was kept yet";
 pub(super) struct Archive {
     pub(super) store: Database,
     pub(super) tenant: Arc<dyn TenantStore>,
-    /// Whether there is a store. Nobody makes one only to find it empty.
+    /// Whether there is a store. None is created only to find it empty.
     is_there: bool,
 }
 
@@ -192,7 +192,7 @@ impl Archive {
         Ok(found.filter(|found| found.number == run.message_number).map(|found| found.message))
     }
 
-    /// Ends the leases of processes that are gone, so that nobody waits for them.
+    /// Ends the leases of processes that are gone, so that no command waits for them.
     pub(super) async fn release_dead_owners(&self) -> Result<(), StoreError> {
         recovery::release_dead_owners(&self.store, &identity()).await.map(drop)
     }

@@ -41,7 +41,7 @@ impl Cast {
     }
 }
 
-/// The configuration names somebody who is not there.
+/// The configuration names an agent that does not exist.
 fn no_agent(unknown: &Unknown, roster: &Roster) -> anyhow::Error {
     let nearest = unknown.name().map(|name| roster.nearest(name.as_str())).unwrap_or_default();
     let help = match nearest.first() {

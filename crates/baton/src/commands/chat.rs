@@ -43,7 +43,7 @@ const LEAVE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Who answers [default: the main agent, or whoever knows most about it with `main = "auto"`]
+    /// Who answers [default: the main agent, or the best match with `main = "auto"`]
     #[arg(short, long)]
     agent: Option<String>,
     /// Continue the conversation that was used last

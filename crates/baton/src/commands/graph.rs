@@ -65,7 +65,7 @@ fn explained(graph: &Graph, focus: Option<&AgentName>) -> String {
         let _ = writeln!(out, "  {}. {}", at + 1, describe(node, stage));
     }
     let transfers = graph.edges.iter().any(|edge| edge.from == node.id && edge.kind == EdgeKind::Transfer);
-    let or_others = if transfers { ", or from whoever gets the baton by a transfer" } else { "" };
+    let or_others = if transfers { ", or from the receiver of a transfer" } else { "" };
     let _ = writeln!(out, "The answer comes from {}{or_others}.", node.answered_by());
     out
 }

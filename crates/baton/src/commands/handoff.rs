@@ -20,7 +20,7 @@ use crate::report::figures::moment;
 use crate::report::table::facts;
 use crate::report::tell;
 
-/// Said where nobody has the conversation for a while.
+/// Printed if the thread has no holder.
 const NOBODY: &str = "no handoff is active on this thread";
 
 #[derive(Debug, clap::Subcommand)]

@@ -104,7 +104,7 @@ fn write_all(dir: &Path, models: &str) -> anyhow::Result<Vec<(PathBuf, bool)>> {
     [(FILE_NAME, config.as_str())].iter().chain(FILES).map(write).collect()
 }
 
-/// Never overwrites: what is there is somebody's work.
+/// Never overwrites an existing file.
 fn write_new(path: &Path, content: &str) -> std::io::Result<bool> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;

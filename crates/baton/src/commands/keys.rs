@@ -25,7 +25,7 @@ use crate::report::figures::moment;
 use crate::report::table::{Column, Table};
 use crate::report::tell;
 
-/// Who made or revoked a key: whoever can reach the store.
+/// The actor of a created or revoked key: the user with access to the store.
 const ACTOR: &str = "system";
 
 #[derive(Debug, clap::Subcommand)]
@@ -86,7 +86,7 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     }
 }
 
-/// A key with a role that does not exist would be worth nothing, and nobody would know why.
+/// A key with a role that does not exist would have no permissions without an explanation.
 fn check_roles(config: &Config, wanted: &[String]) -> anyhow::Result<()> {
     let roles = Roles::new(&config.auth.roles);
     let Some(unknown) = wanted.iter().find(|role| !roles.has(role)) else { return Ok(()) };
@@ -101,14 +101,14 @@ async fn create(archive: &Archive, config: &Config, args: &Create) -> anyhow::Re
     let NewKey { secret, record, digest } = NewKey::create(args.user.clone(), roles)?;
     let tenant = archive.store.tenant(&args.tenant);
     tenant.put_key(record.clone(), &digest.hex()).await?;
-    // Nobody has it yet: should this fail, the key is one that nobody will ever use.
+    // The key was not printed yet: if this fails, it is never used.
     log(&*tenant, "key.create", &record).await?;
     let id = record.key_id;
     write(&format!("{}\n", secret.expose_secret()))
         .with_context(|| format!("the key could not be printed, so it is lost: `baton keys revoke {id}`"))?;
     tell(&format!("this key is not shown again; `baton keys revoke {id}` revokes it"));
     if config.auth.mode == AuthMode::Open {
-        tell("nobody is asked for it yet: set `mode = \"required\"` in `[auth]` of baton.toml");
+        tell("keys are not required yet: set `mode = \"required\"` in `[auth]` of baton.toml");
     }
     Ok(Exit::Ok)
 }

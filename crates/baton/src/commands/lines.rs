@@ -26,7 +26,7 @@ pub(crate) struct LinePrompt {
     pub(crate) initial: String,
 }
 
-/// Read by a thread of its own, one line each time somebody asks: a person who thinks must not keep signals from being heard.
+/// Read by a thread of its own, one line per request, so that signals are handled while a person types.
 pub(crate) struct InputLines {
     ask: std::sync::mpsc::Sender<LinePrompt>,
     said: mpsc::Receiver<InputLine>,

@@ -35,7 +35,7 @@ const LEAVE: Duration = Duration::from_secs(1);
 pub struct Args {
     /// What to ask; piped input is appended to it
     pub prompt: Option<String>,
-    /// Who answers [default: the main agent, or whoever knows most about it with `main = "auto"`]
+    /// Who answers [default: the main agent, or the best match with `main = "auto"`]
     #[arg(short, long)]
     pub agent: Option<String>,
     /// Continue this conversation, or begin it under this id (a UUID version 4)
@@ -111,7 +111,7 @@ fn ask(project: &Project, agents: &Arc<Agents>, request: RunRequest, args: &Args
     let (trace, span) = telemetry::command("baton run");
     let request = RunRequest { trace: Some(trace), ..request };
     let exit = runtime.block_on(converse(project, agents, request, args).instrument(span));
-    // Drops what is still under way, and with it every process: a shell command ends with its future, a server with its last
+    // Drops what still runs, and with it every process: a shell command ends with its future, a server with its last
     // handle. Only a writer that hangs outlives this, until the process ends.
     runtime.shutdown_timeout(LEAVE);
     exit

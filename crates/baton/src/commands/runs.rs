@@ -153,7 +153,7 @@ async fn cancel(archive: &Archive, run: &RunRecord, stop: bool) -> anyhow::Resul
     let said = match archive.tenant.cancel_run(id, how).await? {
         RunStatus::Cancelled => format!("run {id} has ended: cancelled\n"),
         status if status.is_final() => format!("run {id} had already ended: {status}\n"),
-        _ if stop => format!("run {id} will end with a closing turn, after the step that is under way\n"),
+        _ if stop => format!("run {id} will end with a closing turn, after the current step\n"),
         _ => format!("run {id} will end when its process notices, in a few seconds\n"),
     };
     print(&said)?;

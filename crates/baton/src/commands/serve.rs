@@ -72,7 +72,7 @@ fn address(text: &str) -> anyhow::Result<SocketAddr> {
     found.map_err(|error| Exit::Invalid.because(error))
 }
 
-/// The agents as they are now, and whoever keeps them fresh.
+/// The current agents, and the watcher that reloads them.
 struct LiveRoster {
     roster: watch::Receiver<RosterState>,
     agents: watch::Receiver<Arc<Agents>>,

@@ -66,7 +66,7 @@ impl Signals {
     }
 }
 
-/// Whoever starts a command under `nohup` wants it to outlive the terminal. Known only where there is a `/proc`.
+/// A command under `nohup` has to outlive the terminal. Known only where there is a `/proc`.
 fn ignores_hang_up() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

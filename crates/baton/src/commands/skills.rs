@@ -140,7 +140,7 @@ fn validate(paths: &[PathBuf], json: bool) -> anyhow::Result<Exit> {
     Ok(if checked.iter().all(|(_, problems)| is_valid(problems)) { Exit::Ok } else { Exit::Invalid })
 }
 
-/// Whoever names the file means its folder.
+/// The path of `SKILL.md` means its folder.
 fn folder(path: &Path) -> PathBuf {
     let is_file = path.file_name().is_some_and(|name| name == FILE) && !path.is_dir();
     let parent = || path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));

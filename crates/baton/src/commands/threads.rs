@@ -82,11 +82,11 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
     })
 }
 
-/// A beginning is looked for among the newest threads only, so it may mean another one than was meant: somebody has to see which.
+/// A beginning is looked for among the newest threads only, so it may match another one than was meant: a person has to confirm it.
 fn check_deletion(thread: &Reference<ThreadId>, yes: bool) -> anyhow::Result<()> {
     anyhow::ensure!(
         yes || std::io::stdin().is_terminal(),
-        "nobody can be asked whether to delete it: add --yes if you mean it"
+        "deletion needs a confirmation, and there is no terminal: add --yes"
     );
     anyhow::ensure!(
         !yes || matches!(thread, Reference::Whole(_)),
@@ -186,7 +186,7 @@ async fn delete(archive: &Archive, named: &Reference<ThreadId>, yes: bool) -> an
         tell("kept");
         return Ok(Exit::Ok);
     }
-    // The audit trail names who did it; a thread of somebody else can only be deleted as the system.
+    // The audit trail names who did it; a thread of another user can only be deleted as the system.
     let local = user();
     archive.tenant.delete_thread(id, Some(&local).filter(|local| thread.user_id == **local)).await?;
     print(&format!("deleted thread {id} (“{title}”: {held})\n"))?;
@@ -217,7 +217,7 @@ struct ThreadContextJson {
     user_id: UserId,
     created_at: Timestamp,
     updated_at: Timestamp,
-    /// Nobody before the first answer.
+    /// None before the first answer.
     current_active_agent: Option<AgentName>,
     is_handoff_active: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -89,7 +89,7 @@ impl Default for AgentsConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Main {
-    /// Whoever knows most about the message.
+    /// The agent that matches the message best.
     Auto,
     Agent(AgentName),
 }
@@ -338,7 +338,7 @@ impl TryFrom<FeatureValue> for Feature {
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct Orchestration {
     pub max_concurrent_delegations: u32,
-    /// Children of one agent that are at work at once, whatever involved them.
+    /// Concurrent sub-agents of one agent, of all patterns together.
     pub max_live_children: u32,
     pub sub_agent_max_steps: u32,
     pub sub_agent_tool_allowlist: Vec<String>,
@@ -347,7 +347,7 @@ pub struct Orchestration {
     pub enable_result_cache: bool,
     pub cache_ttl_seconds: u64,
     pub stream_sub_agent_events: bool,
-    /// Whether models are told that they can define an agent for one mission.
+    /// Whether models may define an agent for one task.
     pub offer_custom_agents: bool,
     /// How a message sets apart what others wrote.
     pub enrich_format: EnrichFormat,
@@ -395,7 +395,7 @@ pub struct LimitsConfig {
     pub max_body_bytes: u64,
     /// For files that are uploaded.
     pub max_upload_bytes: u64,
-    /// Open at once, of everybody together.
+    /// Open at once, of all clients together.
     pub max_connections: NonZeroU32,
     pub max_concurrent_runs: u32,
 }
@@ -413,7 +413,7 @@ impl Default for LimitsConfig {
     }
 }
 
-/// What is told to those who watch.
+/// What is shown of sub-agents.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {

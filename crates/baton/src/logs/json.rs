@@ -54,14 +54,14 @@ where
             }
         }
         let line = format!("{}\n", fields.line(event));
-        // A log that nobody can read must not end what is being logged.
+        // A failing log output must not end the program.
         progress::aside(|| {
             let _ = self.0.make_writer().write_all(line.as_bytes());
         });
     }
 }
 
-/// Where a span is at work.
+/// The target and fields of a span.
 #[derive(Default)]
 struct SpanLocation(Map<String, Value>);
 

@@ -1,4 +1,4 @@
-//! Who is at work in a run, and on what: whoever speaks to the person, and below them those behind the scenes.
+//! The running agents of a run: the one that answers the person, and its sub-agents below it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use baton_core::{AgentName, MessageId, SessionId};
 use crate::report::table::{cut, line};
 use crate::report::{figures, visible};
 
-/// Of the reason why somebody was involved, in columns.
+/// Maximum width of the reason of a call, in columns.
 const WHY: usize = 40;
 /// Of a name.
 const NAME: usize = 32;
@@ -21,7 +21,7 @@ const BYTES_PER_TOKEN: usize = 4;
 /// How agents are called in front of people.
 pub type AgentNames = BTreeMap<AgentName, String>;
 
-/// Those at work, parents before children. The first is who speaks to the person, whoever that is at the moment.
+/// The running agents, parents before children. The first one answers the person.
 #[derive(Debug)]
 pub(super) struct Crew {
     names: AgentNames,
@@ -59,11 +59,11 @@ enum Doing {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CrewChange {
     Nothing,
-    /// Somebody is at work who was not before.
+    /// An agent started.
     Joined(usize),
     /// A line reads differently.
     Changed(usize),
-    /// Those from here on, so many, are not at work any more. The text says how it went.
+    /// This many agents from this index on have ended. The text says how.
     Left(usize, usize, String),
 }
 
@@ -85,7 +85,7 @@ impl Crew {
         self.members.get(at).map(line).unwrap_or_default()
     }
 
-    /// How many are at work for a member itself.
+    /// Number of running sub-agents of a member.
     fn children(&self, at: usize) -> u64 {
         let (level, end) = (self.members[at].level, self.below(at));
         let children = self.members[at + 1..end].iter().filter(|member| member.level == level + 1);
@@ -108,9 +108,9 @@ impl Crew {
             }
             EventKind::SessionFinished { session_id } => self.leave(session_id, None),
             EventKind::SessionFailed { session_id, message, .. } => self.leave(session_id, Some(message)),
-            // Whoever has the thread answers, which may be another one than was asked.
+            // The holder of the thread answers, which may be another agent than the requested one.
             kind if kind.is_start() => self.speaks(&event.agent),
-            // The baton is in other hands, so somebody else speaks from now on.
+            // The baton was passed, so another agent answers from now on.
             EventKind::Passed { to, .. } if self.at(&event.path) == 0 => self.speaks(to),
             EventKind::Handoff(handoff) => match handoff.phase {
                 HandoffPhase::Connecting | HandoffPhase::Active => self.speaks(&handoff.to),
@@ -194,7 +194,7 @@ impl CrewMember {
                 self.growing = Some(*message_id);
                 self.written += delta.len();
             }
-            // A text that nobody saw growing.
+            // A text without deltas.
             EventKind::TextFinished { message_id, text, .. } if self.growing != Some(*message_id) => {
                 self.written += text.len();
             }
@@ -338,7 +338,7 @@ mod tests {
                 "└ web thinks…"
             ]
         );
-        // Whoever is below one that ends has ended too.
+        // The sub-agents of an agent that ends have ended too.
         let CrewChange::Left(1, 2, told) = crew.take(&finished(legal)) else { panic!("two left") };
         assert!(told.starts_with("✓ Legal Counsel · "), "{told}");
         let failed = EventKind::SessionFailed {

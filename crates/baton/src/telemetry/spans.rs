@@ -1,6 +1,6 @@
 //! From the spans of the engine and the server to those of OpenTelemetry.
 //!
-//! Names, kinds and states are read from the same fields that `tracing-opentelemetry` reads. Ids are not made here: whoever opens a
+//! Names, kinds and states are read from the same fields that `tracing-opentelemetry` reads. Ids are not made here: the code that opens a
 //! span chooses its id, because others have been told of it before it ends.
 
 use std::str::FromStr as _;
@@ -76,7 +76,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
         let open = span.extensions_mut().remove::<OpenSpan>();
-        // Whoever began the trace decides whether it is recorded.
+        // The root of the trace decides whether it is recorded.
         if let Some(open) = open.filter(|open| open.trace.is_sampled) {
             self.processor.on_end(open.ended(span.name(), self.scope.clone()));
         }

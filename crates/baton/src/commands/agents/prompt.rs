@@ -1,4 +1,4 @@
-//! What an agent's model is told: its prompt, its tools and its task.
+//! The prompt, the tools and the message of an agent.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::wiring::{self, Wired};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     agent: String,
-    /// As this agent would involve it [default: nobody, it is asked first]
+    /// As this agent would call it [default: it gets the message directly]
     #[arg(long, value_name = "AGENT")]
     from: Option<String>,
     /// How that agent involves it: call, delegate, advisor, member, handoff, route or transfer

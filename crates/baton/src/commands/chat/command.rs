@@ -82,7 +82,7 @@ pub(super) fn help() -> String {
         |(_, name, what): &(ChatCommand, &str, &str)| format!("{bold}/{name:width$}{bold:#}  {what}\n");
     let lines: String = ChatCommand::ALL.iter().map(line).collect();
     lines
-        + "Everything else is said to the agent. Ctrl-C ends what is under way; at an empty prompt it leaves the chat.\n"
+        + "Everything else is said to the agent. Ctrl-C cancels the current answer; at an empty prompt it leaves the chat.\n"
 }
 
 #[cfg(test)]

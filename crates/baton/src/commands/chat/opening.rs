@@ -1,4 +1,4 @@
-//! Where a conversation stands that somebody comes back to.
+//! The state of a conversation that is continued.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Chat {
         Ok(Next::Stay)
     }
 
-    /// Shows what was said last, and lets what is still under way end.
+    /// Shows what was said last, and waits for a run that is still active.
     async fn take_up(&mut self, thread: Thread) -> anyhow::Result<Next> {
         self.thread = thread.thread_id;
         self.position = thread.last_seq;

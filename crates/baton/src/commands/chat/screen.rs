@@ -37,14 +37,14 @@ impl Looks {
 pub(super) enum Show {
     Item(Item),
     Past(Vec<Message>),
-    /// This one is about to be at work.
+    /// This agent is about to run.
     Awaited(AgentName),
     /// The result of a command.
     Result(String),
     /// Beside the conversation.
     Told(String),
     Aside(String),
-    /// Nobody is at work. Answered when all before it is written.
+    /// No agent runs. Answered when everything before it is written.
     Rest(oneshot::Sender<()>),
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Show {
 pub(super) enum Passed {
     Event(Arc<Event>),
     Other,
-    /// Nobody is there to write for.
+    /// The reader closed the pipe.
     Gone,
 }
 
@@ -99,7 +99,7 @@ impl ChatScreen {
         }
     }
 
-    /// Waits until everything is written. False when nobody reads any more.
+    /// Waits until everything is written. False if the reader closed the pipe.
     pub(super) async fn rest(&self) -> bool {
         let (done, is_done) = oneshot::channel();
         self.show(Show::Rest(done)).await;

@@ -71,7 +71,7 @@ impl ChatStatus {
 }
 
 impl ThreadHolder {
-    /// For somebody who comes back.
+    /// For a person who comes back.
     pub(super) fn sentence(&self) -> String {
         let at = self
             .progress

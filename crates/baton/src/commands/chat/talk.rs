@@ -26,7 +26,7 @@ const GLANCE: Duration = Duration::from_secs(5);
 const LAG: Duration = Duration::from_millis(200);
 /// How long the end of a run that has ended is looked for. One that could not be kept is not there.
 const MISSING: Duration = Duration::from_secs(2);
-/// How long the last words may take when somebody wants the process to end.
+/// How long the last lines may take after a signal to end.
 const HURRY: Duration = Duration::from_millis(300);
 /// Runs that are looked at to see whether something is going on.
 const NEWEST: u32 = 50;
@@ -99,7 +99,7 @@ impl Chat {
         }
     }
 
-    /// Waits for the last word to be written, unless somebody wants the process to end. A person is told how to come back.
+    /// Waits for the last word to be written, unless a signal asks the process to end. A person is shown how to come back.
     pub(super) async fn close(self, exit: Exit, is_typed: bool) -> std::io::Result<Exit> {
         let Self { screen, mut signals, position, thread, .. } = self;
         let closed = async {
@@ -183,7 +183,7 @@ impl Chat {
         self.conclude(run, is_shown).await
     }
 
-    /// A run whose end nobody could be shown is explained from what this process knows.
+    /// A run whose end could not be shown is explained from what this process knows.
     async fn conclude(&mut self, run: RunHandle, is_shown: bool) -> Next {
         let run_id = run.id;
         let finished = tokio::select! {
@@ -194,7 +194,7 @@ impl Chat {
             explain(run_id, &finished);
         }
         match self.signals.first {
-            // Whoever stops a process or closes a terminal wants more than the end of a run.
+            // A stopped process or a closed terminal ends the chat, not only the run.
             Some(exit) if exit != Exit::Interrupted => Next::Leave(exit),
             _ => Next::Stay,
         }

@@ -30,7 +30,7 @@ pub(super) struct ChatView {
     /// Whether something stands above what is written next.
     is_begun: bool,
     notices: Notices,
-    /// Who is at work, while somebody is.
+    /// The running agents, if there are any.
     progress: Option<Progress>,
 }
 
@@ -50,13 +50,13 @@ impl ChatView {
         }
     }
 
-    /// Somebody is about to be at work.
+    /// An agent is about to run.
     pub(super) fn wait_for(&mut self, agent: &AgentName) {
         self.rest();
         self.progress = Some(Progress::new(agent, self.looks.names.clone(), true));
     }
 
-    /// Nobody is at work.
+    /// No agent runs.
     pub(super) fn rest(&mut self) {
         if let Some(mut progress) = self.progress.take() {
             progress.clear();
@@ -107,7 +107,7 @@ impl ChatView {
         }
     }
 
-    /// A text that had begun before anybody listened.
+    /// A text that started before the subscription.
     fn text_so_far(&mut self, text: &Growing) -> std::io::Result<()> {
         if !self.is_live || text.is_thought() || text.first.visibility == Visibility::Internal {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Leaving a handoff and going on with one. The engine runs in this process, on the same store as everybody else's.
+//! Leaving a handoff and going on with one. The engine runs in this process, on the same store as other processes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::report::conversation;
 use crate::report::tell;
 use crate::wiring::{self, Wired};
 
-/// How often somebody looks whether a run has ended that another process works on.
+/// Poll interval for a run that another process executes.
 const GLANCE: Duration = Duration::from_millis(100);
 /// How long tasks may take to be dropped at the end.
 const LEAVE: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ pub(super) fn exit(project: &Project, found: &ThreadHandoffs, args: &Args) -> an
     let exit = leaving(found);
     with_engine(project, &agents, async |engine| {
         let ended = engine.exit_handoff(exit).await?;
-        // Whoever has the thread again says so in a run of its own.
+        // The agent that gets the thread back answers in a run of its own.
         engine.idle().await;
         let returned = HandoffReturn::of(&tenant(), ended, &agents);
         if args.json {
@@ -136,7 +136,7 @@ async fn ended(engine: &Engine, run: RunId) -> anyhow::Result<RunRecord> {
     }
 }
 
-/// What the person was told in a run.
+/// The text of a run for the person.
 async fn said(engine: &Engine, run: &RunRecord, agents: &Agents) -> anyhow::Result<String> {
     let store = engine.parts.store.tenant(&tenant());
     let messages = store.messages(run.thread_id, MessageQuery::last(PageRequest::MAX_LIMIT)).await?;

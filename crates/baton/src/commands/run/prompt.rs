@@ -36,7 +36,7 @@ fn piped() -> anyhow::Result<String> {
     String::from_utf8(bytes).context("the piped input is not text")
 }
 
-/// Says what is waited for when a read takes long: whoever gave a prompt may not know that more is read.
+/// Says what is waited for when a read takes long: a person who gave a prompt may not expect that more is read.
 fn explained<T>(read: impl FnOnce() -> T) -> T {
     let (reading, ended) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {

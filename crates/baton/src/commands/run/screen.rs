@@ -48,7 +48,7 @@ impl RunScreen {
         Self { queue, writer, last_seq: AtomicU64::new(0) }
     }
 
-    /// Hands one event to the writer. False when there are no more, or nobody to write them for.
+    /// Hands one event to the writer. False if there are no more, or if the reader closed the pipe.
     pub(super) async fn pass_on(&self, events: &mut mpsc::Receiver<Event>) -> bool {
         let pass_on = async {
             // A place comes first, so that no event is lost when this is dropped while it waits.
@@ -64,7 +64,7 @@ impl RunScreen {
         }
     }
 
-    /// Nothing was written and nothing will be. The line that says who is at work goes away when it is dropped.
+    /// Nothing was written and nothing will be. The progress line disappears when it is dropped.
     pub(super) async fn clear(self) {
         drop(self.queue);
         drop(self.writer.await);
@@ -73,7 +73,7 @@ impl RunScreen {
     /// Waits for the run and for the last word to be written.
     pub(super) async fn close(self, run: RunHandle) -> anyhow::Result<RunEnding> {
         if self.queue.is_closed() {
-            // An answer that nobody reads is not worth its price.
+            // An answer without a reader is not worth its cost.
             run.cancel();
         }
         drop(self.queue);

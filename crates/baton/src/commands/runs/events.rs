@@ -32,7 +32,7 @@ pub(super) async fn print_all(archive: &Archive, run: &RunRecord, json: bool) ->
         if json {
             let lines = events.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
             match write(&(lines.join("\n") + "\n")) {
-                // Nobody reads any more.
+                // The reader closed the pipe.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Exit::Ok),
                 written => written.context("cannot write to stdout")?,
             }

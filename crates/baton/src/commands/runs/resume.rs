@@ -46,7 +46,7 @@ pub(super) fn resume(common: &Common) -> anyhow::Result<Exit> {
     exit
 }
 
-/// Runs that nobody works on.
+/// Runs without a live process.
 async fn due(store: &dyn Store) -> Result<Due, StoreError> {
     let mut found = Vec::new();
     for (tenant, thread) in store.due(LISTED).await? {
@@ -119,7 +119,7 @@ fn summarize(runs: &[RunRecord]) {
     }
 }
 
-/// Whether there is still something to do that nobody waits for.
+/// Whether there is still work without a waiter.
 fn is_left(run: &RunRecord) -> bool {
     !run.status.is_final() && run.status != RunStatus::Waiting
 }

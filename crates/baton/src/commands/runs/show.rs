@@ -144,7 +144,7 @@ fn add(table: &mut Table<8>, run: &RunRecord, node: &TreeNode, lasts: &[bool]) {
     }
 }
 
-/// What is only kept: nobody works there, and nothing is paid.
+/// A step that is only a record: it takes no time and costs nothing.
 fn is_note(node: &TreeNode) -> bool {
     let name = node.path.rsplit('/').next().unwrap_or_default();
     let is_kept = match node.kind {
@@ -167,12 +167,12 @@ fn happened(run: &RunRecord, node: &TreeNode) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Whether something was begun here whose end nobody wrote down. A session ends with its record, not with a step.
+/// Whether something was begun here whose end was not recorded. A session ends with its record, not with a step.
 fn is_open(node: &TreeNode) -> bool {
     node.state == Some(StepState::Started) && node.kind != Some(StepKind::Session)
 }
 
-/// Said in words too: whoever reads this may have to find out whether it had an effect.
+/// Also in words: a reader may have to find out whether it had an effect.
 fn unfinished(run: &RunRecord, nodes: &[TreeNode]) -> String {
     let mut open = Vec::new();
     let mut left: Vec<&TreeNode> = nodes.iter().rev().collect();
