@@ -12,6 +12,7 @@ use baton_core::{Event, StoreError, ThreadId, UserId};
 use uuid::Uuid;
 
 use crate::closing::know_tenant;
+use crate::insert::{ColumnKind, Insert};
 use crate::job::JobSubject;
 use crate::page::{self, PageCursor};
 use crate::tenant::{Tenant, refused};
@@ -167,6 +168,20 @@ pub(crate) const USE: &str = "
     INSERT INTO threads (tenant, thread_number, thread_id, user_id, title, created_at, updated_at)
     VALUES ($1, $2, $3, $4, $5, $6, $6)
     ON CONFLICT (tenant, thread_number) DO UPDATE SET updated_at = excluded.updated_at";
+
+/// Creates a thread that is certainly not there.
+pub(crate) static INSERT: Insert = Insert::new(
+    "threads",
+    &[
+        ("thread_number", ColumnKind::Int),
+        ("thread_id", ColumnKind::Uuid),
+        ("user_id", ColumnKind::Text),
+        ("title", ColumnKind::Text),
+        ("created_at", ColumnKind::Int),
+        ("updated_at", ColumnKind::Int),
+    ],
+    "",
+);
 
 const BEGIN: &str = "
     INSERT INTO thread_work (tenant, thread_id, user_id) VALUES ($1, $2, $3)
