@@ -123,7 +123,11 @@ impl PendingChanges {
             meter.executed(connection.insert(into, tenant, rows)?);
         }
         meter.executed(self.statements.len() as u64);
-        self.statements.iter().try_for_each(|(sql, params)| connection.execute(sql, tenant, params).map(drop))
+        let mut same = self.statements.chunk_by(|(one, _), (next, _)| std::ptr::eq(*one, *next));
+        same.try_for_each(|statements| {
+            let params = statements.iter().map(|(_, params)| params.as_slice());
+            connection.execute_each(statements[0].0, tenant, params)
+        })
     }
 }
 

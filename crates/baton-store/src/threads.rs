@@ -203,8 +203,11 @@ pub(crate) async fn begin(
 
 /// The first [`TITLE`] characters of a text, on one line.
 pub(crate) fn title(text: &str) -> String {
-    let one_line = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-    one_line.take(TITLE).collect::<String>().trim_end().to_owned()
+    let text = text.trim();
+    let end = text.char_indices().nth(TITLE).map_or(text.len(), |(at, _)| at);
+    let mut title = text[..end].replace(char::is_control, " ");
+    title.truncate(title.trim_end().len());
+    title
 }
 
 async fn list(

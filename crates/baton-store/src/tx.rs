@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use crate::audit::AuditLine;
 use crate::closing::Closing;
 use crate::insert::Changes;
+use crate::job::is_refusal;
 use crate::meter::MeterShared;
 use crate::postgres::PgTransaction;
 use crate::sqlite::SqliteConnection;
@@ -177,7 +178,8 @@ impl Tx<'_> {
         pending.write(connection, self.tenant, &self.shared.meter)
     }
 
-    /// Performs the changes that wait if a statement may depend on them.
+    /// Performs the changes that wait if a statement may depend on them. They may be those of other jobs, so a failure is never a
+    /// refusal of this one.
     fn write_pending_for(
         &self,
         connection: &SqliteConnection,
@@ -187,7 +189,13 @@ impl Tx<'_> {
         let closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let concerns = !closing.pending.is_empty() && closing.pending.concern(connection.tables(sql), thread);
         drop(closing);
-        if concerns { self.write_pending() } else { Ok(()) }
+        if !concerns {
+            return Ok(());
+        }
+        self.write_pending().map_err(|error| match error {
+            error if is_refusal(&error) => StoreError::Failed(error.to_string()),
+            error => error,
+        })
     }
 
     /// Executes a statement for each row, in order; pipelined on PostgreSQL.

@@ -115,14 +115,26 @@ pub(crate) async fn promise(
     Ok(tx.execute(PROMISE, params).await? > 0)
 }
 
-const CHECK: &str = "SELECT w.user_id, w.active_run, w.queued, w.handoff_id,
-        (SELECT r.run_id FROM runs AS r WHERE r.tenant = $1 AND r.run_id = $3),
-        w.thread_number, w.messages, w.runs, w.epoch, w.last_handoff, w.last_seq, w.records,
-        CASE WHEN w.thread_id IS NULL THEN 0
-            ELSE (SELECT count(*) FROM approvals AS a
+/// The columns of [`FoundThread::read`], whether the run is known, and how many questions are open.
+macro_rules! found {
+    () => {
+        "SELECT w.user_id, w.active_run, w.queued, w.handoff_id,
+            (SELECT r.run_id FROM runs AS r WHERE r.tenant = $1 AND r.run_id = $3),
+            w.thread_number, w.messages, w.runs, w.epoch, w.last_handoff, w.last_seq, w.records,
+            (SELECT count(*) FROM approvals AS a
                 WHERE a.tenant = $1 AND a.thread_id = $2 AND a.status = 'pending' AND a.kind = 'question'
-                    AND a.expires_at > $4) END
-    FROM (SELECT 1) AS one LEFT JOIN thread_work AS w ON w.tenant = $1 AND w.thread_id = $2";
+                    AND a.expires_at > $4)"
+    };
+}
+
+const CHECK: &str = concat!(
+    found!(),
+    " FROM (SELECT 1) AS one LEFT JOIN thread_work AS w ON w.tenant = $1 AND w.thread_id = $2"
+);
+
+/// For SQLite: finds nothing if there is no such thread. A run that is known in another one fails when it is inserted.
+const CHECK_THREAD: &str =
+    concat!(found!(), " FROM thread_work AS w WHERE w.tenant = $1 AND w.thread_id = $2");
 
 const FIRST_QUEUED: &str = "SELECT run_id FROM runs
     WHERE tenant = $1 AND thread_number = $2 AND finished_at IS NULL AND status <> 'waiting' AND status = 'queued'
@@ -147,7 +159,7 @@ struct FoundThread {
 }
 
 impl FoundThread {
-    /// Reads a row of [`CHECK`].
+    /// Reads a row of [`CHECK`] or [`CHECK_THREAD`].
     fn read(row: &Row) -> Result<Self, StoreError> {
         let Some(number) = row.optional(5, Row::count)? else { return Ok(Self::default()) };
         Ok(Self {
@@ -166,7 +178,8 @@ impl FoundThread {
 
 /// Performs the checks of [`join`] without writing. Returns the thread as it is.
 async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<FoundThread, StoreError> {
-    let found = tx.query_of(run.thread_id, CHECK, params![run.thread_id, run.run_id, tx.now()]).await?;
+    let sql = if tx.is_postgres() { CHECK } else { CHECK_THREAD };
+    let found = tx.query_of(run.thread_id, sql, params![run.thread_id, run.run_id, tx.now()]).await?;
     let Some(found) = found.first() else { return Ok(FoundThread::default()) };
     if !found.is_null(4) {
         return Err(KNOWN);

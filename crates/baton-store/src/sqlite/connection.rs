@@ -171,6 +171,22 @@ impl SqliteConnection {
         Ok(changed as u64)
     }
 
+    /// Executes a statement for each of `rows`, in order.
+    pub(crate) fn execute_each<'v>(
+        &self,
+        sql: &'static str,
+        tenant: &str,
+        rows: impl Iterator<Item = &'v [SqlValue]>,
+    ) -> Result<(), StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(&self.numbered(sql)).map_err(|error| fault(&error))?;
+        for params in rows {
+            bind(&mut statement, tenant, params).map_err(|error| fault(&error))?;
+            statement.raw_execute().map_err(|error| fault(&error))?;
+        }
+        Ok(())
+    }
+
     /// Inserts rows, and returns the number of statements.
     pub(crate) fn insert(
         &self,

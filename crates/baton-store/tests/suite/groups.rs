@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use baton_core::store::{MessageQuery, StoreLoad};
+use baton_core::store::run::Idempotency;
+use baton_core::store::{MessageQuery, NewRun, StoreLoad};
 use baton_core::{Store as _, StoreError, ThreadId};
 use baton_store::Database;
 use futures_util::future::{join, join_all, join3};
+use jiff::Timestamp;
 use rusqlite::Connection;
 use tokio::task::unconstrained;
 
@@ -91,6 +94,33 @@ async fn jobs_of_one_transaction_see_each_other_on_sqlite() {
     assert_eq!(tenant.messages(kept, MessageQuery::last(10)).await.unwrap().len(), 2);
     let used = store.load().batches - before;
     assert!((1..=2).contains(&used), "{used} transactions");
+}
+
+/// The second message looks for its idempotency key among runs, so the rows of the first are inserted then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_cannot_be_inserted_refuses_no_other_job_on_sqlite() {
+    let (store, folder) = fresh_sqlite().await;
+    let tenant = acme(&store);
+    let known = message(ThreadId::random(), "hello");
+    tenant.accept(known.clone()).await.unwrap();
+    let other = Connection::open(folder.path().join("baton.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let twice = NewRun { run_id: known.run_id, ..message(ThreadId::random(), "the same run") };
+    let idempotency = Idempotency {
+        key: "key".to_owned(),
+        fingerprint: "print".to_owned(),
+        expires_at: Timestamp::now() + Duration::from_hours(1),
+    };
+    let innocent = NewRun { idempotency: Some(idempotency), ..message(ThreadId::random(), "another one") };
+    let (accepted, ()) =
+        join(unconstrained(join_all([twice, innocent].map(|run| tenant.accept(run)))), async {
+            tokio::task::yield_now().await;
+            assert_eq!(store.load().waiting, 2);
+            other.execute_batch("ROLLBACK").unwrap();
+        })
+        .await;
+    assert_eq!(accepted[0], Err(StoreError::Conflict("the run")));
+    assert!(accepted[1].as_ref().unwrap().is_new);
 }
 
 /// Counted in the log itself: the last page of a transaction says how large the file is after it.
