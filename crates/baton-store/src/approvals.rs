@@ -9,13 +9,14 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::audit;
+use crate::insert::Changes;
 use crate::job::JobSubject;
 use crate::page::{self, Ordered, PageCursor};
 use crate::runs::accept;
 use crate::tenant::{Tenant, refused};
 use crate::threads::{self, history};
 use crate::tx::{ChangeOne, Tx, change_one};
-use crate::value::{Row, SqlValue, params};
+use crate::value::{Row, SqlValue, params, row_values};
 use crate::work::park;
 
 impl Approvals for Tenant {
@@ -292,11 +293,11 @@ async fn decide(tx: &Tx<'_>, thread: ThreadId, decision: &Decision) -> Result<Ap
     if let Some(message) = &decision.message {
         accept::promise(tx, &decision.by, found.run_id, decision.idempotency.as_ref()).await?;
         let said = tx.change(&SAY, params![found.thread_id]).await?.ok_or(StoreError::ThreadNotFound)?;
-        let rows = history::rows(said.count(1)?, said.count(0)?, std::slice::from_ref(message))?;
-        for row in &rows {
-            tx.execute(history::INSERT.one(), row).await?;
-        }
-        tx.execute(threads::USED, params![said.count(1)?, tx.now()]).await?;
+        let (messages, thread) = (said.count(0)?, said.count(1)?);
+        let mut changes = Changes::of(found.thread_id);
+        changes.insert(&history::INSERT, history::rows(thread, messages, std::slice::from_ref(message))?);
+        changes.execute(threads::USED, row_values![thread, tx.now()]);
+        tx.write(changes).await?;
     }
     park::resume(tx, found.thread_id, found.run_id).await?;
     let entry = entry(decision.by.as_str(), "approval.decide", &found, &outcome);

@@ -11,6 +11,7 @@ use baton_core::StoreError;
 use crate::audit::{self, AuditLine};
 use crate::budgets::{self, AccountChanges};
 use crate::patterns::{self, Count, PatternKey};
+use crate::pending::PendingChanges;
 use crate::runs::OpenRuns;
 use crate::tx::Tx;
 use crate::value::params;
@@ -22,6 +23,8 @@ pub(crate) struct Closing {
     ways: BTreeMap<PatternKey, Count>,
     pub(crate) accounts: AccountChanges,
     pub(crate) room: OpenRuns,
+    /// SQLite only.
+    pub(crate) pending: PendingChanges,
     /// Whether this transaction inserts the tenant into `tenants`.
     pub(crate) is_known: bool,
 }
@@ -35,6 +38,7 @@ impl Closing {
 /// Performs the deferred writes. Call once, right before the commit. Returns whether the tenant is certainly in `tenants` after
 /// the commit.
 pub(crate) async fn close(tx: &Tx<'_>) -> Result<bool, StoreError> {
+    tx.write_pending()?;
     let closing = std::mem::take(&mut *tx.closing.lock().unwrap_or_else(PoisonError::into_inner));
     let Closing { audit: mut entries, ways, accounts, is_known, .. } = closing;
     budgets::write(tx, accounts).await?;
@@ -44,6 +48,7 @@ pub(crate) async fn close(tx: &Tx<'_>) -> Result<bool, StoreError> {
     }
     know_tenant(tx).await?;
     audit::write(tx, &mut entries).await?;
+    tx.write_pending()?;
     Ok(true)
 }
 

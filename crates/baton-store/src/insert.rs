@@ -1,9 +1,11 @@
 //! Inserts into many tables at once.
 //!
-//! SQLite executes a prepared statement per row, which is fastest there. PostgreSQL gets all rows of a table as arrays, one per
-//! column, and all tables in one statement.
+//! SQLite inserts up to 16 rows per statement, with those of other jobs of the transaction ([`pending`](crate::pending)).
+//! PostgreSQL gets all rows of a table as arrays, one per column, and all tables in one statement.
 
 use std::sync::OnceLock;
+
+use baton_core::ThreadId;
 
 use crate::value::SqlValue;
 
@@ -34,9 +36,12 @@ pub(crate) struct Insert {
     columns: &'static [(&'static str, ColumnKind)],
     /// The `ON CONFLICT` clause. The rows of one call must be distinct: PostgreSQL refuses to update a row twice.
     conflict: &'static str,
-    /// Cached statement for SQLite.
-    one: OnceLock<String>,
+    /// Cached statements for SQLite, one for each of [`SIZES`].
+    texts: [OnceLock<String>; SIZES.len()],
 }
+
+/// How many rows a statement for SQLite inserts. Rows are taken in the largest groups possible.
+pub(crate) const SIZES: [usize; 5] = [16, 8, 4, 2, 1];
 
 impl Insert {
     pub(crate) const fn new(
@@ -44,15 +49,25 @@ impl Insert {
         columns: &'static [(&'static str, ColumnKind)],
         conflict: &'static str,
     ) -> Self {
-        Self { table, columns, conflict, one: OnceLock::new() }
+        Self { table, columns, conflict, texts: [const { OnceLock::new() }; SIZES.len()] }
     }
 
-    /// Statement for one row: `$1` is the tenant, the columns follow from `$2`.
-    pub(crate) fn one(&'static self) -> &'static str {
-        self.one.get_or_init(|| {
-            let values = (1..=self.columns.len() + 1).map(|number| format!("${number}"));
-            let values = values.collect::<Vec<_>>().join(", ");
-            format!("{} VALUES ({values}) {}", self.begin(), self.conflict)
+    pub(crate) fn table(&self) -> &'static str {
+        self.table
+    }
+
+    /// Statement for `SIZES[at]` rows: `$1` is the tenant, the columns of the rows follow from `$2`. A failure rolls the whole
+    /// transaction back, so SQLite needs no journal to undo one statement (`OR FAIL`).
+    pub(crate) fn text(&'static self, at: usize) -> &'static str {
+        self.texts[at].get_or_init(|| {
+            let columns = self.columns.len();
+            let row = |row: usize| {
+                let values =
+                    (2 + row * columns..2 + (row + 1) * columns).map(|number| format!(", ${number}"));
+                format!("($1{})", values.collect::<String>())
+            };
+            let rows = (0..SIZES[at]).map(row).collect::<Vec<_>>().join(", ");
+            format!("INSERT OR FAIL {} VALUES {rows} {}", self.target(), self.conflict)
         })
     }
 
@@ -61,18 +76,24 @@ impl Insert {
         let arrays =
             (first..).zip(self.columns).map(|(number, (_, kind))| format!("${number}::{}", kind.array()));
         let arrays = arrays.collect::<Vec<_>>().join(", ");
-        format!("{} SELECT $1::text, new.* FROM unnest({arrays}) AS new {}", self.begin(), self.conflict)
+        format!(
+            "INSERT {} SELECT $1::text, new.* FROM unnest({arrays}) AS new {}",
+            self.target(),
+            self.conflict
+        )
     }
 
-    fn begin(&self) -> String {
+    fn target(&self) -> String {
         let columns = self.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        format!("INSERT INTO {} (tenant, {columns})", self.table)
+        format!("INTO {} (tenant, {columns})", self.table)
     }
 }
 
 /// Independent changes. No two of them touch the same row.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
+    /// The thread that all of them are about, if it is one.
+    pub(crate) thread: Option<ThreadId>,
     pub(crate) parts: Vec<StatementPart>,
 }
 
@@ -90,6 +111,10 @@ pub(crate) enum Bound<'v> {
 }
 
 impl Changes {
+    pub(crate) fn of(thread: ThreadId) -> Self {
+        Self { thread: Some(thread), parts: Vec::new() }
+    }
+
     pub(crate) fn insert(&mut self, into: &'static Insert, rows: Vec<Vec<SqlValue>>) {
         if !rows.is_empty() {
             self.parts.push(StatementPart::Rows(into, rows));
@@ -182,8 +207,10 @@ mod tests {
             matches!(&bound[..], [Bound::Column(ids), Bound::Column(_), Bound::One(_)] if ids.len() == 2)
         );
         assert_eq!(
-            NOTES.one(),
-            "INSERT INTO notes (tenant, id, text) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+            NOTES.text(4),
+            "INSERT OR FAIL INTO notes (tenant, id, text) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
         );
+        let four = "VALUES ($1, $2, $3), ($1, $4, $5), ($1, $6, $7), ($1, $8, $9) ON CONFLICT";
+        assert!(NOTES.text(2).contains(four), "{}", NOTES.text(2));
     }
 }

@@ -8,7 +8,7 @@
 //! - [`job`]: work for a transaction. [`sqlite`] and [`postgres`] batch queued jobs into one transaction and reply after it
 //!   commits.
 //! - [`journal`]: what an append recorded, as one row. [`insert`]: inserts into many tables at once. [`closing`]: writes deferred to the commit. [`meter`]: counters.
-//! - [`once`]: texts stored once. [`page`]: pagination. [`value`]: parameters and rows.
+//! - [`pending`]: rows that a transaction of SQLite inserts together. [`once`]: texts stored once. [`page`]: pagination. [`value`]: parameters and rows.
 //! - [`migrate`]: the schema and its versions. [`system`]: queries across tenants.
 //! - [`conformance`]: tests that every store must pass; public, so that other stores can run them.
 
@@ -35,6 +35,7 @@ mod open;
 mod outputs;
 mod page;
 mod patterns;
+mod pending;
 mod postgres;
 mod runs;
 mod sqlite;

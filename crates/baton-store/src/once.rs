@@ -22,9 +22,9 @@ const RUN_MARK: &str = "\u{2}";
 /// The texts to omit from the rows of an append.
 #[derive(Debug)]
 pub(crate) struct StoredTexts {
-    run: Finder<'static>,
+    run: StoredText,
     /// Texts of messages as JSON literals, with the number of the message.
-    texts: Vec<(Finder<'static>, u64)>,
+    texts: Vec<(StoredText, u64)>,
 }
 
 impl StoredTexts {
@@ -34,20 +34,20 @@ impl StoredTexts {
         for (number, message) in (first..).zip(messages) {
             match message.parts.as_slice() {
                 [Part::Text { text }] if message.role == Role::Assistant && text.len() >= SHORTEST => {
-                    texts.push((Finder::new(&literal(text)?).into_owned(), number));
+                    texts.push((StoredText::new(literal(text)?, 0), number));
                 }
                 _ => {}
             }
         }
-        Ok(Self { run: Finder::new(&run.to_string()).into_owned(), texts })
+        Ok(Self { run: StoredText::new(run.to_string(), RANDOM), texts })
     }
 
     /// Replaces the run's id and the text of one message in all `columns`. Also returns the number of that message, if any.
     pub(crate) fn refer<const N: usize>(&self, mut columns: [SqlValue; N]) -> ([SqlValue; N], Option<u64>) {
         let mut found = None;
-        for (literal, number) in &self.texts {
+        for (text, number) in &self.texts {
             for column in &mut columns {
-                if replace(column, literal, MARK) {
+                if text.replace(column, MARK) {
                     found = Some(*number);
                 }
             }
@@ -56,34 +56,63 @@ impl StoredTexts {
             }
         }
         for column in &mut columns {
-            replace(column, &self.run, RUN_MARK);
+            self.run.replace(column, RUN_MARK);
         }
         (columns, found)
     }
 
     /// Replaces the run's id, in a column without texts of messages.
     pub(crate) fn without_run(&self, mut column: SqlValue) -> SqlValue {
-        replace(&mut column, &self.run, RUN_MARK);
+        self.run.replace(&mut column, RUN_MARK);
         column
     }
 }
 
-/// Replaces in a text, in one pass and without an allocation if there is nothing to replace. Returns whether there was.
-fn replace(column: &mut SqlValue, from: &Finder<'_>, to: &str) -> bool {
-    let SqlValue::Text(text) = column else { return false };
-    let mut places = from.find_iter(text.as_bytes()).peekable();
-    if places.peek().is_none() {
-        return false;
+/// Where the random part of a UUID begins. Ids that were made at the same time differ in it only.
+const RANDOM: usize = 24;
+/// How many bytes of a text are searched for: the preparation of a search takes longer than the search itself, and grows with the
+/// text.
+const SEARCHED: usize = 12;
+
+/// A text that is replaced wherever it occurs.
+#[derive(Debug)]
+struct StoredText {
+    text: String,
+    /// Finds the bytes of `text` from `from` on.
+    part: Finder<'static>,
+    from: usize,
+}
+
+impl StoredText {
+    /// The text is longer than `from` by [`SEARCHED`] bytes or more.
+    fn new(text: String, from: usize) -> Self {
+        let part = Finder::new(&text.as_bytes()[from..from + SEARCHED]).into_owned();
+        Self { text, part, from }
     }
-    let (mut replaced, mut copied) = (String::with_capacity(text.len()), 0);
-    for place in places {
-        replaced.push_str(&text[copied..place]);
-        replaced.push_str(to);
-        copied = place + from.needle().len();
+
+    /// Replaces in a text, without an allocation if there is nothing to replace. Returns whether there was.
+    fn replace(&self, column: &mut SqlValue, mark: &str) -> bool {
+        let SqlValue::Text(json) = column else { return false };
+        let (mut shorter, mut copied) = (String::new(), 0);
+        for place in self.part.find_iter(json.as_bytes()) {
+            let Some(start) = place.checked_sub(self.from).filter(|start| *start >= copied) else { continue };
+            if !json.as_bytes()[start..].starts_with(self.text.as_bytes()) {
+                continue;
+            }
+            if copied == 0 {
+                shorter.reserve_exact(json.len());
+            }
+            shorter.push_str(&json[copied..start]);
+            shorter.push_str(mark);
+            copied = start + self.text.len();
+        }
+        if copied == 0 {
+            return false;
+        }
+        shorter.push_str(&json[copied..]);
+        *json = shorter;
+        true
     }
-    replaced.push_str(&text[copied..]);
-    *text = replaced;
-    true
 }
 
 /// Reverses [`StoredTexts::refer`] for column `at`. Column `parts` holds the parts of the message, or null.

@@ -2,15 +2,18 @@
 
 mod ways;
 
+use std::collections::BTreeSet;
+
 use baton_core::store::{Hop, Pattern, Patterns, Pending, micros};
 use baton_core::{StoreError, ThreadId, Usd};
 
 use crate::feedback;
+use crate::insert::{Changes, ColumnKind, Insert};
 use crate::job::JobSubject;
 use crate::tenant::Tenant;
 use crate::threads;
 use crate::tx::Tx;
-use crate::value::{Row, params};
+use crate::value::{Row, SqlValue, params, row_values};
 pub(crate) use ways::{Count, PatternKey, add, of_run};
 
 /// Limit of one latency, about 35 years, so that sums fit their column.
@@ -23,7 +26,7 @@ impl Patterns for Tenant {
         self.write(JobSubject::Thread(hop.thread_id), hop, |tx, hop| {
             Box::pin(async {
                 let thread = threads::hold(tx, hop.thread_id, None).await?;
-                record(tx, thread, std::slice::from_ref(hop)).await
+                record(tx, thread, hop).await
             })
         })
     }
@@ -37,48 +40,80 @@ impl Patterns for Tenant {
     }
 }
 
-const HOP: &str = "
-    INSERT INTO hops
-        (tenant, thread_number, at, hop_id, run_id, kind, source, target, reason, query_class, success, latency_ms,
-        cost_nanos)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-    ON CONFLICT (tenant, thread_number, at, hop_id) DO NOTHING";
+static INSERT: Insert = Insert::new(
+    "hops",
+    &[
+        ("thread_number", ColumnKind::Int),
+        ("at", ColumnKind::Int),
+        ("hop_id", ColumnKind::Uuid),
+        ("run_id", ColumnKind::Uuid),
+        ("kind", ColumnKind::Text),
+        ("source", ColumnKind::Text),
+        ("target", ColumnKind::Text),
+        ("reason", ColumnKind::Text),
+        ("query_class", ColumnKind::Text),
+        ("success", ColumnKind::Int),
+        ("latency_ms", ColumnKind::Int),
+        ("cost_nanos", ColumnKind::Int),
+    ],
+    "ON CONFLICT (tenant, thread_number, at, hop_id) DO NOTHING",
+);
 
-/// Records hops of one run, in the thread with this number. The transaction must hold the thread's lock.
-pub(crate) async fn record(tx: &Tx<'_>, thread: u64, hops: &[Hop]) -> Result<(), StoreError> {
-    let Some(first) = hops.first() else { return Ok(()) };
-    let ratings = feedback::of_run(tx, first.thread_id, first.run_id).await?;
-    for hop in hops {
-        record_one(tx, thread, hop, ratings).await?;
+const IS_KNOWN: &str =
+    "SELECT 1 FROM hops WHERE tenant = $1 AND thread_number = $2 AND at = $3 AND hop_id = $4";
+
+/// Records a hop, unless it was recorded before. The transaction must hold the thread's lock.
+async fn record(tx: &Tx<'_>, thread: u64, hop: &Hop) -> Result<(), StoreError> {
+    if tx.first(IS_KNOWN, params![thread, hop.at, hop.hop_id]).await?.is_some() {
+        return Ok(());
     }
+    let mut changes = Changes::of(hop.thread_id);
+    add_hops(tx, &mut changes, thread, std::slice::from_ref(hop)).await?;
+    tx.write(changes).await
+}
+
+/// Adds new hops of one run, in the thread with this number, to `changes`. The transaction must hold the thread's lock.
+pub(crate) async fn add_hops(
+    tx: &Tx<'_>,
+    changes: &mut Changes,
+    thread: u64,
+    hops: &[Hop],
+) -> Result<(), StoreError> {
+    let Some(first) = hops.first() else { return Ok(()) };
+    // Those given before these hops. They count once for each pattern of the run.
+    let ratings = feedback::of_run(tx, first.thread_id, first.run_id).await?;
+    let mut rated = BTreeSet::new();
+    if ratings != (0, 0) {
+        rated.extend(of_run(tx, thread, first.run_id).await?);
+    }
+    for hop in hops {
+        let way = PatternKey::of(hop);
+        let ratings = if ratings != (0, 0) && rated.insert(way.clone()) { ratings } else { (0, 0) };
+        tx.to_close().count(way, Count { ratings, ..count(hop) });
+    }
+    changes.insert(&INSERT, hops.iter().map(|hop| values(thread, hop)).collect());
     Ok(())
 }
 
-/// `ratings` are those given before this hop. They count once for each pattern of the run.
-async fn record_one(tx: &Tx<'_>, thread: u64, hop: &Hop, mut ratings: (i64, i64)) -> Result<(), StoreError> {
-    let latency = hop.latency_ms.min(MOST_MS);
-    let cost = hop.cost.nanos().clamp(-MOST_NANOS, MOST_NANOS);
-    let (reason, class) = (hop.reason.as_str(), hop.query_class.as_str());
-    let (id, run) = (hop.hop_id, hop.run_id);
-    let (kind, from, to, success) = (hop.kind, &hop.from, &hop.to, hop.success);
-    let way = PatternKey::of(hop);
-    if ratings != (0, 0) && of_run(tx, thread, hop.run_id).await?.contains(&way) {
-        ratings = (0, 0);
-    }
-    let params = params![thread, hop.at, id, run, kind, from, to, reason, class, success, latency, cost];
-    if tx.execute(HOP, params).await? == 0 {
-        return Ok(());
-    }
-    let count = Count {
+fn count(hop: &Hop) -> Count {
+    Count {
         hops: 1,
-        successes: success.into(),
-        latency_ms: i64::try_from(latency).unwrap_or(i64::MAX),
-        cost_nanos: cost,
-        ratings,
+        successes: hop.success.into(),
+        latency_ms: i64::try_from(hop.latency_ms.min(MOST_MS)).unwrap_or(i64::MAX),
+        cost_nanos: hop.cost.nanos().clamp(-MOST_NANOS, MOST_NANOS),
         last_at: micros(hop.at),
-    };
-    tx.to_close().count(way, count);
-    Ok(())
+        ..Count::default()
+    }
+}
+
+/// The parameters of [`INSERT`].
+fn values(thread: u64, hop: &Hop) -> Vec<SqlValue> {
+    let Count { latency_ms, cost_nanos, .. } = count(hop);
+    let (kind, from, to, success) = (hop.kind, &hop.from, &hop.to, hop.success);
+    let (reason, class) = (hop.reason.as_str(), hop.query_class.as_str());
+    let mut values = row_values![thread, hop.at, hop.hop_id, hop.run_id, kind, from, to, reason, class];
+    values.extend(row_values![success, latency_ms, cost_nanos]);
+    values
 }
 
 async fn hops(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<Hop>, StoreError> {

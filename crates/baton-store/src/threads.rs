@@ -12,6 +12,7 @@ use baton_core::{Event, StoreError, ThreadId, UserId};
 use uuid::Uuid;
 
 use crate::closing::know_tenant;
+use crate::insert::{ColumnKind, Insert};
 use crate::job::JobSubject;
 use crate::page::{self, PageCursor};
 use crate::tenant::{Tenant, refused};
@@ -168,6 +169,20 @@ pub(crate) const USE: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $6)
     ON CONFLICT (tenant, thread_number) DO UPDATE SET updated_at = excluded.updated_at";
 
+/// Creates a thread that is certainly not there.
+pub(crate) static INSERT: Insert = Insert::new(
+    "threads",
+    &[
+        ("thread_number", ColumnKind::Int),
+        ("thread_id", ColumnKind::Uuid),
+        ("user_id", ColumnKind::Text),
+        ("title", ColumnKind::Text),
+        ("created_at", ColumnKind::Int),
+        ("updated_at", ColumnKind::Int),
+    ],
+    "",
+);
+
 const BEGIN: &str = "
     INSERT INTO thread_work (tenant, thread_id, user_id) VALUES ($1, $2, $3)
     ON CONFLICT (tenant, thread_id) DO UPDATE SET records = thread_work.records
@@ -188,8 +203,11 @@ pub(crate) async fn begin(
 
 /// The first [`TITLE`] characters of a text, on one line.
 pub(crate) fn title(text: &str) -> String {
-    let one_line = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-    one_line.take(TITLE).collect::<String>().trim_end().to_owned()
+    let text = text.trim();
+    let end = text.char_indices().nth(TITLE).map_or(text.len(), |(at, _)| at);
+    let mut title = text[..end].replace(char::is_control, " ");
+    title.truncate(title.trim_end().len());
+    title
 }
 
 async fn list(

@@ -12,7 +12,8 @@ use jiff::Timestamp;
 
 use crate::audit::AuditLine;
 use crate::closing::Closing;
-use crate::insert::{Changes, StatementPart};
+use crate::insert::Changes;
+use crate::job::is_refusal;
 use crate::meter::MeterShared;
 use crate::postgres::PgTransaction;
 use crate::sqlite::SqliteConnection;
@@ -70,10 +71,32 @@ impl Tx<'_> {
 
     /// Returns all rows. `sql` refers to the tenant as `$1` and to `params` from `$2` on.
     pub(crate) async fn query(&self, sql: &'static str, params: &[SqlValue]) -> Result<Vec<Row>, StoreError> {
+        self.query_about(None, sql, params).await
+    }
+
+    /// Like [`Self::query`], for a statement that depends on rows of one thread only.
+    pub(crate) async fn query_of(
+        &self,
+        thread: ThreadId,
+        sql: &'static str,
+        params: &[SqlValue],
+    ) -> Result<Vec<Row>, StoreError> {
+        self.query_about(Some(thread), sql, params).await
+    }
+
+    async fn query_about(
+        &self,
+        thread: Option<ThreadId>,
+        sql: &'static str,
+        params: &[SqlValue],
+    ) -> Result<Vec<Row>, StoreError> {
         debug_assert!(sql.contains("$1"), "a statement without its tenant: {sql}");
         self.shared.meter.executed(1);
         let rows = match &self.link {
-            TxConnection::Sqlite(connection) => connection.query(sql, self.tenant, params),
+            TxConnection::Sqlite(connection) => {
+                self.write_pending_for(connection, sql, thread)?;
+                connection.query(sql, self.tenant, params)
+            }
             TxConnection::Postgres(transaction) => transaction.query(sql, self.tenant, params).await,
         }?;
         if !sql.trim_start().starts_with("SELECT") && !rows.is_empty() {
@@ -117,7 +140,10 @@ impl Tx<'_> {
         debug_assert!(sql.contains("$1"), "a statement without its tenant: {sql}");
         self.shared.meter.executed(1);
         let changed = match &self.link {
-            TxConnection::Sqlite(connection) => connection.execute(sql, self.tenant, params),
+            TxConnection::Sqlite(connection) => {
+                self.write_pending_for(connection, sql, None)?;
+                connection.execute(sql, self.tenant, params)
+            }
             TxConnection::Postgres(transaction) => transaction.execute(sql, self.tenant, params).await,
         }?;
         if changed > 0 {
@@ -126,28 +152,50 @@ impl Tx<'_> {
         Ok(changed)
     }
 
-    /// Performs all changes, or returns an error.
+    /// Performs all changes, or returns an error. On SQLite they wait for those of other jobs ([`pending`](crate::pending)).
     pub(crate) async fn write(&self, changes: Changes) -> Result<(), StoreError> {
         if changes.is_empty() {
             return Ok(());
         }
-        self.has_written.store(true, Ordering::Relaxed);
         match &self.link {
-            TxConnection::Sqlite(connection) => changes.parts.iter().try_for_each(|part| match part {
-                StatementPart::Rows(into, rows) => {
-                    self.shared.meter.executed(rows.len() as u64);
-                    rows.iter().try_for_each(|row| connection.execute(into.one(), self.tenant, row).map(drop))
-                }
-                StatementPart::Statement(sql, params) => {
-                    self.shared.meter.executed(1);
-                    connection.execute(sql, self.tenant, params).map(drop)
-                }
-            }),
+            TxConnection::Sqlite(connection) => {
+                self.to_close().pending.add(changes, |sql| connection.tables(sql));
+                Ok(())
+            }
             TxConnection::Postgres(transaction) => {
+                self.has_written.store(true, Ordering::Relaxed);
                 self.shared.meter.executed(1);
                 transaction.write(self.tenant, &changes).await
             }
         }
+    }
+
+    /// Performs the changes that wait.
+    pub(crate) fn write_pending(&self) -> Result<(), StoreError> {
+        let TxConnection::Sqlite(connection) = &self.link else { return Ok(()) };
+        let pending =
+            std::mem::take(&mut self.closing.lock().unwrap_or_else(PoisonError::into_inner).pending);
+        pending.write(connection, self.tenant, &self.shared.meter)
+    }
+
+    /// Performs the changes that wait if a statement may depend on them. They may be those of other jobs, so a failure is never a
+    /// refusal of this one.
+    fn write_pending_for(
+        &self,
+        connection: &SqliteConnection,
+        sql: &'static str,
+        thread: Option<ThreadId>,
+    ) -> Result<(), StoreError> {
+        let closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        let concerns = !closing.pending.is_empty() && closing.pending.concern(connection.tables(sql), thread);
+        drop(closing);
+        if !concerns {
+            return Ok(());
+        }
+        self.write_pending().map_err(|error| match error {
+            error if is_refusal(&error) => StoreError::Failed(error.to_string()),
+            error => error,
+        })
     }
 
     /// Executes a statement for each row, in order; pipelined on PostgreSQL.

@@ -71,6 +71,9 @@ impl Serialize for SortedJson<'_> {
     }
 }
 
+/// Most lines are shorter.
+const USUAL_LENGTH: usize = 512;
+
 /// An entry that waits for the end of its transaction.
 #[derive(Debug)]
 pub(crate) struct AuditLine {
@@ -96,8 +99,12 @@ impl AuditLine {
             thread_id: entry.thread_id,
             trace_id: entry.trace_id.as_deref(),
         };
-        let fault = |error| StoreError::Failed(format!("an audit entry cannot be written as JSON: {error}"));
-        let text = serde_json::to_string(&line).map_err(fault)?;
+        let fault = |error: &dyn std::fmt::Display| {
+            StoreError::Failed(format!("an audit entry cannot be written as JSON: {error}"))
+        };
+        let mut text = Vec::with_capacity(USUAL_LENGTH);
+        serde_json::to_writer(&mut text, &line).map_err(|error| fault(&error))?;
+        let text = String::from_utf8(text).map_err(|error| fault(&error))?;
         let (thread, actor, action) = (entry.thread_id, actor.into_owned(), action.into_owned());
         Ok(Self { thread, thread_number, actor, action, text })
     }

@@ -115,13 +115,26 @@ pub(crate) async fn promise(
     Ok(tx.execute(PROMISE, params).await? > 0)
 }
 
-const CHECK: &str = "SELECT w.user_id, w.active_run, w.queued, w.handoff_id,
-        (SELECT r.run_id FROM runs AS r WHERE r.tenant = $1 AND r.run_id = $3),
-        w.thread_number, w.messages, w.runs, w.epoch, w.last_handoff, w.last_seq, w.records,
-        (SELECT count(*) FROM approvals AS a
-            WHERE a.tenant = $1 AND a.thread_id = $2 AND a.status = 'pending' AND a.kind = 'question'
-                AND a.expires_at > $4)
-    FROM (SELECT 1) AS one LEFT JOIN thread_work AS w ON w.tenant = $1 AND w.thread_id = $2";
+/// The columns of [`FoundThread::read`], whether the run is known, and how many questions are open.
+macro_rules! found {
+    () => {
+        "SELECT w.user_id, w.active_run, w.queued, w.handoff_id,
+            (SELECT r.run_id FROM runs AS r WHERE r.tenant = $1 AND r.run_id = $3),
+            w.thread_number, w.messages, w.runs, w.epoch, w.last_handoff, w.last_seq, w.records,
+            (SELECT count(*) FROM approvals AS a
+                WHERE a.tenant = $1 AND a.thread_id = $2 AND a.status = 'pending' AND a.kind = 'question'
+                    AND a.expires_at > $4)"
+    };
+}
+
+const CHECK: &str = concat!(
+    found!(),
+    " FROM (SELECT 1) AS one LEFT JOIN thread_work AS w ON w.tenant = $1 AND w.thread_id = $2"
+);
+
+/// For SQLite: finds nothing if there is no such thread. A run that is known in another one fails when it is inserted.
+const CHECK_THREAD: &str =
+    concat!(found!(), " FROM thread_work AS w WHERE w.tenant = $1 AND w.thread_id = $2");
 
 const FIRST_QUEUED: &str = "SELECT run_id FROM runs
     WHERE tenant = $1 AND thread_number = $2 AND finished_at IS NULL AND status <> 'waiting' AND status = 'queued'
@@ -146,7 +159,7 @@ struct FoundThread {
 }
 
 impl FoundThread {
-    /// Reads a row of [`CHECK`].
+    /// Reads a row of [`CHECK`] or [`CHECK_THREAD`].
     fn read(row: &Row) -> Result<Self, StoreError> {
         let Some(number) = row.optional(5, Row::count)? else { return Ok(Self::default()) };
         Ok(Self {
@@ -165,8 +178,9 @@ impl FoundThread {
 
 /// Performs the checks of [`join`] without writing. Returns the thread as it is.
 async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<FoundThread, StoreError> {
-    let found = tx.first(CHECK, params![run.thread_id, run.run_id, tx.now()]).await?;
-    let Some(found) = found else { return Ok(FoundThread::default()) };
+    let sql = if tx.is_postgres() { CHECK } else { CHECK_THREAD };
+    let found = tx.query_of(run.thread_id, sql, params![run.thread_id, run.run_id, tx.now()]).await?;
+    let Some(found) = found.first() else { return Ok(FoundThread::default()) };
     if !found.is_null(4) {
         return Err(KNOWN);
     }
@@ -179,7 +193,7 @@ async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<FoundThread, StoreError> {
     if run.unless_asked && found.count(12)? == 1 {
         return Err(StoreError::QuestionOpen);
     }
-    let thread = FoundThread::read(&found)?;
+    let thread = FoundThread::read(found)?;
     if run.on_busy != OnBusy::Reject {
         return Ok(thread);
     }
@@ -200,6 +214,8 @@ async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<FoundThread, StoreError> {
 pub(crate) struct RunPosition {
     /// The number of the thread.
     pub(crate) thread: u64,
+    /// Whether the thread was certainly created for this run.
+    is_new: bool,
     pub(crate) message_number: u64,
     ordinal: u64,
     active: Option<RunId>,
@@ -316,6 +332,7 @@ async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<ClaimStart<'_>>) -> Resul
         last_seq: row.count(6)?,
         last_record: row.count(7)?,
         thread: row.count(8)?,
+        is_new: false,
     })
 }
 
@@ -347,6 +364,7 @@ async fn join_found(
     let begun = start.map(|_| run.run_id);
     let mut place = RunPosition {
         thread: found.number.unwrap_or_default(),
+        is_new: found.number.is_none(),
         message_number: found.messages + 1,
         ordinal: found.runs + 1,
         active: begun.or(found.active),
@@ -407,11 +425,15 @@ fn changes(
     place: &RunPosition,
     start: Option<ClaimStart<'_>>,
 ) -> Result<Changes, StoreError> {
-    let mut changes = Changes::default();
-    changes.execute(
-        threads::USE,
-        row_values![place.thread, run.thread_id, &run.user_id, title(&run.message.text()), tx.now()],
-    );
+    let mut changes = Changes::of(run.thread_id);
+    let title = title(&run.message.text());
+    let mut thread = row_values![place.thread, run.thread_id, &run.user_id, title, tx.now()];
+    if place.is_new {
+        thread.push(tx.now().into());
+        changes.insert(&threads::INSERT, vec![thread]);
+    } else {
+        changes.execute(threads::USE, thread);
+    }
     let message = std::slice::from_ref(&run.message);
     changes.insert(&history::INSERT, history::rows(place.thread, place.message_number, message)?);
     changes.insert(&RUN, vec![row(tx, run, place, start)?]);

@@ -126,12 +126,28 @@ fn values(run: RunId, number: u64, row: &LedgerRow) -> Vec<SqlValue> {
     let usd = row.cost.known_part().nanos().clamp(-(MOST.cast_signed()), MOST.cast_signed());
     let is_known = matches!(row.cost, Cost::Known(_));
     let session = sessions::short(run, &row.session_id);
-    let Tokens { input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens } =
-        row.tokens;
-    let tokens = [input_tokens, output_tokens, cached_tokens, cache_write_tokens, reasoning_tokens];
-    let mut values = row_values![run, number, session, &row.agent, row.path.as_str(), kind, provider, name];
-    values.extend(tokens.map(|count| SqlValue::from(count.min(MOST))));
-    values.extend_from_slice(params![usd, is_known, row.estimated, row.started_at]);
-    values.extend_from_slice(params![row.latency_ms, row.outcome, row.error.as_deref()]);
-    values
+    let tokens = &row.tokens;
+    let count = |count: u64| count.min(MOST);
+    row_values![
+        run,
+        number,
+        session,
+        &row.agent,
+        row.path.as_str(),
+        kind,
+        provider,
+        name,
+        count(tokens.input_tokens),
+        count(tokens.output_tokens),
+        count(tokens.cached_tokens),
+        count(tokens.cache_write_tokens),
+        count(tokens.reasoning_tokens),
+        usd,
+        is_known,
+        row.estimated,
+        row.started_at,
+        row.latency_ms,
+        row.outcome,
+        row.error.as_deref(),
+    ]
 }

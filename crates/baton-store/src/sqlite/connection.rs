@@ -14,18 +14,28 @@ use rusqlite::{Connection, Statement, ToSql};
 
 use super::fault::fault;
 use super::file::DatabaseFile;
+use crate::insert::{Insert, SIZES};
 use crate::migrate;
+use crate::pending::Tables;
 use crate::value::{Row, SqlValue};
 
 /// Capacity of the prepared statement cache; there are not many more statements.
-const STATEMENTS: usize = 128;
+const STATEMENTS: usize = 192;
 
 /// A connection that futures can borrow. Only one thread uses it at a time, so its locks are uncontended.
 #[derive(Debug)]
 pub(crate) struct SqliteConnection {
     connection: Mutex<Connection>,
-    /// SQL with `?n` parameters, by the address and length of the original text.
-    numbered: Mutex<HashMap<(usize, usize), Arc<str>>>,
+    /// By the address and length of the original text.
+    statements: Mutex<HashMap<(usize, usize), KnownStatement>>,
+}
+
+/// What is known about a statement.
+#[derive(Debug, Clone)]
+struct KnownStatement {
+    /// Its SQL with `?n` parameters.
+    text: Arc<str>,
+    tables: Tables,
 }
 
 impl SqliteConnection {
@@ -43,7 +53,7 @@ impl SqliteConnection {
     }
 
     fn new(connection: Connection) -> Self {
-        Self { connection: Mutex::new(connection), numbered: Mutex::default() }
+        Self { connection: Mutex::new(connection), statements: Mutex::default() }
     }
 
     /// For the writing connection: a cache of 16 MiB, allocated on demand, holds the pages that new rows go to. With SQLite's
@@ -91,10 +101,22 @@ impl SqliteConnection {
     }
 
     /// SQLite numbers `$2` by its position in the text, and `?2` by its number.
+    fn known<T>(&self, sql: &'static str, read: impl FnOnce(&KnownStatement) -> T) -> T {
+        let mut statements = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = statements.entry((sql.as_ptr().addr(), sql.len()));
+        read(known.or_insert_with(|| KnownStatement {
+            text: sql.replace('$', "?").into(),
+            tables: Tables::named_in(sql),
+        }))
+    }
+
     fn numbered(&self, sql: &'static str) -> Arc<str> {
-        let mut numbered = self.numbered.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = numbered.entry((sql.as_ptr().addr(), sql.len()));
-        Arc::clone(text.or_insert_with(|| sql.replace('$', "?").into()))
+        self.known(sql, |known| Arc::clone(&known.text))
+    }
+
+    /// The tables that a statement names.
+    pub(crate) fn tables(&self, sql: &'static str) -> Tables {
+        self.known(sql, |known| known.tables)
     }
 
     /// Runs `BEGIN`, `COMMIT` and similar statements.
@@ -148,6 +170,46 @@ impl SqliteConnection {
         let changed = statement.raw_execute().map_err(|error| fault(&error))?;
         Ok(changed as u64)
     }
+
+    /// Executes a statement for each of `rows`, in order.
+    pub(crate) fn execute_each<'v>(
+        &self,
+        sql: &'static str,
+        tenant: &str,
+        rows: impl Iterator<Item = &'v [SqlValue]>,
+    ) -> Result<(), StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(&self.numbered(sql)).map_err(|error| fault(&error))?;
+        for params in rows {
+            bind(&mut statement, tenant, params).map_err(|error| fault(&error))?;
+            statement.raw_execute().map_err(|error| fault(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Inserts rows, and returns the number of statements.
+    pub(crate) fn insert(
+        &self,
+        into: &'static Insert,
+        tenant: &str,
+        mut rows: &[Vec<SqlValue>],
+    ) -> Result<u64, StoreError> {
+        let connection = self.lock();
+        let mut executed = 0;
+        for (at, size) in SIZES.into_iter().enumerate() {
+            if rows.len() < size {
+                continue;
+            }
+            let text = self.numbered(into.text(at));
+            let mut statement = connection.prepare_cached(&text).map_err(|error| fault(&error))?;
+            while let Some((group, rest)) = rows.split_at_checked(size) {
+                bind(&mut statement, tenant, group.iter().flatten()).map_err(|error| fault(&error))?;
+                statement.raw_execute().map_err(|error| fault(&error))?;
+                (rows, executed) = (rest, executed + 1);
+            }
+        }
+        Ok(executed)
+    }
 }
 
 /// Creates the file readable by its owner only; SQLite gives its other files the same permissions. An existing file is not
@@ -179,15 +241,20 @@ pub(super) fn at(path: &Path, error: StoreError) -> StoreError {
 }
 
 /// Binds the tenant as `?1` and `params` from `?2` on. Only the tenant may be unused.
-fn bind(statement: &mut Statement<'_>, tenant: &str, params: &[SqlValue]) -> rusqlite::Result<()> {
+fn bind<'v>(
+    statement: &mut Statement<'_>,
+    tenant: &str,
+    params: impl IntoIterator<Item = &'v SqlValue>,
+) -> rusqlite::Result<()> {
     let most = statement.parameter_count();
-    debug_assert!(params.is_empty() || params.len() < most, "more values than parameters");
     if most >= 1 {
         statement.raw_bind_parameter(1, tenant)?;
     }
-    for (number, param) in (2..=most).zip(params) {
+    let mut params = params.into_iter();
+    for (number, param) in (2..=most).zip(&mut params) {
         statement.raw_bind_parameter(number, param)?;
     }
+    debug_assert!(params.next().is_none(), "more values than parameters");
     Ok(())
 }
 

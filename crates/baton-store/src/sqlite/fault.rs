@@ -3,6 +3,8 @@
 use baton_core::StoreError;
 use rusqlite::{Error, ErrorCode};
 
+use crate::runs::accept::KNOWN;
+
 pub(crate) fn fault(error: &Error) -> StoreError {
     let text = error.to_string();
     match error.sqlite_error_code() {
@@ -13,6 +15,7 @@ pub(crate) fn fault(error: &Error) -> StoreError {
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::OutOfMemory) => {
             StoreError::Unavailable(text)
         }
+        Some(ErrorCode::ConstraintViolation) if text.ends_with("runs.tenant, runs.run_id") => KNOWN,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(text),
         _ => StoreError::Failed(text),
     }

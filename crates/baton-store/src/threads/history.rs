@@ -89,14 +89,15 @@ pub(super) async fn messages(
     thread: ThreadId,
     query: MessageQuery,
 ) -> Result<Vec<ThreadMessage>, StoreError> {
-    let thread = must_exist(tx, thread).await?;
-    last(tx, thread, query).await
+    let number = must_exist(tx, thread).await?;
+    last(tx, thread, number, query).await
 }
 
-/// The last messages of the thread with this number.
+/// The last messages of a thread, given by id and number.
 pub(crate) async fn last(
     tx: &Tx<'_>,
-    thread: u64,
+    thread: ThreadId,
+    number: u64,
     query: MessageQuery,
 ) -> Result<Vec<ThreadMessage>, StoreError> {
     let sql = match (query.include_internal, query.include_system) {
@@ -106,7 +107,7 @@ pub(crate) async fn last(
         (true, true) => ALL,
     };
     let before = query.before.map_or(SqlValue::Int(i64::MAX), SqlValue::from);
-    let rows = tx.query(sql, params![thread, before, query.limit]).await?;
+    let rows = tx.query_of(thread, sql, params![number, before, query.limit]).await?;
     rows.iter().rev().map(read).collect()
 }
 

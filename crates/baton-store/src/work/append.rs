@@ -11,7 +11,7 @@ use crate::insert::Changes;
 use crate::once::StoredTexts;
 use crate::runs::ledger;
 use crate::threads::{self, history};
-use crate::tx::{ChangeOne, Tx, change_one};
+use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params, row_values};
 use crate::{approvals, handoffs, journal, outputs, patterns};
 
@@ -22,16 +22,15 @@ pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
     let Some(numbers) = reserve(tx, claim, append).await? else {
         return repeated(tx, claim, append).await;
     };
-    let mut changes = Changes::default();
+    let mut changes = Changes::of(claim.thread_id);
     let texts = rows(&mut changes, claim, append, &numbers)?;
     let parks = append.end.as_ref().is_some_and(|end| end.status == RunStatus::Waiting);
     if let Some(end) = append.end.as_ref().filter(|_| !parks) {
-        let last_seq = numbers.event + append.events.len() as u64 - 1;
-        finish(tx, &mut changes, claim, &numbers, end, last_seq, &texts)?;
+        finish(tx, &mut changes, claim, &numbers, append, end, &texts)?;
+    } else if let Some(agent) = &append.agent {
+        changes.execute(AGENT, row_values![claim.run_id, agent]);
     }
-    if let Some(agent) = &append.agent {
-        tx.execute(AGENT, params![claim.run_id, agent]).await?;
-    }
+    patterns::add_hops(tx, &mut changes, numbers.thread, &append.hops).await?;
     tx.write(changes).await?;
     for change in &append.handoffs {
         handoffs::change(tx, change).await?;
@@ -39,7 +38,6 @@ pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
     if append.settles_budgets {
         settle::settle(tx, claim.run_id, &append.rows, append.end.is_some()).await?;
     }
-    patterns::record(tx, numbers.thread, &append.hops).await?;
     if !append.approvals.is_empty() || !append.closed_approvals.is_empty() {
         approvals::append(tx, claim, append).await?;
     }
@@ -89,9 +87,7 @@ pub(super) fn rows(
 
 /// One statement checks that the claim is valid and that this append is the next, reserves its numbers, and ends the claim if
 /// the run ends.
-const RESERVE: ChangeOne = change_one!(
-    "last_seq, messages, records, queued, last_handoff, thread_number",
-    "
+const RESERVE: &str = "
     UPDATE thread_work
     SET last_seq = last_seq + $7, messages = messages + $8, records = records + $9,
         appended = $6, appended_run = $3, appended_seq = last_seq + 1,
@@ -99,18 +95,19 @@ const RESERVE: ChangeOne = change_one!(
         active_run = CASE WHEN CAST($11 AS BIGINT) = 1 THEN NULL ELSE active_run END,
         owner = CASE WHEN CAST($11 AS BIGINT) = 1 THEN NULL ELSE owner END
     WHERE tenant = $1 AND thread_id = $2 AND active_run = $3 AND owner = $4 AND epoch = $5
-        AND appended + 1 = $6"
-);
+        AND appended + 1 = $6
+    RETURNING last_seq, messages, records, queued, last_handoff, thread_number";
 
 async fn reserve(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Option<Numbers>, StoreError> {
+    if !tx.is_postgres() {
+        return reserve_found(tx, claim, append).await;
+    }
     let Claim { thread_id, run_id, owner, epoch } = claim;
-    let events = append.events.len() as u64;
-    let messages = append.messages.len() as u64;
-    let records = records(append);
+    let (events, messages, records) = counts(append);
     let (holder, ends) = (append.holder.as_ref(), append.end.is_some());
     let (owner, number) = (&*owner.0, append.number);
     let params = params![*thread_id, *run_id, owner, *epoch, number, events, messages, records, holder, ends];
-    let Some(row) = tx.change(&RESERVE, params).await? else { return Ok(None) };
+    let Some(row) = tx.first(RESERVE, params).await? else { return Ok(None) };
     Ok(Some(Numbers {
         event: row.count(0)? + 1 - events,
         message: row.count(1)? + 1 - messages,
@@ -119,6 +116,57 @@ async fn reserve(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Option<N
         last_handoff: row.optional(4, Row::parse)?,
         thread: row.count(5)?,
     }))
+}
+
+/// How many events, messages and records an append adds to its thread.
+fn counts(append: &Append) -> (u64, u64, u64) {
+    (append.events.len() as u64, append.messages.len() as u64, records(append))
+}
+
+const FOUND: &str = "SELECT last_seq, messages, records, queued, last_handoff, thread_number
+    FROM thread_work
+    WHERE tenant = $1 AND thread_id = $2 AND active_run = $3 AND owner = $4 AND epoch = $5 AND appended + 1 = $6";
+
+const COUNT: &str = "
+    UPDATE thread_work
+    SET last_seq = $3, messages = $4, records = $5, appended = $6, appended_run = $7, appended_seq = $8,
+        holder = CASE WHEN handoff_id IS NULL THEN coalesce($9, holder) ELSE holder END, active_run = $10, owner = $11
+    WHERE tenant = $1 AND thread_number = $2";
+
+/// Same as [`reserve`], for SQLite: nothing else can change the thread between the two statements, and the second one finds its
+/// row by number. `RETURNING` would fill a temporary table.
+async fn reserve_found(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Option<Numbers>, StoreError> {
+    let Claim { thread_id, run_id, owner, epoch } = claim;
+    let (run, owner) = (*run_id, &*owner.0);
+    let params = params![*thread_id, run, owner, *epoch, append.number];
+    let Some(row) = tx.first(FOUND, params).await? else { return Ok(None) };
+    let numbers = Numbers {
+        event: row.count(0)? + 1,
+        message: row.count(1)? + 1,
+        record: row.count(2)? + 1,
+        queued: row.count(3)?,
+        last_handoff: row.optional(4, Row::parse)?,
+        thread: row.count(5)?,
+    };
+    let (events, messages, records) = counts(append);
+    let last_seq = numbers.event + events - 1;
+    let (last_message, last_record) = (numbers.message + messages - 1, numbers.record + records - 1);
+    let (active, owner) = if append.end.is_some() { (None, None) } else { (Some(run), Some(owner)) };
+    let holder = append.holder.as_ref();
+    let params = params![
+        numbers.thread,
+        last_seq,
+        last_message,
+        last_record,
+        append.number,
+        run,
+        numbers.event,
+        holder,
+        active,
+        owner
+    ];
+    tx.execute(COUNT, params).await?;
+    Ok(Some(numbers))
 }
 
 /// Finds a repeated append. Its claim may have ended with this append, or the next run may have been claimed, or that run was
@@ -170,6 +218,11 @@ const FINISH: &str = "
     UPDATE runs SET status = $3, result = $4, text_of = $5, finished_at = $6, last_seq = $7
     WHERE tenant = $1 AND run_id = $2";
 
+/// With the agent that the run is of from now on.
+const FINISH_AS: &str = "
+    UPDATE runs SET status = $3, result = $4, text_of = $5, finished_at = $6, last_seq = $7, agent = $8
+    WHERE tenant = $1 AND run_id = $2";
+
 const AGENT: &str = "UPDATE runs SET agent = $3 WHERE tenant = $1 AND run_id = $2";
 
 /// Ends the run.
@@ -178,13 +231,21 @@ fn finish(
     changes: &mut Changes,
     claim: &Claim,
     numbers: &Numbers,
+    append: &Append,
     end: &RunEnd,
-    last_seq: u64,
     texts: &StoredTexts,
 ) -> Result<(), StoreError> {
     let RunEnd { status, end } = end;
+    let last_seq = numbers.event + append.events.len() as u64 - 1;
     let ([result], text_of) = texts.refer([SqlValue::json(end)?]);
-    changes.execute(FINISH, row_values![claim.run_id, *status, result, text_of, tx.now(), last_seq]);
+    let mut values = row_values![claim.run_id, *status, result, text_of, tx.now(), last_seq];
+    match &append.agent {
+        Some(agent) => {
+            values.push(agent.into());
+            changes.execute(FINISH_AS, values);
+        }
+        None => changes.execute(FINISH, values),
+    }
     if !was_used_just_now(tx, claim.run_id) {
         changes.execute(threads::USED, row_values![numbers.thread, tx.now()]);
     }

@@ -88,7 +88,7 @@ async fn recent(tx: &Tx<'_>, run: &NewRun, place: &RunPosition) -> Result<Vec<Th
     let mut recent = Vec::new();
     if place.message_number > 1 {
         let limit = StartedRun::RECENT - u32::from(is_seen);
-        recent = history::last(tx, place.thread, MessageQuery::last(limit)).await?;
+        recent = history::last(tx, run.thread_id, place.thread, MessageQuery::last(limit)).await?;
     }
     if is_seen {
         recent.push(ThreadMessage { number: place.message_number, message: history::stored(&run.message) });
@@ -115,7 +115,7 @@ async fn again(
     let claimed = claim::claimed(tx, claim, begun.optional(4, Row::parse)?).await?;
     let before = Some(claimed.run.message_number + 1);
     let query = MessageQuery { before, ..MessageQuery::last(StartedRun::RECENT) };
-    let recent = history::last(tx, begun.count(5)?, query).await?;
+    let recent = history::last(tx, run.thread_id, begun.count(5)?, query).await?;
     let appended = match begun.count(1)? {
         0 => None,
         _ => Some(Appended { first_seq: begun.count(2)?, queued: begun.count(3)?, next: None }),

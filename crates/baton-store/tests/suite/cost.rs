@@ -160,8 +160,8 @@ async fn many(store: &Database, count: u64) {
     assert_eq!(after.batches - before.batches, 2 * count, "accept and begin, then end");
     let statements = (after.statements - before.statements) / count;
     println!("{statements} statements per run");
-    // Rows are executed one by one on SQLite, where a statement costs a call and no more. Runs that share transactions share
-    // half of them: those that begin and commit, and most of the audit trail.
+    // Nothing shares a transaction here. Runs that do share most of them: those that begin and commit, those of the audit trail
+    // and, on SQLite, those that insert rows.
     assert!(statements <= 27, "{statements} statements per run");
 }
 
