@@ -86,7 +86,8 @@ pub(crate) fn ask(
     let request = request.map(|request| traced(request, trace));
     Box::pin(try_stream! {
         let opened = match request {
-            Ok(request) => connection.open(request, framing).await,
+            // Boxed: it ends before the reply begins, and the stream lasts as long as the reply.
+            Ok(request) => Box::pin(connection.open(request, framing)).await,
             Err(fault) => Err(fault),
         };
         let response = opened.map_err(|fault| connection.report(fault))?;
