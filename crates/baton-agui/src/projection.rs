@@ -220,7 +220,7 @@ impl Projection {
             ));
         }
         self.texts.end_all(None, out);
-        out.push((None, EventBody::Custom { name: "baton.usage", value: extras::usage(&event.kind) }));
+        out.extend(extras::usage(&event.kind).map(|usage| (None, usage)));
         let context = EventContext::of(event);
         let end = match &event.kind {
             EventKind::RunFailed { code, message, .. } => {

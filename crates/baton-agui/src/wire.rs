@@ -1,14 +1,18 @@
 //! The AG-UI 1.0 events that Baton sends.
 
 mod history;
+mod json;
 pub mod message;
 
 use std::sync::Arc;
 
-use baton_core::{AgentName, RunId, SessionId, ThreadId};
+use baton_core::event::Source;
+use baton_core::ledger::AgentUsage;
+use baton_core::{AgentName, RunId, SessionId, ThreadId, Usage};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+pub(crate) use json::append;
 pub use message::AguiMessage;
 
 /// Protocol version in `RUN_STARTED`.
@@ -89,7 +93,7 @@ pub enum EventBody {
         messages: Vec<AguiMessage>,
     },
     StateSnapshot {
-        snapshot: Value,
+        snapshot: ThreadState,
     },
     /// A JSON Patch (RFC 6902).
     StateDelta {
@@ -160,4 +164,40 @@ pub enum EventBody {
         name: &'static str,
         value: Value,
     },
+    #[serde(rename = "CUSTOM")]
+    RunUsage {
+        name: &'static str,
+        value: RunUsage,
+    },
+}
+
+/// The AG-UI state of a thread.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadState {
+    pub active_agent: ActiveAgent,
+}
+
+/// The agent that speaks to the user.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ActiveAgent {
+    pub id: AgentName,
+    pub display_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// Whether the user can leave it.
+    pub exitable: bool,
+}
+
+/// Value of `baton.usage`. Only a run that finished has the last three fields.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunUsage {
+    pub usage: Usage,
+    pub by_agent: Vec<AgentUsage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<AgentName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Vec<Source>>,
 }

@@ -18,15 +18,16 @@ use crate::task::RunTask;
 pub(crate) const ALLOWED: &str = "allowed";
 pub(crate) const DENIED: &str = "denied";
 
-/// The start of a run. The actor is the user.
-pub(crate) fn start(record: &RunRecord, task: &RunTask) -> AuditEntry {
-    let mut detail = json!({ "agent": record.agent, "task": task.word() });
-    if let RunTask::Delegate(delegation) = task {
+/// The start of a run. The actor is the user. The request is taken from `request`: `record` need not contain it.
+pub(crate) fn start(record: &RunRecord, request: &StoredRequest) -> AuditEntry {
+    let mut detail = json!({ "agent": record.agent, "task": request.task.word() });
+    if let RunTask::Delegate(delegation) = &request.task {
         detail["agents"] = json!(delegation.agents);
         detail["strategy"] = json!(delegation.strategy);
     }
     let entry = of_run(record, record.user_id.as_str(), "run.start", ALLOWED);
-    AuditEntry { on_behalf_of: None, detail, ..entry }
+    let trace_id = request.trace.as_ref().map(TraceParent::trace_id);
+    AuditEntry { on_behalf_of: None, trace_id, detail, ..entry }
 }
 
 /// An entry about the run as a whole.

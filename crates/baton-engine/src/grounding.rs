@@ -87,7 +87,8 @@ impl EvidenceCheck {
         if !is_recorded {
             let text = "asked again: the answer had no tool result".to_owned();
             let event = note.event(Visibility::Internal, EventKind::Status { text });
-            note.step().finish(StepKind::Note, &(), vec![event], Vec::new()).await?;
+            // Boxed: a record is large, and most sessions write none here.
+            Box::pin(note.step().finish(StepKind::Note, &(), vec![event], Vec::new())).await?;
         }
         let tools: Vec<String> = toolset.evidence_tools().map(|name| format!("`{name}`")).collect();
         Ok(Some(format!(

@@ -105,9 +105,13 @@ impl StoredRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Overrides {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<Usd>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<HumanDuration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     pub approve: PreApproval,
     /// Whether the caller named the agent and wants no other one to answer, even if another agent holds the thread.

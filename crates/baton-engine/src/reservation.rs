@@ -70,15 +70,16 @@ pub(crate) async fn reserve(
     }
     let size = CallSize::of(scope, candidate, request.input_tokens);
     let local = if has_local {
-        warn_within_run(scope).await?;
-        Some(reserve_within_run(scope, request, size.most()).await?)
+        // Boxed, like what follows: most runs have no budget.
+        Box::pin(warn_within_run(scope)).await?;
+        Some(Box::pin(reserve_within_run(scope, request, size.most())).await?)
     } else {
         None
     };
     if !budgets.has_shared() {
         return Ok(CallGrant { at: Timestamp::now(), max_output_tokens: None, _local: local });
     }
-    let (at, granted) = reserve_shared(scope, request, &size).await?;
+    let (at, granted) = Box::pin(reserve_shared(scope, request, &size)).await?;
     Ok(CallGrant { at, max_output_tokens: Some(size.output_within(granted)), _local: local })
 }
 

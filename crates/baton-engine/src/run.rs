@@ -91,9 +91,10 @@ async fn run_recorded(scope: &Scope, input: &Input) -> Result<Outcome, Failure> 
     if let Some(recorded) = scope.step().finished::<RecordedSession>()? {
         return recorded.result();
     }
-    stage::begin(scope, input).await?;
+    // Boxed: they write records, and last shorter than the stage.
+    Box::pin(stage::begin(scope, input)).await?;
     let result = run_catching_panic(scope, input).await.map_err(|failure| scope.or_timeout(failure));
-    stage::finish(scope, input, &result).await?;
+    Box::pin(stage::finish(scope, input, &result)).await?;
     result
 }
 
@@ -173,5 +174,22 @@ pub(crate) async fn show(scope: &Scope, outcome: &mut Outcome) -> Result<(), Fai
         text: outcome.answer.text.clone(),
     };
     let event = NewEvent { agent: outcome.agent.clone(), ..place.event(Visibility::User, said) };
-    place.step().finish(StepKind::Say, &outcome.answer.text, vec![event], Vec::new()).await
+    Box::pin(place.step().finish(StepKind::Say, &outcome.answer.text, vec![event], Vec::new())).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size<F>(_: impl FnOnce(&'static Scope, &'static Input) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// A future lasts as long as the model's reply, so what is rarely awaited is boxed.
+    #[test]
+    fn futures_of_an_agent_are_small() {
+        let agent = size(|scope, input| run_agent(scope.clone(), input.clone()));
+        let stage = size(|scope, input| run_stage(scope, input));
+        assert!(agent <= 1_024 && stage <= 3_072, "agent {agent}, stage {stage}");
+    }
 }

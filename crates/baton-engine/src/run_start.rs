@@ -14,7 +14,7 @@ use crate::request::StoredRequest;
 use crate::routing::RoutingDecision;
 use crate::run_end::{event, session_change};
 
-/// Builds the first record of a run. `record` names the agent that takes it.
+/// Builds the first record of a run. `record` names the agent that takes it, and need not contain the request.
 pub(crate) fn first_record(record: &RunRecord, request: &StoredRequest, routing: &RoutingDecision) -> Record {
     let session_id = SessionId::root(record.run_id);
     let started = EventKind::SessionStarted { session_id: session_id.clone(), parent: None, why: None };
@@ -39,7 +39,7 @@ pub(crate) fn first_record(record: &RunRecord, request: &StoredRequest, routing:
         agent: routing.agent.clone(),
         events,
         sessions: vec![session_change(session_id, record, RunStatus::Running)],
-        audit: vec![audit::start(record, &request.task)],
+        audit: vec![audit::start(record, request)],
         ..Record::default()
     }
 }

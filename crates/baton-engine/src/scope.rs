@@ -202,7 +202,9 @@ impl Scope {
             // A step that finished before a crash has published its events.
             if !self.step().is_finished() {
                 let events = vec![self.event(visibility, kind)];
-                self.run.recorder.journal.commit_soon(Record { events, ..Record::default() }).await;
+                let record = Record { events, ..Record::default() };
+                // Boxed: a record is large, and deltas, which most calls publish, have none.
+                Box::pin(self.run.recorder.journal.commit_soon(record)).await;
             }
             return;
         }

@@ -573,7 +573,7 @@ impl<'a> Session<'a> {
             };
             match turn::run_turn(&scope, &self.candidates, turn_request).await {
                 Err(Failure::Model(error)) if error.kind == ModelErrorKind::ContextTooLong && !last_try => {
-                    if !self.conversation.shorten(&scope).await {
+                    if !Box::pin(self.conversation.shorten(&scope)).await {
                         return Err(error.into());
                     }
                 }

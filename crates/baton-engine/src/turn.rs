@@ -135,7 +135,7 @@ pub(crate) async fn run_turn(
                 keep_partial(scope, broken.text());
                 let restarts =
                     matches!(broken.failure, Failure::DeadlineReached) && turn_request.closing.is_none();
-                return Err(broken.end(scope, restarts).await?);
+                return Err(Box::pin(broken.end(scope, restarts)).await?);
             };
             tracing::warn!(agent = %scope.name(), model = %candidate.model, attempt, %error, "model call failed");
             let wait = error.retry_after.unwrap_or_else(|| back_off(model_timeouts.back_off, attempt));
@@ -148,14 +148,15 @@ pub(crate) async fn run_turn(
             };
             if waits && again && attempt == 1 {
                 let text = format!("waiting for the server of {}: {}", error.provider, error.message);
-                scope.emit(scope.visibility(), EventKind::Status { text }).await;
+                Box::pin(scope.emit(scope.visibility(), EventKind::Status { text })).await;
             }
             let restarts = again || !is_last || scope.session.bounds.caller_can_continue();
-            last = Some(broken.end(scope, restarts).await?);
+            // Boxed, like the other ends of failed attempts: a turn is as large as the largest future that it awaits.
+            last = Some(Box::pin(broken.end(scope, restarts)).await?);
             if !again {
                 break;
             }
-            pause(scope, wait, turn_request.deadline).await?;
+            Box::pin(pause(scope, wait, turn_request.deadline)).await?;
         }
     }
     Err(last.unwrap_or_else(|| Failure::NoModel(scope.name().to_string())))

@@ -164,7 +164,7 @@ impl Conversation {
         } else {
             format!("the conversation has about {before} tokens, and there is nothing in it that can go")
         };
-        scope.trace(EventKind::Status { text }).await;
+        Box::pin(scope.trace(EventKind::Status { text })).await;
     }
 
     /// The index of the newest exchange: the last reply of the model and its tool results. It is not dropped.

@@ -91,9 +91,10 @@ impl Engine {
     ) -> oneshot::Receiver<Result<AcceptedRun, Failure>> {
         let (sender, accepted) = oneshot::channel();
         let (engine, worker_lifetime) = (Arc::clone(self), self.parts.worker_lifetime);
+        let new = Box::new(new);
         self.workers.tasks.spawn(async move {
-            // Both futures are boxed, one after the other, to keep the task small.
-            let outcome = Box::pin(engine.accept(&key, new)).await;
+            // Both futures are boxed, one after the other, to keep the task small, and so is what the first one consumes.
+            let outcome = Box::pin(engine.accept(&key, *new)).await;
             let is_worker = matches!(outcome, Ok((_, true)));
             let _ = sender.send(outcome.map(|(accepted, _)| accepted));
             if is_worker {
@@ -122,7 +123,7 @@ impl Engine {
         let PendingRun { mut run, request } = new;
         let (run_id, on_busy) = (run.run_id, run.on_busy);
         let store = self.parts.store.tenant(&key.0);
-        let (routing, start) = self.beginning(&key.0, &run, &request);
+        let (routing, start) = self.beginning(&key.0, &mut run, &request);
         // Looked up first: after the write, the thread's active run may be another one, even this one.
         let interrupted = if on_busy == OnBusy::Interrupt { self.workers.active(key) } else { None };
         let mut started = self.start_in(&*store, &run, &start).await;
@@ -227,16 +228,19 @@ impl Engine {
     fn beginning(
         &self,
         tenant: &TenantId,
-        run: &NewRun,
+        run: &mut NewRun,
         request: &StoredRequest,
     ) -> (Option<RoutingDecision>, RunStart) {
         let agents = self.agents();
         let route = NewRoute { policy: &self.parts.policy, agents: &agents, tenant };
         let routing = route.decide(&run.agent, &request.task, &text_of(&run.message.parts));
+        // The first record does not contain the request, so the run's JSON of it is not copied.
+        let as_json = std::mem::take(&mut run.request);
         let first = match &routing {
             Some(routing) => first_record(&run.claimed(run.message.created_at), request, routing),
             None => Record::default(),
         };
+        run.request = as_json;
         let append = Arc::new(first.first_append());
         (routing, RunStart { owner: self.parts.identity.owner.clone(), append })
     }

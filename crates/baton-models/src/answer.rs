@@ -10,9 +10,9 @@ use baton_core::{Chunk, TraceParent};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
-use hyper::body::{Frame as BodyFrame, Incoming};
+use hyper::body::Frame as BodyFrame;
 
-use crate::client::broken;
+use crate::client::{ResponseBody, broken};
 use crate::fault::ModelFault;
 use crate::frames::{Frame, FrameReader, Framing};
 use crate::transport::{ProviderCall, ProviderConnection, request_id, traced};
@@ -86,7 +86,8 @@ pub(crate) fn ask(
     let request = request.map(|request| traced(request, trace));
     Box::pin(try_stream! {
         let opened = match request {
-            Ok(request) => connection.open(request, framing).await,
+            // Boxed: it ends before the reply begins, and the stream lasts as long as the reply.
+            Ok(request) => Box::pin(connection.open(request, framing)).await,
             Err(fault) => Err(fault),
         };
         let response = opened.map_err(|fault| connection.report(fault))?;
@@ -101,8 +102,10 @@ pub(crate) fn ask(
                 if !is_begun || !matches!(outcome, Ok(None)) {
                     break;
                 }
-                // The connection's task delivers the next frame only when this one was taken, so it gets its turn first.
-                give_way().await;
+                if matches!(body, ResponseBody::Pooled(_)) {
+                    // The connection's task delivers the next frame only when this one was taken, so it gets its turn first.
+                    give_way().await;
+                }
                 let Some(next) = body.frame().now_or_never() else { break };
                 outcome = reading.read(next, &mut ready);
             }
@@ -157,7 +160,7 @@ fn join(chunk: &mut Chunk, next: &Chunk) -> bool {
 
 /// Only a connection whose body was read to its end goes back to the pool. The end is mostly there already; a server
 /// that keeps the body open is not waited for.
-async fn leave(body: &mut Incoming) {
+async fn leave(body: &mut ResponseBody) {
     let rest = async { while let Some(Ok(_)) = body.frame().await {} };
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, rest).await;
 }

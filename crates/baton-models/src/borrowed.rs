@@ -54,6 +54,13 @@ pub(crate) struct Few<T> {
     others: Vec<T>,
 }
 
+impl<T> Few<T> {
+    /// The item of a list that has exactly one.
+    pub fn only(&self) -> Option<&T> {
+        self.first.as_ref().filter(|_| self.others.is_empty())
+    }
+}
+
 impl<T> IntoIterator for Few<T> {
     type Item = T;
     type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;

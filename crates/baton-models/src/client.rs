@@ -1,10 +1,13 @@
 //! The one HTTP client that all providers share, so that connections are pooled.
 
 mod connector;
+mod direct;
 
 use std::error::Error;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use baton_core::ModelErrorKind;
@@ -13,24 +16,26 @@ use http::header::{PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
 use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body, Frame, Incoming};
 use hyper_util::client::legacy;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::fault::{ModelFault, brief};
 use connector::Connector;
+use direct::{DirectBody, DirectClient};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(90);
 
-/// A pool of connections. Cheap to clone.
+/// Pools of connections. Cheap to clone.
 ///
-/// `hyper` without a layer between: a call needs no redirects, cookies, compression or overall time limit, and an open
-/// stream costs one connection task and its two buffers of 8 KiB.
+/// `hyper` without a layer between: a call needs no redirects, cookies, compression or overall time limit. Connections with TLS
+/// or through a proxy have a task each, because several HTTP/2 requests share one. Plain ones are polled by the caller.
 #[derive(Debug, Clone)]
 pub struct ModelHttpClient {
-    http: legacy::Client<Connector, Full<Bytes>>,
+    pooled: legacy::Client<Connector, Full<Bytes>>,
+    direct: DirectClient,
     proxies: Arc<Matcher>,
 }
 
@@ -46,35 +51,60 @@ impl ModelHttpClient {
     fn new(proxies: Matcher) -> Self {
         let proxies = Arc::new(proxies);
         let connector = Connector::new(Arc::clone(&proxies), KEEP_ALIVE);
-        let http = legacy::Client::builder(TokioExecutor::new())
+        let direct = DirectClient::new(connector.clone(), IDLE);
+        let pooled = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(KEEP_ALIVE)
             .build(connector);
-        Self { http, proxies }
+        Self { pooled, direct, proxies }
     }
 
     /// Returns when the head of the response has arrived.
     pub(crate) async fn send(
         &self,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, ModelFault> {
+    ) -> Result<Response<ResponseBody>, ModelFault> {
         let agent = HeaderValue::from_static(concat!("baton/", env!("CARGO_PKG_VERSION")));
         request.headers_mut().insert(USER_AGENT, agent);
-        if let Some(credential) = self.proxy_credential(&request) {
-            request.headers_mut().insert(PROXY_AUTHORIZATION, credential);
+        let proxy = self.proxies.intercept(request.uri());
+        if request.uri().scheme() == Some(&Scheme::HTTP) {
+            let Some(proxy) = proxy else {
+                return Ok(self.direct.send(request).await?.map(ResponseBody::Direct));
+            };
+            // A proxy reads the head of a plain request itself. Of a TLS connection it sees only the `CONNECT` before.
+            if let Some(credential) = proxy.basic_auth() {
+                request.headers_mut().insert(PROXY_AUTHORIZATION, credential.clone());
+            }
         }
-        self.http.request(request).await.map_err(|error| broken(&error))
+        let response = self.pooled.request(request).await.map_err(|error| broken(&error))?;
+        Ok(response.map(ResponseBody::Pooled))
     }
+}
 
-    /// A proxy reads the head of a plain request itself. Of a TLS connection it sees only the `CONNECT` before.
-    fn proxy_credential(&self, request: &Request<Full<Bytes>>) -> Option<HeaderValue> {
-        if request.uri().scheme() != Some(&Scheme::HTTP) {
-            return None;
+/// The body of a response.
+#[derive(Debug)]
+pub(crate) enum ResponseBody {
+    /// The task of the connection reads it.
+    Pooled(Incoming),
+    /// Polling it reads it.
+    Direct(DirectBody),
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut *self {
+            Self::Pooled(body) => Pin::new(body).poll_frame(context),
+            Self::Direct(body) => Pin::new(body).poll_frame(context),
         }
-        self.proxies.intercept(request.uri())?.basic_auth().cloned()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod reply;
 mod request;
+mod template;
 
 use std::pin::Pin;
 

@@ -7,12 +7,11 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use url::Url;
 
-use crate::client::ModelHttpClient;
+use crate::client::{ModelHttpClient, ResponseBody};
 use crate::fault::{ModelFault, brief};
 use crate::frames::Framing;
 use crate::registry::{self, Endpoint};
@@ -167,7 +166,7 @@ impl ProviderConnection {
         &self,
         mut request: ProviderCall,
         framing: Framing,
-    ) -> Result<Response<Incoming>, ModelFault> {
+    ) -> Result<Response<ResponseBody>, ModelFault> {
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(framing.media_type()));
         let response = self.0.client.send(request).await?;
         let status = response.status();
@@ -244,7 +243,7 @@ fn is_framed(media_type: &str, framing: Framing) -> bool {
         || (framing == Framing::Ndjson && media_type.to_ascii_lowercase().contains("json"))
 }
 
-async fn read_some(mut body: Incoming, most: usize) -> String {
+async fn read_some(mut body: ResponseBody, most: usize) -> String {
     let mut bytes = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
         let piece = frame.into_data().unwrap_or_default();

@@ -118,7 +118,7 @@ async fn admit(
     if app.settings.auth.mode == AuthenticationMode::Open {
         origins::trust(request.headers(), request.uri(), &app.settings.allowed_origins)?;
     }
-    let caller = Caller(app.identity.authenticate(request.headers()).await?.into());
+    let caller = Caller(app.identity.authenticate(request.headers()).await?);
     let now = rate_limit.insert(app.guards.rate.admit(&caller.tenant));
     if let Some(pause) = now.pause {
         return Err(too_many(pause));

@@ -103,6 +103,8 @@ impl Principal {
 #[derive(Debug)]
 pub struct Authenticator {
     mode: AuthenticationMode,
+    /// The caller in open mode.
+    local: Arc<Principal>,
     roles: Arc<Roles>,
     keyring: Keyring,
     tokens: Option<Arc<TokenVerifier>>,
@@ -113,32 +115,30 @@ impl Authenticator {
         let roles = Arc::new(Roles::new(&settings.roles));
         Self {
             mode: settings.mode,
+            local: Arc::new(Principal::local()),
             keyring: Keyring::new(store, Arc::clone(&roles)),
             roles,
             tokens: settings.tokens.clone(),
         }
     }
 
-    pub async fn authenticate(&self, headers: &HeaderMap) -> ApiResult<Principal> {
+    pub async fn authenticate(&self, headers: &HeaderMap) -> ApiResult<Arc<Principal>> {
         match self.mode {
-            AuthenticationMode::Open => Ok(Principal::local()),
+            AuthenticationMode::Open => Ok(Arc::clone(&self.local)),
             AuthenticationMode::Required => Ok(self.identify(headers).await?),
         }
     }
 
-    async fn identify(&self, headers: &HeaderMap) -> Result<Principal, AuthRefusal> {
+    async fn identify(&self, headers: &HeaderMap) -> Result<Arc<Principal>, AuthRefusal> {
         match credential::of(headers)? {
-            Credential::Key(key) => {
-                let owner = self.keyring.owner(Digest::of(key)).await?;
-                Ok(Arc::unwrap_or_clone(owner))
-            }
+            Credential::Key(key) => self.keyring.owner(Digest::of(key)).await,
             Credential::Token(token) => {
                 let tokens = self.tokens.as_ref().ok_or(AuthRefusal::Invalid("tokens are not accepted"))?;
                 let claims = tokens.verify(token).await?;
                 let valid = Valid::Until(claims.end());
                 let token::Claims { sub, tenant_id, roles, .. } = claims;
                 let rights = self.roles.rights(&roles);
-                Ok(Principal { tenant: tenant_id, user: sub, roles, rights, valid })
+                Ok(Arc::new(Principal { tenant: tenant_id, user: sub, roles, rights, valid }))
             }
         }
     }

@@ -19,7 +19,7 @@ pub mod websocket;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::Stream;
 use tokio::time::{Instant, sleep_until};
 
@@ -108,14 +108,15 @@ pub fn listen(app: App, joined: JoinedStream) -> Pin<Box<dyn Stream<Item = Outgo
 /// The frames of an item and of those behind it that have arrived as well. Each piece costs the connection a chunk and often a write.
 fn show_arrived(follow: &mut Follow, view: &mut StreamView, first: &Item) -> Bytes {
     let first = view.show(first, follow.position());
-    let mut joined = BytesMut::new();
+    let mut joined = Vec::new();
     while joined.len().max(first.len()) < MAX_JOINED {
         let Some(item) = follow.try_next() else { break };
         let frames = view.show(&item, follow.position());
         if joined.is_empty() {
+            joined.reserve_exact(first.len() + frames.len());
             joined.extend_from_slice(&first);
         }
         joined.extend_from_slice(&frames);
     }
-    if joined.is_empty() { first } else { joined.freeze() }
+    if joined.is_empty() { first } else { joined.into() }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use baton_core::AgentName;
 use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, is_within};
 use baton_core::message::Visibility;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::AgentProfiles;
-use crate::wire::EventBody;
+use crate::wire::{ActiveAgent, EventBody, ThreadState};
 
 /// Stack of the agents that have held the baton in this run.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl BatonState {
 
     /// The whole state, for a client without any.
     pub(super) fn snapshot(&self, profiles: &AgentProfiles) -> Option<EventBody> {
-        Some(EventBody::StateSnapshot { snapshot: json!({ "activeAgent": self.active(profiles)? }) })
+        Some(EventBody::StateSnapshot { snapshot: ThreadState { active_agent: self.active(profiles)? } })
     }
 
     pub(super) fn delta(&self, profiles: &AgentProfiles) -> Option<EventBody> {
@@ -92,16 +92,16 @@ impl BatonState {
         Some(EventBody::StateDelta { delta: patch })
     }
 
-    fn active(&self, profiles: &AgentProfiles) -> Option<Value> {
+    fn active(&self, profiles: &AgentProfiles) -> Option<ActiveAgent> {
         let BatonHolder { agent, hold, .. } = self.holders.last()?;
         let face = profiles.get(agent);
         let may_be_left = face.is_none_or(|face| face.exitable);
-        let mut active = Map::new();
-        active.insert("id".into(), json!(agent));
-        active.insert("display_name".into(), json!(profiles.name_of(agent)));
-        active.extend(face.and_then(|face| Some(("color".into(), json!(face.color.as_ref()?)))));
-        active.insert("exitable".into(), json!(*hold == HoldDuration::Thread && may_be_left));
-        Some(Value::Object(active))
+        Some(ActiveAgent {
+            id: agent.clone(),
+            display_name: profiles.name_of(agent).to_owned(),
+            color: face.and_then(|face| face.color.clone()),
+            exitable: *hold == HoldDuration::Thread && may_be_left,
+        })
     }
 }
 

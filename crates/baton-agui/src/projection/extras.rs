@@ -2,10 +2,10 @@
 
 use baton_core::SessionId;
 use baton_core::event::{ApprovalEvent, Event, EventKind};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::AgentProfiles;
-use crate::wire::EventBody;
+use crate::wire::{EventBody, RunUsage};
 
 pub(super) fn of(event: &Event, owner: Option<&SessionId>, profiles: &AgentProfiles) -> Option<EventBody> {
     Some(match &event.kind {
@@ -34,25 +34,23 @@ pub(super) fn of(event: &Event, owner: Option<&SessionId>, profiles: &AgentProfi
     })
 }
 
-/// Value of `baton.usage`: usage in total and by agent, the limit, the answering agent and the sources.
-pub(super) fn usage(end: &EventKind) -> Value {
-    let mut value = Map::new();
-    match end {
+/// `baton.usage`: usage in total and by agent, the limit, the answering agent and the sources.
+pub(super) fn usage(end: &EventKind) -> Option<EventBody> {
+    let value = match end {
         EventKind::RunFailed { usage, by_agent, .. } | EventKind::RunWaiting { usage, by_agent, .. } => {
-            value.insert("usage".into(), json!(usage));
-            value.insert("by_agent".into(), json!(by_agent));
+            let by_agent = by_agent.clone();
+            RunUsage { usage: *usage, by_agent, limit: None, answered_by: None, sources: None }
         }
-        EventKind::RunFinished { usage, limit, answered_by, sources, by_agent, .. } => {
-            value.insert("usage".into(), json!(usage));
-            value.insert("by_agent".into(), json!(by_agent));
-            value.insert("limit".into(), json!(limit));
-            value.insert("answered_by".into(), json!(answered_by));
-            value.insert("sources".into(), json!(sources));
-        }
-        _ => {}
-    }
-    value.retain(|_, value| !value.is_null());
-    Value::Object(value)
+        EventKind::RunFinished { usage, limit, answered_by, sources, by_agent, .. } => RunUsage {
+            usage: *usage,
+            by_agent: by_agent.clone(),
+            limit: limit.clone(),
+            answered_by: answered_by.clone(),
+            sources: Some(sources.clone()),
+        },
+        _ => return None,
+    };
+    Some(EventBody::RunUsage { name: "baton.usage", value })
 }
 
 /// The request and what became of it, as one flat object.

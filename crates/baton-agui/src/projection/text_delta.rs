@@ -1,7 +1,6 @@
 //! Fast path for deltas of open texts, which are most of a stream. They are written as JSON from a template, without an event in
 //! between: only delta, timestamp and sequence number differ between the deltas of a text.
 
-use std::io;
 use std::ops::Range;
 
 use baton_core::event::{Event, EventKind};
@@ -9,7 +8,7 @@ use baton_core::event::{Event, EventKind};
 use super::event_context::EventContext;
 use super::texts::PieceOrigin;
 use super::{Projection, RunPhase, text_kind};
-use crate::wire::{AguiEvent, EventBody};
+use crate::wire::{AguiEvent, EventBody, append};
 
 /// A delta of an open text, ready to be written.
 #[derive(Debug)]
@@ -21,16 +20,16 @@ pub struct TextDelta<'a> {
 }
 
 impl TextDelta<'_> {
-    /// Writes the JSON that serializing the delta's [`AguiEvent`] would yield.
-    pub fn write_json(&self, out: &mut impl io::Write) -> io::Result<()> {
+    /// Appends the JSON that serializing the delta's [`AguiEvent`] would yield.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
         let DeltaTemplate { json, delta, timestamp, seq } = self.template;
-        out.write_all(json[..delta.start].as_bytes())?;
-        serde_json::to_writer(&mut *out, self.delta)?;
-        out.write_all(json[delta.end..timestamp.start].as_bytes())?;
-        serde_json::to_writer(&mut *out, &self.timestamp)?;
-        out.write_all(json[timestamp.end..seq.start].as_bytes())?;
-        serde_json::to_writer(&mut *out, &self.seq)?;
-        out.write_all(json[seq.end..].as_bytes())
+        out.extend_from_slice(json[..delta.start].as_bytes());
+        append(out, self.delta);
+        out.extend_from_slice(json[delta.end..timestamp.start].as_bytes());
+        append(out, &self.timestamp);
+        out.extend_from_slice(json[timestamp.end..seq.start].as_bytes());
+        append(out, &self.seq);
+        out.extend_from_slice(json[seq.end..].as_bytes());
     }
 }
 
@@ -55,7 +54,9 @@ impl DeltaTemplate {
         }
         event.timestamp = 0;
         event.metadata.baton.seq = 0;
-        let json = serde_json::to_string(&event).ok()?.into_boxed_str();
+        let mut json = Vec::with_capacity(512);
+        event.write_json(&mut json);
+        let json = String::from_utf8(json).ok()?.into_boxed_str();
         // Only ids precede the fields, and these cannot contain the field names.
         let delta = value(&json, 0, "\"delta\":", "\"\"")?;
         let timestamp = value(&json, delta.end, "\"timestamp\":", "0")?;

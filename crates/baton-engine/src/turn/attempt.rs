@@ -157,7 +157,7 @@ impl<'a> Attempt<'a> {
         if !self.is_cut_to_one_call {
             self.is_cut_to_one_call = true;
             let text = "only the first tool call of the reply is executed, because the model is set to one call at a time";
-            self.scope.trace(EventKind::Status { text: text.to_owned() }).await;
+            Box::pin(self.scope.trace(EventKind::Status { text: text.to_owned() })).await;
         }
     }
 

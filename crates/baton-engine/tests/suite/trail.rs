@@ -258,7 +258,10 @@ async fn a7_delegation_by_request_is_audited() {
         timeout: HumanDuration::from_secs(30),
         synthesis: Synthesis::Concat,
     };
-    let (parts, request) = everybody(&model).task(RunTask::Delegate(delegation)).parts().await;
+    let (parts, mut request) = everybody(&model).task(RunTask::Delegate(delegation)).parts().await;
+    let trace = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
+    let trace_id = trace.trace_id();
+    request.trace = Some(trace);
     let engine = Engine::new(parts);
     engine.start(request.clone()).await.unwrap().finish().await;
     let trail = trail(&engine, &request).await;
@@ -271,6 +274,7 @@ async fn a7_delegation_by_request_is_audited() {
     );
     let start = trail.iter().find(|one| one.entry.action == "run.start").unwrap();
     assert_eq!(start.entry.detail["agents"], json!(["b", "c"]));
+    assert_eq!(start.entry.trace_id, Some(trace_id));
 }
 
 /// How often each thing is on record.

@@ -158,6 +158,7 @@ impl ConnectionRoute {
 }
 
 /// A connection that knows whether a proxy reads its requests: those name their whole address.
+#[derive(Debug)]
 pub(super) struct Routed {
     io: Io,
     is_proxied: bool,

@@ -1,5 +1,6 @@
 //! The frames of a streamed chat completion.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use baton_core::Chunk;
@@ -10,6 +11,7 @@ use serde::de::{Error, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::template::TextTemplate;
 use crate::answer::Decode;
 use crate::borrowed::{BorrowedText, Few};
 use crate::calls::CallNumbers;
@@ -22,6 +24,7 @@ pub(crate) struct OpenAiDecoder {
     calls: CallNumbers,
     /// Said before the tokens and the end; many servers say nothing after it.
     finish: Option<Finish>,
+    template: TextTemplate,
 }
 
 /// Every field may be missing or null, and is, on one server or another.
@@ -139,9 +142,27 @@ struct Details {
     reasoning: Option<u64>,
 }
 
+impl<'a> Completion<'a> {
+    /// The text of a frame that holds nothing else that matters, if it needs no copy.
+    fn only_text(&self) -> Option<&'a str> {
+        let OpenAiReplyChoice { delta, finish_reason } = self.choices.as_ref()?.only()?;
+        let is_open = finish_reason.as_ref().is_none_or(|reason| reason.0.is_empty());
+        match delta.as_ref()? {
+            OpenAiDelta {
+                content: Some(OpenAiReplyContent::Text(BorrowedText(Cow::Borrowed(text)))),
+                refusal: None,
+                reasoning_content: None,
+                reasoning: None,
+                tool_calls: None,
+            } if is_open && self.usage.is_none() => Some(*text),
+            _ => None,
+        }
+    }
+}
+
 impl OpenAiDecoder {
     pub fn new(names: ToolNames) -> Self {
-        Self { calls: CallNumbers::new(names), finish: None }
+        Self { calls: CallNumbers::new(names), finish: None, template: TextTemplate::default() }
     }
 
     fn take_delta(&mut self, delta: OpenAiDelta<'_>, ready: &mut Vec<Chunk>) -> Result<(), ModelFault> {
@@ -195,6 +216,12 @@ impl OpenAiDecoder {
 
 impl Decode for OpenAiDecoder {
     fn frame(&mut self, frame: Frame<'_>, ready: &mut Vec<Chunk>) -> Result<Option<Finish>, ModelFault> {
+        if frame.name.is_empty()
+            && let Some(text) = self.template.text(frame.data)
+        {
+            say_text(text, ready);
+            return Ok(None);
+        }
         match frame.data.trim() {
             "" => return Ok(None),
             "[DONE]" => return self.end(ready).map(Some),
@@ -207,6 +234,9 @@ impl Decode for OpenAiDecoder {
         }
         if frame.name == "error" || completion.message.is_some() {
             return Err(ModelFault::from_body(None, frame.data));
+        }
+        if let Some(text) = completion.only_text() {
+            self.template.learn(frame.data, text);
         }
         for choice in completion.choices.into_iter().flatten() {
             if let Some(delta) = choice.delta {
@@ -226,7 +256,14 @@ impl Decode for OpenAiDecoder {
     }
 }
 
-/// The one place where the text of a delta is copied.
+/// Adds a text, joined with the one before it if both arrived together.
+fn say_text(text: &str, ready: &mut Vec<Chunk>) {
+    match ready.last_mut() {
+        Some(Chunk::Text(before)) => before.push_str(text),
+        _ => ready.push(Chunk::Text(text.to_owned())),
+    }
+}
+
 fn say(text: Option<BorrowedText<'_>>, chunk: fn(String) -> Chunk, ready: &mut Vec<Chunk>) {
     ready.extend(text.filter(|text| !text.0.is_empty()).map(|text| chunk(text.into_string())));
 }
@@ -263,9 +300,56 @@ fn tokens(usage: &OpenAiUsage) -> Tokens {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
+    use proptest::prelude::*;
 
     use super::*;
+
+    fn frame_text() -> impl Strategy<Value = String> {
+        let content = prop_oneof![
+            "[ -~äß😀]{0,6}".prop_map(|text| Value::String(text).to_string()),
+            Just("null".to_owned()),
+            Just(r#""broken"#.to_owned()),
+            Just("\"\t\"".to_owned()),
+        ];
+        let rest = prop_oneof![
+            4 => Just(String::new()),
+            1 => Just(r#","refusal":"no""#.to_owned()),
+            1 => Just(r#","reasoning":"so""#.to_owned()),
+            1 => Just(r#","tool_calls":[{"index":0,"id":"c","function":{"name":"now","arguments":"{}"}}]"#.to_owned()),
+        ];
+        let end = prop_oneof![
+            4 => Just(r#""finish_reason":null}]"#.to_owned()),
+            1 => Just(r#""finish_reason":"stop"}]"#.to_owned()),
+            1 => Just(r#""finish_reason":null}],"usage":{"prompt_tokens":1}"#.to_owned()),
+        ];
+        (content, rest, end).prop_map(|(content, rest, end)| {
+            format!(r#"{{"id":"x","choices":[{{"index":0,"delta":{{"content":{content}{rest}}},{end}}}"#)
+        })
+    }
+
+    /// The chunks of a frame, texts joined, as a decoder without any frame before reads it.
+    fn alone(frame: &str) -> Result<Vec<Chunk>, ModelFault> {
+        let mut ready = Vec::new();
+        OpenAiDecoder::new(ToolNames::default()).frame(Frame { name: "", data: frame }, &mut ready)?;
+        Ok(ready)
+    }
+
+    proptest! {
+        /// Whatever came before it, a frame is read as if it were alone.
+        #[test]
+        fn frames_read_the_same_after_others(frames in prop::collection::vec(frame_text(), 1..8)) {
+            let mut decoder = OpenAiDecoder::new(ToolNames::default());
+            for frame in &frames {
+                let mut ready = Vec::new();
+                let read = decoder.frame(Frame { name: "", data: frame }, &mut ready).map(|_| ready);
+                // Calls are numbered on from the ones before.
+                let texts = |read: Result<Vec<Chunk>, ModelFault>| {
+                    read.map(|all| all.into_iter().filter(|one| !matches!(one, Chunk::Call { .. } | Chunk::Arguments { .. })).collect::<Vec<_>>())
+                };
+                prop_assert_eq!(texts(read), texts(alone(frame)), "{}", frame);
+            }
+        }
+    }
 
     #[test]
     fn the_text_of_a_delta_is_borrowed_until_it_is_a_chunk() {

@@ -1,5 +1,7 @@
 //! Connections are opened late, used again and closed at once.
 
+use std::time::Duration;
+
 use baton_core::Chunk;
 use futures_util::StreamExt;
 
@@ -40,6 +42,26 @@ async fn a_connection_is_used_again() {
         assert!(matches!(items.last(), Some(Ok(Chunk::Done(_)))), "{items:?}");
     }
     assert!(server.connections() < 5, "{} connections for 5 calls", server.connections());
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_is_not_used_again() {
+    let done = format!(
+        "{HELLO}data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\ndata: [DONE]\n\n"
+    );
+    let plays = [Play::stream(done.as_str()).ending(End::Leave), Play::stream(done.as_str())];
+    let mut server = Server::start(plays).await;
+    let model = provider("openai", &server);
+    for calls in 1..=2 {
+        let items = ask(&*model).await;
+        assert!(matches!(items.last(), Some(Ok(Chunk::Done(_)))), "{items:?}");
+        assert_eq!(server.connections(), calls);
+        if calls == 1 {
+            server.departure().await;
+            // Until the runtime has polled for I/O, the end of the connection is not known.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
 }
 
 /// A server may keep the body open after it has said everything.

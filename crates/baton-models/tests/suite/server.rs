@@ -24,6 +24,8 @@ pub struct Play {
 pub enum End {
     /// A whole body; the connection stays open for the next request.
     Whole,
+    /// A whole body, after which the server closes the connection without having said so.
+    Leave,
     /// The end of the connection is the end of the body.
     Close,
     /// The connection ends before the body does.
@@ -101,7 +103,7 @@ impl Server {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Waits until a client has left a play that hangs.
+    /// Waits until a client has left a play that hangs, or the server a connection after [`End::Leave`].
     pub async fn departure(&mut self) {
         let wait = tokio::time::timeout(Duration::from_secs(5), self.departures.recv());
         wait.await.expect("the connection is still open").unwrap();
@@ -127,17 +129,26 @@ impl Stage {
         while let Some(request) = read_request(&mut socket).await {
             self.seen.lock().unwrap().push(request);
             let play = self.plays.lock().unwrap().pop_front().expect("a play for this request");
-            if play.end == End::Nothing || write(&mut socket, &play).await.is_err() {
+            if play.end == End::Nothing {
                 return;
             }
+            let is_written = write(&mut socket, &play).await.is_ok();
             match play.end {
-                End::Whole => {}
-                End::Hang => {
-                    let _ = socket.read(&mut [0; 1]).await;
+                End::Whole if is_written => {}
+                End::Leave => {
+                    drop(socket);
                     let _ = self.departed.send(());
                     return;
                 }
-                End::Close | End::Cut | End::Nothing => return,
+                End::Hang => {
+                    // A client that leaves early makes the write fail.
+                    if is_written {
+                        let _ = socket.read(&mut [0; 1]).await;
+                    }
+                    let _ = self.departed.send(());
+                    return;
+                }
+                End::Whole | End::Close | End::Cut | End::Nothing => return,
             }
         }
     }
@@ -161,7 +172,7 @@ fn packets(play: &Play) -> Vec<Vec<u8>> {
         _ => [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat(),
     };
     packets.extend(play.pieces.iter().filter(|piece| !piece.is_empty()).map(chunk));
-    if let (End::Whole, Some(last)) = (play.end, packets.last_mut()) {
+    if let (End::Whole | End::Leave, Some(last)) = (play.end, packets.last_mut()) {
         last.extend_from_slice(b"0\r\n\r\n");
     }
     packets

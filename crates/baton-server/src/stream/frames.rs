@@ -1,19 +1,18 @@
 //! Frames: events encoded for sending, once for all subscribers.
 
-use bytes::{BufMut as _, Bytes, BytesMut};
 use std::io::Write as _;
 
 use baton_agui::{AguiEvent, TextDelta};
+use bytes::Bytes;
 
-/// Fits a few deltas. The buffer is reused while the reader keeps up.
-const BUFFER: usize = 1024;
 const DATA: &[u8] = b"\ndata: ";
 const END: &[u8] = b"\n\n";
 
 /// Encodes events as server-sent events: `id: <number>`, `data: <JSON>`, an empty line.
 #[derive(Debug, Default)]
 pub struct FrameEncoder {
-    buffer: BytesMut,
+    /// Reused, so that the frames of an item are allocated once and with their size.
+    buffer: Vec<u8>,
 }
 
 impl FrameEncoder {
@@ -21,34 +20,33 @@ impl FrameEncoder {
     pub fn encode(&mut self, events: &[AguiEvent], before: u64, last: u64) -> Bytes {
         for (at, event) in events.iter().enumerate() {
             let id = if at + 1 == events.len() { last } else { before };
-            self.frame(id, |out| Ok(serde_json::to_writer(out, event)?));
+            self.frame(id, |out| event.write_json(out));
         }
-        self.buffer.split().freeze()
+        self.take()
     }
 
     /// Encodes one delta.
     pub fn encode_piece(&mut self, piece: &TextDelta<'_>, id: u64) -> Bytes {
-        self.frame(id, |mut out| piece.write_json(&mut out));
-        self.buffer.split().freeze()
+        self.frame(id, |out| piece.write_json(out));
+        self.take()
     }
 
-    fn frame(
-        &mut self,
-        id: u64,
-        data: impl FnOnce(&mut bytes::buf::Writer<&mut BytesMut>) -> std::io::Result<()>,
-    ) {
-        if self.buffer.capacity() < BUFFER / 2 {
-            self.buffer.reserve(BUFFER);
-        }
-        let mut out = (&mut self.buffer).writer();
-        // Writing to memory cannot fail, and the types contain only string keys and finite numbers.
-        write!(out, "id: {id}\ndata: ").and_then(|()| data(&mut out)).expect("an event is JSON");
+    fn frame(&mut self, id: u64, write_json: impl FnOnce(&mut Vec<u8>)) {
+        write!(self.buffer, "id: {id}").expect("memory can be written");
+        self.buffer.extend_from_slice(DATA);
+        write_json(&mut self.buffer);
         self.buffer.extend_from_slice(END);
+    }
+
+    fn take(&mut self) -> Bytes {
+        let frames = Bytes::copy_from_slice(&self.buffer);
+        self.buffer.clear();
+        frames
     }
 
     /// Frees the buffer when nothing is expected to be sent soon.
     pub fn rest(&mut self) {
-        self.buffer = BytesMut::new();
+        self.buffer = Vec::new();
     }
 }
 

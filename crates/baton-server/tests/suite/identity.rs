@@ -37,7 +37,7 @@ impl Site {
     }
 
     /// Whom the server takes somebody for.
-    async fn principal(&self, credential: &str) -> Principal {
+    async fn principal(&self, credential: &str) -> Arc<Principal> {
         let headers = HeaderMap::from_iter([(
             http::header::AUTHORIZATION,
             format!("Bearer {credential}").parse().unwrap(),
@@ -246,7 +246,7 @@ async fn open_mode_is_for_this_machine_only() {
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(problem["code"], "foreign_origin");
     assert!(!problem.to_string().contains("evil.example"), "{problem}");
-    assert_eq!(Principal::local(), site.app.identity.authenticate(&HeaderMap::new()).await.unwrap());
+    assert_eq!(Principal::local(), *site.app.identity.authenticate(&HeaderMap::new()).await.unwrap());
     site.end().await;
 }
 

@@ -18,7 +18,7 @@ fn open() -> Projection {
 fn written(projection: &mut Projection, event: &Event) -> Option<String> {
     let piece = projection.piece(event)?;
     let mut out = Vec::new();
-    piece.write_json(&mut out).unwrap();
+    piece.write_json(&mut out);
     Some(String::from_utf8(out).unwrap())
 }
 

@@ -219,7 +219,8 @@ pub(crate) async fn record_denied_delegation(scope: &Scope) -> Result<(), Failur
         audit: vec![audit::denied(scope, DELEGATE_PERMISSION)],
         ..Record::default()
     };
-    scope.run.recorder.journal.commit_soon(record).await;
+    // Boxed, like everything with a record that most sessions never write.
+    Box::pin(scope.run.recorder.journal.commit_soon(record)).await;
     Ok(())
 }
 

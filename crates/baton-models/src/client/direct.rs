@@ -1,0 +1,324 @@
+//! Plain HTTP/1 connections that the reader of a reply polls itself.
+//!
+//! A connection has no task of its own. Whoever waits for the head of a response or for a part of its body drives the connection, so
+//! that no part of a reply is passed from one task to another. A connection whose body was read to its end is kept for the next
+//! request to the same server. Dropping a body that was not closes its connection.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::{Body, Frame, Incoming};
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_rustls::MaybeHttpsStream;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tower::Service as _;
+
+use super::broken;
+use super::connector::{Connector, Routed};
+use crate::fault::ModelFault;
+
+/// How often idle connections are checked.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
+/// The port of an `http` address without one.
+const DEFAULT_PORT: u16 = 80;
+
+type Driver = http1::Connection<MaybeHttpsStream<Routed>, Full<Bytes>>;
+
+/// A client for `http` addresses that are reached without a proxy. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct DirectClient {
+    connector: Connector,
+    pool: Arc<ConnectionPool>,
+}
+
+impl DirectClient {
+    pub(super) fn new(connector: Connector, idle_timeout: Duration) -> Self {
+        Self { connector, pool: Arc::new(ConnectionPool { idle_timeout, state: Mutex::default() }) }
+    }
+
+    /// Returns when the head of the response has arrived. A request that an idle connection could not send any more, because the
+    /// server has closed it, is sent on another one.
+    pub(super) async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<DirectBody>, ModelFault> {
+        let (address, mut request) = in_origin_form(request)?;
+        loop {
+            let kept = self.pool.take(&address);
+            let is_kept = kept.is_some();
+            let mut connection = match kept {
+                Some(connection) => connection,
+                None => self.connect(&address).await?,
+            };
+            match connection.exchange(request).await {
+                Ok(response) => {
+                    let pool = Arc::clone(&self.pool);
+                    let lent = Some((connection, address));
+                    return Ok(response.map(|body| DirectBody { body, lent, pool }));
+                }
+                Err(mut refused) => match refused.take_message().filter(|_| is_kept) {
+                    Some(unsent) => request = unsent,
+                    None => return Err(broken(&refused.into_error())),
+                },
+            }
+        }
+    }
+
+    async fn connect(&self, address: &Authority) -> Result<Box<DrivenConnection>, ModelFault> {
+        let uri = Uri::builder().scheme("http").authority(address.clone()).path_and_query("/").build();
+        let uri = uri.expect("an authority of another address");
+        let io = self.connector.clone().call(uri).await.map_err(|error| broken(&*error))?;
+        let (sender, driver) = http1::handshake(io).await.map_err(|error| broken(&error))?;
+        Ok(Box::new(DrivenConnection { sender, driver, is_over: false }))
+    }
+}
+
+/// The address of the server, and the request in origin form with a `Host` header.
+fn in_origin_form(request: Request<Full<Bytes>>) -> Result<(Authority, Request<Full<Bytes>>), ModelFault> {
+    let (mut head, body) = request.into_parts();
+    let mut uri = std::mem::take(&mut head.uri).into_parts();
+    let address = uri.authority.take().ok_or_else(|| ModelFault::malformed("the address has no host"))?;
+    let host = match address.port_u16().filter(|port| *port != DEFAULT_PORT) {
+        Some(port) => HeaderValue::try_from(format!("{}:{port}", address.host())),
+        None => HeaderValue::from_str(address.host()),
+    };
+    head.headers.insert(HOST, host.map_err(|_| ModelFault::malformed("the address has no valid host"))?);
+    uri.scheme = None;
+    uri.path_and_query.get_or_insert(PathAndQuery::from_static("/"));
+    head.uri = Uri::from_parts(uri).expect("a path is a valid address");
+    Ok((address, Request::from_parts(head, body)))
+}
+
+/// A connection and the future that reads and writes it.
+#[derive(Debug)]
+struct DrivenConnection {
+    sender: SendRequest<Full<Bytes>>,
+    driver: Driver,
+    /// Whether the driver has ended, and with it the connection.
+    is_over: bool,
+}
+
+impl DrivenConnection {
+    /// Sends a request. Returns when the head of the response has arrived, or the request if none of it was sent.
+    async fn exchange(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        let mut response = pin!(self.sender.try_send_request(request));
+        poll_fn(|context| {
+            self.drive(context);
+            response.as_mut().poll(context)
+        })
+        .await
+    }
+
+    /// Reads and writes as much as possible.
+    fn drive(&mut self, context: &mut Context<'_>) {
+        // A failure reaches the response or its body, which say more about it.
+        self.is_over = self.is_over || Pin::new(&mut self.driver).poll(context).is_ready();
+    }
+
+    /// Whether the connection can send a request now.
+    fn is_ready(&mut self) -> bool {
+        // Notices that the server has closed the connection.
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        !self.is_over && self.sender.is_ready()
+    }
+}
+
+/// The body of a response. Reading it drives its connection.
+#[derive(Debug)]
+pub(crate) struct DirectBody {
+    body: Incoming,
+    /// Until the body has ended.
+    lent: Option<(Box<DrivenConnection>, Authority)>,
+    pool: Arc<ConnectionPool>,
+}
+
+impl Body for DirectBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = &mut *self;
+        let mut polled = Pin::new(&mut this.body).poll_frame(context);
+        if polled.is_pending()
+            && let Some((connection, _)) = &mut this.lent
+        {
+            connection.drive(context);
+            polled = Pin::new(&mut this.body).poll_frame(context);
+        }
+        if matches!(polled, Poll::Ready(None))
+            && let Some((connection, address)) = this.lent.take()
+        {
+            this.pool.put(address, connection);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+}
+
+/// Idle connections by the address of their server.
+#[derive(Debug)]
+struct ConnectionPool {
+    idle_timeout: Duration,
+    state: Mutex<PoolState>,
+}
+
+#[derive(Debug, Default)]
+struct PoolState {
+    idle: HashMap<Authority, Vec<IdleConnection>>,
+    /// Closes connections that are idle for too long. Runs while there are any.
+    sweeper: Option<AbortHandle>,
+}
+
+#[derive(Debug)]
+struct IdleConnection {
+    connection: Box<DrivenConnection>,
+    since: Instant,
+}
+
+impl ConnectionPool {
+    /// The connection that was used last and can still be used. Closes those that cannot.
+    fn take(&self, address: &Authority) -> Option<Box<DrivenConnection>> {
+        loop {
+            let mut idle = self.lock().idle.get_mut(address)?.pop()?;
+            if self.is_usable(&mut idle) {
+                return Some(idle.connection);
+            }
+        }
+    }
+
+    fn put(self: &Arc<Self>, address: Authority, mut connection: Box<DrivenConnection>) {
+        if !connection.is_ready() {
+            return;
+        }
+        let mut state = self.lock();
+        state.idle.entry(address).or_default().push(IdleConnection { connection, since: Instant::now() });
+        if state.sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
+            state.sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))).abort_handle());
+        }
+    }
+
+    fn is_usable(&self, idle: &mut IdleConnection) -> bool {
+        idle.since.elapsed() < self.idle_timeout && idle.connection.is_ready()
+    }
+
+    /// Closes idle connections that cannot be used any more. Returns whether others are left.
+    fn sweep(&self) -> bool {
+        let mut state = self.lock();
+        state.idle.retain(|_, idle| {
+            idle.retain_mut(|one| self.is_usable(one));
+            !idle.is_empty()
+        });
+        if state.idle.is_empty() {
+            state.sweeper = None;
+        }
+        state.sweeper.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ConnectionPool {
+    fn drop(&mut self) {
+        if let Some(sweeper) = self.lock().sweeper.take() {
+            sweeper.abort();
+        }
+    }
+}
+
+async fn sweep(pool: Weak<ConnectionPool>) {
+    loop {
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        if !pool.upgrade().is_some_and(|pool| pool.sweep()) {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http_body_util::BodyExt as _;
+    use hyper_util::client::proxy::matcher::Matcher;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// Answers one request and keeps its connection open until it is told to close it.
+    async fn server() -> (Uri, oneshot::Sender<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}/v1?x=1", listener.local_addr().unwrap()).parse().unwrap();
+        let (close, closed) = oneshot::channel();
+        tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                assert_ne!(socket.read_buf(&mut head).await.unwrap(), 0);
+            }
+            let head = String::from_utf8(head).unwrap();
+            assert!(head.starts_with("GET /v1?x=1 HTTP/1.1\r\n"), "{head}");
+            assert!(head.contains(&format!("host: {}\r\n", socket.local_addr().unwrap())), "{head}");
+            socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await.unwrap();
+            let _ = closed.await;
+        });
+        (uri, close)
+    }
+
+    fn client(idle_timeout: Duration) -> DirectClient {
+        let proxies = Arc::new(Matcher::builder().build());
+        DirectClient::new(Connector::new(proxies, Duration::from_secs(30)), idle_timeout)
+    }
+
+    async fn ask(client: &DirectClient, uri: Uri) {
+        let request = Request::get(uri).body(Full::default()).unwrap();
+        let response = client.send(request).await.unwrap();
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hi");
+    }
+
+    #[tokio::test]
+    async fn idle_connections_are_closed_when_the_server_has_closed_them() {
+        let (uri, close) = server().await;
+        let client = client(Duration::from_secs(90));
+        ask(&client, uri).await;
+        assert!(client.pool.sweep(), "one is idle");
+        drop(close);
+        while client.pool.sweep() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(client.pool.lock().idle.is_empty());
+    }
+
+    #[tokio::test]
+    async fn idle_connections_are_closed_after_the_idle_timeout() {
+        let (uri, _close) = server().await;
+        let client = client(Duration::ZERO);
+        ask(&client, uri.clone()).await;
+        assert_eq!(client.pool.lock().idle.len(), 1);
+        assert!(client.pool.take(uri.authority().unwrap()).is_none());
+        assert!(!client.pool.sweep());
+    }
+}
