@@ -46,7 +46,7 @@ async fn resume_decides_every_entry_or_none() {
     };
     let wrong = resume(&second, json!({"approved": true, "arguments": {"command": 1}})).await;
     assert_eq!(wrong["errors"][0]["pointer"], "/resume/1/payload/arguments/command", "{wrong}");
-    let changed = resume(&second, json!({"approved": true, "digest": "0".repeat(64)})).await;
+    let changed = resume(&second, json!({"approved": true, "digest": "f".repeat(64)})).await;
     assert_eq!(changed["code"], "approval_changed", "{changed}");
     let twice = resume(&first, json!({"approved": false})).await;
     assert_eq!(twice["errors"][0]["pointer"], "/resume/1/interruptId", "{twice}");
