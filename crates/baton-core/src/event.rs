@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::budget::BudgetWarning;
 use crate::choices;
@@ -75,8 +76,13 @@ pub enum EventKind {
     },
     /// The run waits for decisions, and no process works on it. [`EventKind::RunResumed`] follows a decision.
     RunWaiting {
-        /// At least one.
+        /// At least one. The store keeps only their ids, because a run may wait many times for the same, and adds the requests when
+        /// the event is read.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         interrupts: Vec<ApprovalRequest>,
+        /// The ids of `interrupts`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waits_for: Vec<Uuid>,
         usage: Usage,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         by_agent: Vec<AgentUsage>,
@@ -278,21 +284,8 @@ mod tests {
     use super::*;
 
     fn request() -> ApprovalRequest {
-        ApprovalRequest {
-            approval_id: uuid::Uuid::nil(),
-            kind: crate::store::ApprovalKind::Question,
-            path: "assistant/turn:1/tool:1".to_owned(),
-            agent: AgentName::parse("assistant").unwrap(),
-            tool: "ask_user".to_owned(),
-            arguments: Value::Null,
-            digest: String::new(),
-            risk: crate::tool::Risk::Low,
-            preview: crate::store::ApprovalPreview::default(),
-            schema: Value::Null,
-            choices: Vec::new(),
-            created_at: Timestamp::UNIX_EPOCH,
-            expires_at: Timestamp::UNIX_EPOCH,
-        }
+        let agent = AgentName::parse("assistant").unwrap();
+        ApprovalRequest::of_call("assistant/turn:1/tool:1", agent, "shell", Value::Null)
     }
 
     #[test]
@@ -300,6 +293,7 @@ mod tests {
         let approval = ApprovalEvent { request: request(), outcome: ApprovalOutcome::pending() };
         let waiting = EventKind::RunWaiting {
             interrupts: vec![request()],
+            waits_for: vec![request().approval_id],
             usage: Usage::default(),
             by_agent: Vec::new(),
         };

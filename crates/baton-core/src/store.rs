@@ -38,11 +38,11 @@ pub mod work;
 
 pub use approval::{
     Approval, ApprovalFilter, ApprovalKind, ApprovalOutcome, ApprovalPreview, ApprovalQuery, ApprovalRequest,
-    ApprovalStatus, Approvals, Decision, PreviewField, RememberedDecision,
+    ApprovalStatus, Approvals, Decision, PreviewField, RememberedDecision, Revocation,
 };
 pub use artifact::{Artifact, Artifacts};
 pub use audit::{Audit, AuditEntry, AuditQuery, AuditVerdict, Audited, Seal};
-pub use budget::{BudgetAccounts, BudgetState, Reservation, Reserved, Verdict};
+pub use budget::{BudgetAccounts, BudgetState, Reservation, ReservationOutcome, Reserved};
 pub use cache::Cache;
 pub use feedback::{Feedback, Feedbacks, Rating};
 pub use handoff::{

@@ -13,7 +13,7 @@ pub mod refusal;
 pub mod value;
 
 pub use guide::{GuideMessage, GuideReply, WorkflowChange, WorkflowGuide};
-pub use machine::{Machine, Verdict, Waits};
+pub use machine::{Confirmation, Machine, Waits};
 pub use refusal::Refusal;
 
 /// Display name of a state or value: `collect_details` becomes "Collect details".

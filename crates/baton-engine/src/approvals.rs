@@ -4,7 +4,8 @@
 //! - [`gate`]: evaluates all calls of a turn before the first one runs, and applies decisions. [`request`](mod@request): what the
 //!   person is asked.
 //! - [`waits`]: what a run waits for. [`parking`]: the record with which it waits, without a process.
-//! - [`decide`]: decisions of people. [`answer`]: a message that answers a question.
+//! - [`decide`]: decisions of people. [`answer`]: a message that answers a question. [`workflow_answer`]: a decision that becomes a
+//!   message, because a workflow asked.
 //!
 //! A wait is a step at `<call>/approval`. It is started with the append that creates the approval, and finished with the outcome.
 //! The call that waits ends with [`Failure::Waiting`](crate::Failure::Waiting), which every pattern passes on after its other
@@ -19,6 +20,7 @@ pub(crate) mod policy;
 pub(crate) mod request;
 mod settings;
 pub(crate) mod waits;
+mod workflow_answer;
 
 pub use decide::{DecideError, DecisionInput, Verdict, check_decision};
 pub use settings::{ApprovalSettings, ApprovalTerms};

@@ -44,6 +44,7 @@ use crate::scope::Scope;
 use crate::task::RunTask;
 use crate::telemetry;
 use crate::turn;
+use crate::workflow::question;
 
 /// Maximum claims of one run. A run that exceeds it probably crashes its process.
 const MAX_ATTEMPTS: u32 = 10;
@@ -228,6 +229,9 @@ impl Execution<'_> {
         let (outcome, why) = (outcome.as_ref(), failure.as_ref());
         let end = last_record(record, keeps, status, &recorder.ledger, progress.sources(), outcome, why);
         let end = parking::close(state, record).and(end);
+        if let Err(failure) = question::ask(state, record).await {
+            return RunResult { rows: rows(), ..RunResult::without_end(failure) };
+        }
         let end = Record { claim_next: self.claims_next(), ..end };
         let usage = recorder.ledger.spent("");
         if let Err(failure) = recorder.journal.commit(end).await {
@@ -333,6 +337,10 @@ async fn execute_run(
     let scope = Scope::root(Arc::clone(state), agent, bounds);
     if !is_announced {
         Box::pin(announce(&scope, record, &request, routing)).await?;
+    }
+    // A run that had parked has settled it before. Another one may have asked since.
+    if let (true, Some(lease)) = (routing.is_held() && !state.waits.is_resumed(), &lease) {
+        Box::pin(question::settle(&scope, record, lease, &thread_history.parts)).await?;
     }
     run_root(scope, request, routing, lease, thread_history).await
 }

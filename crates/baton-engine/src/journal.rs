@@ -21,7 +21,7 @@ use baton_core::ledger::LedgerRow;
 use baton_core::message::{Message, Visibility};
 use baton_core::store::work::{InterruptedCall, RunEnd, SessionChange};
 use baton_core::store::{
-    Append, Appended, ApprovalRequest, ApprovalStatus, AuditEntry, Claim, Claimed, HandoffChange, Hop,
+    Append, Appended, ApprovalOutcome, ApprovalRequest, AuditEntry, Claim, Claimed, HandoffChange, Hop,
     NewEvent, SpooledOutput, Step,
 };
 use baton_core::{AgentName, StoreError, TenantId, TenantStore};
@@ -57,7 +57,7 @@ pub(crate) struct Record {
     pub(crate) audit: Vec<AuditEntry>,
     pub(crate) hops: Vec<Hop>,
     pub(crate) approvals: Vec<ApprovalRequest>,
-    pub(crate) closed_approvals: Vec<(Uuid, ApprovalStatus)>,
+    pub(crate) closed_approvals: Vec<(Uuid, ApprovalOutcome)>,
     /// With an end: the approvals that the run waits for.
     pub(crate) waits_for: Vec<Uuid>,
     /// The whole record is rejected if another writer has changed one of these handoffs.

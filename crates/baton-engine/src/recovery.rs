@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    async fn end_expired_everywhere(&self) {
+    async fn end_expired_everywhere(self: &Arc<Self>) {
         let tenants = self.parts.store.tenants().await.unwrap_or_default();
         for tenant in tenants {
             if let Err(error) = self.end_expired(&self.parts.store.tenant(&tenant)).await {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use baton_core::budget::{Amount, BudgetKey, BudgetPeriod, BudgetScope, BudgetUnit, BudgetWarning};
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
-use baton_core::store::{Reservation, StepKind, StepState, Verdict};
+use baton_core::store::{Reservation, ReservationOutcome, StepKind, StepState};
 use baton_core::usage::{Price, Tokens};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -169,7 +169,6 @@ async fn reserve_shared(
     size: &CallSize,
 ) -> Result<(Timestamp, Amount), Failure> {
     let run = &scope.run;
-    let mut pause = MIN_WAIT;
     loop {
         let at = Timestamp::now();
         let accounts = run.policy.budgets.accounts(Some(run.caller.thread_id), Some(&run.caller.user), at);
@@ -186,14 +185,30 @@ async fn reserve_shared(
             accounts,
         };
         let reserved = retry(MAX_RETRIES, RETRY_DELAY, || run.store.reserve(reservation.clone())).await?;
-        run.recounted.add(&run.caller.tenant, reservation.recount);
+        run.recounted.add(&run.caller.tenant, reservation.recount.clone());
         for warning in reserved.warnings {
             scope.emit(Visibility::User, EventKind::Budget(warning)).await;
         }
         match reserved.verdict {
-            Verdict::Granted(amount) => return Ok((at, amount)),
-            Verdict::Exhausted { key, unit } => return Err(exhausted(&key, unit)),
-            Verdict::Busy => wait(scope, tokio::time::sleep(pause), request.deadline).await?,
+            ReservationOutcome::Granted(amount) => return Ok((at, amount)),
+            ReservationOutcome::Exhausted { key, unit } => return Err(exhausted(&key, unit)),
+            ReservationOutcome::Busy => wait_until_free(scope, request, reservation).await?,
+        }
+    }
+}
+
+/// Returns when the calls before this one have left enough of the budget for it, or have used it up. Reads only: a write for each
+/// attempt would slow down the calls that are waited for.
+async fn wait_until_free(
+    scope: &Scope,
+    request: CallRequest,
+    reservation: Reservation,
+) -> Result<(), Failure> {
+    let mut pause = MIN_WAIT;
+    loop {
+        wait(scope, tokio::time::sleep(pause), request.deadline).await?;
+        if retry(MAX_RETRIES, RETRY_DELAY, || scope.run.store.is_free(reservation.clone())).await? {
+            return Ok(());
         }
         pause = (pause * 2).min(MAX_WAIT);
     }

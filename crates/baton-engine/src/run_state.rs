@@ -21,6 +21,7 @@ use crate::cancellation::CancelTokens;
 use crate::classifier::{self, Classification};
 use crate::extensions::Extensions;
 use crate::journal::Journal;
+use crate::lease::HandoffLease;
 use crate::ledger::Ledger;
 use crate::models::ModelRegistry;
 use crate::output_spool::OutputSpool;
@@ -101,6 +102,8 @@ pub(crate) struct RunProgress {
     sources: Mutex<Vec<Source>>,
     /// The handoff that the run is about, if it has ended.
     pub(crate) ended_handoff: OnceLock<HandoffId>,
+    /// The lease of the agent that got the thread last.
+    lease: Mutex<Option<Arc<HandoffLease>>>,
 }
 
 /// What earlier attempts of a run left in the store.
@@ -226,7 +229,17 @@ impl RunProgress {
             is_denied: AtomicBool::new(steps.iter().any(is_denial)),
             sources: Mutex::new(steps.iter().filter_map(source).collect()),
             ended_handoff: OnceLock::new(),
+            lease: Mutex::default(),
         }
+    }
+
+    pub(crate) fn hold(&self, lease: &Arc<HandoffLease>) {
+        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(lease));
+    }
+
+    /// The lease by which an agent of this run has, or had, the thread.
+    pub(crate) fn lease(&self) -> Option<Arc<HandoffLease>> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Marks delegation as denied in this run. Returns `false` if it was marked before.

@@ -112,6 +112,7 @@ impl Scope {
     /// The same scope, whose agent holds the thread.
     #[must_use]
     pub(crate) fn with_lease(self, lease: &Arc<HandoffLease>) -> Self {
+        self.run.progress.hold(lease);
         self.with_session(|session| session.lease = Some(Arc::clone(lease)))
     }
 

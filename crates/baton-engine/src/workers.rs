@@ -84,7 +84,7 @@ impl Engine {
 
     /// Accepts a message in its own task, because the caller may be dropped while an accepted run has to be executed. If the
     /// thread has no worker, the same task becomes it, which saves a second task per message.
-    fn accept_and_work(
+    pub(crate) fn accept_and_work(
         self: &Arc<Self>,
         key: ThreadKey,
         new: PendingRun,
@@ -105,7 +105,7 @@ impl Engine {
     }
 
     /// Checks a request before anything is stored.
-    fn check(&self, request: &RunRequest) -> Result<(), Failure> {
+    pub(crate) fn check(&self, request: &RunRequest) -> Result<(), Failure> {
         let agents = self.agents();
         if !agents.contains_key(&request.agent) {
             return Err(Failure::NoAgent(request.agent.clone()));
@@ -518,12 +518,16 @@ enum ClaimAttempt {
 }
 
 /// A message to be accepted, and its request as it is stored.
-struct PendingRun {
-    run: NewRun,
+pub(crate) struct PendingRun {
+    pub(crate) run: NewRun,
     request: StoredRequest,
 }
 
-fn new_run(run_id: RunId, request: RunRequest, terms: SubmitOptions) -> Result<PendingRun, Failure> {
+pub(crate) fn new_run(
+    run_id: RunId,
+    request: RunRequest,
+    terms: SubmitOptions,
+) -> Result<PendingRun, Failure> {
     let RunRequest { overrides, entry, task, rights, trace, metadata, .. } = request;
     let (is_said, is_named) = (task.is_said(), overrides.is_named);
     let kept = StoredRequest { overrides, entry, task, rights, trace, metadata };
@@ -551,6 +555,7 @@ fn new_run(run_id: RunId, request: RunRequest, terms: SubmitOptions) -> Result<P
         max_active: terms.max_active,
         unless_held: is_said && is_named,
         unless_asked: is_said && !is_named,
+        answers: None,
     };
     Ok(PendingRun { run, request: kept })
 }

@@ -3,6 +3,7 @@
 //! - [`walk`]: the state machine of [`baton_core::workflow`] with its effects: stores and publishes states. [`entry_tool`]: the
 //!   tools that states run on entry.
 //! - [`advance`]: the tool by which a model advances. [`view`]: what the model sees. [`guided`]: advances by rules.
+//! - [`question`]: the question that a workflow waits with, as a request like an approval.
 //! - [`extraction`]: records values for a model that does not use the tool. [`evidence`]: whether a message contains a value.
 //!   [`reply`]: what the engine then says.
 
@@ -24,6 +25,7 @@ pub(crate) mod entry_tool;
 mod evidence;
 pub(crate) mod extraction;
 pub(crate) mod guided;
+pub(crate) mod question;
 mod reply;
 pub(crate) mod view;
 pub(crate) mod walk;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use baton_core::agent::{Agent, Slot};
 use baton_core::workflow::value::MOST_CHARS;
-use baton_core::workflow::{GuideMessage, GuideReply, Machine, Verdict, WorkflowChange, WorkflowGuide};
+use baton_core::workflow::{Confirmation, GuideMessage, GuideReply, Machine, WorkflowChange, WorkflowGuide};
 
 use self::reading::{Meant, Topic};
 use self::wording::Reply;
@@ -92,12 +92,12 @@ fn respond(machine: &mut Machine<'_>, words: &str, was_asked: bool, reply: &mut 
         Meant::Values(values) => take_each(machine, values, reply),
         Meant::Yes if was_asked => {
             reply.agreed();
-            let _ = machine.confirm(Verdict::Yes);
+            let _ = machine.confirm(Confirmation::Yes);
         }
         // It was said before the question was put.
         Meant::Yes => reply.look_first(),
         Meant::No => {
-            let _ = machine.confirm(Verdict::No);
+            let _ = machine.confirm(Confirmation::No);
         }
         Meant::Way(way) => {
             reply.acknowledge(machine);

@@ -14,6 +14,7 @@ mod health;
 mod me;
 pub(crate) mod messages;
 mod patterns;
+mod remembered;
 mod roster;
 pub(crate) mod runs;
 mod segment;
@@ -35,6 +36,7 @@ pub fn all() -> OpenApiRouter<App> {
         .merge(handoff::routes())
         .merge(runs::routes())
         .merge(approvals::routes())
+        .merge(remembered::routes())
         .merge(agents::routes())
         .merge(roster::routes())
         .merge(skills::routes())

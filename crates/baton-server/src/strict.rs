@@ -7,7 +7,7 @@ mod repeatable;
 
 pub(crate) use json::parse;
 pub use json::{Checked, Strict};
-pub use path::{HandoffPath, RunPath, ThreadPath};
+pub use path::{HandoffPath, RunPath, ThreadPath, ToolPath};
 pub use query::Params;
 pub use repeatable::Repeatable;
 

@@ -1,10 +1,11 @@
 //! Approvals: calls and questions that a run waits for a person to decide.
 
+use baton_core::event::EventKind;
 use baton_core::store::{
     Append, Approval, ApprovalFilter, ApprovalOutcome, ApprovalQuery, ApprovalStatus, Approvals, AuditEntry,
-    Claim, Decision, Page, PageRequest, Pending, RememberedDecision, micros,
+    Claim, Decision, Page, PageRequest, Pending, RememberedDecision, Revocation, micros,
 };
-use baton_core::{RunId, StoreError, ThreadId};
+use baton_core::{Event, RunId, StoreError, ThreadId};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -49,6 +50,11 @@ impl Approvals for Tenant {
         self.read(thread, |tx, thread| Box::pin(remembered(tx, *thread)))
     }
 
+    fn forget_decisions(&self, revocation: Revocation) -> Pending<'_, bool> {
+        let about = JobSubject::Thread(revocation.thread_id);
+        self.write(about, revocation, |tx, revocation| Box::pin(forget(tx, revocation)))
+    }
+
     fn decide(&self, decision: Decision) -> Pending<'_, Approval> {
         Box::pin(async move {
             let found = self.approval(decision.approval_id).await?;
@@ -88,7 +94,7 @@ macro_rules! status {
 macro_rules! approvals {
     ($($which:tt)+) => {
         concat!(
-            "SELECT request, thread_id, run_id, user_id, ", status!(), ", decided_at, outcome
+            "SELECT request, thread_id, run_id, user_id, ", status!(), ", decided_at, outcome, remember
             FROM approvals
             WHERE tenant = $1 AND ",
             $($which)+
@@ -152,18 +158,21 @@ const OWNER: &str = "SELECT user_id FROM thread_work WHERE tenant = $1 AND threa
 
 const ASK: &str = "
     INSERT INTO approvals
-        (tenant, approval_id, thread_id, user_id, run_id, kind, tool, request, status, created_at, expires_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10)
+        (tenant, approval_id, thread_id, user_id, run_id, kind, tool, request, status, created_at, expires_at,
+        notify_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', $9, $10, $11)
     ON CONFLICT DO NOTHING";
 
 const CLOSE: &str = "
-    UPDATE approvals SET status = $4, decided_at = $5
-    WHERE tenant = $1 AND approval_id = $2 AND run_id = $3 AND status = 'pending'";
+    UPDATE approvals SET status = $4, decided_at = $5, outcome = $6
+    WHERE tenant = $1 AND approval_id = $2 AND thread_id = $3 AND status = 'pending'";
 
 /// Writes what an append says about approvals. The append holds the thread's lock.
 pub(crate) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<(), StoreError> {
-    for (approval, status) in &append.closed_approvals {
-        tx.execute(CLOSE, params![*approval, claim.run_id, *status, tx.now()]).await?;
+    for (approval, outcome) in &append.closed_approvals {
+        let decided = outcome.decided_by.as_ref().map(|_| SqlValue::json(outcome)).transpose()?;
+        let params = params![*approval, claim.thread_id, outcome.status, tx.now(), decided];
+        tx.execute(CLOSE, params).await?;
     }
     if append.approvals.is_empty() {
         return Ok(());
@@ -172,7 +181,10 @@ pub(crate) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Resul
     for new in &append.approvals {
         let (id, thread, run, kind) = (new.approval_id, claim.thread_id, claim.run_id, new.kind);
         let (user, tool, request) = (owner.text(0)?, new.tool.as_str(), SqlValue::json(new)?);
-        let params = params![id, thread, user, run, kind, tool, request, new.created_at, new.expires_at];
+        // The user of a workflow is in the conversation, so its questions are not notified.
+        let notify_at = (!new.is_workflow_question()).then_some(0_u64);
+        let (created_at, expires_at) = (new.created_at, new.expires_at);
+        let params = params![id, thread, user, run, kind, tool, request, created_at, expires_at, notify_at];
         tx.execute(ASK, params).await?;
     }
     Ok(())
@@ -187,6 +199,33 @@ pub(crate) async fn cancel_all(tx: &Tx<'_>, run: RunId) -> Result<(), StoreError
     tx.execute(CLOSE_ALL, params![run, tx.now()]).await.map(drop)
 }
 
+const CLOSE_QUESTION: &str = "
+    UPDATE approvals
+    SET status = CASE WHEN expires_at <= $3 THEN 'expired' ELSE 'cancelled' END, decided_at = $3
+    WHERE tenant = $1 AND approval_id = $2 AND status = 'pending'";
+
+/// Closes the question of a workflow whose handoff has ended. The thread must be locked.
+pub(crate) async fn close_question(tx: &Tx<'_>, question: Uuid) -> Result<(), StoreError> {
+    tx.execute(CLOSE_QUESTION, params![question, tx.now()]).await.map(drop)
+}
+
+/// Refuses a message that answers a question of a workflow unless the question is open. Writes nothing.
+pub(crate) async fn must_be_open(tx: &Tx<'_>, thread: ThreadId, question: Uuid) -> Result<(), StoreError> {
+    let found = one(tx, question).await?;
+    let is_open = found.outcome.status == ApprovalStatus::Pending
+        && found.request.is_workflow_question()
+        && found.thread_id == thread;
+    if is_open { Ok(()) } else { Err(CONFLICT) }
+}
+
+/// Settles a question of a workflow with the message of `run`. The thread must be locked.
+pub(crate) async fn answer(tx: &Tx<'_>, run: RunId, decision: &Decision) -> Result<(), StoreError> {
+    let found = one(tx, decision.approval_id).await?;
+    let outcome = ApprovalOutcome { answer_run_id: Some(run), ..outcome(tx, decision) };
+    store_decision(tx, decision, &outcome).await?;
+    record_decision(tx, decision, &found, &outcome)
+}
+
 const PENDING_OF_RUN: &str = "SELECT approval_id FROM approvals
     WHERE tenant = $1 AND run_id = $2 AND status = 'pending' AND expires_at > $3";
 
@@ -198,6 +237,24 @@ pub(crate) async fn are_pending(tx: &Tx<'_>, run: RunId, approvals: &[Uuid]) -> 
     let rows = tx.query(PENDING_OF_RUN, params![run, tx.now()]).await?;
     let pending = rows.iter().map(|row| row.parse(0)).collect::<Result<Vec<Uuid>, _>>()?;
     Ok(approvals.iter().all(|approval| pending.contains(approval)))
+}
+
+/// Adds to events of waiting runs the requests that they wait for. Those that are gone are left out.
+pub(crate) async fn with_interrupts(tx: &Tx<'_>, events: &mut [Event]) -> Result<(), StoreError> {
+    let mut known: Vec<Approval> = Vec::new();
+    for event in events {
+        let EventKind::RunWaiting { interrupts, waits_for, .. } = &mut event.kind else { continue };
+        if !interrupts.is_empty() {
+            continue;
+        }
+        if known.first().is_none_or(|one| one.run_id != event.run_id) {
+            let rows = tx.query(OF_RUN, params![tx.now(), event.run_id]).await?;
+            known = rows.iter().map(read).collect::<Result<_, _>>()?;
+        }
+        let request = |id: &Uuid| known.iter().find(|one| one.request.approval_id == *id);
+        *interrupts = waits_for.iter().filter_map(request).map(|one| one.request.clone()).collect();
+    }
+    Ok(())
 }
 
 pub(crate) async fn one(tx: &Tx<'_>, approval: Uuid) -> Result<Approval, StoreError> {
@@ -268,6 +325,20 @@ async fn remembered(tx: &Tx<'_>, thread: ThreadId) -> Result<Vec<RememberedDecis
     Ok(newest)
 }
 
+const FORGET: &str = "
+    UPDATE approvals SET remember = 0 WHERE tenant = $1 AND thread_id = $2 AND tool = $3 AND remember = 1";
+
+async fn forget(tx: &Tx<'_>, revocation: &Revocation) -> Result<bool, StoreError> {
+    let Revocation { thread_id, tool, by, trace_id } = revocation;
+    park::lock(tx, *thread_id).await?;
+    if tx.execute(FORGET, params![*thread_id, tool.as_str()]).await? == 0 {
+        return Ok(false);
+    }
+    let entry = audit::about(audit::entry(by.as_str(), "approval.forget", "revoked"), *thread_id, None);
+    tx.audit(&AuditEntry { detail: json!({ "tool": tool }), trace_id: trace_id.clone(), ..entry })?;
+    Ok(true)
+}
+
 const NOT_FOUND: StoreError = StoreError::NotFound("approval");
 
 const CONFLICT: StoreError = StoreError::Conflict("the approval");
@@ -285,13 +356,15 @@ async fn decide(tx: &Tx<'_>, thread: ThreadId, decision: &Decision) -> Result<Ap
     }
     lock(tx, thread).await?;
     let found = one(tx, *approval_id).await?;
-    let outcome = outcome(tx, decision);
-    let params = params![*approval_id, tx.now(), *status, SqlValue::json(&outcome)?, outcome.remember];
-    if tx.execute(DECIDE, params).await? == 0 {
+    if found.request.is_workflow_question() {
         return Err(CONFLICT);
     }
+    let outcome = outcome(tx, decision);
+    if !accept::promise(tx, &decision.by, found.run_id, decision.idempotency.as_ref()).await? {
+        return Err(StoreError::Conflict("the idempotency key"));
+    }
+    store_decision(tx, decision, &outcome).await?;
     if let Some(message) = &decision.message {
-        accept::promise(tx, &decision.by, found.run_id, decision.idempotency.as_ref()).await?;
         let said = tx.change(&SAY, params![found.thread_id]).await?.ok_or(StoreError::ThreadNotFound)?;
         let (messages, thread) = (said.count(0)?, said.count(1)?);
         let mut changes = Changes::of(found.thread_id);
@@ -300,9 +373,31 @@ async fn decide(tx: &Tx<'_>, thread: ThreadId, decision: &Decision) -> Result<Ap
         tx.write(changes).await?;
     }
     park::resume(tx, found.thread_id, found.run_id).await?;
-    let entry = entry(decision.by.as_str(), "approval.decide", &found, &outcome);
-    tx.audit(&AuditEntry { trace_id: decision.trace_id.clone(), ..entry })?;
+    record_decision(tx, decision, &found, &outcome)?;
     Ok(Approval { outcome, ..found })
+}
+
+async fn store_decision(
+    tx: &Tx<'_>,
+    decision: &Decision,
+    outcome: &ApprovalOutcome,
+) -> Result<(), StoreError> {
+    let (id, status) = (decision.approval_id, decision.status);
+    let params = params![id, tx.now(), status, SqlValue::json(outcome)?, outcome.remember];
+    match tx.execute(DECIDE, params).await? {
+        0 => Err(CONFLICT),
+        _ => Ok(()),
+    }
+}
+
+fn record_decision(
+    tx: &Tx<'_>,
+    decision: &Decision,
+    found: &Approval,
+    outcome: &ApprovalOutcome,
+) -> Result<(), StoreError> {
+    let entry = entry(decision.by.as_str(), "approval.decide", found, outcome);
+    tx.audit(&AuditEntry { trace_id: decision.trace_id.clone(), ..entry })
 }
 
 /// Counts a message of the thread.
@@ -320,6 +415,7 @@ fn outcome(tx: &Tx<'_>, decision: &Decision) -> ApprovalOutcome {
         reason: decision.reason.as_ref().map(|reason| reason.replace('\0', "")),
         edited: decision.edited.clone(),
         answer: decision.answer.clone(),
+        answer_run_id: None,
         remember: decision.remember,
     }
 }
@@ -362,7 +458,13 @@ fn read(row: &Row) -> Result<Approval, StoreError> {
         thread_id: row.parse(1)?,
         run_id: row.parse(2)?,
         user_id: row.parse(3)?,
-        outcome: ApprovalOutcome { status, decided_at, ..kept.unwrap_or_else(ApprovalOutcome::pending) },
+        outcome: ApprovalOutcome {
+            status,
+            decided_at,
+            // Not that of the decision, which may have been revoked.
+            remember: row.int(7)? == 1,
+            ..kept.unwrap_or_else(ApprovalOutcome::pending)
+        },
     })
 }
 

@@ -12,7 +12,7 @@ use std::sync::{MutexGuard, PoisonError};
 use baton_core::budget::{
     Amount, BudgetAccount, BudgetKey, BudgetLimit, BudgetScope, BudgetUnit, BudgetWarning,
 };
-use baton_core::store::{BudgetAccounts, BudgetState, Pending, Reservation, Reserved, Verdict};
+use baton_core::store::{BudgetAccounts, BudgetState, Pending, Reservation, ReservationOutcome, Reserved};
 use baton_core::{RunId, StoreError, ThreadId};
 use jiff::{SignedDuration, Timestamp};
 
@@ -27,6 +27,10 @@ use crate::value::{Row, SqlValue, params, row_values};
 impl BudgetAccounts for Tenant {
     fn reserve(&self, reservation: Reservation) -> Pending<'_, Reserved> {
         self.write(JobSubject::Budgets, reservation, |tx, reservation| Box::pin(reserve(tx, reservation)))
+    }
+
+    fn is_free(&self, reservation: Reservation) -> Pending<'_, bool> {
+        self.read(reservation, |tx, reservation| Box::pin(is_free(tx, reservation)))
     }
 
     fn release_reservations(&self, run: RunId) -> Pending<'_, ()> {
@@ -140,7 +144,7 @@ async fn reserve(tx: &Tx<'_>, reservation: &Reservation) -> Result<Reserved, Sto
         balances.push(balance(tx, account, reservation).await?);
     }
     let verdict = decide(&balances, reservation);
-    if let Verdict::Granted(amount) = verdict {
+    if let ReservationOutcome::Granted(amount) = verdict {
         let expires_at = tx.now() + SignedDuration::try_from(reservation.ttl).unwrap_or(SignedDuration::MAX);
         let rows = reservation.accounts.iter().map(|account| {
             let call = params![reservation.run_id, reservation.path.as_str(), reservation.started_at];
@@ -165,6 +169,27 @@ async fn reserve(tx: &Tx<'_>, reservation: &Reservation) -> Result<Reserved, Sto
     Ok(Reserved { verdict, warnings })
 }
 
+/// See [`BudgetAccounts::is_free`]. Without a recount, which the reservation before has made.
+async fn is_free(tx: &Tx<'_>, reservation: &Reservation) -> Result<bool, StoreError> {
+    let mut balances = Vec::with_capacity(reservation.accounts.len());
+    for account in &reservation.accounts {
+        let key = key_values(&account.key);
+        let spent = tx.first(ACCOUNT, &key).await?.map_or(Ok(Amount::default()), |row| amount(&row))?;
+        let reserved = reserved_by_others(tx, &key, reservation).await?;
+        balances.push(Balance { account, spent, reserved, is_warned: true });
+    }
+    Ok(decide(&balances, reservation) != ReservationOutcome::Busy)
+}
+
+async fn reserved_by_others(
+    tx: &Tx<'_>,
+    key: &[SqlValue],
+    reservation: &Reservation,
+) -> Result<Amount, StoreError> {
+    let call = params![tx.now(), reservation.run_id, reservation.started_at, reservation.path.as_str()];
+    sum(tx.first(RESERVED_BY_OTHERS, &[key, call].concat()).await?)
+}
+
 /// Reads an account, which is created if it is new.
 async fn balance<'a>(
     tx: &Tx<'_>,
@@ -187,8 +212,7 @@ async fn balance<'a>(
             spent = counted;
         }
     }
-    let call = params![tx.now(), reservation.run_id, reservation.started_at, reservation.path.as_str()];
-    let reserved = sum(tx.first(RESERVED_BY_OTHERS, &[key.as_slice(), call].concat()).await?)?;
+    let reserved = reserved_by_others(tx, &key, reservation).await?;
     Ok(Balance { account, spent, reserved, is_warned: row.int(2)? != 0 })
 }
 
@@ -201,19 +225,19 @@ fn sum(row: Option<Row>) -> Result<Amount, StoreError> {
 }
 
 /// See [`BudgetAccounts::reserve`].
-fn decide(balances: &[Balance<'_>], reservation: &Reservation) -> Verdict {
+fn decide(balances: &[Balance<'_>], reservation: &Reservation) -> ReservationOutcome {
     let Reservation { wanted, least, is_closing, .. } = reservation;
     let used_up = |balance: &Balance<'_>| balance.limit().reached(balance.spent);
     let exhausted = balances.iter().find_map(|balance| Some((balance, used_up(balance)?)));
     if let Some((balance, unit)) = exhausted {
-        return Verdict::Exhausted { key: balance.account.key.clone(), unit };
+        return ReservationOutcome::Exhausted { key: balance.account.key.clone(), unit };
     }
     let room = balances.iter().fold(Amount::MAX, |room, balance| room.min(balance.room()));
     if least.fits(room) {
-        return Verdict::Granted(wanted.min(room));
+        return ReservationOutcome::Granted(wanted.min(room));
     }
     if *is_closing && room.nanos > 0 && room.tokens > 0 {
-        return Verdict::Granted(*least);
+        return ReservationOutcome::Granted(*least);
     }
     // Without the calls in progress it might fit.
     let short = balances.iter().filter(|balance| !least.fits(balance.room()));
@@ -221,10 +245,10 @@ fn decide(balances: &[Balance<'_>], reservation: &Reservation) -> Verdict {
         let free = balance.limit().room(balance.spent);
         if !is_closing && !least.fits(free) {
             let unit = if least.nanos > free.nanos { BudgetUnit::Cost } else { BudgetUnit::Tokens };
-            return Verdict::Exhausted { key: balance.account.key.clone(), unit };
+            return ReservationOutcome::Exhausted { key: balance.account.key.clone(), unit };
         }
     }
-    Verdict::Busy
+    ReservationOutcome::Busy
 }
 
 async fn states(tx: &Tx<'_>, keys: &[BudgetKey]) -> Result<Vec<BudgetState>, StoreError> {

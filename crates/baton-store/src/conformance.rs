@@ -42,6 +42,7 @@ pub mod system;
 pub mod threads;
 pub mod usage;
 pub mod ways;
+pub mod workflow_questions;
 
 use std::sync::Arc;
 
@@ -53,6 +54,11 @@ macro_rules! each_property {
     ($each:ident) => {
         $each! {
             approvals::a_list_can_be_of_one_thread,
+            approvals::a_remembered_decision_is_revoked,
+            workflow_questions::a_message_answers_a_question_of_a_workflow_once,
+            workflow_questions::an_append_settles_a_question_of_a_workflow,
+            workflow_questions::the_end_of_a_handoff_closes_its_question,
+            workflow_questions::a_waiting_run_refers_to_its_requests,
             notifications::a_new_approval_is_due_until_it_is_delivered,
             notifications::a_notification_is_taken_by_one_process_at_a_time,
             notifications::only_open_approvals_are_notified,

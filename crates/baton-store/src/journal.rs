@@ -76,7 +76,7 @@ impl PrefixCompressor {
 /// An event as it is stored: its time in nanoseconds, so that a reader gets exactly what subscribers received, its agent, path,
 /// visibility and kind. Its number, thread and run are columns.
 #[derive(Debug, Serialize)]
-struct EventRow<'a>(i64, &'a AgentName, PrefixCompressed<'a>, Visibility, &'a EventKind);
+struct EventRow<'a>(i64, &'a AgentName, PrefixCompressed<'a>, Visibility, Cow<'a, EventKind>);
 
 /// An [`EventRow`] as it is read.
 #[derive(Debug, Deserialize)]
@@ -109,6 +109,22 @@ fn time(micros: i64) -> Result<Timestamp, StoreError> {
 
 fn session_id(text: &str) -> Result<SessionId, StoreError> {
     text.parse().map_err(|_| StoreError::Unreadable("the id of a session cannot be read".to_owned()))
+}
+
+/// The requests that a run waits for are rows of their own, so an event refers to them by id.
+/// [`with_interrupts`](crate::approvals::with_interrupts) adds them.
+fn stored_kind(kind: &EventKind) -> Cow<'_, EventKind> {
+    match kind {
+        EventKind::RunWaiting { waits_for, usage, by_agent, .. } if !waits_for.is_empty() => {
+            Cow::Owned(EventKind::RunWaiting {
+                interrupts: Vec::new(),
+                waits_for: waits_for.clone(),
+                usage: usage.clone(),
+                by_agent: by_agent.clone(),
+            })
+        }
+        other => Cow::Borrowed(other),
+    }
 }
 
 /// Reads the columns `last_seq, run_id, events, parts` as events of a thread. `parts` are those of the message in `text_of`.
@@ -164,7 +180,7 @@ pub(crate) fn row(
     let mut paths = PrefixCompressor::default();
     let events = append.events.iter().map(|new| {
         let NewEvent { at, agent, path, visibility, kind } = new;
-        EventRow(nanos(*at), agent, paths.compress(path), *visibility, kind)
+        EventRow(nanos(*at), agent, paths.compress(path), *visibility, stored_kind(kind))
     });
     let events = array(events)?;
     let (mut paths, mut ids) = (PrefixCompressor::default(), PrefixCompressor::default());
@@ -192,7 +208,7 @@ pub(crate) fn row(
 pub(crate) fn row_of_event(thread: u64, event: &Event, record: u64) -> Result<Vec<SqlValue>, StoreError> {
     let Event { seq, run_id, at, agent, path, visibility, kind, .. } = event;
     let path = PrefixCompressor::default().compress(path);
-    let events = array([EventRow(nanos(*at), agent, path, *visibility, kind)].into_iter())?;
+    let events = array([EventRow(nanos(*at), agent, path, *visibility, stored_kind(kind))].into_iter())?;
     let none = SqlValue::Null;
     Ok(row_values![thread, *seq, record, *run_id, events, none.clone(), none.clone(), none])
 }

@@ -15,11 +15,12 @@ pub(crate) mod steps;
 
 pub(crate) use room::OpenRuns;
 
+use baton_core::store::run::Idempotency;
 use baton_core::store::{
     AcceptedRun, Cancel, NewRun, Page, PageRequest, Pending, RunQuery, RunRecord, RunStatus, Runs,
     SessionRecord, Step,
 };
-use baton_core::{Event, LedgerRow, RunId, SessionId, StoreError, ThreadId};
+use baton_core::{Event, LedgerRow, RunId, SessionId, StoreError, ThreadId, UserId};
 
 use crate::job::JobSubject;
 use crate::page::PageCursor;
@@ -31,6 +32,10 @@ use crate::value::params;
 impl Runs for Tenant {
     fn accept(&self, run: NewRun) -> Pending<'_, AcceptedRun> {
         self.write(JobSubject::Thread(run.thread_id), run, |tx, run| Box::pin(accept::accept(tx, run)))
+    }
+
+    fn accepted_before(&self, user: UserId, request: Idempotency) -> Pending<'_, Option<AcceptedRun>> {
+        self.read((user, request), |tx, (user, request)| Box::pin(accept::accepted_before(tx, user, request)))
     }
 
     fn run(&self, run: RunId) -> Pending<'_, RunRecord> {

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { byExpiry, type Approval, type Decision, type ListedApproval } from '@/approvals/record';
+import { byExpiry, unseen, type Approval, type Decision, type ListedApproval } from '@/approvals/record';
 import { request } from './client';
 
 const PAGE = 200;
@@ -21,11 +21,15 @@ export function pendingApprovals() {
   });
 }
 
-/** How many wait, for the badge of the inbox and the title: `3`, or `200+`. Empty when there are none. */
-export function pendingApprovalCount() {
+/** How many wait, for the badge of the inbox and the title: `3`, or `200+`. Empty when there are none. `location` is that of the page. */
+export function pendingApprovalCount(location: string) {
+  const threadId = /^\/threads\/([^/]+)/.exec(location)?.[1];
   return queryOptions({
     ...pendingApprovals(),
-    select: ({ data: approvals, next_cursor }) => (next_cursor ? `${PAGE}+` : approvals.length > 0 ? String(approvals.length) : ''),
+    select: ({ data: approvals, next_cursor }) => {
+      const count = unseen(approvals, threadId).length;
+      return next_cursor ? `${PAGE}+` : count > 0 ? String(count) : '';
+    },
   });
 }
 
@@ -44,4 +48,9 @@ export async function listApprovals(filter: ApprovalFilter): Promise<ApprovalPag
 export async function decide({ approval_id, digest }: Approval, decision: Decision): Promise<Approval> {
   const response = await request(`/api/v1/approvals/${approval_id}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ ...decision, digest }) });
   return (await response.json()) as Approval;
+}
+
+/** Later calls of the tool in this conversation wait for a decision again. */
+export async function forget({ thread_id, tool }: ListedApproval): Promise<void> {
+  await request(`/api/v1/threads/${thread_id}/remembered/${encodeURIComponent(tool)}`, { method: 'DELETE' });
 }

@@ -652,6 +652,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/threads/{thread_id}/remembered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The tools about which a decision is remembered for the thread, by name */
+        get: operations["list_remembered"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/threads/{thread_id}/remembered/{tool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke the remembered decision about a tool: later calls of it in the thread wait for a person again
+         * @description Calls that were made before are not affected.
+         */
+        delete: operations["forget_remembered"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/threads/{thread_id}/ws": {
         parameters: {
             query?: never;
@@ -910,11 +947,16 @@ export interface components {
             agent: string;
             /** @description The answer to a question. */
             answer?: unknown;
+            /**
+             * Format: uuid
+             * @description The run of the message that answered a workflow's question.
+             */
+            answer_run_id?: string;
             /** Format: uuid */
             approval_id: string;
             /** @description As the agent wrote them. */
             arguments: unknown;
-            /** @description Suggested answers to a question. Another text is accepted too. */
+            /** @description Suggested answers to a question. Another text is accepted too if it satisfies `schema`. */
             choices: string[];
             /** Format: date-time */
             created_at: string;
@@ -929,6 +971,12 @@ export interface components {
             edited?: unknown;
             /** Format: date-time */
             expires_at: string;
+            /**
+             * Format: uuid
+             * @description For a question of a workflow: the handoff by which its agent has the conversation. No run waits for the answer, which becomes
+             *     the next message of the user.
+             */
+            handoff_id?: string;
             /** @enum {string} */
             kind: "tool" | "question";
             /** @description Path of the call in the run, such as `assistant/turn:1/tool:1/call:worker/turn:1/tool:1`. */
@@ -1470,11 +1518,16 @@ export interface components {
                 agent: string;
                 /** @description The answer to a question. */
                 answer?: unknown;
+                /**
+                 * Format: uuid
+                 * @description The run of the message that answered a workflow's question.
+                 */
+                answer_run_id?: string;
                 /** Format: uuid */
                 approval_id: string;
                 /** @description As the agent wrote them. */
                 arguments: unknown;
-                /** @description Suggested answers to a question. Another text is accepted too. */
+                /** @description Suggested answers to a question. Another text is accepted too if it satisfies `schema`. */
                 choices: string[];
                 /** Format: date-time */
                 created_at: string;
@@ -1489,6 +1542,12 @@ export interface components {
                 edited?: unknown;
                 /** Format: date-time */
                 expires_at: string;
+                /**
+                 * Format: uuid
+                 * @description For a question of a workflow: the handoff by which its agent has the conversation. No run waits for the answer, which becomes
+                 *     the next message of the user.
+                 */
+                handoff_id?: string;
                 /** @enum {string} */
                 kind: "tool" | "question";
                 /** @description Path of the call in the run, such as `assistant/turn:1/tool:1/call:worker/turn:1/tool:1`. */
@@ -1628,6 +1687,20 @@ export interface components {
                 state: "pending" | "active" | "returning" | "completed" | "cancelled" | "error";
                 /** @description Who got it. */
                 to: string;
+            }[];
+            next_cursor?: string | null;
+        };
+        /** @description A piece of a list. There is more when `next_cursor` is there. */
+        Listed_RememberedView: {
+            data: {
+                /**
+                 * Format: uuid
+                 * @description The approval whose decision is remembered.
+                 */
+                approval_id: string;
+                /** @description Whether calls of it run without asking; they are refused otherwise. */
+                approved: boolean;
+                tool: string;
             }[];
             next_cursor?: string | null;
         };
@@ -1941,6 +2014,17 @@ export interface components {
         };
         RelatedView: components["schemas"]["PlaceView"] & {
             message: string;
+        };
+        /** @description A tool about which a decision is remembered for the thread. */
+        RememberedView: {
+            /**
+             * Format: uuid
+             * @description The approval whose decision is remembered.
+             */
+            approval_id: string;
+            /** @description Whether calls of it run without asking; they are refused otherwise. */
+            approved: boolean;
+            tool: string;
         };
         /**
          * @description What a thread is called from now on.
@@ -4454,6 +4538,89 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_remembered: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A UUID version 4 */
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It worked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed_RememberedView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    forget_remembered: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A UUID version 4 */
+                thread_id: string;
+                tool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `not_found`: no decision about this tool is remembered. `thread_not_found`: there is no such thread, or it is somebody else's. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             429: components["responses"]["TooManyRequests"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];

@@ -84,7 +84,8 @@ function EditCall({ approval, decision, remember, onBack }: EditProps) {
     const now = editor.read();
     if (!now) return;
     setIsSent(true);
-    decision.decide({ decision: 'approve', ...remember, ...(now.isChanged ? { arguments: now.value } : {}) });
+    // Other arguments are for this call only.
+    decision.decide({ decision: 'approve', ...(now.isChanged ? { arguments: now.value } : remember) });
   };
   return (
     <form className={styles.form} onSubmit={(event) => { event.preventDefault(); approve(); }} noValidate>

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { agentsOf, byExpiry, formOf, newer, previewOf, type Approval } from './record';
+import { agentsOf, byExpiry, formOf, newer, previewOf, unseen, type Approval } from './record';
 
 const approval = (change: Partial<Approval>): Approval => ({
   approval_id: 'a', kind: 'tool', path: 'assistant/turn:1/tool:1', agent: 'assistant', tool: 'shell', digest: 'd', risk: 'high', preview: { heading: '' }, status: 'pending', created_at: '2026-01-01T00:00:00Z', expires_at: '2026-01-02T00:00:00Z', ...change,
@@ -32,4 +32,11 @@ it('shows of a preview what the arguments do not say', () => {
   expect(previewOf(approval({ arguments: { command: 'ls' }, preview: plain }))).toEqual({ heading: '', fields: [] });
   const transfer = { heading: 'Pass the conversation on', fields: [{ label: 'tool', value: 'transfer' }, { label: 'to', value: 'Billing' }, { label: 'reason', value: 'An invoice…' }] };
   expect(previewOf(approval({ arguments: { reason: 'An invoice… is missing' }, preview: transfer }))).toEqual({ heading: 'Pass the conversation on', fields: [{ label: 'to', value: 'Billing' }] });
+});
+
+it('does not count what the workflow of the open conversation asks', () => {
+  const listed = (change: Partial<Approval>, thread_id: string) => ({ ...approval(change), thread_id, run_id: 'r' });
+  const all = [listed({ approval_id: 'call' }, 't1'), listed({ approval_id: 'step', kind: 'question', handoff_id: 'h' }, 't1'), listed({ approval_id: 'other', kind: 'question', handoff_id: 'h2' }, 't2')];
+  expect(unseen(all, 't1').map(({ approval_id }) => approval_id)).toEqual(['call', 'other']);
+  expect(unseen(all, undefined)).toHaveLength(3);
 });

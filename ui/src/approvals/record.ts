@@ -18,6 +18,8 @@ export interface Approval {
   /** JSON Schema: of the arguments of a tool, or of the answer to a question. */
   schema?: unknown;
   choices?: string[] | undefined;
+  /** For a question of a workflow: the handoff of the agent that asks. The answer is the next message of the conversation. */
+  handoff_id?: string | undefined;
   status: ApprovalStatus;
   created_at: string;
   expires_at: string;
@@ -45,6 +47,16 @@ export interface Decision {
 /** Whether a decision is still awaited. */
 export function isOpen({ status }: Pick<Approval, 'status'>): boolean {
   return status === 'pending';
+}
+
+/** Whether a workflow asks. Its question and the answer are messages of the conversation, too. */
+export function isWorkflowQuestion({ handoff_id }: Pick<Approval, 'handoff_id'>): boolean {
+  return handoff_id !== undefined && handoff_id !== null;
+}
+
+/** What a person has to be told of who looks at the conversation `threadId`: there they see what its workflow asks. */
+export function unseen(approvals: ListedApproval[], threadId: string | undefined): ListedApproval[] {
+  return approvals.filter((approval) => !(isWorkflowQuestion(approval) && approval.thread_id === threadId));
 }
 
 /** Those that expire first come first. */

@@ -12,7 +12,7 @@ export function Navigation({ isLoading }: { isLoading: boolean }) {
   const may = useMay();
   const [location] = useLocation();
   const entries = SCREENS.filter((entry) => may(entry.permission));
-  const { data: waiting } = useQuery({ ...pendingApprovalCount(), enabled: may('thread:read') });
+  const { data: waiting } = useQuery({ ...pendingApprovalCount(location), enabled: may('thread:read') });
   if (isLoading) return <div className={styles.loading}><Skeleton rows={5} height={16} /></div>;
   return (
     <nav className={styles.navigation} aria-label="Screens">

@@ -6,6 +6,7 @@ import { pendingApprovals } from '@/api/approvals';
 import type { Me, Thread } from '@/api/types';
 import { useAgents, type AgentFace } from '@/api/useAgents';
 import { useMay } from '@/api/useMay';
+import { isWorkflowQuestion } from '@/approvals/record';
 import { cx, hueOf, Menu } from '@/design';
 import { DeleteThread } from './DeleteThread';
 import { RenameThread } from './RenameThread';
@@ -25,7 +26,7 @@ export function ThreadRow({ thread, me, showUser, isActive, tabIndex, onFocus }:
     setMode('show');
     requestAnimationFrame(() => link.current?.focus());
   };
-  const { data: isWaiting = false } = useQuery({ ...pendingApprovals(), select: ({ data }) => data.some(({ thread_id }) => thread_id === thread.thread_id) });
+  const { data: isWaiting = false } = useQuery({ ...pendingApprovals(), select: ({ data }) => data.some((one) => one.thread_id === thread.thread_id && !isWorkflowQuestion(one)) });
   const status = isWaiting ? 'Waits for a decision' : statusOf(thread, holder);
   const details = [status, showUser && `User: ${thread.user_id}`, thread.queued > 0 && `${thread.queued} queued`].filter(Boolean).join(' · ');
   return (

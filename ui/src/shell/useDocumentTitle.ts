@@ -26,7 +26,7 @@ export function useDocumentTitle(me: Me | undefined): void {
     return `${id} · ${screen}`;
   };
   const may = useMay();
-  const { data: waiting } = useQuery({ ...pendingApprovalCount(), enabled: may('thread:read') });
+  const { data: waiting } = useQuery({ ...pendingApprovalCount(location), enabled: may('thread:read') });
   const text = `${waiting ? `(${waiting}) ` : ''}${title()} · Baton`;
   useEffect(() => {
     document.title = text;

@@ -7,10 +7,9 @@ use baton_core::choice::Choice as _;
 use baton_core::event::{Event, EventKind, HandoffEvent, HandoffPhase, RunOutcome, Source};
 use baton_core::ledger::AgentUsage;
 use baton_core::message::Visibility;
-use baton_core::store::{ApprovalKind, ApprovalPreview, ApprovalRequest, HopKind};
-use baton_core::tool::Risk;
+use baton_core::store::{ApprovalPreview, ApprovalRequest, HopKind};
 use baton_core::{AgentName, HandoffId, MessageId, RunId, SessionId, ThreadId, ToolCallId, Usage};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::json;
 use uuid::Uuid;
@@ -156,6 +155,7 @@ fn ending(seed: u64) -> EventKind {
     match seed % 4 {
         3 => EventKind::RunWaiting {
             interrupts: vec![interrupt()],
+            waits_for: vec![interrupt().approval_id],
             usage: Usage::default(),
             by_agent: Vec::new(),
         },
@@ -178,20 +178,10 @@ fn ending(seed: u64) -> EventKind {
 
 /// A call of a sub-agent that waits for approval.
 fn interrupt() -> ApprovalRequest {
+    let path = "root/turn:1/tool:1/call:b/turn:1/tool:1";
     ApprovalRequest {
-        approval_id: Uuid::nil(),
-        kind: ApprovalKind::Tool,
-        path: "root/turn:1/tool:1/call:b/turn:1/tool:1".to_owned(),
-        agent: name("b"),
-        tool: "shell".to_owned(),
-        arguments: json!({ "command": "make" }),
-        digest: "d".repeat(64),
-        risk: Risk::High,
         preview: ApprovalPreview { heading: "Use the tool shell".to_owned(), fields: Vec::new() },
-        schema: json!({ "type": "object" }),
-        choices: Vec::new(),
-        created_at: Timestamp::UNIX_EPOCH,
-        expires_at: Timestamp::UNIX_EPOCH,
+        ..ApprovalRequest::of_call(path, name("b"), "shell", json!({ "command": "make" }))
     }
 }
 

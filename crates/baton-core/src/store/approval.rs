@@ -5,11 +5,11 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::choices;
-use crate::id::{AgentName, RunId, ThreadId, UserId};
+use crate::id::{AgentName, HandoffId, RunId, ThreadId, UserId};
 use crate::message::Message;
 use crate::store::run::Idempotency;
 use crate::store::{Order, Page, PageRequest, Pending};
@@ -104,9 +104,40 @@ pub struct ApprovalRequest {
     /// Suggested answers to a question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
+    /// For a question of a workflow: the handoff by which its agent holds the thread. No run waits for the answer, which is a
+    /// message of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff_id: Option<HandoffId>,
     pub created_at: Timestamp,
     /// Without a decision until then, the call is denied.
     pub expires_at: Timestamp,
+}
+
+impl ApprovalRequest {
+    /// A call of high risk with the least that a request has: no preview, a schema that every object satisfies, and no time.
+    pub fn of_call(path: &str, agent: AgentName, tool: &str, arguments: Value) -> Self {
+        Self {
+            approval_id: Uuid::nil(),
+            kind: ApprovalKind::Tool,
+            path: path.to_owned(),
+            agent,
+            tool: tool.to_owned(),
+            arguments,
+            digest: "0".repeat(64),
+            risk: Risk::High,
+            preview: ApprovalPreview::default(),
+            schema: json!({ "type": "object" }),
+            choices: Vec::new(),
+            handoff_id: None,
+            created_at: Timestamp::UNIX_EPOCH,
+            expires_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    /// Whether a workflow asks, so that no run waits for the answer.
+    pub fn is_workflow_question(&self) -> bool {
+        self.handoff_id.is_some()
+    }
 }
 
 /// A stored approval.
@@ -139,6 +170,9 @@ pub struct ApprovalOutcome {
     /// The answer to a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
+    /// The run of the message that answers a workflow's question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_run_id: Option<RunId>,
     /// Whether the decision also holds for later calls of the tool in the thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remember: bool,
@@ -153,8 +187,14 @@ impl ApprovalOutcome {
             reason: None,
             edited: None,
             answer: None,
+            answer_run_id: None,
             remember: false,
         }
+    }
+
+    /// The outcome of a request that is closed without a decision.
+    pub fn closed(status: ApprovalStatus) -> Self {
+        Self { status, ..Self::pending() }
     }
 }
 
@@ -173,7 +213,7 @@ pub struct Decision {
     pub remember: bool,
     /// The message that answers a question, stored in the history of the thread. Its `run_id` is that of the asking run.
     pub message: Option<Message>,
-    /// With a message: the same request is not processed twice.
+    /// The same request is not processed twice.
     pub idempotency: Option<Idempotency>,
     /// For the audit trail.
     pub trace_id: Option<String>,
@@ -185,6 +225,16 @@ pub struct RememberedDecision {
     pub approval_id: Uuid,
     pub tool: String,
     pub is_approved: bool,
+}
+
+/// Revokes the remembered decisions about a tool in a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revocation {
+    pub thread_id: ThreadId,
+    pub tool: String,
+    pub by: UserId,
+    /// For the audit trail.
+    pub trace_id: Option<String>,
 }
 
 /// Operations on approvals. Runs create them with their appends.
@@ -203,7 +253,11 @@ pub trait Approvals: Send + Sync {
     /// The newest remembered decision about each tool of a thread.
     fn remembered_decisions(&self, thread: ThreadId) -> Pending<'_, Vec<RememberedDecision>>;
 
-    /// Decides a pending approval that has not expired; anything else is a conflict. If its run waits, the same write queues the
+    /// Later calls of the tool in the thread wait for a person again. Returns `false` if no decision about it is remembered.
+    fn forget_decisions(&self, revocation: Revocation) -> Pending<'_, bool>;
+
+    /// Decides a pending approval that has not expired; anything else is a conflict, also a workflow's question, which
+    /// [`NewRun::answers`](super::NewRun::answers) decides. If its run waits, the same write queues the
     /// run, ahead of later messages of the thread.
     fn decide(&self, decision: Decision) -> Pending<'_, Approval>;
 

@@ -37,14 +37,14 @@ pub struct Reservation {
 /// Result of [`BudgetAccounts::reserve`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reserved {
-    pub verdict: Verdict,
+    pub verdict: ReservationOutcome,
     /// Budgets that became nearly used up. Each is reported once.
     pub warnings: Vec<BudgetWarning>,
 }
 
 /// Whether a call may be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReservationOutcome {
     /// At most this much: [`Reservation::wanted`], or what is left.
     Granted(Amount),
     /// Calls in progress have reserved what is left. Try again when they have ended.
@@ -72,6 +72,10 @@ pub trait BudgetAccounts: Send + Sync {
     ///
     /// Can be repeated: the call does not count twice, and only the last result holds.
     fn reserve(&self, reservation: Reservation) -> Pending<'_, Reserved>;
+
+    /// Whether [`BudgetAccounts::reserve`] would not return [`ReservationOutcome::Busy`] now. Writes nothing, so a call can ask again and
+    /// again until the calls before it have ended.
+    fn is_free(&self, reservation: Reservation) -> Pending<'_, bool>;
 
     /// Removes the reservations of a run whose process is gone.
     fn release_reservations(&self, run: RunId) -> Pending<'_, ()>;

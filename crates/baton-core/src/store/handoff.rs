@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::choices;
 use crate::id::{AgentName, HandoffId, RunId, ThreadId, UserId};
@@ -140,6 +141,9 @@ pub struct HandoffNotes {
     /// The number of the message that started it. `recent` is the number of earlier messages that the target may see.
     pub since: u64,
     pub recent: u32,
+    /// The workflow's question that was asked last. The store closes it when the handoff ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<Uuid>,
 }
 
 impl Default for HandoffNotes {
@@ -154,6 +158,7 @@ impl Default for HandoffNotes {
             failures: 0,
             since: 0,
             recent: 5,
+            question: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::event::{Dissent, Event, Source};
 use crate::id::{AgentName, MessageId, RunId, SessionId, ThreadId, UserId};
 use crate::ledger::LedgerRow;
 use crate::message::Message;
+use crate::store::approval::Decision;
 use crate::store::work::Step;
 use crate::store::{Page, PageRequest, Pending};
 use crate::usage::Usage;
@@ -73,12 +74,32 @@ pub struct NewRun {
     pub max_active: Option<u32>,
     /// Fails with [`StoreError::HandoffActive`](super::StoreError::HandoffActive) while a handoff is open on the thread.
     pub unless_held: bool,
-    /// Fails with [`StoreError::QuestionOpen`](super::StoreError::QuestionOpen) while exactly one question of the thread waits for
-    /// an answer.
+    /// Fails with [`StoreError::QuestionOpen`](super::StoreError::QuestionOpen) while a run waits for the answer to
+    /// exactly one question of the thread.
     pub unless_asked: bool,
+    /// The message answers a question of the thread's workflow. Refuses with a conflict unless the question is open.
+    pub answers: Option<Box<Decision>>,
 }
 
 impl NewRun {
+    /// A message to `agent` that waits while the thread is busy. Its run has the id that the message names.
+    pub fn new(thread_id: ThreadId, user_id: UserId, agent: AgentName, message: Message) -> Self {
+        Self {
+            run_id: message.run_id,
+            thread_id,
+            user_id,
+            agent,
+            message,
+            request: Value::Object(serde_json::Map::new()),
+            on_busy: OnBusy::Enqueue,
+            idempotency: None,
+            max_active: None,
+            unless_held: false,
+            unless_asked: false,
+            answers: None,
+        }
+    }
+
     /// The record of the run after its claim, without the values that only the store knows: the message's number and the start
     /// time.
     pub fn claimed(&self, created_at: Timestamp) -> RunRecord {
@@ -215,6 +236,9 @@ pub trait Runs: Send + Sync {
     /// Stores the message and queues its run, in one write. Creates the thread if it does not exist; another user's thread is
     /// not found.
     fn accept(&self, run: NewRun) -> Pending<'_, AcceptedRun>;
+
+    /// What became of the request of this user with the same key and fingerprint. Another fingerprint is an error.
+    fn accepted_before(&self, user: UserId, request: Idempotency) -> Pending<'_, Option<AcceptedRun>>;
 
     fn run(&self, run: RunId) -> Pending<'_, RunRecord>;
 

@@ -19,7 +19,7 @@ use crate::id::{AgentName, MessageId, RunId, SessionId, ThreadId};
 use crate::ledger::LedgerRow;
 use crate::message::{Message, Visibility};
 use crate::store::Pending;
-use crate::store::approval::{ApprovalRequest, ApprovalStatus};
+use crate::store::approval::{ApprovalOutcome, ApprovalRequest};
 use crate::store::audit::AuditEntry;
 use crate::store::handoff::HandoffSession;
 use crate::store::output::SpooledOutput;
@@ -149,8 +149,9 @@ pub struct Append {
     pub hops: Vec<Hop>,
     /// New approvals. Known ones are skipped.
     pub approvals: Vec<ApprovalRequest>,
-    /// Approvals that the run itself closes, as `cancelled` or `invalidated`. Decided ones are skipped.
-    pub closed_approvals: Vec<(Uuid, ApprovalStatus)>,
+    /// Approvals that the run itself closes: as `cancelled` or `invalidated`, or a workflow's question as `answered` by the run's
+    /// message. Decided ones are skipped.
+    pub closed_approvals: Vec<(Uuid, ApprovalOutcome)>,
     /// At most one per handoff.
     pub handoffs: Vec<HandoffChange>,
     /// The agent of the run, if that was decided after its start.

@@ -40,7 +40,7 @@ pub enum Waits<'a> {
 
 /// The user's answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Confirmation {
     /// The user's own words.
     Yes,
     /// A model's interpretation: enough to advance, but not to approve a tool.

@@ -1,4 +1,4 @@
-//! A message that answers the only open question of its thread.
+//! A message that answers the only question of its thread that a run waits for.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Engine {
     ) -> Result<Option<AcceptedRun>, Failure> {
         let store = self.parts.store.tenant(&key.0);
         let open = store.open_approvals(run.thread_id).await?;
-        let mut questions = open.into_iter().filter(|one| one.request.kind == ApprovalKind::Question);
+        let mut questions = open.into_iter().filter(|one| is_awaited(&one.request));
         let (Some(asked), None) = (questions.next(), questions.next()) else { return Ok(None) };
         if self.leaves(&*store, run).await? {
             return Ok(None);
@@ -54,6 +54,11 @@ impl Engine {
         let terms = holder.and_then(|holder| holder.accepts_handoff.as_ref());
         Ok(terms.is_some_and(|terms| is_exit(&terms.exit_words, &text_of(&run.message.parts))))
     }
+}
+
+/// Whether a run waits for the answer.
+fn is_awaited(request: &ApprovalRequest) -> bool {
+    request.kind == ApprovalKind::Question && !request.is_workflow_question()
 }
 
 fn decision(asked: &Approval, run: &NewRun) -> Result<Decision, Failure> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use baton_core::store::run::Idempotency;
 use baton_core::store::{Approval, ApprovalKind, ApprovalRequest, ApprovalStatus, Decision};
 use baton_core::{RunId, StoreError, TenantId, ThreadId, UserId};
 use serde_json::Value;
@@ -10,9 +11,11 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::engine::{Engine, RunHandle};
+use crate::failure::Failure;
 use crate::listener::Listener;
 use crate::registry::{Waiter, WorkerLifetime};
 use crate::workers::EVENT_QUEUE;
+use crate::workflow::question;
 use crate::{compile_cache, json};
 
 /// What a person decides.
@@ -35,6 +38,8 @@ pub struct DecisionInput {
     pub answer: Option<Value>,
     /// The digest of what the person has seen, if the client sends it.
     pub digest: Option<String>,
+    /// The same request is not processed twice.
+    pub idempotency: Option<Idempotency>,
     /// For the audit trail.
     pub trace_id: Option<String>,
 }
@@ -48,13 +53,14 @@ impl DecisionInput {
             remember: false,
             answer: None,
             digest: None,
+            idempotency: None,
             trace_id: None,
         }
     }
 }
 
 /// Why a decision is refused.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum DecideError {
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -67,6 +73,12 @@ pub enum DecideError {
     /// The arguments or the answer are invalid. `pointer` is a JSON pointer into the decision.
     #[error("{pointer}: {detail}")]
     Invalid { pointer: String, detail: String },
+    /// The answer to a workflow's question is a message of the thread's user, so only they can give it.
+    #[error("only the user of the conversation can answer its workflow")]
+    NotTheUser,
+    /// The message with the answer is refused.
+    #[error(transparent)]
+    Message(Failure),
 }
 
 fn settled_text(approval: &Approval) -> String {
@@ -80,7 +92,8 @@ fn settled_text(approval: &Approval) -> String {
 }
 
 impl Engine {
-    /// Decides about a call or a question and wakes a worker for its run. Does not check whether `by` may decide.
+    /// Decides about a call or a question and wakes a worker for its run. Does not check whether `by` may decide. The answer to a
+    /// workflow's question is accepted as the user's next message, whose run is [`ApprovalOutcome::answer_run_id`](baton_core::store::ApprovalOutcome::answer_run_id).
     ///
     /// The decision is stored when this returns. If the run is still busy with other calls, it finds the decision when it parks.
     pub async fn decide(
@@ -93,6 +106,9 @@ impl Engine {
         let store = self.parts.store.tenant(tenant);
         let asked = store.approval(approval_id).await?;
         let decision = check_decision(&asked, by, input)?;
+        if asked.request.is_workflow_question() {
+            return Box::pin(self.answer_workflow(tenant, &asked, decision)).await;
+        }
         let decided = match store.decide(decision).await {
             Err(StoreError::Conflict(_)) => {
                 return Err(DecideError::Settled(Box::new(store.approval(approval_id).await?)));
@@ -157,6 +173,16 @@ pub fn check_decision(asked: &Approval, by: &UserId, input: DecisionInput) -> Re
         "only for a question that is answered",
     )?;
     refuse_if(input.remember && is_question, "/remember", "an answer is not remembered")?;
+    refuse_if(
+        request.is_workflow_question() && !approves && !question::is_confirmation(request),
+        "/decision",
+        "a workflow's question is answered, or stays open until its agent is left",
+    )?;
+    refuse_if(
+        input.remember && input.arguments.is_some(),
+        "/remember",
+        "a decision with other arguments is for this call only",
+    )?;
     if let Some(edited) = &input.arguments {
         validate(&request.schema, edited, "/arguments")?;
     }
@@ -179,7 +205,7 @@ pub fn check_decision(asked: &Approval, by: &UserId, input: DecisionInput) -> Re
         answer,
         remember: input.remember,
         message: None,
-        idempotency: None,
+        idempotency: input.idempotency,
         trace_id: input.trace_id,
     })
 }

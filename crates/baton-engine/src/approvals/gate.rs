@@ -109,10 +109,9 @@ impl Gate<'_> {
                 return self.find_decision(&wait, asked).await;
             }
             // The call differs from what a person has seen, so no decision about it counts.
-            self.record.closed_approvals.push((asked.approval_id, ApprovalStatus::Invalidated));
+            let outcome = ApprovalOutcome::closed(ApprovalStatus::Invalidated);
+            self.record.closed_approvals.push((asked.approval_id, outcome.clone()));
             self.scope.run.waits.settle(asked.approval_id);
-            let outcome =
-                ApprovalOutcome { status: ApprovalStatus::Invalidated, ..ApprovalOutcome::pending() };
             self.record.events.push(event(&wait, asked, outcome));
         } else if let Some(permit) = self.apply_remembered(&wait, &request).await? {
             return Ok(permit);
@@ -139,7 +138,9 @@ impl Gate<'_> {
             return Ok(None);
         }
         let run = &self.scope.run;
-        let known = run.waits.remembered(&*run.store, run.caller.thread_id, &request.tool).await?;
+        // Read for each call, so that a revocation counts from the next one on.
+        let remembered = run.store.remembered_decisions(run.caller.thread_id).await?;
+        let known = remembered.into_iter().find(|known| known.tool == request.tool);
         let Some(known) = known else { return Ok(None) };
         let status = if known.is_approved { ApprovalStatus::Approved } else { ApprovalStatus::Denied };
         let detail = json!({

@@ -10,6 +10,7 @@ use baton_core::store::{
 };
 use jiff::Timestamp;
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::audit;
 use crate::journal::Record;
@@ -21,8 +22,10 @@ pub(crate) fn park(state: &RunState, record: &RunRecord) -> (Record, Vec<Approva
     let (waits, ledger) = (&state.waits, &state.recorder.ledger);
     let interrupts = waits.all_open();
     let session_id = SessionId::root(record.run_id);
+    let waits_for: Vec<Uuid> = interrupts.iter().map(|one| one.approval_id).collect();
     let waiting = EventKind::RunWaiting {
         interrupts: interrupts.clone(),
+        waits_for: waits_for.clone(),
         usage: ledger.spent(""),
         by_agent: ledger.by_agent(),
     };
@@ -31,7 +34,7 @@ pub(crate) fn park(state: &RunState, record: &RunRecord) -> (Record, Vec<Approva
         events: vec![event(record, Visibility::User, waiting)],
         sessions: vec![session_change(session_id, record, RunStatus::Waiting)],
         audit: vec![audit::of_run(record, record.agent.as_str(), "run.wait", RunStatus::Waiting.word())],
-        waits_for: interrupts.iter().map(|one| one.approval_id).collect(),
+        waits_for,
         end: Some(RunEnd { status: RunStatus::Waiting, end: RunEndData::default() }),
         ..Record::default()
     };
@@ -57,8 +60,8 @@ pub(crate) fn close(state: &RunState, record: &RunRecord) -> Record {
 
 /// Closes approvals as cancelled. `event` makes the event of each.
 pub(crate) fn withdraw(requests: Vec<ApprovalRequest>, event: impl Fn(EventKind) -> NewEvent) -> Record {
-    let closed = requests.iter().map(|one| (one.approval_id, ApprovalStatus::Cancelled)).collect();
-    let outcome = || ApprovalOutcome { status: ApprovalStatus::Cancelled, ..ApprovalOutcome::pending() };
+    let outcome = || ApprovalOutcome::closed(ApprovalStatus::Cancelled);
+    let closed = requests.iter().map(|one| (one.approval_id, outcome())).collect();
     let events = requests
         .into_iter()
         .map(|request| event(EventKind::Approval(Box::new(ApprovalEvent { request, outcome: outcome() }))));

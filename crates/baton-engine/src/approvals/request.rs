@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use baton_core::RunId;
 use baton_core::store::{ApprovalKind, ApprovalPreview, ApprovalRequest, PreviewField};
 use data_encoding::HEXLOWER;
 use jiff::{SignedDuration, Timestamp};
@@ -38,7 +39,7 @@ pub(super) fn request(place: &Scope, tool: &SessionTool, arguments: Value) -> Ap
         }
     };
     ApprovalRequest {
-        approval_id: approval_id(place, &digest),
+        approval_id: approval_id(place.run.run_id, place.path(), &digest),
         kind,
         path: place.path().to_owned(),
         agent: place.name().clone(),
@@ -49,6 +50,7 @@ pub(super) fn request(place: &Scope, tool: &SessionTool, arguments: Value) -> Ap
         preview,
         schema,
         choices,
+        handoff_id: None,
         created_at,
         expires_at: created_at.saturating_add(expiry).unwrap_or(Timestamp::MAX),
     }
@@ -80,8 +82,8 @@ pub(crate) fn field(label: &str, value: &str) -> PreviewField {
 }
 
 /// The same after a crash, and another one if the arguments change.
-fn approval_id(place: &Scope, digest: &str) -> Uuid {
-    let hash = Sha256::digest(format!("{}\n{}\n{digest}", place.run.run_id, place.path()));
+pub(crate) fn approval_id(run: RunId, path: &str, digest: &str) -> Uuid {
+    let hash = Sha256::digest(format!("{run}\n{path}\n{digest}"));
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash[..16]);
     uuid::Builder::from_random_bytes(bytes).into_uuid()

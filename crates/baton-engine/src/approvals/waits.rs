@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use baton_core::store::{
-    Approval, ApprovalRequest, ApprovalStatus, RememberedDecision, Step, StepKind, StepState,
-};
-use baton_core::{RunId, TenantStore, ThreadId};
+use baton_core::store::{Approval, ApprovalRequest, ApprovalStatus, Step, StepKind, StepState};
+use baton_core::{RunId, TenantStore};
 use uuid::Uuid;
 
 use super::request::WAIT;
@@ -20,8 +18,6 @@ const PARKED: &str = "parked:";
 pub(crate) struct RunWaits {
     /// The run's approvals, read when the first of its waits is found again.
     decided: OnceLock<HashMap<Uuid, Approval>>,
-    /// Remembered decisions of the thread, read when the first call would ask.
-    remembered: OnceLock<Vec<RememberedDecision>>,
     /// In the order in which the calls were found waiting.
     open: Mutex<Vec<ApprovalRequest>>,
     /// Approvals that earlier attempts asked for, without a recorded outcome.
@@ -117,18 +113,5 @@ impl RunWaits {
         let is_overdue =
             found.outcome.status == ApprovalStatus::Expired && found.outcome.decided_at.is_none();
         Ok(Some(if is_overdue { store.expire(approval).await? } else { found.clone() }))
-    }
-
-    /// The remembered decision about a tool in the thread.
-    pub(super) async fn remembered(
-        &self,
-        store: &dyn TenantStore,
-        thread: ThreadId,
-        tool: &str,
-    ) -> Result<Option<&RememberedDecision>, Failure> {
-        if self.remembered.get().is_none() {
-            let _ = self.remembered.set(store.remembered_decisions(thread).await?);
-        }
-        Ok(self.remembered.get().and_then(|all| all.iter().find(|known| known.tool == tool)))
     }
 }

@@ -42,7 +42,7 @@ impl Engine {
             return Ok(Some(handoff));
         }
         match change_stored(&*store, handoff, |handoff| set_ended(handoff, end, None)).await {
-            Ok(_) => Ok(None),
+            Ok(ended) => self.cancel_parked(tenant, &ended).await.map(|()| None),
             Err(Failure::NoHandoff(_)) => Ok(store.open_handoff_of(thread).await?),
             Err(failure) => Err(failure),
         }
@@ -193,15 +193,31 @@ impl Engine {
         {
             runs.push(run);
         }
-        // Read after the active run, which may park meanwhile.
-        runs.extend(parked_runs(&*store, &handoff).await?);
         for run in runs {
-            match self.cancel(tenant, run, Cancel::Abort).await {
-                Ok(_) | Err(StoreError::NotFound(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.abort(tenant, run).await?;
         }
+        // After the active run, which may park meanwhile.
+        self.cancel_parked(tenant, &handoff).await?;
         Ok(handoff)
+    }
+
+    async fn abort(self: &Arc<Self>, tenant: &TenantId, run: RunId) -> Result<(), Failure> {
+        match self.cancel(tenant, run, Cancel::Abort).await {
+            Ok(_) | Err(StoreError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends the runs of an ended handoff that wait for a person.
+    async fn cancel_parked(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        handoff: &HandoffSession,
+    ) -> Result<(), Failure> {
+        for run in parked_runs(&*self.parts.store.tenant(tenant), handoff).await? {
+            self.abort(tenant, run).await?;
+        }
+        Ok(())
     }
 
     /// Reactivates an ended, unfinished handoff with its saved state. Returns the run in which its agent continues the
@@ -278,8 +294,7 @@ impl Engine {
         let open = match store.thread(thread, Some(&request.caller.user)).await {
             Ok(thread)
                 if thread.handoff.is_some()
-                    && (thread.active_run.is_some()
-                        || !store.open_approvals(thread.thread_id).await?.is_empty()) =>
+                    && (thread.active_run.is_some() || has_parked_run(&*store, thread.thread_id).await?) =>
             {
                 store.open_handoff_of(thread.thread_id).await?
             }
@@ -348,11 +363,19 @@ impl Engine {
         }
     }
 
-    /// Ends the expired handoffs of a tenant on whose threads no run is active. Failures are logged.
-    pub(crate) async fn end_expired(&self, store: &Arc<dyn TenantStore>) -> Result<(), StoreError> {
+    /// Ends the expired handoffs of a tenant on whose threads no run is active, and their runs that wait for a person. Failures are
+    /// logged.
+    pub(crate) async fn end_expired(
+        self: &Arc<Self>,
+        store: &Arc<dyn TenantStore>,
+    ) -> Result<(), StoreError> {
         for handoff in store.expired_handoffs(MessageQuery::DEFAULT_LIMIT * 10).await? {
             let ended = |handoff: &mut HandoffSession| set_ended(handoff, HandoffEnd::Expired, None);
-            if let Err(failure) = change_stored(&**store, handoff, ended).await {
+            let ended = match change_stored(&**store, handoff, ended).await {
+                Ok(ended) => self.cancel_parked(store.tenant(), &ended).await,
+                Err(failure) => Err(failure),
+            };
+            if let Err(failure) = ended {
                 tracing::warn!(%failure, "cannot end a handoff whose time is over");
             }
         }
@@ -376,6 +399,12 @@ async fn is_run_of(
         return Ok(true);
     }
     Ok(!StoredRequest::names_agent(&run.request) && store.steps(run.run_id).await?.is_empty())
+}
+
+/// Whether a run of the thread may wait for a person.
+async fn has_parked_run(store: &dyn TenantStore, thread: ThreadId) -> Result<bool, StoreError> {
+    let open = store.open_approvals(thread).await?;
+    Ok(open.iter().any(|one| !one.request.is_workflow_question()))
 }
 
 /// Role and visibility of an input message that the engine wrote, not the user.

@@ -45,6 +45,7 @@ pub(crate) async fn run(
     let outcome = run_route(scope.clone(), routing.route, lease.as_ref(), thread_history, input).await;
     if let Some(ended) = lease.filter(|lease| !lease.is_open()) {
         let _ = scope.run.progress.ended_handoff.set(ended.session().handoff_id);
+        cancel_parked(&scope, &ended.session()).await?;
     }
     outcome
 }
@@ -206,14 +207,20 @@ pub(crate) async fn after_answer(
     Ok(HolderState::Held)
 }
 
-/// Ends the handoff and its runs that wait for a person, because the user's message is an exit word.
+/// Ends the runs of an ended handoff that wait for a person. This run is the active one of the thread, so no worker executes them.
+async fn cancel_parked(scope: &Scope, handoff: &HandoffSession) -> Result<(), Failure> {
+    for run in parked_runs(&*scope.run.store, handoff).await? {
+        if run != scope.run.run_id {
+            scope.run.store.cancel_run(run, Cancel::Abort).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends the handoff, because the user's message is an exit word.
 async fn exit(scope: &Scope, lease: &Arc<HandoffLease>) -> Result<Outcome, Failure> {
     if lease.is_open() {
         lease::commit_end(&scope.run, lease, HandoffEnd::Left).await;
-    }
-    // This run is the active one of the thread, so no worker executes one that waits.
-    for run in parked_runs(&*scope.run.store, &lease.session()).await? {
-        scope.run.store.cancel_run(run, Cancel::Abort).await?;
     }
     finish::acknowledge_end(scope, lease, Input::default()).await
 }

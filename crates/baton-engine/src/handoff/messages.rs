@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::journal::Record;
 use crate::redaction::head;
 use crate::scope::Scope;
+use crate::workflow::question;
 use crate::{audit, workflow};
 
 /// Last words of a display name that name a role, not an activity. See [`occupation`].
@@ -327,7 +328,8 @@ pub(crate) async fn announce_ended(
         Some(HandoffEnd::Failed) => (HandoffPhase::Error, "failed"),
         _ => (HandoffPhase::Cancelled, "cancelled"),
     };
-    let kinds = vec![phase_event(handoff, phase, sentence)];
+    let mut kinds = vec![phase_event(handoff, phase, sentence)];
+    kinds.extend(question::closed(scope, handoff).await?);
     announce_once(scope, "ended", kinds, audit_entries(scope, handoff, "handoff.end", decision)).await
 }
 

@@ -11,8 +11,9 @@ pub(super) async fn parked_runs(
     store: &dyn TenantStore,
     handoff: &HandoffSession,
 ) -> Result<Vec<RunId>, StoreError> {
-    let mut parked: Vec<RunId> =
-        store.open_approvals(handoff.thread_id).await?.into_iter().map(|one| one.run_id).collect();
+    let open = store.open_approvals(handoff.thread_id).await?.into_iter();
+    let awaited = open.filter(|one| !one.request.is_workflow_question());
+    let mut parked: Vec<RunId> = awaited.map(|one| one.run_id).collect();
     parked.sort_unstable();
     parked.dedup();
     let mut found = Vec::new();

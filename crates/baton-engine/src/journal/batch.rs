@@ -72,6 +72,8 @@ struct RowRanges {
     sessions: Range<usize>,
     audit: Range<usize>,
     hops: Range<usize>,
+    approvals: Range<usize>,
+    closed_approvals: Range<usize>,
 }
 
 impl RowRanges {
@@ -86,6 +88,8 @@ impl RowRanges {
             sessions: after(append.sessions.len(), record.sessions.len()),
             audit: after(append.audit.len(), record.audit.len()),
             hops: after(append.hops.len(), record.hops.len()),
+            approvals: after(append.approvals.len(), record.approvals.len()),
+            closed_approvals: after(append.closed_approvals.len(), record.closed_approvals.len()),
         }
     }
 
@@ -99,6 +103,8 @@ impl RowRanges {
         up(&mut self.sessions, earlier.sessions.len());
         up(&mut self.audit, earlier.audit.len());
         up(&mut self.hops, earlier.hops.len());
+        up(&mut self.approvals, earlier.approvals.len());
+        up(&mut self.closed_approvals, earlier.closed_approvals.len());
     }
 }
 
@@ -141,7 +147,7 @@ impl AppendBatch {
         }
         // These are not rows, so a record that is left out could not take them back.
         debug_assert!(record.agent.is_none() && record.holder.is_none() && record.end.is_none());
-        debug_assert!(record.approvals.is_empty() && record.closed_approvals.is_empty());
+        debug_assert!(record.waits_for.is_empty());
         let opens = record.handoffs.iter().any(|change| versions.opens(change));
         let rows = RowRanges::of(&record, &self.append);
         self.conditional.push(ConditionalRecord { opens, is_note: record.is_note, rows, line, done });
@@ -182,6 +188,8 @@ impl AppendBatch {
         append.sessions.drain(one.rows.sessions);
         append.audit.drain(one.rows.audit);
         append.hops.drain(one.rows.hops);
+        append.approvals.drain(one.rows.approvals);
+        append.closed_approvals.drain(one.rows.closed_approvals);
         self.announcements[one.line] = Announcement::Committed(0);
         if let Some(done) = one.done {
             let _ = done.send(Err(failure(refusal)));

@@ -9,7 +9,7 @@ use baton_core::agent::{Agent, Slot, Workflow};
 use baton_core::chat::{ChatMessage, ToolCall};
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use baton_core::workflow::consent::is_yes;
-use baton_core::workflow::{Machine, Refusal, Verdict, Waits, WorkflowChange, value};
+use baton_core::workflow::{Confirmation, Machine, Refusal, Waits, WorkflowChange, value};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
@@ -175,9 +175,9 @@ impl AdvanceWorkflow {
             machine.was_asked(run.run_id, run.request.said_at) && !run.request.words().trim().is_empty()
         };
         let verdict = parsed.confirmed.map(|is_yes| match is_yes {
-            true if is_users_yes(&before, &run.request.words()) => Verdict::Yes,
-            true => Verdict::TakenForYes,
-            false => Verdict::No,
+            true if is_users_yes(&before, &run.request.words()) => Confirmation::Yes,
+            true => Confirmation::TakenForYes,
+            false => Confirmation::No,
         });
         let mut refused = (!made_up.is_empty()).then(|| made_up_text(made_up, &before));
         match parsed.apply(&mut walk.machine, verdict, asked) {
@@ -247,7 +247,7 @@ impl AdvanceArguments {
     fn apply(
         &self,
         machine: &mut Machine<'_>,
-        verdict: Option<Verdict>,
+        verdict: Option<Confirmation>,
         was_asked: impl Fn(&Machine<'_>) -> bool,
     ) -> Result<(), Refusal> {
         let has_changed = !machine.take(&self.values)?.is_empty();

@@ -16,7 +16,7 @@ use baton_core::message::Visibility;
 use baton_core::model::ToolChoice;
 use baton_core::store::StepKind;
 use baton_core::workflow::consent::{bare, is_plain_yes};
-use baton_core::workflow::{Machine, Verdict, Waits, label, value};
+use baton_core::workflow::{Confirmation, Machine, Waits, label, value};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -176,7 +176,7 @@ impl Extraction<'_> {
         let is_yes = is_asked
             && is_plain_yes(words)
             && machine.was_asked(run.run_id, run.request.said_at)
-            && machine.confirm(Verdict::Yes).is_ok();
+            && machine.confirm(Confirmation::Yes).is_ok();
         if is_yes {
             self.notes.push("the user's yes was recorded without a call of advance_workflow".to_owned());
         }

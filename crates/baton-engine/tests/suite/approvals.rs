@@ -3,6 +3,7 @@
 mod decisions;
 mod endings;
 mod fan_out;
+mod holders;
 mod policy;
 mod questions;
 mod races;

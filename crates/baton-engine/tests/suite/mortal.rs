@@ -9,7 +9,9 @@ use std::time::Duration;
 use baton_core::budget::BudgetKey;
 use baton_core::event::Event;
 use baton_core::ledger::LedgerRow;
-use baton_core::store::approval::{Approval, ApprovalQuery, Approvals, Decision, RememberedDecision};
+use baton_core::store::approval::{
+    Approval, ApprovalQuery, Approvals, Decision, RememberedDecision, Revocation,
+};
 use baton_core::store::artifact::{Artifact, Artifacts};
 use baton_core::store::audit::{Audit, AuditEntry, AuditQuery, AuditVerdict, Audited};
 use baton_core::store::cache::Cache;
@@ -19,7 +21,7 @@ use baton_core::store::notification::{NextNotification, Notifications, TakenNoti
 use baton_core::store::output::{OutputHandle, OutputSlice, Outputs};
 use baton_core::store::pattern::{Hop, Pattern, Patterns};
 use baton_core::store::run::{
-    AcceptedRun, Cancel, NewRun, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
+    AcceptedRun, Cancel, Idempotency, NewRun, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
 };
 use baton_core::store::thread::{MessageQuery, Thread, ThreadMessage, Threads};
 use baton_core::store::usage::{UsageLine, UsageQuery, Usages};
@@ -203,6 +205,9 @@ impl Approvals for MortalTenant {
     fn remembered_decisions(&self, thread: ThreadId) -> Pending<'_, Vec<RememberedDecision>> {
         self.life.read(self.inner.remembered_decisions(thread))
     }
+    fn forget_decisions(&self, revocation: Revocation) -> Pending<'_, bool> {
+        self.life.read(self.inner.forget_decisions(revocation))
+    }
     fn decide(&self, decision: Decision) -> Pending<'_, Approval> {
         self.life.read(self.inner.decide(decision))
     }
@@ -346,6 +351,9 @@ impl Runs for MortalTenant {
     fn accept(&self, run: NewRun) -> Pending<'_, AcceptedRun> {
         Box::pin(async move { self.life.write(|| self.inner.accept(run)).await })
     }
+    fn accepted_before(&self, user: UserId, request: Idempotency) -> Pending<'_, Option<AcceptedRun>> {
+        self.life.read(self.inner.accepted_before(user, request))
+    }
     fn run(&self, run: RunId) -> Pending<'_, RunRecord> {
         self.life.read(self.inner.run(run))
     }
@@ -410,6 +418,9 @@ impl Threads for MortalTenant {
 impl BudgetAccounts for MortalTenant {
     fn reserve(&self, reservation: Reservation) -> Pending<'_, Reserved> {
         Box::pin(async move { self.life.write_budget(|| self.inner.reserve(reservation)).await })
+    }
+    fn is_free(&self, reservation: Reservation) -> Pending<'_, bool> {
+        self.life.read(self.inner.is_free(reservation))
     }
     fn release_reservations(&self, run: RunId) -> Pending<'_, ()> {
         Box::pin(async move { self.life.write_budget(|| self.inner.release_reservations(run)).await })

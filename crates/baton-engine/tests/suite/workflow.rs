@@ -2,6 +2,7 @@
 
 mod crashes;
 mod guided;
+mod questions;
 
 use std::borrow::Borrow;
 use std::sync::Arc;

@@ -2,9 +2,10 @@
 
 use axum::Json;
 use axum::extract::State;
+use baton_core::store::run::Idempotency;
 use baton_core::store::{AcceptedRun, Approval, ApprovalStatus, MessageQuery};
 use baton_core::{StoreError, ThreadId};
-use baton_engine::{DecideError, check_decision};
+use baton_engine::{DecideError, DecisionInput, check_decision};
 use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -20,6 +21,9 @@ use crate::trail::{self, AuditRecord};
 use crate::wire::approval::{ApprovalParams, ApprovalView, DECIDE, DecisionBody, ResumeEntry};
 use crate::wire::page::{self, Listed};
 use crate::wire::problem::ProblemBody;
+
+/// The permission to send messages.
+const WRITE: &str = "thread:write";
 
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_approvals)).routes(routes!(get_approval, decide_approval))
@@ -89,7 +93,19 @@ pub(crate) async fn decide(
     approval_id: Uuid,
     body: DecisionBody,
 ) -> ApiResult<ApprovalView> {
-    let decided = try_decide(app, caller, trace, approval_id, body).await;
+    decide_once(app, caller, trace, approval_id, body, None).await
+}
+
+/// Like [`decide`]. The same `request` is not processed twice.
+async fn decide_once(
+    app: &App,
+    caller: &Principal,
+    trace: &Trace,
+    approval_id: Uuid,
+    body: DecisionBody,
+    request: Option<Idempotency>,
+) -> ApiResult<ApprovalView> {
+    let decided = try_decide(app, caller, trace, approval_id, body, request).await;
     if let Err(problem) = &decided {
         record_refusal(app, caller, trace, approval_id, problem).await?;
     }
@@ -119,9 +135,14 @@ async fn try_decide(
     trace: &Trace,
     approval_id: Uuid,
     body: DecisionBody,
+    request: Option<Idempotency>,
 ) -> ApiResult<ApprovalView> {
-    visible(app, caller, approval_id).await?;
-    let input = body.input(trace.0.trace_id());
+    let asked = visible(app, caller, approval_id).await?;
+    if asked.request.is_workflow_question() {
+        // The answer is a message.
+        trail::demand(app, caller, trace, WRITE, "/api/v1/approvals/{approval_id}").await?;
+    }
+    let input = DecisionInput { idempotency: request, ..body.input(trace.0.trace_id()) };
     let decided = app.engine.decide(&caller.tenant, approval_id, &caller.user, input).await;
     decided.map(Into::into).map_err(refused)
 }
@@ -134,15 +155,23 @@ async fn visible(app: &App, caller: &Principal, approval_id: Uuid) -> ApiResult<
     Ok(found)
 }
 
-/// Applies the `resume` entries of AG-UI. Returns the run that continues: that of the first entry.
+/// Applies the `resume` entries of AG-UI. Returns the run that continues: that of the first entry. A repeated `request` gets the
+/// same run; entries that its first attempt did not reach are decided then.
 pub(crate) async fn resume(
     app: &App,
     caller: &Principal,
     trace: &Trace,
     thread: ThreadId,
     entries: Vec<ResumeEntry>,
+    request: Option<Idempotency>,
 ) -> ApiResult<AcceptedRun> {
     trail::demand(app, caller, trace, DECIDE, "/api/v1/threads/{thread_id}/messages").await?;
+    if let Some(request) = &request
+        && let Some(first) = app.data(caller).accepted_before(caller.user.clone(), request.clone()).await?
+    {
+        decide_rest(app, caller, trace, thread, entries).await?;
+        return Ok(first);
+    }
     let mut found: Vec<(Approval, DecisionBody)> = Vec::new();
     // Checked together, so that a mistake in one of them decides nothing.
     for (at, entry) in entries.into_iter().enumerate() {
@@ -161,10 +190,15 @@ pub(crate) async fn resume(
     }
     let data = app.data(caller);
     let after = data.thread(thread, caller.scope()).await?.last_seq;
-    let Some(run_id) = found.first().map(|(first, _)| first.run_id) else { return Err(missing()) };
-    for (approval, body) in found {
-        decide(app, caller, trace, approval.request.approval_id, body).await?;
+    let mut continued = None;
+    for (at, (approval, body)) in found.into_iter().enumerate() {
+        // The key is stored with the first decision. A repetition decides the others if they are still open.
+        let request = request.clone().filter(|_| at == 0);
+        let id = approval.request.approval_id;
+        let decided = decide_once(app, caller, trace, id, body, request).await?;
+        continued = continued.or(Some(decided.answer_run_id.unwrap_or(decided.run_id)));
     }
+    let Some(run_id) = continued else { return Err(missing()) };
     let number = data.run(run_id).await?.message_number;
     let query = MessageQuery {
         before: Some(number + 1),
@@ -174,6 +208,24 @@ pub(crate) async fn resume(
     };
     let message = data.messages(thread, query).await?.pop().ok_or_else(missing)?;
     Ok(AcceptedRun { run_id, message_id: message.message.id, is_new: true, behind: None, after })
+}
+
+/// Decides the entries of a repeated request that are still open.
+async fn decide_rest(
+    app: &App,
+    caller: &Principal,
+    trace: &Trace,
+    thread: ThreadId,
+    entries: Vec<ResumeEntry>,
+) -> ApiResult<()> {
+    for (at, entry) in entries.into_iter().enumerate() {
+        let id = entry.interrupt_id;
+        if visible(app, caller, id).await?.outcome.status == ApprovalStatus::Pending {
+            let (_, body) = check_entry(app, caller, trace, thread, at, entry).await?;
+            decide(app, caller, trace, id, body).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks an entry of `resume` without deciding.
@@ -215,6 +267,8 @@ fn refused(error: DecideError) -> Problem {
         DecideError::Invalid { pointer, detail } => {
             Problem::new(Code::InvalidRequest, "the decision is invalid").at(pointer, detail)
         }
+        DecideError::NotTheUser => Problem::new(Code::PermissionDenied, detail),
+        DecideError::Message(failure) => failure.into(),
         DecideError::Changed(approval) => settled(Code::ApprovalChanged, detail, &approval),
         DecideError::Settled(approval) => {
             let code = match approval.outcome.status {

@@ -118,7 +118,7 @@ pub async fn submit(
     }
     let SendMessage { content, agent, on_busy, metadata, resume } = message;
     if !resume.is_empty() {
-        return approvals::resume(app, caller, trace, thread, resume).await;
+        return approvals::resume(app, caller, trace, thread, resume, terms.idempotency).await;
     }
     let input = resolve(app, caller, thread, content.0).await?;
     let overrides = Overrides { is_named: agent.is_some(), ..Overrides::default() };

@@ -30,6 +30,18 @@ impl<S: Send + Sync> FromRequestParts<S> for ThreadPath {
     }
 }
 
+/// `{tool}`, the name of a tool.
+#[derive(Debug, Clone)]
+pub struct ToolPath(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for ToolPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Ok(Self(part(parts, state, "tool").await.unwrap_or_default()))
+    }
+}
+
 /// `{run_id}`. What is no id names no run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunPath(pub RunId);

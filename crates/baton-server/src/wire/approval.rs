@@ -1,8 +1,10 @@
 //! Decisions that wait for a person.
 
-use baton_core::store::{Approval, ApprovalFilter, ApprovalKind, ApprovalQuery, ApprovalStatus, Order};
+use baton_core::store::{
+    Approval, ApprovalFilter, ApprovalKind, ApprovalQuery, ApprovalStatus, Order, RememberedDecision,
+};
 use baton_core::tool::Risk;
-use baton_core::{AgentName, RunId, ThreadId, UserId};
+use baton_core::{AgentName, HandoffId, RunId, ThreadId, UserId};
 use baton_engine::{DecisionInput, Verdict};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -73,8 +75,13 @@ pub struct ApprovalView {
     pub preview: PreviewView,
     /// JSON Schema of the arguments, or of the answer to a question.
     pub schema: Value,
-    /// Suggested answers to a question. Another text is accepted too.
+    /// Suggested answers to a question. Another text is accepted too if it satisfies `schema`.
     pub choices: Vec<String>,
+    /// For a question of a workflow: the handoff by which its agent has the conversation. No run waits for the answer, which becomes
+    /// the next message of the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Uuid>, nullable = false)]
+    pub handoff_id: Option<HandoffId>,
     /// Who may decide.
     pub deciders: DecidersView,
     #[schema(schema_with = words::<ApprovalStatus>)]
@@ -101,6 +108,10 @@ pub struct ApprovalView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub answer: Option<Value>,
+    /// The run of the message that answered a workflow's question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Uuid>, nullable = false)]
+    pub answer_run_id: Option<RunId>,
     /// Whether the decision also holds for later calls of the tool in the thread.
     pub remember: bool,
 }
@@ -127,6 +138,22 @@ pub struct DecidersView {
     pub permission: &'static str,
 }
 
+/// A tool about which a decision is remembered for the thread.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RememberedView {
+    pub tool: String,
+    /// Whether calls of it run without asking; they are refused otherwise.
+    pub approved: bool,
+    /// The approval whose decision is remembered.
+    pub approval_id: Uuid,
+}
+
+impl From<RememberedDecision> for RememberedView {
+    fn from(known: RememberedDecision) -> Self {
+        Self { tool: known.tool, approved: known.is_approved, approval_id: known.approval_id }
+    }
+}
+
 /// The permission to decide.
 pub const DECIDE: &str = "approval:decide";
 
@@ -149,6 +176,7 @@ impl From<Approval> for ApprovalView {
             preview: PreviewView { heading: request.preview.heading, fields: fields.collect() },
             schema: request.schema,
             choices: request.choices,
+            handoff_id: request.handoff_id,
             deciders: DecidersView { user_id, permission: DECIDE },
             status: outcome.status,
             created_at: request.created_at,
@@ -158,6 +186,7 @@ impl From<Approval> for ApprovalView {
             reason: outcome.reason,
             edited: outcome.edited,
             answer: outcome.answer,
+            answer_run_id: outcome.answer_run_id,
             remember: outcome.remember,
         }
     }
@@ -197,6 +226,7 @@ impl DecisionBody {
             remember: self.remember,
             answer: self.answer,
             digest: self.digest,
+            idempotency: None,
             trace_id: Some(trace_id),
         }
     }

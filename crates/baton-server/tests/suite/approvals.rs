@@ -46,7 +46,7 @@ async fn resume_decides_every_entry_or_none() {
     };
     let wrong = resume(&second, json!({"approved": true, "arguments": {"command": 1}})).await;
     assert_eq!(wrong["errors"][0]["pointer"], "/resume/1/payload/arguments/command", "{wrong}");
-    let changed = resume(&second, json!({"approved": true, "digest": "0".repeat(64)})).await;
+    let changed = resume(&second, json!({"approved": true, "digest": "f".repeat(64)})).await;
     assert_eq!(changed["code"], "approval_changed", "{changed}");
     let twice = resume(&first, json!({"approved": false})).await;
     assert_eq!(twice["errors"][0]["pointer"], "/resume/1/interruptId", "{twice}");
@@ -96,5 +96,57 @@ async fn websocket_cancels_waiting_runs() {
     let foreign = json!({"type": "cancel", "run_id": first["run_id"]});
     socket.send(frame(&foreign.to_string())).await;
     socket.until(r#""code":"not_found""#).await;
+    site.end().await;
+}
+
+/// A repeated request gets the same run, and decides what its first attempt did not reach. The same key for another body is refused.
+#[tokio::test]
+async fn resume_honours_the_idempotency_key() {
+    let site = site().await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    let (thread, [first, second]) = two_waiting(&site, &ada).await;
+    let entry = |id: &str| json!({"interruptId": id, "status": "resolved", "payload": {"approved": true}});
+    let send = async |entries: Vec<Value>| {
+        let path = format!("/api/v1/threads/{thread}/messages");
+        let request = ada.request(http::Method::POST, &path).header("idempotency-key", "once");
+        let request = request.header("prefer", "respond-async").json(&json!({ "resume": entries }));
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.json::<Value>().await.unwrap())
+    };
+    let (status, accepted) = send(vec![entry(&first), entry(&second)]).await;
+    assert_eq!(status, 202, "{accepted}");
+    let (status, again) = send(vec![entry(&first), entry(&second)]).await;
+    assert_eq!((status, &again["run_id"]), (202, &accepted["run_id"]), "{again}");
+    let (status, other) = send(vec![entry(&second)]).await;
+    assert_eq!((status, &other["code"]), (422, &json!("idempotency_conflict")), "{other}");
+    let decided = ada.trail("acme", "approval.decide").await;
+    assert_eq!(decided, vec![("ada".to_owned(), "approved".to_owned()); 2]);
+    site.end().await;
+}
+
+/// A remembered decision is listed, revoked once, and audited. It is never one with other arguments.
+#[tokio::test]
+async fn remembered_decision_is_revoked() {
+    let site = site().await;
+    let ada = site.person("acme", "ada", &["user"]).await;
+    let (thread, [first, _]) = two_waiting(&site, &ada).await;
+    let decide = async |body: Value| ada.post(&format!("/api/v1/approvals/{first}"), &body).await;
+    let edited = json!({"decision": "approve", "remember": true, "arguments": {"command": "ls"}});
+    let refused: Value = decide(edited).await.json().await.unwrap();
+    assert_eq!(refused["errors"][0]["pointer"], "/remember", "{refused}");
+    assert_eq!(decide(json!({"decision": "approve", "remember": true})).await.status(), 200);
+    let remembered = format!("/api/v1/threads/{thread}/remembered");
+    let list = ada.see(&remembered).await;
+    let expected = json!([{"tool": "shell", "approved": true, "approval_id": first}]);
+    assert_eq!(list["data"], expected);
+    let viewer = site.person("acme", "ada", &["viewer"]).await;
+    let bob = site.person("acme", "bob", &["user"]).await;
+    let shell = format!("{remembered}/shell");
+    for (who, status) in [(&viewer, 403), (&bob, 404), (&ada, 204), (&ada, 404)] {
+        assert_eq!(who.delete(&shell).await.status(), status);
+    }
+    assert_eq!(ada.see(&remembered).await["data"], json!([]));
+    assert_eq!(approval(&ada, &first).await["remember"], false);
+    assert_eq!(ada.trail("acme", "approval.forget").await, [("ada".to_owned(), "revoked".to_owned())]);
     site.end().await;
 }

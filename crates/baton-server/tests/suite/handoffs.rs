@@ -3,6 +3,7 @@
 mod back;
 mod left;
 mod past;
+mod questions;
 mod refused;
 mod rights;
 

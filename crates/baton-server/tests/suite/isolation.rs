@@ -114,6 +114,7 @@ async fn belongings(site: &Site, ada: &str) -> Belongings {
         ("approval_id", approval(site, &thread).await),
         ("handoff_id", handoff(site, &thread).await),
         ("agent", "assistant".to_owned()),
+        ("tool", "shell".to_owned()),
         ("file", "style.css".to_owned()),
         ("skill", SKILL.to_owned()),
     ])
@@ -180,7 +181,7 @@ fn filled(path: &str, values: &Belongings) -> String {
 /// The same places, as nobody has them.
 fn unknown(path: &str, values: &Belongings) -> String {
     let nobodys = |name: &str| match name {
-        "agent" | "file" => values[name].clone(),
+        "agent" | "file" | "tool" => values[name].clone(),
         _ => Uuid::new_v4().to_string(),
     };
     let ids = values.keys().map(|name| (*name, nobodys(name)));
@@ -227,7 +228,7 @@ async fn check(site: &Site, route: &Route, asker: &Asker, owned: &Belongings) {
     for secret in [SECRET].into_iter().filter(|_| !is_hers).chain(
         owned
             .iter()
-            .filter(|(name, _)| !matches!(**name, "agent" | "file"))
+            .filter(|(name, _)| !matches!(**name, "agent" | "file" | "tool"))
             .filter(|_| !is_hers)
             .map(|(_, value)| value.as_str()),
     ) {

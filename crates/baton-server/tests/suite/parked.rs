@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use baton_core::store::work::RunEnd;
 use baton_core::store::{
-    Append, ApprovalKind, ApprovalPreview, ApprovalRequest, NewRun, OnBusy, Owner, RunEndData, RunStatus,
-    Store,
+    Append, ApprovalPreview, ApprovalRequest, NewRun, Owner, RunEndData, RunStatus, Store,
 };
-use baton_core::tool::Risk;
 use baton_core::{AgentName, Message, MessageId, Part, Role, RunId, TenantId, ThreadId, UserId, Visibility};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,18 +16,11 @@ use uuid::Uuid;
 pub fn shell(path: &str, agent: &str, arguments: Value, expires_at: Timestamp) -> ApprovalRequest {
     ApprovalRequest {
         approval_id: Uuid::now_v7(),
-        kind: ApprovalKind::Tool,
-        path: path.to_owned(),
-        agent: AgentName::parse(agent).unwrap(),
-        tool: "shell".to_owned(),
-        arguments,
-        digest: "d".repeat(64),
-        risk: Risk::High,
         preview: ApprovalPreview { heading: "Use the tool shell".to_owned(), fields: Vec::new() },
         schema: json!({ "type": "object", "properties": { "command": { "type": "string" } }, "additionalProperties": false }),
-        choices: Vec::new(),
         created_at: Timestamp::now(),
         expires_at,
+        ..ApprovalRequest::of_call(path, AgentName::parse(agent).unwrap(), "shell", arguments)
     }
 }
 
@@ -66,17 +57,5 @@ fn new_run(run_id: RunId, thread_id: ThreadId, user: &str) -> NewRun {
         parts: vec![Part::text("Run it.")],
         created_at: Timestamp::now(),
     };
-    NewRun {
-        run_id,
-        thread_id,
-        user_id: UserId::parse(user).unwrap(),
-        agent: AgentName::parse("assistant").unwrap(),
-        message,
-        request: json!({}),
-        on_busy: OnBusy::Enqueue,
-        idempotency: None,
-        max_active: None,
-        unless_held: false,
-        unless_asked: false,
-    }
+    NewRun::new(thread_id, UserId::parse(user).unwrap(), AgentName::parse("assistant").unwrap(), message)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_core::store::{
     Append, Approval, ApprovalFilter, ApprovalKind, ApprovalOutcome, ApprovalQuery, ApprovalRequest,
     ApprovalStatus, AuditQuery, Cancel, Decision, MessageQuery, NewRun, Order, PageRequest,
-    RememberedDecision, RunStatus,
+    RememberedDecision, Revocation, RunStatus,
 };
 use baton_core::{Store, StoreError, TenantStore, ThreadId};
 use futures_util::future::join_all;
@@ -80,7 +80,7 @@ pub async fn an_approval_is_stored_once_with_its_append(store: &dyn Store) {
     let denied = tenant.decide(decision(new.approval_id, ApprovalStatus::Denied)).await.unwrap();
     ask(&mut worker, std::slice::from_ref(&new)).await;
     assert_eq!(tenant.approval(new.approval_id).await, Ok(denied), "the first decision stays");
-    let closed_approvals = vec![(new.approval_id, ApprovalStatus::Invalidated)];
+    let closed_approvals = vec![(new.approval_id, ApprovalOutcome::closed(ApprovalStatus::Invalidated))];
     worker.append(Append { closed_approvals, ..Append::default() }).await;
     assert_eq!(status(&*tenant, &new).await, ApprovalStatus::Denied);
 }
@@ -239,7 +239,7 @@ pub async fn stopping_a_waiting_run_queues_its_closing_turn(store: &dyn Store) {
     assert_eq!(tenant.cancel_run(run, Cancel::Stop).await, Ok(RunStatus::Queued));
     let mut closing = TestWorker::claim(&tenant, worker.thread, LEASE).await;
     assert_eq!((closing.run, closing.claimed.run.cancel), (run, Some(Cancel::Stop)));
-    let closed_approvals = vec![(asked.approval_id, ApprovalStatus::Cancelled)];
+    let closed_approvals = vec![(asked.approval_id, ApprovalOutcome::closed(ApprovalStatus::Cancelled))];
     let end = Some(ended(RunStatus::Completed));
     closing.append(Append { closed_approvals, end, ..Append::default() }).await;
     assert_eq!(status(&*tenant, &asked).await, ApprovalStatus::Cancelled);
@@ -295,6 +295,26 @@ pub async fn a_message_answers_the_only_question(store: &dyn Store) {
     park(&mut resumed, &two).await;
     let ambiguous = NewRun { unless_asked: true, ..new_run(thread, "which?") };
     assert!(tenant.accept(ambiguous).await.is_ok(), "of two questions none is meant");
+}
+
+/// It is remembered for its thread only, and revoked once.
+pub async fn a_remembered_decision_is_revoked(store: &dyn Store) {
+    let mut worker = TestWorker::start(store).await;
+    let tenant = worker.tenant.clone();
+    let shell = ApprovalRequest { tool: "shell".to_owned(), ..fresh() };
+    ask(&mut worker, std::slice::from_ref(&shell)).await;
+    let remember = Decision { remember: true, ..decision(shell.approval_id, ApprovalStatus::Approved) };
+    tenant.decide(remember).await.unwrap();
+    let revocation =
+        |thread_id| Revocation { thread_id, tool: "shell".to_owned(), by: user("ada"), trace_id: None };
+    let elsewhere = TestWorker::in_tenant(&tenant).await.thread;
+    assert_eq!(tenant.forget_decisions(revocation(elsewhere)).await, Ok(false));
+    assert_eq!(tenant.remembered_decisions(worker.thread).await.unwrap().len(), 1);
+    assert_eq!(tenant.forget_decisions(revocation(worker.thread)).await, Ok(true));
+    assert_eq!(tenant.forget_decisions(revocation(worker.thread)).await, Ok(false));
+    assert_eq!(tenant.remembered_decisions(worker.thread).await, Ok(Vec::new()));
+    let known = tenant.approval(shell.approval_id).await.unwrap();
+    assert_eq!((known.outcome.status, known.outcome.remember), (ApprovalStatus::Approved, false));
 }
 
 pub async fn the_newest_remembered_decision_counts(store: &dyn Store) {

@@ -2,11 +2,10 @@
 
 use baton_core::budget::{Amount, BudgetLimit, Budgets, PeriodLimits};
 use baton_core::store::{
-    Append, Approval, ApprovalKind, ApprovalOutcome, ApprovalPreview, ApprovalRequest, ApprovalStatus,
-    Artifact, Decision, Feedback, HandoffNotes, Hop, HopKind, NewHandoff, NewRun, OutputHandle, Rating,
-    Reservation, RunStatus, SpooledOutput, StepState, WorkflowState,
+    Append, Approval, ApprovalOutcome, ApprovalRequest, ApprovalStatus, Artifact, Decision, Feedback,
+    HandoffNotes, Hop, HopKind, NewHandoff, NewRun, OutputHandle, Rating, Reservation, RunStatus,
+    SpooledOutput, StepState, WorkflowState,
 };
-use baton_core::tool::Risk;
 use baton_core::{HandoffId, SessionId, Store, TenantId, TenantStore, ThreadId, Usd};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -102,18 +101,14 @@ fn reservation(owned: &Owned) -> Reservation {
 pub(super) fn request() -> ApprovalRequest {
     ApprovalRequest {
         approval_id: Uuid::new_v4(),
-        kind: ApprovalKind::Tool,
-        path: "assistant/turn:1/tool:1".to_owned(),
-        agent: agent("assistant"),
-        tool: "file_write".to_owned(),
-        arguments: json!({"path": "a"}),
-        digest: "0".repeat(64),
-        risk: Risk::High,
-        preview: ApprovalPreview::default(),
-        schema: json!({"type": "object"}),
-        choices: Vec::new(),
         created_at: now(),
         expires_at: in_seconds(3600),
+        ..ApprovalRequest::of_call(
+            "assistant/turn:1/tool:1",
+            agent("assistant"),
+            "file_write",
+            json!({"path": "a"}),
+        )
     }
 }
 

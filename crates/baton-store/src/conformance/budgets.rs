@@ -6,7 +6,9 @@ use baton_core::budget::{
     Amount, BudgetAccount, BudgetKey, BudgetLimit, BudgetPeriod, BudgetScope, BudgetUnit, Budgets,
     PeriodLimits,
 };
-use baton_core::store::{Append, BudgetState, Cancel, Reservation, Reserved, RunStatus, StepState, Verdict};
+use baton_core::store::{
+    Append, BudgetState, Cancel, Reservation, ReservationOutcome, Reserved, RunStatus, StepState,
+};
 use baton_core::usage::Cost;
 use baton_core::{LedgerRow, RunId, Store, ThreadId, Tokens, Usd};
 use jiff::Timestamp;
@@ -65,7 +67,7 @@ fn amounts(states: &[BudgetState]) -> Vec<(Amount, Amount)> {
 }
 
 async fn is_granted(tenant: &Home<'_>, reservation: &Reservation) -> bool {
-    matches!(tenant.reserve(reservation.clone()).await.unwrap().verdict, Verdict::Granted(_))
+    matches!(tenant.reserve(reservation.clone()).await.unwrap().verdict, ReservationOutcome::Granted(_))
 }
 
 pub async fn a_call_is_reserved_and_then_charged_in_every_account(store: &dyn Store) {
@@ -73,12 +75,12 @@ pub async fn a_call_is_reserved_and_then_charged_in_every_account(store: &dyn St
     let tenant = worker.tenant.clone();
     let reserved = reservation(&worker, "a/turn:1", 100, 60);
     let Reserved { verdict, warnings } = tenant.reserve(reserved.clone()).await.unwrap();
-    assert_eq!((verdict, warnings.len()), (Verdict::Granted(tokens(60)), 0));
+    assert_eq!((verdict, warnings.len()), (ReservationOutcome::Granted(tokens(60)), 0));
     let held = (Amount::default(), tokens(60));
     assert_eq!(amounts(&states(&tenant, worker.thread).await), [held; 5]);
     // The answer was lost: the call does not wait for itself.
     let Reserved { verdict, .. } = tenant.reserve(reserved.clone()).await.unwrap();
-    assert_eq!(verdict, Verdict::Granted(tokens(60)));
+    assert_eq!(verdict, ReservationOutcome::Granted(tokens(60)));
     assert_eq!(amounts(&states(&tenant, worker.thread).await), [held; 5]);
     // The budget was lowered meanwhile.
     let refused = Reservation { accounts: accounts(worker.thread, 50), ..reserved.clone() };
@@ -98,19 +100,25 @@ pub async fn calls_in_progress_make_others_wait_and_spent_budgets_refuse(store: 
     let first = reservation(&one, "a/turn:1", 100, 60);
     assert!(is_granted(&tenant, &first).await);
     let second = reservation(&other, "a/turn:1", 100, 60);
-    assert_eq!(tenant.reserve(second.clone()).await.unwrap().verdict, Verdict::Busy);
+    assert_eq!(tenant.reserve(second.clone()).await.unwrap().verdict, ReservationOutcome::Busy);
+    assert_eq!(tenant.is_free(second.clone()).await, Ok(false));
     let less = Reservation { least: tokens(10), ..second.clone() };
-    assert_eq!(tenant.reserve(less).await.unwrap().verdict, Verdict::Granted(tokens(40)), "what is left");
+    assert_eq!(
+        tenant.reserve(less).await.unwrap().verdict,
+        ReservationOutcome::Granted(tokens(40)),
+        "what is left"
+    );
     tenant.release_reservations(other.run).await.unwrap();
     one.append(settling(vec![row(one.run, &first, 70, 0)])).await;
+    assert_eq!(tenant.is_free(second.clone()).await, Ok(true), "there is nothing to wait for");
     let refused = tenant.reserve(second.clone()).await.unwrap().verdict;
-    let Verdict::Exhausted { key, unit } = refused else { panic!("{refused:?}") };
+    let ReservationOutcome::Exhausted { key, unit } = refused else { panic!("{refused:?}") };
     assert_eq!((key.scope, unit), (BudgetScope::User, BudgetUnit::Tokens), "the thread is a new one");
     // One closing call may take more than is left, and then nobody gets anything.
     let closing = Reservation { is_closing: true, started_at: now(), ..second.clone() };
     assert!(is_granted(&tenant, &closing).await);
     let third = Reservation { is_closing: true, path: "a/turn:2".to_owned(), ..second };
-    assert_eq!(tenant.reserve(third).await.unwrap().verdict, Verdict::Busy);
+    assert_eq!(tenant.reserve(third).await.unwrap().verdict, ReservationOutcome::Busy);
 }
 
 pub async fn many_reservations_at_once_never_exceed_a_budget(store: &dyn Store) {
@@ -207,14 +215,14 @@ pub async fn a_recount_agrees_with_the_ledger(store: &dyn Store) {
     let [of_thread, others @ ..] = &keys[..] else { panic!("{keys:?}") };
     let one = Reservation { recount: vec![of_thread.clone()], ..asked.clone() };
     let refused = tenant.reserve(one).await.unwrap().verdict;
-    assert!(matches!(&refused, Verdict::Exhausted { key, .. } if key == of_thread), "{refused:?}");
+    assert!(matches!(&refused, ReservationOutcome::Exhausted { key, .. } if key == of_thread), "{refused:?}");
     let without_thread =
         Reservation { accounts: asked.accounts[1..].to_vec(), path: "a/turn:3".to_owned(), ..asked.clone() };
     assert!(is_granted(&tenant, &without_thread).await, "the others are not compared yet");
     tenant.release_reservations(worker.run).await.unwrap();
     let asked = Reservation { recount: others.to_vec(), ..asked };
     let refused = tenant.reserve(asked).await.unwrap().verdict;
-    assert!(matches!(refused, Verdict::Exhausted { .. }), "15 of 20 are spent: {refused:?}");
+    assert!(matches!(refused, ReservationOutcome::Exhausted { .. }), "15 of 20 are spent: {refused:?}");
     let spent = Amount { nanos: 7, tokens: 15 };
     assert!(states(&tenant, thread).await.iter().all(|state| state.spent == spent));
     assert!(is_granted(&tenant, &reservation(&worker, "a/turn:2", 20, 5)).await);

@@ -8,8 +8,8 @@ use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::run::Idempotency;
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{
-    Append, Cancel, Claimed, NewEvent, NewRun, OnBusy, Owner, PageRequest, RunEndData, RunStatus, Step,
-    StepKind, StepState,
+    Append, Cancel, Claimed, NewEvent, NewRun, Owner, PageRequest, RunEndData, RunStatus, Step, StepKind,
+    StepState,
 };
 use baton_core::usage::Cost;
 use baton_core::{
@@ -102,20 +102,8 @@ pub(super) fn answered(run: RunId, by: &str, text: &str) -> Message {
 
 /// What Ada says to the assistant.
 pub(super) fn new_run(thread: ThreadId, text: &str) -> NewRun {
-    let run_id = run_id();
-    NewRun {
-        run_id,
-        thread_id: thread,
-        user_id: user("ada"),
-        agent: agent("assistant"),
-        message: said(run_id, text),
-        request: json!({"text": text}),
-        on_busy: OnBusy::Enqueue,
-        idempotency: None,
-        max_active: None,
-        unless_held: false,
-        unless_asked: false,
-    }
+    let run = NewRun::new(thread, user("ada"), agent("assistant"), said(run_id(), text));
+    NewRun { request: json!({"text": text}), ..run }
 }
 
 pub(super) fn once(key: &str, fingerprint: &str) -> Idempotency {

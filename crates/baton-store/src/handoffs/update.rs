@@ -4,6 +4,7 @@ use baton_core::StoreError;
 use baton_core::store::{HandoffSession, HandoffState};
 
 use super::{must_be_free, one};
+use crate::approvals;
 use crate::tx::Tx;
 use crate::value::{SqlValue, params};
 
@@ -33,6 +34,10 @@ pub(super) async fn write(tx: &Tx<'_>, changed: &HandoffSession) -> Result<(), S
         must_be_free(tx, before.thread_id).await?;
     }
     replace(tx, &before, changed).await?;
+    let ends = before.state.is_open() && !changed.state.is_open();
+    if let Some(question) = before.notes.question.filter(|_| ends) {
+        approvals::close_question(tx, question).await?;
+    }
     if before.workflow == changed.workflow { Ok(()) } else { keep_workflow(tx, changed).await }
 }
 

@@ -6,6 +6,7 @@ use baton_core::{HandoffId, RunId, StoreError, UserId};
 use serde_json::json;
 
 use super::room;
+use crate::approvals;
 use crate::audit;
 use crate::insert::{Changes, ColumnKind, Insert};
 use crate::job::is_refusal;
@@ -73,6 +74,9 @@ pub(crate) async fn arrive(
         TxConnection::Postgres(_) => join(tx, run, start).await?,
         TxConnection::Sqlite(_) => join_found(tx, run, start, &found).await?,
     };
+    if let Some(decision) = &run.answers {
+        approvals::answer(tx, run.run_id, decision).await?;
+    }
     tx.audit_run(run.thread_id, place.thread, &[trail(run, &place)])?;
     let changes = changes(tx, run, &place, start)?;
     Ok(Arrived::Now(place, changes))
@@ -86,8 +90,17 @@ const FIRST_WITH: &str = "SELECT i.run_id, i.fingerprint, m.message_id
 
 /// Returns the outcome of the same request, if it was accepted before.
 async fn repeated(tx: &Tx<'_>, run: &NewRun) -> Result<Option<AcceptedRun>, StoreError> {
-    let Some(Idempotency { key, fingerprint, .. }) = &run.idempotency else { return Ok(None) };
-    let first = tx.first(FIRST_WITH, params![&run.user_id, key.as_str(), tx.now()]).await?;
+    let Some(request) = &run.idempotency else { return Ok(None) };
+    accepted_before(tx, &run.user_id, request).await
+}
+
+pub(super) async fn accepted_before(
+    tx: &Tx<'_>,
+    user: &UserId,
+    request: &Idempotency,
+) -> Result<Option<AcceptedRun>, StoreError> {
+    let Idempotency { key, fingerprint, .. } = request;
+    let first = tx.first(FIRST_WITH, params![user, key.as_str(), tx.now()]).await?;
     let Some(first) = first else { return Ok(None) };
     if first.text(1)? != fingerprint {
         return Err(StoreError::IdempotencyConflict);
@@ -123,7 +136,7 @@ macro_rules! found {
             w.thread_number, w.messages, w.runs, w.epoch, w.last_handoff, w.last_seq, w.records,
             (SELECT count(*) FROM approvals AS a
                 WHERE a.tenant = $1 AND a.thread_id = $2 AND a.status = 'pending' AND a.kind = 'question'
-                    AND a.expires_at > $4)"
+                    AND a.tool <> 'advance_workflow' AND a.expires_at > $4)"
     };
 }
 
@@ -192,6 +205,9 @@ async fn check(tx: &Tx<'_>, run: &NewRun) -> Result<FoundThread, StoreError> {
     }
     if run.unless_asked && found.count(12)? == 1 {
         return Err(StoreError::QuestionOpen);
+    }
+    if let Some(decision) = &run.answers {
+        approvals::must_be_open(tx, run.thread_id, decision.approval_id).await?;
     }
     let thread = FoundThread::read(found)?;
     if run.on_busy != OnBusy::Reject {

@@ -3,6 +3,7 @@
 use baton_core::{Event, RunId, StoreError, ThreadId};
 
 use super::must_exist;
+use crate::approvals;
 use crate::journal;
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params};
@@ -91,6 +92,7 @@ async fn collect(
         }
     }
     events.truncate(most);
+    approvals::with_interrupts(tx, &mut events).await?;
     Ok(events)
 }
 

@@ -7,11 +7,10 @@ use baton_core::budget::{Amount, BudgetLimit, Budgets, PeriodLimits};
 use baton_core::ledger::{CallOutcome, Called};
 use baton_core::store::run::Idempotency;
 use baton_core::store::{
-    Append, ApprovalKind, ApprovalPreview, ApprovalRequest, ApprovalStatus, AuditQuery, AuditVerdict, Cancel,
-    Claim, Claimed, Decision, HandoffNotes, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun,
-    PageRequest, Reservation, RunEndData, RunQuery, RunStatus, Verdict, work,
+    Append, ApprovalRequest, ApprovalStatus, AuditQuery, AuditVerdict, Cancel, Claim, Claimed, Decision,
+    HandoffNotes, HandoffState, Hop, HopKind, MessageQuery, NewHandoff, NewRun, PageRequest, Reservation,
+    ReservationOutcome, RunEndData, RunQuery, RunStatus, work,
 };
-use baton_core::tool::Risk;
 use baton_core::usage::Cost;
 use baton_core::{
     AgentName, HandoffId, LedgerRow, SessionId, Store as _, StoreError, TenantStore, ThreadId, Tokens, Usd,
@@ -328,11 +327,11 @@ async fn spend(tenant: Arc<dyn TenantStore>, name: String) -> u64 {
                 recount,
             });
             match reserved.await.unwrap().verdict {
-                Verdict::Busy => tokio::time::sleep(Duration::from_millis(2)).await,
+                ReservationOutcome::Busy => tokio::time::sleep(Duration::from_millis(2)).await,
                 verdict => break (verdict, started_at),
             }
         };
-        if matches!(verdict, Verdict::Exhausted { .. }) {
+        if matches!(verdict, ReservationOutcome::Exhausted { .. }) {
             return made;
         }
         let row = LedgerRow {
@@ -396,20 +395,12 @@ async fn a_budget_is_shared_by_all_servers() {
 async fn asked(tenant: &dyn TenantStore) -> (Claim, Uuid) {
     let claim = claimed(tenant, "one").await;
     let approval_id = Uuid::new_v4();
+    let path = format!("assistant/{approval_id}");
     let request = ApprovalRequest {
         approval_id,
-        kind: ApprovalKind::Tool,
-        path: format!("assistant/{approval_id}"),
-        agent: agent("assistant"),
-        tool: "file_write".to_owned(),
-        arguments: Value::Null,
-        digest: String::new(),
-        risk: Risk::Medium,
-        preview: ApprovalPreview::default(),
-        schema: Value::Null,
-        choices: Vec::new(),
         created_at: Timestamp::now(),
         expires_at: Timestamp::now() + LEASE,
+        ..ApprovalRequest::of_call(&path, agent("assistant"), "file_write", Value::Null)
     };
     let append = Append { number: 1, approvals: vec![request], ..Append::default() };
     tenant.append(&claim, Arc::new(append)).await.unwrap();

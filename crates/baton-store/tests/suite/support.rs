@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use baton_core::message::{Message, Part, Role, Visibility};
 use baton_core::store::work::NewEvent;
-use baton_core::store::{Append, Claim, NewRun, OnBusy, Owner};
+use baton_core::store::{Append, Claim, NewRun, Owner};
 use baton_core::{EventKind, MessageId, RunId, Store as _, StoreError, TenantId, TenantStore, ThreadId};
 use baton_store::Database;
 use jiff::Timestamp;
@@ -126,19 +126,8 @@ pub(crate) fn message(thread: ThreadId, text: &str) -> NewRun {
         parts: vec![Part::text(text)],
         created_at: Timestamp::now(),
     };
-    NewRun {
-        run_id,
-        thread_id: thread,
-        user_id: "ada".parse().unwrap(),
-        agent: "assistant".parse().unwrap(),
-        message,
-        request: Value::Null,
-        on_busy: OnBusy::Enqueue,
-        idempotency: None,
-        max_active: None,
-        unless_held: false,
-        unless_asked: false,
-    }
+    let run = NewRun::new(thread, "ada".parse().unwrap(), "assistant".parse().unwrap(), message);
+    NewRun { request: Value::Null, ..run }
 }
 
 pub(crate) fn owner(name: &str) -> Owner {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::store::{Append, NewRun, OnBusy, OutputHandle, Owner, SpooledOutput};
+use baton_core::store::{Append, NewRun, OutputHandle, Owner, SpooledOutput};
 use baton_core::{
     CallContext, Message, MessageId, Part, Role, RunId, Store, TenantId, Tool, ToolError, Visibility,
 };
@@ -16,27 +16,16 @@ use uuid::Uuid;
 use crate::{context, memory};
 
 fn new_run(context: &CallContext) -> NewRun {
-    NewRun {
+    let message = Message {
+        id: MessageId::from_uuid(Uuid::new_v4()),
         run_id: context.run_id,
-        thread_id: context.thread_id,
-        user_id: context.user.clone(),
-        agent: context.agent.clone(),
-        message: Message {
-            id: MessageId::from_uuid(Uuid::new_v4()),
-            run_id: context.run_id,
-            role: Role::User,
-            agent: None,
-            visibility: Visibility::User,
-            parts: vec![Part::text("Look")],
-            created_at: Timestamp::now(),
-        },
-        request: json!({}),
-        on_busy: OnBusy::Enqueue,
-        idempotency: None,
-        max_active: None,
-        unless_held: false,
-        unless_asked: false,
-    }
+        role: Role::User,
+        agent: None,
+        visibility: Visibility::User,
+        parts: vec![Part::text("Look")],
+        created_at: Timestamp::now(),
+    };
+    NewRun::new(context.thread_id, context.user.clone(), context.agent.clone(), message)
 }
 
 /// A store in which the run of `context` has spooled `text`.

@@ -22,7 +22,7 @@ use crate::cli::Common;
 use crate::exit::Exit;
 use crate::progress::AgentNames;
 use crate::report::figures;
-use crate::report::table::{Column, Table};
+use crate::report::table::{Column, Table, line};
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -36,6 +36,8 @@ pub enum Command {
     Deny(Deny),
     /// Answer a question
     Answer(Answer),
+    /// Revoke a remembered decision: calls of the tool in that conversation wait again
+    Forget(Forget),
 }
 
 #[derive(Debug, clap::Args)]
@@ -97,6 +99,14 @@ pub struct Answer {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct Forget {
+    #[command(flatten)]
+    which: ApprovalIdArg,
+    #[command(flatten)]
+    at: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
 struct ApprovalIdArg {
     /// The request's id; where 200 wait at most, the beginning of it is enough
     #[arg(value_name = "ID")]
@@ -146,7 +156,7 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
 impl Command {
     /// A decision lets a run continue.
     pub fn makes_runs(&self) -> bool {
-        !matches!(self, Self::List(_) | Self::Show(_)) && self.at().server.is_none()
+        !matches!(self, Self::List(_) | Self::Show(_) | Self::Forget(_)) && self.at().server.is_none()
     }
 
     fn at(&self) -> &ServerArgs {
@@ -156,6 +166,7 @@ impl Command {
             Self::Approve(args) => &args.how.at,
             Self::Deny(args) => &args.how.at,
             Self::Answer(args) => &args.at,
+            Self::Forget(args) => &args.at,
         }
     }
 
@@ -167,6 +178,7 @@ impl Command {
             Self::Approve(args) => args.how.json,
             Self::Deny(args) => args.how.json,
             Self::Answer(args) => args.json,
+            Self::Forget(_) => false,
         }
     }
 
@@ -177,6 +189,7 @@ impl Command {
             Self::Approve(args) => Some(&args.which.approval),
             Self::Deny(args) => Some(&args.which.approval),
             Self::Answer(args) => Some(&args.which.approval),
+            Self::Forget(args) => Some(&args.which.approval),
         }
     }
 
@@ -188,7 +201,7 @@ impl Command {
         let input = DecisionInput { digest, ..DecisionInput::new(Verdict::Approve) };
         let id = request.approval_id;
         Ok(Some(match self {
-            Self::List(_) | Self::Show(_) => return Ok(None),
+            Self::List(_) | Self::Show(_) | Self::Forget(_) => return Ok(None),
             Self::Approve(_) if is_question => {
                 let said = format!("{id} is a question: `baton approvals answer {id} TEXT` answers it");
                 return Err(Exit::Usage.because(anyhow::anyhow!(said)));
@@ -214,6 +227,11 @@ impl Command {
             }
         }))
     }
+}
+
+/// What was revoked, in one line.
+fn forgotten(approval: &Approval) -> String {
+    format!("{} waits for a decision again in this conversation\n", line(&approval.request.tool))
 }
 
 /// Those that expire first come first.

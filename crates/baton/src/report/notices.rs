@@ -52,6 +52,10 @@ pub fn budget(warning: &BudgetWarning) -> String {
 
 /// What became of an approval or a question.
 fn decided(ApprovalEvent { request, outcome }: &ApprovalEvent) -> Option<String> {
+    // The conversation itself shows what became of it.
+    if request.is_workflow_question() {
+        return None;
+    }
     let what = line(if request.kind == ApprovalKind::Question { "the question" } else { &request.tool });
     let reason = outcome.reason.as_ref().map(|reason| format!(": {}", line(reason))).unwrap_or_default();
     let told = match outcome.status {

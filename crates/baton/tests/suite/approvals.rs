@@ -254,3 +254,67 @@ fn cli_decisions_by_a_server() {
     let bad = baton(dir.path(), &["approvals", "list", "--server", "here"]);
     assert_eq!(bad.code, 2, "{}", bad.stderr);
 }
+
+/// A value that is cut on the terminal has to be shown whole before the call can be approved.
+#[test]
+fn cli_a_person_approves_nothing_that_was_not_shown() {
+    let content = format!("{}THE END", "x".repeat(5000));
+    let arguments = format!(r#"{{"path": "a.txt", "content": "{content}"}}"#);
+    let write = Reply::Call { tool: "write_file", arguments: arguments.leak() };
+    let (provider, dir) = asking(vec![write, Reply::Text(&["Written."])]);
+    let mut terminal = Terminal::start(dir.path(), &["run", "Write it"], 100);
+    terminal.expect("more characters)");
+    terminal.expect("[s]how all, [d]eny, [l]ater > ");
+    terminal.enter("a\r");
+    terminal.expect("not all of the arguments are shown");
+    assert_eq!(file(dir.path()), None);
+    terminal.enter("s\r");
+    terminal.expect("THE END");
+    terminal.expect("[a]pprove");
+    terminal.enter("a\r");
+    terminal.expect("Written.");
+    assert_eq!(terminal.end().1, 0);
+    assert_eq!(file(dir.path()), Some(content));
+    provider.finish();
+}
+
+/// After `forget` the tool waits again; there is nothing to revoke twice.
+#[test]
+fn cli_a_remembered_decision_is_revoked() {
+    let (provider, dir) = asking(vec![WRITE, Reply::Text(&["One."]), WRITE, Reply::Text(&["Two."]), WRITE]);
+    let run = || baton(dir.path(), &["run", "--thread", THREAD, "Write it"]);
+    assert_eq!(run().code, 5);
+    let id = id_of(&listed(dir.path(), "pending")[0]).to_owned();
+    let edited =
+        ["approvals", "approve", &id, "--remember", "--arguments", r#"{"path": "b", "content": ""}"#];
+    assert_eq!(baton(dir.path(), &edited).code, 2, "other arguments are for one call");
+    assert_eq!(baton(dir.path(), &["approvals", "approve", &id, "--remember"]).code, 0);
+    assert_eq!(run().code, 0, "it is remembered");
+    let forgot = baton(dir.path(), &["approvals", "forget", &id[..8]]);
+    assert_eq!(forgot.code, 0, "{}", forgot.stderr);
+    assert!(forgot.stdout.contains("write_file waits for a decision again"), "{}", forgot.stdout);
+    assert_eq!(baton(dir.path(), &["approvals", "forget", &id]).code, 1);
+    assert_eq!(run().code, 5, "it waits again");
+    provider.finish();
+}
+
+/// What a workflow asks is listed, and an answer by the command goes on with the conversation. The chat does not ask it twice.
+#[test]
+fn cli_a_workflows_question_is_answered_by_a_command() {
+    let dir = tempfile::tempdir().unwrap();
+    crate::examples::copy(&crate::root().join("examples/workflow"), dir.path());
+    let ran = piped(dir.path(), &["chat"], "I want to return a kettle\n");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.stdout.matches("What is the order number?").count(), 1, "{}", ran.stdout);
+    let open = listed(dir.path(), "pending");
+    assert_eq!(open.len(), 1);
+    let asked = open[0]["preview"]["heading"].as_str().unwrap();
+    assert!(asked.starts_with("What is the order number?"), "{asked}");
+    let ran = baton(dir.path(), &["approvals", "answer", id_of(&open[0]), "R-1024"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let again = listed(dir.path(), "pending");
+    assert_ne!((ran.stdout.is_empty(), again[0]["preview"]["heading"].as_str()), (true, Some(asked)));
+    let first = &listed(dir.path(), "answered")[0];
+    assert_eq!(first["answer"], "R-1024");
+    assert_eq!(baton(dir.path(), &["approvals", "answer", id_of(first), "R-1"]).code, 1);
+}

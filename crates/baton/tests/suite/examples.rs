@@ -105,7 +105,7 @@ fn said(answer: &str) -> Vec<&str> {
     answer.split_whitespace().filter(|word| *word != ">").collect()
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());

@@ -2,9 +2,7 @@
 
 use baton_core::SessionId;
 use baton_core::event::ApprovalEvent;
-use baton_core::store::{ApprovalKind, ApprovalOutcome, ApprovalPreview, ApprovalRequest};
-use baton_core::tool::Risk;
-use jiff::Timestamp;
+use baton_core::store::{ApprovalOutcome, ApprovalPreview, ApprovalRequest};
 use uuid::Uuid;
 
 use super::*;
@@ -12,20 +10,10 @@ use super::*;
 const CHILD: &str = "assistant/turn:1/tool:1/call:worker";
 
 fn request() -> ApprovalRequest {
+    let (path, agent) = (format!("{CHILD}/turn:1/tool:1"), AgentName::parse("worker").unwrap());
     ApprovalRequest {
-        approval_id: Uuid::nil(),
-        kind: ApprovalKind::Tool,
-        path: format!("{CHILD}/turn:1/tool:1"),
-        agent: AgentName::parse("worker").unwrap(),
-        tool: "write_file".to_owned(),
-        arguments: json!({ "path": "a" }),
-        digest: "d".repeat(64),
-        risk: Risk::High,
         preview: ApprovalPreview { heading: "Use the tool write_file".to_owned(), fields: Vec::new() },
-        schema: json!({ "type": "object" }),
-        choices: Vec::new(),
-        created_at: Timestamp::UNIX_EPOCH,
-        expires_at: Timestamp::UNIX_EPOCH,
+        ..ApprovalRequest::of_call(&path, agent, "write_file", json!({ "path": "a" }))
     }
 }
 
@@ -41,8 +29,12 @@ fn f21_waiting_run_ends_with_its_interrupts_and_begins_again() {
         .child(&AgentName::parse("worker").unwrap(), 1);
     let started = || EventKind::SessionStarted { session_id: session.clone(), parent: None, why: None };
     let asked = ApprovalEvent { request: request(), outcome: ApprovalOutcome::pending() };
-    let waiting =
-        EventKind::RunWaiting { interrupts: vec![request()], usage: Usage::default(), by_agent: Vec::new() };
+    let waiting = EventKind::RunWaiting {
+        interrupts: vec![request()],
+        waits_for: vec![request().approval_id],
+        usage: Usage::default(),
+        by_agent: Vec::new(),
+    };
     let events = [
         event(Visibility::User, EventKind::RunStarted { is_held: false }),
         child(started()),

@@ -2,7 +2,7 @@
 
 use crate::agent::WorkflowStep;
 
-use super::{Machine, Verdict, Waits};
+use super::{Confirmation, Machine, Waits};
 use crate::workflow::data::{Held, Ran, StateFailure};
 use crate::workflow::refusal::Refusal;
 
@@ -50,11 +50,11 @@ impl<'a> Machine<'a> {
     }
 
     /// Applies the user's answer to the state's question.
-    pub fn confirm(&mut self, verdict: Verdict) -> Result<(), Refusal> {
+    pub fn confirm(&mut self, verdict: Confirmation) -> Result<(), Refusal> {
         let Waits::Confirm(_) = self.waits() else { return Err(Refusal::NothingToConfirm) };
-        if verdict != Verdict::No {
+        if verdict != Confirmation::No {
             self.data.is_agreed = true;
-            self.data.has_consent = verdict == Verdict::Yes;
+            self.data.has_consent = verdict == Confirmation::Yes;
             self.data.question = None;
             return Ok(());
         }

@@ -84,7 +84,7 @@ fn c_24_several_values_at_once_lead_through_several_states() {
     assert_eq!(walk(&mut machine), ["write", "check"]);
     assert_eq!((machine.name(), machine.waits()), ("testing", Waits::Confirm("Save it?")));
     assert!(matches!(machine.go(None), Err(Refusal::NotConfirmed(_))), "nobody gets past the question");
-    machine.confirm(Verdict::Yes).unwrap();
+    machine.confirm(Confirmation::Yes).unwrap();
     assert_eq!(walk(&mut machine), ["save"]);
     assert_eq!((machine.name(), machine.waits()), ("complete", Waits::Done));
 }
@@ -124,7 +124,7 @@ fn a_correction_leads_back_to_the_tool_that_used_the_value() {
 fn no_leads_along_the_declared_way_and_waits_for_a_change() {
     let workflow = skill();
     let mut machine = at_the_question(&workflow);
-    machine.confirm(Verdict::No).unwrap();
+    machine.confirm(Confirmation::No).unwrap();
     assert_eq!(machine.name(), "gathering");
     assert!(matches!(machine.waits(), Waits::Change(Held::Declined { .. })));
     assert!(matches!(machine.go(None), Err(Refusal::Held(_))));
@@ -136,7 +136,7 @@ fn no_leads_along_the_declared_way_and_waits_for_a_change() {
 fn failures_keep_everything_and_wait() {
     let workflow = skill();
     let mut machine = at_the_question(&workflow);
-    machine.confirm(Verdict::Yes).unwrap();
+    machine.confirm(Confirmation::Yes).unwrap();
     machine.go(None).unwrap();
     assert!(machine.data.has_consent, "the person wants it saved");
     machine.failed(failure("the name is taken"));
@@ -280,7 +280,7 @@ fn perform(machine: &mut Machine<'_>, op: &Op) -> Result<(), Refusal> {
             }
             Ok(())
         }
-        Op::Confirm(yes) => machine.confirm(if *yes { Verdict::Yes } else { Verdict::No }),
+        Op::Confirm(yes) => machine.confirm(if *yes { Confirmation::Yes } else { Confirmation::No }),
         Op::Release => {
             machine.release();
             Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use baton_core::store::{ApprovalStatus, AuditQuery, PageRequest, RunStatus};
+use baton_core::store::{ApprovalStatus, AuditQuery, PageRequest, Revocation, RunStatus};
 use baton_core::tool::Risk;
 use baton_engine::{DecideError, DecisionInput};
 use baton_models::scripted::{Scripted, ScriptedTurn};
@@ -114,6 +114,21 @@ async fn remembered_decision_holds_for_the_thread() {
         site.request.caller.thread_id = baton_core::ThreadId::random();
         assert_eq!(site.run().await.1.status, RunStatus::Waiting, "another thread asks");
     }
+}
+
+#[tokio::test]
+async fn revoked_decision_is_asked_for_again() {
+    let written = Written::default();
+    let (_, make) = writing(&written, 3);
+    let site = Site::new(make).await;
+    let (run, end) = site.run().await;
+    site.decide(end.waits_for[0].approval_id, DecisionInput { remember: true, ..approve() }).await;
+    assert_eq!(site.attend(run).await.status, RunStatus::Completed);
+    let (thread_id, tool, by) = (site.thread(), "write".to_owned(), super::ada());
+    let revocation = Revocation { thread_id, tool, by, trace_id: None };
+    assert_eq!(site.store.tenant(site.tenant()).forget_decisions(revocation).await, Ok(true));
+    assert_eq!(site.run().await.1.status, RunStatus::Waiting);
+    assert_eq!(written.all().len(), 1);
 }
 
 /// A decision that comes while a sibling still runs is found when the run parks.

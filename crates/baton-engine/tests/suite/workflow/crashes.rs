@@ -65,6 +65,10 @@ fn cut_after(cut: usize, first: Setup, second: Setup, words: &[&str]) -> (bool, 
             EventKind::ToolCalled { tool, .. } => Some(format!("calls {tool}")),
             EventKind::ToolReturned { .. } => Some("returns".to_owned()),
             EventKind::TextFinished { text, .. } => Some(format!("says {text}")),
+            EventKind::Approval(approval) => {
+                let (question, status) = (&approval.request.preview.heading, approval.outcome.status);
+                Some(format!("{status} {question}"))
+            }
             _ => None,
         });
         let messages = messages.into_iter().map(|message| message.message.text()).collect();

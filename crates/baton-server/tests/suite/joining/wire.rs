@@ -6,13 +6,13 @@ use std::time::Duration;
 use baton_agui::Detail;
 use baton_core::event::Event;
 use baton_core::message::{Message, Role, Visibility};
-use baton_core::store::{Append, Claimed, NewEvent, NewRun, OnBusy, Owner};
+use baton_core::store::{Append, Claimed, NewEvent, NewRun, Owner};
 use baton_core::{AgentName, MessageId, Part, RunId, Store, TenantId, TenantStore, ThreadId, UserId};
 use baton_engine::Publisher;
 use baton_models::scripted::Scripted;
 use baton_server::stream::follow::Of;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::oracle::check;
@@ -100,19 +100,7 @@ fn new_run(thread_id: ThreadId, run_id: RunId) -> NewRun {
         parts: vec![Part::text("Hello")],
         created_at: Timestamp::now(),
     };
-    NewRun {
-        run_id,
-        thread_id,
-        user_id: UserId::parse("local").unwrap(),
-        agent: AgentName::parse("assistant").unwrap(),
-        message,
-        request: json!({}),
-        on_busy: OnBusy::Enqueue,
-        idempotency: None,
-        max_active: None,
-        unless_held: false,
-        unless_asked: false,
-    }
+    NewRun::new(thread_id, UserId::parse("local").unwrap(), AgentName::parse("assistant").unwrap(), message)
 }
 
 fn new_event(event: &Event) -> NewEvent {

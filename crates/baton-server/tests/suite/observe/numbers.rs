@@ -225,7 +225,12 @@ async fn parking_cancels_no_session() {
     let happened = [
         EventKind::RunStarted { is_held: false },
         EventKind::SessionStarted { session_id, parent: None, why: None },
-        EventKind::RunWaiting { interrupts: Vec::new(), usage: Usage::default(), by_agent: Vec::new() },
+        EventKind::RunWaiting {
+            interrupts: Vec::new(),
+            waits_for: Vec::new(),
+            usage: Usage::default(),
+            by_agent: Vec::new(),
+        },
     ];
     for (seq, kind) in (1..).zip(happened) {
         let event = Event {

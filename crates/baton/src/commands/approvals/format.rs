@@ -8,7 +8,7 @@ use crate::progress::AgentNames;
 use crate::report::table::{facts, line};
 use crate::report::{figures, visible};
 
-/// Longer values are cut where a person decides; `baton approvals show` prints all of them.
+/// Longer values are cut where a person decides. They have to ask for all of it before they can approve the call.
 const SHOWN_CHARS: usize = 4000;
 
 /// Who asks, and through whom: `Assistant › Worker`.
@@ -53,6 +53,21 @@ pub(crate) fn asked(request: &ApprovalRequest, names: &AgentNames) -> String {
     }
 }
 
+/// Whether [`asked`] does not show all of the arguments.
+pub(crate) fn is_cut(request: &ApprovalRequest) -> bool {
+    let is_long = |value: &Value| plain(value).chars().count() > SHOWN_CHARS;
+    request.kind == ApprovalKind::Tool
+        && match &request.arguments {
+            Value::Object(values) => values.values().any(is_long),
+            other => is_long(other),
+        }
+}
+
+/// The arguments, with nothing left out.
+pub(crate) fn whole_arguments(request: &ApprovalRequest) -> String {
+    arguments(&request.arguments, usize::MAX).trim_end().to_owned()
+}
+
 /// The heading of the preview, if it says more than the name of the tool.
 fn heading(request: &ApprovalRequest) -> String {
     match line(&request.preview.heading) {
@@ -77,8 +92,12 @@ fn arguments(value: &Value, most: usize) -> String {
     values.iter().map(row).collect()
 }
 
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 fn text(value: &Value, most: usize) -> String {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = plain(value);
     let count = text.chars().count();
     if count <= most {
         return visible(&text);
@@ -151,20 +170,12 @@ mod tests {
     use super::*;
 
     fn request() -> ApprovalRequest {
+        let (path, agent) =
+            ("assistant/turn:1/tool:1/call:worker/turn:1/tool:1", AgentName::parse("worker").unwrap());
+        let arguments = json!({"path": "notes.md", "content": "one\ntwo\u{1b}[2J"});
         ApprovalRequest {
-            approval_id: uuid::Uuid::nil(),
-            kind: ApprovalKind::Tool,
-            path: "assistant/turn:1/tool:1/call:worker/turn:1/tool:1".to_owned(),
-            agent: AgentName::parse("worker").unwrap(),
-            tool: "write_file".to_owned(),
-            arguments: json!({"path": "notes.md", "content": "one\ntwo\u{1b}[2J"}),
-            digest: String::new(),
             risk: Risk::Medium,
-            preview: ApprovalPreview::default(),
-            schema: json!({}),
-            choices: Vec::new(),
-            created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
-            expires_at: "2026-01-03T03:04:05Z".parse().unwrap(),
+            ..ApprovalRequest::of_call(path, agent, "write_file", arguments)
         }
     }
 
@@ -185,6 +196,8 @@ mod tests {
     fn long_values_say_what_is_missing() {
         let long = ApprovalRequest { arguments: json!({"text": "x".repeat(SHOWN_CHARS + 5)}), ..request() };
         assert!(asked(&long, &AgentNames::new()).ends_with("x… (5 more characters)"));
+        assert!(is_cut(&long) && !is_cut(&request()));
+        assert!(whole_arguments(&long).ends_with(&"x".repeat(SHOWN_CHARS + 5)));
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::StoreError;
-use baton_core::store::{Approval, ApprovalFilter, ApprovalQuery, Order, Page, PageRequest};
+use baton_core::store::{Approval, ApprovalFilter, ApprovalQuery, Order, Page, PageRequest, Revocation};
 use baton_engine::{Agents, DecideError, DecisionInput};
 use baton_server::wire::approval::ApprovalView;
 use uuid::Uuid;
 
-use super::{Command, List, format, table};
+use super::{Command, List, forgotten, format, table};
 use crate::cli::Common;
 use crate::commands::archive::{self, Archive};
 use crate::commands::reference::Reference;
@@ -39,6 +39,16 @@ pub(super) fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
             } else {
                 print(&format::whole(&approval, &names()))?;
             }
+            Ok(Exit::Ok)
+        }),
+        Command::Forget(args) => archive::with_project(&project, async |archive| {
+            let approval = find(archive, &args.which.approval, Some(ApprovalFilter::Decided)).await?;
+            let (thread_id, tool) = (approval.thread_id, approval.request.tool.clone());
+            let revocation = Revocation { thread_id, tool, by: user(), trace_id: None };
+            if !archive.tenant.forget_decisions(revocation).await? {
+                return Err(StoreError::NotFound("remembered decision").into());
+            }
+            print(&forgotten(&approval))?;
             Ok(Exit::Ok)
         }),
         Command::Approve(_) | Command::Deny(_) | Command::Answer(_) => decide(&project, command),
@@ -98,8 +108,9 @@ async fn carry_out(
     engine.release_dead_owners().await?;
     let thread = engine.parts.store.tenant(&tenant()).thread(approval.thread_id, None).await?;
     let decided = engine.decide(&tenant(), approval.request.approval_id, &user(), input).await;
-    decided.map_err(refused)?;
-    let run = engine.attend(&tenant(), approval.thread_id, approval.run_id, thread.last_seq);
+    let decided = decided.map_err(refused)?;
+    let run = decided.outcome.answer_run_id.unwrap_or(approval.run_id);
+    let run = engine.attend(&tenant(), approval.thread_id, run, thread.last_seq);
     let attendant = Attendant { engine: &engine, agents, thread: approval.thread_id, is_json };
     let screen = attendant.screen(&approval.request.agent);
     let exit = attendant.see_through(run, screen, servers, &mut signals).await;

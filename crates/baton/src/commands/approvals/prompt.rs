@@ -4,6 +4,7 @@ use baton_core::store::{ApprovalKind, ApprovalRequest};
 use baton_engine::{DecisionInput, Verdict};
 use serde_json::{Map, Value};
 
+use super::format;
 use crate::commands::lines::{InputLine, InputLines};
 use crate::exit::Exit;
 use crate::report::table::line;
@@ -19,6 +20,9 @@ pub(crate) enum Reply {
 }
 
 const KEYS: &str = "[a]pprove, [e]dit, [d]eny, approve and [r]emember, [l]ater > ";
+
+/// While a part of the arguments is not shown.
+const KEYS_OF_CUT: &str = "[s]how all, [d]eny, [l]ater > ";
 
 /// Asks until there is a reply. What is asked was shown before.
 pub(crate) async fn ask(lines: &mut InputLines, request: &ApprovalRequest) -> anyhow::Result<Reply> {
@@ -41,9 +45,21 @@ macro_rules! entered {
 }
 
 async fn ask_for_decision(lines: &mut InputLines, request: &ApprovalRequest) -> anyhow::Result<Reply> {
+    // Nobody approves what they have not seen.
+    let mut is_seen = !format::is_cut(request);
     loop {
-        let word = entered!(lines.next(KEYS.to_owned()).await).to_lowercase();
+        let keys = if is_seen { KEYS } else { KEYS_OF_CUT };
+        let word = entered!(lines.next(keys.to_owned()).await).to_lowercase();
         let input = match word.as_str() {
+            "s" | "show" => {
+                tell(&format::whole_arguments(request));
+                is_seen = true;
+                continue;
+            }
+            "a" | "approve" | "y" | "yes" | "r" | "remember" | "e" | "edit" if !is_seen => {
+                tell("not all of the arguments are shown: s shows them, then you can approve");
+                continue;
+            }
             "a" | "approve" | "y" | "yes" => decision(request, Verdict::Approve),
             "r" | "remember" => DecisionInput { remember: true, ..decision(request, Verdict::Approve) },
             "d" | "deny" | "n" | "no" => {
@@ -68,7 +84,7 @@ async fn ask_for_decision(lines: &mut InputLines, request: &ApprovalRequest) -> 
             }
             "l" | "later" => return Ok(Reply::Later),
             _ => {
-                tell("answer with a, e, d, r or l");
+                tell(if is_seen { "answer with a, e, d, r or l" } else { "answer with s, d or l" });
                 continue;
             }
         };

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use baton_core::store::{Approval, ApprovalOutcome, ApprovalRequest, Page};
+use baton_core::store::{Approval, ApprovalKind, ApprovalOutcome, ApprovalRequest, Page};
 use baton_core::{RunId, ThreadId, UserId};
 use baton_engine::{DecisionInput, Verdict};
-use reqwest::{Client, RequestBuilder, Url};
+use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Command, List, format, table};
+use super::{Command, List, forgotten, format, table};
 use crate::commands::reference::Reference;
 use crate::commands::{print, print_json};
 use crate::exit::Exit;
@@ -92,6 +92,9 @@ impl Server {
         })?;
         let status = response.status();
         let body = response.text().await.context("the server's answer was cut")?;
+        if status == StatusCode::NO_CONTENT {
+            return Ok(Value::Null);
+        }
         if status.is_success() {
             return serde_json::from_str(&body).context("the server's answer is not JSON");
         }
@@ -156,10 +159,20 @@ fn with_query(mut url: Url, query: &[(&str, String)]) -> Url {
 /// Shows a request, or decides it. The server continues the run.
 async fn one(server: &Server, client: &Client, command: &Command) -> anyhow::Result<Exit> {
     let named = command.which().expect("the command is about a request");
-    let is_decision = !matches!(command, Command::Show(_));
+    let is_decision = !matches!(command, Command::Show(_) | Command::Forget(_));
     let Some((approval, as_sent)) = find(server, client, named, is_decision).await? else {
         anyhow::bail!("request not found");
     };
+    if let Command::Forget(_) = command {
+        let mut url = server.url("");
+        let tool = approval.request.tool.as_str();
+        let thread = approval.thread_id.to_string();
+        let segments = ["api", "v1", "threads", &thread, "remembered", tool];
+        url.path_segments_mut().expect("an address with a host").pop_if_empty().extend(segments);
+        server.ask(client.delete(url)).await?;
+        print(&forgotten(&approval))?;
+        return Ok(Exit::Ok);
+    }
     let Some(input) = command.decision(&approval)? else {
         if command.is_json() {
             print_json(&as_sent)?;
@@ -174,10 +187,11 @@ async fn one(server: &Server, client: &Client, command: &Command) -> anyhow::Res
         print_json(&decided)?;
     } else {
         let decided: ServedApproval = serde_json::from_value(decided)?;
-        print(&format!(
-            "{} is {}; the run continues on the server\n",
-            decided.request.tool, decided.outcome.status
-        ))?;
+        let what = match decided.request.kind {
+            ApprovalKind::Question => "the question",
+            ApprovalKind::Tool => &decided.request.tool,
+        };
+        print(&format!("{what} is {}; the run continues on the server\n", decided.outcome.status))?;
     }
     Ok(Exit::Ok)
 }

@@ -62,7 +62,9 @@ impl Chat {
             Err(StoreError::ThreadNotFound | StoreError::NotFound(_)) => return Ok(None),
             open => open?,
         };
-        Ok(open.into_iter().find(|approval| !self.postponed.contains(&approval.request.approval_id)))
+        // A workflow's question is answered by what the person says next, as everything in a conversation is.
+        let mut awaited = open.into_iter().filter(|approval| !approval.request.is_workflow_question());
+        Ok(awaited.find(|approval| !self.postponed.contains(&approval.request.approval_id)))
     }
 
     async fn decide(&mut self, approval: &Approval, input: DecisionInput) -> anyhow::Result<Next> {
@@ -82,6 +84,7 @@ impl Chat {
                 Ok(Next::Stay)
             }
             Err(DecideError::Store(error)) => Err(error.into()),
+            Err(error) => Err(error.into()),
         }
     }
 

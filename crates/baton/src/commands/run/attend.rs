@@ -178,6 +178,7 @@ impl Attendant<'_> {
                     return Ok(Some(Asked::Decided));
                 }
                 Err(DecideError::Store(error)) => return Err(error.into()),
+                Err(error) => return Err(error.into()),
             }
         }
     }

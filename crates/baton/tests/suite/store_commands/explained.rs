@@ -7,8 +7,7 @@ use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::message::{Message, Part, Role, Visibility};
 use baton_core::store::work::{RunEnd, SessionChange};
 use baton_core::store::{
-    Append, Feedback, Hop, HopKind, NewRun, OnBusy, Owner, Rating, RunEndData, RunStatus, Step, StepKind,
-    StepState,
+    Append, Feedback, Hop, HopKind, NewRun, Owner, Rating, RunEndData, RunStatus, Step, StepKind, StepState,
 };
 use baton_core::usage::{Cost, Tokens};
 use baton_core::{
@@ -171,21 +170,13 @@ fn message(role: Role, agent: Option<&str>, text: &str) -> Message {
 
 async fn write(tenant: &dyn TenantStore) {
     let thread_id = ThreadId::parse(THREAD).unwrap();
+    let message = message(Role::User, None, "What do I owe?");
     let new = NewRun {
-        run_id: run_id(),
-        thread_id,
-        user_id: UserId::parse("local").unwrap(),
-        agent: name("a"),
-        message: message(Role::User, None, "What do I owe?"),
         request: json!({"entry": {"domain": "billing", "confidence": 0.85}}),
-        on_busy: OnBusy::Enqueue,
-        idempotency: None,
-        max_active: None,
-        unless_held: false,
-        unless_asked: false,
+        ..NewRun::new(thread_id, UserId::parse("local").unwrap(), name("a"), message)
     };
     tenant.accept(new).await.unwrap();
-    let answer = message(Role::Assistant, Some("billing"), "You owe 5.");
+    let answer = self::message(Role::Assistant, Some("billing"), "You owe 5.");
     let message_id = answer.id;
     let claimed = tenant.claim(thread_id, &Owner("test".into())).await.unwrap().unwrap();
     let sources = [("research", RESEARCH), ("books", BOOKS)];
