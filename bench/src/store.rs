@@ -9,7 +9,7 @@ use baton::core::event::EventKind;
 use baton::core::message::{Message, Role, Visibility};
 use baton::core::store::run::RunEndData;
 use baton::core::store::work::RunEnd;
-use baton::core::store::{Append, Claim, MessageQuery, NewEvent, NewRun, OnBusy, Owner, RunStatus};
+use baton::core::store::{Append, Claim, MessageQuery, NewEvent, NewRun, Owner, RunStatus};
 use baton::core::{AgentName, MessageId, Part, RunId, Store, TenantId, TenantStore, ThreadId, UserId};
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -90,19 +90,8 @@ async fn appends(tenant: &Arc<dyn TenantStore>, writers: u64) -> f64 {
 
 async fn claimed(tenant: &Arc<dyn TenantStore>) -> Claim {
     let (run_id, thread_id) = (RunId::from_uuid(Uuid::now_v7()), ThreadId::random());
-    let run = NewRun {
-        run_id,
-        thread_id,
-        user_id: UserId::parse("u").expect("an id"),
-        agent: AgentName::parse("a").expect("a name"),
-        message: message(run_id),
-        request: serde_json::Value::Null,
-        on_busy: OnBusy::Enqueue,
-        idempotency: None,
-        max_active: None,
-        unless_held: false,
-        unless_asked: false,
-    };
+    let (user, agent) = (UserId::parse("u").expect("an id"), AgentName::parse("a").expect("a name"));
+    let run = NewRun::new(thread_id, user, agent, message(run_id));
     tenant.accept(run).await.expect("accepted");
     let owner = Owner("bench".into());
     let claimed = tenant.claim(thread_id, &owner).await.expect("a claim");

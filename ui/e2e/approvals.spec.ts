@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 import { agentsFolder, DONE, NOT_DONE, PLAN, WRITE, writing } from './support/approvals';
@@ -79,7 +80,7 @@ test('a call is denied with a reason, and the agent goes on', async ({ page, sta
   expect(() => baton.project.read('notes.md')).toThrow();
 });
 
-test('a call is approved with changes, by keyboard, and remembered', async ({ page, startScripted }) => {
+test('a call is approved with changes, by keyboard, for this call only', async ({ page, startScripted }) => {
   const { baton } = await setUp(startScripted);
   const chat = await new Chat(page).open(baton.url);
   await chat.say(WRITE);
@@ -96,12 +97,52 @@ test('a call is approved with changes, by keyboard, and remembered', async ({ pa
   await path.fill('changed.md');
   await path.press('Enter');
   await chat.answer('Assistant', DONE);
-  await expect(page.getByText(/write_file was approved by you with changes, for the rest of this conversation/)).toBeVisible();
+  await expect(page.getByText('write_file was approved by you with changes', { exact: true })).toBeVisible();
   expect(baton.project.read('changed.md')).toContain('600 a minute');
+  await chat.say(WRITE);
+  await expect(card(page, WRITE_FILE), 'other arguments are not remembered').toBeVisible();
+});
+
+test('a decision is remembered, and revoked in the inbox', async ({ page, context, startScripted }) => {
+  const { baton } = await setUp(startScripted);
+  const chat = await new Chat(page).open(baton.url);
+  await chat.say(WRITE);
+  await card(page, WRITE_FILE).getByRole('checkbox').check();
+  await card(page, WRITE_FILE).getByRole('button', { name: 'Approve', exact: true }).click();
+  await expect(page.getByText(/write_file was approved by you, for the rest of this conversation/)).toBeVisible();
+  await chat.answer('Assistant', DONE);
   await chat.say(WRITE);
   await expect(chat.answers('Assistant')).toHaveCount(2);
   await expect(card(page, WRITE_FILE), 'not asked again').toHaveCount(0);
-  expect(baton.project.read('notes.md')).toContain('600 a minute');
+  const inbox = await context.newPage();
+  await inbox.goto(`${baton.url}/inbox`);
+  await inbox.getByRole('tab', { name: 'Decided' }).click();
+  await inbox.getByRole('button', { name: 'Ask again' }).click();
+  await expect(inbox.getByRole('button', { name: 'Ask again' })).toHaveCount(0);
+  await chat.say(WRITE);
+  await expect(card(page, WRITE_FILE)).toBeVisible();
+});
+
+test('what a workflow asks is answered by its choices, by typing and in the inbox', async ({ page, context, start }) => {
+  const agents = fileURLToPath(new URL('../../examples/workflow/agents', import.meta.url));
+  const baton = await start({ agents, config: '[agents]\nmain = "shop-assistant"\n' });
+  const chat = await new Chat(page).open(baton.url);
+  await chat.say('I want to return a kettle');
+  await expect(chat.answers('Returns Desk').last()).toContainText('What is the order number?');
+  await expect(page.getByRole('article', { name: /order number/ }), 'the message asks already').toHaveCount(0);
+  await expect(page, 'and the title does not count it here').not.toHaveTitle(/^\(/);
+  const inbox = await context.newPage();
+  await inbox.goto(`${baton.url}/inbox`);
+  await expect(inbox).toHaveTitle('(1) Inbox · Baton');
+  await card(inbox, /order number/).getByRole('textbox').fill('R-1024');
+  await inbox.keyboard.press('Enter');
+  await expect(inbox.getByText('Answered by you: R-1024')).toBeVisible();
+  await expect(chat.answers('Returns Desk').last(), 'the conversation goes on').toContainText('Which article');
+  await expect(page.getByText('R-1024', { exact: true }), 'with the answer as a message').toBeVisible();
+  await chat.say('the kettle');
+  await card(page, /Why would you like/).getByRole('button', { name: 'wrong article' }).click();
+  await expect(chat.answers('Returns Desk').last()).toContainText('Has the package been opened?');
+  await expect(card(page, /Why would you like/)).toHaveCount(0);
 });
 
 test('a question is answered by a choice and by typing', async ({ page, startScripted }) => {

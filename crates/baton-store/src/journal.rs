@@ -119,7 +119,7 @@ fn stored_kind(kind: &EventKind) -> Cow<'_, EventKind> {
             Cow::Owned(EventKind::RunWaiting {
                 interrupts: Vec::new(),
                 waits_for: waits_for.clone(),
-                usage: usage.clone(),
+                usage: *usage,
                 by_agent: by_agent.clone(),
             })
         }
