@@ -168,6 +168,22 @@ mod tests {
     }
 
     #[test]
+    fn tables_that_refer_to_waiting_rows_are_known() {
+        for table in
+            crate::migrate::MIGRATIONS.iter().flat_map(|schema| schema.split("CREATE TABLE ").skip(1))
+        {
+            let (name, columns) = table.split_once(' ').unwrap();
+            for reference in columns.split(';').next().unwrap().split("REFERENCES ").skip(1) {
+                let to = reference.split(' ').next().unwrap();
+                let is_checked_at_once = !reference.contains("INITIALLY DEFERRED");
+                if WAITING.contains(&to) && is_checked_at_once {
+                    assert!(REFERRING.contains(&(name, to)), "{name} refers to {to}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_statement_about_one_thread_waits_for_changes_of_that_thread() {
         let [one, other] = [ThreadId::random(), ThreadId::random()];
         let runs = Tables::named_in("SELECT 1 FROM runs");
