@@ -124,7 +124,7 @@ async fn revoked_decision_is_asked_for_again() {
     let (run, end) = site.run().await;
     site.decide(end.waits_for[0].approval_id, DecisionInput { remember: true, ..approve() }).await;
     assert_eq!(site.attend(run).await.status, RunStatus::Completed);
-    let (thread_id, tool, by) = (site.thread(), "write".to_owned(), super::ada());
+    let (thread_id, tool, by) = (site.thread(), "write".to_owned(), ada());
     let revocation = Revocation { thread_id, tool, by, trace_id: None };
     assert_eq!(site.store.tenant(site.tenant()).forget_decisions(revocation).await, Ok(true));
     assert_eq!(site.run().await.1.status, RunStatus::Waiting);
