@@ -11,4 +11,4 @@ pub mod wire;
 
 pub use profiles::{AgentProfile, AgentProfiles};
 pub use projection::{Detail, Projection, TextDelta};
-pub use wire::{AguiEvent, AguiMessage, EventBody};
+pub use wire::{AguiEvent, AguiMessage, EventBody, EventWriter};

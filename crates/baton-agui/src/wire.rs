@@ -12,6 +12,7 @@ use baton_core::{AgentName, RunId, SessionId, ThreadId, Usage};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+pub use json::EventWriter;
 pub(crate) use json::append;
 pub use message::AguiMessage;
 
@@ -44,7 +45,19 @@ pub struct EventOrigin {
     pub run_id: RunId,
     pub agent: AgentName,
     pub path: EventPath,
+    /// The last field: [`EventWriter`] copies what precedes it.
     pub seq: u64,
+}
+
+impl EventOrigin {
+    /// Whether only the sequence number differs.
+    fn is_same_place(&self, other: &Self) -> bool {
+        let Self { thread_id, run_id, agent, path, seq: _ } = self;
+        *path == other.path
+            && *run_id == other.run_id
+            && *thread_id == other.thread_id
+            && *agent == other.agent
+    }
 }
 
 /// The path of an event. Sent as a list of its segments.

@@ -6,6 +6,7 @@
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baton_core::AgentName;
 use baton_core::agent::Agent;
@@ -38,16 +39,15 @@ pub struct Classification {
 /// agents may not call are not, because they can still answer users.
 pub fn classify(agents: &Agents, message: &str) -> Option<Classification> {
     let message = Words::of(&message[..message.floor_char_boundary(MAX_BYTES)]);
-    let profiles: Vec<AgentTerms> =
-        agents.values().filter(|agent| !agent.badge.hidden).map(|agent| AgentTerms::of(agent)).collect();
-    let rarity = TermRarity::among(&profiles);
+    let terms = RosterTerms::of(agents);
+    let RosterTerms { profiles, rarity, .. } = &*terms;
     let mut ranked: Vec<(f64, &AgentTerms)> =
-        profiles.iter().map(|profile| (profile.score(&message, &rarity), profile)).collect();
+        profiles.iter().map(|profile| (profile.score(&message, rarity), profile)).collect();
     // Stable sort: ties stay in the order of names.
     ranked.sort_by(|(left, _), (right, _)| right.total_cmp(left));
     let (best, profile) = *ranked.first().filter(|(score, _)| *score > 0.0)?;
     let next = ranked.get(1).map_or(0.0, |(score, _)| *score);
-    let confidence = profile.coverage(&message, &rarity) * best / (best + next);
+    let confidence = profile.coverage(&message, rarity) * best / (best + next);
     let agent = profile.agent.clone();
     Some(Classification { domain: agent.to_string(), agent, confidence: confidence.clamp(0.0, 1.0) })
 }
@@ -71,6 +71,45 @@ pub(crate) fn mentions_agent(message: &str, agent: &Agent) -> bool {
     let known = triggers.chain([&agent.display_name]).map(|text| Words::of(text).significant);
     let message = Words::of(&message[..message.floor_char_boundary(MAX_BYTES)]).significant;
     known.flatten().any(|word| message.contains(&word))
+}
+
+/// The words by which the agents of a roster are matched. Collected once per roster, because messages are compared much more often
+/// than agents change.
+struct RosterTerms {
+    /// The whole roster, which identifies it: agents do not change, and a reload makes new ones.
+    agents: Vec<Arc<Agent>>,
+    profiles: Vec<AgentTerms>,
+    rarity: TermRarity,
+}
+
+/// The terms of the roster that was used last. Runs that began before a reload use the roster before it for a while.
+static LAST_TERMS: Mutex<Option<Arc<RosterTerms>>> = Mutex::new(None);
+
+impl RosterTerms {
+    fn of(agents: &Agents) -> Arc<Self> {
+        if let Some(terms) = last_terms().as_ref().filter(|terms| terms.is_of(agents)) {
+            return Arc::clone(terms);
+        }
+        // Without the lock: collecting takes long, and other messages are compared meanwhile.
+        let terms = Arc::new(Self::collect(agents));
+        *last_terms() = Some(Arc::clone(&terms));
+        terms
+    }
+
+    fn collect(agents: &Agents) -> Self {
+        let shown = agents.values().filter(|agent| !agent.badge.hidden);
+        let profiles: Vec<AgentTerms> = shown.map(|agent| AgentTerms::of(agent)).collect();
+        Self { agents: agents.values().cloned().collect(), rarity: TermRarity::among(&profiles), profiles }
+    }
+
+    fn is_of(&self, agents: &Agents) -> bool {
+        self.agents.len() == agents.len()
+            && self.agents.iter().zip(agents.values()).all(|(known, agent)| Arc::ptr_eq(known, agent))
+    }
+}
+
+fn last_terms() -> MutexGuard<'static, Option<Arc<RosterTerms>>> {
+    LAST_TERMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The words by which an agent is matched.

@@ -8,7 +8,7 @@ use baton_core::event::{Event, EventKind};
 use super::event_context::EventContext;
 use super::texts::PieceOrigin;
 use super::{Projection, RunPhase, text_kind};
-use crate::wire::{AguiEvent, EventBody, append};
+use crate::wire::{AguiEvent, EventBody, EventWriter, append};
 
 /// A delta of an open text, ready to be written.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl DeltaTemplate {
         event.timestamp = 0;
         event.metadata.baton.seq = 0;
         let mut json = Vec::with_capacity(512);
-        event.write_json(&mut json);
+        EventWriter::default().write(&event, &mut json);
         let json = String::from_utf8(json).ok()?.into_boxed_str();
         // Only ids precede the fields, and these cannot contain the field names.
         let delta = value(&json, 0, "\"delta\":", "\"\"")?;

@@ -9,7 +9,7 @@ mod page;
 mod rules;
 mod stories;
 
-use baton_agui::{Detail, Projection};
+use baton_agui::{Detail, EventWriter, Projection};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -45,11 +45,12 @@ proptest! {
     fn events_are_written_as_they_are_serialized(story in stories::story()) {
         for detail in [Detail::Person, Detail::Trace] {
             let (mut direct, mut usual) = (projection(detail), projection(detail));
+            let mut writer = EventWriter::default();
             for event in &story.events {
                 let (mut written, mut expected) = (Vec::new(), Vec::new());
                 let piece = direct.piece(event).map(|piece| piece.write_json(&mut written));
                 if piece.is_none() {
-                    direct.project(event).iter().for_each(|event| event.write_json(&mut written));
+                    direct.project(event).iter().for_each(|event| writer.write(event, &mut written));
                 }
                 usual.project(event).iter().for_each(|event| serde_json::to_writer(&mut expected, event).unwrap());
                 prop_assert_eq!(String::from_utf8(written), String::from_utf8(expected));

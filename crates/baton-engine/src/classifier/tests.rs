@@ -138,3 +138,19 @@ fn g10_only_the_beginning_of_a_long_message_counts() {
     let long = format!("create a skill {}", "word ".repeat(200_000));
     assert_eq!(classify(&bundled(), &long).unwrap().agent, name("skill-creator"));
 }
+
+/// The terms of the last roster are kept. A roster with the same names and other descriptions is another one.
+#[test]
+fn changed_agents_are_matched_by_their_new_words() {
+    let before =
+        roster(vec![agent("a", "A", "Paints houses.", &[]), agent("b", "B", "Repairs clocks.", &[])]);
+    let after = roster(vec![agent("a", "A", "Repairs clocks.", &[]), agent("b", "B", "Paints houses.", &[])]);
+    let smaller = roster(vec![agent("b", "B", "Paints houses.", &[])]);
+    let chosen = |agents| classify(agents, "my clock is broken").map(|found| found.agent.to_string());
+    for _ in 0..2 {
+        assert_eq!(chosen(&before).as_deref(), Some("b"));
+        assert_eq!(chosen(&before).as_deref(), Some("b"), "kept");
+        assert_eq!(chosen(&after).as_deref(), Some("a"));
+        assert_eq!(chosen(&smaller), None);
+    }
+}

@@ -2,9 +2,11 @@
 
 use std::io::Write as _;
 
-use baton_agui::{AguiEvent, TextDelta};
+use baton_agui::{AguiEvent, EventWriter, TextDelta};
 use bytes::Bytes;
 
+/// Fits the frames of most items.
+const BUFFER: usize = 1024;
 const DATA: &[u8] = b"\ndata: ";
 const END: &[u8] = b"\n\n";
 
@@ -13,6 +15,7 @@ const END: &[u8] = b"\n\n";
 pub struct FrameEncoder {
     /// Reused, so that the frames of an item are allocated once and with their size.
     buffer: Vec<u8>,
+    writer: EventWriter,
 }
 
 impl FrameEncoder {
@@ -20,21 +23,24 @@ impl FrameEncoder {
     pub fn encode(&mut self, events: &[AguiEvent], before: u64, last: u64) -> Bytes {
         for (at, event) in events.iter().enumerate() {
             let id = if at + 1 == events.len() { last } else { before };
-            self.frame(id, |out| event.write_json(out));
+            self.frame(id, |writer, out| writer.write(event, out));
         }
         self.take()
     }
 
     /// Encodes one delta.
     pub fn encode_piece(&mut self, piece: &TextDelta<'_>, id: u64) -> Bytes {
-        self.frame(id, |out| piece.write_json(out));
+        self.frame(id, |_, out| piece.write_json(out));
         self.take()
     }
 
-    fn frame(&mut self, id: u64, write_json: impl FnOnce(&mut Vec<u8>)) {
+    fn frame(&mut self, id: u64, write_json: impl FnOnce(&mut EventWriter, &mut Vec<u8>)) {
+        if self.buffer.capacity() == 0 {
+            self.buffer.reserve(BUFFER);
+        }
         write!(self.buffer, "id: {id}").expect("memory can be written");
         self.buffer.extend_from_slice(DATA);
-        write_json(&mut self.buffer);
+        write_json(&mut self.writer, &mut self.buffer);
         self.buffer.extend_from_slice(END);
     }
 
@@ -44,9 +50,9 @@ impl FrameEncoder {
         frames
     }
 
-    /// Frees the buffer when nothing is expected to be sent soon.
+    /// Frees the buffers when nothing is expected to be sent soon.
     pub fn rest(&mut self) {
-        self.buffer = Vec::new();
+        *self = Self::default();
     }
 }
 
