@@ -38,7 +38,7 @@ pub mod work;
 
 pub use approval::{
     Approval, ApprovalFilter, ApprovalKind, ApprovalOutcome, ApprovalPreview, ApprovalQuery, ApprovalRequest,
-    ApprovalStatus, Approvals, Decision, PreviewField, RememberedDecision, Revocation,
+    ApprovalStatus, Approvals, Decision, PreviewField, RememberedDecision, Revocation, WORKFLOW_TOOL,
 };
 pub use artifact::{Artifact, Artifacts};
 pub use audit::{Audit, AuditEntry, AuditQuery, AuditVerdict, Audited, Seal};

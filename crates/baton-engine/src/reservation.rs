@@ -169,6 +169,7 @@ async fn reserve_shared(
     size: &CallSize,
 ) -> Result<(Timestamp, Amount), Failure> {
     let run = &scope.run;
+    let mut pause = MIN_WAIT;
     loop {
         let at = Timestamp::now();
         let accounts = run.policy.budgets.accounts(Some(run.caller.thread_id), Some(&run.caller.user), at);
@@ -192,7 +193,7 @@ async fn reserve_shared(
         match reserved.verdict {
             ReservationOutcome::Granted(amount) => return Ok((at, amount)),
             ReservationOutcome::Exhausted { key, unit } => return Err(exhausted(&key, unit)),
-            ReservationOutcome::Busy => wait_until_free(scope, request, reservation).await?,
+            ReservationOutcome::Busy => wait_until_free(scope, request, reservation, &mut pause).await?,
         }
     }
 }
@@ -203,14 +204,14 @@ async fn wait_until_free(
     scope: &Scope,
     request: CallRequest,
     reservation: Reservation,
+    pause: &mut Duration,
 ) -> Result<(), Failure> {
-    let mut pause = MIN_WAIT;
     loop {
-        wait(scope, tokio::time::sleep(pause), request.deadline).await?;
+        wait(scope, tokio::time::sleep(*pause), request.deadline).await?;
         if retry(MAX_RETRIES, RETRY_DELAY, || scope.run.store.is_free(reservation.clone())).await? {
             return Ok(());
         }
-        pause = (pause * 2).min(MAX_WAIT);
+        *pause = (*pause * 2).min(MAX_WAIT);
     }
 }
 

@@ -151,7 +151,7 @@ async fn reserve(tx: &Tx<'_>, reservation: &Reservation) -> Result<Reserved, Sto
             let most = params![amount.nanos.min(MOST), amount.tokens.min(MOST.cast_unsigned()), expires_at];
             [key_values(&account.key).as_slice(), call, most].concat()
         });
-        let mut changes = Changes::default();
+        let mut changes = Changes::of(reservation.thread_id);
         changes.insert(&INSERT, rows.collect());
         tx.write(changes).await?;
     } else {

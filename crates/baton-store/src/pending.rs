@@ -18,7 +18,7 @@ use crate::value::SqlValue;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tables(u32);
 
-/// The tables that changes wait for. Changes of any other table make every statement wait for them.
+/// The tables whose changes wait. A change of any other table makes every statement write what waits first.
 const WAITING: [&str; 12] = [
     "threads",
     "messages",
@@ -34,7 +34,7 @@ const WAITING: [&str; 12] = [
     "budget_reservations",
 ];
 
-/// Tables with a foreign key to one that changes wait for, which SQLite checks at once.
+/// Tables with a foreign key to one whose changes wait, which SQLite checks at once.
 const REFERRING: [(&str, &str); 1] = [("approvals", "runs")];
 
 impl Tables {

@@ -113,6 +113,9 @@ pub struct ApprovalRequest {
     pub expires_at: Timestamp,
 }
 
+/// The tool of a workflow's questions: the one with which their answers are recorded.
+pub const WORKFLOW_TOOL: &str = "advance_workflow";
+
 impl ApprovalRequest {
     /// A call of high risk with the least that a request has: no preview, a schema that every object satisfies, and no time.
     pub fn of_call(path: &str, agent: AgentName, tool: &str, arguments: Value) -> Self {

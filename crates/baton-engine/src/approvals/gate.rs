@@ -7,7 +7,7 @@ use baton_core::chat::ToolCall;
 use baton_core::event::{ApprovalEvent, EventKind};
 use baton_core::message::Visibility;
 use baton_core::store::{
-    ApprovalKind, ApprovalOutcome, ApprovalRequest, ApprovalStatus, StepKind, StepState,
+    ApprovalKind, ApprovalOutcome, ApprovalRequest, ApprovalStatus, RememberedDecision, StepKind, StepState,
 };
 use baton_core::tool::ToolError;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ pub(crate) async fn evaluate(
     calls: &[ToolCall],
     consent: Consent,
 ) -> Result<Vec<Permit>, Failure> {
-    let mut gate = Gate { scope, toolset, consent, record: Record::default() };
+    let mut gate = Gate { scope, toolset, consent, remembered: None, record: Record::default() };
     let mut permits = Vec::with_capacity(calls.len());
     for (at, call) in calls.iter().enumerate() {
         permits.push(gate.permit(at, call).await?);
@@ -70,6 +70,8 @@ struct Gate<'a> {
     scope: &'a Scope,
     toolset: &'a Toolset,
     consent: Consent,
+    /// Remembered decisions of the thread, read when the first call would ask.
+    remembered: Option<Vec<RememberedDecision>>,
     /// What the evaluation records.
     record: Record,
 }
@@ -138,9 +140,11 @@ impl Gate<'_> {
             return Ok(None);
         }
         let run = &self.scope.run;
-        // Read for each call, so that a revocation counts from the next one on.
-        let remembered = run.store.remembered_decisions(run.caller.thread_id).await?;
-        let known = remembered.into_iter().find(|known| known.tool == request.tool);
+        // Read once per turn, so that a revocation counts from the next one on.
+        if self.remembered.is_none() {
+            self.remembered = Some(run.store.remembered_decisions(run.caller.thread_id).await?);
+        }
+        let known = self.remembered.iter().flatten().find(|known| known.tool == request.tool);
         let Some(known) = known else { return Ok(None) };
         let status = if known.is_approved { ApprovalStatus::Approved } else { ApprovalStatus::Denied };
         let detail = json!({

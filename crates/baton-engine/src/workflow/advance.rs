@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_core::agent::{Agent, Slot, Workflow};
 use baton_core::chat::{ChatMessage, ToolCall};
+use baton_core::store::WORKFLOW_TOOL;
 use baton_core::tool::{Effect, Risk, ToolError, ToolSpec};
 use baton_core::workflow::consent::is_yes;
 use baton_core::workflow::{Confirmation, Machine, Refusal, Waits, WorkflowChange, value};
@@ -23,7 +24,7 @@ use crate::input::Input;
 use crate::lease::HandoffLease;
 use crate::scope::Scope;
 
-pub(super) const TOOL_NAME: &str = "advance_workflow";
+pub(super) const TOOL_NAME: &str = WORKFLOW_TOOL;
 /// Key in `values` for the user's answer to a confirmation question.
 const CONFIRMED: &str = "confirmed";
 /// Value of `next` that goes back one state.

@@ -169,10 +169,6 @@ impl Body for DirectBody {
         }
         polled
     }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
 }
 
 /// Idle connections by the address of their server.

@@ -62,7 +62,8 @@ async fn get_approval(
 
 /// Decide about a call, or answer a question.
 ///
-/// A decision is made once. The run that waits for it continues at once.
+/// A decision is made once. The run that waits for it continues at once. No run waits for a workflow's question: its answer is
+/// sent as the next message of the thread, and `answer_run_id` is the run of that message.
 #[utoipa::path(post, path = "/api/v1/approvals/{approval_id}", tag = "approvals",
     params(("approval_id" = Uuid, Path)),
     request_body = DecisionBody,
@@ -71,8 +72,11 @@ async fn get_approval(
             description = "`invalid_request`: the arguments or the answer do not satisfy the schema."),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
             description = "`not_found`: there is no such approval, or it belongs to another user's thread."),
+        (status = 403, body = ProblemBody, content_type = "application/problem+json",
+            description = "`permission_denied`: only the user of the thread answers a workflow's question, with `thread:write`."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
-            description = "`approval_decided`, `approval_expired` or `approval_changed`; `approval_status` is its status.")),
+            description = "`approval_decided`, `approval_expired` or `approval_changed`; `approval_status` is its status. \
+                `thread_busy`: the thread of a workflow's question has an active run.")),
     extensions(("x-permission" = json!("approval:decide"))))]
 async fn decide_approval(
     State(app): State<App>,

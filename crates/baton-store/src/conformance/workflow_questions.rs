@@ -4,7 +4,7 @@ use baton_core::event::EventKind;
 use baton_core::store::{
     Activation, Append, ApprovalKind, ApprovalOutcome, ApprovalRequest, ApprovalStatus, Decision,
     HandoffNotes, HandoffSession, HandoffState, MessageQuery, NewEvent, NewHandoff, NewRun, OnBusy,
-    RunStatus,
+    RunStatus, WORKFLOW_TOOL,
 };
 use baton_core::usage::Usage;
 use baton_core::{HandoffId, Store, StoreError, Visibility};
@@ -22,7 +22,7 @@ fn question() -> ApprovalRequest {
         approval_id,
         kind: ApprovalKind::Question,
         path: format!("skill-creator/{approval_id}"),
-        tool: "advance_workflow".to_owned(),
+        tool: WORKFLOW_TOOL.to_owned(),
         handoff_id: Some(HandoffId::from_uuid(Uuid::now_v7())),
         ..request()
     }
@@ -129,20 +129,23 @@ pub async fn a_waiting_run_refers_to_its_requests(store: &dyn Store) {
         .map(|n| ApprovalRequest { approval_id: Uuid::new_v4(), path: format!("a/{n}"), ..request() })
         .collect();
     worker.append(Append { approvals: asked.clone(), ..Append::default() }).await;
-    let kind = EventKind::RunWaiting {
-        interrupts: asked.clone(),
-        waits_for: asked.iter().map(|one| one.approval_id).collect(),
+    let waiting = |interrupts: Vec<ApprovalRequest>| EventKind::RunWaiting {
+        waits_for: interrupts.iter().map(|one| one.approval_id).collect(),
+        interrupts,
         usage: Usage::default(),
         by_agent: Vec::new(),
     };
-    let waiting = NewEvent {
+    // Other requests than the stored ones are not found again, because the event has only their ids.
+    let given = asked.iter().map(|one| ApprovalRequest { path: "b".to_owned(), ..one.clone() });
+    let (given, kind) = (waiting(given.collect()), waiting(asked));
+    let event = NewEvent {
         at: now(),
         agent: agent("assistant"),
         path: "assistant".into(),
         visibility: Visibility::User,
-        kind: kind.clone(),
+        kind: given,
     };
-    worker.append(Append { events: vec![waiting], ..Append::default() }).await;
+    worker.append(Append { events: vec![event], ..Append::default() }).await;
     let events = tenant.events(worker.thread, 0, 100).await.unwrap();
     assert_eq!(events.last().unwrap().kind, kind);
     let of_run = tenant.run_events(worker.run, 0, 100).await.unwrap();

@@ -82,11 +82,14 @@ pub(crate) async fn arrive(
     Ok(Arrived::Now(place, changes))
 }
 
-const FIRST_WITH: &str = "SELECT i.run_id, i.fingerprint, m.message_id
-    FROM idempotency AS i
-    LEFT JOIN runs AS r ON r.tenant = $1 AND r.run_id = i.run_id
-    LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_number = r.thread_number AND m.number = r.message_number
-    WHERE i.tenant = $1 AND i.user_id = $2 AND i.key = $3 AND i.expires_at > $4";
+const FIRST_WITH: &str = "SELECT run_id, fingerprint FROM idempotency
+    WHERE tenant = $1 AND user_id = $2 AND key = $3 AND expires_at > $4";
+
+/// Only for a repetition: it names tables whose rows may be pending, which would then be written one job at a time.
+const MESSAGE_OF: &str = "SELECT m.message_id
+    FROM runs AS r
+    JOIN messages AS m ON m.tenant = $1 AND m.thread_number = r.thread_number AND m.number = r.message_number
+    WHERE r.tenant = $1 AND r.run_id = $2";
 
 /// Returns the outcome of the same request, if it was accepted before.
 async fn repeated(tx: &Tx<'_>, run: &NewRun) -> Result<Option<AcceptedRun>, StoreError> {
@@ -105,8 +108,9 @@ pub(super) async fn accepted_before(
     if first.text(1)? != fingerprint {
         return Err(StoreError::IdempotencyConflict);
     }
-    let (run_id, message_id) = (first.parse(0)?, first.parse(2)?);
-    Ok(Some(AcceptedRun { run_id, message_id, is_new: false, behind: None, after: 0 }))
+    let run_id: RunId = first.parse(0)?;
+    let message = tx.first(MESSAGE_OF, params![run_id]).await?.ok_or(StoreError::NotFound("message"))?;
+    Ok(Some(AcceptedRun { run_id, message_id: message.parse(0)?, is_new: false, behind: None, after: 0 }))
 }
 
 const PROMISE: &str = "
@@ -508,8 +512,16 @@ fn trail(run: &NewRun, place: &RunPosition) -> AuditEntry {
 
 #[cfg(test)]
 mod tests {
+    use baton_core::store::WORKFLOW_TOOL;
+
     use super::*;
     use crate::threads::history::tests::plan;
+
+    #[test]
+    fn questions_of_workflows_are_named_by_their_tool() {
+        let tool = format!("a.tool <> '{WORKFLOW_TOOL}'");
+        assert!(CHECK.contains(&tool) && CHECK_THREAD.contains(&tool));
+    }
 
     #[test]
     fn the_queue_of_a_thread_is_read_from_its_index() {

@@ -132,7 +132,7 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &RunToCancel, reason: Option<&str>)
     let cut: Vec<LedgerRow> = steps.iter().filter_map(|step| Some(step.interrupted_call()?.row)).collect();
     let count = cut.len() as u64;
     let row = tx.first(END, params![found.thread_id, run, was_queued, count]).await?.ok_or(NOT_FOUND)?;
-    let mut paid = Changes::default();
+    let mut paid = Changes::of(found.thread_id);
     paid.insert(&ledger::INSERT, ledger::rows(run, row.count(1)? + 1 - count, &cut));
     tx.write(paid).await?;
     settle::settle(tx, run, &cut, true).await?;
@@ -165,7 +165,7 @@ async fn end(tx: &Tx<'_>, run: RunId, found: &RunToCancel, reason: Option<&str>)
         visibility: Visibility::User,
         kind,
     };
-    let mut changes = Changes::default();
+    let mut changes = Changes::of(found.thread_id);
     changes
         .insert(&journal::INSERT, vec![journal::row_of_event(row.count(2)?, &event, row.count(1)? - count)?]);
     changes.execute(ENDED, row_values![run, tx.now(), SqlValue::json(&end)?, event.seq, status]);

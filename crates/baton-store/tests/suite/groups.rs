@@ -3,14 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
-use baton_core::store::run::Idempotency;
 use baton_core::store::{MessageQuery, NewRun, StoreLoad};
 use baton_core::{Store as _, StoreError, ThreadId};
 use baton_store::Database;
 use futures_util::future::{join, join_all, join3};
-use jiff::Timestamp;
 use rusqlite::Connection;
 use tokio::task::unconstrained;
 
@@ -96,7 +93,7 @@ async fn jobs_of_one_transaction_see_each_other_on_sqlite() {
     assert!((1..=2).contains(&used), "{used} transactions");
 }
 
-/// The second message looks for its idempotency key among runs, so the rows of the first are inserted then.
+/// The second message has a limit of active runs, which are counted, so the rows of the first are inserted then.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_cannot_be_inserted_refuses_no_other_job_on_sqlite() {
     let (store, folder) = fresh_sqlite().await;
@@ -106,12 +103,7 @@ async fn a_row_that_cannot_be_inserted_refuses_no_other_job_on_sqlite() {
     let other = Connection::open(folder.path().join("baton.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let twice = NewRun { run_id: known.run_id, ..message(ThreadId::random(), "the same run") };
-    let idempotency = Idempotency {
-        key: "key".to_owned(),
-        fingerprint: "print".to_owned(),
-        expires_at: Timestamp::now() + Duration::from_hours(1),
-    };
-    let innocent = NewRun { idempotency: Some(idempotency), ..message(ThreadId::random(), "another one") };
+    let innocent = NewRun { max_active: Some(10), ..message(ThreadId::random(), "another one") };
     let (accepted, ()) =
         join(unconstrained(join_all([twice, innocent].map(|run| tenant.accept(run)))), async {
             tokio::task::yield_now().await;

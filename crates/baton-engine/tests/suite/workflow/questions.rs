@@ -131,7 +131,7 @@ async fn confirmation_is_given_or_refused_by_the_request() {
     }
 }
 
-/// Leaving closes the question, by a word, by the button and by expiry; coming back asks it again.
+/// Leaving closes the question, by a word and by the button; coming back asks it again.
 #[tokio::test]
 async fn question_closes_with_the_handoff_and_opens_again() {
     for by_word in [true, false] {
@@ -189,7 +189,6 @@ async fn question_stays_open_for_a_message_to_another_agent() {
 /// answer says why.
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_raced_with_a_message_settles_the_question_once() {
-    let mut won = [0; 2];
     for _ in 0..40 {
         let (talk, _) = talk_after(2).await;
         let name = asked(&talk).await;
@@ -205,7 +204,6 @@ async fn answer_raced_with_a_message_settles_the_question_once() {
             Err(DecideError::Settled(_) | DecideError::Store(StoreError::ThreadBusy(_))) => "By Message",
             Err(other) => panic!("{other:?}"),
         };
-        won[usize::from(expected == "By Answer")] += 1;
         let settled = now(&talk, &name).await.outcome;
         assert_eq!((settled.status, settled.answer), (ApprovalStatus::Answered, Some(json!(expected))));
         assert_eq!(stands(&talk).await.data["values"]["name"], expected);
@@ -216,7 +214,6 @@ async fn answer_raced_with_a_message_settles_the_question_once() {
         let runs = talk.store().runs(RunQuery::default(), PageRequest::default()).await.unwrap().data;
         assert!(runs.iter().all(|run| run.status == RunStatus::Completed));
     }
-    assert!(won.iter().sum::<i32>() == 40, "{won:?}");
 }
 
 /// Values of the answer that a workflow cannot take are refused before anything is said.
