@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::Router;
 use baton_agui::AgentProfiles;
 use baton_core::{AgentName, Store, TenantStore, ThreadId};
 use baton_engine::classifier::Classification;
@@ -60,8 +61,8 @@ pub struct AppInner {
     pub draining: CancellationToken,
     /// Cancelled at the end of shutdown: streams ask their clients to reconnect, and end.
     pub closing: CancellationToken,
-    /// Additional routes, such as A2A.
-    pub doors: OpenApiRouter<App>,
+    /// All routes, without their layers.
+    pub routes: Router<App>,
 }
 
 impl App {
@@ -74,8 +75,8 @@ impl App {
         let ServerParts { engine, roster, choose, inspect, metrics, settings, version } = parts;
         let identity = Authenticator::new(&settings.auth, Arc::clone(&engine.parts.store));
         let guards = Guards::new(&settings.limits);
-        let mut described = crate::openapi::document();
-        described.merge(doors.get_openapi().clone());
+        // Built once for both: each route makes its description together with its handler, which takes milliseconds in all.
+        let (routes, described) = crate::routes::all().merge(doors).split_for_parts();
         let access = Access::of(&described);
         Self(Arc::new(AppInner {
             engine,
@@ -92,7 +93,7 @@ impl App {
             profiles: Mutex::default(),
             draining: CancellationToken::new(),
             closing: CancellationToken::new(),
-            doors,
+            routes,
         }))
     }
 }

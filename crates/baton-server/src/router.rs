@@ -8,12 +8,12 @@ use tower::util::option_layer;
 
 use crate::app::App;
 use crate::guards::{self, headers, origins, panics};
-use crate::{routes, trace, ui};
+use crate::{trace, ui};
 
 /// Builds the router. Layers from the inside out: access, sizes, CORS, panics, trace, headers.
 pub fn router(app: &App) -> Router {
-    let (router, _) = routes::all().merge(app.doors.clone()).split_for_parts();
-    router
+    app.routes
+        .clone()
         // `guards::body` limits bodies.
         .layer(DefaultBodyLimit::disable())
         .route_layer(from_fn_with_state(app.clone(), guards::access))
