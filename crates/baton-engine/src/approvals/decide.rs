@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_core::store::run::Idempotency;
 use baton_core::store::{Approval, ApprovalKind, ApprovalRequest, ApprovalStatus, Decision};
-use baton_core::{RunId, StoreError, TenantId, ThreadId, UserId};
+use baton_core::{Rights, RunId, StoreError, TenantId, ThreadId, UserId};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -42,9 +42,14 @@ pub struct DecisionInput {
     pub idempotency: Option<Idempotency>,
     /// For the audit trail.
     pub trace_id: Option<String>,
+    /// With the answer to a workflow's question, which is a message: the rights of its run.
+    pub rights: Rights,
+    /// The same: how many active runs the tenant may have.
+    pub max_active: Option<u32>,
 }
 
 impl DecisionInput {
+    /// A decision with all rights and without limits.
     pub fn new(verdict: Verdict) -> Self {
         Self {
             verdict,
@@ -55,6 +60,8 @@ impl DecisionInput {
             digest: None,
             idempotency: None,
             trace_id: None,
+            rights: Rights::all(),
+            max_active: None,
         }
     }
 }
@@ -105,9 +112,10 @@ impl Engine {
     ) -> Result<Approval, DecideError> {
         let store = self.parts.store.tenant(tenant);
         let asked = store.approval(approval_id).await?;
+        let (rights, max_active) = (input.rights.clone(), input.max_active);
         let decision = check_decision(&asked, by, input)?;
         if asked.request.is_workflow_question() {
-            return Box::pin(self.answer_workflow(tenant, &asked, decision)).await;
+            return Box::pin(self.answer_workflow(tenant, &asked, decision, rights, max_active)).await;
         }
         let decided = match store.decide(decision).await {
             Err(StoreError::Conflict(_)) => {

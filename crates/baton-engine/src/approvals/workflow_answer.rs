@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use baton_core::message::Part;
 use baton_core::store::{Approval, ApprovalStatus, Decision, OnBusy};
-use baton_core::{RunId, StoreError, TenantId};
+use baton_core::{Rights, RunId, StoreError, TenantId};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::decide::DecideError;
 use crate::engine::Engine;
 use crate::failure::Failure;
-use crate::request::{Overrides, RunCaller, RunRequest, StoredRequest, SubmitOptions};
+use crate::request::{Overrides, RunCaller, RunRequest, SubmitOptions};
 use crate::task::RunTask;
 use crate::workers::new_run;
 use crate::workflow::question::NO;
@@ -24,12 +24,13 @@ impl Engine {
         tenant: &TenantId,
         asked: &Approval,
         decision: Decision,
+        rights: Rights,
+        max_active: Option<u32>,
     ) -> Result<Approval, DecideError> {
         if decision.by != asked.user_id {
             return Err(DecideError::NotTheUser);
         }
         let store = self.parts.store.tenant(tenant);
-        let before = store.run(asked.run_id).await?;
         let caller =
             RunCaller { tenant: tenant.clone(), user: decision.by.clone(), thread_id: asked.thread_id };
         let request = RunRequest {
@@ -40,13 +41,12 @@ impl Engine {
             on_busy: OnBusy::Reject,
             entry: None,
             task: RunTask::Answer,
-            // As if the run that asked went on.
-            rights: StoredRequest::rights_of(&before.request),
+            rights,
             trace: None,
             metadata: None,
         };
         self.check(&request).map_err(DecideError::Message)?;
-        let options = SubmitOptions { idempotency: decision.idempotency.clone(), max_active: None };
+        let options = SubmitOptions { idempotency: decision.idempotency.clone(), max_active };
         let mut new = new_run(RunId::from_uuid(Uuid::now_v7()), request, options).map_err(refusal)?;
         new.run.unless_asked = false;
         new.run.answers = Some(Box::new(decision));

@@ -208,11 +208,15 @@ pub(crate) async fn after_answer(
 }
 
 /// Ends the runs of an ended handoff that wait for a person. This run is the active one of the thread, so no worker executes them.
+/// The end of the handoff is stored first: after a crash this run may end otherwise, and then they still wait.
 async fn cancel_parked(scope: &Scope, handoff: &HandoffSession) -> Result<(), Failure> {
-    for run in parked_runs(&*scope.run.store, handoff).await? {
-        if run != scope.run.run_id {
-            scope.run.store.cancel_run(run, Cancel::Abort).await?;
-        }
+    let mut runs = parked_runs(&*scope.run.store, handoff).await?;
+    runs.retain(|run| *run != scope.run.run_id);
+    if !runs.is_empty() {
+        scope.run.recorder.journal.flush().await?;
+    }
+    for run in runs {
+        scope.run.store.cancel_run(run, Cancel::Abort).await?;
     }
     Ok(())
 }

@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::input::text_of;
 use crate::journal::Record;
 use crate::lease::HandoffLease;
+use crate::retry::{MAX_RETRIES, RETRY_DELAY, retry};
 use crate::run_end::event;
 use crate::run_state::RunState;
 use crate::scope::Scope;
@@ -50,21 +51,25 @@ struct WorkflowQuestion {
 pub(crate) async fn ask(state: &RunState, record: &RunRecord) -> Result<(), Failure> {
     let Some(lease) = state.progress.lease() else { return Ok(()) };
     let handoff = lease.session();
+    if handoff.state != HandoffState::Active {
+        return Ok(());
+    }
+    let mut asked = supersede(state, record, &handoff).await?;
     let agent = state.agents.get(&handoff.target_agent_id);
-    let Some(request) = agent.and_then(|agent| request(state, agent, &handoff)) else { return Ok(()) };
-    let id = request.approval_id;
-    let earlier = supersede(state, record, &handoff).await?;
-    let mut entry = audit::of_run(record, request.agent.as_str(), "approval.request", "pending");
-    entry.detail = detail(&request);
-    let record = Record {
-        events: vec![event(record, Visibility::User, kind(request.clone(), ApprovalOutcome::pending()))],
-        audit: vec![entry],
-        approvals: vec![request],
-        handoffs: vec![lease.change(|handoff| handoff.notes.question = Some(id))],
-        is_note: true,
-        ..Record::default()
-    };
-    state.recorder.journal.commit_soon(earlier.and(record)).await;
+    let request = agent.and_then(|agent| request(state, agent, &handoff));
+    if request.is_none() && asked.closed_approvals.is_empty() {
+        return Ok(());
+    }
+    let id = request.as_ref().map(|request| request.approval_id);
+    asked.handoffs.push(lease.change(|handoff| handoff.notes.question = id));
+    if let Some(request) = request {
+        let mut entry = audit::of_run(record, request.agent.as_str(), "approval.request", "pending");
+        entry.detail = detail(&request);
+        asked.audit.push(entry);
+        asked.events.push(event(record, Visibility::User, kind(request.clone(), ApprovalOutcome::pending())));
+        asked.approvals.push(request);
+    }
+    state.recorder.journal.commit_soon(asked).await;
     Ok(())
 }
 
@@ -84,8 +89,9 @@ async fn supersede(
     Ok(record_of_earlier)
 }
 
-/// Records that the message of this run answers the open question, unless it is settled already. In both cases the subscribers
-/// of the thread get the outcome.
+/// Records that the message of this run answers the open question, unless it is settled already. A message that was sent before
+/// the question answers nothing: the question is withdrawn, and asked again at the end of the run. In all cases the subscribers of
+/// the thread get the outcome.
 pub(crate) async fn settle(
     scope: &Scope,
     record: &RunRecord,
@@ -95,7 +101,11 @@ pub(crate) async fn settle(
     let Some(asked) = find(&scope.run, &lease.session()).await? else { return Ok(()) };
     let mut settled = Record { is_note: true, ..Record::default() };
     let mut outcome = asked.outcome;
-    if outcome.status == ApprovalStatus::Pending {
+    let is_pending = outcome.status == ApprovalStatus::Pending;
+    if is_pending && record.created_at < asked.request.created_at {
+        outcome = ApprovalOutcome::closed(ApprovalStatus::Cancelled);
+        settled.closed_approvals.push((asked.request.approval_id, outcome.clone()));
+    } else if is_pending {
         outcome = answered(record, text_of(message));
         let mut entry =
             audit::of_run(record, record.user_id.as_str(), "approval.decide", outcome.status.word());
@@ -123,8 +133,9 @@ pub(crate) async fn closed(scope: &Scope, handoff: &HandoffSession) -> Result<Op
 
 async fn find(state: &RunState, handoff: &HandoffSession) -> Result<Option<Approval>, Failure> {
     let Some(question) = handoff.notes.question else { return Ok(None) };
-    match state.store.approval(question).await {
-        Err(StoreError::NotFound(_)) => Ok(None),
+    match retry(MAX_RETRIES, RETRY_DELAY, || state.store.approval(question)).await {
+        // Without the request the workflow goes on, and asks again.
+        Err(StoreError::NotFound(_) | StoreError::Unreadable(_)) => Ok(None),
         found => Ok(Some(found?)),
     }
 }
@@ -150,9 +161,6 @@ fn detail(request: &ApprovalRequest) -> Value {
 }
 
 fn request(state: &RunState, agent: &Agent, handoff: &HandoffSession) -> Option<ApprovalRequest> {
-    if handoff.state != HandoffState::Active {
-        return None;
-    }
     let machine = Machine::read(agent.workflow.as_ref()?, handoff.workflow.as_ref())?;
     let guided = state.models.guide(agent).and_then(|_| next_slot(&machine));
     let asked = question(&machine, guided)?;

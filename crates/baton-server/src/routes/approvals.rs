@@ -97,19 +97,7 @@ pub(crate) async fn decide(
     approval_id: Uuid,
     body: DecisionBody,
 ) -> ApiResult<ApprovalView> {
-    decide_once(app, caller, trace, approval_id, body, None).await
-}
-
-/// Like [`decide`]. The same `request` is not processed twice.
-async fn decide_once(
-    app: &App,
-    caller: &Principal,
-    trace: &Trace,
-    approval_id: Uuid,
-    body: DecisionBody,
-    request: Option<Idempotency>,
-) -> ApiResult<ApprovalView> {
-    let decided = try_decide(app, caller, trace, approval_id, body, request).await;
+    let decided = try_decide(app, caller, trace, approval_id, body, None).await;
     if let Err(problem) = &decided {
         record_refusal(app, caller, trace, approval_id, problem).await?;
     }
@@ -133,6 +121,7 @@ async fn record_refusal(
     trail::record(app, caller, Some(trace), audit_record).await
 }
 
+/// Decides. The same `request` is not processed twice.
 async fn try_decide(
     app: &App,
     caller: &Principal,
@@ -145,8 +134,16 @@ async fn try_decide(
     if asked.request.is_workflow_question() {
         // The answer is a message.
         trail::demand(app, caller, trace, WRITE, "/api/v1/approvals/{approval_id}").await?;
+        if app.is_draining() {
+            return Err(Problem::draining());
+        }
     }
-    let input = DecisionInput { idempotency: request, ..body.input(trace.0.trace_id()) };
+    let input = DecisionInput {
+        idempotency: request,
+        rights: caller.rights.clone(),
+        max_active: Some(app.settings.limits.max_concurrent_runs),
+        ..body.input(trace.0.trace_id())
+    };
     let decided = app.engine.decide(&caller.tenant, approval_id, &caller.user, input).await;
     decided.map(Into::into).map_err(refused)
 }
@@ -170,9 +167,7 @@ pub(crate) async fn resume(
     request: Option<Idempotency>,
 ) -> ApiResult<AcceptedRun> {
     trail::demand(app, caller, trace, DECIDE, "/api/v1/threads/{thread_id}/messages").await?;
-    if let Some(request) = &request
-        && let Some(first) = app.data(caller).accepted_before(caller.user.clone(), request.clone()).await?
-    {
+    if let Some(first) = accepted_before(app, caller, request.as_ref()).await? {
         decide_rest(app, caller, trace, thread, entries).await?;
         return Ok(first);
     }
@@ -187,8 +182,7 @@ pub(crate) async fn resume(
         match check_entry(app, caller, trace, thread, at, entry).await {
             Ok(checked) => found.push(checked),
             Err(problem) => {
-                record_refusal(app, caller, trace, id, &problem).await?;
-                return Err(problem);
+                return refused_or_repeated(app, caller, trace, id, problem, request.as_ref()).await;
             }
         }
     }
@@ -197,9 +191,14 @@ pub(crate) async fn resume(
     let mut continued = None;
     for (at, (approval, body)) in found.into_iter().enumerate() {
         // The key is stored with the first decision. A repetition decides the others if they are still open.
-        let request = request.clone().filter(|_| at == 0);
+        let key = request.clone().filter(|_| at == 0);
         let id = approval.request.approval_id;
-        let decided = decide_once(app, caller, trace, id, body, request).await?;
+        let decided = match try_decide(app, caller, trace, id, body, key).await {
+            Ok(decided) => decided,
+            Err(problem) => {
+                return refused_or_repeated(app, caller, trace, id, problem, request.as_ref()).await;
+            }
+        };
         continued = continued.or(Some(decided.answer_run_id.unwrap_or(decided.run_id)));
     }
     let Some(run_id) = continued else { return Err(missing()) };
@@ -212,6 +211,32 @@ pub(crate) async fn resume(
     };
     let message = data.messages(thread, query).await?.pop().ok_or_else(missing)?;
     Ok(AcceptedRun { run_id, message_id: message.message.id, is_new: true, behind: None, after })
+}
+
+/// The run of the same request, if it was accepted before.
+async fn accepted_before(
+    app: &App,
+    caller: &Principal,
+    request: Option<&Idempotency>,
+) -> ApiResult<Option<AcceptedRun>> {
+    let Some(request) = request else { return Ok(None) };
+    Ok(app.data(caller).accepted_before(caller.user.clone(), request.clone()).await?)
+}
+
+/// A refusal, unless the same request was accepted meanwhile.
+async fn refused_or_repeated(
+    app: &App,
+    caller: &Principal,
+    trace: &Trace,
+    approval_id: Uuid,
+    problem: Problem,
+    request: Option<&Idempotency>,
+) -> ApiResult<AcceptedRun> {
+    if let Some(first) = accepted_before(app, caller, request).await? {
+        return Ok(first);
+    }
+    record_refusal(app, caller, trace, approval_id, &problem).await?;
+    Err(problem)
 }
 
 /// Decides the entries of a repeated request that are still open.

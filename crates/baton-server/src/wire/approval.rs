@@ -226,8 +226,8 @@ impl DecisionBody {
             remember: self.remember,
             answer: self.answer,
             digest: self.digest,
-            idempotency: None,
             trace_id: Some(trace_id),
+            ..DecisionInput::new(Verdict::Approve)
         }
     }
 }

@@ -207,7 +207,7 @@ async fn a_waiting_call_is_decided_once_by_its_person_or_an_operator() {
         (&too_late["code"], &too_late["approval_status"]),
         (&json!("approval_expired"), &json!("expired"))
     );
-    let other = json!({ "decision": "approve", "digest": "0".repeat(64) });
+    let other = json!({ "decision": "approve", "digest": "1".repeat(64) });
     let (status, changed) = refused(&ann, DECIDE, &path(&second), &other).await;
     assert_eq!((status, &changed["code"]), (409, &json!("approval_changed")));
     let wrong = json!({ "decision": "approve", "arguments": { "command": 1 } });

@@ -2,8 +2,10 @@
 
 use baton_core::event::EventKind;
 use baton_core::message::Part;
-use baton_core::store::{Approval, ApprovalKind, ApprovalStatus, PageRequest, RunQuery, RunStatus};
-use baton_core::{StoreError, UserId};
+use baton_core::store::{
+    Approval, ApprovalKind, ApprovalStatus, AuditQuery, PageRequest, RunQuery, RunStatus,
+};
+use baton_core::{Permission, Rights, RunId, StoreError, UserId};
 use baton_engine::{DecideError, DecisionInput, RunRequest, SubmitOptions, Verdict};
 use serde_json::{Value, json};
 
@@ -183,6 +185,47 @@ async fn question_stays_open_for_a_message_to_another_agent() {
     aside.overrides.is_named = true;
     talk.engine.start(aside).await.unwrap().finish().await;
     assert_eq!(asked(&talk).await, format);
+}
+
+/// A message that was sent before the question is about something else.
+#[tokio::test]
+async fn message_sent_before_the_question_does_not_answer_it() {
+    let talk = Talk::new(guided(&Calls::default())).await;
+    let message = |text: &str| RunRequest { input: vec![Part::text(text)], ..talk.request.clone() };
+    let (first, early) = tokio::join!(
+        talk.engine.submit(message(WORDS[0]), SubmitOptions::default()),
+        talk.engine.submit(message("And hello"), SubmitOptions::default())
+    );
+    first.unwrap();
+    let early = talk.store().run(early.unwrap().run_id).await.unwrap();
+    talk.rest().await;
+    let open = asked(&talk).await;
+    assert_eq!(open.run_id, early.run_id, "asked again");
+    let before: Vec<Approval> = talk.store().run_approvals(first_run(&talk).await).await.unwrap();
+    assert_eq!(before.len(), 1);
+    assert!(before[0].request.created_at > early.created_at, "the message came first");
+    let outcome = &before[0].outcome;
+    assert_eq!((outcome.status, &outcome.decided_by), (ApprovalStatus::Cancelled, &None));
+    let trail = talk.store().audit(AuditQuery::default(), PageRequest::default()).await.unwrap().data;
+    assert!(trail.iter().all(|one| one.entry.action != "approval.decide"));
+}
+
+async fn first_run(talk: &Talk) -> RunId {
+    let runs = talk.store().runs(RunQuery::default(), PageRequest::default()).await.unwrap().data;
+    runs.iter().map(|run| run.run_id).min().unwrap()
+}
+
+/// The answer is a message of its own, so its run has the rights of the caller who gave it.
+#[tokio::test]
+async fn answer_has_the_rights_of_its_caller() {
+    let (talk, _) = talk_after(2).await;
+    let name = asked(&talk).await;
+    let rights: Rights = Permission::parse("thread:write").into_iter().collect();
+    let input = DecisionInput { rights: rights.clone(), ..answer("Slack Alert") };
+    let decided = decide(&talk, &name, input).await.unwrap();
+    talk.rest().await;
+    let run = talk.store().run(decided.outcome.answer_run_id.unwrap()).await.unwrap();
+    assert_eq!(run.request["rights"], json!(rights));
 }
 
 /// An answer and a message at the same time: the question is settled once, every accepted text is in the history once, and a refused
