@@ -87,7 +87,8 @@ export interface paths {
         put?: never;
         /**
          * Decide about a call, or answer a question
-         * @description A decision is made once. The run that waits for it continues at once.
+         * @description A decision is made once. The run that waits for it continues at once. No run waits for a workflow's question: its answer is
+         *     sent as the next message of the thread, and `answer_run_id` is the run of that message.
          */
         post: operations["decide_approval"];
         delete?: never;
@@ -2861,7 +2862,15 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Forbidden"];
+            /** @description `permission_denied`: only the user of the thread answers a workflow's question, with `thread:write`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
             /** @description `not_found`: there is no such approval, or it belongs to another user's thread. */
             404: {
                 headers: {
@@ -2872,7 +2881,7 @@ export interface operations {
                 };
             };
             408: components["responses"]["RequestTimeout"];
-            /** @description `approval_decided`, `approval_expired` or `approval_changed`; `approval_status` is its status. */
+            /** @description `approval_decided`, `approval_expired` or `approval_changed`; `approval_status` is its status. `thread_busy`: the thread of a workflow's question has an active run. */
             409: {
                 headers: {
                     [name: string]: unknown;
