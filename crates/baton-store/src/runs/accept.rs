@@ -109,7 +109,10 @@ pub(super) async fn accepted_before(
         return Err(StoreError::IdempotencyConflict);
     }
     let run_id: RunId = first.parse(0)?;
-    let message = tx.first(MESSAGE_OF, params![run_id]).await?.ok_or(StoreError::NotFound("message"))?;
+    // The run may be one of another job of the same transaction on PostgreSQL, which has not inserted it yet. This is no refusal, so
+    // the jobs run again one by one.
+    let unfinished = || StoreError::Failed("the run of an idempotency key is not stored yet".to_owned());
+    let message = tx.first(MESSAGE_OF, params![run_id]).await?.ok_or_else(unfinished)?;
     Ok(Some(AcceptedRun { run_id, message_id: message.parse(0)?, is_new: false, behind: None, after: 0 }))
 }
 

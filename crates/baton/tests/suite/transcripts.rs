@@ -43,7 +43,7 @@ fn baton_with_key(dir: &Path) -> Output {
 }
 
 /// The events of a stream, one line each, without what differs from run to run: ids, times, how a text was cut into pieces, and the
-/// order in which parallel calls returned.
+/// order of the events of parallel calls.
 fn event_log(stream: &str) -> String {
     let mut log: Vec<Value> = Vec::new();
     for line in stream.lines() {
@@ -56,9 +56,9 @@ fn event_log(stream: &str) -> String {
             _ => log.push(event),
         }
     }
-    let is_result = |event: &Value| event["type"] == "TOOL_CALL_RESULT";
-    for results in log.chunk_by_mut(|one, next| is_result(one) && is_result(next)) {
-        results.sort_by_key(ToString::to_string);
+    let is_call = |event: &Value| event["type"].as_str().is_some_and(|kind| kind.starts_with("TOOL_CALL"));
+    for calls in log.chunk_by_mut(|one, next| is_call(one) && is_call(next)) {
+        calls.sort_by_key(|event| event["toolCallId"].to_string());
     }
     log.iter().map(|event| format!("{event}\n")).collect()
 }
