@@ -60,8 +60,8 @@ pub fn run(goals: &mut Goals) {
             load()
         );
         goals.below(
-            "milliseconds from a decision to its run, 95 % of 200",
-            p95.as_secs_f64() * 1000.0,
+            "milliseconds from a decision to its run, the slowest of 200",
+            slowest.as_secs_f64() * 1000.0,
             50.0,
         );
     });
