@@ -4577,7 +4577,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4618,7 +4618,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
-            /** @description `not_found`: no decision about this tool is remembered. `thread_not_found`: there is no such thread, or it is somebody else's. */
+            /** @description `not_found`: no decision about this tool is remembered. `thread_not_found`: there is no such thread, or it belongs to another user. */
             404: {
                 headers: {
                     [name: string]: unknown;

@@ -1,6 +1,6 @@
 //! Plain HTTP/1 connections that the reader of a reply polls itself.
 //!
-//! A connection has no task of its own. Whoever waits for the head of a response or for a part of its body drives the connection, so
+//! A connection has no task of its own. The task that waits for the head of a response or for a part of its body drives it, so
 //! that no part of a reply is passed from one task to another. A connection whose body was read to its end is kept for the next
 //! request to the same server. Dropping a body that was not closes its connection.
 

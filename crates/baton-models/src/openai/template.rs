@@ -34,7 +34,7 @@ impl TextTemplate {
     }
 }
 
-/// Whether a byte of a JSON string stands for itself.
+/// Whether a byte of a JSON string needs no escape.
 fn is_plain(byte: u8) -> bool {
     byte >= b' ' && byte != b'"' && byte != b'\\'
 }

@@ -25,7 +25,7 @@ pub fn routes() -> OpenApiRouter<App> {
     params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4")),
     responses((status = 200, body = Listed<RememberedView>),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`thread_not_found`: there is no such thread, or it is somebody else's.")),
+            description = "`thread_not_found`: there is no such thread, or it belongs to another user.")),
     extensions(("x-permission" = json!("thread:read"))))]
 async fn list_remembered(
     State(app): State<App>,
@@ -44,7 +44,7 @@ async fn list_remembered(
     params(("thread_id" = uuid::Uuid, Path, description = "A UUID version 4"), ("tool" = String, Path)),
     responses((status = 204, description = "It is revoked."),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
-            description = "`not_found`: no decision about this tool is remembered. `thread_not_found`: there is no such thread, or it is somebody else's.")),
+            description = "`not_found`: no decision about this tool is remembered. `thread_not_found`: there is no such thread, or it belongs to another user.")),
     extensions(("x-permission" = json!("approval:decide"))))]
 async fn forget_remembered(
     State(app): State<App>,

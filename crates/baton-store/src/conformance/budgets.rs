@@ -114,7 +114,7 @@ pub async fn calls_in_progress_make_others_wait_and_spent_budgets_refuse(store: 
     let refused = tenant.reserve(second.clone()).await.unwrap().verdict;
     let ReservationOutcome::Exhausted { key, unit } = refused else { panic!("{refused:?}") };
     assert_eq!((key.scope, unit), (BudgetScope::User, BudgetUnit::Tokens), "the thread is a new one");
-    // One closing call may take more than is left, and then nobody gets anything.
+    // One closing call may take more than is left, and then no other call gets anything.
     let closing = Reservation { is_closing: true, started_at: now(), ..second.clone() };
     assert!(is_granted(&tenant, &closing).await);
     let third = Reservation { is_closing: true, path: "a/turn:2".to_owned(), ..second };

@@ -45,7 +45,7 @@ macro_rules! entered {
 }
 
 async fn ask_for_decision(lines: &mut InputLines, request: &ApprovalRequest) -> anyhow::Result<Reply> {
-    // Nobody approves what they have not seen.
+    // A call that was not shown completely cannot be approved.
     let mut is_seen = !format::is_cut(request);
     loop {
         let keys = if is_seen { KEYS } else { KEYS_OF_CUT };

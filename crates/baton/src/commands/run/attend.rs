@@ -184,7 +184,7 @@ impl Attendant<'_> {
     }
 }
 
-/// MCP servers that a run uses. They are ended when nobody needs them any more, in a task of their own.
+/// MCP servers that a run uses. They are stopped when no run needs them any more, in a task of their own.
 struct ServersInUse {
     needed: Option<oneshot::Sender<()>>,
     ended: JoinHandle<()>,
