@@ -264,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request and keeps its connection open until it is told to close it.
+    /// Answers one request and keeps its connection open until the returned sender is used.
     async fn server() -> (Uri, oneshot::Sender<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let uri = format!("http://{}/v1?x=1", listener.local_addr().unwrap()).parse().unwrap();
