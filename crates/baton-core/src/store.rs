@@ -5,7 +5,7 @@
 //!
 //! One module per noun: [`thread`], [`run`], [`work`] (claims, steps and everything a run writes), [`handoff`], [`approval`],
 //! [`notification`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`], [`output`] (long tool output),
-//! [`budget`] (budgets that runs share).
+//! [`budget`] (budgets that runs share), [`push`] (push notifications of A2A tasks).
 
 use std::fmt;
 use std::future::Future;
@@ -31,6 +31,7 @@ pub mod notification;
 pub mod output;
 pub mod page;
 pub mod pattern;
+pub mod push;
 pub mod run;
 pub mod thread;
 pub mod usage;
@@ -54,6 +55,7 @@ pub use notification::{NextNotification, Notifications, TakenNotification};
 pub use output::{OutputHandle, OutputSlice, Outputs, SpooledOutput};
 pub use page::{Order, Page, PageRequest};
 pub use pattern::{Hop, HopKind, Pattern, Patterns};
+pub use push::{PushConfig, PushConfigs, PushKey, PushTarget, TakenPush};
 pub use run::{
     AcceptedRun, Cancel, NewRun, OnBusy, RunEndData, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
 };
@@ -92,6 +94,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Open approvals of any tenant whose notification is due, those that wait longest first.
     fn due_notifications(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>>;
+
+    /// Push notifications of any tenant that are due, those that wait longest first.
+    fn due_push(&self, limit: u32) -> Pending<'_, Vec<(TenantId, PushKey)>>;
 
     /// Threads of any tenant with a claimable run: queued in a thread without a claim, or claimed by an owner without a lease.
     /// With more than `limit` threads the selection is random, so that none is starved.
@@ -141,6 +146,7 @@ pub trait TenantStore:
     + Handoffs
     + Approvals
     + Notifications
+    + PushConfigs
     + Artifacts
     + Audit
     + Patterns

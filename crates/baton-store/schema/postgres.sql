@@ -96,6 +96,15 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     ORDER BY a.notify_at LIMIT $1
 $$;
 
+-- Push notifications whose run has another status than the one that was delivered.
+CREATE OR REPLACE FUNCTION system_due_push(most BIGINT) RETURNS TABLE (tenant TEXT, task_id UUID, config_id TEXT)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
+    SELECT p.tenant, p.task_id, p.config_id FROM push_configs p
+    JOIN runs r ON r.tenant = p.tenant AND r.run_id = p.run_id
+    WHERE p.due_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND p.told <> r.status
+    ORDER BY p.due_at LIMIT $1
+$$;
+
 -- Approvals that nobody decided in time.
 CREATE OR REPLACE FUNCTION system_overdue(most BIGINT) RETURNS TABLE (tenant TEXT, approval_id UUID)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = baton, pg_temp AS $$

@@ -34,6 +34,7 @@ pub mod keys;
 pub mod limiting;
 pub mod notifications;
 pub mod outputs;
+pub mod push;
 pub mod results;
 pub mod runs;
 pub mod starting;
@@ -62,6 +63,9 @@ macro_rules! each_property {
             notifications::a_new_approval_is_due_until_it_is_delivered,
             notifications::a_notification_is_taken_by_one_process_at_a_time,
             notifications::only_open_approvals_are_notified,
+            push::a_status_is_due_until_it_is_delivered,
+            push::a_delivery_is_made_by_one_process_at_a_time,
+            push::configurations_belong_to_their_task,
             threads::a1_a2_a_thread_begins_with_its_first_message,
             threads::a10_a_thread_shows_where_it_stands,
             threads::last_numbers_of_many_threads_are_read_at_once,

@@ -37,6 +37,7 @@ mod page;
 mod patterns;
 mod pending;
 mod postgres;
+mod push;
 mod runs;
 mod sqlite;
 mod sweep;

@@ -8,8 +8,11 @@ use rusqlite::Connection;
 pub(crate) use postgres::postgres;
 
 /// In order. The schema version of a store is the number of migrations applied.
-pub(crate) const MIGRATIONS: &[&str] =
-    &[include_str!("../schema/0001.sql"), include_str!("../schema/0002_budgets.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("../schema/0001.sql"),
+    include_str!("../schema/0002_budgets.sql"),
+    include_str!("../schema/0003_push.sql"),
+];
 
 /// "BTN1" in ASCII: distinguishes a Baton store from other SQLite files.
 const APPLICATION_ID: i64 = 0x4254_4E31;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baton_core::store::{ApiKey, LeaseRenewal, Owner};
+use baton_core::store::{ApiKey, LeaseRenewal, Owner, PushKey};
 use baton_core::{StoreError, TenantId, ThreadId};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
@@ -43,6 +43,14 @@ const DUE_NOTIFICATIONS: SystemStatement = SystemStatement {
     sqlite: "SELECT tenant, approval_id FROM approvals
         WHERE status = 'pending' AND notify_at <= $3 AND expires_at > $3 ORDER BY notify_at LIMIT $2",
     postgres: "SELECT * FROM system_due_notifications($1)",
+};
+
+/// Served by a partial index of the tasks whose state still changes.
+const DUE_PUSH: SystemStatement = SystemStatement {
+    sqlite: "SELECT p.tenant, p.task_id, p.config_id FROM push_configs AS p
+        JOIN runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id
+        WHERE p.due_at <= $3 AND p.told <> r.status ORDER BY p.due_at LIMIT $2",
+    postgres: "SELECT * FROM system_due_push($1)",
 };
 
 const OVERDUE: SystemStatement = SystemStatement {
@@ -151,6 +159,20 @@ impl Driver {
             Self::Postgres(postgres) => postgres.system(DUE_NOTIFICATIONS.postgres, params![limit]).await?,
         };
         Ok(readable(&rows, |row| Ok((row.parse(0)?, row.parse(1)?))))
+    }
+
+    pub(crate) async fn due_push(&self, limit: u32) -> Result<Vec<(TenantId, PushKey)>, StoreError> {
+        let rows = match self {
+            Self::Sqlite(sqlite) => {
+                let values = [SqlValue::from(limit), SqlValue::from(Timestamp::now())];
+                sqlite.ask(move |connection| connection.query(DUE_PUSH.sqlite, "", &values)).await?
+            }
+            Self::Postgres(postgres) => postgres.system(DUE_PUSH.postgres, params![limit]).await?,
+        };
+        Ok(readable(&rows, |row| {
+            let key = PushKey { task: row.parse(1)?, id: row.text(2)?.to_owned() };
+            Ok((row.parse(0)?, key))
+        }))
     }
 
     pub(crate) async fn overdue_approvals(&self, limit: u32) -> Result<Vec<(TenantId, Uuid)>, StoreError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::store::{ApiKey, LeaseRenewal, Owner, Pending, StoreLoad};
+use baton_core::store::{ApiKey, LeaseRenewal, Owner, Pending, PushKey, StoreLoad};
 use baton_core::{Store, StoreError, TenantId, TenantStore, ThreadId};
 use uuid::Uuid;
 
@@ -92,6 +92,10 @@ impl Store for Database {
 
     fn due_notifications(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>> {
         Box::pin(self.driver.due_notifications(limit))
+    }
+
+    fn due_push(&self, limit: u32) -> Pending<'_, Vec<(TenantId, PushKey)>> {
+        Box::pin(self.driver.due_push(limit))
     }
 
     fn overdue_approvals(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>> {

@@ -20,6 +20,7 @@ use baton_core::store::key::{ApiKey, Keys};
 use baton_core::store::notification::{NextNotification, Notifications, TakenNotification};
 use baton_core::store::output::{OutputHandle, OutputSlice, Outputs};
 use baton_core::store::pattern::{Hop, Pattern, Patterns};
+use baton_core::store::push::{PushConfig, PushConfigs, PushKey, TakenPush};
 use baton_core::store::run::{
     AcceptedRun, Cancel, Idempotency, NewRun, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
 };
@@ -144,6 +145,10 @@ impl Store for Mortal {
         self.inner.due_notifications(limit)
     }
 
+    fn due_push(&self, limit: u32) -> Pending<'_, Vec<(TenantId, PushKey)>> {
+        self.inner.due_push(limit)
+    }
+
     fn overdue_approvals(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>> {
         self.inner.overdue_approvals(limit)
     }
@@ -222,6 +227,24 @@ impl Notifications for MortalTenant {
     }
     fn settle_notification(&self, approval: Uuid, next: NextNotification) -> Pending<'_, ()> {
         self.life.read(self.inner.settle_notification(approval, next))
+    }
+}
+
+impl PushConfigs for MortalTenant {
+    fn put_push_config(&self, config: PushConfig, most: u32) -> Pending<'_, ()> {
+        self.life.read(self.inner.put_push_config(config, most))
+    }
+    fn push_configs(&self, task: RunId) -> Pending<'_, Vec<PushConfig>> {
+        self.life.read(self.inner.push_configs(task))
+    }
+    fn delete_push_config(&self, key: PushKey) -> Pending<'_, bool> {
+        self.life.read(self.inner.delete_push_config(key))
+    }
+    fn take_push(&self, key: PushKey, lease: Duration) -> Pending<'_, Option<TakenPush>> {
+        self.life.read(self.inner.take_push(key, lease))
+    }
+    fn settle_push(&self, key: PushKey, status: RunStatus, next: NextNotification) -> Pending<'_, ()> {
+        self.life.read(self.inner.settle_push(key, status, next))
     }
 }
 

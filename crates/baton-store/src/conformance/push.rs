@@ -1,0 +1,109 @@
+//! Push notifications of A2A tasks: due while the status of the run was not delivered.
+
+use std::time::Duration;
+
+use baton_core::store::{NextNotification, PushConfig, PushKey, PushTarget, RunStatus};
+use baton_core::{RunId, Store, StoreError};
+
+use super::fixture::{TestWorker, agent, run_id, tenant};
+
+const LEASE: Duration = Duration::from_mins(10);
+/// More than a test of this suite creates in a shared database.
+const ALL: u32 = 10_000;
+const MOST: u32 = 2;
+
+fn config(task: RunId, id: &str) -> PushConfig {
+    let target = PushTarget {
+        url: format!("https://example.com/{id}"),
+        token: Some("a token".to_owned()),
+        authorization: None,
+        schemes: vec!["Bearer".to_owned()],
+        version: "0.3".to_owned(),
+        agent: agent("assistant"),
+    };
+    PushConfig { task, id: id.to_owned(), target }
+}
+
+fn key(task: RunId, id: &str) -> PushKey {
+    PushKey { task, id: id.to_owned() }
+}
+
+async fn is_due(store: &dyn Store, key: &PushKey) -> bool {
+    store.due_push(ALL).await.unwrap().iter().any(|(_, due)| due == key)
+}
+
+/// Also when the process that should deliver it is not there yet.
+pub async fn a_status_is_due_until_it_is_delivered(store: &dyn Store) {
+    let mut worker = TestWorker::start(store).await;
+    let (task, tenant) = (worker.run, worker.tenant.clone());
+    let key = key(task, "one");
+    tenant.put_push_config(config(task, "one"), MOST).await.unwrap();
+    assert!(is_due(store, &key).await);
+    let taken = tenant.take_push(key.clone(), LEASE).await.unwrap().unwrap();
+    assert_eq!((taken.status, taken.attempt, taken.run_id), (RunStatus::Running, 1, task));
+    assert_eq!(taken.config, config(task, "one"));
+    tenant.settle_push(key.clone(), RunStatus::Running, NextNotification::Never).await.unwrap();
+    assert!(!is_due(store, &key).await, "the status is the one that was delivered");
+
+    worker.end(RunStatus::Completed).await;
+    assert!(is_due(store, &key).await, "the status has changed");
+    let taken = tenant.take_push(key.clone(), LEASE).await.unwrap().unwrap();
+    assert_eq!(
+        (taken.status, taken.attempt),
+        (RunStatus::Completed, 1),
+        "attempts are counted for each status"
+    );
+    tenant.settle_push(key.clone(), RunStatus::Completed, NextNotification::Never).await.unwrap();
+    assert!(!is_due(store, &key).await);
+    assert_eq!(tenant.take_push(key, LEASE).await, Ok(None));
+}
+
+pub async fn a_delivery_is_made_by_one_process_at_a_time(store: &dyn Store) {
+    let worker = TestWorker::start(store).await;
+    let (task, tenant) = (worker.run, worker.tenant.clone());
+    let key = key(task, "one");
+    tenant.put_push_config(config(task, "one"), MOST).await.unwrap();
+    let (first, second) =
+        tokio::join!(tenant.take_push(key.clone(), LEASE), tenant.take_push(key.clone(), LEASE));
+    assert_eq!([first.unwrap(), second.unwrap()].iter().flatten().count(), 1);
+    assert!(!is_due(store, &key).await, "while it is taken");
+    let again = NextNotification::After(Duration::ZERO);
+    tenant.settle_push(key.clone(), RunStatus::Running, again).await.unwrap();
+    assert!(is_due(store, &key).await, "it was not delivered");
+    let taken = tenant.take_push(key.clone(), Duration::ZERO).await.unwrap().unwrap();
+    assert_eq!(taken.attempt, 2);
+    assert!(is_due(store, &key).await, "the process that took it was killed, and its lease is over");
+}
+
+/// They are limited in number, replaced by id, unknown to other tenants, and deleted with the thread.
+pub async fn configurations_belong_to_their_task(store: &dyn Store) {
+    let worker = TestWorker::start(store).await;
+    let (task, owner) = (worker.run, worker.tenant.clone());
+    assert_eq!(
+        owner.put_push_config(config(run_id(), "one"), MOST).await,
+        Err(StoreError::NotFound("run")),
+        "of an unknown task"
+    );
+    for id in ["one", "two"] {
+        owner.put_push_config(config(task, id), MOST).await.unwrap();
+    }
+    let refused = owner.put_push_config(config(task, "three"), MOST).await;
+    assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
+    let mut other = config(task, "two");
+    other.target.url = "https://example.org/".to_owned();
+    owner.put_push_config(other.clone(), MOST).await.unwrap();
+    assert_eq!(owner.push_configs(task).await.unwrap(), [config(task, "one"), other]);
+
+    let stranger = tenant(store);
+    assert_eq!(stranger.push_configs(task).await, Ok(Vec::new()));
+    assert_eq!(stranger.delete_push_config(key(task, "one")).await, Ok(false));
+    assert_eq!(stranger.take_push(key(task, "one"), LEASE).await, Ok(None));
+    let foreign = stranger.put_push_config(config(task, "one"), MOST).await;
+    assert_eq!(foreign, Err(StoreError::NotFound("run")));
+
+    assert_eq!(owner.delete_push_config(key(task, "one")).await, Ok(true));
+    assert_eq!(owner.delete_push_config(key(task, "one")).await, Ok(false));
+    owner.delete_thread(worker.thread, None).await.unwrap();
+    assert_eq!(owner.push_configs(task).await, Ok(Vec::new()));
+    assert!(!is_due(store, &key(task, "two")).await);
+}
