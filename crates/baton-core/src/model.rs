@@ -169,7 +169,7 @@ impl Default for CallTimeouts {
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own in baton.toml")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelAssists {
-    /// Asks again once if an agent with `grounding: required` answers without a tool result.
+    /// Searches, or asks again once, if an agent with `grounding: required` answers without a tool result.
     pub grounding: bool,
     /// Executes a tool call that the model wrote as text.
     pub text_tool_calls: bool,
@@ -180,6 +180,9 @@ pub struct ModelAssists {
     pub workflow_evidence: bool,
     /// Offers each agent that may be called as a tool of its own, in place of `call_agent`.
     pub agent_tools: bool,
+    /// Tells a router which descriptions share words with the request, and asks it for the agent alone, without a reason. Only for
+    /// small models.
+    pub routing_words: bool,
 }
 
 impl Default for ModelAssists {
@@ -190,6 +193,7 @@ impl Default for ModelAssists {
             workflow_values: true,
             workflow_evidence: false,
             agent_tools: true,
+            routing_words: false,
         }
     }
 }

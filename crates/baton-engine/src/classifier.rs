@@ -73,6 +73,20 @@ pub(crate) fn mentions_agent(message: &str, agent: &Agent) -> bool {
     known.flatten().any(|word| message.contains(&word))
 }
 
+/// The words of the message that the agent's name, description or triggers have too, as the message writes them.
+pub(crate) fn shared_words(message: &str, agent: &Agent) -> Vec<String> {
+    let message = &message[..message.floor_char_boundary(MAX_BYTES)];
+    let known = AgentTerms::of(agent).words;
+    let is_known = |word: &&str| !Words::of(word).significant.is_disjoint(&known);
+    let mut shared = Vec::new();
+    for word in message.split(|c: char| !c.is_alphanumeric()).filter(is_known) {
+        if !shared.iter().any(|seen: &String| seen.eq_ignore_ascii_case(word)) {
+            shared.push(word.to_owned());
+        }
+    }
+    shared
+}
+
 /// The words by which the agents of a roster are matched. Collected once per roster, because messages are compared much more often
 /// than agents change.
 struct RosterTerms {

@@ -1,12 +1,16 @@
 //! `grounding: required`: an agent answers from the results of its tools.
 //!
 //! The first working turn of a session has to call a tool. An answer that comes before any tool has succeeded is held back, and
-//! the model is asked again once.
+//! the model is asked again once: with what a search for the question returns if the agent has a tool for that, otherwise with the
+//! request to call a tool.
 
+use baton_core::ToolCallId;
 use baton_core::agent::Grounding;
+use baton_core::chat::ToolCall;
 use baton_core::event::EventKind;
 use baton_core::message::Visibility;
 use baton_core::store::StepKind;
+use serde_json::json;
 
 use crate::failure::Failure;
 use crate::models::ModelCandidate;
@@ -15,6 +19,18 @@ use crate::toolset::Toolset;
 
 /// The path segment, below its turn, of the note that the model was asked again.
 const ASKED_AGAIN: &str = "again";
+
+/// Characters of the question that are searched for.
+const MAX_QUERY: usize = 300;
+
+/// What follows an answer without evidence.
+#[derive(Debug)]
+pub(crate) enum EvidenceRequest {
+    /// The engine makes this call in place of the model, whose answer is dropped.
+    Search(ToolCall),
+    /// The model is told to call a tool.
+    Instruct(String),
+}
 
 /// Whether a session still needs evidence before its answer counts.
 #[derive(Debug)]
@@ -70,31 +86,46 @@ impl EvidenceCheck {
         self.is_open &= !names.any(|name| toolset.evidence_tools().any(|tool| tool == name));
     }
 
-    /// Asks the model again after the answer of the turn at `place`, if `may_ask` or if that was recorded before a crash. Returns
-    /// what to tell the model.
+    /// Asks the model again after the answer of the turn at `place`, if `may_ask` or if that was recorded before a crash.
     pub(crate) async fn ask_again(
         &mut self,
         place: &Scope,
         toolset: &Toolset,
+        question: &str,
         may_ask: bool,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<EvidenceRequest>, Failure> {
         let note = place.at(ASKED_AGAIN);
-        let is_recorded = note.step().is_finished();
-        if !is_recorded && !may_ask {
+        // The tool that was searched with, if any.
+        let recorded: Option<Option<String>> = note.step().finished()?;
+        if recorded.is_none() && !may_ask {
             return Ok(None);
         }
         self.ask_again = AskAgain::Done;
-        if !is_recorded {
-            let text = "asked again: the answer had no tool result".to_owned();
-            let event = note.event(Visibility::Internal, EventKind::Status { text });
-            // Boxed: a record is large, and most sessions write none here.
-            Box::pin(note.step().finish(StepKind::Note, &(), vec![event], Vec::new())).await?;
+        let search = match recorded {
+            Some(search) => search,
+            None => {
+                let search = toolset.search_tool().map(str::to_owned).filter(|_| !question.trim().is_empty());
+                let text = match &search {
+                    Some(tool) => format!("searched with `{tool}`, because the answer had no tool result"),
+                    None => "asked again: the answer had no tool result".to_owned(),
+                };
+                let event = note.event(Visibility::Internal, EventKind::Status { text });
+                // Boxed: a record is large, and most sessions write none here.
+                Box::pin(note.step().finish(StepKind::Note, &search, vec![event], Vec::new())).await?;
+                search
+            }
+        };
+        if let Some(name) = search {
+            let query: String = question.trim().chars().take(MAX_QUERY).collect();
+            let id = ToolCallId::parse(&format!("search_{}", note.uuid().simple())).expect("a short id");
+            let arguments = json!({ "query": query }).to_string();
+            return Ok(Some(EvidenceRequest::Search(ToolCall { id, name, arguments, signature: None })));
         }
         let tools: Vec<String> = toolset.evidence_tools().map(|name| format!("`{name}`")).collect();
-        Ok(Some(format!(
+        Ok(Some(EvidenceRequest::Instruct(format!(
             "No tool result supports this answer. Call one of your tools now ({}), then answer from what it returns. If it \
              returns nothing that helps, say so.",
             tools.join(", ")
-        )))
+        ))))
     }
 }

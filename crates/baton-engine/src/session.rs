@@ -5,7 +5,7 @@ mod planning;
 use std::sync::Arc;
 
 use baton_core::MessageId;
-use baton_core::agent::PlanningStrategy;
+use baton_core::agent::{Grounding, PlanningStrategy};
 use baton_core::chat::{ChatMessage, Reply, ToolCall};
 use baton_core::event::EventKind;
 use baton_core::model::{Finish, ModelErrorKind, ToolChoice};
@@ -15,7 +15,7 @@ use crate::bounds::LimitKind;
 use crate::budget::Budget;
 use crate::engine_tool::{EngineTool, SessionEnding};
 use crate::failure::Failure;
-use crate::grounding::EvidenceCheck;
+use crate::grounding::{EvidenceCheck, EvidenceRequest};
 use crate::guard::{self, GuardSide, Violation};
 use crate::guardrails;
 use crate::input::Input;
@@ -166,6 +166,8 @@ pub(crate) struct Session<'a> {
     reminder: Option<Reminder>,
     on_limit: OnLimit,
     evidence: EvidenceCheck,
+    /// The text of the task, for an agent that requires evidence.
+    question: String,
     workflow: WorkflowCheck,
     /// Why a guardrail withheld the text of the newest turn.
     withheld: Option<Violation>,
@@ -213,6 +215,8 @@ impl<'a> Session<'a> {
             equipment = ToolsAndSkills::collect(scope, spec.own_tools, spec.engine_tools.clone()) => equipment,
             () = tokio::time::sleep_until(budget.deadline()) => ToolsAndSkills::of(spec.engine_tools),
         };
+        let question =
+            if scope.agent().grounding == Grounding::Required { spec.input.words() } else { String::new() };
         let Input { history, parts, output_schema, .. } = spec.input;
         let parts = prompt::with_note(scope, &candidates, Arc::unwrap_or_clone(parts));
         let task = ChatMessage::User { parts };
@@ -223,6 +227,7 @@ impl<'a> Session<'a> {
         Ok(Self {
             scope,
             evidence,
+            question,
             workflow,
             withheld: None,
             fixed_tokens: estimate::text(&system) + tools,
@@ -360,7 +365,7 @@ impl<'a> Session<'a> {
                 self.remind(text)?;
                 continue;
             }
-            if self.ask_for_evidence().await? {
+            if Box::pin(self.ask_for_evidence()).await? {
                 continue;
             }
             if form == OutputKind::Answer
@@ -398,16 +403,20 @@ impl<'a> Session<'a> {
     }
 
     /// Asks the model again if its newest turn answered without evidence although the agent's file requires it.
-    async fn ask_for_evidence(&mut self) -> Result<bool, Failure> {
+    async fn ask_for_evidence(&mut self) -> Result<bool, SessionBreak> {
         // The answer counts if a limit forbids another turn.
         let may_ask = self.evidence.holds_text() && self.may_go_on()?;
         let place = self.place(self.budget.turns());
-        let request = self.evidence.ask_again(&place, &self.toolset, may_ask).await?;
-        let asks = request.is_some();
-        if let Some(text) = request {
-            self.instruct(text);
+        let request = self.evidence.ask_again(&place, &self.toolset, &self.question, may_ask).await?;
+        match request {
+            None => return Ok(false),
+            Some(EvidenceRequest::Instruct(text)) => self.instruct(text),
+            Some(EvidenceRequest::Search(call)) => {
+                self.conversation.replace_reply(Reply { calls: vec![call.clone()], ..Reply::default() });
+                self.call(&[call]).await?;
+            }
         }
-        Ok(asks)
+        Ok(true)
     }
 
     /// Records what the user's message says if the model answered without doing so. Returns the answer to give instead.

@@ -9,7 +9,7 @@ use baton_core::event::EventKind;
 use baton_core::store::ApprovalPreview;
 use baton_core::tool::{Effect, Tool, ToolError, ToolSpec};
 use futures_util::future::join_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::approvals::policy;
 use crate::compile_cache;
@@ -163,6 +163,22 @@ impl Toolset {
         };
         let names = self.tools.iter().filter(gives_evidence).map(|tool| tool.spec().name.as_str());
         names.filter(|name| !self.denied.iter().any(|denied| denied == name))
+    }
+
+    /// A tool of the agent's file that finds things by a question alone: it only reads, and `query` is all that it needs.
+    pub(crate) fn search_tool(&self) -> Option<&str> {
+        let specs = self.tools.iter().filter_map(|tool| match tool {
+            SessionTool::Tool(tool) => Some(tool.spec()),
+            SessionTool::Engine(_) => None,
+        });
+        let searches = |spec: &&ToolSpec| {
+            let query = &spec.parameters["properties"]["query"]["type"];
+            spec.effect == Effect::ReadOnly
+                && spec.parameters["required"] == json!(["query"])
+                && query == "string"
+                && !self.denied.contains(&spec.name)
+        };
+        specs.into_iter().find(searches).map(|spec| spec.name.as_str())
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<&SessionTool, ToolError> {

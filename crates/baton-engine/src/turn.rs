@@ -237,6 +237,9 @@ async fn attempt_once(
                 if let Err(error) = attempt.add(chunk).await {
                     break Err(error.into());
                 }
+                if request.tool_choice == ToolChoice::Required && attempt.only_talks() {
+                    break Ok(Finish::Stop);
+                }
             }
         }
     };

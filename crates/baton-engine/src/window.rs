@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_core::chat::{ChatMessage, Messages};
+use baton_core::chat::{ChatMessage, Messages, Reply};
 use baton_core::event::EventKind;
 
 use crate::scope::Scope;
@@ -106,6 +106,14 @@ impl Conversation {
     pub fn push(&mut self, message: ChatMessage) {
         self.tokens += estimate::message(&message);
         self.messages.push(message);
+    }
+
+    /// Replaces the newest message, a reply of the model.
+    pub fn replace_reply(&mut self, reply: Reply) {
+        if let Some(replaced) = self.messages.pop_if(|newest| matches!(newest, ChatMessage::Assistant(_))) {
+            self.tokens -= estimate::message(&replaced);
+        }
+        self.push(ChatMessage::Assistant(reply));
     }
 
     pub fn messages(&self) -> Messages<'_> {

@@ -159,6 +159,7 @@ fn built_in(provider: &str, base: &str, model: &str) -> ModelFacts {
         facts.timeouts.factor = LOCAL_FACTOR;
         facts.timeouts.is_measured = true;
         facts.assists.workflow_evidence = true;
+        facts.assists.routing_words = true;
     }
     facts
 }
@@ -188,6 +189,7 @@ mod tests {
         ] {
             assert_eq!((local.max_output_tokens, local.timeouts.factor.get()), (Some(2048), 5));
             assert!(local.timeouts.is_measured && local.assists.workflow_evidence);
+            assert!(local.assists.routing_words);
         }
         for hosted in [
             facts("openai", None, "gpt-5-mini"),

@@ -75,6 +75,7 @@ pub struct AssistSettings {
     pub workflow_values: Option<bool>,
     pub workflow_evidence: Option<bool>,
     pub agent_tools: Option<bool>,
+    pub routing_words: Option<bool>,
 }
 
 impl ProviderSettings {
@@ -92,8 +93,7 @@ impl ProviderSettings {
 impl ModelSettings {
     fn apply(&self, facts: ModelFacts) -> ModelFacts {
         let ModelSupport { tools, parallel_calls, structured_output, tool_choice } = facts.supports;
-        let ModelAssists { grounding, text_tool_calls, workflow_values, workflow_evidence, agent_tools } =
-            facts.assists;
+        let assists = facts.assists;
         ModelFacts {
             price: self.price.map(|PriceSettings(price)| price).or(facts.price),
             context_window: self.context_window.map(NonZeroU64::get).or(facts.context_window),
@@ -105,11 +105,12 @@ impl ModelSettings {
                 tool_choice: self.tool_choice.unwrap_or(tool_choice),
             },
             assists: ModelAssists {
-                grounding: self.assists.grounding.unwrap_or(grounding),
-                text_tool_calls: self.assists.text_tool_calls.unwrap_or(text_tool_calls),
-                workflow_values: self.assists.workflow_values.unwrap_or(workflow_values),
-                workflow_evidence: self.assists.workflow_evidence.unwrap_or(workflow_evidence),
-                agent_tools: self.assists.agent_tools.unwrap_or(agent_tools),
+                grounding: self.assists.grounding.unwrap_or(assists.grounding),
+                text_tool_calls: self.assists.text_tool_calls.unwrap_or(assists.text_tool_calls),
+                workflow_values: self.assists.workflow_values.unwrap_or(assists.workflow_values),
+                workflow_evidence: self.assists.workflow_evidence.unwrap_or(assists.workflow_evidence),
+                agent_tools: self.assists.agent_tools.unwrap_or(assists.agent_tools),
+                routing_words: self.assists.routing_words.unwrap_or(assists.routing_words),
             },
             ..facts
         }

@@ -70,6 +70,7 @@ impl Model for Offline {
             workflow_values: false,
             workflow_evidence: false,
             agent_tools: false,
+            routing_words: false,
         };
         ModelFacts {
             price: Some(Price::FREE),

@@ -1,11 +1,14 @@
-//! `router:`: an agent that selects the agent to handle the request. [`destinations`] has the candidates, [`route_to`] the tool.
+//! `router:`: an agent that selects the agent to handle the request. [`destinations`] has the candidates, [`route_to`] the tool,
+//! [`routing_words`] a hint for small models.
 
 use std::sync::Arc;
 
 use baton_core::agent::{Agent, PlanningStrategy, Router, RoutingMode};
+use baton_core::message::Part;
 
 use self::destinations::Destinations;
 use self::route_to::RouteTo;
+use self::routing_words::RoutingWords;
 use crate::engine_tool::{CallSite, EngineTool};
 use crate::failure::Failure;
 use crate::input::Input;
@@ -16,6 +19,7 @@ use crate::session::{self, SessionEnd, SessionSpec};
 
 mod destinations;
 mod route_to;
+mod routing_words;
 
 /// A pure router needs one turn; two more are for mistakes.
 const PURE_TURNS: u32 = 3;
@@ -75,15 +79,19 @@ fn router_session(
     destinations: &Arc<Destinations>,
     advised_input: &Input,
 ) -> (Scope, SessionSpec) {
+    let words = RoutingWords::of(scope, destinations);
     let mut engine_tools: Vec<Arc<dyn EngineTool>> = match router.mode {
         RoutingMode::Pure => Vec::new(),
         RoutingMode::Full => patterns::tools(scope, destinations.input()),
     };
     if !destinations.is_empty() {
-        engine_tools.push(Arc::new(RouteTo::new(scope, destinations, router.mode)));
+        engine_tools.push(Arc::new(RouteTo::new(scope, destinations, router.mode, words.clone())));
     }
     let session_scope = router_scope(scope, router);
     let mut spec = SessionSpec::new(&session_scope, advised_input, engine_tools);
+    if let Some(hint) = words.and_then(|words| words.hint()) {
+        Arc::make_mut(&mut spec.input.parts).push(Part::text(hint));
+    }
     if router.mode == RoutingMode::Pure {
         spec.own_tools = false;
         spec.max_turns = Some(PURE_TURNS);

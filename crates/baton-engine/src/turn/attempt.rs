@@ -31,6 +31,9 @@ const MAX_CALLS: usize = 128;
 /// Maximum bytes of a reply's text, reasoning and arguments.
 const MAX_REPLY_BYTES: usize = 8 * 1024 * 1024;
 
+/// Bytes of text that a reply may have before a tool call that is required.
+const MAX_TEXT_BEFORE_CALL: usize = 800;
+
 /// A reply in progress. Its ledger row is written even if it is dropped.
 pub(super) struct Attempt<'a> {
     scope: &'a Scope,
@@ -141,6 +144,17 @@ impl<'a> Attempt<'a> {
             Chunk::Done(_) => {}
         }
         Ok(())
+    }
+
+    /// Whether the reply has become a long text without a tool call. Where a call is required, some servers let a model write before
+    /// it and do not let it end, so that a model that only writes never does.
+    pub(super) fn only_talks(&self) -> bool {
+        self.reply.calls.is_empty() && self.reply.text.len() > MAX_TEXT_BEFORE_CALL && !self.may_become_call()
+    }
+
+    /// Whether some of the text is held back because it may be a call.
+    fn may_become_call(&self) -> bool {
+        self.message.hold_back.is_some() && self.message.published < self.reply.text.len()
     }
 
     /// Whether a further call is one too many: the model is configured to call one tool at a time, and has called it.

@@ -3,7 +3,7 @@
 use baton_core::agent::{Agent, Destination, HistoryAccess, PlanningStrategy, Router, RoutingMode};
 use baton_core::chat::ChatMessage;
 use baton_core::event::EventKind;
-use baton_core::model::ModelErrorKind;
+use baton_core::model::{ModelAssists, ModelErrorKind, ModelFacts};
 use baton_core::store::RunStatus;
 use baton_engine::{Engine, Failure, RunRequest};
 use baton_models::scripted::{Scripted, ScriptedTurn};
@@ -341,4 +341,18 @@ fn fallback_resumes_after_a_crash() {
     after.is_sound();
     assert_eq!(after.run.end.as_ref().unwrap().answer.as_deref(), Some("A whole answer."));
     assert_eq!(second.asked().len(), 1, "neither the router nor who failed is asked again");
+}
+
+/// A small model gets the words that the request shares with descriptions, and chooses without a reason.
+#[tokio::test]
+async fn small_models_are_told_which_descriptions_share_words() {
+    let assists = ModelAssists { routing_words: true, ..ModelAssists::default() };
+    let model = Scripted::default().with_facts(ModelFacts { assists, ..ModelFacts::default() });
+    let model = model
+        .script("a", [ScriptedTurn::call("route_to", &json!({ "agent": "b" }))])
+        .script("b", [ScriptedTurn::text("Paid.")]);
+    let ran = pure(&model).asked("Which payments are open?").run().await;
+    assert_eq!(ran.answer(), "Paid.", "{}", ran.log());
+    assert!(task(&model, "a").contains("in the description of b: payments.)"), "{}", task(&model, "a"));
+    assert!(!task(&model, "b").contains("Words of this request"), "the chosen agent gets the request alone");
 }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::destinations::Destinations;
+use super::routing_words::RoutingWords;
 use crate::bounds::InvocationKind;
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
@@ -26,11 +27,14 @@ pub(super) struct RouteTo {
     spec: ToolSpec,
     accepted_parameters: Value,
     destinations: Arc<Destinations>,
+    /// Set if the model is not asked for a reason.
+    words: Option<RoutingWords>,
 }
 
 #[derive(Debug, Deserialize)]
 struct RouteToArguments {
     agent: String,
+    #[serde(default)]
     reason: String,
     #[serde(default)]
     message: String,
@@ -38,7 +42,12 @@ struct RouteToArguments {
 
 impl RouteTo {
     /// `mode`: a pure router is not offered `message`, because it adds nothing to the request.
-    pub(super) fn new(scope: &Scope, destinations: &Arc<Destinations>, mode: RoutingMode) -> Self {
+    pub(super) fn new(
+        scope: &Scope,
+        destinations: &Arc<Destinations>,
+        mode: RoutingMode,
+        words: Option<RoutingWords>,
+    ) -> Self {
         let all = destinations.all();
         let lines = all.iter().map(|agent| {
             let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -62,6 +71,14 @@ impl RouteTo {
         {
             properties.retain(|name, _| name != "message");
         }
+        let mut accepted_parameters = accepted_parameters;
+        if words.is_some() {
+            accepted_parameters["required"] = json!(["agent"]);
+            parameters["required"] = json!(["agent"]);
+            if let Some(properties) = parameters["properties"].as_object_mut() {
+                properties.retain(|name, _| name != "reason");
+            }
+        }
         let spec = ToolSpec {
             name: "route_to".to_owned(),
             description: format!("Hands the request to the agent that should handle it. One of:\n{lines}"),
@@ -70,11 +87,11 @@ impl RouteTo {
             risk: Risk::Low,
             timeout: scope.agent().limits.timeout,
         };
-        Self { spec, accepted_parameters, destinations: Arc::clone(destinations) }
+        Self { spec, accepted_parameters, destinations: Arc::clone(destinations), words }
     }
 
     async fn decide(&self, arguments: Value, site: CallSite<'_>) -> Result<ToolOutcome, Failure> {
-        let Ok(choice) = serde_json::from_value::<RouteToArguments>(arguments) else {
+        let Ok(mut choice) = serde_json::from_value::<RouteToArguments>(arguments) else {
             return Ok(ToolOutcome::Refused(ToolError::InvalidArguments(
                 "`agent` and `reason` are needed".into(),
             )));
@@ -83,6 +100,9 @@ impl RouteTo {
             let message = format!("choose one of: {}", self.destinations.names());
             return Ok(ToolOutcome::Refused(ToolError::InvalidArguments(message)));
         };
+        if let Some(words) = self.words.as_ref().filter(|_| choice.reason.is_empty()) {
+            choice.reason = words.reason(&agent.name);
+        }
         let scope = &site.scope;
         let brief = format!("{}\n{}", choice.reason, choice.message);
         if let Some(refused) = guardrails::check_brief(scope, &brief).await? {

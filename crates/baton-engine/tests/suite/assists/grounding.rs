@@ -151,3 +151,51 @@ fn recorded_turns_decide_after_a_crash() {
     assert!(format!("{:?}", second.asked()[0].messages.last()).contains("Call one of your tools now"));
     assert_eq!(after.count(is_asked_again), 1);
 }
+
+const SEARCHED: &str = "searched with `find`, because the answer had no tool result";
+
+/// An agent with a tool that only needs a question.
+fn searching(model: &Scripted) -> Setup {
+    let query = json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]});
+    let find = TestTool::new("find", |arguments| async move { Ok(format!("found {}", arguments["query"])) });
+    let find = find.spec(|spec| spec.parameters = query);
+    Setup::new(model).agent(|a| a.grounding = Grounding::Required).tool(find)
+}
+
+#[tokio::test]
+async fn engine_searches_for_a_model_that_does_not() {
+    let model = Scripted::default()
+        .script("a", [ScriptedTurn::text("From memory."), ScriptedTurn::text("From the search.")]);
+    let ran = searching(&model).run().await;
+    assert_eq!((ran.answer(), shown(&ran)), ("From the search.", vec!["From the search."]), "{}", ran.log());
+    assert_eq!(statuses(&ran), [SEARCHED]);
+    assert_eq!(choices(&model), [ToolChoice::Required, ToolChoice::Auto]);
+    let messages = format!("{:?}", model.asked()[1].messages);
+    assert!(messages.contains("found"), "the question is searched for: {messages}");
+    assert!(!messages.contains("From memory."), "the answer from memory is not repeated: {messages}");
+}
+
+#[test]
+fn a_search_is_not_repeated_after_a_crash() {
+    let first =
+        Scripted::default().script("a", [ScriptedTurn::text("From memory."), ScriptedTurn::default().hang()]);
+    let is_searched = |kind: &EventKind| matches!(kind, EventKind::Status { text } if text == SEARCHED);
+    let (engine, _, _) = die(searching(&first), move |event| is_searched(&event.kind));
+    let second = model(ModelSupport::default(), off()).script("a", [ScriptedTurn::text("From the search.")]);
+    let after = go_on(searching(&second), &engine);
+    after.is_sound();
+    assert_eq!(after.messages.last().unwrap().message.text(), "From the search.");
+    assert_eq!((second.asked().len(), after.count(is_searched)), (1, 1));
+}
+
+/// Some servers do not let a model end before it has called a tool, and the model writes on for ever.
+#[tokio::test]
+async fn a_text_without_end_is_cut_where_a_call_is_required() {
+    let begun = ScriptedTurn::default().say("I would search.");
+    let endless = (0..100).fold(begun, |turn, _| turn.say(&"\n".repeat(10))).hang();
+    let model = Scripted::default().script("a", [endless, ScriptedTurn::text("From the search.")]);
+    let ran = searching(&model).run().await;
+    assert_eq!((ran.answer(), statuses(&ran)), ("From the search.", vec![SEARCHED]), "{}", ran.log());
+    let row = ran.end.rows.iter().find(|row| row.path == "a/turn:1").unwrap();
+    assert!(row.estimated && row.tokens.output_tokens > 0, "what it wrote is billed: {row:?}");
+}
