@@ -8,12 +8,16 @@ use serde_json::Value;
 /// Each crate of the workspace with those it may depend on. A new crate has to be added here.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-core", &[]),
+    ("baton-a2a", &[]),
     ("baton-agents", &["baton-core"]),
     ("baton-agui", &["baton-core"]),
     ("baton-engine", &["baton-core", "baton-sanitize"]),
     ("baton-mcp", &["baton-core"]),
     ("baton-sanitize", &[]),
-    ("baton-server", &["baton-core", "baton-agents", "baton-agui", "baton-engine", "baton-sanitize"]),
+    (
+        "baton-server",
+        &["baton-core", "baton-a2a", "baton-agents", "baton-agui", "baton-engine", "baton-sanitize"],
+    ),
     ("baton-models", &["baton-core"]),
     ("baton-offline", &["baton-core"]),
     ("baton-store", &["baton-core"]),
