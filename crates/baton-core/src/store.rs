@@ -55,7 +55,7 @@ pub use notification::{NextNotification, Notifications, TakenNotification};
 pub use output::{OutputHandle, OutputSlice, Outputs, SpooledOutput};
 pub use page::{Order, Page, PageRequest};
 pub use pattern::{Hop, HopKind, Pattern, Patterns};
-pub use push::{PushConfig, PushConfigs, PushKey, PushTarget, TakenPush};
+pub use push::{PushConfig, PushConfigs, PushKey, PushOutcome, PushTarget, TakenPush};
 pub use run::{
     AcceptedRun, Cancel, NewRun, OnBusy, RunEndData, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
 };
@@ -95,7 +95,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Open approvals of any tenant whose notification is due, those that wait longest first.
     fn due_notifications(&self, limit: u32) -> Pending<'_, Vec<(TenantId, Uuid)>>;
 
-    /// Push notifications of any tenant that are due, those that wait longest first.
+    /// Push notification configurations of any tenant that are due, those that wait longest first.
     fn due_push(&self, limit: u32) -> Pending<'_, Vec<(TenantId, PushKey)>>;
 
     /// Threads of any tenant with a claimable run: queued in a thread without a claim, or claimed by an owner without a lease.

@@ -4,15 +4,18 @@ CREATE TABLE push_configs (
     task_id UUID NOT NULL,
     config_id TEXT NOT NULL,
     thread_id UUID NOT NULL,
-    -- The run that the task is at.
+    -- The run that the task was at, and its status, when it was looked at last.
     run_id UUID NOT NULL,
+    seen TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     -- Where the state is sent to, as JSON.
     target TEXT NOT NULL,
-    -- The status of the run that was delivered last.
-    told TEXT NOT NULL,
-    -- When the next delivery may be tried, 0 for at once; null when nothing is to be sent any more.
+    -- The state of the task that was delivered last.
+    delivered TEXT NOT NULL,
+    -- When to look again: from this time on (0 for at once) if the status of the run has changed, or in any case if `recheck` is 1.
+    -- Null once the task has ended.
     due_at BIGINT,
+    recheck BIGINT NOT NULL,
     attempts BIGINT NOT NULL,
     PRIMARY KEY (tenant, task_id, config_id),
     FOREIGN KEY (tenant, thread_id) REFERENCES thread_work (tenant, thread_id) ON DELETE CASCADE

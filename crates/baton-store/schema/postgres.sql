@@ -96,12 +96,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     ORDER BY a.notify_at LIMIT $1
 $$;
 
--- Push notifications whose run has another status than the one that was delivered.
+-- Push notification configurations whose run has another status than at the last look, or that are to be looked at again.
 CREATE OR REPLACE FUNCTION system_due_push(most BIGINT) RETURNS TABLE (tenant TEXT, task_id UUID, config_id TEXT)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     SELECT p.tenant, p.task_id, p.config_id FROM push_configs p
     JOIN runs r ON r.tenant = p.tenant AND r.run_id = p.run_id
-    WHERE p.due_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND p.told <> r.status
+    WHERE p.due_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+        AND (p.recheck = 1 OR p.seen <> r.status)
     ORDER BY p.due_at LIMIT $1
 $$;
 

@@ -1,10 +1,8 @@
-//! Push notifications of A2A tasks. A delivery is due while `told` differs from the status of the run.
+//! Push notifications of A2A tasks.
 
 use std::time::Duration;
 
-use baton_core::store::{
-    NextNotification, Pending, PushConfig, PushConfigs, PushKey, PushTarget, RunStatus, TakenPush,
-};
+use baton_core::store::{Pending, PushConfig, PushConfigs, PushKey, PushOutcome, PushTarget, TakenPush};
 use baton_core::{RunId, StoreError, ThreadId};
 
 use crate::job::JobSubject;
@@ -37,9 +35,9 @@ impl PushConfigs for Tenant {
         self.write(JobSubject::Tenant, (key, lease), |tx, (key, lease)| Box::pin(take(tx, key, *lease)))
     }
 
-    fn settle_push(&self, key: PushKey, status: RunStatus, next: NextNotification) -> Pending<'_, ()> {
-        self.write(JobSubject::Tenant, (key, status, next), |tx, (key, status, next)| {
-            Box::pin(settle(tx, key, *status, *next))
+    fn settle_push(&self, key: PushKey, outcome: PushOutcome) -> Pending<'_, ()> {
+        self.write(JobSubject::Tenant, (key, outcome), |tx, (key, outcome)| {
+            Box::pin(settle(tx, key, outcome))
         })
     }
 }
@@ -53,9 +51,11 @@ const OTHERS: &str =
     "SELECT count(*) FROM push_configs WHERE tenant = $1 AND task_id = $2 AND config_id <> $3";
 
 const PUT: &str = "
-    INSERT INTO push_configs (tenant, task_id, config_id, thread_id, run_id, created_at, target, told, due_at, attempts)
-    VALUES ($1, $2, $3, $4, $2, $5, $6, '', 0, 0)
-    ON CONFLICT (tenant, task_id, config_id) DO UPDATE SET target = excluded.target, due_at = 0, attempts = 0";
+    INSERT INTO push_configs
+        (tenant, task_id, config_id, thread_id, run_id, seen, created_at, target, delivered, due_at, recheck, attempts)
+    VALUES ($1, $2, $3, $4, $2, '', $5, $6, '', 0, 1, 0)
+    ON CONFLICT (tenant, task_id, config_id) DO UPDATE
+    SET target = excluded.target, due_at = 0, recheck = 1, attempts = 0";
 
 /// Locks the thread, so that it is not deleted and the task's configurations do not change meanwhile.
 async fn put(tx: &Tx<'_>, thread: ThreadId, config: &PushConfig, most: u32) -> Result<(), StoreError> {
@@ -85,12 +85,14 @@ async fn delete(tx: &Tx<'_>, key: &PushKey) -> Result<bool, StoreError> {
 }
 
 const TAKE: &str = "
-    UPDATE push_configs SET due_at = $5, attempts = attempts + 1
-    WHERE tenant = $1 AND task_id = $2 AND config_id = $3 AND due_at <= $4
-        AND told <> (SELECT r.status FROM runs AS r WHERE r.tenant = $1 AND r.run_id = push_configs.run_id)";
+    UPDATE push_configs SET due_at = $5, recheck = 1, attempts = attempts + 1
+    WHERE tenant = $1 AND task_id = $2 AND config_id = $3 AND due_at <= $4 AND (
+        recheck = 1
+        OR seen <> (SELECT r.status FROM runs AS r WHERE r.tenant = $1 AND r.run_id = push_configs.run_id)
+    )";
 
 const TAKEN: &str = "
-    SELECT p.config_id, p.target, p.run_id, p.attempts, r.user_id, r.status
+    SELECT p.config_id, p.target, p.delivered, p.attempts, r.user_id
     FROM push_configs AS p JOIN runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id
     WHERE p.tenant = $1 AND p.task_id = $2 AND p.config_id = $3";
 
@@ -103,36 +105,34 @@ async fn take(tx: &Tx<'_>, key: &PushKey, lease: Duration) -> Result<Option<Take
     let Some(row) = tx.first(TAKEN, params![key.task, id]).await? else { return Ok(None) };
     Ok(Some(TakenPush {
         config: read(&row, key.task)?,
-        run_id: row.parse(2)?,
         user_id: row.parse(4)?,
-        status: row.choice(5)?,
+        delivered: row.text(2)?.to_owned(),
         attempt: u32::try_from(row.count(3)?).unwrap_or(u32::MAX),
     }))
 }
 
-/// Delivered or given up: the next status is due at once, with attempts of its own. No status follows a final one.
-const DONE: &str = "UPDATE push_configs SET told = $4, due_at = $5, attempts = 0
+const DONE: &str = "
+    UPDATE push_configs
+    SET run_id = $4, seen = $5, delivered = $6, due_at = $7, recheck = $8, attempts = 0
     WHERE tenant = $1 AND task_id = $2 AND config_id = $3";
 
 const AGAIN: &str =
-    "UPDATE push_configs SET due_at = $4 WHERE tenant = $1 AND task_id = $2 AND config_id = $3";
+    "UPDATE push_configs SET due_at = $4, recheck = 1 WHERE tenant = $1 AND task_id = $2 AND config_id = $3";
 
-async fn settle(
-    tx: &Tx<'_>,
-    key: &PushKey,
-    status: RunStatus,
-    next: NextNotification,
-) -> Result<(), StoreError> {
+const ENDED: &str =
+    "UPDATE push_configs SET due_at = NULL WHERE tenant = $1 AND task_id = $2 AND config_id = $3";
+
+async fn settle(tx: &Tx<'_>, key: &PushKey, outcome: &PushOutcome) -> Result<(), StoreError> {
     let id = key.id.as_str();
-    match next {
-        NextNotification::Never => {
-            let due_at = (!status.is_final()).then_some(0_i64);
-            tx.execute(DONE, params![key.task, id, status, due_at]).await
+    let after = |pause: Duration| tx.now().saturating_add(pause).unwrap_or(tx.now());
+    match outcome {
+        PushOutcome::Done { run, status, state, recheck } => {
+            let due_at = recheck.map_or(SqlValue::Int(0), |pause| after(pause).into());
+            let params = params![key.task, id, *run, *status, state.as_str(), due_at, recheck.is_some()];
+            tx.execute(DONE, params).await
         }
-        NextNotification::After(pause) => {
-            let at = tx.now().saturating_add(pause).unwrap_or(tx.now());
-            tx.execute(AGAIN, params![key.task, id, at]).await
-        }
+        PushOutcome::Retry(pause) => tx.execute(AGAIN, params![key.task, id, after(*pause)]).await,
+        PushOutcome::Ended => tx.execute(ENDED, params![key.task, id]).await,
     }
     .map(drop)
 }

@@ -49,7 +49,7 @@ const DUE_NOTIFICATIONS: SystemStatement = SystemStatement {
 const DUE_PUSH: SystemStatement = SystemStatement {
     sqlite: "SELECT p.tenant, p.task_id, p.config_id FROM push_configs AS p
         JOIN runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id
-        WHERE p.due_at <= $3 AND p.told <> r.status ORDER BY p.due_at LIMIT $2",
+        WHERE p.due_at <= $3 AND (p.recheck = 1 OR p.seen <> r.status) ORDER BY p.due_at LIMIT $2",
     postgres: "SELECT * FROM system_due_push($1)",
 };
 

@@ -1,7 +1,7 @@
-//! Push notifications of A2A tasks: where the state of a run is sent to, and which deliveries are still to be made.
+//! Push notifications of A2A tasks: where the state of a task is sent to, and which deliveries are still to be made.
 //!
-//! A delivery is due while the status of the run differs from the one that was delivered last, so a run's writes know nothing of it.
-//! A process takes a delivery for a limited time; if the process dies, it is due again after that time. Each status that lasts is
+//! A configuration is due when the status of the task's run is not the one that was looked at last, so a run's writes know nothing of
+//! it. A process takes it for a limited time; if the process dies, it is due again after that time. Each state that lasts is
 //! therefore delivered at least once.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentName, RunId, UserId};
-use crate::store::{NextNotification, Pending, RunStatus};
+use crate::store::{Pending, RunStatus};
 
 /// Where and how a task's state is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,17 +46,28 @@ pub struct PushKey {
     pub id: String,
 }
 
-/// A delivery that this process makes.
+/// A configuration that this process looks at, and delivers if the state has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenPush {
     pub config: PushConfig,
-    /// The run that the task is at.
-    pub run_id: RunId,
+    /// Who owns the task.
     pub user_id: UserId,
-    /// The status to deliver.
-    pub status: RunStatus,
-    /// Including this one.
+    /// The state that was delivered last, as it was given to [`PushConfigs::settle_push`]; empty at first.
+    pub delivered: String,
+    /// Including this one, since the last success.
     pub attempt: u32,
+}
+
+/// What follows a look at a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PushOutcome {
+    /// `state` was delivered, is given up or was known. The next look is due when the status of `run` is not `status`, and after
+    /// `recheck` if that is set.
+    Done { run: RunId, status: RunStatus, state: String, recheck: Option<Duration> },
+    /// The delivery failed and is tried again.
+    Retry(Duration),
+    /// The task has ended, and its last state was delivered or is given up.
+    Ended,
 }
 
 pub trait PushConfigs: Send + Sync {
@@ -70,9 +81,8 @@ pub trait PushConfigs: Send + Sync {
     /// Returns whether it existed.
     fn delete_push_config(&self, key: PushKey) -> Pending<'_, bool>;
 
-    /// Takes a delivery that is due. `None` if nothing is to be delivered any more, or another process has it.
+    /// Takes a configuration that is due. `None` if it is not any more, or another process has it.
     fn take_push(&self, key: PushKey, lease: Duration) -> Pending<'_, Option<TakenPush>>;
 
-    /// Notes that `status` was delivered, or is given up, or when to try again.
-    fn settle_push(&self, key: PushKey, status: RunStatus, next: NextNotification) -> Pending<'_, ()>;
+    fn settle_push(&self, key: PushKey, outcome: PushOutcome) -> Pending<'_, ()>;
 }

@@ -20,7 +20,7 @@ use baton_core::store::key::{ApiKey, Keys};
 use baton_core::store::notification::{NextNotification, Notifications, TakenNotification};
 use baton_core::store::output::{OutputHandle, OutputSlice, Outputs};
 use baton_core::store::pattern::{Hop, Pattern, Patterns};
-use baton_core::store::push::{PushConfig, PushConfigs, PushKey, TakenPush};
+use baton_core::store::push::{PushConfig, PushConfigs, PushKey, PushOutcome, TakenPush};
 use baton_core::store::run::{
     AcceptedRun, Cancel, Idempotency, NewRun, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
 };
@@ -243,8 +243,8 @@ impl PushConfigs for MortalTenant {
     fn take_push(&self, key: PushKey, lease: Duration) -> Pending<'_, Option<TakenPush>> {
         self.life.read(self.inner.take_push(key, lease))
     }
-    fn settle_push(&self, key: PushKey, status: RunStatus, next: NextNotification) -> Pending<'_, ()> {
-        self.life.read(self.inner.settle_push(key, status, next))
+    fn settle_push(&self, key: PushKey, outcome: PushOutcome) -> Pending<'_, ()> {
+        self.life.read(self.inner.settle_push(key, outcome))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Push notifications of A2A tasks: due while the status of the run was not delivered.
+//! Push notifications of A2A tasks: due when the status of the run has changed.
 
 use std::time::Duration;
 
-use baton_core::store::{NextNotification, PushConfig, PushKey, PushTarget, RunStatus};
+use baton_core::store::{PushConfig, PushKey, PushOutcome, PushTarget, RunStatus};
 use baton_core::{RunId, Store, StoreError};
 
-use super::fixture::{TestWorker, agent, run_id, tenant};
+use super::fixture::{TestWorker, agent, run_id, tenant, user};
 
 const LEASE: Duration = Duration::from_mins(10);
 /// More than a test of this suite creates in a shared database.
@@ -32,6 +32,10 @@ async fn is_due(store: &dyn Store, key: &PushKey) -> bool {
     store.due_push(ALL).await.unwrap().iter().any(|(_, due)| due == key)
 }
 
+fn done(run: RunId, status: RunStatus, state: &str, recheck: Option<Duration>) -> PushOutcome {
+    PushOutcome::Done { run, status, state: state.to_owned(), recheck }
+}
+
 /// Also when the process that should deliver it is not there yet.
 pub async fn a_status_is_due_until_it_is_delivered(store: &dyn Store) {
     let mut worker = TestWorker::start(store).await;
@@ -40,20 +44,21 @@ pub async fn a_status_is_due_until_it_is_delivered(store: &dyn Store) {
     tenant.put_push_config(config(task, "one"), MOST).await.unwrap();
     assert!(is_due(store, &key).await);
     let taken = tenant.take_push(key.clone(), LEASE).await.unwrap().unwrap();
-    assert_eq!((taken.status, taken.attempt, taken.run_id), (RunStatus::Running, 1, task));
-    assert_eq!(taken.config, config(task, "one"));
-    tenant.settle_push(key.clone(), RunStatus::Running, NextNotification::Never).await.unwrap();
-    assert!(!is_due(store, &key).await, "the status is the one that was delivered");
+    assert_eq!((taken.delivered.as_str(), taken.attempt), ("", 1));
+    assert_eq!((taken.config, taken.user_id), (config(task, "one"), user("ada")));
+    let working = done(task, RunStatus::Running, "working", None);
+    tenant.settle_push(key.clone(), working).await.unwrap();
+    assert!(!is_due(store, &key).await, "the status is the one that was seen");
 
     worker.end(RunStatus::Completed).await;
     assert!(is_due(store, &key).await, "the status has changed");
     let taken = tenant.take_push(key.clone(), LEASE).await.unwrap().unwrap();
-    assert_eq!(
-        (taken.status, taken.attempt),
-        (RunStatus::Completed, 1),
-        "attempts are counted for each status"
-    );
-    tenant.settle_push(key.clone(), RunStatus::Completed, NextNotification::Never).await.unwrap();
+    assert_eq!((taken.delivered.as_str(), taken.attempt), ("working", 1), "attempts begin again");
+    let asks = done(task, RunStatus::Completed, "input-required", Some(Duration::ZERO));
+    tenant.settle_push(key.clone(), asks).await.unwrap();
+    assert!(is_due(store, &key).await, "a task that waits for its client is looked at again");
+    assert!(tenant.take_push(key.clone(), LEASE).await.unwrap().is_some());
+    tenant.settle_push(key.clone(), PushOutcome::Ended).await.unwrap();
     assert!(!is_due(store, &key).await);
     assert_eq!(tenant.take_push(key, LEASE).await, Ok(None));
 }
@@ -67,8 +72,7 @@ pub async fn a_delivery_is_made_by_one_process_at_a_time(store: &dyn Store) {
         tokio::join!(tenant.take_push(key.clone(), LEASE), tenant.take_push(key.clone(), LEASE));
     assert_eq!([first.unwrap(), second.unwrap()].iter().flatten().count(), 1);
     assert!(!is_due(store, &key).await, "while it is taken");
-    let again = NextNotification::After(Duration::ZERO);
-    tenant.settle_push(key.clone(), RunStatus::Running, again).await.unwrap();
+    tenant.settle_push(key.clone(), PushOutcome::Retry(Duration::ZERO)).await.unwrap();
     assert!(is_due(store, &key).await, "it was not delivered");
     let taken = tenant.take_push(key.clone(), Duration::ZERO).await.unwrap().unwrap();
     assert_eq!(taken.attempt, 2);
