@@ -26,6 +26,8 @@ use crate::stream::follow::{Follow, Item, Of};
 
 /// Pause before the store is read again after a transient error.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Gives the previous frames time to be sent before the connection is aborted.
+const PARTING: Duration = Duration::from_millis(100);
 /// Bytes after which no further frames are joined.
 const MAX_JOINED: usize = 16 * 1024;
 
@@ -124,6 +126,7 @@ fn updates(
                 next = follow.next() => next,
                 () = timer.as_mut() => {
                     if !app.identity.is_still(&caller).await {
+                        tokio::time::sleep(PARTING).await;
                         yield Err(Cut);
                         return;
                     }
@@ -132,6 +135,7 @@ fn updates(
                     continue;
                 }
                 () = closing.as_mut() => {
+                    tokio::time::sleep(PARTING).await;
                     yield Err(Cut);
                     return;
                 }
