@@ -6,7 +6,7 @@
 //! - [`wire`]: [`WireForm`], which reads and writes every object. What only one form does is in [`v03`] (JSON Schema of 0.3),
 //!   [`v03_rest`] (`ProtoJSON` of 0.3) and [`v10`] (`ProtoJSON` of 1.0).
 //! - [`jsonrpc`], [`sse`]: envelope and stream framing, for server and client.
-//! - [`extension`]: the handoff and orchestration extension.
+//! - [`extension`]: the handoff and orchestration extension. [`signature`]: signed cards.
 //!
 //! Readers tolerate unknown fields, unknown enum values and `snake_case` names. Writers emit `camelCase` only.
 
@@ -19,6 +19,7 @@ mod fields;
 pub mod jsonrpc;
 pub mod model;
 mod object;
+pub mod signature;
 pub mod sse;
 pub mod v03;
 pub mod v03_rest;

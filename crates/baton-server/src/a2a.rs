@@ -18,7 +18,7 @@ mod handoff;
 mod listing;
 mod parts;
 mod projection;
-mod push;
+pub mod push;
 mod replies;
 mod rest;
 mod routes;

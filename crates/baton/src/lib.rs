@@ -36,6 +36,7 @@ pub mod identity;
 pub mod logs;
 pub mod progress;
 pub mod project;
+pub mod push;
 pub mod report;
 pub mod serving;
 pub mod telemetry;

@@ -3,10 +3,20 @@
 mod auth;
 mod inspect;
 
-use baton_server::settings::{RequestLimits, ServerSettings};
+use std::sync::Arc;
 
-use crate::config::Config;
+use anyhow::Context as _;
+use baton_a2a::signature::CardSigner;
+use baton_server::a2a::push::sender::PushService;
+use baton_server::a2a::settings::A2aSettings;
+use baton_server::settings::{RequestLimits, ServerSettings};
+use secrecy::ExposeSecret as _;
+
+use crate::config::{A2aConfig, Config};
+use crate::exit::Exit;
 use crate::project::Project;
+use crate::push::HttpSender;
+use crate::wiring::secret_from;
 
 pub use auth::auth_settings;
 pub use inspect::inspect;
@@ -14,8 +24,28 @@ pub use inspect::inspect;
 /// The settings of the server.
 pub fn settings(project: &Project) -> anyhow::Result<ServerSettings> {
     let main = project.config.agents.main.agent().cloned();
-    let a2a = project.config.a2a.settings();
+    let a2a = match project.config.a2a.settings() {
+        Some(settings) => Some(with_services(settings, &project.config.a2a)?),
+        None => None,
+    };
     Ok(ServerSettings { auth: auth_settings(project)?, main, a2a, ..limits(&project.config) })
+}
+
+/// Names the private key that agent cards are signed with.
+const CARD_KEY: &str = "BATON_CARD_KEY";
+
+/// Adds what delivers push notifications and, if there is a key, what signs cards.
+fn with_services(settings: A2aSettings, config: &A2aConfig) -> anyhow::Result<A2aSettings> {
+    let sender = HttpSender::new(config.push_allow_private)?;
+    let signer = match secret_from(CARD_KEY)? {
+        Some(pem) => {
+            let signer = CardSigner::from_pem(pem.expose_secret().as_bytes());
+            let signer = signer.with_context(|| format!("{CARD_KEY} is not valid"));
+            Some(Arc::new(signer.map_err(|error| Exit::Invalid.because(error))?))
+        }
+        None => None,
+    };
+    Ok(A2aSettings { push: Some(PushService::new(Arc::new(sender))), signer, ..settings })
 }
 
 /// Limits and times. What is not in the file has the server's own defaults.

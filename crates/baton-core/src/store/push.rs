@@ -18,10 +18,10 @@ pub struct PushTarget {
     /// Sent as `X-A2A-Notification-Token`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// The value of the `Authorization` header.
+    /// Sent in the `Authorization` header, after the first scheme.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub authorization: Option<String>,
-    /// Authentication schemes as the client named them, to be shown to it again.
+    pub credentials: Option<String>,
+    /// Authentication schemes as the client named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schemes: Vec<String>,
     /// The version of the protocol that the client speaks, such as `0.3`.

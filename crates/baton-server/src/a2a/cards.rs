@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use baton_a2a::card::{
     AgentCard, Capabilities, HTTP_JSON, Interface, JSONRPC, SchemeKind, SecurityRequirement, SecurityScheme,
     VERSION_03, VERSION_10,
 };
+use baton_a2a::signature::CardSigner;
 use baton_a2a::{WireForm, wire};
 use baton_core::agent::Agent;
 use data_encoding::HEXLOWER;
@@ -47,7 +49,7 @@ pub async fn card(State(app): State<App>, request: Request) -> ApiResult<Respons
     let agent = addressed(&app, path_param(&mut parts, &app, "agent").await.as_deref())?;
     let is_root = !parts.uri.path().starts_with("/a2a/");
     let base = base_url(&app, &parts.headers).ok_or_else(no_address)?;
-    let card = build(&app, &agent, &base, is_root, Detail::Public);
+    let card = signed(&app, build(&app, &agent, &base, is_root, Detail::Public), &base);
     let written = written(&app, &card, version(&parts.headers, &parts.uri).as_deref());
     Ok(cached(&written, &parts.headers))
 }
@@ -58,6 +60,7 @@ pub fn extended(exchange: &Exchange, form: WireForm) -> A2aResult<Value> {
     let agent = addressed(&exchange.app, name)?;
     let base = exchange.base.as_deref().ok_or_else(no_address)?;
     let card = build(&exchange.app, &agent, base, name.is_none(), Detail::Extended);
+    let card = signed(&exchange.app, card, base);
     Ok(form.encode_card(&card))
 }
 
@@ -109,7 +112,7 @@ fn build(app: &App, agent: &Agent, base: &str, is_root: bool, detail: Detail) ->
         icon_url: None,
         capabilities: Capabilities {
             streaming: true,
-            push_notifications: push::SUPPORTED,
+            push_notifications: push::is_supported(app),
             state_transition_history: false,
             extended_card: true,
             extensions: vec![skills::extension(agent).declare()],
@@ -121,6 +124,34 @@ fn build(app: &App, agent: &Agent, base: &str, is_root: bool, detail: Detail) ->
         skills,
         signatures: Vec::new(),
     }
+}
+
+/// Where the public key is served that cards are signed with.
+pub const KEY_PATH: &str = "/.well-known/jwks.json";
+
+/// Signs the card for the readers of both versions, if the operator has given a key.
+fn signed(app: &App, mut card: AgentCard, base: &str) -> AgentCard {
+    let Some(signer) = signer(app) else { return card };
+    let key_url = format!("{base}{KEY_PATH}");
+    let signatures = [WireForm::V10, WireForm::V03].map(|form| signer.sign(&card, form, &key_url));
+    for signature in signatures {
+        match signature {
+            Ok(signature) => card.signatures.push(signature),
+            Err(error) => tracing::error!(%error, "an agent card is not signed"),
+        }
+    }
+    card
+}
+
+fn signer(app: &App) -> Option<&CardSigner> {
+    app.settings.a2a.as_ref()?.signer.as_deref()
+}
+
+/// The public key that cards are signed with.
+pub async fn keys(State(app): State<App>) -> ApiResult<Json<Value>> {
+    let not_found = || Problem::new(Code::NotFound, "the agent cards of this server are not signed");
+    let keys = signer(&app).ok_or_else(not_found)?.key_set();
+    Ok(Json(serde_json::to_value(keys).unwrap_or_default()))
 }
 
 /// Both transports in both versions. JSON-RPC is preferred.

@@ -1,36 +1,90 @@
-//! Push notification configs: where a client wants to be told about its task.
+//! Push notifications: the methods by which a client says where it wants to be told about its task.
 //!
-//! The wire side of the four methods is complete: requests are read, tasks are found, results are written. Configs are not stored and
-//! nothing is delivered, so the card says that notifications are not supported and each method answers with that error.
+//! - [`config`]: checks what a client wrote, and converts it for the store.
+//! - [`notifier`]: delivers what is due. [`sender`]: the request itself, which the program provides.
 
-use baton_a2a::model::{PushQuery, SendParams, TaskPushConfig};
+mod config;
+pub mod notifier;
+pub mod sender;
 
+use baton_a2a::WireForm;
+use baton_a2a::model::{PushConfig, PushQuery, SendParams, TaskPushConfig};
+use baton_core::StoreError;
+use baton_core::store::PushKey;
+
+use self::sender::PushService;
+use super::chain;
 use super::exchange::Exchange;
 use super::failure::{A2aFailure, A2aResult};
+use crate::app::App;
+
+/// Configurations that a task may have.
+const MAX_CONFIGS: u32 = 10;
+
+/// The service that delivers notifications, if there is one.
+pub fn service(app: &App) -> Option<&PushService> {
+    app.settings.a2a.as_ref()?.push.as_ref()
+}
 
 /// Whether the card offers push notifications.
-pub const SUPPORTED: bool = false;
+pub fn is_supported(app: &App) -> bool {
+    service(app).is_some()
+}
 
-/// Checks the config that a message carries, before the message is accepted.
-pub fn check(params: &SendParams) -> A2aResult<()> {
+/// Checks the configuration that a message carries, before the message is accepted.
+pub fn check(exchange: &Exchange, params: &SendParams) -> A2aResult<()> {
     match &params.configuration.push {
-        Some(_) => Err(A2aFailure::push_not_supported()),
+        Some(config) => config::check(required(exchange)?, config),
         None => Ok(()),
     }
 }
 
-pub async fn set(_: &Exchange, _: TaskPushConfig) -> A2aResult<TaskPushConfig> {
-    Err(A2aFailure::push_not_supported())
+fn required(exchange: &Exchange) -> A2aResult<&PushService> {
+    service(&exchange.app).ok_or_else(A2aFailure::push_not_supported)
 }
 
-pub async fn get(_: &Exchange, _: PushQuery) -> A2aResult<TaskPushConfig> {
-    Err(A2aFailure::push_not_supported())
+/// Adds a configuration to a task of the caller, or replaces the one with the same id.
+pub async fn set(exchange: &Exchange, new: TaskPushConfig, form: WireForm) -> A2aResult<TaskPushConfig> {
+    let service = required(exchange)?;
+    config::check(service, &new.config)?;
+    let chain = chain::find(&exchange.app, &exchange.caller, &new.task_id).await?;
+    let (task, thread) = (chain.first().run_id, chain.first().thread_id);
+    let id = new.config.id.clone().unwrap_or_else(|| new.task_id.clone());
+    let agent = chain.first().agent.clone();
+    let stored = config::stored(task, id.clone(), new.config.clone(), form, agent);
+    service.wake.watch(thread);
+    match exchange.app.data(&exchange.caller).put_push_config(stored, MAX_CONFIGS).await {
+        Err(StoreError::Conflict(_)) => {
+            let message = format!("a task has at most {MAX_CONFIGS} push notification configurations");
+            return Err(A2aFailure::invalid(message));
+        }
+        stored => stored?,
+    }
+    service.wake.notify();
+    Ok(TaskPushConfig { task_id: new.task_id, config: PushConfig { id: Some(id), ..new.config } })
 }
 
-pub async fn list(_: &Exchange, _: PushQuery) -> A2aResult<Vec<TaskPushConfig>> {
-    Err(A2aFailure::push_not_supported())
+/// Without an id it is the first one.
+pub async fn get(exchange: &Exchange, query: PushQuery) -> A2aResult<TaskPushConfig> {
+    let wanted = query.config_id.clone();
+    let mut configs = list(exchange, query).await?.into_iter();
+    let found = configs.find(|config| wanted.is_none() || config.config.id == wanted);
+    found.ok_or_else(|| A2aFailure::invalid("the task has no such push notification configuration"))
 }
 
-pub async fn delete(_: &Exchange, _: PushQuery) -> A2aResult<()> {
-    Err(A2aFailure::push_not_supported())
+pub async fn list(exchange: &Exchange, query: PushQuery) -> A2aResult<Vec<TaskPushConfig>> {
+    required(exchange)?;
+    let chain = chain::find(&exchange.app, &exchange.caller, &query.task_id).await?;
+    let stored = exchange.app.data(&exchange.caller).push_configs(chain.first().run_id).await?;
+    Ok(stored.into_iter().map(config::shown).collect())
+}
+
+/// One that does not exist counts as deleted.
+pub async fn delete(exchange: &Exchange, query: PushQuery) -> A2aResult<()> {
+    required(exchange)?;
+    let id = query.config_id.ok_or_else(|| A2aFailure::invalid("pushNotificationConfigId is required"))?;
+    let chain = chain::find(&exchange.app, &exchange.caller, &query.task_id).await?;
+    let key = PushKey { task: chain.first().run_id, id };
+    exchange.app.data(&exchange.caller).delete_push_config(key).await?;
+    Ok(())
 }

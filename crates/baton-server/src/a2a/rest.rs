@@ -181,7 +181,7 @@ pub async fn set_push_config(call: RestCall) -> ApiResult<Response> {
     let result = async {
         let (task_id, _) = call.task()?;
         let config = call.form.decode_task_push_config(&call.json()?, Some(task_id))?;
-        Ok(call.form.encode_task_push_config(&push::set(&call.exchange, config).await?))
+        Ok(call.form.encode_task_push_config(&push::set(&call.exchange, config, call.form).await?))
     };
     call.answer(result.await)
 }

@@ -55,6 +55,7 @@ pub fn routes() -> OpenApiRouter<App> {
     for path in ["/a2a/{agent}", "/a2a/{agent}/"] {
         table.add(path, &[RPC], post(rpc::handle));
     }
+    table.add(cards::KEY_PATH, &[(HttpMethod::Get, "public", None)], get(cards::keys));
     for place in PLACES {
         for name in ["agent-card.json", "agent.json"] {
             let path = format!("{place}/.well-known/{name}");

@@ -119,7 +119,7 @@ async fn result(
         }
         Method::SetPushConfig => {
             let config = form.decode_task_push_config(params, None)?;
-            form.encode_task_push_config(&push::set(exchange, config).await?)
+            form.encode_task_push_config(&push::set(exchange, config, form).await?)
         }
         Method::GetPushConfig => {
             form.encode_task_push_config(&push::get(exchange, form.decode_push_query(params)?).await?)

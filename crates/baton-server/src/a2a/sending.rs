@@ -1,6 +1,6 @@
 //! Accepting a message: it begins a task, or continues one that waits.
 
-use baton_a2a::model::{Message, Metadata, SendParams, Task};
+use baton_a2a::model::{Message, Metadata, SendParams, Task, TaskPushConfig};
 use baton_a2a::{ErrorCode, WireForm};
 use baton_core::store::run::Idempotency;
 use baton_core::store::{AcceptedRun, RunStatus};
@@ -56,7 +56,7 @@ pub async fn send(exchange: &Exchange, params: SendParams, terms: SendTerms) -> 
     if exchange.app.is_draining() {
         return Err(Problem::draining().into());
     }
-    push::check(&params)?;
+    push::check(exchange, &params)?;
     check_output_modes(&params.configuration.accepted_output_modes)?;
     let parent = parent_task(&params.message.metadata).or_else(|| parent_task(&params.metadata));
     let record = MessageRecord {
@@ -65,10 +65,15 @@ pub async fn send(exchange: &Exchange, params: SendParams, terms: SendTerms) -> 
         reference_task_ids: params.message.reference_task_ids.iter().take(MAX_REFERENCES).cloned().collect(),
         ..MessageRecord::default()
     };
-    match params.message.task_id.clone() {
-        Some(task_id) => resume(exchange, params.message, record, &task_id, terms).await,
-        None => begin(exchange, params.message, record, terms).await,
+    let form = terms.form;
+    let sent = match params.message.task_id.clone() {
+        Some(task_id) => resume(exchange, params.message, record, &task_id, terms).await?,
+        None => begin(exchange, params.message, record, terms).await?,
+    };
+    if let (Sent::Run(begun), Some(config)) = (&sent, params.configuration.push) {
+        push::set(exchange, TaskPushConfig { task_id: begun.task_id.clone(), config }, form).await?;
     }
+    Ok(sent)
 }
 
 fn parent_task(metadata: &Metadata) -> Option<String> {

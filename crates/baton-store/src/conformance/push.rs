@@ -16,7 +16,7 @@ fn config(task: RunId, id: &str) -> PushConfig {
     let target = PushTarget {
         url: format!("https://example.com/{id}"),
         token: Some("a token".to_owned()),
-        authorization: None,
+        credentials: None,
         schemes: vec!["Bearer".to_owned()],
         version: "0.3".to_owned(),
         agent: agent("assistant"),

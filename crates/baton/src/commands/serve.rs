@@ -24,6 +24,7 @@ use crate::entry::EntryChoice;
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::webhook::Webhook;
+use baton_server::a2a::push::notifier;
 use crate::wiring::{self, Wired};
 use crate::{report, serving};
 
@@ -133,6 +134,8 @@ async fn serve(
     let webhook = Webhook::of(&project.config.approvals)?;
     let observer = Arc::clone(&metrics) as Arc<dyn Observer>;
     let observer = webhook.as_ref().map_or(Arc::clone(&observer), |webhook| webhook.observe(observer));
+    let push = settings.a2a.as_ref().and_then(|a2a| a2a.push.clone());
+    let observer = push.map_or(Arc::clone(&observer), |push| push.wake.observe(observer));
     let Wired { engine, servers } = wiring::wire_server(project, team.agents.clone(), observer).await?;
     let (store, running) = (Arc::clone(&engine.parts.store), Arc::clone(&engine));
     let config = project.config.agents.clone();
@@ -149,6 +152,7 @@ async fn serve(
         settings,
         version: env!("CARGO_PKG_VERSION"),
     });
+    let notified = app.clone();
     let bound = Server::bind(app, address);
     let server = bound.map_err(|error| Exit::Invalid.because(error))?;
     greeting::print(server.address, ui, project.config.auth.mode);
@@ -157,6 +161,7 @@ async fn serve(
     if let Some(webhook) = webhook {
         background.spawn(webhook.run(Arc::clone(&store)));
     }
+    background.spawn(notifier::run(notified));
     if args.open {
         background.spawn(browser::open(greeting::url(server.address)));
     }

@@ -11,11 +11,13 @@ pub struct A2aConfig {
     /// Where clients reach this server.
     pub public_url: Option<PublicUrl>,
     pub card: CardForm,
+    /// Lets push notifications reach private addresses, also this machine.
+    pub push_allow_private: bool,
 }
 
 impl Default for A2aConfig {
     fn default() -> Self {
-        Self { enabled: true, public_url: None, card: CardForm::default() }
+        Self { enabled: true, public_url: None, card: CardForm::default(), push_allow_private: false }
     }
 }
 
@@ -23,7 +25,7 @@ impl A2aConfig {
     /// `None` if A2A is not served.
     pub fn settings(&self) -> Option<A2aSettings> {
         let public_url = self.public_url.as_ref().map(|url| url.0.clone());
-        self.enabled.then_some(A2aSettings { public_url, card: self.card })
+        self.enabled.then_some(A2aSettings { public_url, card: self.card, signer: None, push: None })
     }
 }
 

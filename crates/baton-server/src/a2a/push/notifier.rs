@@ -1,0 +1,173 @@
+//! Delivers notifications that are due. Which are is in the store, so a restart loses none and several servers share them.
+
+use std::time::Duration;
+
+use baton_a2a::WireForm;
+use baton_a2a::model::{StreamItem, Task};
+use baton_core::permission::Permission;
+use baton_core::store::{PushKey, PushOutcome, TakenPush};
+use baton_core::{Rights, TenantId};
+use futures_util::{StreamExt as _, stream};
+
+use super::super::chain;
+use super::super::failure::A2aFailure;
+use super::super::tasks::{self, Wanted};
+use super::config;
+use super::sender::{PushRequest, PushService};
+use crate::app::App;
+use crate::identity::roles::THREAD_READ;
+use crate::identity::{Principal, Valid};
+use crate::problem::Problem;
+
+/// Configurations that are looked up at once.
+const BATCH: u32 = 64;
+/// Deliveries that are made at the same time.
+const AT_ONCE: usize = 8;
+/// How long a delivery belongs to this process. Longer than one takes.
+const LEASE: Duration = Duration::from_mins(1);
+/// How often the store is asked for runs of other processes, and for retries that are due.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// The same while deliveries fail.
+const RETRY_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a task that waits for its client is looked at: its answer is another run, and its handoff may end without one.
+const RECHECK: Duration = Duration::from_secs(30);
+/// Attempts after which a state is given up, after about half an hour.
+const MAX_ATTEMPTS: u32 = 12;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_mins(10);
+
+/// Delivers until it is dropped. What was not confirmed then is delivered by the next process, or again.
+pub async fn run(app: App) {
+    let Some(service) = super::service(&app).cloned() else { return };
+    loop {
+        let pause = match app.store().due_push(BATCH).await {
+            Ok(due) => {
+                let is_full = due.len() == BATCH as usize;
+                let deliveries = due.into_iter().map(|(tenant, key)| look(&app, &service, tenant, key));
+                let done: Vec<bool> = stream::iter(deliveries).buffer_unordered(AT_ONCE).collect().await;
+                match (done.iter().all(|is_done| *is_done), is_full) {
+                    (true, true) => continue,
+                    (true, false) => POLL_INTERVAL,
+                    _ => RETRY_POLL_INTERVAL,
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "push notifications cannot be read");
+                POLL_INTERVAL
+            }
+        };
+        let _ = tokio::time::timeout(pause, service.wake.notified()).await;
+    }
+}
+
+/// Looks at one configuration, and delivers the state of its task if it is new. Returns `false` if that failed.
+async fn look(app: &App, service: &PushService, tenant: TenantId, key: PushKey) -> bool {
+    let data = app.store().tenant(&tenant);
+    let taken = match data.take_push(key.clone(), LEASE).await {
+        Ok(Some(taken)) => taken,
+        Ok(None) => return true,
+        Err(error) => {
+            tracing::warn!(%error, task = %key.task, "a push notification cannot be taken");
+            return false;
+        }
+    };
+    let (outcome, is_done) = deliver(app, service, tenant, &taken).await;
+    // If this fails, the notification is due again when its lease ends: it may be delivered twice, but not lost.
+    if let Err(error) = data.settle_push(key.clone(), outcome).await {
+        tracing::warn!(%error, task = %key.task, "the result of a push notification cannot be stored");
+    }
+    is_done
+}
+
+async fn deliver(
+    app: &App,
+    service: &PushService,
+    tenant: TenantId,
+    taken: &TakenPush,
+) -> (PushOutcome, bool) {
+    let task_id = taken.config.task.to_string();
+    let owner = owner(tenant, taken);
+    let chain = match chain::find(app, &owner, &task_id).await {
+        Ok(chain) => chain,
+        // The thread was deleted.
+        Err(A2aFailure::Protocol(_)) => return (PushOutcome::Ended, true),
+        Err(A2aFailure::Http(problem)) => return (again(taken, &problem), false),
+    };
+    let (state, last) = (tasks::state(&chain), chain.last());
+    let word = WireForm::V03.encode_state(state);
+    let thread = last.thread_id;
+    service.wake.watch(thread);
+    let settled = || {
+        if state.is_terminal() {
+            service.wake.forget(thread);
+            return PushOutcome::Ended;
+        }
+        let recheck = state.is_interrupted().then_some(RECHECK);
+        PushOutcome::Done { run: last.run_id, status: last.status, state: word.to_owned(), recheck }
+    };
+    if taken.delivered == word {
+        return (settled(), true);
+    }
+    let base = app.settings.a2a.as_ref().and_then(|settings| settings.public_url.as_deref());
+    let wanted = Wanted { history: None, artifacts: true, base };
+    let task = match tasks::task(&*app.data(&owner), &chain, wanted).await {
+        Ok(task) => task,
+        Err(failure) => {
+            let problem = match failure {
+                A2aFailure::Http(problem) => problem,
+                A2aFailure::Protocol(_) => return (PushOutcome::Ended, true),
+            };
+            return (again(taken, &problem), false);
+        }
+    };
+    match service.sender.send(request(taken, task)).await {
+        Ok(()) => (settled(), true),
+        Err(error) if taken.attempt >= MAX_ATTEMPTS => {
+            tracing::error!(error, task = task_id, state = word, "a push notification is given up");
+            (settled(), false)
+        }
+        Err(error) => {
+            tracing::warn!(error, task = task_id, attempt = taken.attempt, "a push notification was not delivered");
+            (PushOutcome::Retry(pause_after(taken.attempt)), false)
+        }
+    }
+}
+
+/// The owner of the task, who asked for the notification.
+fn owner(tenant: TenantId, taken: &TakenPush) -> Principal {
+    Principal {
+        tenant,
+        user: taken.user_id.clone(),
+        roles: Vec::new(),
+        rights: Permission::parse(THREAD_READ).into_iter().collect::<Rights>(),
+        valid: Valid::Always,
+    }
+}
+
+fn again(taken: &TakenPush, problem: &Problem) -> PushOutcome {
+    tracing::warn!(problem = problem.detail, task = %taken.config.task, "the task of a push notification cannot be read");
+    PushOutcome::Retry(pause_after(taken.attempt))
+}
+
+/// The body is a task in 0.3 and an item of a stream in 1.0.
+fn request(taken: &TakenPush, task: Task) -> PushRequest {
+    let target = &taken.config.target;
+    let form = config::form(target);
+    let (body, content_type) = match form {
+        WireForm::V10 => (form.encode_stream_item(&StreamItem::Task(task)), "application/a2a+json"),
+        _ => (form.encode_task(&task), "application/json"),
+    };
+    PushRequest {
+        url: target.url.clone(),
+        content_type,
+        token: target.token.clone(),
+        authorization: config::authorization(target),
+        body: body.to_string().into_bytes(),
+    }
+}
+
+/// Twice as long after each failure.
+fn pause_after(attempt: u32) -> Duration {
+    let factor = 2_u32.checked_pow(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
+    FIRST_PAUSE.saturating_mul(factor).min(MAX_PAUSE)
+}
