@@ -92,7 +92,8 @@ pub fn verify(card: &Value, keys: &JwkSet) -> Result<(), SignatureError> {
     if signatures.is_empty() {
         return Err(SignatureError::Unsigned);
     }
-    let read = crate::wire::decode_card(card).map_err(|invalid| SignatureError::Failed(invalid.to_string()))?;
+    let read =
+        crate::wire::decode_card(card).map_err(|invalid| SignatureError::Failed(invalid.to_string()))?;
     let unsigned = AgentCard { signatures: Vec::new(), ..read };
     // As it was received, and as a reader of each version understands it.
     let forms = [card.clone(), WireForm::V10.encode_card(&unsigned), WireForm::V03.encode_card(&unsigned)];
@@ -110,7 +111,8 @@ fn signed_by(signature: &Value, payloads: &[Vec<u8>], keys: &JwkSet) -> Option<b
         return Some(false);
     }
     let key_id = header["kid"].as_str();
-    let candidates = keys.keys.iter().filter(|key| key_id.is_none() || key.common.key_id.as_deref() == key_id);
+    let candidates =
+        keys.keys.iter().filter(|key| key_id.is_none() || key.common.key_id.as_deref() == key_id);
     let keys: Vec<DecodingKey> = candidates.filter_map(|key| DecodingKey::from_jwk(key).ok()).collect();
     Some(payloads.iter().any(|payload| {
         let message = format!("{protected}.{}", URL_SAFE_NO_PAD.encode(payload));

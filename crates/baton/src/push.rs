@@ -48,7 +48,8 @@ impl PushSender for HttpSender {
         Box::pin(async move {
             let url = self.permitted(&request.url)?;
             let host = url.host_str().unwrap_or_default().to_owned();
-            let mut post = self.client.post(url).timeout(REQUEST_TIMEOUT).header(CONTENT_TYPE, request.content_type);
+            let mut post =
+                self.client.post(url).timeout(REQUEST_TIMEOUT).header(CONTENT_TYPE, request.content_type);
             if let Some(token) = request.token {
                 post = post.header("X-A2A-Notification-Token", token);
             }
@@ -77,7 +78,8 @@ mod tests {
     #[test]
     fn private_addresses_are_refused_unless_allowed() {
         let (public, private) = (HttpSender::new(false).unwrap(), HttpSender::new(true).unwrap());
-        for url in ["http://127.0.0.1/x", "http://[::1]/x", "http://169.254.169.254/x", "http://2130706433/"] {
+        for url in ["http://127.0.0.1/x", "http://[::1]/x", "http://169.254.169.254/x", "http://2130706433/"]
+        {
             let refused = public.check(url).unwrap_err();
             assert!(refused.contains("not on the public internet"), "{refused}");
             assert_eq!(private.check(url), Ok(()));

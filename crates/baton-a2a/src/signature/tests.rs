@@ -59,7 +59,8 @@ fn signed(signer: &CardSigner) -> AgentCard {
 fn signed_cards_of_every_form_are_verified() {
     let signer = ecdsa();
     let card = signed(&signer);
-    let written = [WireForm::V10.encode_card(&card), WireForm::V03.encode_card(&card), encode_hybrid_card(&card)];
+    let written =
+        [WireForm::V10.encode_card(&card), WireForm::V03.encode_card(&card), encode_hybrid_card(&card)];
     for card in written {
         assert_eq!(verify(&card, &signer.key_set()), Ok(()), "{card}");
         assert_eq!(verify(&card, &ecdsa().key_set()), Err(SignatureError::Untrusted), "another key");
@@ -72,7 +73,10 @@ fn changed_cards_are_refused() {
     let original = WireForm::V10.encode_card(&signed(&signer));
     for (member, value) in [
         ("name", json!("Other")),
-        ("supportedInterfaces", json!([{"url": "https://evil.example", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}])),
+        (
+            "supportedInterfaces",
+            json!([{"url": "https://evil.example", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]),
+        ),
         ("capabilities", json!({"streaming": false})),
     ] {
         let mut card = original.clone();
@@ -83,7 +87,8 @@ fn changed_cards_are_refused() {
     unsigned["signatures"] = json!([]);
     assert_eq!(verify(&unsigned, &signer.key_set()), Err(SignatureError::Unsigned));
     let mut damaged = original;
-    damaged["signatures"] = json!([{"protected": "e30", "signature": "x"}, 1, {"protected": "!", "signature": ""}]);
+    damaged["signatures"] =
+        json!([{"protected": "e30", "signature": "x"}, 1, {"protected": "!", "signature": ""}]);
     assert_eq!(verify(&damaged, &signer.key_set()), Err(SignatureError::Untrusted));
 }
 

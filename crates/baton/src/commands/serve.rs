@@ -24,9 +24,9 @@ use crate::entry::EntryChoice;
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::webhook::Webhook;
-use baton_server::a2a::push::notifier;
 use crate::wiring::{self, Wired};
 use crate::{report, serving};
+use baton_server::a2a::push::notifier;
 
 /// How long tasks may take to be dropped at the end.
 const LEAVE: Duration = Duration::from_secs(1);

@@ -17,6 +17,7 @@ mod local_models;
 mod postgres;
 mod prompts;
 mod provider;
+mod push;
 mod run;
 mod served;
 mod serving;

@@ -19,13 +19,13 @@ use crate::served::{LONG, Served};
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const WRITE: Reply = Reply::Call { tool: "write_file", arguments: r#"{"path": "a.txt", "content": "one"}"# };
 
-struct Delivery {
+pub struct Delivery {
     headers: Vec<(String, String)>,
-    body: String,
+    pub body: String,
 }
 
 impl Delivery {
-    fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map_or_else(|| panic!("no header {name}"), |(_, value)| value)
     }
@@ -44,7 +44,7 @@ impl Delivery {
 }
 
 /// Answers requests with these statuses, then with the last one again and again.
-fn receiver(statuses: &'static [u16]) -> (String, Receiver<Delivery>) {
+pub fn receiver(statuses: &'static [u16]) -> (String, Receiver<Delivery>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hooks/t0ken", listener.local_addr().unwrap());
     let (tell, heard) = channel();

@@ -19,7 +19,8 @@ const V10: &str = "1.0";
 
 /// Refuses a configuration that cannot work or that would forge headers.
 pub fn check(service: &PushService, config: &PushConfig) -> A2aResult<()> {
-    let refused = |what: &str| Err(A2aFailure::invalid(format!("the push notification configuration {what}")));
+    let refused =
+        |what: &str| Err(A2aFailure::invalid(format!("the push notification configuration {what}")));
     if config.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_ID || !is_plain(id)) {
         return refused("has an id that is empty, longer than 128 bytes or not printable");
     }
@@ -40,7 +41,10 @@ pub fn check(service: &PushService, config: &PushConfig) -> A2aResult<()> {
     if config.url.len() > MAX_URL {
         return refused("has a url that is longer than 2048 bytes");
     }
-    service.sender.check(&config.url).or_else(|reason| refused(&format!("has a url that cannot be used: {reason}")))
+    service
+        .sender
+        .check(&config.url)
+        .or_else(|reason| refused(&format!("has a url that cannot be used: {reason}")))
 }
 
 /// Whether a text can be the value of a header.

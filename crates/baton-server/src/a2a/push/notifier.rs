@@ -127,7 +127,12 @@ async fn deliver(
             (settled(), false)
         }
         Err(error) => {
-            tracing::warn!(error, task = task_id, attempt = taken.attempt, "a push notification was not delivered");
+            tracing::warn!(
+                error,
+                task = task_id,
+                attempt = taken.attempt,
+                "a push notification was not delivered"
+            );
             (PushOutcome::Retry(pause_after(taken.attempt)), false)
         }
     }

@@ -89,7 +89,7 @@ async fn a_card_shows_what_is_enforced_and_never_a_forged_address() {
     assert_eq!(card["security"], json!([{ "bearer": [] }]));
     plain.end().await;
     let public_url = Some("https://agents.example.com".to_owned());
-    let a2a = Some(A2aSettings { public_url, card: CardForm::V03 });
+    let a2a = Some(A2aSettings { public_url, card: CardForm::V03, ..A2aSettings::default() });
     let configured = site().settings(|settings| settings.a2a = a2a).start().await;
     let card: Value = forged(&configured).await.unwrap().json().await.unwrap();
     assert_eq!(card["url"], "https://agents.example.com/");
