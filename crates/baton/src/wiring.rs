@@ -117,6 +117,7 @@ fn parts(
         tools: baton_tools::built_in(&settings, &store),
         servers: Some(Arc::new(Mcp(servers))),
         skills: Some(Arc::new(settings.skills)),
+        remotes: None,
         team_hooks: None,
         shown_output_bytes: SHOWN_OUTPUT_BYTES,
         work_dir: root(project),
