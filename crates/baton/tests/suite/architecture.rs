@@ -8,6 +8,7 @@ use serde_json::Value;
 /// Each crate of the workspace with those it may depend on. A new crate has to be added here.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-core", &[]),
+    ("baton-a2a", &[]),
     ("baton-agents", &["baton-core"]),
     ("baton-agui", &["baton-core"]),
     ("baton-engine", &["baton-core", "baton-sanitize"]),
