@@ -200,8 +200,10 @@ impl RemoteError {
 
 choices! {
     pub enum RemoteErrorKind {
-        /// It cannot be reached, or the connection broke and could not be restored.
+        /// No connection, so nothing was sent.
         Unreachable = "unreachable",
+        /// The connection broke and could not be restored, or the peer reports an internal error.
+        Disconnected = "disconnected",
         /// No data within the time limit.
         Timeout = "timeout",
         /// It refuses the credentials, or they are missing.
@@ -212,6 +214,13 @@ choices! {
         TaskNotFound = "task_not_found",
         /// Its response violates the protocol or exceeds a limit.
         Malformed = "malformed",
+    }
+}
+
+impl RemoteErrorKind {
+    /// Whether the agent is down, as opposed to refusing.
+    pub fn is_down(self) -> bool {
+        matches!(self, Self::Unreachable | Self::Disconnected | Self::Timeout)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Failures of runs, their codes and which of them end a run.
 
-use baton_core::{AgentName, HumanDuration, ModelError, RemoteError, RemoteErrorKind, StoreError};
+use baton_core::{AgentName, HumanDuration, ModelError, RemoteError, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::bounds::{InvocationError, LimitKind};
@@ -110,10 +110,8 @@ impl Failure {
             Self::NoAgent(_) => "agent_not_found",
             Self::Stage { failure, .. } => failure.code(),
             Self::Unavailable(_) | Self::HandoffUnavailable(_) => "agent_unavailable",
-            Self::Remote { error, .. } => match error.kind {
-                RemoteErrorKind::Unreachable | RemoteErrorKind::Timeout => "agent_unavailable",
-                _ => "remote_agent_failed",
-            },
+            Self::Remote { error, .. } if error.kind.is_down() => "agent_unavailable",
+            Self::Remote { .. } => "remote_agent_failed",
             Self::TimedOut { .. } => "timeout",
             Self::Refused(_) => "refused",
             Self::NotAllowed(_) => "permission_denied",
