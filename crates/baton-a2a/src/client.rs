@@ -31,7 +31,6 @@ use secrecy::SecretString;
 use tokio_util::task::TaskTracker;
 
 pub use card_source::verify_card;
-pub use peer::Reachability;
 
 use peer::Peer;
 
@@ -113,14 +112,6 @@ impl A2aAgents {
         }
         peers.insert(key, Arc::clone(&peer));
         Ok(peer)
-    }
-
-    /// Whether a remote agent can be reached, with its card. Takes at most the time limit for cards.
-    pub async fn reachability(&self, agent: &Agent) -> Reachability {
-        match self.peer(agent) {
-            Ok(peer) => peer.reachability().await,
-            Err(error) => Reachability::Unreachable(error.message),
-        }
     }
 }
 

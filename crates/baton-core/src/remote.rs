@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::agent::Agent;
@@ -38,6 +39,22 @@ pub trait RemoteAgent: Send + Sync + fmt::Debug {
 
     /// Cancels a task in the background, with a time limit. A failure is only logged.
     fn cancel_in_background(&self, task_id: &str);
+
+    /// Whether the agent can be reached. Uses a card that is not too old, or fetches it.
+    fn reachability(&self) -> Pin<Box<dyn Future<Output = Reachability> + Send + '_>>;
+}
+
+/// Whether a remote agent can be reached.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reachability {
+    Reachable {
+        /// The agent's card, as it was received.
+        card: Arc<Value>,
+        /// The host that messages are sent to.
+        host: String,
+    },
+    /// The reason, for people.
+    Unreachable(String),
 }
 
 pub type RemoteStream = Pin<Box<dyn Stream<Item = Result<RemoteEvent, RemoteError>> + Send>>;
@@ -65,6 +82,16 @@ pub struct RemoteTask {
     pub task_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_id: Option<String>,
+    /// The artifacts of the task that belong to earlier answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<String>,
+}
+
+impl RemoteTask {
+    /// A new task in a context.
+    pub fn new_in(context_id: impl Into<String>) -> Self {
+        Self { task_id: None, context_id: Some(context_id.into()), seen: Vec::new() }
+    }
 }
 
 /// A thread that is offered to a remote agent.
@@ -117,10 +144,10 @@ pub struct RemoteEnd {
 }
 
 impl RemoteEnd {
-    /// The answer: the text, and the message unless it repeats the text.
+    /// The answer: the text, and the message unless the text ends with it.
     pub fn answer(&self) -> String {
         let (text, message) = (self.text.trim_end(), self.message.trim());
-        match (text.trim().is_empty(), message.is_empty() || text.trim() == message) {
+        match (text.trim().is_empty(), text.ends_with(message)) {
             (true, _) => message.to_owned(),
             (false, true) => text.to_owned(),
             (false, false) => format!("{text}\n\n{message}"),
@@ -241,6 +268,7 @@ mod tests {
         assert_eq!(end("Paris", "Paris").answer(), "Paris");
         assert_eq!(end("", "Paris").answer(), "Paris");
         assert_eq!(end("Paris\n", "").answer(), "Paris");
+        assert_eq!(end("Hello!\n\nWhich city?", "Which city?").answer(), "Hello!\n\nWhich city?");
         assert_eq!(end("Paris", "Anything else?").answer(), "Paris\n\nAnything else?");
     }
 }

@@ -8,15 +8,14 @@ use std::time::Duration;
 use baton_core::AgentName;
 use baton_core::agent::RemoteCard;
 use baton_core::remote::{
-    RemoteAgent, RemoteError, RemoteErrorKind, RemoteMessage, RemoteStream, RemoteTask,
+    Reachability, RemoteAgent, RemoteError, RemoteErrorKind, RemoteMessage, RemoteStream, RemoteTask,
 };
-use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use super::breaker::Breaker;
 use super::card_source::{CardSource, KnownCard};
 use super::connection::Connection;
-use super::http::Http;
+use super::http::{Http, host_of};
 use super::interface::{Endpoint, endpoints};
 use super::{ClientTimeouts, drive};
 use crate::card::AgentCard;
@@ -65,15 +64,6 @@ impl Route {
     }
 }
 
-/// Whether a remote agent can be reached.
-#[derive(Debug, Clone)]
-pub enum Reachability {
-    /// With its card as it was received, and the address that is used.
-    Reachable { card: Arc<Value>, address: String },
-    /// The reason, for people.
-    Unreachable(String),
-}
-
 impl Peer {
     pub(super) fn new(card: &RemoteCard, http: Http, background: TaskTracker) -> Result<Self, RemoteError> {
         let cards = CardSource::new(card)?;
@@ -115,7 +105,7 @@ impl Peer {
         self.breaker.count(&Err::<(), _>(error.clone()));
     }
 
-    pub(super) async fn reachability(&self) -> Reachability {
+    async fn reachability(&self) -> Reachability {
         match self.cards.card(&self.http).await {
             Ok(known) => self.described(&known),
             Err(error) => Reachability::Unreachable(error.message),
@@ -125,9 +115,8 @@ impl Peer {
     fn described(&self, known: &KnownCard) -> Reachability {
         match endpoints(known, self.http.has_credentials()) {
             Ok(endpoints) => {
-                let address = endpoints.first().map(|first| super::http::host_of(&first.url));
-                let card = Arc::clone(&known.document);
-                Reachability::Reachable { card, address: address.unwrap_or_default() }
+                let host = endpoints.first().map(|first| host_of(&first.url)).unwrap_or_default();
+                Reachability::Reachable { card: Arc::clone(&known.document), host }
             }
             Err(error) => Reachability::Unreachable(error.message),
         }
@@ -172,6 +161,10 @@ impl RemoteAgent for NamedPeer {
     fn cancel(&self, task_id: &str) -> Pin<Box<dyn Future<Output = Result<(), RemoteError>> + Send + '_>> {
         let task = task_id.to_owned();
         Box::pin(async move { self.peer.cancel(&task).await })
+    }
+
+    fn reachability(&self) -> Pin<Box<dyn Future<Output = Reachability> + Send + '_>> {
+        Box::pin(self.peer.reachability())
     }
 
     fn cancel_in_background(&self, task_id: &str) {

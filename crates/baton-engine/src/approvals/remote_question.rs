@@ -121,7 +121,10 @@ fn question(end: &RemoteEnd) -> String {
 }
 
 fn request(place: &Scope, question: String, state: RemoteState, task: &RemoteTask) -> ApprovalRequest {
-    let arguments = json!({ "question": question, "state": state, "remote_task_id": task.task_id });
+    // Read by the A2A server, whose own task then waits for the same.
+    let auth_required = state == RemoteState::AuthRequired;
+    let arguments =
+        json!({ "question": question, "auth_required": auth_required, "remote_task_id": task.task_id });
     let digest = digest(ASK_USER, &arguments);
     let created_at = Timestamp::now();
     let expiry = place.run.extensions.approvals.of(&place.run.caller.tenant).expiry;

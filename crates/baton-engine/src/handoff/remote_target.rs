@@ -29,7 +29,7 @@ impl Engine {
         let text = format!("{}\n\n{}", new.handoff_reason, new.context_summary);
         let message = RemoteMessage {
             message_id: new.handoff_id.as_uuid(),
-            task: RemoteTask { task_id: None, context_id: Some(new.thread_id.to_string()) },
+            task: RemoteTask::new_in(new.thread_id.to_string()),
             parts: vec![Part::text(text.trim())],
             handoff: Some(Box::new(outside_offer(&new, recent))),
             run_id: RunId::from_uuid(new.handoff_id.as_uuid()),

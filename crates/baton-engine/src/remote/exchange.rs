@@ -180,7 +180,7 @@ async fn read(
         };
         match event {
             Some(Ok(RemoteEvent::Accepted(task))) => {
-                let is_new = open.task != task && task.task_id.is_some();
+                let is_new = open.task.task_id != task.task_id && task.task_id.is_some();
                 open.task = task;
                 if is_new {
                     record_task(place, &open.task).await?;

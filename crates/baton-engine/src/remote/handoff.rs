@@ -57,8 +57,8 @@ pub(crate) async fn offer(child: &Scope, handoff: &HandoffSession, input: &Input
         return Ok(());
     }
     let remote = connect(&child.run.extensions, child.agent())?;
-    let task = RemoteTask { task_id: None, context_id: Some(context::of_thread(child).await) };
-    let parts = message::first_parts(child, input, None);
+    let task = RemoteTask::new_in(context::of_thread(child).await);
+    let parts = message::first_parts(&place, input, None);
     let message = message::build(&place, task, parts, Some(message::offer(child, handoff, input)));
     let mut open = OpenExchange::new(&place, remote, message)?;
     let mut read = VecDeque::new();

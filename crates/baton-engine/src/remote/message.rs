@@ -28,13 +28,16 @@ pub(super) fn build(
     }
 }
 
-/// The parts of the first message: the conversation so far, the task, and the schema of the answer.
-pub(super) fn first_parts(scope: &Scope, input: &Input, schema: Option<&Value>) -> Vec<Part> {
+/// The parts of the first message at `place`: the conversation so far, the task, and the schema of the answer. They are the same
+/// after a crash, so that a peer can recognize a repeated message.
+pub(super) fn first_parts(place: &Scope, input: &Input, schema: Option<&Value>) -> Vec<Part> {
     let mut parts = input.parts.to_vec();
     let lines: Vec<String> = spoken(&input.history).map(|(role, text)| line(role, &text)).collect();
     if !lines.is_empty() {
-        let conversation = tail(&lines.join("\n\n"), scope.run.policy.context_max_chars);
-        let fence = Fence::of(scope.run.policy.enrich_format);
+        let conversation = tail(&lines.join("\n\n"), place.run.policy.context_max_chars);
+        // The run's id is drawn after its conversation was written, so no author can know the mark.
+        let mark = place.uuid().simple().to_string();
+        let fence = Fence::marked(&mark[16..]);
         let block = fence.block("conversation", "## CONVERSATION SO FAR", &conversation);
         parts.insert(0, Part::text(format!("{}\n\n{block}", fence.material())));
     }

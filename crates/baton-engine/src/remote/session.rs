@@ -80,8 +80,8 @@ impl RemoteSession<'_> {
     /// its task; every other one begins a new task in the context.
     fn first_message(&self, input: &Input, context: &str) -> (NextMessage, Option<NextMessage>) {
         let context_id = self.link.task.context_id.clone().unwrap_or_else(|| context.to_owned());
-        let task = RemoteTask { task_id: None, context_id: Some(context_id) };
-        let parts = message::first_parts(self.scope, input, self.schema);
+        let task = RemoteTask::new_in(context_id);
+        let parts = message::first_parts(&self.scope.at("turn:1"), input, self.schema);
         let Some(lease) = &self.scope.session.lease else {
             return (NextMessage { task, parts, handoff: None, unread: None }, None);
         };
@@ -133,7 +133,8 @@ impl RemoteSession<'_> {
                                 "Your answer does not satisfy the required JSON Schema: {mistakes}. Answer again with only the \
                                  corrected JSON."
                             );
-                            next = NextMessage::text(RemoteTask { task_id: None, ..done.task }, text);
+                            let context = done.task.context_id.unwrap_or_default();
+                            next = NextMessage::text(RemoteTask::new_in(context), text);
                         }
                         Err(mistakes) => return Err(Failure::InvalidOutput(mistakes)),
                         Ok(value) => return Ok((self.conclude(&place, &done, value).await?, done)),
@@ -189,7 +190,8 @@ impl RemoteSession<'_> {
         }
         if !is_open {
             // A task that has ended is not continued, and the next one starts to count anew.
-            (self.link.task.task_id, self.link.billed) = (None, Usage::default());
+            self.link.task = RemoteTask { task_id: None, seen: Vec::new(), ..self.link.task.clone() };
+            self.link.billed = Usage::default();
         }
         result
     }

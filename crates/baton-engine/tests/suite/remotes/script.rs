@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use baton_core::agent::Agent;
 use baton_core::message::{IncludedParts, parts_to_text};
 use baton_core::remote::{
-    HandoffReply, RemoteAgent, RemoteAgents, RemoteEnd, RemoteError, RemoteErrorKind, RemoteEvent,
-    RemoteMessage, RemoteState, RemoteStream, RemoteTask, ReturnOutcome,
+    HandoffReply, Reachability, RemoteAgent, RemoteAgents, RemoteEnd, RemoteError, RemoteErrorKind,
+    RemoteEvent, RemoteMessage, RemoteState, RemoteStream, RemoteTask, ReturnOutcome,
 };
 use baton_core::usage::{Cost, Tokens, Usage};
 use futures_util::stream::{self, StreamExt as _};
@@ -163,6 +163,10 @@ impl RemoteAgent for ScriptedRemote {
     fn cancel(&self, task_id: &str) -> Pin<Box<dyn Future<Output = Result<(), RemoteError>> + Send + '_>> {
         self.cancel_in_background(task_id);
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn reachability(&self) -> Pin<Box<dyn Future<Output = Reachability> + Send + '_>> {
+        Box::pin(std::future::ready(Reachability::Unreachable("it is a script".to_owned())))
     }
 
     fn cancel_in_background(&self, task_id: &str) {
