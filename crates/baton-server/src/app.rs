@@ -76,7 +76,8 @@ impl App {
         let identity = Authenticator::new(&settings.auth, Arc::clone(&engine.parts.store));
         let guards = Guards::new(&settings.limits);
         // Built once for both: each route makes its description together with its handler, which takes milliseconds in all.
-        let (routes, described) = crate::routes::all().merge(doors).split_for_parts();
+        let a2a = if settings.a2a.is_some() { crate::a2a::routes() } else { OpenApiRouter::new() };
+        let (routes, described) = crate::routes::all().merge(a2a).merge(doors).split_for_parts();
         let access = Access::of(&described);
         Self(Arc::new(AppInner {
             engine,

@@ -17,6 +17,7 @@
 //! - [`trail`]: audit records. [`metrics`]: Prometheus metrics. [`trace`]: trace ids.
 //! - [`system`]: facts about the store, the models and the MCP servers that only the binary knows.
 
+pub mod a2a;
 pub mod access;
 pub mod app;
 pub mod await_end;

@@ -9,6 +9,7 @@ use baton_core::AgentName;
 use http::{HeaderValue, Uri};
 use serde::Deserialize;
 
+use crate::a2a::settings::A2aSettings;
 use crate::identity;
 use crate::ui::UiSite;
 
@@ -22,6 +23,8 @@ pub struct ServerSettings {
     pub allowed_origins: Vec<AllowedOrigin>,
     /// The web UI; `None` serves only the API.
     pub ui: Option<UiSite>,
+    /// A2A; `None` does not serve it.
+    pub a2a: Option<A2aSettings>,
     /// Interval of heartbeats on a silent stream.
     pub heartbeat: Duration,
     /// How long new connections are accepted after shutdown begins, so that a load balancer can notice.
@@ -59,6 +62,7 @@ impl Default for ServerSettings {
             main: None,
             allowed_origins: Vec::new(),
             ui: None,
+            a2a: None,
             heartbeat: Duration::from_secs(15),
             grace: Duration::ZERO,
             drain: Duration::from_secs(20),

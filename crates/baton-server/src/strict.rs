@@ -3,10 +3,10 @@
 mod json;
 mod path;
 mod query;
-mod repeatable;
+pub mod repeatable;
 
-pub(crate) use json::parse;
 pub use json::{Checked, Strict};
+pub(crate) use json::{body, optional_body, parse};
 pub use path::{HandoffPath, RunPath, ThreadPath, ToolPath};
 pub use query::Params;
 pub use repeatable::Repeatable;

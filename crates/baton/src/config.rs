@@ -1,5 +1,6 @@
 //! Settings: flags over `BATON_*` environment over `baton.toml` over what is built in.
 
+mod a2a;
 mod auth;
 mod environment;
 mod sections;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use baton_core::budget::Budgets;
 use serde::Deserialize;
 
+pub use a2a::A2aConfig;
 pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
 pub use sections::{
     AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, Feature, Features, Handoff, LimitsConfig, LogFormat,
@@ -36,6 +38,7 @@ pub struct Config {
     /// By the name of the tenant.
     pub tenants: BTreeMap<String, TenantConfig>,
     pub auth: Auth,
+    pub a2a: A2aConfig,
     pub features: Features,
     pub orchestration: Orchestration,
     pub handoff: Handoff,

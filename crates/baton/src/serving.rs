@@ -14,7 +14,8 @@ pub use inspect::inspect;
 /// The settings of the server.
 pub fn settings(project: &Project) -> anyhow::Result<ServerSettings> {
     let main = project.config.agents.main.agent().cloned();
-    Ok(ServerSettings { auth: auth_settings(project)?, main, ..limits(&project.config) })
+    let a2a = project.config.a2a.settings();
+    Ok(ServerSettings { auth: auth_settings(project)?, main, a2a, ..limits(&project.config) })
 }
 
 /// Limits and times. What is not in the file has the server's own defaults.

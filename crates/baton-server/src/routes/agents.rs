@@ -8,10 +8,12 @@ use baton_agents::{Graph, Roster};
 use baton_core::agent::Agent;
 use baton_core::{AgentName, ThreadId};
 use baton_engine::{Failure, Via};
+use http::HeaderMap;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::segment::Segment;
+use crate::a2a;
 use crate::app::App;
 use crate::identity::Caller;
 use crate::named;
@@ -29,6 +31,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(list_agents))
         .routes(routes!(get_agent))
         .routes(routes!(get_prompt))
+        .routes(routes!(get_card))
         .routes(routes!(get_graph))
 }
 
@@ -67,6 +70,22 @@ async fn get_agent(State(app): State<App>, Segment(name): Segment) -> ApiResult<
         definition: definition(&agent),
         diagnostics: diagnostics.collect(),
     }))
+}
+
+/// The agent's A2A card, with everything that an authenticated caller sees. It is there even if A2A is not served.
+#[utoipa::path(get, path = "/api/v1/agents/{agent}/card", tag = "agents",
+    params(("agent" = String, Path, description = "The agent's id", example = "assistant")),
+    responses((status = 200, body = Object, description = "An agent card, in the version that `a2a.card` selects."),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json",
+            description = "`agent_not_found`; `nearest` lists the names that may have been meant.")),
+    extensions(("x-permission" = json!("agent:read"))))]
+async fn get_card(
+    State(app): State<App>,
+    Segment(name): Segment,
+    headers: HeaderMap,
+) -> ApiResult<Json<serde_json::Value>> {
+    let agent = named::agent(&app, &name)?;
+    Ok(Json(a2a::native_card(&app, &agent, &headers)))
 }
 
 /// Said where the caller does not say what the person asks.

@@ -30,6 +30,7 @@ use crate::wire::handoff::request::{ResumeBody, ReturnBody};
 use crate::wire::handoff::{HandoffResumed, HandoffReturn, HandoffView};
 use crate::wire::problem::ProblemBody;
 use audited_action::AuditedAction;
+pub(crate) use start::{main, start};
 
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()

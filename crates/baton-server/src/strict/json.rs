@@ -32,6 +32,22 @@ impl<T: DeserializeOwned + Checked> FromRequest<App> for Strict<T> {
     }
 }
 
+/// A JSON body that is read elsewhere.
+pub(crate) async fn body(request: Request, app: &App) -> ApiResult<Bytes> {
+    is_json(request.headers())?;
+    whole(request, app).await
+}
+
+/// The same for a request that may have no body.
+pub(crate) async fn optional_body(request: Request, app: &App) -> ApiResult<Bytes> {
+    let headers = request.headers().clone();
+    let bytes = whole(request, app).await?;
+    if !bytes.is_empty() {
+        is_json(&headers)?;
+    }
+    Ok(bytes)
+}
+
 /// Guards have read it already, so nothing is waited for and nothing is too large.
 pub(super) async fn whole(request: Request, app: &App) -> ApiResult<Bytes> {
     Bytes::from_request(request, app)

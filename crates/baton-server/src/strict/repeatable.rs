@@ -15,7 +15,7 @@ use crate::problem::{ApiResult, Code, Problem};
 pub const HEADER: &str = "Idempotency-Key";
 const LONGEST_KEY: usize = 255;
 /// How long a repetition is known as one.
-const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
+pub const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
 
 /// A JSON body as [`super::Strict`] takes it, and the promise that comes with an `Idempotency-Key`.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl<T: DeserializeOwned + Checked> FromRequest<App> for Repeatable<T> {
     }
 }
 
-fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
+pub fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let mut given = headers.get_all(HEADER).iter();
     let Some(value) = given.next() else { return Ok(None) };
     let invalid = |detail: &str| Err(Problem::new(Code::InvalidRequest, detail).at(HEADER, detail));
@@ -57,7 +57,7 @@ fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
 }
 
 /// Of everything that makes two requests the same. Neither a method nor a path has a line break in it.
-fn fingerprint(method: &Method, path: &str, body: &[u8]) -> String {
+pub fn fingerprint(method: &Method, path: &str, body: &[u8]) -> String {
     let hash = Sha256::new().chain_update(format!("{method}\n{path}\n")).chain_update(body).finalize();
     HEXLOWER.encode(&hash)
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::handoff::called;
+use super::handoff::{HandoffView, called};
 use super::page::Limit;
 use super::schema::{moment, words};
 use super::text::ShortText;
@@ -94,6 +94,16 @@ pub struct ThreadContext {
     pub handoff_target_agent: Option<AgentName>,
     /// Handoffs that ended before they were done and can be taken up again, the newest first.
     pub resumable_handoffs: Vec<ResumableView>,
+    pub state_metadata: StateMetadata,
+}
+
+/// State that is kept with the conversation.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StateMetadata {
+    /// The handoff that is active or pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub handoff_session: Option<HandoffView>,
 }
 
 /// Where an agent stands in its workflow: step 2 of 5.
@@ -168,10 +178,12 @@ impl ThreadContext {
         resumable: Vec<HandoffSession>,
         agents: &Agents,
     ) -> Self {
+        let session = open.map(|open| HandoffView::of(&thread.tenant_id, open.clone(), agents));
         Self {
             thread: thread.with_handoff(open, agents),
             handoff_target_agent: open.map(|handoff| handoff.target_agent_id.clone()),
             resumable_handoffs: ResumableView::all(resumable, agents),
+            state_metadata: StateMetadata { handoff_session: session },
         }
     }
 }

@@ -14,7 +14,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-engine", &["baton-core", "baton-sanitize"]),
     ("baton-mcp", &["baton-core"]),
     ("baton-sanitize", &[]),
-    ("baton-server", &["baton-core", "baton-agents", "baton-agui", "baton-engine", "baton-sanitize"]),
+    (
+        "baton-server",
+        &["baton-core", "baton-a2a", "baton-agents", "baton-agui", "baton-engine", "baton-sanitize"],
+    ),
     ("baton-models", &["baton-core"]),
     ("baton-offline", &["baton-core"]),
     ("baton-store", &["baton-core"]),

@@ -47,9 +47,7 @@ pub(super) async fn start_handoff(
     own(&app, &caller, thread_id).await?;
     let request = meant(&app, &caller, &trace, thread_id, body)?;
     let (source, target) = (request.source.clone(), request.target.clone());
-    let wish = AuditedAction::new(&app, &caller, &trace, thread_id, "handoff.request");
-    let result = app.engine.start_handoff(request).await;
-    match wish.finish(result, |started| told(started, &target)).await? {
+    match start(&app, &caller, &trace, request).await? {
         HandoffStarted::Now { handoff, run_id } => {
             Ok((StatusCode::CREATED, Json(HandoffAccept::now(&handoff, run_id))))
         }
@@ -61,6 +59,19 @@ pub(super) async fn start_handoff(
             Ok((StatusCode::ACCEPTED, Json(HandoffAccept::queued(thread_id, source, target))))
         }
     }
+}
+
+/// Asks the target and records the outcome in the audit trail, for every protocol by which a handoff can be requested.
+pub(crate) async fn start(
+    app: &App,
+    caller: &Caller,
+    trace: &Trace,
+    request: baton_engine::StartHandoff,
+) -> ApiResult<HandoffStarted> {
+    let (thread_id, target) = (request.caller.thread_id, request.target.clone());
+    let action = AuditedAction::new(app, caller, trace, thread_id, "handoff.request");
+    let result = app.engine.start_handoff(request).await;
+    action.finish(result, |started| told(started, &target)).await
 }
 
 /// What the caller means, or what is wrong with it.
@@ -99,7 +110,7 @@ fn meant(
 }
 
 /// Who answers in a thread without a holder.
-fn main(app: &App) -> ApiResult<AgentName> {
+pub(crate) fn main(app: &App) -> ApiResult<AgentName> {
     let (main, _) = (app.choose)(&app.agents(), "").map_err(|reason| {
         Problem::new(Code::AgentUnavailable, format!("there is no main agent: {reason}"))
     })?;

@@ -1,0 +1,192 @@
+//! Agent cards: what an agent is, where it is reached, and how callers authenticate.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
+use baton_a2a::card::{
+    AgentCard, Capabilities, HTTP_JSON, Interface, JSONRPC, SchemeKind, SecurityRequirement, SecurityScheme,
+    VERSION_03, VERSION_10,
+};
+use baton_a2a::{WireForm, wire};
+use baton_core::agent::Agent;
+use data_encoding::HEXLOWER;
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::exchange::{Exchange, path_param, version};
+use super::failure::A2aResult;
+use super::settings::CardForm;
+use super::{push, skills};
+use crate::app::App;
+use crate::guards::origins::is_loopback;
+use crate::identity::AuthenticationMode;
+use crate::named;
+use crate::problem::{ApiResult, Code, Problem};
+use crate::routes::handoff;
+
+/// How long a client may keep a card, in seconds.
+const MAX_AGE: &str = "public, max-age=60";
+const BEARER: &str = "bearer";
+
+/// The address of this server: as configured, or the loopback name that the client used. Other names in `Host` are not believed,
+/// because a card with a forged address would send clients and their credentials elsewhere.
+pub fn base_url(app: &App, headers: &HeaderMap) -> Option<String> {
+    if let Some(url) = app.settings.a2a.as_ref().and_then(|settings| settings.public_url.clone()) {
+        return Some(url.trim_end_matches('/').to_owned());
+    }
+    let host: Authority = headers.get(header::HOST)?.to_str().ok()?.parse().ok()?;
+    is_loopback(host.host()).then(|| format!("http://{host}"))
+}
+
+/// The public card, for everyone.
+pub async fn card(State(app): State<App>, request: Request) -> ApiResult<Response> {
+    let (mut parts, _) = request.into_parts();
+    let agent = addressed(&app, path_param(&mut parts, &app, "agent").await.as_deref())?;
+    let is_root = !parts.uri.path().starts_with("/a2a/");
+    let base = base_url(&app, &parts.headers).ok_or_else(no_address)?;
+    let card = build(&app, &agent, &base, is_root, Detail::Public);
+    let written = written(&app, &card, version(&parts.headers, &parts.uri).as_deref());
+    Ok(cached(&written, &parts.headers))
+}
+
+/// The card of an authenticated caller: with what the agent can delegate to.
+pub fn extended(exchange: &Exchange, form: WireForm) -> A2aResult<Value> {
+    let name = exchange.agent.as_ref().map(|agent| agent.name.as_str());
+    let agent = addressed(&exchange.app, name)?;
+    let base = exchange.base.as_deref().ok_or_else(no_address)?;
+    let card = build(&exchange.app, &agent, base, name.is_none(), Detail::Extended);
+    Ok(form.encode_card(&card))
+}
+
+/// The card as the native API shows it. Without a known address the paths are relative to this server.
+pub fn native_card(app: &App, agent: &Agent, headers: &HeaderMap) -> Value {
+    let base = base_url(app, headers).unwrap_or_default();
+    let card = build(app, agent, &base, false, Detail::Extended);
+    match app.settings.a2a.as_ref().map(|settings| settings.card).unwrap_or_default() {
+        CardForm::V10 => WireForm::V10.encode_card(&card),
+        CardForm::V03 => WireForm::V03.encode_card(&card),
+        CardForm::Hybrid => wire::encode_hybrid_card(&card),
+    }
+}
+
+fn addressed(app: &App, name: Option<&str>) -> ApiResult<Arc<Agent>> {
+    match name {
+        Some(name) => named::agent(app, name),
+        None => named::agent(app, handoff::main(app)?.as_str()),
+    }
+}
+
+fn no_address() -> Problem {
+    let detail = "this server does not know its own address: set `a2a.public_url` in baton.toml";
+    Problem::new(Code::NotFound, detail)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Public,
+    /// With the skills of the agents that it works with.
+    Extended,
+}
+
+fn build(app: &App, agent: &Agent, base: &str, is_root: bool, detail: Detail) -> AgentCard {
+    let agents = app.agents();
+    let modes = || vec!["text/plain".to_owned(), "application/json".to_owned()];
+    let mut skills = vec![skills::own(agent)];
+    if detail == Detail::Extended {
+        skills.extend(skills::delegated(agent, &agents));
+    }
+    let (security_schemes, security) = security(app);
+    AgentCard {
+        name: agent.display_name.clone(),
+        description: agent.description.clone(),
+        version: agent.version.to_string(),
+        interfaces: interfaces(agent, base, is_root),
+        provider: None,
+        documentation_url: None,
+        icon_url: None,
+        capabilities: Capabilities {
+            streaming: true,
+            push_notifications: push::SUPPORTED,
+            state_transition_history: false,
+            extended_card: true,
+            extensions: vec![skills::extension(agent).declare()],
+        },
+        security_schemes,
+        security,
+        default_input_modes: modes().into_iter().chain(["image/*".to_owned()]).collect(),
+        default_output_modes: modes(),
+        skills,
+        signatures: Vec::new(),
+    }
+}
+
+/// Both transports in both versions. JSON-RPC is preferred.
+fn interfaces(agent: &Agent, base: &str, is_root: bool) -> Vec<Interface> {
+    let path = if is_root { String::new() } else { format!("/a2a/{}", agent.name) };
+    let rpc = if is_root { format!("{base}/") } else { format!("{base}{path}") };
+    let of = |version: &str, transport: &str, url: &str| Interface {
+        url: url.to_owned(),
+        transport: transport.to_owned(),
+        protocol_version: version.to_owned(),
+        tenant: None,
+    };
+    let versions = [VERSION_10, VERSION_03];
+    let both = versions
+        .map(|version| [of(version, JSONRPC, &rpc), of(version, HTTP_JSON, &format!("{base}{path}"))]);
+    both.into_iter().flatten().collect()
+}
+
+/// What the server enforces; nothing in open mode.
+fn security(app: &App) -> (indexmap::IndexMap<String, SecurityScheme>, Vec<SecurityRequirement>) {
+    if app.settings.auth.mode == AuthenticationMode::Open {
+        return Default::default();
+    }
+    let format = app.settings.auth.tokens.as_ref().map(|_| "JWT".to_owned());
+    let description = match &format {
+        Some(_) => "An API key of this server, or a JWT of its identity provider.",
+        None => "An API key of this server.",
+    };
+    let scheme = SecurityScheme {
+        description: Some(description.to_owned()),
+        kind: SchemeKind::Http { scheme: BEARER.to_owned(), bearer_format: format },
+    };
+    let requirement = SecurityRequirement::from_iter([(BEARER.to_owned(), Vec::new())]);
+    (indexmap::IndexMap::from([(BEARER.to_owned(), scheme)]), vec![requirement])
+}
+
+/// The card in the requested version, or as configured.
+fn written(app: &App, card: &AgentCard, version: Option<&str>) -> String {
+    let configured = app.settings.a2a.as_ref().map(|settings| settings.card).unwrap_or_default();
+    let form = match version {
+        Some(version) if version.starts_with("0.3") => CardForm::V03,
+        Some(version) if version.starts_with("1.") => CardForm::V10,
+        _ => configured,
+    };
+    match form {
+        CardForm::V03 => WireForm::V03.encode_card(card),
+        CardForm::V10 => WireForm::V10.encode_card(card),
+        CardForm::Hybrid => wire::encode_hybrid_card(card),
+    }
+    .to_string()
+}
+
+fn cached(body: &str, headers: &HeaderMap) -> Response {
+    let tag = format!("\"{}\"", HEXLOWER.encode(&Sha256::digest(body)[..16]));
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let is_known =
+        known.flat_map(|value| value.split(',')).any(|known| known.trim().trim_start_matches("W/") == tag);
+    let mut response = if is_known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        (kind, body.to_owned()).into_response()
+    };
+    let answer = response.headers_mut();
+    answer.insert(header::CACHE_CONTROL, HeaderValue::from_static(MAX_AGE));
+    answer.insert(header::VARY, HeaderValue::from_static("a2a-version, host"));
+    answer.extend(HeaderValue::from_str(&tag).ok().map(|tag| (header::ETAG, tag)));
+    response
+}

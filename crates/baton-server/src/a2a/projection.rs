@@ -1,0 +1,121 @@
+//! Events of a run as updates of its task.
+
+use std::collections::HashMap;
+
+use baton_a2a::model::{
+    Artifact, ArtifactUpdate, Message, Metadata, Part, Role, StatusUpdate, StreamItem, TaskState, TaskStatus,
+};
+use baton_core::MessageId;
+use baton_core::event::{Event, EventKind};
+use baton_core::message::Visibility;
+use serde_json::json;
+
+use super::tasks::ANSWER;
+use crate::stream::follow::Item;
+
+/// The view of one subscriber of a task. The end of a run is not projected: the task that is read then says how it is.
+#[derive(Debug)]
+pub struct TaskProjection {
+    task_id: String,
+    context_id: String,
+    /// Bytes sent of each text that has not ended.
+    sent: HashMap<MessageId, usize>,
+}
+
+impl TaskProjection {
+    pub fn new(task_id: String, context_id: String) -> Self {
+        Self { task_id, context_id, sent: HashMap::new() }
+    }
+
+    /// The updates for one item; none if the client is not to see it.
+    pub fn project(&mut self, item: &Item) -> Option<StreamItem> {
+        match item {
+            Item::Event(published) => self.event(&published.event),
+            Item::Growing(growing) => {
+                let EventKind::TextStarted { message_id, .. } = &growing.first.kind else { return None };
+                let is_shown = growing.first.visibility == Visibility::User && !growing.text.is_empty();
+                is_shown.then(|| self.replace(*message_id, &growing.text, false))
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event) -> Option<StreamItem> {
+        if event.visibility != Visibility::User {
+            return None;
+        }
+        match &event.kind {
+            EventKind::RunStarted { .. } | EventKind::RunResumed { .. } => Some(self.working(event, None)),
+            EventKind::TextDelta { message_id, delta } if !delta.is_empty() => {
+                Some(self.delta(*message_id, delta))
+            }
+            EventKind::TextFinished { message_id, text, .. } => Some(self.finished(*message_id, text)),
+            EventKind::TurnRestarted { message_id } => {
+                self.sent.remove(message_id).map(|_| self.chunk(*message_id, "", false, false))
+            }
+            EventKind::Status { text } => Some(self.working(event, Some((text.clone(), Metadata::new())))),
+            EventKind::Progress { state, label, step, total } => {
+                let progress = json!({ "state": state, "label": label, "step": step, "total": total });
+                let metadata = Metadata::from_iter([("progress".to_owned(), progress)]);
+                Some(self.working(event, Some((format!("Step {step} of {total}: {label}"), metadata))))
+            }
+            EventKind::Handoff(handoff) => {
+                let phase = json!({ "phase": handoff.phase, "from": handoff.from, "to": handoff.to });
+                let metadata = Metadata::from_iter([("handoff".to_owned(), phase)]);
+                Some(self.working(event, Some((handoff.message.clone(), metadata))))
+            }
+            _ => None,
+        }
+    }
+
+    fn working(&self, event: &Event, said: Option<(String, Metadata)>) -> StreamItem {
+        let (text, metadata) = said.unzip();
+        let message = text.map(|text| Message {
+            context_id: Some(self.context_id.clone()),
+            task_id: Some(self.task_id.clone()),
+            ..Message::new(format!("{}-{}", event.run_id, event.seq), Role::Agent, vec![Part::text(text)])
+        });
+        StreamItem::StatusUpdate(StatusUpdate {
+            task_id: self.task_id.clone(),
+            context_id: self.context_id.clone(),
+            status: TaskStatus { state: TaskState::Working, message, timestamp: Some(event.at) },
+            is_final: false,
+            metadata: metadata.unwrap_or_default(),
+        })
+    }
+
+    fn delta(&mut self, id: MessageId, delta: &str) -> StreamItem {
+        let sent = self.sent.entry(id).or_default();
+        let is_first = *sent == 0;
+        *sent += delta.len();
+        self.chunk(id, delta, !is_first, false)
+    }
+
+    /// Ends a text. If all of it was sent, an empty chunk does; otherwise the whole text replaces what was sent.
+    fn finished(&mut self, id: MessageId, text: &str) -> StreamItem {
+        match self.sent.remove(&id) {
+            Some(sent) if sent == text.len() => self.chunk(id, "", true, true),
+            _ => self.replace(id, text, true),
+        }
+    }
+
+    fn replace(&mut self, id: MessageId, text: &str, is_last: bool) -> StreamItem {
+        if !is_last {
+            self.sent.insert(id, text.len());
+        }
+        self.chunk(id, text, false, is_last)
+    }
+
+    fn chunk(&self, id: MessageId, text: &str, append: bool, last_chunk: bool) -> StreamItem {
+        StreamItem::ArtifactUpdate(ArtifactUpdate {
+            task_id: self.task_id.clone(),
+            context_id: self.context_id.clone(),
+            artifact: Artifact {
+                name: Some(ANSWER.to_owned()),
+                ..Artifact::new(id.to_string(), vec![Part::text(text)])
+            },
+            append,
+            last_chunk,
+            metadata: Metadata::new(),
+        })
+    }
+}
