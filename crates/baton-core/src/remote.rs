@@ -109,6 +109,8 @@ pub struct RemoteHandoff {
     pub return_expected: bool,
     /// The user's own words, for an agent that understands the other fields.
     pub words: String,
+    /// Data about the handoff, such as known facts under `context`.
+    pub metadata: Value,
 }
 
 /// What a remote agent does with a message, in order.

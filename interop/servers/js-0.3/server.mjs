@@ -32,13 +32,13 @@ class Executor {
     if (task) {
       artifact({ artifactId: 'c', name: 'choice', parts: [text(`You chose ${words}.`)] }, false);
       status('completed');
-    } else if (words.includes('ask')) {
+    } else if (words.includes('please-ask')) {
       status('input-required', 'Which colour?');
-    } else if (words.includes('fail')) {
+    } else if (words.includes('please-fail')) {
       status('failed', 'It broke.');
-    } else if (words.includes('reject')) {
+    } else if (words.includes('please-reject')) {
       status('rejected', 'Not my job.');
-    } else if (words.includes('slow')) {
+    } else if (words.includes('please-wait')) {
       status('working', undefined, false);
       while (!cancelled.has(taskId)) await new Promise((done) => setTimeout(done, 50));
       status('canceled');

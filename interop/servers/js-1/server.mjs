@@ -37,13 +37,13 @@ class Executor {
       id: taskId, contextId, artifacts: [], history: [userMessage], metadata: {},
       status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: new Date().toISOString() },
     }));
-    if (words.includes('ask')) {
+    if (words.includes('please-ask')) {
       status(TaskState.TASK_STATE_INPUT_REQUIRED, 'Which colour?');
-    } else if (words.includes('fail')) {
+    } else if (words.includes('please-fail')) {
       status(TaskState.TASK_STATE_FAILED, 'It broke.');
-    } else if (words.includes('reject')) {
+    } else if (words.includes('please-reject')) {
       status(TaskState.TASK_STATE_REJECTED, 'Not my job.');
-    } else if (words.includes('slow')) {
+    } else if (words.includes('please-wait')) {
       status(TaskState.TASK_STATE_WORKING);
       while (!cancelled.has(taskId)) await new Promise((done) => setTimeout(done, 50));
       status(TaskState.TASK_STATE_CANCELED);

@@ -26,13 +26,13 @@ class Executor(AgentExecutor):
         if is_answer:
             await updater.add_artifact([new_text_part(f"You chose {words}.")], name="choice")
             await updater.complete()
-        elif "ask" in words:
+        elif "please-ask" in words:
             await updater.requires_input(message("Which colour?"))
-        elif "fail" in words:
+        elif "please-fail" in words:
             await updater.failed(message("It broke."))
-        elif "reject" in words:
+        elif "please-reject" in words:
             await updater.reject(message("Not my job."))
-        elif "slow" in words:
+        elif "please-wait" in words:
             await updater.start_work()
             await asyncio.sleep(600)
         else:

@@ -85,7 +85,7 @@ impl Connection<'_> {
         params: &SendParams,
         trace: Option<&TraceParent>,
     ) -> Result<SendResult, CallError> {
-        let request = self.request(Method::Send, self.form().encode_send_params(params), None, trace)?;
+        let request = self.sending(Method::Send, params, trace)?;
         let value = self.call(&request).await?;
         self.form()
             .decode_send_result(&value)
@@ -98,7 +98,7 @@ impl Connection<'_> {
         params: &SendParams,
         trace: Option<&TraceParent>,
     ) -> Result<ItemStream, CallError> {
-        let request = self.request(Method::Stream, self.form().encode_send_params(params), None, trace)?;
+        let request = self.sending(Method::Stream, params, trace)?;
         self.open(&request).await
     }
 
@@ -128,6 +128,21 @@ impl Connection<'_> {
     pub(super) async fn cancel(&self, id: &str) -> Result<(), CallError> {
         let request = self.request(Method::CancelTask, json!({ "id": id }), Some(id), None)?;
         self.call(&request).await.map(drop)
+    }
+
+    /// A request that a peer can recognize if it is repeated: its body and its key are the same for the same message.
+    fn sending(
+        &self,
+        method: Method,
+        params: &SendParams,
+        trace: Option<&TraceParent>,
+    ) -> Result<Request, CallError> {
+        let id = &params.message.message_id;
+        let mut request = self.request(method, self.form().encode_send_params(params), None, trace)?;
+        if let (Binding::JsonRpc, Some(body)) = (self.endpoint.binding, &mut request.body) {
+            body["id"] = Value::String(id.clone());
+        }
+        Ok(request.header("Idempotency-Key", id))
     }
 
     fn request(

@@ -38,8 +38,10 @@ pub(super) fn send(peer: Arc<Peer>, name: AgentName, message: RemoteMessage) -> 
     Box::pin(async_stream::try_stream! {
         let route = peer.route().await?;
         let (route, source) = first_source(&peer, route, &name, &message).await?;
-        let mut run = Driven { peer, route, reply: Reply::default(), failures: 0, may_subscribe: true };
-        run.reply.task = RemoteTask::default();
+        let mut run = Driven::new(peer, route);
+        run.sent_to = message.task.task_id.clone();
+        // The ids are announced when the peer confirms them.
+        run.reply.task.seen = message.task.seen.clone();
         for await event in run.events(source) {
             yield event?;
         }
@@ -50,7 +52,7 @@ pub(super) fn send(peer: Arc<Peer>, name: AgentName, message: RemoteMessage) -> 
 pub(super) fn follow(peer: Arc<Peer>, task: RemoteTask) -> RemoteStream {
     Box::pin(async_stream::try_stream! {
         let route = peer.route().await?;
-        let mut run = Driven { peer, route, reply: Reply::default(), failures: 0, may_subscribe: true };
+        let mut run = Driven::new(peer, route);
         run.reply.task = task;
         for await event in run.events(Source::Lost) {
             yield event?;
@@ -152,9 +154,18 @@ struct Driven {
     /// Failed attempts in a row to get the task back.
     failures: u32,
     may_subscribe: bool,
+    /// The task that the message continues, until the peer has accepted the message.
+    sent_to: Option<String>,
+    /// The error with which the peer refused the message in the stream.
+    refused: Option<CallError>,
 }
 
 impl Driven {
+    fn new(peer: Arc<Peer>, route: Route) -> Self {
+        let reply = Reply::default();
+        Self { peer, route, reply, failures: 0, may_subscribe: true, sent_to: None, refused: None }
+    }
+
     fn events(
         &mut self,
         first: Source,
@@ -182,7 +193,7 @@ impl Driven {
                     source = Source::Lost;
                     continue;
                 };
-                self.failures = 0;
+                (self.failures, self.sent_to) = (0, None);
                 for event in self.reply.add(item)? {
                     let is_end = matches!(event, RemoteEvent::Ended(_));
                     yield event;
@@ -194,8 +205,21 @@ impl Driven {
         }
     }
 
-    /// A stream broke. Without a task there is nothing to go on with.
+    /// A stream broke, or the peer reported an error in it. Without a task there is nothing to go on with.
     fn broken(&mut self, error: CallError) -> Result<(), RemoteError> {
+        if error.code().is_some() && self.sent_to.is_some() {
+            self.refused = Some(error);
+            return Ok(());
+        }
+        let is_lost = error.code() == Some(ErrorCode::TaskNotFound);
+        if error.code().is_some() && self.reply.task.task_id.is_some() && !is_lost {
+            // A task that has ended cannot be subscribed to: its state says more.
+            self.may_subscribe = false;
+            self.failures += 1;
+            if self.failures < MAX_RECONNECTS {
+                return Ok(());
+            }
+        }
         if error.code().is_some() || self.reply.task.task_id.is_none() {
             let error = error.into_remote();
             self.peer.count_failure(&error);
@@ -211,6 +235,9 @@ impl Driven {
 
     /// Subscribes to the task again, or asks for its state. Fails after [`MAX_RECONNECTS`] attempts in a row.
     async fn recover(&mut self, polls: &mut u32) -> Result<Source, RemoteError> {
+        if let (Some(refused), Some(id)) = (self.refused.take(), self.sent_to.take()) {
+            return Ok(ended_task(&self.peer, self.route.clone(), &id, refused).await?.1);
+        }
         let Some(id) = self.reply.task.task_id.clone() else {
             let message = "it ended the connection before it accepted the message";
             return Err(RemoteError::new(RemoteErrorKind::Malformed, message));

@@ -10,6 +10,13 @@ use serde_json::Value;
 use crate::extension::{HandoffPart, HandoffRequest, RecentMessage, URI};
 use crate::model::{Content, Message, Part, Role, SendConfiguration, SendParams};
 
+/// The limits of C-2.
+const MAX_REASON_CHARS: usize = 500;
+const MAX_SUMMARY_CHARS: usize = 2_000;
+const MAX_RECENT: usize = 20;
+/// Maximum characters of a recent message.
+const MAX_RECENT_CHARS: usize = 2_000;
+
 /// The parameters of sending `message` to the agent that is called `target` here. With `has_extension`, a thread is offered as a
 /// data part; otherwise the message is plain.
 pub(super) fn params(
@@ -41,23 +48,30 @@ pub(super) fn params(
 }
 
 fn request(offer: &RemoteHandoff, target: &AgentName) -> HandoffRequest {
-    let recent = offer.recent_messages.iter().map(|(role, content)| RecentMessage {
+    let skipped = offer.recent_messages.len().saturating_sub(MAX_RECENT);
+    let recent = offer.recent_messages.iter().skip(skipped).map(|(role, content)| RecentMessage {
         role: if *role == EngineRole::Assistant { "assistant" } else { "user" }.to_owned(),
-        content: content.clone(),
+        content: first(content, MAX_RECENT_CHARS),
     });
     let recent_messages: Vec<RecentMessage> = recent.collect();
+    let reason = first(offer.reason.trim(), MAX_REASON_CHARS);
     HandoffRequest {
         thread_id: offer.thread_id.to_string(),
         source_agent_id: offer.source_agent_id.to_string(),
         target_agent_id: target.to_string(),
-        context_summary: offer.context_summary.clone(),
+        context_summary: first(&offer.context_summary, MAX_SUMMARY_CHARS),
         conversation_history_count: u32::try_from(recent_messages.len()).unwrap_or(u32::MAX),
         recent_messages,
-        handoff_reason: offer.reason.clone(),
+        handoff_reason: if reason.is_empty() { "handoff".to_owned() } else { reason },
         preserve_state: offer.preserve_state,
         return_expected: offer.return_expected,
-        handoff_metadata: serde_json::Map::new(),
+        handoff_metadata: offer.metadata.as_object().cloned().unwrap_or_default(),
     }
+}
+
+/// The first `most` characters.
+fn first(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
 }
 
 /// A part of a message. A file of this server is named, because its address is of no use to the peer.

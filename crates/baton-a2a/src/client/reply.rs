@@ -67,6 +67,7 @@ impl Reply {
         let now = RemoteTask {
             task_id: known(task).or_else(|| self.task.task_id.clone()),
             context_id: known(context).or_else(|| self.task.context_id.clone()),
+            seen: self.task.seen.clone(),
         };
         if now != self.task {
             self.task = now.clone();
@@ -81,16 +82,19 @@ impl Reply {
         self.metadata(&metadata);
         self.artifacts.clear();
         for artifact in artifacts {
-            self.handoff_parts(&artifact.parts, events);
-            self.replace(artifact)?;
+            if !self.task.seen.contains(&artifact.artifact_id) {
+                self.handoff_parts(&artifact.parts, events);
+                self.replace(artifact)?;
+            }
         }
         self.rebuild()?;
         self.publish(events);
-        let spoken = || history.iter().rev().find(|message| message.role == Role::Agent).map(Message::text);
+        let last_words =
+            || history.iter().rev().find(|message| message.role == Role::Agent).map(Message::text);
         let has_words = !self.text.is_empty() || status.message.is_some();
         if status.state == TaskState::Completed && !has_words {
             // Some agents answer in the history alone.
-            self.text = spoken().unwrap_or_default();
+            self.text = last_words().unwrap_or_default();
             self.publish(events);
         }
         self.status(status, events);
@@ -105,12 +109,11 @@ impl Reply {
         self.handoff_parts(&message.parts, events);
         self.text = text_of(&message.parts);
         self.publish(events);
-        let end = self.end(RemoteState::Completed, String::new());
-        events.push(RemoteEvent::Ended(Box::new(end)));
+        self.close(RemoteState::Completed, String::new(), events);
     }
 
     fn status(&mut self, status: TaskStatus, events: &mut Vec<RemoteEvent>) {
-        let said = status.message.as_ref().map(|message| text_of(&message.parts)).unwrap_or_default();
+        let said = status.message.as_ref().map(spoken).unwrap_or_default();
         if let Some(message) = &status.message {
             self.metadata(&message.metadata);
             self.handoff_parts(&message.parts, events);
@@ -129,26 +132,36 @@ impl Reply {
                 return;
             }
         };
-        let end = self.end(state, head(&said, MAX_TEXT / 4));
-        events.push(RemoteEvent::Ended(Box::new(end)));
+        self.close(state, head(&said, MAX_TEXT / 4), events);
     }
 
-    fn end(&mut self, state: RemoteState, message: String) -> RemoteEnd {
+    /// Ends the reply. If the task goes on, its artifacts so far belong to this answer and not to the next one.
+    fn close(&mut self, state: RemoteState, message: String, events: &mut Vec<RemoteEvent>) {
+        if state.is_waiting() {
+            let new = self.artifacts.iter().map(|artifact| artifact.id.clone());
+            self.task.seen.extend(new);
+            let skipped = self.task.seen.len().saturating_sub(MAX_ARTIFACTS);
+            self.task.seen.drain(..skipped);
+            events.push(RemoteEvent::Accepted(self.task.clone()));
+        }
         let names = self.artifacts.iter().filter_map(|artifact| artifact.name.clone());
-        RemoteEnd {
+        let end = RemoteEnd {
             state,
             text: std::mem::take(&mut self.text),
             message,
             artifacts: names.collect(),
             usage: self.usage,
             handoff: self.handoff.take(),
-        }
+        };
+        events.push(RemoteEvent::Ended(Box::new(end)));
     }
 
     fn artifact(&mut self, update: ArtifactUpdate, events: &mut Vec<RemoteEvent>) -> Result<(), RemoteError> {
         let ArtifactUpdate { artifact, append, metadata, .. } = update;
         self.metadata(&metadata);
         self.handoff_parts(&artifact.parts, events);
+        // An artifact of an earlier answer that changes belongs to this one.
+        self.task.seen.retain(|seen| *seen != artifact.artifact_id);
         let at = self.artifacts.iter().position(|known| known.id == artifact.artifact_id);
         match at {
             Some(at) if append => {
@@ -172,8 +185,10 @@ impl Reply {
     }
 
     fn replace(&mut self, artifact: Artifact) -> Result<(), RemoteError> {
+        // What an artifact of the extension has is for programs.
+        let is_for_programs = artifact.extensions.iter().any(|uri| uri == URI);
         let received = ReceivedArtifact {
-            text: text_of(&artifact.parts),
+            text: if is_for_programs { String::new() } else { text_of(&artifact.parts) },
             name: artifact.name.map(|name| head(&name, MAX_NAME)),
             id: artifact.artifact_id,
         };
@@ -252,6 +267,12 @@ fn check(bytes: usize, artifacts: usize) -> Result<(), RemoteError> {
         _ => return Ok(()),
     };
     Err(RemoteError::new(RemoteErrorKind::Malformed, format!("it answered with more than {what}")))
+}
+
+/// The text of a status. Its data describes the same for programs.
+fn spoken(message: &Message) -> String {
+    let text = message.text();
+    if text.trim().is_empty() { text_of(&message.parts) } else { text }
 }
 
 /// The parts as text: text as it is, data as JSON, files by name. Parts of the extension are left out.
@@ -359,6 +380,29 @@ mod tests {
     }
 
     #[test]
+    fn answer_has_only_what_is_new_in_its_task() {
+        let mut reply = Reply::default();
+        let mut events = reply.add(chunk("a", "First?", false)).unwrap();
+        events.extend(reply.add(status(TaskState::InputRequired, vec![Part::text("First?")])).unwrap());
+        assert_eq!(end(&events).answer(), "First?");
+        let seen = reply.task.clone();
+        assert_eq!(seen.seen, ["a"]);
+        let mut reply = Reply { task: seen, ..Reply::default() };
+        let task = Task {
+            id: "t".into(),
+            context_id: "c".into(),
+            status: TaskStatus::new(TaskState::Completed),
+            history: vec![],
+            artifacts: vec![
+                Artifact::new("a", vec![Part::text("First?")]),
+                Artifact::new("b", vec![Part::text("Done.")]),
+            ],
+            metadata: Metadata::new(),
+        };
+        assert_eq!(end(&reply.add(StreamItem::Task(task)).unwrap()).text, "Done.");
+    }
+
+    #[test]
     fn text_is_bounded() {
         let mut reply = Reply::default();
         reply.add(chunk("a", "x", false)).unwrap();
@@ -374,7 +418,7 @@ mod tests {
         let mut metadata = Metadata::new();
         let usage = json!({
             "input_tokens": 3, "output_tokens": 4, "cached_tokens": 0, "reasoning_tokens": 0,
-            "cost": { "price": "known", "usd": "0.5" }
+            "cost": { "price": "known", "usd": 0.5 }
         });
         metadata.insert(URI.to_owned(), json!({ "usage": usage }));
         let task = Task {

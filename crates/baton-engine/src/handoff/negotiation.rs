@@ -53,8 +53,8 @@ pub(crate) fn activate(handoff: &mut HandoffSession, target: &Agent, known: &Map
     let notes = &mut handoff.notes;
     if let Some(link) = &mut notes.remote {
         // The task of the lease before was cancelled.
-        **link =
-            RemoteLink { task: RemoteTask { task_id: None, ..link.task.clone() }, ..RemoteLink::default() };
+        let task = RemoteTask { context_id: link.task.context_id.clone(), ..RemoteTask::default() };
+        **link = RemoteLink { task, ..RemoteLink::default() };
     }
     (notes.end, notes.ended_in, notes.failures) = (None, None, 0);
     (notes.told, notes.topic) = (NotifiedParty::Nobody, LastTopic::Other);

@@ -227,5 +227,6 @@ pub(crate) fn outside_offer(
         preserve_state: handoff.notes.preserve_state,
         return_expected: handoff.notes.return_expected,
         words: handoff.context_summary.clone(),
+        metadata: handoff.metadata.clone(),
     }
 }

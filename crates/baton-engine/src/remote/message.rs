@@ -61,6 +61,7 @@ pub(super) fn offer(scope: &Scope, handoff: &HandoffSession, input: &Input) -> R
         preserve_state: handoff.notes.preserve_state,
         return_expected: handoff.notes.return_expected,
         words: PromptEnvelope::of(input).request(),
+        metadata: handoff.metadata.clone(),
     }
 }
 

@@ -78,7 +78,7 @@ impl ScriptedReply {
 }
 
 pub(super) fn task(id: &str) -> RemoteTask {
-    RemoteTask { task_id: Some(id.to_owned()), context_id: Some("their-context".to_owned()) }
+    RemoteTask { task_id: Some(id.to_owned()), ..RemoteTask::new_in("their-context") }
 }
 
 fn end(state: RemoteState, text: &str, message: &str) -> RemoteEnd {
