@@ -75,3 +75,6 @@ scripts/pip.sh crates/baton-server/tests/fixtures/requirements.txt target/pip/op
 
 # The reference validator of Agent Skills from PyPI, which checks the skills that Baton writes.
 scripts/pip.sh crates/baton-tools/tests/fixtures/requirements.txt target/pip/skills "the validator of Agent Skills"
+
+# The official SDKs of A2A from PyPI and npm, with which the tests write agents for Baton's client.
+scripts/interop.sh

@@ -1,4 +1,4 @@
-//! The Agent2Agent protocol (A2A), versions 0.3 and 1.0, without a server or an engine.
+//! The Agent2Agent protocol (A2A), versions 0.3 and 1.0: objects, wire forms and a client, without a server or an engine.
 //!
 //! One neutral model has three wire forms, because 0.3 writes its objects differently on JSON-RPC and on REST:
 //!
@@ -7,10 +7,12 @@
 //!   [`v03_rest`] (`ProtoJSON` of 0.3) and [`v10`] (`ProtoJSON` of 1.0).
 //! - [`jsonrpc`], [`sse`]: envelope and stream framing, for server and client.
 //! - [`extension`]: the handoff and orchestration extension. [`signature`]: signed cards.
+//! - [`client`]: agents on other servers, as the engine uses them.
 //!
 //! Readers tolerate unknown fields, unknown enum values and `snake_case` names. Writers emit `camelCase` only.
 
 pub mod card;
+pub mod client;
 mod decode;
 mod encode;
 pub mod error;

@@ -7,8 +7,8 @@
 //! - [`message`]: messages of a thread.
 //! - [`event`]: events of a thread. [`sub_agent`]: results of sub-agents.
 //! - [`chat`]: a session's conversation as a model sees it.
-//! - [`model`], [`tool`], [`skill`]: traits for language models, tools and Agent Skills. Adapters implement them, the engine
-//!   calls them.
+//! - [`model`], [`tool`], [`skill`], [`remote`]: traits for language models, tools, Agent Skills and agents on other servers.
+//!   Adapters implement them, the engine calls them.
 //! - [`workflow`]: the state machine of a workflow, and the trait for guides that work without a model.
 //! - [`store`]: the trait for durable data, one tenant at a time.
 //! - [`usage`], [`money`], [`ledger`], [`budget`]: tokens, costs, the rows that record them, and their limits.
@@ -41,6 +41,7 @@ pub mod message;
 pub mod model;
 pub mod money;
 pub mod permission;
+pub mod remote;
 pub mod rights;
 pub mod skill;
 pub mod stem;
@@ -64,6 +65,7 @@ pub use message::{Message, Part, Role, Visibility};
 pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelRequest};
 pub use money::Usd;
 pub use permission::Permission;
+pub use remote::{RemoteAgent, RemoteAgents, RemoteError, RemoteErrorKind, RemoteEvent};
 pub use rights::Rights;
 pub use skill::{SkillFile, SkillHead, SkillOrigin, SkillSource};
 pub use store::{Store, StoreError, TenantStore};

@@ -5,7 +5,7 @@
 //!   person is asked.
 //! - [`waits`]: what a run waits for. [`parking`]: the record with which it waits, without a process.
 //! - [`decide`]: decisions of people. [`answer`]: a message that answers a question. [`workflow_answer`]: a decision that becomes a
-//!   message, because a workflow asked.
+//!   message, because a workflow asked. [`remote_question`]: a question of an agent on another server.
 //!
 //! A wait is a step at `<call>/approval`. It is started with the append that creates the approval, and finished with the outcome.
 //! The call that waits ends with [`Failure::Waiting`](crate::Failure::Waiting), which every pattern passes on after its other
@@ -17,6 +17,7 @@ mod decide;
 pub(crate) mod gate;
 pub(crate) mod parking;
 pub(crate) mod policy;
+pub(crate) mod remote_question;
 pub(crate) mod request;
 mod settings;
 pub(crate) mod waits;

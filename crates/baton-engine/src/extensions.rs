@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_core::tool::{Tool, ToolSource};
-use baton_core::{AgentName, RunId, SkillSource, TenantId, ThreadId};
+use baton_core::{AgentName, RemoteAgents, RunId, SkillSource, TenantId, ThreadId};
 use serde::{Deserialize, Serialize};
 
 use crate::approvals::ApprovalSettings;
@@ -17,6 +17,8 @@ pub struct Extensions {
     pub servers: Option<Arc<dyn ToolSource>>,
     /// Source of Agent Skills, for agents whose files list some.
     pub skills: Option<Arc<dyn SkillSource>>,
+    /// Connects to remote agents. Without it they are unavailable.
+    pub remotes: Option<Arc<dyn RemoteAgents>>,
     /// Callbacks for team discussions.
     pub team_hooks: Option<Arc<dyn TeamHooks>>,
     /// Bytes of one tool output that a model is shown. Longer output is spooled.

@@ -1,6 +1,6 @@
 //! Failures of runs, their codes and which of them end a run.
 
-use baton_core::{AgentName, HumanDuration, ModelError, StoreError};
+use baton_core::{AgentName, HumanDuration, ModelError, RemoteError, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::bounds::{InvocationError, LimitKind};
@@ -35,6 +35,9 @@ pub enum Failure {
     Stage { stage: AgentName, failure: Box<Self> },
     #[error("`{0}` cannot be reached: it runs on another server, and there is no connection to it")]
     Unavailable(AgentName),
+    /// A remote agent gave no answer.
+    #[error("the remote agent `{agent}` gave no answer: {error}")]
+    Remote { agent: AgentName, error: RemoteError },
     /// The time limit of a sub-agent has expired. `partial` is the text of its reply up to then, if there is any.
     #[error("no answer within {limit}")]
     TimedOut { limit: HumanDuration, partial: Option<String> },
@@ -107,6 +110,8 @@ impl Failure {
             Self::NoAgent(_) => "agent_not_found",
             Self::Stage { failure, .. } => failure.code(),
             Self::Unavailable(_) | Self::HandoffUnavailable(_) => "agent_unavailable",
+            Self::Remote { error, .. } if error.kind.is_down() => "agent_unavailable",
+            Self::Remote { .. } => "remote_agent_failed",
             Self::TimedOut { .. } => "timeout",
             Self::Refused(_) => "refused",
             Self::NotAllowed(_) => "permission_denied",

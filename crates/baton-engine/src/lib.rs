@@ -24,6 +24,7 @@
 //!   [`guardrails`]: what agents may read and answer, by the checks of [`guard`].
 //! - [`turn`]: one model call with retries and fallbacks. [`text_calls`]: tool calls that a model wrote as text. [`tool_calls`]: the
 //!   tool calls of a turn. [`engine_tool`]: the engine's own tools. [`output_spool`]: output that is too long for a model.
+//! - [`remote`]: sessions of agents on other servers.
 //! - [`approvals`]: calls and questions that wait for a person.
 //! - [`budget`]: the turns and the time of a session. [`reservation`]: reserves a call in the budgets of money and tokens, whose
 //!   [`recounted_accounts`] agree with the ledger. [`window`]: fits a conversation into the model's context.
@@ -85,6 +86,7 @@ mod recounted_accounts;
 pub mod recovery;
 mod redaction;
 mod registry;
+mod remote;
 pub mod request;
 mod reservation;
 pub mod results;

@@ -26,6 +26,7 @@ use crate::outcome::{Answer, Outcome, RecordedSession};
 use crate::patterns::calling::targets;
 use crate::patterns::chain::Chain;
 use crate::patterns::{self, advisors, router, team};
+use crate::remote;
 use crate::scope::Scope;
 use crate::session::{self, SessionSpec};
 use crate::stage;
@@ -122,9 +123,6 @@ async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     if scope.cancel.is_cancelled() {
         return Err(Failure::Cancelled);
     }
-    if scope.agent().kind.is_remote() {
-        return Err(Failure::Unavailable(scope.name().clone()));
-    }
     if !scope.session.is_root()
         && let Some(violation) = Box::pin(guardrails::check_input(scope, input)).await?
     {
@@ -136,9 +134,15 @@ async fn run_stage(scope: &Scope, input: &Input) -> Result<Outcome, Failure> {
     let output_schema = input.output_schema.clone().filter(|_| !scope.agent().always_hands_off());
     let history = guardrails::allowed_history(scope, input).unwrap_or_else(|| Arc::clone(&input.history));
     let input = &Input { output_schema, history, draft: None, ..input.clone() };
-    scope.run.models.learn(scope.agent()).await;
+    let is_remote = scope.agent().kind.is_remote();
+    if !is_remote {
+        scope.run.models.learn(scope.agent()).await;
+    }
     targets::record_denied_delegation(scope).await?;
     let advised_input = advisors::consult(scope, input).await?;
+    if is_remote {
+        return Box::pin(remote::session::run(scope, &advised_input)).await;
+    }
     if let Some(team) = &scope.agent().team {
         return Box::pin(team::discuss(scope, team, input, &advised_input)).await;
     }

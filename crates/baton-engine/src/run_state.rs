@@ -28,6 +28,7 @@ use crate::output_spool::OutputSpool;
 use crate::policy::Policy;
 use crate::prior_durations::PriorDurations;
 use crate::recounted_accounts::RecountedAccounts;
+use crate::remote::exchange::OpenExchange;
 use crate::request::{RunCaller, StoredRequest};
 
 /// Path segment of the note that delegation was denied, because the user lacks the permission.
@@ -104,6 +105,8 @@ pub(crate) struct RunProgress {
     pub(crate) ended_handoff: OnceLock<HandoffId>,
     /// The lease of the agent that got the thread last.
     lease: Mutex<Option<Arc<HandoffLease>>>,
+    /// Replies of remote agents that have accepted a thread and whose sessions have not begun, by the path of the turn.
+    exchanges: Mutex<HashMap<String, OpenExchange>>,
 }
 
 /// What earlier attempts of a run left in the store.
@@ -230,6 +233,7 @@ impl RunProgress {
             sources: Mutex::new(steps.iter().filter_map(source).collect()),
             ended_handoff: OnceLock::new(),
             lease: Mutex::default(),
+            exchanges: Mutex::default(),
         }
     }
 
@@ -240,6 +244,15 @@ impl RunProgress {
     /// The lease by which an agent of this run has, or had, the thread.
     pub(crate) fn lease(&self) -> Option<Arc<HandoffLease>> {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps a reply that is being read, for the session that goes on with it.
+    pub(crate) fn keep_exchange(&self, path: &str, open: OpenExchange) {
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), open);
+    }
+
+    pub(crate) fn take_exchange(&self, path: &str) -> Option<OpenExchange> {
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).remove(path)
     }
 
     /// Marks delegation as denied in this run. Returns `false` if it was marked before.

@@ -27,6 +27,7 @@ use crate::input::InputSource;
 use crate::models::ModelCandidate;
 use crate::outcome::Outcome;
 use crate::outcome::RunResult;
+use crate::remote::exchange::PROVIDER;
 use crate::request::StoredRequest;
 use crate::scope::Scope;
 
@@ -170,6 +171,21 @@ pub(crate) fn chat(
         span.record("gen_ai.system_instructions", content::instructions(system).as_str());
         span.record("gen_ai.input.messages", content::messages(messages).as_str());
     }
+    CallSpan::new(id, span)
+}
+
+/// The span of one message to a remote agent and its reply.
+pub(crate) fn remote(scope: &Scope) -> CallSpan {
+    let id = new_span_id();
+    let span = tracing::info_span!(
+        target: TARGET, "message", otel.name = format!("message {}", scope.name()), otel.kind = "client", { ID } = id,
+        gen_ai.operation.name = "invoke_agent", gen_ai.provider.name = PROVIDER, gen_ai.agent.name = scope.name().as_str(),
+        gen_ai.conversation.id = %scope.run.caller.thread_id, baton.path = scope.path(),
+        gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty, gen_ai.usage.cache_creation.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
+        baton.cost.usd = Empty, baton.cost.unknown = Empty, "error.type" = Empty, otel.status_code = Empty,
+    );
     CallSpan::new(id, span)
 }
 

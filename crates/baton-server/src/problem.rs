@@ -227,7 +227,7 @@ impl From<Failure> for Problem {
         match failure {
             Failure::Store(error) => error.into(),
             Failure::NoAgent(name) => Self::new(Code::AgentNotFound, format!("there is no agent `{name}`")),
-            Failure::Unavailable(_) | Failure::HandoffUnavailable(_) => {
+            Failure::Unavailable(_) | Failure::HandoffUnavailable(_) | Failure::Remote { .. } => {
                 Self::new(Code::AgentUnavailable, failure.to_string())
             }
             Failure::Refused(_) | Failure::InvalidAnswer(_) => {

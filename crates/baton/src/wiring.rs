@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use baton_a2a::client::{A2aAgents, ClientTimeouts};
 use baton_core::agent::{McpServer, ModelName, ToolPattern};
 use baton_core::store::Retention;
 use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFuture};
@@ -117,6 +118,7 @@ fn parts(
         tools: baton_tools::built_in(&settings, &store),
         servers: Some(Arc::new(Mcp(servers))),
         skills: Some(Arc::new(settings.skills)),
+        remotes: Some(Arc::new(remote_agents()?)),
         team_hooks: None,
         shown_output_bytes: SHOWN_OUTPUT_BYTES,
         work_dir: root(project),
@@ -136,6 +138,12 @@ fn parts(
         live: ThreadChannels::new(),
         observer: None,
     })
+}
+
+/// Connects to remote agents. A secret is the variable that the agent's file names, or the file of `<name>_FILE`.
+pub(crate) fn remote_agents() -> anyhow::Result<A2aAgents> {
+    let secrets = Arc::new(|name: &str| secret_from(name).ok().flatten());
+    A2aAgents::new(secrets, ClientTimeouts::default()).context("cannot connect to remote agents")
 }
 
 /// What `[approvals]` says, and `[tenants.<name>.approvals]` for some.

@@ -21,6 +21,7 @@ choices! {
         Bearer = "bearer",
         ApiKey = "api_key",
         Basic = "basic",
+        OAuth2 = "oauth2",
         /// Gemini CLI: `scheme: Bearer | Basic`.
         Http = "http",
     }
@@ -119,7 +120,20 @@ impl<'a> AgentDecoder<'a> {
     }
 
     fn auth(&mut self, node: &'a YamlNode) -> Option<RemoteAuth> {
-        const KEYS: &[&str] = &["type", "scheme", "token", "header", "name", "key", "username", "password"];
+        const KEYS: &[&str] = &[
+            "type",
+            "scheme",
+            "token",
+            "header",
+            "name",
+            "key",
+            "username",
+            "password",
+            "token_url",
+            "client_id",
+            "client_secret",
+            "scopes",
+        ];
         let section = self.section(node, "`auth`", KEYS)?;
         let Some(kind) = section.get("type") else {
             let help = "write for example `auth: { type: bearer, token: $PARTNER_TOKEN }`";
@@ -130,11 +144,12 @@ impl<'a> AgentDecoder<'a> {
             section.get("scheme").and_then(YamlNode::scalar).map(|scalar| scalar.text.to_lowercase());
         // A choice repeats what was written, which must not be a secret.
         if kind.scalar().is_none_or(|scalar| !is_short_word(&scalar.text)) {
-            self.wrong_type(kind, "`bearer`, `api_key` or `basic`");
+            self.wrong_type(kind, "`bearer`, `api_key`, `basic` or `oauth2`");
             return None;
         }
         match self.choice::<AuthType>(kind)? {
             AuthType::Basic => self.basic(&section),
+            AuthType::OAuth2 => self.oauth2(&section),
             AuthType::Http if scheme.as_deref() == Some("basic") => self.basic(&section),
             AuthType::Bearer | AuthType::Http => {
                 Some(RemoteAuth::Bearer { token: self.secret(&section, "token")? })
@@ -151,6 +166,36 @@ impl<'a> AgentDecoder<'a> {
     fn basic(&mut self, section: &MapSection<'a>) -> Option<RemoteAuth> {
         let username = section.get("username").and_then(|n| self.text(n, "a user name")).unwrap_or_default();
         Some(RemoteAuth::Basic { username, password: self.secret(section, "password")? })
+    }
+
+    fn oauth2(&mut self, section: &MapSection<'a>) -> Option<RemoteAuth> {
+        let client_secret = self.secret(section, "client_secret");
+        let token_url = self.required_text(section, "token_url", "the address that gives out tokens");
+        if let (Some(url), Some(node)) = (&token_url, section.get("token_url"))
+            && !url.starts_with("https://")
+            && !url.starts_with("http://")
+        {
+            let help =
+                "write the address of the token endpoint, such as `https://login.example.com/oauth/token`";
+            self.report(Rule::InvalidUrl, node.span, "`token_url` is not an http or https URL", help);
+        }
+        let client_id = self.required_text(section, "client_id", "the id that Baton has there");
+        let scopes = section.get("scopes").map(|node| self.texts(node)).unwrap_or_default();
+        Some(RemoteAuth::OAuth2 {
+            token_url: token_url?,
+            client_id: client_id?,
+            client_secret: client_secret?,
+            scopes,
+        })
+    }
+
+    fn required_text(&mut self, section: &MapSection<'a>, key: &str, what: &str) -> Option<String> {
+        let Some(node) = section.get(key) else {
+            let help = format!("add `{key}`: {what}");
+            self.report(Rule::MissingKey, section.span, format!("`auth` needs `{key}`"), help);
+            return None;
+        };
+        self.text(node, what)
     }
 
     /// The name of an environment variable. The text is not repeated: it may be the secret itself.

@@ -32,9 +32,26 @@ pub enum RemoteCard {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum RemoteAuth {
-    Bearer { token: SecretName },
-    ApiKey { header: String, key: SecretName },
-    Basic { username: String, password: SecretName },
+    Bearer {
+        token: SecretName,
+    },
+    ApiKey {
+        header: String,
+        key: SecretName,
+    },
+    Basic {
+        username: String,
+        password: SecretName,
+    },
+    /// The client credentials grant of OAuth 2.0.
+    #[serde(rename = "oauth2")]
+    OAuth2 {
+        token_url: String,
+        client_id: String,
+        client_secret: SecretName,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        scopes: Vec<String>,
+    },
 }
 
 /// The environment variable that contains a secret.

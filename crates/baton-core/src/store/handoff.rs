@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::choices;
 use crate::id::{AgentName, HandoffId, RunId, ThreadId, UserId};
+use crate::remote::RemoteLink;
 use crate::store::Pending;
 
 choices! {
@@ -144,6 +145,9 @@ pub struct HandoffNotes {
     /// The workflow's question that was asked last. The store closes it when the handoff ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<Uuid>,
+    /// The task at the target, if the target is a remote agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Box<RemoteLink>>,
 }
 
 impl Default for HandoffNotes {
@@ -159,6 +163,7 @@ impl Default for HandoffNotes {
             since: 0,
             recent: 5,
             question: None,
+            remote: None,
         }
     }
 }

@@ -42,7 +42,10 @@ impl Engine {
             return Ok(Some(handoff));
         }
         match change_stored(&*store, handoff, |handoff| set_ended(handoff, end, None)).await {
-            Ok(ended) => self.cancel_parked(tenant, &ended).await.map(|()| None),
+            Ok(ended) => {
+                self.release_remote(&ended);
+                self.cancel_parked(tenant, &ended).await.map(|()| None)
+            }
             Err(Failure::NoHandoff(_)) => Ok(store.open_handoff_of(thread).await?),
             Err(failure) => Err(failure),
         }
@@ -68,12 +71,15 @@ impl Engine {
         let new = self.new_handoff(&*store, &request, source).await?;
         // Opened and activated in one write, so that a crash leaves no pending handoff.
         let new = NewHandoff { activation: Some(new_activation(target, &facts)), ..new };
+        let new = Box::pin(self.offer_to_remote(&*store, target, new)).await?;
+        let link = new.notes.remote.clone();
         let handoff = match store.open_handoff(new).await {
             Ok(handoff) => handoff,
-            Err(StoreError::HandoffActive(id)) => {
+            Err(error) => {
+                self.release_link(target, link.as_deref());
+                let StoreError::HandoffActive(id) = error else { return Err(error.into()) };
                 return self.behind(&*store, store.handoff(id).await?, &request).await;
             }
-            Err(error) => return Err(error.into()),
         };
         let exit = ExitRequest::from(&request);
         let run_id = self.announce(&exit, target.name.clone(), &handoff, HandoffTransition::Begun).await?;
@@ -187,6 +193,7 @@ impl Engine {
             return Err(Failure::NoHandoff(NO_HANDOFF));
         };
         let handoff = change_stored(&*store, open, change).await?;
+        self.release_remote(&handoff);
         let mut runs = Vec::new();
         if let Some(run) = store.thread(thread, None).await?.active_run
             && is_run_of(&*store, &handoff, run).await?
@@ -372,7 +379,10 @@ impl Engine {
         for handoff in store.expired_handoffs(MessageQuery::DEFAULT_LIMIT * 10).await? {
             let ended = |handoff: &mut HandoffSession| set_ended(handoff, HandoffEnd::Expired, None);
             let ended = match change_stored(&**store, handoff, ended).await {
-                Ok(ended) => self.cancel_parked(store.tenant(), &ended).await,
+                Ok(ended) => {
+                    self.release_remote(&ended);
+                    self.cancel_parked(store.tenant(), &ended).await
+                }
                 Err(failure) => Err(failure),
             };
             if let Err(failure) = ended {

@@ -23,7 +23,8 @@ use crate::invocation;
 use crate::journal::Record;
 use crate::lease::{self, HandoffLease};
 use crate::outcome::Outcome;
-use crate::redaction::redact_messages;
+use crate::redaction::{redact, redact_messages};
+use crate::remote;
 use crate::routing::{HolderCue, RoutingDecision, RunRoute};
 use crate::run;
 use crate::scope::Scope;
@@ -225,8 +226,17 @@ async fn cancel_parked(scope: &Scope, handoff: &HandoffSession) -> Result<(), Fa
 async fn exit(scope: &Scope, lease: &Arc<HandoffLease>) -> Result<Outcome, Failure> {
     if lease.is_open() {
         lease::commit_end(&scope.run, lease, HandoffEnd::Left).await;
+        cancel_remote_task(scope, lease);
     }
     finish::acknowledge_end(scope, lease, Input::default()).await
+}
+
+/// Cancels the task of a remote holder, in the background.
+fn cancel_remote_task(scope: &Scope, lease: &HandoffLease) {
+    let handoff = lease.session();
+    if let Some(target) = scope.run.agents.get(&handoff.target_agent_id) {
+        remote::handoff::cancel_held(&scope.run.extensions, target, handoff.notes.remote.as_deref());
+    }
 }
 
 /// Counts a failed run of the holder. The first failure is returned to the user, who can retry or leave. The handoff ends after
@@ -245,6 +255,7 @@ async fn holder_failed(
     }
     tracing::warn!(thread_id = %scope.run.caller.thread_id, agent = %scope.name(), %failure, "a handoff failed");
     lease::commit_end(&scope.run, lease, HandoffEnd::Failed).await;
+    cancel_remote_task(scope, lease);
     finish::acknowledge_end(scope, lease, Input::default()).await
 }
 
@@ -270,10 +281,15 @@ async fn run_triggered(
         }
         StartOutcome::Refused(failure) => {
             let text = match &failure {
-                Failure::NotAllowed(_) => failure.to_string(),
+                Failure::NotAllowed(_) | Failure::HandoffRejected { .. } => {
+                    redact(&offer.target, &failure.to_string())
+                }
                 _ => return run::run(scope, input).await,
             };
-            scope.trace(baton_core::event::EventKind::Status { text }).await;
+            // The reason of an agent that declines is for the user too.
+            let is_declined = matches!(failure, Failure::HandoffRejected { .. });
+            let visibility = if is_declined { Visibility::User } else { Visibility::Internal };
+            scope.emit(visibility, baton_core::event::EventKind::Status { text }).await;
             run::run(scope, input).await
         }
     }

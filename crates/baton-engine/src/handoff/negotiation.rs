@@ -2,6 +2,7 @@
 
 use baton_core::Rights;
 use baton_core::agent::{AcceptsHandoff, Agent};
+use baton_core::remote::{RemoteLink, RemoteTask};
 use baton_core::store::{Activation, HandoffSession, HandoffState, LastTopic, NotifiedParty};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -14,8 +15,8 @@ use crate::workflow;
 /// Permission that a caller needs to start a handoff.
 pub(crate) const INITIATE_PERMISSION: &str = "handoff:initiate";
 
-/// Returns the target's terms, or the reason why it cannot take the thread: it accepts no handoffs, a permission is missing, it
-/// is remote, or it has no model.
+/// Returns the target's terms, or the reason why it cannot take the thread: it accepts no handoffs, a permission is missing, or it
+/// has no model. A remote agent is asked after this, with [`crate::remote::handoff::offer`].
 pub(crate) fn negotiate<'a>(
     models: &ModelRegistry,
     target: &'a Agent,
@@ -29,7 +30,7 @@ pub(crate) fn negotiate<'a>(
     if let Some(missing) = needed.into_iter().flatten().find(|needed| !rights.allow(needed)) {
         return Err(Failure::NotAllowed(missing.to_owned()));
     }
-    if target.kind.is_remote() || models.candidates(target).is_err() {
+    if !target.kind.is_remote() && models.candidates(target).is_err() {
         return Err(Failure::HandoffUnavailable(messages::unavailable_message(target)));
     }
     Ok(terms)
@@ -50,6 +51,11 @@ pub(crate) fn activate(handoff: &mut HandoffSession, target: &Agent, known: &Map
     handoff.workflow = handoff.workflow.take().or(workflow);
     handoff.expires_at = expires_at;
     let notes = &mut handoff.notes;
+    if let Some(link) = &mut notes.remote {
+        // The task of the lease before was cancelled.
+        let task = RemoteTask { context_id: link.task.context_id.clone(), ..RemoteTask::default() };
+        **link = RemoteLink { task, ..RemoteLink::default() };
+    }
     (notes.end, notes.ended_in, notes.failures) = (None, None, 0);
     (notes.told, notes.topic) = (NotifiedParty::Nobody, LastTopic::Other);
 }

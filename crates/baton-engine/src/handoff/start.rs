@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::negotiation::{activate, negotiate};
+use super::remote_target::or_unavailable;
 use super::{holder_run, messages};
 use crate::failure::Failure;
 use crate::input::Input;
@@ -19,6 +20,7 @@ use crate::journal::Record;
 use crate::lease::{self, HandoffLease};
 use crate::outcome::Outcome;
 use crate::redaction::{head, redact, redact_value, tail};
+use crate::remote;
 use crate::run;
 use crate::scope::Scope;
 
@@ -54,7 +56,7 @@ pub(crate) async fn start(
     offer: &HandoffOffer,
     input: Input,
 ) -> Result<StartOutcome, Failure> {
-    let lease = match open_session(scope, offer).await {
+    let lease = match open_session(scope, &child, offer, &input).await {
         Ok(lease) => Arc::new(lease),
         Err(failure) if failure.is_fatal(&scope.run.control.cancel) && !is_refusal(&failure) => {
             return Err(failure);
@@ -113,9 +115,14 @@ pub(crate) fn is_started(scope: &Scope) -> bool {
     scope.run.recorder.steps.contains_key(scope.at("lease").path())
 }
 
-/// Negotiates with the target and commits the lease, the routing step and the announcement in one append. After a crash, returns
+/// Negotiates with the target, asks it if it is a remote agent, and commits the lease, the routing step and the announcement in one append. After a crash, returns
 /// the handoff that this place has already opened.
-async fn open_session(scope: &Scope, offer: &HandoffOffer) -> Result<HandoffLease, Failure> {
+async fn open_session(
+    scope: &Scope,
+    child: &Scope,
+    offer: &HandoffOffer,
+    input: &Input,
+) -> Result<HandoffLease, Failure> {
     let place = scope.at("lease");
     if let Some(id) = place.step().finished()? {
         return Ok(HandoffLease::new(scope.run.store.handoff(id).await?));
@@ -123,6 +130,10 @@ async fn open_session(scope: &Scope, offer: &HandoffOffer) -> Result<HandoffLeas
     negotiate(&scope.run.models, &offer.target, &scope.run.request.rights)?;
     let (lease, opened) = new_lease(scope, offer);
     let id = opened.session.handoff_id;
+    if offer.target.kind.is_remote() {
+        let offered = Box::pin(remote::handoff::offer(child, &opened.session, input)).await;
+        offered.map_err(|failure| or_unavailable(&offer.target, failure))?;
+    }
     let routing = Record {
         steps: vec![place.step().build(StepKind::Note, StepState::Finished, &id)?],
         handoffs: vec![opened],

@@ -18,7 +18,7 @@ use super::delegation::statuses;
 use super::durability::{die, go_on, runtime};
 use super::{Ran, Setup, name};
 
-fn delegation(agents: &[&str]) -> DelegationPlan {
+pub(super) fn delegation(agents: &[&str]) -> DelegationPlan {
     DelegationPlan {
         agents: agents.iter().map(|text| name(text)).collect(),
         strategy: Strategy::Parallel,

@@ -17,7 +17,7 @@ use crate::advisors::{adds_up, attacks, blocks, heard_by_the_person, task, witho
 use crate::durability::{die, go_on};
 use crate::{Ran, Setup, name};
 
-fn hands_to(agent: &mut Agent, to: &str) {
+pub(super) fn hands_to(agent: &mut Agent, to: &str) {
     agent.handoff = vec![Destination { to: name(to), when: None }];
 }
 

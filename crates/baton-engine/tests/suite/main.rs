@@ -18,6 +18,7 @@ mod durability;
 mod faults;
 mod guardrails;
 mod handoffs;
+mod interop;
 mod limits;
 mod listening;
 mod masked_teams;
@@ -26,6 +27,7 @@ mod mortal;
 mod outages;
 mod previews;
 mod reading;
+mod remotes;
 mod router;
 mod sessions;
 mod skills;
@@ -52,7 +54,9 @@ use baton_core::store::{OnBusy, Owner, Retention};
 use baton_core::tool::{
     CallContext, Effect, Risk, SHOWN_OUTPUT_BYTES, Tool, ToolError, ToolFuture, ToolSource, ToolSpec,
 };
-use baton_core::{AgentName, HumanDuration, Permission, Rights, SkillSource, TenantId, ThreadId, UserId};
+use baton_core::{
+    AgentName, HumanDuration, Permission, RemoteAgents, Rights, SkillSource, TenantId, ThreadId, UserId,
+};
 use baton_engine::{
     Agents, ApprovalSettings, ApprovalTerms, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry,
     ModelTimeouts, Overrides, Policy, ProcessIdentity, RunCaller, RunRequest, RunResult, RunTask, TeamHooks,
@@ -110,6 +114,7 @@ struct Setup {
     expiry: Duration,
     servers: Option<Arc<dyn ToolSource>>,
     skills: Option<Arc<dyn SkillSource>>,
+    remotes: Option<Arc<dyn RemoteAgents>>,
     team_hooks: Option<Arc<dyn TeamHooks>>,
 }
 
@@ -131,6 +136,7 @@ impl Setup {
             expiry: ApprovalTerms::DEFAULT_EXPIRY,
             servers: None,
             skills: None,
+            remotes: None,
             team_hooks: None,
         }
     }
@@ -205,6 +211,7 @@ impl Setup {
                 tools: self.tools,
                 servers: self.servers,
                 skills: self.skills,
+                remotes: self.remotes,
                 team_hooks: self.team_hooks,
                 shown_output_bytes: SHOWN_OUTPUT_BYTES,
                 approvals: ApprovalSettings {

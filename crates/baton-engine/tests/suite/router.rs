@@ -13,7 +13,7 @@ use crate::durability::{die, go_on};
 use crate::transfers::{Kept, asked_of, collaborates, described, seen, told, transfer};
 use crate::{Setup, TestTool, name};
 
-fn routes(agent: &mut Agent, mode: RoutingMode, to: &[&str]) {
+pub(super) fn routes(agent: &mut Agent, mode: RoutingMode, to: &[&str]) {
     let destinations = to.iter().map(|text| name(text)).collect();
     agent.router = Some(Router { mode, destinations, fallback: None, may_answer: false });
 }
@@ -22,7 +22,7 @@ fn router(agent: &mut Agent) -> &mut Router {
     agent.router.as_mut().unwrap()
 }
 
-fn choose(agent: &str) -> ScriptedTurn {
+pub(super) fn choose(agent: &str) -> ScriptedTurn {
     ScriptedTurn::call("route_to", &json!({ "agent": agent, "reason": format!("{agent} fits") }))
 }
 

@@ -38,7 +38,7 @@ fn setup(model: &Scripted, team: Team) -> Setup {
     members.iter().fold(setup, |setup, member| setup.with(member.as_str(), |_| {}))
 }
 
-fn rounds(members: &[&str], rounds: u32) -> Team {
+pub(super) fn rounds(members: &[&str], rounds: u32) -> Team {
     team_of(members, TerminationMode::MaxRounds, rounds)
 }
 

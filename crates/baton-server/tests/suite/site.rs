@@ -144,6 +144,7 @@ impl Plan {
                 tools: Vec::new(),
                 servers: None,
                 skills: self.skills,
+                remotes: None,
                 team_hooks: None,
                 shown_output_bytes: baton_core::tool::SHOWN_OUTPUT_BYTES,
                 approvals: ApprovalSettings::asking_at(None),

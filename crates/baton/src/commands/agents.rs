@@ -1,6 +1,7 @@
 //! `baton agents`: the registry.
 
 mod prompt;
+mod remote;
 
 use std::fmt::Write as _;
 
@@ -55,9 +56,14 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
         Command::Show { agent, format } => {
             let name = find(&draft, agent)?;
             let Some(entry) = draft.agent(&name) else { return Ok(Exit::Failed) };
+            let remote = remote::look(&entry.agent)?;
             match format {
-                AgentsFormat::Json => print_json(entry.agent.as_ref())?,
-                AgentsFormat::Text => print(&definition(&entry.agent, &entry.path().display().to_string())?)?,
+                AgentsFormat::Json => print_json(&remote::with_reachability(&entry.agent, remote.as_ref())?)?,
+                AgentsFormat::Text => {
+                    let path = entry.path().display().to_string();
+                    let reachability = remote.as_ref().map(remote::text).unwrap_or_default();
+                    print(&format!("{}{reachability}", definition(&entry.agent, &path)?))?;
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Each crate of the workspace with those it may depend on. A new crate has to be added here.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-core", &[]),
-    ("baton-a2a", &[]),
+    ("baton-a2a", &["baton-core"]),
     ("baton-agents", &["baton-core"]),
     ("baton-agui", &["baton-core"]),
     ("baton-engine", &["baton-core", "baton-sanitize"]),
@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "baton",
         &[
+            "baton-a2a",
             "baton-core",
             "baton-agents",
             "baton-agui",

@@ -5,6 +5,7 @@
 //! - [`question`], [`creation`], [`leaving`]: the journeys without a model. [`scripted`]: the same with one, played by [`model`].
 //! - [`kills`]: the server dies on the way. [`pauses`]: the server is paused for longer than its lease. [`edges`], [`slowness`]: what
 //!   goes wrong otherwise. [`tenants`]: who may and who sees.
+//! - [`two_servers`]: the agent that makes skills is on another server.
 //! - [`conversations`]: whatever people say, the skill is valid.
 
 mod conversations;
@@ -20,6 +21,7 @@ mod scripted;
 mod slowness;
 mod tenants;
 mod turn;
+mod two_servers;
 mod walk;
 
 use std::path::Path;

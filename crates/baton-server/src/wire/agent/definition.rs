@@ -67,6 +67,7 @@ fn auth_type(auth: &RemoteAuth) -> &'static str {
         RemoteAuth::Bearer { .. } => "bearer",
         RemoteAuth::ApiKey { .. } => "api_key",
         RemoteAuth::Basic { .. } => "basic",
+        RemoteAuth::OAuth2 { .. } => "oauth2",
     }
 }
 

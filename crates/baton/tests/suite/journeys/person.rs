@@ -32,6 +32,11 @@ impl Person {
         Self { address: served.address.clone(), key, thread }
     }
 
+    /// The same person in another conversation.
+    pub(super) fn in_thread(&self, thread: &str) -> Self {
+        Self { thread: thread.to_owned(), ..self.clone() }
+    }
+
     fn accepting(&self, kind: &str) -> String {
         let key = self.key.iter().map(|key| format!("\r\nAuthorization: Bearer {key}"));
         key.fold(kind.to_owned(), |head, line| head + &line)

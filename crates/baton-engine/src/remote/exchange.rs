@@ -1,0 +1,362 @@
+//! One message to a remote agent and its reply.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use baton_core::MessageId;
+use baton_core::chat::Reply;
+use baton_core::event::EventKind;
+use baton_core::ledger::{CallOutcome, Called, LedgerRow};
+use baton_core::remote::{
+    RemoteAgent, RemoteEnd, RemoteError, RemoteErrorKind, RemoteEvent, RemoteMessage, RemoteState,
+    RemoteStream, RemoteTask,
+};
+use baton_core::store::work::InterruptedCall;
+use baton_core::store::{StepKind, StepState};
+use baton_core::usage::{Cost, Usage};
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use super::publish::StreamedReply;
+use crate::bounds::LimitKind;
+use crate::call_span::CallSpan;
+use crate::failure::Failure;
+use crate::journal::Record;
+use crate::scope::Scope;
+use crate::telemetry;
+
+/// The provider of remote agents in the ledger.
+pub(crate) const PROVIDER: &str = "a2a";
+/// Path segment of the note with the ids of the remote task.
+const TASK: &str = "task";
+/// How long a cancelled session waits for the remote agent to confirm.
+const CANCEL_WAIT: Duration = Duration::from_secs(3);
+/// Maximum characters of one progress message.
+const MAX_PROGRESS_CHARS: usize = 500;
+
+/// A stream that is being read, and what was read of it in advance.
+pub(crate) struct OpenExchange {
+    pub(crate) remote: Arc<dyn RemoteAgent>,
+    stream: RemoteStream,
+    pub(crate) read: VecDeque<RemoteEvent>,
+    pub(crate) task: RemoteTask,
+}
+
+impl fmt::Debug for OpenExchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenExchange").field("task", &self.task).finish_non_exhaustive()
+    }
+}
+
+impl OpenExchange {
+    /// Follows the task that an earlier attempt recorded at `place`, or sends the message.
+    pub(crate) fn new(
+        place: &Scope,
+        remote: Arc<dyn RemoteAgent>,
+        message: RemoteMessage,
+    ) -> Result<Self, Failure> {
+        let known = place.at(TASK).step().finished::<RemoteTask>()?;
+        let task = known.clone().unwrap_or_else(|| message.task.clone());
+        let stream = match known {
+            Some(task) => remote.follow(task),
+            None => remote.send(message),
+        };
+        Ok(Self { remote, stream, read: VecDeque::new(), task })
+    }
+
+    /// Follows a task that is known otherwise, or returns an end that was read before.
+    pub(crate) fn following(
+        remote: Arc<dyn RemoteAgent>,
+        task: RemoteTask,
+        end: Option<Box<RemoteEnd>>,
+    ) -> Self {
+        let stream = remote.follow(task.clone());
+        Self { remote, stream, read: end.map(RemoteEvent::Ended).into_iter().collect(), task }
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<Result<RemoteEvent, RemoteError>> {
+        match self.read.pop_front() {
+            Some(event) => Some(Ok(event)),
+            None => self.stream.next().await,
+        }
+    }
+
+    /// Cancels the remote task, and waits a short time for it.
+    async fn cancel(&mut self) {
+        let Some(task) = &self.task.task_id else { return };
+        match tokio::time::timeout(CANCEL_WAIT, self.remote.cancel(task)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "a remote task could not be cancelled"),
+            Err(_) => tracing::warn!("a remote agent did not confirm a cancellation in time"),
+        }
+    }
+}
+
+/// How a message is exchanged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExchangeTerms {
+    pub(crate) deadline: Instant,
+    /// Whether the text is shown while it is streamed.
+    pub(crate) is_streamed: bool,
+    /// Whether a question of the agent is its answer, because the agent holds the thread.
+    pub(crate) shows_questions: bool,
+    /// What the ledger has of the task's usage.
+    pub(crate) billed: Usage,
+}
+
+/// A finished exchange, as its step records it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FinishedExchange {
+    /// What a transcript shows.
+    pub(crate) reply: Reply,
+    pub(crate) end: RemoteEnd,
+    pub(crate) task: RemoteTask,
+    /// The id of the published message, if the text was streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message_id: Option<MessageId>,
+    /// The limit that cut the reply off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<LimitKind>,
+    /// What the ledger has of the task's usage now.
+    #[serde(default)]
+    pub(crate) billed: Usage,
+}
+
+/// Sends a message at `place`, which is a turn of the session, and reads the reply. Returns the recorded one after a crash. `known`
+/// gets the ids of the task as soon as they are known, also if the exchange fails.
+pub(crate) async fn run(
+    place: &Scope,
+    terms: ExchangeTerms,
+    known: &mut RemoteTask,
+    open: impl FnOnce() -> Result<OpenExchange, Failure>,
+) -> Result<FinishedExchange, Failure> {
+    if let Some(finished) = place.step().finished()? {
+        return Ok(finished);
+    }
+    let call = telemetry::remote(place);
+    let mut open = match place.run.progress.take_exchange(place.path()) {
+        Some(open) => open,
+        None => open()?,
+    };
+    let reading = Box::pin(read(place, terms, &mut open, &call)).instrument(call.span.clone());
+    let result = reading.await;
+    known.clone_from(&open.task);
+    result
+}
+
+async fn read(
+    place: &Scope,
+    terms: ExchangeTerms,
+    open: &mut OpenExchange,
+    call: &CallSpan,
+) -> Result<FinishedExchange, Failure> {
+    let mut reply = StreamedReply::new(terms.is_streamed);
+    let mut bill = BillGuard::new(place, terms.billed, call);
+    let row = bill.interrupted_row();
+    let interrupted = InterruptedCall { message_id: reply.id, visibility: place.visibility(), row };
+    place.step().begin_turn(interrupted).await;
+    // Found in advance, so that a crash from here on finds the task.
+    if open.task.task_id.is_some() && !place.at(TASK).step().is_finished() {
+        record_task(place, &open.task).await?;
+    }
+    let mut limit = None;
+    let end = loop {
+        let event = tokio::select! {
+            biased;
+            () = place.cancel.cancelled() => {
+                open.cancel().await;
+                place.cancel.keep_partial(place.path(), &reply.text);
+                return bill.fail(place, &reply, Failure::Cancelled).await;
+            }
+            () = place.run.control.stop.cancelled() => { limit = Some(LimitKind::Stopped); break None; }
+            () = tokio::time::sleep_until(terms.deadline) => { limit = Some(LimitKind::Time); break None; }
+            event = open.next() => event,
+        };
+        match event {
+            Some(Ok(RemoteEvent::Accepted(task))) => {
+                let is_new = open.task.task_id != task.task_id && task.task_id.is_some();
+                open.task = task;
+                if is_new {
+                    record_task(place, &open.task).await?;
+                }
+            }
+            Some(Ok(RemoteEvent::HandoffAccepted)) => {}
+            Some(Ok(RemoteEvent::Progress(text))) => {
+                let text = baton_core::text::head(text.trim(), MAX_PROGRESS_CHARS);
+                place.trace(EventKind::Status { text }).await;
+            }
+            Some(Ok(RemoteEvent::Text(delta))) => reply.add(place, delta).await,
+            Some(Ok(RemoteEvent::Ended(end))) => break Some(*end),
+            Some(Err(error)) => {
+                let failure = Failure::Remote { agent: place.name().clone(), error };
+                return bill.fail(place, &reply, failure).await;
+            }
+            None => {
+                let error = RemoteError::new(RemoteErrorKind::Malformed, "its reply ended without a result");
+                let failure = Failure::Remote { agent: place.name().clone(), error };
+                return bill.fail(place, &reply, failure).await;
+            }
+        }
+    };
+    let end = match end {
+        Some(end) => end,
+        // A limit was met: the answer is what there is.
+        None => {
+            open.cancel().await;
+            if reply.text.trim().is_empty() {
+                return bill.fail(place, &reply, Failure::DeadlineReached).await;
+            }
+            cut_off(&reply.text)
+        }
+    };
+    finish(place, terms, open.task.clone(), reply, bill, (end, limit)).await
+}
+
+/// The end of a reply that a limit has cut off.
+fn cut_off(text: &str) -> RemoteEnd {
+    RemoteEnd {
+        state: RemoteState::Completed,
+        text: text.to_owned(),
+        message: String::new(),
+        artifacts: Vec::new(),
+        usage: None,
+        handoff: None,
+    }
+}
+
+async fn finish(
+    place: &Scope,
+    terms: ExchangeTerms,
+    task: RemoteTask,
+    mut reply: StreamedReply,
+    mut bill: BillGuard<'_>,
+    (end, limit): (RemoteEnd, Option<LimitKind>),
+) -> Result<FinishedExchange, Failure> {
+    let has_answer = end.state == RemoteState::Completed || (end.state.is_waiting() && terms.shows_questions);
+    let text = if has_answer { end.answer() } else { end.text.clone() };
+    let (said, message_id) = if has_answer || end.state.is_waiting() {
+        reply.finish(place, &text).await
+    } else {
+        (reply.withdraw(place), None)
+    };
+    let (row, billed) = bill.close(&end);
+    let reply = Reply { text, ..Reply::default() };
+    let finished = FinishedExchange { reply, end, task, message_id, limit, billed };
+    place.step().finish(StepKind::Turn, &finished, said.into_iter().collect(), vec![row]).await?;
+    Ok(finished)
+}
+
+/// Stores the ids of the remote task. Returns when they are stored.
+async fn record_task(place: &Scope, task: &RemoteTask) -> Result<(), Failure> {
+    let steps = vec![place.at(TASK).step().build(StepKind::Note, StepState::Finished, task)?];
+    place.run.recorder.journal.commit(Record { steps, ..Record::default() }).await
+}
+
+/// Writes the ledger row of an exchange, even if it is dropped.
+struct BillGuard<'a> {
+    scope: &'a Scope,
+    call: &'a CallSpan,
+    billed: Usage,
+    at: Timestamp,
+    started: Instant,
+    is_open: bool,
+}
+
+impl<'a> BillGuard<'a> {
+    fn new(scope: &'a Scope, billed: Usage, call: &'a CallSpan) -> Self {
+        Self { scope, call, billed, at: Timestamp::now(), started: Instant::now(), is_open: true }
+    }
+
+    /// The row of an exchange that a crash interrupts. It costs nothing, because the task goes on and has a row of its own.
+    fn interrupted_row(&self) -> LedgerRow {
+        self.row(Usage::default(), CallOutcome::Cancelled, Some("interrupted".to_owned()))
+    }
+
+    /// The row of a finished exchange, and the usage that is billed with it.
+    fn close(&mut self, end: &RemoteEnd) -> (LedgerRow, Usage) {
+        self.is_open = false;
+        let outcome = match end.state {
+            RemoteState::Failed | RemoteState::Rejected => CallOutcome::Failed,
+            RemoteState::Canceled => CallOutcome::Cancelled,
+            _ => CallOutcome::Ok,
+        };
+        let error = (outcome == CallOutcome::Failed).then(|| end.state.word().to_owned());
+        let usage = end.usage.map_or_else(unknown, |total| since(total, self.billed));
+        let row = self.row(usage, outcome, error);
+        self.call.record_usage(&row);
+        (row, end.usage.unwrap_or(self.billed))
+    }
+
+    /// Records a failed exchange: its row, and the end of its text.
+    async fn fail<T>(
+        &mut self,
+        place: &Scope,
+        reply: &StreamedReply,
+        failure: Failure,
+    ) -> Result<T, Failure> {
+        self.is_open = false;
+        let (outcome, error) = match &failure {
+            Failure::Cancelled | Failure::DeadlineReached => (CallOutcome::Cancelled, None),
+            other => (CallOutcome::Failed, Some(other.code().to_owned())),
+        };
+        let row = self.row(unknown(), outcome, error);
+        self.call.record_usage(&row);
+        let events = reply.withdraw(place).into_iter().collect();
+        place.step().begin_soon(StepKind::Turn, &Value::Null, events, vec![row]).await?;
+        Err(failure)
+    }
+
+    fn row(&self, usage: Usage, outcome: CallOutcome, error: Option<String>) -> LedgerRow {
+        LedgerRow {
+            run_id: self.scope.run.run_id,
+            session_id: self.scope.session.id.clone(),
+            agent: self.scope.name().clone(),
+            path: self.scope.path().to_owned(),
+            call: Called::Model { provider: PROVIDER.to_owned(), model: self.scope.name().to_string() },
+            tokens: usage.tokens,
+            estimated: usage.estimated,
+            cost: usage.cost,
+            started_at: self.at,
+            latency_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            outcome,
+            error,
+        }
+    }
+}
+
+impl Drop for BillGuard<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            let row = self.row(unknown(), CallOutcome::Cancelled, None);
+            self.call.record_usage(&row);
+            self.scope.run.recorder.ledger.write(row);
+        }
+    }
+}
+
+/// The usage of an agent that reports none.
+fn unknown() -> Usage {
+    Usage { cost: Cost::Unknown(baton_core::Usd::default()), ..Usage::default() }
+}
+
+/// What `total` has more than `billed`. Agents report the usage of a whole task, which may have had several exchanges.
+fn since(total: Usage, billed: Usage) -> Usage {
+    let (now, before) = (total.tokens, billed.tokens);
+    let tokens = baton_core::Tokens {
+        input_tokens: now.input_tokens.saturating_sub(before.input_tokens),
+        output_tokens: now.output_tokens.saturating_sub(before.output_tokens),
+        cached_tokens: now.cached_tokens.saturating_sub(before.cached_tokens),
+        cache_write_tokens: now.cache_write_tokens.saturating_sub(before.cache_write_tokens),
+        reasoning_tokens: now.reasoning_tokens.saturating_sub(before.reasoning_tokens),
+    };
+    let nanos = total.cost.known_part().nanos().saturating_sub(billed.cost.known_part().nanos()).max(0);
+    let usd = baton_core::Usd::from_nanos(nanos);
+    let cost = if matches!(total.cost, Cost::Known(_)) { Cost::Known(usd) } else { Cost::Unknown(usd) };
+    Usage { tokens, cost, estimated: total.estimated }
+}
