@@ -51,6 +51,7 @@ pub fn run(goals: &mut Goals) {
         for scenario in Scenario::ALL {
             bench.processor_time(goals, scenario).await;
         }
+        bench.a2a(goals).await;
         for (clients, limit) in [(1, 1.0), (64, 5.0)] {
             bench.first_token(goals, clients, limit).await;
         }
@@ -85,6 +86,25 @@ impl FloorBench {
         if let Some(limit) = scenario.stored_limit() {
             goals.at_most(&format!("{name}: KB stored per run"), stored, limit);
         }
+    }
+
+    /// The same message over A2A and over the native API.
+    async fn a2a(&mut self, goals: &mut Goals) {
+        let (mut a2a, mut native) = (Duration::MAX, Duration::MAX);
+        let (agent, clients) = (Scenario::Answer.agent(), Scenario::Answer.clients());
+        for _ in 0..ROUNDS {
+            let target = LoadTarget::baton(&self.baton, agent);
+            native = native.min(self.cost(&target, &self.baton.pid(), clients).await.0);
+            let target = LoadTarget::a2a(&self.baton, agent);
+            a2a = a2a.min(self.cost(&target, &self.baton.pid(), clients).await.0);
+        }
+        println!(
+            "  A2A, {clients} clients: {:.3} ms of processor time per message, {:.3} ms over the native API",
+            ms(a2a),
+            ms(native)
+        );
+        let ratio = a2a.as_secs_f64() / native.as_secs_f64();
+        goals.at_most("A2A: processor time / that of the native API", ratio, 1.3);
     }
 
     /// Processor time per run of a process, and how many runs there were.

@@ -25,6 +25,8 @@ pub struct LoadTarget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LoadWire {
     Baton,
+    /// Baton over A2A 0.3, JSON-RPC.
+    A2a,
     Floor,
     Model,
 }
@@ -32,6 +34,10 @@ enum LoadWire {
 impl LoadTarget {
     pub fn baton(served: &ServedProcess, agent: &str) -> Self {
         Self { url: served.url.clone(), agent: agent.into(), wire: LoadWire::Baton }
+    }
+
+    pub fn a2a(served: &ServedProcess, agent: &str) -> Self {
+        Self { url: served.url.clone(), agent: agent.into(), wire: LoadWire::A2a }
     }
 
     pub fn floor(served: &ServedProcess, agent: &str) -> Self {
@@ -50,6 +56,15 @@ impl LoadTarget {
                 format!("{url}/api/v1/threads/{thread}/messages"),
                 json!({ "agent": agent, "content": "Hello" }),
             ),
+            LoadWire::A2a => {
+                let message = json!({
+                    "kind": "message", "messageId": Uuid::new_v4(), "role": "user", "contextId": thread,
+                    "parts": [{ "kind": "text", "text": "Hello" }],
+                });
+                let params = json!({ "message": message });
+                let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": params });
+                (format!("{url}/a2a/{agent}"), call)
+            }
             LoadWire::Floor => {
                 (format!("{url}/chat"), json!({ "thread": thread, "agent": agent, "content": "Hello" }))
             }
@@ -68,6 +83,7 @@ impl LoadTarget {
     fn mark(&self) -> &'static str {
         match self.wire {
             LoadWire::Baton => "TEXT_MESSAGE_CONTENT",
+            LoadWire::A2a => "artifact-update",
             LoadWire::Floor => "\"delta\"",
             LoadWire::Model => "\"content\"",
         }
@@ -76,7 +92,11 @@ impl LoadTarget {
     /// What is wrong with a stream that should hold the whole text once, in order, and its end.
     fn mistake(&self, stream: &str, tokens: usize) -> Option<String> {
         let events: Vec<Value> = events(stream).collect();
-        let pointer = if self.wire == LoadWire::Model { "/choices/0/delta/content" } else { "/delta" };
+        let pointer = match self.wire {
+            LoadWire::Model => "/choices/0/delta/content",
+            LoadWire::A2a => "/result/artifact/parts/0/text",
+            LoadWire::Baton | LoadWire::Floor => "/delta",
+        };
         let is_text =
             |event: &&Value| self.wire != LoadWire::Baton || event["type"] == "TEXT_MESSAGE_CONTENT";
         let said: String =
@@ -89,6 +109,9 @@ impl LoadTarget {
                         events.iter().filter(|event| event["type"] == *kind).count() == *count
                     })
             }
+            LoadWire::A2a => events.last().is_some_and(|event| {
+                event["result"]["final"] == true && event["result"]["status"]["state"] == "completed"
+            }),
             LoadWire::Floor => stream.ends_with("data: {\"done\":true}\n\n"),
             LoadWire::Model => stream.ends_with("[DONE]\n\n"),
         };

@@ -30,8 +30,7 @@ use baton_core::remote::{RemoteAgent, RemoteAgents, RemoteError, RemoteErrorKind
 use secrecy::SecretString;
 use tokio_util::task::TaskTracker;
 
-pub use card_source::verify_card;
-
+use crate::signature::JwkSet;
 use peer::Peer;
 
 /// Reads a secret by the name of its environment variable.
@@ -74,6 +73,7 @@ struct Shared {
     http: reqwest::Client,
     secrets: Secrets,
     timeouts: ClientTimeouts,
+    trusted: Option<Arc<JwkSet>>,
     /// By the address and the credentials, so that a changed agent file gets a new peer.
     peers: Mutex<HashMap<String, Arc<Peer>>>,
     background: TaskTracker,
@@ -89,7 +89,16 @@ impl A2aAgents {
     pub fn new(secrets: Secrets, timeouts: ClientTimeouts) -> Result<Self, RemoteError> {
         let http = http::client(&timeouts)?;
         let (peers, background) = (Mutex::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Shared { http, secrets, timeouts, peers, background })))
+        Ok(Self(Arc::new(Shared { http, secrets, timeouts, trusted: None, peers, background })))
+    }
+
+    /// Accepts only cards that one of these keys has signed. Has no effect on connections that exist.
+    #[must_use]
+    pub fn trusting(self, keys: JwkSet) -> Self {
+        let Shared { http, secrets, timeouts, .. } = &*self.0;
+        let (http, secrets, timeouts) = (http.clone(), Arc::clone(secrets), *timeouts);
+        let (peers, background) = (Mutex::default(), TaskTracker::new());
+        Self(Arc::new(Shared { http, secrets, timeouts, trusted: Some(Arc::new(keys)), peers, background }))
     }
 
     fn peer(&self, agent: &Agent) -> Result<Arc<Peer>, RemoteError> {
@@ -104,7 +113,7 @@ impl A2aAgents {
         }
         let credentials =
             auth.as_ref().map(|auth| auth::Credentials::new(auth, &self.0.secrets)).transpose()?;
-        let http = http::Http::new(self.0.http.clone(), self.0.timeouts, credentials);
+        let http = http::Http::new(self.0.http.clone(), self.0.timeouts, credentials, self.0.trusted.clone());
         let peer = Arc::new(Peer::new(card, http, self.0.background.clone())?);
         // Agent files may change many times while a process lives.
         if peers.len() >= MAX_PEERS {

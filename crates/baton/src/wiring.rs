@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use baton_a2a::client::{A2aAgents, ClientTimeouts};
+use baton_a2a::signature::JwkSet;
 use baton_core::agent::{McpServer, ModelName, ToolPattern};
 use baton_core::store::Retention;
 use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFuture};
@@ -118,7 +119,7 @@ fn parts(
         tools: baton_tools::built_in(&settings, &store),
         servers: Some(Arc::new(Mcp(servers))),
         skills: Some(Arc::new(settings.skills)),
-        remotes: Some(Arc::new(remote_agents()?)),
+        remotes: Some(Arc::new(remote_agents(project)?)),
         team_hooks: None,
         shown_output_bytes: SHOWN_OUTPUT_BYTES,
         work_dir: root(project),
@@ -141,9 +142,17 @@ fn parts(
 }
 
 /// Connects to remote agents. A secret is the variable that the agent's file names, or the file of `<name>_FILE`.
-pub(crate) fn remote_agents() -> anyhow::Result<A2aAgents> {
+pub(crate) fn remote_agents(project: &Project) -> anyhow::Result<A2aAgents> {
     let secrets = Arc::new(|name: &str| secret_from(name).ok().flatten());
-    A2aAgents::new(secrets, ClientTimeouts::default()).context("cannot connect to remote agents")
+    let agents =
+        A2aAgents::new(secrets, ClientTimeouts::default()).context("cannot connect to remote agents")?;
+    let Some(file) = &project.config.a2a.trusted_keys else { return Ok(agents) };
+    let path = project.root.join(file);
+    let read = || -> anyhow::Result<JwkSet> { Ok(serde_json::from_slice(&std::fs::read(&path)?)?) };
+    let keys = read().with_context(|| {
+        format!("`a2a.trusted_keys` in baton.toml: {} is not a file with a JWK set", path.display())
+    });
+    Ok(agents.trusting(keys.map_err(|error| Exit::Invalid.because(error))?))
 }
 
 /// What `[approvals]` says, and `[tenants.<name>.approvals]` for some.

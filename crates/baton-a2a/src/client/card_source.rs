@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::http::{Http, Request, auth_error, body, host_of};
 use crate::card::AgentCard;
+use crate::signature;
 use crate::wire::decode_card;
 
 /// Maximum bytes of a card.
@@ -22,13 +23,6 @@ const DEFAULT_AGE: Duration = Duration::from_mins(5);
 const MAX_AGE: Duration = Duration::from_hours(1);
 /// The places of cards below an address.
 const WELL_KNOWN: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
-
-/// Checks the signatures of a card. `document` is the card as it was received.
-///
-/// Every card is accepted: a card comes from the address that the operator has configured, over TLS if that is an `https` address.
-pub fn verify_card(_document: &Value, _card: &AgentCard) -> Result<(), RemoteError> {
-    Ok(())
-}
 
 /// A card, and where it came from.
 #[derive(Debug, Clone)]
@@ -165,7 +159,12 @@ async fn fetch_from(http: &Http, url: &Url, old: Option<&CachedCard>) -> Result<
         RemoteError::new(RemoteErrorKind::Malformed, format!("what {host} returns as its card is not JSON"))
     })?;
     let card = read(&document, &format!("the card of {host}"))?;
-    verify_card(&document, &card)?;
+    if let Some(keys) = &http.trusted {
+        signature::verify(&document, keys).map_err(|error| {
+            let message = format!("the card of {host} is not trusted: {error} of `a2a.trusted_keys`");
+            RemoteError::new(RemoteErrorKind::Malformed, message)
+        })?;
+    }
     let known = KnownCard { card: Arc::new(card), document: Arc::new(document), url: Some(url.clone()) };
     let etag = headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
     Ok(CachedCard { known, etag, fresh_until: Instant::now() + age(&headers) })

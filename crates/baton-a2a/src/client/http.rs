@@ -1,6 +1,7 @@
 //! HTTP requests with limits, credentials and errors that name no secret.
 
 use std::error::Error as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::remote::{RemoteError, RemoteErrorKind};
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use super::ClientTimeouts;
 use super::auth::Credentials;
+use crate::signature::JwkSet;
 
 /// Maximum bytes of a response that is not a stream.
 pub(super) const MAX_BODY: usize = 8 * 1024 * 1024;
@@ -80,6 +82,8 @@ pub(super) struct Http {
     client: reqwest::Client,
     pub(super) timeouts: ClientTimeouts,
     credentials: Option<Credentials>,
+    /// The keys of which one has to have signed a card; `None` accepts every card.
+    pub(super) trusted: Option<Arc<JwkSet>>,
 }
 
 impl Http {
@@ -87,8 +91,9 @@ impl Http {
         client: reqwest::Client,
         timeouts: ClientTimeouts,
         credentials: Option<Credentials>,
+        trusted: Option<Arc<JwkSet>>,
     ) -> Self {
-        Self { client, timeouts, credentials }
+        Self { client, timeouts, credentials, trusted }
     }
 
     pub(super) fn has_credentials(&self) -> bool {

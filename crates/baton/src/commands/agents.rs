@@ -56,7 +56,7 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
         Command::Show { agent, format } => {
             let name = find(&draft, agent)?;
             let Some(entry) = draft.agent(&name) else { return Ok(Exit::Failed) };
-            let remote = remote::look(&entry.agent)?;
+            let remote = remote::look(&project, &entry.agent)?;
             match format {
                 AgentsFormat::Json => print_json(&remote::with_reachability(&entry.agent, remote.as_ref())?)?,
                 AgentsFormat::Text => {

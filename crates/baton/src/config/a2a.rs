@@ -2,6 +2,7 @@
 
 use baton_server::a2a::settings::{A2aSettings, CardForm};
 use serde::Deserialize;
+use std::path::PathBuf;
 
 /// How the agents are served over A2A.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -11,13 +12,21 @@ pub struct A2aConfig {
     /// Where clients reach this server.
     pub public_url: Option<PublicUrl>,
     pub card: CardForm,
+    /// A file with a JWK set, relative to the project: cards of remote agents have to be signed by one of its keys.
+    pub trusted_keys: Option<PathBuf>,
     /// Lets push notifications reach private addresses, also this machine.
     pub push_allow_private: bool,
 }
 
 impl Default for A2aConfig {
     fn default() -> Self {
-        Self { enabled: true, public_url: None, card: CardForm::default(), push_allow_private: false }
+        Self {
+            enabled: true,
+            public_url: None,
+            card: CardForm::default(),
+            trusted_keys: None,
+            push_allow_private: false,
+        }
     }
 }
 

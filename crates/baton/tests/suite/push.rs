@@ -167,3 +167,31 @@ fn cards_are_signed_with_the_key_that_is_served() {
     }
     provider.finish();
 }
+
+/// A remote agent is used only if its card is signed by a trusted key, if there are such keys.
+#[test]
+fn cards_of_remote_agents_are_checked_against_trusted_keys() {
+    let (provider, dir) = with_a2a(vec![], "");
+    let served = serve_signed(dir.path());
+    let card = format!("http://{}/.well-known/agent-card.json", served.address);
+    let (other_provider, other_dir) = with_a2a(vec![], "");
+    let other = serve_signed(other_dir.path());
+    let shown = |keys: &Value| {
+        let client = tempfile::tempdir().unwrap();
+        std::fs::create_dir(client.path().join("agents")).unwrap();
+        let agent = format!("---\ndescription: Elsewhere.\nkind: remote\nagent_card_url: {card}\n---\n");
+        std::fs::write(client.path().join("agents/partner.md"), agent).unwrap();
+        std::fs::write(client.path().join("keys.json"), keys.to_string()).unwrap();
+        std::fs::write(client.path().join("baton.toml"), "[a2a]\ntrusted_keys = \"keys.json\"\n").unwrap();
+        crate::baton(client.path(), &["agents", "show", "partner", "--format", "json"])
+    };
+    let trusted = shown(&served.get("/.well-known/jwks.json"));
+    assert!(trusted.stdout.contains("\"reachable\": true"), "{}{}", trusted.stdout, trusted.stderr);
+    let untrusted = shown(&other.get("/.well-known/jwks.json"));
+    assert!(untrusted.stdout.contains("\"reachable\": false"), "{}{}", untrusted.stdout, untrusted.stderr);
+    assert!(untrusted.stdout.contains("trusted"), "{}", untrusted.stdout);
+    let broken = shown(&json!("no keys"));
+    assert_eq!(broken.code, 3, "{}{}", broken.stdout, broken.stderr);
+    provider.finish();
+    other_provider.finish();
+}

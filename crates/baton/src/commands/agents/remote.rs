@@ -7,6 +7,7 @@ use baton_core::agent::Agent;
 use baton_core::remote::{Reachability, RemoteAgents as _};
 use serde_json::{Value, json};
 
+use crate::project::Project;
 use crate::report::visible;
 use crate::wiring;
 
@@ -16,12 +17,12 @@ const TIME: Duration = Duration::from_secs(5);
 const MAX_SKILLS: usize = 20;
 
 /// Asks the agent for its card. `None` for a local agent.
-pub(super) fn look(agent: &Agent) -> anyhow::Result<Option<Reachability>> {
+pub(super) fn look(project: &Project, agent: &Agent) -> anyhow::Result<Option<Reachability>> {
     if !agent.kind.is_remote() {
         return Ok(None);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let remotes = wiring::remote_agents()?;
+    let remotes = wiring::remote_agents(project)?;
     let late = |_| Reachability::Unreachable(format!("no answer within {} s", TIME.as_secs()));
     Ok(Some(match remotes.connect(agent) {
         Ok(remote) => runtime
