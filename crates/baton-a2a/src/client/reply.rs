@@ -58,7 +58,7 @@ impl Reply {
             StreamItem::StatusUpdate(update) => {
                 self.ids(update.task_id, update.context_id, &mut events);
                 self.metadata(&update.metadata);
-                self.status(update.status, &mut events);
+                self.status(&update.status, &mut events);
             }
             StreamItem::ArtifactUpdate(update) => {
                 self.ids(update.task_id.clone(), update.context_id.clone(), &mut events);
@@ -105,7 +105,7 @@ impl Reply {
             self.publish(events);
         }
         if !self.is_stale(&status) {
-            self.status(status, events);
+            self.status(&status, events);
         }
         Ok(())
     }
@@ -134,7 +134,7 @@ impl Reply {
         self.close(RemoteState::Completed, String::new(), events);
     }
 
-    fn status(&mut self, status: TaskStatus, events: &mut Vec<RemoteEvent>) {
+    fn status(&mut self, status: &TaskStatus, events: &mut Vec<RemoteEvent>) {
         let said = status.message.as_ref().map(spoken).unwrap_or_default();
         if let Some(message) = &status.message {
             self.metadata(&message.metadata);

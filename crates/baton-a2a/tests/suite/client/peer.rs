@@ -84,7 +84,7 @@ impl Peer {
     /// The requests that were not for a card.
     pub(super) fn seen(&self) -> Vec<Seen> {
         let all = self.script.lock().unwrap().seen.clone();
-        all.into_iter().filter(|seen| !is_card(&seen.path)).collect()
+        all.into_iter().filter(|seen| !is_card(&seen.path) && seen.path != "/").collect()
     }
 
     pub(super) fn methods(&self) -> Vec<String> {
@@ -111,6 +111,9 @@ async fn serve(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Re
     script.seen.push(seen);
     if is_card(&path) {
         return card(&script, &parts.headers);
+    }
+    if path == "/" {
+        return Response::builder().status(StatusCode::NOT_FOUND).body(Body::empty()).unwrap();
     }
     let reply = script.replies.pop_front();
     drop(script);
