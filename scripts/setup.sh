@@ -76,5 +76,8 @@ scripts/pip.sh crates/baton-server/tests/fixtures/requirements.txt target/pip/op
 # The reference validator of Agent Skills from PyPI, which checks the skills that Baton writes.
 scripts/pip.sh crates/baton-tools/tests/fixtures/requirements.txt target/pip/skills "the validator of Agent Skills"
 
-# The official SDKs of A2A from PyPI and npm, with which the tests write agents for Baton's client.
-scripts/interop.sh
+# The official SDKs of A2A: their clients check the server, and agents written with them check the client.
+scripts/pip.sh interop/python-0.3/requirements.txt target/pip/a2a-0.3 "the Python SDK of A2A 0.3"
+scripts/pip.sh interop/python-1.3/requirements.txt target/pip/a2a-1.3 "the Python SDK of A2A 1.0"
+scripts/npm.sh interop/js-0.3/package.json target/npm/a2a-0.3 "the JavaScript SDK of A2A 0.3"
+scripts/npm.sh interop/js-1.3/package.json target/npm/a2a-1.3 "the JavaScript SDK of A2A 1.0"

@@ -73,9 +73,15 @@ macro_rules! codes {
                 match reason { $($reason => Some(Self::$name),)* _ => None }
             }
 
-            /// The status of a REST response.
-            pub fn http_status(self) -> u16 {
-                match self { $(Self::$name => $http,)* Self::Other(_) => 500 }
+            /// The status of a REST response. The official SDK of 1.0 has 400 where 0.3 has a status of its own.
+            pub fn http_status(self, form: WireForm) -> u16 {
+                let status = match self { $(Self::$name => $http,)* Self::Other(_) => 500 };
+                match self {
+                    Self::TaskNotFound | Self::MethodNotFound | Self::Internal | Self::Other(_) => status,
+                    Self::InvalidAgentResponse if form == WireForm::V10 => 500,
+                    _ if form == WireForm::V10 => 400,
+                    _ => status,
+                }
             }
 
             /// The name of the gRPC status that 1.0 writes into REST errors.
@@ -139,7 +145,7 @@ impl A2aError {
     pub fn to_rest(&self, form: WireForm) -> Value {
         if form == WireForm::V10 {
             let error = json!({
-                "code": self.code.http_status(), "status": self.code.grpc_status(),
+                "code": self.code.http_status(form), "status": self.code.grpc_status(),
                 "message": self.message, "details": self.details(),
             });
             return json!({ "error": error });

@@ -10,7 +10,7 @@ fn errors_survive_each_form() {
             let error = A2aError::new(*code, "what happened");
             let read = A2aError::from_json_rpc(&error.to_json_rpc(form));
             assert_eq!((read.code, read.message.as_str()), (*code, "what happened"), "{form:?}");
-            let read = A2aError::from_rest(code.http_status(), &error.to_rest(form));
+            let read = A2aError::from_rest(code.http_status(form), &error.to_rest(form));
             assert_eq!((read.code, read.message.as_str()), (*code, "what happened"), "{form:?}");
         }
     }

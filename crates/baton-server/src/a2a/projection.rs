@@ -20,11 +20,21 @@ pub struct TaskProjection {
     context_id: String,
     /// Bytes sent of each text that has not ended.
     sent: HashMap<MessageId, usize>,
+    ends: TextEnd,
+}
+
+/// How a text ends that was sent in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextEnd {
+    /// With an empty piece.
+    Empty,
+    /// With the whole text, which replaces the pieces: the official JavaScript client loses `append` on REST of 0.3.
+    Whole,
 }
 
 impl TaskProjection {
-    pub fn new(task_id: String, context_id: String) -> Self {
-        Self { task_id, context_id, sent: HashMap::new() }
+    pub fn new(task_id: String, context_id: String, ends: TextEnd) -> Self {
+        Self { task_id, context_id, sent: HashMap::new(), ends }
     }
 
     /// The updates for one item; none if the client is not to see it.
@@ -93,7 +103,7 @@ impl TaskProjection {
     /// Ends a text. If all of it was sent, an empty chunk does; otherwise the whole text replaces what was sent.
     fn finished(&mut self, id: MessageId, text: &str) -> StreamItem {
         match self.sent.remove(&id) {
-            Some(sent) if sent == text.len() => self.chunk(id, "", true, true),
+            Some(sent) if sent == text.len() && self.ends == TextEnd::Empty => self.chunk(id, "", true, true),
             _ => self.replace(id, text, true),
         }
     }

@@ -109,7 +109,8 @@ impl RestCall {
 }
 
 fn failed(error: &A2aError, form: WireForm) -> Response {
-    let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status =
+        StatusCode::from_u16(error.code.http_status(form)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, Json(error.to_rest(form))).into_response()
 }
 

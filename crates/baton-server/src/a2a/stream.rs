@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::chain;
 use super::failure::{A2aFailure, A2aResult};
-use super::projection::TaskProjection;
+use super::projection::{TaskProjection, TextEnd};
 use super::tasks::{self, ANSWER, Wanted};
 use crate::app::App;
 use crate::identity::Caller;
@@ -51,6 +51,13 @@ impl FrameFormat {
                 sse::frame(&jsonrpc::success(id, form.encode_stream_item(item)).to_string())
             }
             Self::Rest(form) => sse::frame(&form.encode_stream_item(item).to_string()),
+        }
+    }
+
+    fn text_end(&self) -> TextEnd {
+        match self {
+            Self::Rest(WireForm::V03Rest) => TextEnd::Whole,
+            _ => TextEnd::Empty,
         }
     }
 
@@ -109,7 +116,7 @@ fn updates(
 ) -> Pin<Box<dyn Stream<Item = Result<Bytes, Cut>> + Send>> {
     let TaskStream { task, follow, thread, base } = stream;
     let (task_id, beat) = (task.id.clone(), app.settings.heartbeat);
-    let mut projection = TaskProjection::new(task.id.clone(), task.context_id.clone());
+    let mut projection = TaskProjection::new(task.id.clone(), task.context_id.clone(), format.text_end());
     Box::pin(async_stream::stream! {
         let is_closed = follow.is_none();
         let last = is_closed.then(|| final_update(&task));

@@ -12,6 +12,7 @@ mod documents;
 mod examples;
 mod fixtures;
 mod hostile_files;
+mod interop;
 mod journeys;
 mod local_models;
 mod postgres;
