@@ -73,6 +73,6 @@ async fn read(mut stream: RemoteStream) -> (Vec<RemoteEvent>, Result<RemoteEnd, 
         }
         panic!("the stream ended without a result")
     };
-    let end = tokio::time::timeout(Duration::from_secs(60), reading).await.expect("it takes too long");
+    let end = tokio::time::timeout(Duration::from_mins(1), reading).await.expect("it takes too long");
     (events, end)
 }

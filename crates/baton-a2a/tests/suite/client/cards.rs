@@ -38,7 +38,7 @@ async fn unusable_cards_are_explained() {
     let peer = Peer::start([]).await;
     let reason = async || match connect(&peer.card_url()).reachability().await {
         Reachability::Unreachable(reason) => reason,
-        reachable => panic!("{reachable:?}"),
+        reachable @ Reachability::Reachable { .. } => panic!("{reachable:?}"),
     };
     peer.change(|script| script.card["skills"] = json!("x".repeat(2 << 20)));
     assert!(reason().await.contains("more than 1048576 bytes"));

@@ -97,7 +97,7 @@ impl Peer {
 }
 
 fn is_card(path: &str) -> bool {
-    path.ends_with(".json")
+    path.contains("card") || path.contains(".well-known")
 }
 
 async fn serve(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Response {
@@ -203,7 +203,7 @@ pub(super) fn status(state: &str, last: bool) -> Value {
 }
 
 /// The response of a call.
-pub(super) fn result(value: Value) -> Reply {
+pub(super) fn result(value: &Value) -> Reply {
     Reply::Json(200, json!({ "jsonrpc": "2.0", "id": null, "result": value }))
 }
 

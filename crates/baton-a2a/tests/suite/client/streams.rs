@@ -39,8 +39,8 @@ async fn d11_task_is_asked_for_if_it_cannot_be_subscribed_to() {
         let peer = Peer::start([
             Reply::Cut(vec![task("submitted", &[])]),
             refusal,
-            result(task("working", &[])),
-            result(task("completed", &[("a", "Done")])),
+            result(&task("working", &[])),
+            result(&task("completed", &[("a", "Done")])),
         ])
         .await;
         let (_, end) = read(connect(&peer.card_url()).send(message("hi"))).await;
@@ -52,9 +52,9 @@ async fn d11_task_is_asked_for_if_it_cannot_be_subscribed_to() {
 #[tokio::test]
 async fn peer_without_streams_is_polled() {
     let peer = Peer::start([
-        result(task("submitted", &[])),
-        result(task("working", &[])),
-        result(task("completed", &[("a", "Done")])),
+        result(&task("submitted", &[])),
+        result(&task("working", &[])),
+        result(&task("completed", &[("a", "Done")])),
     ])
     .await;
     peer.change(|script| script.card["capabilities"] = json!({}));
@@ -99,7 +99,7 @@ async fn message_to_an_ended_task() {
             error(-32602, "the task has ended"),
             Reply::Stream(vec![json!({ "error": { "code": -32602, "message": "the task has ended" } })]),
         ] {
-            let peer = Peer::start([refusal, result(task(state, &[("a", "Done")]))]).await;
+            let peer = Peer::start([refusal, result(&task(state, &[("a", "Done")]))]).await;
             let mut sent = message("more");
             sent.task.task_id = Some("t1".into());
             let (_, end) = read(connect(&peer.card_url()).send(sent)).await;
