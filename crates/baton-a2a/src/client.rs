@@ -56,7 +56,7 @@ impl Default for ClientTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            response: Duration::from_secs(60),
+            response: Duration::from_mins(1),
             card: Duration::from_secs(10),
             silence: Duration::from_mins(2),
             back_off: Duration::from_millis(500),

@@ -82,7 +82,7 @@ pub struct RemoteTask {
     pub task_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_id: Option<String>,
-    /// The artifacts of the task that belong to earlier answers.
+    /// The artifacts and questions of the task that belong to earlier answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<String>,
 }

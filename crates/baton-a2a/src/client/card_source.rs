@@ -102,7 +102,10 @@ async fn fetch(http: &Http, url: &Url, old: Option<&CachedCard>) -> Result<Cache
     for place in places {
         match fetch_from(http, &place, old).await {
             Ok(card) => return Ok(card),
-            Err(error) if error.kind == RemoteErrorKind::Malformed => {
+            // Something else may be at this address.
+            Err(error)
+                if matches!(error.kind, RemoteErrorKind::Malformed | RemoteErrorKind::Disconnected) =>
+            {
                 first.get_or_insert(error);
             }
             Err(error) => return Err(error),
@@ -114,9 +117,11 @@ async fn fetch(http: &Http, url: &Url, old: Option<&CachedCard>) -> Result<Cache
 fn places(url: &Url) -> Vec<Url> {
     let mut places = vec![url.clone()];
     let mut base = url.clone();
-    (base.set_query(None), base.set_fragment(None));
+    base.set_query(None);
+    base.set_fragment(None);
     let path = base.path().trim_end_matches('/').to_owned();
-    if !path.ends_with(".json") {
+    let is_file = path.rsplit('/').next().is_some_and(|last| last.contains('.'));
+    if !is_file {
         for base_path in [path.as_str(), ""] {
             for place in WELL_KNOWN {
                 base.set_path(&format!("{base_path}/{place}"));

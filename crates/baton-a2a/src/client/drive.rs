@@ -42,6 +42,7 @@ pub(super) fn send(peer: Arc<Peer>, name: AgentName, message: RemoteMessage) -> 
         run.sent_to = message.task.task_id.clone();
         // The ids are announced when the peer confirms them.
         run.reply.task.seen = message.task.seen.clone();
+        run.reply.is_continuing = run.sent_to.is_some();
         for await event in run.events(source) {
             yield event?;
         }

@@ -20,6 +20,9 @@ const MAX_ARTIFACTS: usize = 200;
 /// Maximum characters of an id or of the name of an artifact.
 const MAX_NAME: usize = 200;
 
+/// Snapshots of a task that may be older than the message that continues it.
+const MAX_STALE: u32 = 5;
+
 /// What is known of a reply so far.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
@@ -32,6 +35,10 @@ pub(super) struct Reply {
     usage: Option<Usage>,
     is_accepted: bool,
     handoff: Option<HandoffReply>,
+    /// Whether the message continues a task, whose first snapshot may be older than the message.
+    pub(super) is_continuing: bool,
+    /// Snapshots that were taken for older than the message.
+    stale: u32,
 }
 
 #[derive(Debug)]
@@ -51,7 +58,7 @@ impl Reply {
             StreamItem::StatusUpdate(update) => {
                 self.ids(update.task_id, update.context_id, &mut events);
                 self.metadata(&update.metadata);
-                self.status(update.status, &mut events);
+                self.status(&update.status, &mut events);
             }
             StreamItem::ArtifactUpdate(update) => {
                 self.ids(update.task_id.clone(), update.context_id.clone(), &mut events);
@@ -97,8 +104,23 @@ impl Reply {
             self.text = last_words().unwrap_or_default();
             self.publish(events);
         }
-        self.status(status, events);
+        if !self.is_stale(&status) {
+            self.status(&status, events);
+        }
         Ok(())
+    }
+
+    /// Whether a snapshot still waits for the message that was sent: it has the question of the exchange before. After
+    /// [`MAX_STALE`] snapshots the peer means it.
+    fn is_stale(&mut self, status: &TaskStatus) -> bool {
+        let is_known = match &status.message {
+            Some(message) => self.task.seen.contains(&message.message_id),
+            None => true,
+        };
+        let is_stale =
+            self.is_continuing && status.state.is_interrupted() && is_known && self.stale < MAX_STALE;
+        self.stale += u32::from(is_stale);
+        is_stale
     }
 
     /// An agent that answers without a task.
@@ -112,11 +134,14 @@ impl Reply {
         self.close(RemoteState::Completed, String::new(), events);
     }
 
-    fn status(&mut self, status: TaskStatus, events: &mut Vec<RemoteEvent>) {
+    fn status(&mut self, status: &TaskStatus, events: &mut Vec<RemoteEvent>) {
         let said = status.message.as_ref().map(spoken).unwrap_or_default();
         if let Some(message) = &status.message {
             self.metadata(&message.metadata);
             self.handoff_parts(&message.parts, events);
+            if status.state.is_interrupted() && message.message_id.len() <= MAX_NAME {
+                self.task.seen.push(message.message_id.clone());
+            }
         }
         let state = match status.state {
             TaskState::Completed => RemoteState::Completed,
@@ -386,7 +411,7 @@ mod tests {
         events.extend(reply.add(status(TaskState::InputRequired, vec![Part::text("First?")])).unwrap());
         assert_eq!(end(&events).answer(), "First?");
         let seen = reply.task.clone();
-        assert_eq!(seen.seen, ["a"]);
+        assert_eq!(seen.seen, ["m", "a"]);
         let mut reply = Reply { task: seen, ..Reply::default() };
         let task = Task {
             id: "t".into(),
@@ -400,6 +425,35 @@ mod tests {
             metadata: Metadata::new(),
         };
         assert_eq!(end(&reply.add(StreamItem::Task(task)).unwrap()).text, "Done.");
+    }
+
+    #[test]
+    fn snapshot_with_the_old_question_is_not_the_answer() {
+        let asks = |id: &str| Task {
+            id: "t".into(),
+            context_id: "c".into(),
+            status: TaskStatus {
+                state: TaskState::InputRequired,
+                message: Some(Message::new(id, Role::Agent, vec![Part::text("Which?")])),
+                timestamp: None,
+            },
+            history: vec![],
+            artifacts: vec![],
+            metadata: Metadata::new(),
+        };
+        let mut reply = Reply::default();
+        assert_eq!(end(&reply.add(StreamItem::Task(asks("m1"))).unwrap()).message, "Which?");
+        let seen = reply.task.clone();
+        let continuing = || Reply { task: seen.clone(), is_continuing: true, ..Reply::default() };
+        let is_end = |events: &[RemoteEvent]| matches!(events.last(), Some(RemoteEvent::Ended(_)));
+        let mut reply = continuing();
+        for _ in 0..MAX_STALE {
+            assert!(!is_end(&reply.add(StreamItem::Task(asks("m1"))).unwrap()));
+        }
+        assert!(is_end(&reply.add(StreamItem::Task(asks("m1"))).unwrap()), "it really asks again");
+        assert!(is_end(&continuing().add(StreamItem::Task(asks("m2"))).unwrap()), "another question");
+        let update = status(TaskState::InputRequired, vec![Part::text("Which?")]);
+        assert!(is_end(&continuing().add(update).unwrap()), "an update is never old");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod card;
+mod client;
 mod errors;
 mod extension;
 mod jsonrpc;

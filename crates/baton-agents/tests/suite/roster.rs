@@ -513,3 +513,27 @@ fn a_missing_or_empty_folder_says_so() {
         Roster::load(&[empty.path().to_owned()], &KnownNames::default(), Strictness::Lenient).unwrap_err();
     assert!(error.to_string().contains("baton init"), "{error}");
 }
+
+/// D11: a remote agent may use the client credentials grant.
+#[test]
+fn oauth2_credentials_are_read() {
+    let card = "kind: remote\nagent_card_url: https://x.example/card.json\n";
+    let auth = "auth: {type: oauth2, token_url: https://login.example/token, client_id: baton, client_secret: $S, scopes: [a, b]}";
+    let valid = draft(&[("far", &format!("{card}{auth}"))]);
+    assert_eq!(errors(&valid), [""; 0]);
+    for (auth, expected) in [
+        ("auth: {type: oauth2, client_id: baton, client_secret: $S}", "`auth` needs `token_url`"),
+        (
+            "auth: {type: oauth2, token_url: nowhere, client_id: baton, client_secret: $S}",
+            "not an http or https URL",
+        ),
+        (
+            "auth: {type: oauth2, token_url: https://x.example, client_id: b, client_secret: hunter2}",
+            "a secret is named",
+        ),
+    ] {
+        let found = errors(&draft(&[("far", &format!("{card}{auth}"))]));
+        assert!(found.iter().any(|message| message.contains(expected)), "{found:?}");
+        assert!(!format!("{found:?}").contains("hunter2"));
+    }
+}

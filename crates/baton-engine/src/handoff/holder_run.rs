@@ -23,7 +23,7 @@ use crate::invocation;
 use crate::journal::Record;
 use crate::lease::{self, HandoffLease};
 use crate::outcome::Outcome;
-use crate::redaction::{redact, redact_messages};
+use crate::redaction::redact_messages;
 use crate::remote;
 use crate::routing::{HolderCue, RoutingDecision, RunRoute};
 use crate::run;
@@ -281,15 +281,10 @@ async fn run_triggered(
         }
         StartOutcome::Refused(failure) => {
             let text = match &failure {
-                Failure::NotAllowed(_) | Failure::HandoffRejected { .. } => {
-                    redact(&offer.target, &failure.to_string())
-                }
+                Failure::NotAllowed(_) => failure.to_string(),
                 _ => return run::run(scope, input).await,
             };
-            // The reason of an agent that declines is for the user too.
-            let is_declined = matches!(failure, Failure::HandoffRejected { .. });
-            let visibility = if is_declined { Visibility::User } else { Visibility::Internal };
-            scope.emit(visibility, baton_core::event::EventKind::Status { text }).await;
+            scope.trace(baton_core::event::EventKind::Status { text }).await;
             run::run(scope, input).await
         }
     }

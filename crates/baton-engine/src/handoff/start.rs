@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use baton_core::agent::Agent;
+use baton_core::event::EventKind;
+use baton_core::message::Visibility;
 use baton_core::store::{
     HandoffChange, HandoffEnd, HandoffNotes, HandoffSession, HandoffState, NotifiedParty, StepKind, StepState,
 };
@@ -61,7 +63,15 @@ pub(crate) async fn start(
         Err(failure) if failure.is_fatal(&scope.run.control.cancel) && !is_refusal(&failure) => {
             return Err(failure);
         }
-        Err(failure) => return Ok(StartOutcome::Refused(start_refused(scope, offer, failure))),
+        Err(failure) => {
+            let refusal = start_refused(scope, offer, failure);
+            if let (true, Failure::HandoffRejected { .. }) = (offer.target.kind.is_remote(), &refusal) {
+                // The reason of an agent that declines is for the user too.
+                let text = redact(&offer.target, &refusal.to_string());
+                scope.emit(Visibility::User, EventKind::Status { text }).await;
+            }
+            return Ok(StartOutcome::Refused(refusal));
+        }
     };
     let handoff = lease.session();
     tracing::info!(

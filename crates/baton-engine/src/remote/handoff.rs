@@ -22,7 +22,7 @@ use crate::lease::{self, HandoffLease};
 use crate::scope::Scope;
 
 /// How long an agent may take to accept or decline a thread.
-const DECISION_TIME: Duration = Duration::from_secs(60);
+const DECISION_TIME: Duration = Duration::from_mins(1);
 /// Maximum characters of a text of the agent that an error quotes.
 const MAX_QUOTED_CHARS: usize = 500;
 

@@ -224,7 +224,7 @@ impl RemoteSession<'_> {
         let turns = self.budget.turns();
         let mut text = value.as_ref().map_or_else(|| done.reply.text.clone(), ToString::to_string);
         if text.trim().is_empty() && done.end.handoff.is_none() {
-            text = "(The agent finished without a text.)".to_owned();
+            "(The agent finished without a text.)".clone_into(&mut text);
         }
         let mut answer = Answer { text, value, limit: done.limit, turns, message_id: done.message_id };
         if !self.scope.agent().guardrails.output.is_empty()

@@ -39,11 +39,13 @@ impl Drop for SdkServer {
 
 impl SdkServer {
     async fn start(sdk: &str, transport: &str) -> Self {
-        let (scripts, packages) =
-            (root().join("interop/servers").join(sdk), root().join("target/interop/servers").join(sdk));
+        let scripts = root().join("interop").join(sdk);
+        let (language, version) = sdk.split_once('-').unwrap();
+        let installer = if language == "python" { "pip" } else { "npm" };
+        let packages = root().join(format!("target/{installer}/a2a-{version}"));
         assert!(packages.is_dir(), "the SDKs of A2A are not installed: run scripts/setup.sh test");
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = if sdk.starts_with("python") {
+        let mut command = if language == "python" {
             let mut command = Command::new(packages.join("bin/python"));
             command.arg(scripts.join("server.py"));
             command
@@ -199,12 +201,12 @@ async fn d11_python_0_3_over_rest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d11_python_1_over_json_rpc() {
-    every_pattern("python-1", "jsonrpc").await;
+    every_pattern("python-1.3", "jsonrpc").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d11_python_1_over_rest() {
-    every_pattern("python-1", "rest").await;
+    every_pattern("python-1.3", "rest").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -219,10 +221,10 @@ async fn d11_javascript_0_3_over_rest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d11_javascript_1_over_json_rpc() {
-    every_pattern("js-1", "jsonrpc").await;
+    every_pattern("js-1.3", "jsonrpc").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d11_javascript_1_over_rest() {
-    every_pattern("js-1", "rest").await;
+    every_pattern("js-1.3", "rest").await;
 }

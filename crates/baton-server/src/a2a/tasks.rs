@@ -9,7 +9,7 @@ use baton_core::store::{
     Approval, ApprovalKind, ApprovalStatus, HandoffSession, HandoffState, MessageQuery, PageRequest,
     RunRecord, RunStatus, ThreadMessage,
 };
-use baton_core::{RunId, TenantStore};
+use baton_core::{RunId, TenantStore, Usage};
 use serde_json::{Value, json};
 
 use super::chain::{Chain, MessageRecord};
@@ -166,7 +166,16 @@ fn metadata(chain: &Chain) -> Metadata {
     if let Some(parent) = record.parent_task_id {
         metadata.insert("parent_task_id".to_owned(), json!(parent));
     }
+    metadata.insert(extension::URI.to_owned(), json!({ "usage": usage(chain) }));
     metadata
+}
+
+/// What all runs of the task have used so far. A client that is a Baton adds it to its own ledger.
+fn usage(chain: &Chain) -> Usage {
+    chain.runs.iter().fold(Usage::default(), |mut total, run| {
+        total += run.usage;
+        total
+    })
 }
 
 /// The state of a task.

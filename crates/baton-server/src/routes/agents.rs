@@ -20,7 +20,8 @@ use crate::named;
 use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::Params;
 use crate::wire::agent::{
-    AgentDetail, AgentParams, AgentView, DiagnosticView, PromptParams, PromptView, definition, within,
+    AgentDetail, AgentParams, AgentView, DiagnosticView, PromptParams, PromptView, RemoteView, definition,
+    within,
 };
 use crate::wire::graph::{GraphBody, GraphParams};
 use crate::wire::page::{self, Listed};
@@ -69,6 +70,7 @@ async fn get_agent(State(app): State<App>, Segment(name): Segment) -> ApiResult<
         file: roster.file(&agent.name).map(|file| within(root, file)),
         definition: definition(&agent),
         diagnostics: diagnostics.collect(),
+        remote: RemoteView::of(&app.engine.parts.extensions, &agent).await,
     }))
 }
 

@@ -4,6 +4,7 @@ mod definition;
 mod diagnostic;
 mod excerpt;
 mod prompt;
+mod remote;
 
 use baton_agents::Graph;
 use baton_agents::graph::EdgeKind;
@@ -19,6 +20,7 @@ pub use definition::definition;
 pub use diagnostic::{DiagnosticView, PlaceView, within};
 pub use excerpt::LineView;
 pub use prompt::{AskedView, PromptParams, PromptView, ToolView};
+pub use remote::RemoteView;
 
 /// Which agents are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -156,4 +158,8 @@ pub struct AgentDetail {
     pub definition: Value,
     /// What is worth knowing about its file. There are no errors: with those it would not be here.
     pub diagnostics: Vec<DiagnosticView>,
+    /// Of an agent on another server: whether it can be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub remote: Option<RemoteView>,
 }

@@ -13,6 +13,7 @@ export function AgentTitle({ agent }: { agent: AgentDetail }) {
       <span className={styles.meta}>
         <code>{agent.id}</code>
         <Badge>{agent.kind === 'remote' ? <Cloud size={12} aria-hidden /> : <Server size={12} aria-hidden />}{agent.kind === 'remote' ? 'Remote' : 'Local'}</Badge>
+        {agent.remote && <Badge tone={agent.remote.reachable ? 'success' : 'danger'} title={agent.remote.reason}>{agent.remote.reachable ? 'Reachable' : 'Not reachable'}</Badge>}
         <Badge>Version {agent.version}</Badge>
         {agent.holds_threads && <Badge tone="accent"><ArrowRightLeft size={12} aria-hidden />Takes handoffs</Badge>}
         {agent.badge.hidden && <Badge><EyeOff size={12} aria-hidden />Hidden</Badge>}

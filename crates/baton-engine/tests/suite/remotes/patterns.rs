@@ -69,7 +69,7 @@ async fn d11_remote_agent_advises() {
     let remotes = ScriptedRemotes::default().script("b", [answer("Be careful.")]);
     let setup = setup(&model, &remotes).agent(|a| {
         a.advisors.agents =
-            vec![Advisor { agent: name("b"), required: true, timeout: HumanDuration::from_secs(30) }]
+            vec![Advisor { agent: name("b"), required: true, timeout: HumanDuration::from_secs(30) }];
     });
     assert_eq!(setup.run().await.answer(), "Done.");
     let asked = told_to(&model, "a");
