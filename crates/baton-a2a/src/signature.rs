@@ -87,8 +87,12 @@ impl CardSigner {
     }
 }
 
-/// Checks that one of the signatures of a card, as it was received, is by one of the keys.
-pub fn verify(card: &Value, keys: &JwkSet) -> Result<(), SignatureError> {
+/// Signatures of a card that are looked at.
+const MAX_SIGNATURES: usize = 8;
+
+/// Checks the signatures of a card, as it was received. Returns the part of the card that one of the keys has signed: the whole card,
+/// or its members of one version. Nothing else of the card may be used.
+pub fn verify(card: &Value, keys: &JwkSet) -> Result<Value, SignatureError> {
     let signatures = card["signatures"].as_array().map(Vec::as_slice).unwrap_or_default();
     if signatures.is_empty() {
         return Err(SignatureError::Unsigned);
@@ -98,12 +102,17 @@ pub fn verify(card: &Value, keys: &JwkSet) -> Result<(), SignatureError> {
     let unsigned = AgentCard { signatures: Vec::new(), ..read };
     // As it was received, and as a reader of each version understands it.
     let forms = [card.clone(), WireForm::V10.encode_card(&unsigned), WireForm::V03.encode_card(&unsigned)];
-    let payloads = forms.iter().map(canonical).collect::<Result<Vec<_>, _>>()?;
-    let is_valid = |signature: &Value| signed_by(signature, &payloads, keys).unwrap_or(false);
-    if signatures.iter().any(is_valid) { Ok(()) } else { Err(SignatureError::Untrusted) }
+    for form in forms {
+        let payload = URL_SAFE_NO_PAD.encode(canonical(&form)?);
+        let is_valid = |signature: &Value| is_signed(signature, &payload, keys).unwrap_or(false);
+        if signatures.iter().take(MAX_SIGNATURES).any(is_valid) {
+            return Ok(form);
+        }
+    }
+    Err(SignatureError::Untrusted)
 }
 
-fn signed_by(signature: &Value, payloads: &[Vec<u8>], keys: &JwkSet) -> Option<bool> {
+fn is_signed(signature: &Value, payload: &str, keys: &JwkSet) -> Option<bool> {
     let (protected, value) = (signature["protected"].as_str()?, signature["signature"].as_str()?);
     let header: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(protected).ok()?).ok()?;
     let algorithm: Algorithm = serde_json::from_value(header["alg"].clone()).ok()?;
@@ -114,11 +123,9 @@ fn signed_by(signature: &Value, payloads: &[Vec<u8>], keys: &JwkSet) -> Option<b
     let key_id = header["kid"].as_str();
     let candidates =
         keys.keys.iter().filter(|key| key_id.is_none() || key.common.key_id.as_deref() == key_id);
-    let keys: Vec<DecodingKey> = candidates.filter_map(|key| DecodingKey::from_jwk(key).ok()).collect();
-    Some(payloads.iter().any(|payload| {
-        let message = format!("{protected}.{}", URL_SAFE_NO_PAD.encode(payload));
-        keys.iter().any(|key| crypto::verify(value, message.as_bytes(), key, algorithm).unwrap_or(false))
-    }))
+    let message = format!("{protected}.{payload}");
+    let mut keys = candidates.filter_map(|key| DecodingKey::from_jwk(key).ok());
+    Some(keys.any(|key| crypto::verify(value, message.as_bytes(), &key, algorithm).unwrap_or(false)))
 }
 
 /// The canonical bytes of a card, without its signatures.

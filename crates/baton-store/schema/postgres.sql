@@ -96,14 +96,17 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
     ORDER BY a.notify_at LIMIT $1
 $$;
 
--- Push notification configurations whose run has another status than at the last look, or that are to be looked at again.
+-- Push notification configurations whose run has another status than at the last look, or that are to be looked at again; few of
+-- each tenant.
 CREATE OR REPLACE FUNCTION system_due_push(most BIGINT) RETURNS TABLE (tenant TEXT, task_id UUID, config_id TEXT)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = baton, pg_temp AS $$
-    SELECT p.tenant, p.task_id, p.config_id FROM push_configs p
-    JOIN runs r ON r.tenant = p.tenant AND r.run_id = p.run_id
-    WHERE p.due_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-        AND (p.recheck = 1 OR p.seen <> r.status)
-    ORDER BY p.due_at LIMIT $1
+    SELECT d.tenant, d.task_id, d.config_id FROM (
+        SELECT p.tenant, p.task_id, p.config_id, p.due_at,
+            row_number() OVER (PARTITION BY p.tenant ORDER BY p.due_at) AS place
+        FROM push_configs p JOIN runs r ON r.tenant = p.tenant AND r.run_id = p.run_id
+        WHERE p.due_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            AND (p.recheck = 1 OR p.seen <> r.status)
+    ) d WHERE d.place <= 8 ORDER BY d.due_at LIMIT $1
 $$;
 
 -- Approvals that nobody decided in time.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use baton_core::store::{Pending, PushConfig, PushConfigs, PushKey, PushOutcome, PushTarget, TakenPush};
 use baton_core::{RunId, StoreError, ThreadId};
+use jiff::Timestamp;
 
 use crate::job::JobSubject;
 use crate::tenant::Tenant;
@@ -35,9 +36,9 @@ impl PushConfigs for Tenant {
         self.write(JobSubject::Tenant, (key, lease), |tx, (key, lease)| Box::pin(take(tx, key, *lease)))
     }
 
-    fn settle_push(&self, key: PushKey, outcome: PushOutcome) -> Pending<'_, ()> {
-        self.write(JobSubject::Tenant, (key, outcome), |tx, (key, outcome)| {
-            Box::pin(settle(tx, key, outcome))
+    fn settle_push(&self, key: PushKey, until: Timestamp, outcome: PushOutcome) -> Pending<'_, ()> {
+        self.write(JobSubject::Tenant, (key, until, outcome), |tx, (key, until, outcome)| {
+            Box::pin(settle(tx, key, *until, outcome))
         })
     }
 }
@@ -55,7 +56,9 @@ const PUT: &str = "
         (tenant, task_id, config_id, thread_id, run_id, seen, created_at, target, delivered, due_at, recheck, attempts)
     VALUES ($1, $2, $3, $4, $2, '', $5, $6, '', 0, 1, 0)
     ON CONFLICT (tenant, task_id, config_id) DO UPDATE
-    SET target = excluded.target, due_at = 0, recheck = 1, attempts = 0";
+    SET delivered = CASE WHEN push_configs.target = excluded.target THEN push_configs.delivered ELSE '' END,
+        attempts = CASE WHEN push_configs.target = excluded.target THEN push_configs.attempts ELSE 0 END,
+        target = excluded.target, due_at = 0, recheck = 1";
 
 /// Locks the thread, so that it is not deleted and the task's configurations do not change meanwhile.
 async fn put(tx: &Tx<'_>, thread: ThreadId, config: &PushConfig, most: u32) -> Result<(), StoreError> {
@@ -108,31 +111,40 @@ async fn take(tx: &Tx<'_>, key: &PushKey, lease: Duration) -> Result<Option<Take
         user_id: row.parse(4)?,
         delivered: row.text(2)?.to_owned(),
         attempt: u32::try_from(row.count(3)?).unwrap_or(u32::MAX),
+        until,
     }))
 }
 
 const DONE: &str = "
     UPDATE push_configs
-    SET run_id = $4, seen = $5, delivered = $6, due_at = $7, recheck = $8, attempts = 0
-    WHERE tenant = $1 AND task_id = $2 AND config_id = $3";
+    SET run_id = $5, seen = $6, delivered = $7, due_at = $8, recheck = $9, attempts = 0
+    WHERE tenant = $1 AND task_id = $2 AND config_id = $3 AND due_at = $4";
 
-const AGAIN: &str =
-    "UPDATE push_configs SET due_at = $4, recheck = 1 WHERE tenant = $1 AND task_id = $2 AND config_id = $3";
+const RETRY: &str = "
+    UPDATE push_configs SET due_at = $5, recheck = 1
+    WHERE tenant = $1 AND task_id = $2 AND config_id = $3 AND due_at = $4";
 
-const ENDED: &str =
-    "UPDATE push_configs SET due_at = NULL WHERE tenant = $1 AND task_id = $2 AND config_id = $3";
+const ENDED: &str = "
+    UPDATE push_configs SET due_at = NULL
+    WHERE tenant = $1 AND task_id = $2 AND config_id = $3 AND due_at = $4";
 
-async fn settle(tx: &Tx<'_>, key: &PushKey, outcome: &PushOutcome) -> Result<(), StoreError> {
+async fn settle(
+    tx: &Tx<'_>,
+    key: &PushKey,
+    until: Timestamp,
+    outcome: &PushOutcome,
+) -> Result<(), StoreError> {
     let id = key.id.as_str();
     let after = |pause: Duration| tx.now().saturating_add(pause).unwrap_or(tx.now());
     match outcome {
         PushOutcome::Done { run, status, state, recheck } => {
             let due_at = recheck.map_or(SqlValue::Int(0), |pause| after(pause).into());
-            let params = params![key.task, id, *run, *status, state.as_str(), due_at, recheck.is_some()];
+            let params =
+                params![key.task, id, until, *run, *status, state.as_str(), due_at, recheck.is_some()];
             tx.execute(DONE, params).await
         }
-        PushOutcome::Retry(pause) => tx.execute(AGAIN, params![key.task, id, after(*pause)]).await,
-        PushOutcome::Ended => tx.execute(ENDED, params![key.task, id]).await,
+        PushOutcome::Retry(pause) => tx.execute(RETRY, params![key.task, id, until, after(*pause)]).await,
+        PushOutcome::Ended => tx.execute(ENDED, params![key.task, id, until]).await,
     }
     .map(drop)
 }

@@ -45,11 +45,15 @@ const DUE_NOTIFICATIONS: SystemStatement = SystemStatement {
     postgres: "SELECT * FROM system_due_notifications($1)",
 };
 
-/// Served by a partial index of the tasks whose state still changes.
+/// Served by a partial index of the tasks whose state still changes. Few of each tenant, so that none waits for the receivers of
+/// another.
 const DUE_PUSH: SystemStatement = SystemStatement {
-    sqlite: "SELECT p.tenant, p.task_id, p.config_id FROM push_configs AS p
-        JOIN runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id
-        WHERE p.due_at <= $3 AND (p.recheck = 1 OR p.seen <> r.status) ORDER BY p.due_at LIMIT $2",
+    sqlite: "SELECT d.tenant, d.task_id, d.config_id FROM (
+            SELECT p.tenant, p.task_id, p.config_id, p.due_at,
+                row_number() OVER (PARTITION BY p.tenant ORDER BY p.due_at) AS place
+            FROM push_configs AS p JOIN runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id
+            WHERE p.due_at <= $3 AND (p.recheck = 1 OR p.seen <> r.status)
+        ) AS d WHERE d.place <= 8 ORDER BY d.due_at LIMIT $2",
     postgres: "SELECT * FROM system_due_push($1)",
 };
 

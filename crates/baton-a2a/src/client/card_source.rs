@@ -21,6 +21,9 @@ const MAX_CARD: usize = 1024 * 1024;
 /// How long a card is used if the peer does not say.
 const DEFAULT_AGE: Duration = Duration::from_mins(5);
 const MAX_AGE: Duration = Duration::from_hours(1);
+/// How long an expired card is used before the peer is asked again, after it did not answer.
+const RETRY_AGE: Duration = Duration::from_secs(30);
+const MIN_AGE: Duration = Duration::from_secs(5);
 /// The places of cards below an address.
 const WELL_KNOWN: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
 
@@ -82,9 +85,10 @@ impl CardSource {
             let message = format!("{} did not return its card in time", host_of(url));
             Err(RemoteError::new(RemoteErrorKind::Timeout, message))
         });
-        match (fetched, cached.as_ref()) {
+        match (fetched, cached.as_mut()) {
             (Ok(new), _) => Ok(cached.insert(new).known.clone()),
-            (Err(error), Some(old)) if error.kind != RemoteErrorKind::Auth => {
+            (Err(error), Some(old)) if error.kind.is_down() => {
+                old.fresh_until = Instant::now() + RETRY_AGE;
                 tracing::warn!(%error, "the card of a remote agent could not be renewed");
                 Ok(old.known.clone())
             }
@@ -163,13 +167,14 @@ async fn fetch_from(http: &Http, url: &Url, old: Option<&CachedCard>) -> Result<
     let document: Value = serde_json::from_slice(&bytes).map_err(|_| {
         RemoteError::new(RemoteErrorKind::Malformed, format!("what {host} returns as its card is not JSON"))
     })?;
-    let card = read(&document, &format!("the card of {host}"))?;
-    if let Some(keys) = &http.trusted {
-        signature::verify(&document, keys).map_err(|error| {
+    let document = match &http.trusted {
+        Some(keys) => signature::verify(&document, keys).map_err(|error| {
             let message = format!("the card of {host} is not trusted: {error} of `a2a.trusted_keys`");
             RemoteError::new(RemoteErrorKind::Malformed, message)
-        })?;
-    }
+        })?,
+        None => document,
+    };
+    let card = read(&document, &format!("the card of {host}"))?;
     let known = KnownCard { card: Arc::new(card), document: Arc::new(document), url: Some(url.clone()) };
     let etag = headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
     Ok(CachedCard { known, etag, fresh_until: Instant::now() + age(&headers) })
@@ -186,7 +191,7 @@ fn age(headers: &HeaderMap) -> Duration {
     let value = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut directives = value.split(',').map(str::trim);
     let seconds = directives.find_map(|one| one.strip_prefix("max-age=")?.parse().ok());
-    seconds.map_or(DEFAULT_AGE, Duration::from_secs).min(MAX_AGE)
+    seconds.map_or(DEFAULT_AGE, Duration::from_secs).clamp(MIN_AGE, MAX_AGE)
 }
 
 #[cfg(test)]

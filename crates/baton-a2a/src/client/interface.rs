@@ -26,7 +26,7 @@ pub(super) struct Endpoint {
 }
 
 /// The usable addresses of a card, preferred first.
-pub(super) fn endpoints(known: &KnownCard, has_credentials: bool) -> Result<Vec<Endpoint>, RemoteError> {
+pub(super) fn endpoints(known: &KnownCard) -> Result<Vec<Endpoint>, RemoteError> {
     let found: Vec<Endpoint> = known.card.interfaces.iter().filter_map(endpoint).collect();
     if found.is_empty() {
         let transports: Vec<&str> =
@@ -37,25 +37,26 @@ pub(super) fn endpoints(known: &KnownCard, has_credentials: bool) -> Result<Vec<
         );
         return Err(RemoteError::new(RemoteErrorKind::Malformed, message));
     }
-    let Some(card_url) = known.url.as_ref().filter(|_| has_credentials) else { return Ok(found) };
+    let Some(card_url) = known.url.as_ref() else { return Ok(found) };
     let (safe, foreign): (Vec<Endpoint>, Vec<Endpoint>) =
-        found.into_iter().partition(|endpoint| may_have_credentials(card_url, &endpoint.url));
+        found.into_iter().partition(|endpoint| is_permitted(card_url, &endpoint.url));
     match foreign.first().filter(|_| safe.is_empty()) {
         Some(other) => {
             let message = format!(
-                "the card of {} names the address {}, which does not get the credentials: write the card into the agent's file with \
+                "the card of {} names the address {}, which is another host: write the card into the agent's file with \
                  `agent_card_json` if that is right",
                 host_of(card_url),
                 host_of(&other.url)
             );
-            Err(RemoteError::new(RemoteErrorKind::Auth, message))
+            Err(RemoteError::new(RemoteErrorKind::Refused, message))
         }
         None => Ok(safe),
     }
 }
 
-/// Credentials go to the host that the operator has named, and not from TLS to a plain connection.
-fn may_have_credentials(card: &Url, address: &Url) -> bool {
+/// Messages and credentials go to the host that the operator has named, and not from TLS to a plain connection. A card must not make
+/// this server send requests to other hosts, such as those of its own network.
+fn is_permitted(card: &Url, address: &Url) -> bool {
     let keeps_tls = card.scheme() == address.scheme() || address.scheme() == "https";
     let is_same = card.host() == address.host() || (is_loopback(card) && is_loopback(address));
     keeps_tls && is_same

@@ -86,7 +86,7 @@ impl Peer {
 
     async fn routes(&self) -> Result<Route, RemoteError> {
         let known = self.cards.card(&self.http).await?;
-        let endpoints = endpoints(&known, self.http.has_credentials())?;
+        let endpoints = endpoints(&known)?;
         let at = self.preferred.load(Ordering::Relaxed) % endpoints.len();
         Ok(Route { card: known.card, endpoints: Arc::new(endpoints), at, tried: 0 })
     }
@@ -113,7 +113,7 @@ impl Peer {
     }
 
     fn described(&self, known: &KnownCard) -> Reachability {
-        match endpoints(known, self.http.has_credentials()) {
+        match endpoints(known) {
             Ok(endpoints) => {
                 let host = endpoints.first().map(|first| host_of(&first.url)).unwrap_or_default();
                 Reachability::Reachable { card: Arc::clone(&known.document), host }

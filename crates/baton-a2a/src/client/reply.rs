@@ -16,6 +16,8 @@ use crate::model::{
 /// Maximum bytes of an answer.
 const MAX_TEXT: usize = 8 * 1024 * 1024;
 /// Maximum artifacts of a task.
+/// Characters of one progress message.
+const MAX_PROGRESS: usize = 500;
 const MAX_ARTIFACTS: usize = 200;
 /// Maximum characters of an id or of the name of an artifact.
 const MAX_NAME: usize = 200;
@@ -90,7 +92,6 @@ impl Reply {
         self.artifacts.clear();
         for artifact in artifacts {
             if !self.task.seen.contains(&artifact.artifact_id) {
-                self.handoff_parts(&artifact.parts, events);
                 self.replace(artifact)?;
             }
         }
@@ -128,7 +129,7 @@ impl Reply {
         let context = message.context_id.clone().unwrap_or_default();
         self.ids(message.task_id.clone().unwrap_or_default(), context, events);
         self.metadata(&message.metadata);
-        self.handoff_parts(&message.parts, events);
+        self.handoff_parts(message, events);
         self.text = text_of(&message.parts);
         self.publish(events);
         self.close(RemoteState::Completed, String::new(), events);
@@ -138,7 +139,7 @@ impl Reply {
         let said = status.message.as_ref().map(spoken).unwrap_or_default();
         if let Some(message) = &status.message {
             self.metadata(&message.metadata);
-            self.handoff_parts(&message.parts, events);
+            self.handoff_parts(message, events);
             if status.state.is_interrupted() && message.message_id.len() <= MAX_NAME {
                 self.task.seen.push(message.message_id.clone());
             }
@@ -152,7 +153,7 @@ impl Reply {
             TaskState::Rejected => RemoteState::Rejected,
             TaskState::Submitted | TaskState::Working | TaskState::Unknown => {
                 if !said.trim().is_empty() {
-                    events.push(RemoteEvent::Progress(said));
+                    events.push(RemoteEvent::Progress(head(&said, MAX_PROGRESS)));
                 }
                 return;
             }
@@ -184,7 +185,6 @@ impl Reply {
     fn artifact(&mut self, update: ArtifactUpdate, events: &mut Vec<RemoteEvent>) -> Result<(), RemoteError> {
         let ArtifactUpdate { artifact, append, metadata, .. } = update;
         self.metadata(&metadata);
-        self.handoff_parts(&artifact.parts, events);
         // An artifact of an earlier answer that changes belongs to this one.
         self.task.seen.retain(|seen| *seen != artifact.artifact_id);
         let at = self.artifacts.iter().position(|known| known.id == artifact.artifact_id);
@@ -210,6 +210,9 @@ impl Reply {
     }
 
     fn replace(&mut self, artifact: Artifact) -> Result<(), RemoteError> {
+        if artifact.artifact_id.len() > MAX_NAME {
+            return Err(RemoteError::new(RemoteErrorKind::Malformed, "the id of an artifact is too long"));
+        }
         // What an artifact of the extension has is for programs.
         let is_for_programs = artifact.extensions.iter().any(|uri| uri == URI);
         let received = ReceivedArtifact {
@@ -252,8 +255,12 @@ impl Reply {
         }
     }
 
-    fn handoff_parts(&mut self, parts: &[Part], events: &mut Vec<RemoteEvent>) {
-        for part in parts.iter().filter_map(HandoffPart::from_part) {
+    /// Only of a message that lists the extension: other data is content, which its author must not be able to end a handoff with.
+    fn handoff_parts(&mut self, message: &Message, events: &mut Vec<RemoteEvent>) {
+        if !message.extensions.iter().any(|uri| uri == URI) {
+            return;
+        }
+        for part in message.parts.iter().filter_map(HandoffPart::from_part) {
             match part {
                 HandoffPart::Request(_) => {}
                 HandoffPart::Accept(accept) if accept.accepted => {

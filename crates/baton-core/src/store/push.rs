@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentName, RunId, UserId};
@@ -56,6 +57,8 @@ pub struct TakenPush {
     pub delivered: String,
     /// Including this one, since the last success.
     pub attempt: u32,
+    /// When the process loses it. Identifies this look.
+    pub until: Timestamp,
 }
 
 /// What follows a look at a configuration.
@@ -84,5 +87,6 @@ pub trait PushConfigs: Send + Sync {
     /// Takes a configuration that is due. `None` if it is not any more, or another process has it.
     fn take_push(&self, key: PushKey, lease: Duration) -> Pending<'_, Option<TakenPush>>;
 
-    fn settle_push(&self, key: PushKey, outcome: PushOutcome) -> Pending<'_, ()>;
+    /// Ends the look that lasts `until`. Has no effect if the configuration was replaced or taken by another process meanwhile.
+    fn settle_push(&self, key: PushKey, until: Timestamp, outcome: PushOutcome) -> Pending<'_, ()>;
 }

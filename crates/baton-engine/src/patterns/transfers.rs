@@ -15,6 +15,7 @@ use crate::approvals::request::field;
 use crate::bounds::{InvocationError, InvocationKind};
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
+use crate::fence::Fence;
 use crate::guard::GuardSide;
 use crate::guardrails;
 use crate::handoff::start::{self, StartOutcome};
@@ -195,7 +196,11 @@ impl TransferTo {
         } else {
             format!(", or pass it on with {}", others.join(" or "))
         };
-        let failure = redact(&self.target, &failure.to_string());
+        let mut failure = redact(&self.target, &failure.to_string());
+        if self.target.kind.is_remote() {
+            // The reason is text of another server.
+            failure = Fence::new().output(&self.spec.name, &failure);
+        }
         // Some refusals are sentences of their own.
         let stop = if failure.ends_with(['.', '?', '!']) { "" } else { "." };
         format!(

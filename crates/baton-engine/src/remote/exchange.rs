@@ -37,6 +37,8 @@ pub(crate) const PROVIDER: &str = "a2a";
 const TASK: &str = "task";
 /// How long a cancelled session waits for the remote agent to confirm.
 const CANCEL_WAIT: Duration = Duration::from_secs(3);
+/// Progress messages of one reply that are stored.
+const MAX_PROGRESS: usize = 200;
 /// Maximum characters of one progress message.
 const MAX_PROGRESS_CHARS: usize = 500;
 
@@ -46,6 +48,8 @@ pub(crate) struct OpenExchange {
     stream: RemoteStream,
     pub(crate) read: VecDeque<RemoteEvent>,
     pub(crate) task: RemoteTask,
+    /// Whether the agent has the message, so that its task is followed after a crash and the message is not sent again.
+    is_accepted: bool,
 }
 
 impl fmt::Debug for OpenExchange {
@@ -63,11 +67,12 @@ impl OpenExchange {
     ) -> Result<Self, Failure> {
         let known = place.at(TASK).step().finished::<RemoteTask>()?;
         let task = known.clone().unwrap_or_else(|| message.task.clone());
+        let is_accepted = known.is_some();
         let stream = match known {
             Some(task) => remote.follow(task),
             None => remote.send(message),
         };
-        Ok(Self { remote, stream, read: VecDeque::new(), task })
+        Ok(Self { remote, stream, read: VecDeque::new(), task, is_accepted })
     }
 
     /// Follows a task that is known otherwise, or returns an end that was read before.
@@ -77,7 +82,13 @@ impl OpenExchange {
         end: Option<Box<RemoteEnd>>,
     ) -> Self {
         let stream = remote.follow(task.clone());
-        Self { remote, stream, read: end.map(RemoteEvent::Ended).into_iter().collect(), task }
+        let read = end.map(RemoteEvent::Ended).into_iter().collect();
+        Self { remote, stream, read, task, is_accepted: true }
+    }
+
+    /// Notes that the agent has the message, and what was read since.
+    pub(crate) fn accept(&mut self, read: VecDeque<RemoteEvent>) {
+        (self.read, self.is_accepted) = (read, true);
     }
 
     pub(crate) async fn next(&mut self) -> Option<Result<RemoteEvent, RemoteError>> {
@@ -161,11 +172,13 @@ async fn read(
     let row = bill.interrupted_row();
     let interrupted = InterruptedCall { message_id: reply.id, visibility: place.visibility(), row };
     place.step().begin_turn(interrupted).await;
-    // Found in advance, so that a crash from here on finds the task.
-    if open.task.task_id.is_some() && !place.at(TASK).step().is_finished() {
+    // Accepted in advance, so that a crash from here on finds the task.
+    let mut is_recorded = place.at(TASK).step().is_finished();
+    if open.is_accepted && open.task.task_id.is_some() && !is_recorded {
         record_task(place, &open.task).await?;
+        is_recorded = true;
     }
-    let mut limit = None;
+    let (mut limit, mut progress) = (None, ProgressLimit::default());
     let end = loop {
         let event = tokio::select! {
             biased;
@@ -180,16 +193,19 @@ async fn read(
         };
         match event {
             Some(Ok(RemoteEvent::Accepted(task))) => {
-                let is_new = open.task.task_id != task.task_id && task.task_id.is_some();
+                let is_new = open.task.task_id != task.task_id || !is_recorded;
                 open.task = task;
-                if is_new {
+                if is_new && open.task.task_id.is_some() {
                     record_task(place, &open.task).await?;
+                    is_recorded = true;
                 }
             }
             Some(Ok(RemoteEvent::HandoffAccepted)) => {}
             Some(Ok(RemoteEvent::Progress(text))) => {
                 let text = baton_core::text::head(text.trim(), MAX_PROGRESS_CHARS);
-                place.trace(EventKind::Status { text }).await;
+                if progress.admits(&text) {
+                    place.trace(EventKind::Status { text }).await;
+                }
             }
             Some(Ok(RemoteEvent::Text(delta))) => reply.add(place, delta).await,
             Some(Ok(RemoteEvent::Ended(end))) => break Some(*end),
@@ -216,6 +232,24 @@ async fn read(
         }
     };
     finish(place, terms, open.task.clone(), reply, bill, (end, limit)).await
+}
+
+/// Limits how many progress messages of a peer are stored, and leaves out repeated ones.
+#[derive(Debug, Default)]
+struct ProgressLimit {
+    count: usize,
+    last: String,
+}
+
+impl ProgressLimit {
+    fn admits(&mut self, text: &str) -> bool {
+        let is_new = self.count < MAX_PROGRESS && self.last != text;
+        if is_new {
+            self.count += 1;
+            text.clone_into(&mut self.last);
+        }
+        is_new
+    }
 }
 
 /// The end of a reply that a limit has cut off.

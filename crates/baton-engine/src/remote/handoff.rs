@@ -70,7 +70,9 @@ pub(crate) async fn offer(child: &Scope, handoff: &HandoffSession, input: &Input
                         open.task = task.clone();
                     }
                     let decision = decision(&event);
-                    read.push_back(event);
+                    if !matches!(event, RemoteEvent::Progress(_)) {
+                        read.push_back(event);
+                    }
                     match decision {
                         Decision::Open => {}
                         Decision::Accepted => return Ok(()),
@@ -96,7 +98,7 @@ pub(crate) async fn offer(child: &Scope, handoff: &HandoffSession, input: &Input
         }
         return Err(failure);
     }
-    open.read = read;
+    open.accept(read);
     child.run.progress.keep_exchange(place.path(), open);
     Ok(())
 }

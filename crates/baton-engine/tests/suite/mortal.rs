@@ -243,8 +243,8 @@ impl PushConfigs for MortalTenant {
     fn take_push(&self, key: PushKey, lease: Duration) -> Pending<'_, Option<TakenPush>> {
         self.life.read(self.inner.take_push(key, lease))
     }
-    fn settle_push(&self, key: PushKey, outcome: PushOutcome) -> Pending<'_, ()> {
-        self.life.read(self.inner.settle_push(key, outcome))
+    fn settle_push(&self, key: PushKey, until: Timestamp, outcome: PushOutcome) -> Pending<'_, ()> {
+        self.life.read(self.inner.settle_push(key, until, outcome))
     }
 }
 

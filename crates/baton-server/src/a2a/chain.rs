@@ -139,7 +139,7 @@ pub async fn complete(store: &dyn TenantStore, first: RunRecord) -> A2aResult<Ch
 }
 
 /// The handoff whose beginning a run announces.
-fn handoff_id(run: &RunRecord) -> Option<HandoffId> {
+pub fn handoff_id(run: &RunRecord) -> Option<HandoffId> {
     let task = run.request.get("task")?.get("handoff")?;
     let has_begun = task.get("change")?.as_str() == Some("begun");
     HandoffId::deserialize(task.get("handoff_id")?).ok().filter(|_| has_begun)

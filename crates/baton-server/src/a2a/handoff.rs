@@ -2,14 +2,14 @@
 
 use baton_a2a::extension::{self, HandoffDecline, HandoffPart, HandoffRequest};
 use baton_a2a::model::{Message, Metadata, Role, Task, TaskState, TaskStatus};
-use baton_core::store::{AcceptedRun, Artifact};
-use baton_core::{AgentName, MessageId, ThreadId};
+use baton_core::store::{AcceptedRun, Artifact, HandoffSession, PageRequest, RunQuery};
+use baton_core::{AgentName, MessageId, StoreError, ThreadId};
 use baton_engine::{HandoffStarted, OnConflict, StartHandoff};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::chain::MessageRecord;
+use super::chain::{self, MessageRecord};
 use super::exchange::Exchange;
 use super::failure::{A2aFailure, A2aResult};
 use crate::identity::roles::HANDOFF_INITIATE;
@@ -25,6 +25,7 @@ const MAX_NAME: usize = 255;
 const MAX_RECENT: usize = 20;
 /// Characters of the recent messages that the target sees, beside the summary.
 const MAX_RECENT_CHARS: usize = 8000;
+const MAX_RECENT_BYTES: usize = 64 * 1024;
 const MAX_METADATA: usize = 16 * 1024;
 
 /// What the agent said to the request.
@@ -57,6 +58,9 @@ pub async fn begin(
     trail::demand(app, caller, trace, HANDOFF_INITIATE, &exchange.path).await?;
     check(&request)?;
     let target = target(exchange, &request)?;
+    if let Some(accepted) = repeated(exchange, thread, record).await? {
+        return Ok(Requested::Accepted(accepted));
+    }
     begin_thread(exchange, thread, &request).await?;
     let start = StartHandoff {
         caller: engine_caller(caller, thread),
@@ -87,6 +91,35 @@ pub async fn begin(
     }
 }
 
+/// The run of a handoff that the same message has begun, if the message was sent again because its result was not received.
+async fn repeated(
+    exchange: &Exchange,
+    thread: ThreadId,
+    record: &MessageRecord,
+) -> A2aResult<Option<AcceptedRun>> {
+    let store = exchange.app.data(&exchange.caller);
+    let open = match store.open_handoff_of(thread).await {
+        Err(StoreError::ThreadNotFound) => return Ok(None),
+        open => open?,
+    };
+    let is_same = |handoff: &HandoffSession| {
+        record.message_id.is_some()
+            && handoff.user_id == exchange.caller.user
+            && MessageRecord::read(Some(&handoff.metadata)).message_id == record.message_id
+    };
+    let Some(handoff) = open.filter(is_same) else { return Ok(None) };
+    let query = RunQuery { thread_id: Some(thread), ..RunQuery::default() };
+    let runs = store.runs(query, PageRequest::first(PageRequest::MAX_LIMIT)).await?.data;
+    let begun = runs.iter().find(|run| chain::handoff_id(run) == Some(handoff.handoff_id));
+    Ok(begun.map(|run| AcceptedRun {
+        run_id: run.run_id,
+        message_id: MessageId::from_uuid(Uuid::nil()),
+        is_new: false,
+        behind: None,
+        after: 0,
+    }))
+}
+
 fn check(request: &HandoffRequest) -> A2aResult<()> {
     let long = |text: &str, most: usize| text.chars().count() > most;
     let problem = if request.handoff_reason.trim().is_empty() || long(&request.handoff_reason, MAX_REASON) {
@@ -95,6 +128,10 @@ fn check(request: &HandoffRequest) -> A2aResult<()> {
         "context_summary must have at most 2000 characters"
     } else if request.recent_messages.len() > MAX_RECENT {
         "recent_messages must have at most 20 messages"
+    } else if request.recent_messages.iter().map(|message| message.content.len()).sum::<usize>()
+        > MAX_RECENT_BYTES
+    {
+        "recent_messages must have at most 64 KiB"
     } else if long(&request.source_agent_id, MAX_NAME) || long(&request.target_agent_id, MAX_NAME) {
         "source_agent_id and target_agent_id must have at most 255 characters"
     } else if Value::Object(request.handoff_metadata.clone()).to_string().len() > MAX_METADATA {

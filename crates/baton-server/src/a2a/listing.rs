@@ -13,6 +13,8 @@ use super::tasks::{self, Wanted};
 
 /// The newest runs that are searched.
 const MAX_RUNS: usize = 2000;
+/// Tasks that a filter by state reads.
+const MAX_COMPLETED: usize = 500;
 const DEFAULT_PAGE: u32 = 50;
 
 /// The caller's tasks, newest first. With an agent in the path, those of that agent.
@@ -21,13 +23,20 @@ pub async fn list(exchange: &Exchange, query: ListQuery) -> A2aResult<TaskList> 
     let after = query.page_token.as_deref().map(page_start).transpose()?;
     let page_size = query.page_size.unwrap_or(DEFAULT_PAGE) as usize;
     let (mut page, mut total, mut is_more) = (Vec::new(), 0_u32, false);
-    for run in candidates(&*store, exchange, &query).await? {
+    let (mut completed, candidates) = (0, candidates(&*store, exchange, &query).await?);
+    for run in candidates {
         let is_on_page = after.is_none_or(|last| run.run_id < last) && page.len() < page_size;
         let is_rest = after.is_none_or(|last| run.run_id < last) && page.len() == page_size;
         let chain = match query.state {
             // Without a filter only the tasks of the page are read.
             None if !is_on_page => None,
-            _ => Some(chain::complete(&*store, run).await?),
+            _ => {
+                completed += 1;
+                if completed > MAX_COMPLETED && query.state.is_some() {
+                    break;
+                }
+                Some(chain::complete(&*store, run).await?)
+            }
         };
         let is_wanted = |chain: &Chain| query.state.is_none_or(|state| tasks::state(chain) == state);
         if !chain.as_ref().is_none_or(is_wanted) {

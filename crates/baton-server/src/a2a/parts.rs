@@ -16,12 +16,18 @@ use crate::trail::{self, AuditRecord};
 use crate::wire::artifact;
 use crate::wire::message::PartView;
 
+/// Parts of a message; checked before the first file is stored.
+const MAX_PARTS: usize = 64;
+
 /// Converts the parts of a client's message. Bytes of files become artifacts of the thread; pictures stay in the message.
 pub async fn incoming(
     exchange: &Exchange,
     thread: ThreadId,
     parts: Vec<A2aPart>,
 ) -> A2aResult<Vec<PartView>> {
+    if parts.len() > MAX_PARTS {
+        return Err(A2aFailure::invalid(format!("message.parts must have at most {MAX_PARTS} parts")));
+    }
     let mut converted = Vec::with_capacity(parts.len());
     for part in parts {
         converted.push(one(exchange, thread, part).await?);

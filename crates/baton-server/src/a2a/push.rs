@@ -13,7 +13,7 @@ use baton_core::StoreError;
 use baton_core::store::PushKey;
 
 use self::sender::PushService;
-use super::chain;
+use super::chain::{self, Chain};
 use super::exchange::Exchange;
 use super::failure::{A2aFailure, A2aResult};
 use crate::app::App;
@@ -43,11 +43,17 @@ fn required(exchange: &Exchange) -> A2aResult<&PushService> {
     service(&exchange.app).ok_or_else(A2aFailure::push_not_supported)
 }
 
+/// A task of the caller. Those who may read the tasks of others get neither their secrets nor their notifications.
+async fn own_task(exchange: &Exchange, task_id: &str) -> A2aResult<Chain> {
+    let chain = chain::find(&exchange.app, &exchange.caller, task_id).await?;
+    if chain.first().user_id == exchange.caller.user { Ok(chain) } else { Err(A2aFailure::task_not_found()) }
+}
+
 /// Adds a configuration to a task of the caller, or replaces the one with the same id.
 pub async fn set(exchange: &Exchange, new: TaskPushConfig, form: WireForm) -> A2aResult<TaskPushConfig> {
     let service = required(exchange)?;
     config::check(service, &new.config)?;
-    let chain = chain::find(&exchange.app, &exchange.caller, &new.task_id).await?;
+    let chain = own_task(exchange, &new.task_id).await?;
     let (task, thread) = (chain.first().run_id, chain.first().thread_id);
     let id = new.config.id.clone().unwrap_or_else(|| new.task_id.clone());
     let agent = chain.first().agent.clone();
@@ -74,7 +80,7 @@ pub async fn get(exchange: &Exchange, query: PushQuery) -> A2aResult<TaskPushCon
 
 pub async fn list(exchange: &Exchange, query: PushQuery) -> A2aResult<Vec<TaskPushConfig>> {
     required(exchange)?;
-    let chain = chain::find(&exchange.app, &exchange.caller, &query.task_id).await?;
+    let chain = own_task(exchange, &query.task_id).await?;
     let stored = exchange.app.data(&exchange.caller).push_configs(chain.first().run_id).await?;
     Ok(stored.into_iter().map(config::shown).collect())
 }
@@ -83,7 +89,7 @@ pub async fn list(exchange: &Exchange, query: PushQuery) -> A2aResult<Vec<TaskPu
 pub async fn delete(exchange: &Exchange, query: PushQuery) -> A2aResult<()> {
     required(exchange)?;
     let id = query.config_id.ok_or_else(|| A2aFailure::invalid("pushNotificationConfigId is required"))?;
-    let chain = chain::find(&exchange.app, &exchange.caller, &query.task_id).await?;
+    let chain = own_task(exchange, &query.task_id).await?;
     let key = PushKey { task: chain.first().run_id, id };
     exchange.app.data(&exchange.caller).delete_push_config(key).await?;
     Ok(())

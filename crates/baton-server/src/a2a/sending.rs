@@ -22,6 +22,8 @@ use crate::wire::send::{Content, SendMessage};
 
 /// References to other tasks that a message may have.
 const MAX_REFERENCES: usize = 16;
+/// Bytes of such a reference.
+const MAX_REFERENCE: usize = 256;
 
 /// What became of a message.
 #[derive(Debug)]
@@ -62,7 +64,7 @@ pub async fn send(exchange: &Exchange, params: SendParams, terms: SendTerms) -> 
     let record = MessageRecord {
         message_id: Some(params.message.message_id.clone()),
         parent_task_id: parent,
-        reference_task_ids: params.message.reference_task_ids.iter().take(MAX_REFERENCES).cloned().collect(),
+        reference_task_ids: references(&params.message),
         ..MessageRecord::default()
     };
     let form = terms.form;
@@ -76,9 +78,15 @@ pub async fn send(exchange: &Exchange, params: SendParams, terms: SendTerms) -> 
     Ok(sent)
 }
 
+/// The first ones; longer texts are no ids.
+fn references(message: &Message) -> Vec<String> {
+    let ids = message.reference_task_ids.iter().filter(|id| id.len() <= MAX_REFERENCE);
+    ids.take(MAX_REFERENCES).cloned().collect()
+}
+
 fn parent_task(metadata: &Metadata) -> Option<String> {
     let parent = metadata.get("parent_task_id").and_then(Value::as_str)?;
-    (parent.len() <= 256).then(|| parent.to_owned())
+    (parent.len() <= MAX_REFERENCE).then(|| parent.to_owned())
 }
 
 /// Answers are text and JSON. A client that accepts neither could not read them.

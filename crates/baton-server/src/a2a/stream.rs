@@ -148,16 +148,21 @@ fn updates(
         let mut updates = Updates { app, caller, task_id, thread, base, format, projection, follow };
         let mut timer = pin!(sleep_until(Instant::now() + beat));
         let mut closing = pin!(closing.cancelled());
+        let mut checked = Instant::now();
         loop {
+            // Checked here as well, because a busy stream never waits for the timer.
+            if checked.elapsed() >= beat {
+                if !updates.app.identity.is_still(&updates.caller).await {
+                    break;
+                }
+                checked = Instant::now();
+            }
             let next = tokio::select! {
                 biased;
                 next = updates.follow.next() => next,
                 () = timer.as_mut() => {
-                    if !updates.app.identity.is_still(&updates.caller).await {
-                        break;
-                    }
-                    yield Ok(Bytes::from_static(sse::KEEP_ALIVE));
                     timer.as_mut().reset(Instant::now() + beat);
+                    yield Ok(Bytes::from_static(sse::KEEP_ALIVE));
                     continue;
                 }
                 () = closing.as_mut() => break,

@@ -45,9 +45,9 @@ pub async fn a_status_is_due_until_it_is_delivered(store: &dyn Store) {
     assert!(is_due(store, &key).await);
     let taken = tenant.take_push(key.clone(), LEASE).await.unwrap().unwrap();
     assert_eq!((taken.delivered.as_str(), taken.attempt), ("", 1));
-    assert_eq!((taken.config, taken.user_id), (config(task, "one"), user("ada")));
+    assert_eq!((&taken.config, &taken.user_id), (&config(task, "one"), &user("ada")));
     let working = done(task, RunStatus::Running, "working", None);
-    tenant.settle_push(key.clone(), working).await.unwrap();
+    tenant.settle_push(key.clone(), taken.until, working).await.unwrap();
     assert!(!is_due(store, &key).await, "the status is the one that was seen");
 
     worker.end(RunStatus::Completed).await;
@@ -55,10 +55,10 @@ pub async fn a_status_is_due_until_it_is_delivered(store: &dyn Store) {
     let taken = tenant.take_push(key.clone(), LEASE).await.unwrap().unwrap();
     assert_eq!((taken.delivered.as_str(), taken.attempt), ("working", 1), "attempts begin again");
     let asks = done(task, RunStatus::Completed, "input-required", Some(Duration::ZERO));
-    tenant.settle_push(key.clone(), asks).await.unwrap();
+    tenant.settle_push(key.clone(), taken.until, asks).await.unwrap();
     assert!(is_due(store, &key).await, "a task that waits for its client is looked at again");
-    assert!(tenant.take_push(key.clone(), LEASE).await.unwrap().is_some());
-    tenant.settle_push(key.clone(), PushOutcome::Ended).await.unwrap();
+    let taken = tenant.take_push(key.clone(), LEASE).await.unwrap().unwrap();
+    tenant.settle_push(key.clone(), taken.until, PushOutcome::Ended).await.unwrap();
     assert!(!is_due(store, &key).await);
     assert_eq!(tenant.take_push(key, LEASE).await, Ok(None));
 }
@@ -70,13 +70,20 @@ pub async fn a_delivery_is_made_by_one_process_at_a_time(store: &dyn Store) {
     tenant.put_push_config(config(task, "one"), MOST).await.unwrap();
     let (first, second) =
         tokio::join!(tenant.take_push(key.clone(), LEASE), tenant.take_push(key.clone(), LEASE));
-    assert_eq!([first.unwrap(), second.unwrap()].iter().flatten().count(), 1);
+    let taken: Vec<_> = [first.unwrap(), second.unwrap()].into_iter().flatten().collect();
+    assert_eq!(taken.len(), 1);
     assert!(!is_due(store, &key).await, "while it is taken");
-    tenant.settle_push(key.clone(), PushOutcome::Retry(Duration::ZERO)).await.unwrap();
+    tenant.settle_push(key.clone(), taken[0].until, PushOutcome::Retry(Duration::ZERO)).await.unwrap();
     assert!(is_due(store, &key).await, "it was not delivered");
     let taken = tenant.take_push(key.clone(), Duration::ZERO).await.unwrap().unwrap();
     assert_eq!(taken.attempt, 2);
     assert!(is_due(store, &key).await, "the process that took it was killed, and its lease is over");
+    let late = tenant.take_push(key.clone(), LEASE).await.unwrap().unwrap();
+    let mut other = config(task, "one");
+    other.target.url = "https://example.org/".to_owned();
+    tenant.put_push_config(other, MOST).await.unwrap();
+    tenant.settle_push(key.clone(), late.until, PushOutcome::Ended).await.unwrap();
+    assert!(is_due(store, &key).await, "the new address was not notified yet");
 }
 
 /// They are limited in number, replaced by id, unknown to other tenants, and deleted with the thread.

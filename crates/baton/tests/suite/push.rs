@@ -163,7 +163,7 @@ fn cards_are_signed_with_the_key_that_is_served() {
     let keys = serde_json::from_value(served.get("/.well-known/jwks.json")).unwrap();
     for path in ["/.well-known/agent-card.json", "/.well-known/agent-card.json?A2A-Version=1.0", "/v1/card"] {
         let card = served.get(path);
-        assert_eq!(baton_a2a::signature::verify(&card, &keys), Ok(()), "{path}: {card}");
+        assert!(baton_a2a::signature::verify(&card, &keys).is_ok(), "{path}: {card}");
     }
     provider.finish();
 }

@@ -301,7 +301,11 @@ pub(crate) fn call_result_json(report: &TaskReport) -> String {
         full_text: result.and_then(|result: &TaskResult| result.full_text.as_ref()).map(full_text_note),
         error: report.error().map(|error| format!("Sub-agent execution failed: {error}")),
         error_type: failure.map(Failure::code),
-        note: if result.is_some() { MATERIAL_NOTE.to_owned() } else { fallback_instruction() },
+        note: if result.is_some() {
+            MATERIAL_NOTE.to_owned()
+        } else {
+            format!("{MATERIAL_NOTE} {}", fallback_instruction())
+        },
     };
     serde_json::json!(result).to_string()
 }

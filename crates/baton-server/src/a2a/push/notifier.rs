@@ -1,5 +1,7 @@
 //! Delivers notifications that are due. Which are is in the store, so a restart loses none and several servers share them.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use baton_a2a::WireForm;
@@ -7,7 +9,8 @@ use baton_a2a::model::{StreamItem, Task};
 use baton_core::permission::Permission;
 use baton_core::store::{PushKey, PushOutcome, TakenPush};
 use baton_core::{Rights, TenantId};
-use futures_util::{StreamExt as _, stream};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 
 use super::super::chain;
 use super::super::failure::A2aFailure;
@@ -22,7 +25,7 @@ use crate::problem::Problem;
 /// Configurations that are looked up at once.
 const BATCH: u32 = 64;
 /// Deliveries that are made at the same time.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 32;
 /// How long a delivery belongs to this process. Longer than one takes.
 const LEASE: Duration = Duration::from_mins(1);
 /// How often the store is asked for runs of other processes, and for retries that are due.
@@ -36,47 +39,82 @@ const MAX_ATTEMPTS: u32 = 12;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_mins(10);
 
+/// Deliveries of one tenant that are made at the same time, so that slow receivers of one do not delay those of others.
+const AT_ONCE_PER_TENANT: usize = 8;
+
 /// Delivers until it is dropped. What was not confirmed then is delivered by the next process, or again.
 pub async fn run(app: App) {
     let Some(service) = super::service(&app).cloned() else { return };
+    let mut running = FuturesUnordered::new();
+    let mut of_tenant: HashMap<TenantId, usize> = HashMap::new();
+    let mut last = LookResult::Done;
     loop {
-        let pause = match app.store().due_push(BATCH).await {
-            Ok(due) => {
-                let is_full = due.len() == BATCH as usize;
-                let deliveries = due.into_iter().map(|(tenant, key)| look(&app, &service, tenant, key));
-                let done: Vec<bool> = stream::iter(deliveries).buffer_unordered(AT_ONCE).collect().await;
-                match (done.iter().all(|is_done| *is_done), is_full) {
-                    (true, true) => continue,
-                    (true, false) => POLL_INTERVAL,
-                    _ => RETRY_POLL_INTERVAL,
+        if running.len() < AT_ONCE {
+            match app.store().due_push(BATCH).await {
+                Ok(due) => {
+                    for (tenant, key) in due {
+                        let count = of_tenant.entry(tenant.clone()).or_default();
+                        if *count < AT_ONCE_PER_TENANT && running.len() < AT_ONCE {
+                            *count += 1;
+                            let looking = look(&app, &service, tenant.clone(), key);
+                            running.push(async { (tenant, looking.await) });
+                        }
+                    }
                 }
+                Err(error) => tracing::warn!(%error, "push notifications cannot be read"),
             }
-            Err(error) => {
-                tracing::warn!(%error, "push notifications cannot be read");
-                POLL_INTERVAL
+        }
+        let pause = if last == LookResult::Done { POLL_INTERVAL } else { RETRY_POLL_INTERVAL };
+        let wait = tokio::time::sleep(pause);
+        tokio::pin!(wait);
+        loop {
+            tokio::select! {
+                Some((tenant, result)) = running.next() => {
+                    if let Entry::Occupied(mut count) = of_tenant.entry(tenant) {
+                        *count.get_mut() -= 1;
+                        if *count.get() == 0 {
+                            count.remove();
+                        }
+                    }
+                    last = result;
+                    // What another process has is looked up again after the pause, not at once.
+                    if result != LookResult::Skipped {
+                        break;
+                    }
+                }
+                () = service.wake.notified() => break,
+                () = wait.as_mut() => break,
             }
-        };
-        let _ = tokio::time::timeout(pause, service.wake.notified()).await;
+        }
     }
 }
 
-/// Looks at one configuration, and delivers the state of its task if it is new. Returns `false` if that failed.
-async fn look(app: &App, service: &PushService, tenant: TenantId, key: PushKey) -> bool {
+/// What a look at a configuration came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LookResult {
+    Done,
+    Failed,
+    /// It is not due any more, or another process has it.
+    Skipped,
+}
+
+/// Looks at one configuration, and delivers the state of its task if it is new.
+async fn look(app: &App, service: &PushService, tenant: TenantId, key: PushKey) -> LookResult {
     let data = app.store().tenant(&tenant);
     let taken = match data.take_push(key.clone(), LEASE).await {
         Ok(Some(taken)) => taken,
-        Ok(None) => return true,
+        Ok(None) => return LookResult::Skipped,
         Err(error) => {
             tracing::warn!(%error, task = %key.task, "a push notification cannot be taken");
-            return false;
+            return LookResult::Skipped;
         }
     };
     let (outcome, is_done) = deliver(app, service, tenant, &taken).await;
     // If this fails, the notification is due again when its lease ends: it may be delivered twice, but not lost.
-    if let Err(error) = data.settle_push(key.clone(), outcome).await {
+    if let Err(error) = data.settle_push(key.clone(), taken.until, outcome).await {
         tracing::warn!(%error, task = %key.task, "the result of a push notification cannot be stored");
     }
-    is_done
+    if is_done { LookResult::Done } else { LookResult::Failed }
 }
 
 async fn deliver(
@@ -99,7 +137,6 @@ async fn deliver(
     service.wake.watch(thread);
     let settled = || {
         if state.is_terminal() {
-            service.wake.forget(thread);
             return PushOutcome::Ended;
         }
         let recheck = state.is_interrupted().then_some(RECHECK);

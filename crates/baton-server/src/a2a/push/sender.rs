@@ -51,19 +51,16 @@ pub struct PushWake {
     threads: Mutex<HashSet<ThreadId>>,
 }
 
-/// Threads beyond this number are found by looking.
+/// Threads that are watched. When there are more, the set begins anew, and the others are found by looking.
 const MAX_WATCHED: usize = 10_000;
 
 impl PushWake {
     pub(super) fn watch(&self, thread: ThreadId) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        if threads.len() < MAX_WATCHED {
-            threads.insert(thread);
+        if threads.len() >= MAX_WATCHED {
+            threads.clear();
         }
-    }
-
-    pub(super) fn forget(&self, thread: ThreadId) {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).remove(&thread);
+        threads.insert(thread);
     }
 
     pub(super) fn notify(&self) {
