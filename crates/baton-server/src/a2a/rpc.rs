@@ -20,7 +20,11 @@ use crate::strict;
 
 /// Handles every method.
 pub async fn handle(exchange: Exchange, request: Request) -> ApiResult<Response> {
-    let body = strict::body(request, &exchange.app).await?;
+    let body = match strict::body(request, &exchange.app).await.map_err(A2aFailure::from) {
+        Ok(body) => body,
+        Err(A2aFailure::Protocol(error)) => return Ok(failed(&RequestId::Null, &error, WireForm::V03)),
+        Err(A2aFailure::Http(problem)) => return Err(problem),
+    };
     let request = match jsonrpc::Request::parse(&body) {
         Ok(request) => request,
         Err(refused) => return Ok(failed(&refused.id, &refused.error, WireForm::V03)),
