@@ -62,6 +62,7 @@ pub struct Provider {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of the protocol")]
 pub struct Capabilities {
     pub streaming: bool,
     pub push_notifications: bool,
@@ -108,6 +109,7 @@ pub struct SecurityScheme {
 }
 
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a card has few of them")]
 pub enum SchemeKind {
     ApiKey {
         /// `header`, `query` or `cookie`.

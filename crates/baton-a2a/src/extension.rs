@@ -66,6 +66,7 @@ impl Default for OrchestrationCapability {
 /// The parameters of the extension on a card.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of a card")]
 pub struct ExtensionParams {
     /// Whether the agent accepts handoffs (C-22).
     pub handoff_support: bool,

@@ -43,10 +43,9 @@ pub struct Refused {
 
 impl Request {
     /// Checks JSON first, then the envelope.
-    pub fn parse(body: &[u8]) -> Result<Self, Refused> {
-        let refuse = |id: RequestId, code: ErrorCode, message: &str| Refused {
-            id,
-            error: A2aError::new(code, message),
+    pub fn parse(body: &[u8]) -> Result<Self, Box<Refused>> {
+        let refuse = |id: RequestId, code: ErrorCode, message: &str| {
+            Box::new(Refused { id, error: A2aError::new(code, message) })
         };
         let value: Value = serde_json::from_slice(body)
             .map_err(|_| refuse(RequestId::Null, ErrorCode::Parse, ErrorCode::Parse.text()))?;

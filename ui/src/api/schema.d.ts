@@ -38,6 +38,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/{agent}/card": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The agent's A2A card, with everything that an authenticated caller sees
+         * @description It is there even if A2A is not served.
+         */
+        get: operations["get_card"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agents/{agent}/prompt": {
         parameters: {
             query?: never;
@@ -2258,6 +2278,11 @@ export interface components {
             /** @description `advisors`, `team`, `session`, `route` or `handoff`. */
             stage: string;
         };
+        /** @description State that is kept with the conversation. */
+        StateMetadata: {
+            /** @description The handoff that is active or pending. */
+            handoff_session?: components["schemas"]["HandoffSession"];
+        };
         /**
          * @description Where a run stands. `waiting` is for a person or a remote agent; the last four are final.
          * @enum {string}
@@ -2336,6 +2361,7 @@ export interface components {
             handoff_target_agent?: string;
             /** @description Handoffs that ended before they were done and can be taken up again, the newest first. */
             resumable_handoffs: components["schemas"]["ResumableView"][];
+            state_metadata: components["schemas"]["StateMetadata"];
         };
         /** @description A conversation. */
         ThreadView: {
@@ -2663,6 +2689,51 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AgentDetail"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            /** @description `agent_not_found`; `nearest` lists the names that may have been meant. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_card: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The agent's id
+                 * @example assistant
+                 */
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An agent card, in the version that `a2a.card` selects. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
                 };
             };
             400: components["responses"]["InvalidRequest"];

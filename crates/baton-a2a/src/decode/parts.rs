@@ -48,6 +48,9 @@ fn flat(fields: Fields<'_>, value: &Value) -> Result<Part, Invalid> {
         Content::Bytes(bytes(&raw).map_err(|invalid| invalid.within("raw"))?)
     } else if let Some(url) = fields.text("url")? {
         Content::Uri(url)
+    } else if fields.get("file").is_some() {
+        // The form of 0.3, which some clients send with the names of 1.0.
+        return nested_file(fields);
     } else if let Some(data) = fields.raw("data") {
         Content::Data(data.clone())
     } else {
@@ -87,8 +90,11 @@ fn file(value: &Value) -> Result<Part, Invalid> {
             Content::Uri(uri.ok_or_else(|| Invalid::new("needs bytes or uri"))?)
         }
     };
-    let filename = fields.nonempty("name")?;
-    Ok(Part { filename, media_type: fields.nonempty("mimeType")?, ..Part::new(content) })
+    let media_type = match fields.nonempty("mimeType")? {
+        Some(media_type) => Some(media_type),
+        None => fields.nonempty("mediaType")?,
+    };
+    Ok(Part { filename: fields.nonempty("name")?, media_type, ..Part::new(content) })
 }
 
 fn bytes(encoded: &str) -> Result<Vec<u8>, Invalid> {

@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 use super::exchange::{Exchange, path_param, version};
 use super::failure::A2aResult;
 use super::settings::CardForm;
-use super::{push, skills};
+use super::{parts, push, skills};
 use crate::app::App;
 use crate::guards::origins::is_loopback;
 use crate::identity::AuthenticationMode;
@@ -116,7 +116,7 @@ fn build(app: &App, agent: &Agent, base: &str, is_root: bool, detail: Detail) ->
         },
         security_schemes,
         security,
-        default_input_modes: modes().into_iter().chain(["image/*".to_owned()]).collect(),
+        default_input_modes: parts::INPUT_MODES.map(str::to_owned).to_vec(),
         default_output_modes: modes(),
         skills,
         signatures: Vec::new(),

@@ -26,8 +26,13 @@ impl A2aFailure {
         Self::new(ErrorCode::InvalidParams, message)
     }
 
-    pub fn unsupported(message: impl Into<String>) -> Self {
-        Self::new(ErrorCode::UnsupportedOperation, message)
+    pub fn unsupported(message: &str) -> Self {
+        let code = ErrorCode::UnsupportedOperation;
+        Self::new(code, format!("{}: {message}", code.text()))
+    }
+
+    pub fn content_type(message: &str) -> Self {
+        Self::new(ErrorCode::ContentTypeNotSupported, format!("Content type not supported: {message}"))
     }
 
     pub fn task_not_found() -> Self {
@@ -86,6 +91,7 @@ impl From<Problem> for A2aFailure {
             | Code::BudgetExhausted
             | Code::CursorExpired => ErrorCode::UnsupportedOperation,
             Code::Internal => ErrorCode::Internal,
+            Code::UnsupportedMediaType => return Self::content_type(&problem.detail),
             _ => return Self::Http(problem),
         };
         let document = problem.to_json("");

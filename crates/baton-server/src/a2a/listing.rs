@@ -15,15 +15,16 @@ use super::tasks::{self, Wanted};
 const MAX_RUNS: usize = 2000;
 const DEFAULT_PAGE: u32 = 50;
 
-/// The caller's tasks, newest first. With an agent in the path, those of that agent.
+/// The caller's tasks, those that changed last first. With an agent in the path, those of that agent.
 pub async fn list(exchange: &Exchange, query: ListQuery) -> A2aResult<TaskList> {
     let store = exchange.app.data(&exchange.caller);
     let after = query.page_token.as_deref().map(page_start).transpose()?;
     let page_size = query.page_size.unwrap_or(DEFAULT_PAGE) as usize;
     let (mut page, mut total, mut is_more) = (Vec::new(), 0_u32, false);
     for run in candidates(&*store, exchange, &query).await? {
-        let is_on_page = after.is_none_or(|last| run.run_id < last) && page.len() < page_size;
-        let is_rest = after.is_none_or(|last| run.run_id < last) && page.len() == page_size;
+        let is_behind = after.is_none_or(|last| position(&run) < last);
+        let (is_on_page, is_rest) =
+            (is_behind && page.len() < page_size, is_behind && page.len() == page_size);
         let chain = match query.state {
             // Without a filter only the tasks of the page are read.
             None if !is_on_page => None,
@@ -43,16 +44,30 @@ pub async fn list(exchange: &Exchange, query: ListQuery) -> A2aResult<TaskList> 
         let wanted = Wanted { history: query.history_length, artifacts: query.include_artifacts, base };
         found.push(tasks::task(&*store, chain, wanted).await?);
     }
-    let last = page.last().filter(|_| is_more).map(|chain| chain.first().run_id.to_string());
-    let page_size = u32::try_from(found.len()).unwrap_or(u32::MAX);
+    let last = page.last().filter(|_| is_more).map(|chain| token(position(chain.first())));
+    let page_size = query.page_size.unwrap_or(DEFAULT_PAGE);
     Ok(TaskList { tasks: found, next_page_token: last.unwrap_or_default(), page_size, total_size: total })
 }
 
-fn page_start(token: &str) -> A2aResult<RunId> {
-    RunId::parse(token).map_err(|_| A2aFailure::invalid("pageToken is not one of this list"))
+/// The order of the list: the last change of a task, and its id.
+type Position = (i64, RunId);
+
+fn position(run: &RunRecord) -> Position {
+    (changed_at(run).as_microsecond(), run.run_id)
 }
 
-/// The first runs of tasks, newest first: a run that continues a task is not one of its own.
+fn token((changed, run): Position) -> String {
+    format!("{changed}.{run}")
+}
+
+fn page_start(token: &str) -> A2aResult<Position> {
+    let parsed = token
+        .split_once('.')
+        .and_then(|(changed, run)| Some((changed.parse().ok()?, RunId::parse(run).ok()?)));
+    parsed.ok_or_else(|| A2aFailure::invalid("pageToken is not one of this list"))
+}
+
+/// The first runs of tasks, those that changed last first: a run that continues a task is not one of its own.
 async fn candidates(
     store: &dyn TenantStore,
     exchange: &Exchange,
@@ -74,6 +89,7 @@ async fn candidates(
         found.extend(page.data.into_iter().filter(|run| is_task(run) && is_recent(run)));
         cursor = page.next_cursor;
         if cursor.is_none() || seen >= MAX_RUNS {
+            found.sort_by_key(|run| std::cmp::Reverse(position(run)));
             return Ok(found);
         }
     }

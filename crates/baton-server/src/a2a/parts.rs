@@ -16,6 +16,42 @@ use crate::trail::{self, AuditRecord};
 use crate::wire::artifact;
 use crate::wire::message::PartView;
 
+/// The media types that cards name. Files of these and of related types are accepted.
+pub const INPUT_MODES: [&str; 5] =
+    ["text/plain", "application/json", "application/pdf", "image/png", "image/jpeg"];
+/// Further types of documents that agents read or keep as files.
+const DOCUMENTS: [&str; 6] = [
+    "application/octet-stream",
+    "application/rtf",
+    "application/xml",
+    "application/x-yaml",
+    "application/yaml",
+    "application/zip",
+];
+
+/// Refuses files of a type that no agent can use. A file without a type is accepted.
+pub fn check_media_types(parts: &[A2aPart]) -> A2aResult<()> {
+    let is_file = |part: &&A2aPart| matches!(part.content, Content::Bytes(_) | Content::Uri(_));
+    let types = parts.iter().filter(is_file).filter_map(|part| part.media_type.as_deref());
+    match types.into_iter().find(|media_type| !is_supported(media_type)) {
+        None => Ok(()),
+        Some(_) => {
+            Err(A2aFailure::content_type("the agent reads text, images, JSON, PDF and office documents"))
+        }
+    }
+}
+
+fn is_supported(media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence.starts_with("text/")
+        || essence.starts_with("image/")
+        || essence.starts_with("application/vnd.")
+        || essence.ends_with("+json")
+        || essence.ends_with("+xml")
+        || INPUT_MODES.contains(&essence.as_str())
+        || DOCUMENTS.contains(&essence.as_str())
+}
+
 /// Converts the parts of a client's message. Bytes of files become artifacts of the thread; pictures stay in the message.
 pub async fn incoming(
     exchange: &Exchange,

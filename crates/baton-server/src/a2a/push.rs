@@ -3,6 +3,8 @@
 //! The wire side of the four methods is complete: requests are read, tasks are found, results are written. Configs are not stored and
 //! nothing is delivered, so the card says that notifications are not supported and each method answers with that error.
 
+use std::future::{Ready, ready};
+
 use baton_a2a::model::{PushQuery, SendParams, TaskPushConfig};
 
 use super::exchange::Exchange;
@@ -19,18 +21,18 @@ pub fn check(params: &SendParams) -> A2aResult<()> {
     }
 }
 
-pub async fn set(_: &Exchange, _: TaskPushConfig) -> A2aResult<TaskPushConfig> {
-    Err(A2aFailure::push_not_supported())
+pub fn set(_: &Exchange, _: TaskPushConfig) -> Ready<A2aResult<TaskPushConfig>> {
+    ready(Err(A2aFailure::push_not_supported()))
 }
 
-pub async fn get(_: &Exchange, _: PushQuery) -> A2aResult<TaskPushConfig> {
-    Err(A2aFailure::push_not_supported())
+pub fn get(_: &Exchange, _: PushQuery) -> Ready<A2aResult<TaskPushConfig>> {
+    ready(Err(A2aFailure::push_not_supported()))
 }
 
-pub async fn list(_: &Exchange, _: PushQuery) -> A2aResult<Vec<TaskPushConfig>> {
-    Err(A2aFailure::push_not_supported())
+pub fn list(_: &Exchange, _: PushQuery) -> Ready<A2aResult<Vec<TaskPushConfig>>> {
+    ready(Err(A2aFailure::push_not_supported()))
 }
 
-pub async fn delete(_: &Exchange, _: PushQuery) -> A2aResult<()> {
-    Err(A2aFailure::push_not_supported())
+pub fn delete(_: &Exchange, _: PushQuery) -> Ready<A2aResult<()>> {
+    ready(Err(A2aFailure::push_not_supported()))
 }

@@ -25,7 +25,8 @@ pub struct RestCall {
     form: WireForm,
     method: Method,
     uri: Uri,
-    body: Bytes,
+    /// The error of a body that is not JSON by its headers.
+    body: Result<Bytes, A2aError>,
     /// The id of a task with the verb behind it: `id:cancel`.
     task: Option<String>,
     config: Option<String>,
@@ -42,7 +43,11 @@ impl FromRequest<App> for RestCall {
         let config = path_param(&mut parts, app, "config").await;
         let (method, uri) = (parts.method.clone(), parts.uri.clone());
         let request = Request::from_parts(parts, body);
-        let body = strict::optional_body(request, app).await?;
+        let body = match strict::optional_body(request, app).await.map_err(A2aFailure::from) {
+            Ok(body) => Ok(body),
+            Err(A2aFailure::Protocol(error)) => Err(error),
+            Err(A2aFailure::Http(problem)) => return Err(problem),
+        };
         let is_old = uri.path().split('/').any(|segment| segment == "v1");
         let form = if is_old { WireForm::V03Rest } else { WireForm::V10 };
         Ok(Self { exchange, form, method, uri, body, task, config })
@@ -52,11 +57,11 @@ impl FromRequest<App> for RestCall {
 impl RestCall {
     /// The body as JSON; absent is an empty object.
     fn json(&self) -> A2aResult<Value> {
-        if self.body.iter().all(u8::is_ascii_whitespace) {
+        let body = self.body.as_ref().map_err(A2aError::clone)?;
+        if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Value::Object(Map::new()));
         }
-        serde_json::from_slice(&self.body)
-            .map_err(|_| A2aFailure::new(ErrorCode::Parse, ErrorCode::Parse.text()))
+        serde_json::from_slice(body).map_err(|_| A2aFailure::new(ErrorCode::Parse, ErrorCode::Parse.text()))
     }
 
     /// The query as an object, with numbers and flags as text.
@@ -118,7 +123,7 @@ pub async fn send(call: RestCall) -> ApiResult<Response> {
     let result = async {
         call.exchange.check_version()?;
         let params = call.form.decode_send_params(&call.json()?)?;
-        let idempotency = call.exchange.idempotency(&call.body);
+        let idempotency = call.exchange.idempotency(call.body.as_deref().unwrap_or_default());
         let task = service::send(&call.exchange, params, call.form, idempotency).await?;
         Ok(call.form.encode_send_result(&SendResult::Task(task)))
     };
@@ -129,7 +134,7 @@ pub async fn send_streaming(call: RestCall) -> ApiResult<Response> {
     let begun = async {
         call.exchange.check_version()?;
         let params = call.form.decode_send_params(&call.json()?)?;
-        let idempotency = call.exchange.idempotency(&call.body);
+        let idempotency = call.exchange.idempotency(call.body.as_deref().unwrap_or_default());
         service::stream(&call.exchange, params, call.form, idempotency).await
     };
     call.streamed(begun.await)

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
-use baton_a2a::jsonrpc::{self, Method, Refused, RequestId};
+use baton_a2a::jsonrpc::{self, Method, RequestId};
 use baton_a2a::model::{SendResult, TaskList};
 use baton_a2a::{A2aError, ErrorCode, WireForm};
 use serde_json::Value;
@@ -20,10 +20,14 @@ use crate::strict;
 
 /// Handles every method.
 pub async fn handle(exchange: Exchange, request: Request) -> ApiResult<Response> {
-    let body = strict::body(request, &exchange.app).await?;
+    let body = match strict::body(request, &exchange.app).await.map_err(A2aFailure::from) {
+        Ok(body) => body,
+        Err(A2aFailure::Protocol(error)) => return Ok(failed(&RequestId::Null, &error, WireForm::V03)),
+        Err(A2aFailure::Http(problem)) => return Err(problem),
+    };
     let request = match jsonrpc::Request::parse(&body) {
         Ok(request) => request,
-        Err(Refused { id, error }) => return Ok(failed(&id, &error, WireForm::V03)),
+        Err(refused) => return Ok(failed(&refused.id, &refused.error, WireForm::V03)),
     };
     let (id, name) = (request.id.clone(), request.method.as_str());
     let parsed = Method::parse(name);

@@ -1,7 +1,7 @@
 //! Accepting a message: it begins a task, or continues one that waits.
 
+use baton_a2a::WireForm;
 use baton_a2a::model::{Message, Metadata, SendParams, Task};
-use baton_a2a::{ErrorCode, WireForm};
 use baton_core::store::run::Idempotency;
 use baton_core::store::{AcceptedRun, RunStatus};
 use baton_core::{AgentName, ThreadId};
@@ -58,6 +58,7 @@ pub async fn send(exchange: &Exchange, params: SendParams, terms: SendTerms) -> 
     }
     push::check(&params)?;
     check_output_modes(&params.configuration.accepted_output_modes)?;
+    parts::check_media_types(&params.message.parts)?;
     let parent = parent_task(&params.message.metadata).or_else(|| parent_task(&params.metadata));
     let record = MessageRecord {
         message_id: Some(params.message.message_id.clone()),
@@ -88,9 +89,7 @@ fn check_output_modes(modes: &[String]) -> A2aResult<()> {
     if modes.is_empty() || modes.iter().any(is_readable) {
         return Ok(());
     }
-    let message =
-        "the agent answers with text/plain and application/json, and acceptedOutputModes has neither";
-    Err(A2aFailure::new(ErrorCode::ContentTypeNotSupported, message))
+    Err(A2aFailure::content_type("the agent answers with text/plain and application/json"))
 }
 
 async fn begin(

@@ -6,9 +6,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use baton_a2a::jsonrpc::{self, RequestId};
-use baton_a2a::model::{ArtifactUpdate, Metadata, StatusUpdate, StreamItem, Task};
+use baton_a2a::model::{Artifact, ArtifactUpdate, Metadata, StatusUpdate, StreamItem, Task};
 use baton_a2a::{A2aError, ErrorCode, WireForm, sse};
-use baton_core::ThreadId;
+use baton_core::{StoreError, ThreadId};
 use bytes::Bytes;
 use futures_util::Stream;
 use http::{HeaderValue, header};
@@ -108,6 +108,26 @@ enum AfterRun {
     Continues(Box<Follow>),
 }
 
+/// What is sent for one item.
+enum Outgoing {
+    Frames(Bytes),
+    Nothing,
+    /// The end of the stream.
+    Last(Bytes),
+}
+
+/// The updates for one subscriber.
+struct Updates {
+    app: App,
+    caller: Caller,
+    task_id: String,
+    thread: ThreadId,
+    base: Option<String>,
+    format: FrameFormat,
+    projection: TaskProjection,
+    follow: Follow,
+}
+
 fn updates(
     app: App,
     caller: Caller,
@@ -115,70 +135,111 @@ fn updates(
     format: FrameFormat,
 ) -> Pin<Box<dyn Stream<Item = Result<Bytes, Cut>> + Send>> {
     let TaskStream { task, follow, thread, base } = stream;
-    let (task_id, beat) = (task.id.clone(), app.settings.heartbeat);
-    let mut projection = TaskProjection::new(task.id.clone(), task.context_id.clone(), format.text_end());
+    let mut first = format.frame(&StreamItem::Task(task.clone())).to_vec();
+    if follow.is_none() {
+        first.extend_from_slice(&format.frame(&final_update(&task)));
+    }
+    let projection = TaskProjection::new(task.id.clone(), task.context_id, format.text_end());
+    let beat = app.settings.heartbeat;
+    let (task_id, closing) = (task.id, app.closing.clone());
     Box::pin(async_stream::stream! {
-        let is_closed = follow.is_none();
-        let last = is_closed.then(|| final_update(&task));
-        yield Ok(format.frame(&StreamItem::Task(task)));
-        if let Some(last) = last {
-            yield Ok(format.frame(&last));
-        }
-        let Some(mut follow) = follow else { return };
+        yield Ok(Bytes::from(first));
+        let Some(follow) = follow else { return };
+        let mut updates = Updates { app, caller, task_id, thread, base, format, projection, follow };
         let mut timer = pin!(sleep_until(Instant::now() + beat));
-        let mut closing = pin!(app.closing.cancelled());
+        let mut closing = pin!(closing.cancelled());
         loop {
             let next = tokio::select! {
                 biased;
-                next = follow.next() => next,
+                next = updates.follow.next() => next,
                 () = timer.as_mut() => {
-                    if !app.identity.is_still(&caller).await {
-                        tokio::time::sleep(PARTING).await;
-                        yield Err(Cut);
-                        return;
+                    if !updates.app.identity.is_still(&updates.caller).await {
+                        break;
                     }
                     yield Ok(Bytes::from_static(sse::KEEP_ALIVE));
                     timer.as_mut().reset(Instant::now() + beat);
                     continue;
                 }
-                () = closing.as_mut() => {
-                    tokio::time::sleep(PARTING).await;
-                    yield Err(Cut);
+                () = closing.as_mut() => break,
+            };
+            match updates.outgoing(next).await {
+                Outgoing::Frames(frames) => {
+                    timer.as_mut().reset(Instant::now() + beat);
+                    yield Ok(frames);
+                }
+                Outgoing::Nothing => {}
+                Outgoing::Last(frames) => {
+                    yield Ok(frames);
                     return;
                 }
-            };
-            let failure = match next {
-                Ok(Some(item)) => {
-                    let frames = arrived(&mut follow, &mut projection, &format, &item);
-                    if !frames.is_empty() {
-                        timer.as_mut().reset(Instant::now() + beat);
-                        yield Ok(frames);
-                    }
-                    continue;
-                }
-                Ok(None) => match after_run(&app, &caller, &task_id, thread, base.as_deref(), &follow).await {
-                    Ok(AfterRun::Closes(items)) => {
-                        for item in items {
-                            yield Ok(format.frame(&item));
-                        }
-                        return;
-                    }
-                    Ok(AfterRun::Continues(next)) => {
-                        follow = *next;
-                        continue;
-                    }
-                    Err(failure) => failure,
-                },
-                Err(error) => error.into(),
-            };
-            match fatal(failure) {
-                Some(error) => {
-                    yield Ok(format.error(&error));
-                    return;
-                }
-                None => tokio::time::sleep(PAUSE).await,
             }
         }
+        tokio::time::sleep(PARTING).await;
+        yield Err(Cut);
+    })
+}
+
+impl Updates {
+    async fn outgoing(&mut self, next: Result<Option<Item>, StoreError>) -> Outgoing {
+        let failure = match next {
+            Ok(Some(item)) => {
+                let frames = arrived(&mut self.follow, &mut self.projection, &self.format, &item);
+                return if frames.is_empty() { Outgoing::Nothing } else { Outgoing::Frames(frames) };
+            }
+            Ok(None) => match self.after_run().await {
+                Ok(AfterRun::Closes(items)) => {
+                    let frames: Vec<Bytes> = items.iter().map(|item| self.format.frame(item)).collect();
+                    return Outgoing::Last(frames.concat().into());
+                }
+                Ok(AfterRun::Continues(next)) => {
+                    self.follow = *next;
+                    return Outgoing::Nothing;
+                }
+                Err(failure) => failure,
+            },
+            Err(error) => error.into(),
+        };
+        match fatal(failure) {
+            Some(error) => Outgoing::Last(self.format.error(&error)),
+            None => {
+                tokio::time::sleep(PAUSE).await;
+                Outgoing::Nothing
+            }
+        }
+    }
+
+    /// Reads the task after its run has ended or parked.
+    async fn after_run(&self) -> A2aResult<AfterRun> {
+        let Self { app, caller, .. } = self;
+        let chain = chain::find(app, caller, &self.task_id).await?;
+        if !tasks::state(&chain).closes_stream() {
+            let of = Of::Run(chain.last().run_id);
+            let live = &app.engine.parts.live;
+            let follow = Follow::new(live, app.data(caller), self.thread, of, self.follow.position());
+            return Ok(AfterRun::Continues(Box::new(follow.counted(&app.metrics))));
+        }
+        let wanted = Wanted { history: Some(0), artifacts: true, base: self.base.as_deref() };
+        let task = tasks::task(&*app.data(caller), &chain, wanted).await?;
+        let mut items: Vec<StreamItem> =
+            task.artifacts.iter().filter(|artifact| !is_sent(artifact)).map(|it| whole(&task, it)).collect();
+        items.push(final_update(&task));
+        Ok(AfterRun::Closes(items))
+    }
+}
+
+/// Whether an artifact was sent as its text arrived.
+fn is_sent(artifact: &Artifact) -> bool {
+    artifact.name.as_deref() == Some(ANSWER) && artifact.parts.iter().all(|part| part.as_text().is_some())
+}
+
+fn whole(task: &Task, artifact: &Artifact) -> StreamItem {
+    StreamItem::ArtifactUpdate(ArtifactUpdate {
+        task_id: task.id.clone(),
+        context_id: task.context_id.clone(),
+        artifact: artifact.clone(),
+        append: false,
+        last_chunk: true,
+        metadata: Metadata::new(),
     })
 }
 
@@ -211,43 +272,6 @@ fn arrived(
         length = add(&item);
     }
     joined.into()
-}
-
-/// Reads the task after its run has ended or parked.
-async fn after_run(
-    app: &App,
-    caller: &Caller,
-    task_id: &str,
-    thread: ThreadId,
-    base: Option<&str>,
-    followed: &Follow,
-) -> A2aResult<AfterRun> {
-    let chain = chain::find(app, caller, task_id).await?;
-    if !tasks::state(&chain).closes_stream() {
-        let of = Of::Run(chain.last().run_id);
-        let live = &app.engine.parts.live;
-        let follow = Follow::new(live, app.data(caller), thread, of, followed.position());
-        return Ok(AfterRun::Continues(Box::new(follow.counted(&app.metrics))));
-    }
-    let wanted = Wanted { history: Some(0), artifacts: true, base };
-    let task = tasks::task(&*app.data(caller), &chain, wanted).await?;
-    let mut items: Vec<StreamItem> = Vec::new();
-    for artifact in &task.artifacts {
-        let is_sent = artifact.name.as_deref() == Some(ANSWER)
-            && artifact.parts.iter().all(|part| part.as_text().is_some());
-        if !is_sent {
-            items.push(StreamItem::ArtifactUpdate(ArtifactUpdate {
-                task_id: task.id.clone(),
-                context_id: task.context_id.clone(),
-                artifact: artifact.clone(),
-                append: false,
-                last_chunk: true,
-                metadata: Metadata::new(),
-            }));
-        }
-    }
-    items.push(final_update(&task));
-    Ok(AfterRun::Closes(items))
 }
 
 /// The last update of a stream.

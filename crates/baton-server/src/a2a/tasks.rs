@@ -16,8 +16,8 @@ use super::chain::{Chain, MessageRecord};
 use super::failure::A2aResult;
 use super::parts;
 
-/// How far behind the last run's own message its answers may be.
-const ANSWERS: u64 = 100;
+/// How far behind the last run's own message its answers may be. Fewer than are read, so that its own message is among them.
+const ANSWERS: u64 = 40;
 /// Codes of runs in which the agent refused the work rather than failed at it.
 const REFUSALS: [&str; 4] = ["guardrail_violation", "handoff_rejected", "permission_denied", "refused"];
 

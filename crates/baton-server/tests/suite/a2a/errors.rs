@@ -86,7 +86,23 @@ async fn d10_what_the_server_cannot_do_has_its_own_error() {
 #[tokio::test]
 async fn only_json_is_read() {
     let site = plan(&Scripted::default()).start().await;
-    let request = site.http.post(site.url("/")).header("content-type", "text/plain");
-    assert_eq!(request.body("{}").send().await.unwrap().status(), 415);
+    for (path, status, code) in [("/", 200, "/error/code"), ("/v1/message:send", 415, "/code")] {
+        let request = site.http.post(site.url(path)).header("content-type", "text/plain");
+        let response = request.body("{}").send().await.unwrap();
+        assert_eq!(response.status(), status, "{path}");
+        let answer: Value = response.json().await.unwrap();
+        assert_eq!(answer.pointer(code), Some(&json!(-32005)), "{answer}");
+    }
+    let request = site.http.post(site.url("/message:send")).header("content-type", "text/plain");
+    assert_eq!(request.body("{}").send().await.unwrap().status(), 400);
+    site.end().await;
+}
+
+#[tokio::test]
+async fn files_of_unknown_types_are_refused() {
+    let site = plan(&Scripted::default()).start().await;
+    let file = json!([{ "kind": "file", "file": { "bytes": "aGk=", "mimeType": "application/x-unknown" } }]);
+    let answer = site.a2a("message/send", &with(text(""), "/message/parts", file)).await;
+    assert_eq!(answer["error"]["code"], -32005, "{answer}");
     site.end().await;
 }

@@ -172,3 +172,15 @@ async fn a_failed_run_is_a_failed_task_with_its_reason() {
     assert!(!said(&task["status"]["message"]).is_empty());
     site.end().await;
 }
+
+#[tokio::test]
+async fn an_old_task_of_a_long_context_keeps_its_messages() {
+    let site = plan(&model(120)).start().await;
+    let first = site.a2a_ok("message/send", &text("Hello")).await;
+    for _ in 0..119 {
+        let more = with(text("More"), "/message/contextId", first["contextId"].clone());
+        site.a2a_ok("message/send", &more).await;
+    }
+    assert_eq!(site.a2a_ok("tasks/get", &json!({ "id": first["id"] })).await, first);
+    site.end().await;
+}
