@@ -1,4 +1,4 @@
-//! The protocol A2A (Agent to Agent), versions 0.3 and 1.0: objects, wire forms and a client, without a server or an engine.
+//! The protocol A2A (`Agent2Agent`), versions 0.3 and 1.0: objects, wire forms and a client, without a server or an engine.
 //!
 //! One neutral model has three wire forms, because 0.3 writes its objects differently on JSON-RPC and on REST:
 //!

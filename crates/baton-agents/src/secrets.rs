@@ -111,9 +111,10 @@ fn is_name_or_word(key: &str, text: &str) -> bool {
     is_kind || text.is_empty() || SecretName::parse(text).is_ok()
 }
 
-/// Too short and too plain for a secret.
+/// Too short and too plain for a secret, or the one type of `auth` with a digit.
 pub fn is_short_word(text: &str) -> bool {
-    text.len() <= 12 && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_' || b == b'-')
+    text == "oauth2"
+        || text.len() <= 12 && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_' || b == b'-')
 }
 
 /// Where the value starts on a line that holds a sensitive key, also inside `{…}` and after `- `.
