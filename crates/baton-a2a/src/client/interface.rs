@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn credentials_stay_at_their_host() {
         let may = |card: &str, address: &str| {
-            may_have_credentials(&Url::parse(card).unwrap(), &Url::parse(address).unwrap())
+            is_permitted(&Url::parse(card).unwrap(), &Url::parse(address).unwrap())
         };
         assert!(may("https://a.example/card", "https://a.example:8443/rpc"));
         assert!(may("http://127.0.0.1:1/card", "http://localhost:2/rpc"));
