@@ -178,7 +178,7 @@ impl Plan {
 }
 
 /// No tools, no servers and no remote agents.
-fn extensions(skills: Option<Arc<dyn baton_core::SkillSource>>) -> Extensions {
+fn extensions(skills: Option<Arc<dyn SkillSource>>) -> Extensions {
     Extensions {
         tools: Vec::new(),
         servers: None,
