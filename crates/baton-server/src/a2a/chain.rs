@@ -82,6 +82,8 @@ pub struct Chain {
     pub approvals: Vec<Approval>,
     /// The handoff that the task is about, if its first run began one at a client's request.
     pub handoff: Option<HandoffSession>,
+    /// The handoff whose end withdrew the last question.
+    pub withdrawn_by: Option<HandoffSession>,
 }
 
 impl Chain {
@@ -127,7 +129,7 @@ pub async fn complete(store: &dyn TenantStore, first: RunRecord) -> A2aResult<Ch
         Some(id) => Some(store.handoff(id).await?),
         None => None,
     };
-    let mut chain = Chain { runs: vec![first], approvals: Vec::new(), handoff };
+    let mut chain = Chain { runs: vec![first], approvals: Vec::new(), handoff, withdrawn_by: None };
     chain.approvals = approvals(store, chain.last()).await?;
     if chain.handoff.is_some() || chain.question().is_some() {
         let later = continued(store, chain.first()).await?;
@@ -176,9 +178,10 @@ async fn continued(store: &dyn TenantStore, first: &RunRecord) -> Result<Vec<Run
 /// Follows answers that came without the task id, such as those of the web page.
 async fn follow_answers(store: &dyn TenantStore, chain: &mut Chain) -> Result<(), StoreError> {
     while chain.runs.len() < MAX_RUNS {
-        let Some(answer) = chain.question().and_then(|question| question.outcome.answer_run_id) else {
-            break;
-        };
+        chain.withdrawn_by = withdrawal(store, chain.question()).await?;
+        let ended_in = chain.withdrawn_by.as_ref().and_then(|handoff| handoff.notes.ended_in);
+        let answered_in = chain.question().and_then(|question| question.outcome.answer_run_id);
+        let Some(answer) = answered_in.or(ended_in) else { break };
         if chain.runs.iter().any(|run| run.run_id == answer) {
             break;
         }
@@ -187,4 +190,18 @@ async fn follow_answers(store: &dyn TenantStore, chain: &mut Chain) -> Result<()
         chain.runs.push(run);
     }
     Ok(())
+}
+
+/// The handoff of a question that is closed without an answer. A run that answers it and ends the handoff leaves it like that.
+async fn withdrawal(
+    store: &dyn TenantStore,
+    question: Option<&Approval>,
+) -> Result<Option<HandoffSession>, StoreError> {
+    let is_withdrawn = |question: &&Approval| {
+        question.outcome.status != ApprovalStatus::Pending && question.outcome.answer_run_id.is_none()
+    };
+    match question.filter(is_withdrawn).and_then(|question| question.request.handoff_id) {
+        Some(id) => store.handoff(id).await.map(Some),
+        None => Ok(None),
+    }
 }

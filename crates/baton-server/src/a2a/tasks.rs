@@ -188,7 +188,7 @@ pub fn state(chain: &Chain) -> TaskState {
         RunStatus::Waiting => TaskState::InputRequired,
         RunStatus::Cancelled => TaskState::Canceled,
         RunStatus::Failed | RunStatus::Interrupted => failed(last),
-        RunStatus::Completed => match &chain.handoff {
+        RunStatus::Completed => match chain.handoff.as_ref().or(chain.withdrawn_by.as_ref()) {
             Some(handoff) => held(handoff),
             None => answered(chain.question()),
         },

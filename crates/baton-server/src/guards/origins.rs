@@ -30,6 +30,9 @@ pub fn layer(allowed: &[AllowedOrigin]) -> Option<CorsLayer> {
             prefer::HEADER,
             name("traceparent"),
             name("tracestate"),
+            name("a2a-version"),
+            name("a2a-extensions"),
+            name("x-a2a-extensions"),
         ])
         .expose_headers([
             name(trace::HEADER),

@@ -95,3 +95,17 @@ async fn a_working_task_is_cancelled_and_its_stream_says_so() {
     assert_eq!(events.last().unwrap()["final"], true);
     site.end().await;
 }
+
+/// A remote agent's request for credentials reaches the client as such.
+#[tokio::test]
+async fn a_request_for_credentials_is_auth_required() {
+    let site = plan(&Scripted::default()).start().await;
+    let until = Timestamp::now() + SignedDuration::from_hours(1);
+    let arguments = json!({ "question": "Sign in", "auth_required": true });
+    let request = parked::shell("assistant/turn:1/tool:1", "assistant", arguments, until);
+    let approval = parked::park(&**site.app.store(), "default", "local", ThreadId::random(), request).await;
+    let found: Value = site.get(&format!("/api/v1/approvals/{approval}")).await.json().await.unwrap();
+    let task = site.a2a_ok("tasks/get", &json!({ "id": found["run_id"] })).await;
+    assert_eq!(task["status"]["state"], "auth-required");
+    site.end().await;
+}

@@ -148,3 +148,37 @@ async fn a_stream_of_a_handoff_ends_with_its_question() {
     part(&last["status"], "handoff_accept");
     site.end().await;
 }
+
+/// A message that makes the assistant hand the thread over is one task as well, whoever answers its question.
+#[tokio::test]
+async fn a_workflow_question_is_answered_in_the_same_task() {
+    for by_the_page in [false, true] {
+        let site = site_with_trigger().await;
+        let ada = site.person("acme", "ada", &["user"]).await;
+        let task = send(&ada, "/", &text("new skill")).await;
+        assert_eq!(task["status"]["state"], "input-required", "{task:#}");
+        let id = json!({ "id": task["id"] });
+        let done = if by_the_page {
+            ada.ask(task["contextId"].as_str().unwrap(), "greeter").await;
+            call(ada.request(Method::POST, "/"), "tasks/get", &id).await["result"].clone()
+        } else {
+            send(&ada, "/", &with(text("greeter"), "/message/taskId", task["id"].clone())).await
+        };
+        assert_eq!((&done["id"], &done["status"]["state"]), (&task["id"], &json!("completed")), "{done:#}");
+        let history: Vec<String> = done["history"].as_array().unwrap().iter().map(said).collect();
+        assert!(history.contains(&"greeter".to_owned()), "{history:?}");
+        site.end().await;
+    }
+}
+
+async fn site_with_trigger() -> Site {
+    let advance = ScriptedTurn::call("advance_workflow", &json!({ "values": { "name": "greeter" } }));
+    let model = Scripted::default().script("assistant", vec![ScriptedTurn::text("It is there."); 5]).script(
+        "maker",
+        [ScriptedTurn::text("What is it called?"), advance, ScriptedTurn::text("It is done.")],
+    );
+    let maker = MAKER
+        .replace("accepts_handoff: true", "accepts_handoff:\n  triggers: [new skill]\n  trigger_mode: auto");
+    let assistant = ASSISTANT.replace("Helps.\n", "Helps.\ncollaborations: [maker]\n");
+    plan(&model).agent("assistant", &assistant).agent("maker", &maker).required().start().await
+}
