@@ -916,6 +916,8 @@ export interface components {
             diagnostics: components["schemas"]["DiagnosticView"][];
             /** @description Where it was read from, within the project. */
             file?: string;
+            /** @description Of an agent on another server: whether it can be reached. */
+            remote?: components["schemas"]["RemoteView"];
         };
         /** @description An agent in the list. */
         AgentView: {
@@ -2046,6 +2048,16 @@ export interface components {
             /** @description Whether calls of it run without asking; they are refused otherwise. */
             approved: boolean;
             tool: string;
+        };
+        /** @description Whether an agent on another server can be reached, and what its card says. */
+        RemoteView: {
+            /** @description The name on its card. */
+            card_name?: string;
+            /** @description The version on its card. */
+            card_version?: string;
+            reachable: boolean;
+            /** @description Why it cannot be reached. */
+            reason?: string;
         };
         /**
          * @description What a thread is called from now on.

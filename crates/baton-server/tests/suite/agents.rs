@@ -102,6 +102,9 @@ async fn how_others_are_reached_stays_with_the_server() {
     }
     let (_, reader) = site.anybody().see(ONE, "/api/v1/agents/reader").await;
     assert_eq!(reader["definition"]["mcp_servers"]["web"]["http"]["url"], "https://mcp.example");
+    let (_, partner) = site.anybody().see(ONE, "/api/v1/agents/partner").await;
+    assert_eq!(partner["remote"]["reachable"], false, "{partner:#}");
+    assert_eq!(reader.get("remote"), None);
     site.end().await;
 }
 

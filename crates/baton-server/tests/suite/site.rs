@@ -140,16 +140,7 @@ impl Plan {
         let timeouts = ModelTimeouts { back_off: Duration::from_millis(10), ..ModelTimeouts::default() };
         let engine = Engine::new(EngineParts {
             models: Arc::new(self.models.with_timeouts(timeouts)),
-            extensions: Arc::new(Extensions {
-                tools: Vec::new(),
-                servers: None,
-                skills: self.skills,
-                remotes: None,
-                team_hooks: None,
-                shown_output_bytes: baton_core::tool::SHOWN_OUTPUT_BYTES,
-                approvals: ApprovalSettings::asking_at(None),
-                work_dir: PathBuf::from("."),
-            }),
+            extensions: Arc::new(extensions(self.skills)),
             policy: Arc::new(self.policy),
             store,
             agents: watch::Sender::new(Arc::new(agents)).subscribe(),
@@ -183,6 +174,20 @@ impl Plan {
         });
         let http = reqwest::Client::new();
         Site { address, app, http, end: Some(end), served: Some(running), rosters }
+    }
+}
+
+/// No tools, no servers and no remote agents.
+fn extensions(skills: Option<Arc<dyn SkillSource>>) -> Extensions {
+    Extensions {
+        tools: Vec::new(),
+        servers: None,
+        skills,
+        remotes: None,
+        team_hooks: None,
+        shown_output_bytes: baton_core::tool::SHOWN_OUTPUT_BYTES,
+        approvals: ApprovalSettings::asking_at(None),
+        work_dir: PathBuf::from("."),
     }
 }
 

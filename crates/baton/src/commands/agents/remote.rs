@@ -52,7 +52,7 @@ pub(super) fn text(remote: &Reachability) -> String {
         Reachability::Unreachable(reason) => return format!("\nnot reachable: {}\n", visible(reason)),
         Reachability::Reachable { card, host } => (card, host),
     };
-    let field = |name: &str| visible(card[name].as_str().unwrap_or_default()).to_string();
+    let field = |name: &str| visible(card[name].as_str().unwrap_or_default());
     let mut out = format!("\nreachable at {}\n", visible(host));
     let _ = writeln!(out, "  {} {}: {}", field("name"), field("version"), field("description"));
     let is_on = |name: &str| card["capabilities"][name].as_bool().unwrap_or_default();
@@ -62,7 +62,7 @@ pub(super) fn text(remote: &Reachability) -> String {
         }
     }
     for skill in card["skills"].as_array().into_iter().flatten().take(MAX_SKILLS) {
-        let text = |name: &str| visible(skill[name].as_str().unwrap_or_default()).to_string();
+        let text = |name: &str| visible(skill[name].as_str().unwrap_or_default());
         let _ = writeln!(out, "  skill {}: {}", text("name"), text("description"));
     }
     out

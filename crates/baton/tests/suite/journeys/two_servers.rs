@@ -168,6 +168,20 @@ fn c03_far_agent_declines() {
     assert!(heard.contains("finish that first"), "the reason is told: {heard}");
 }
 
+/// D11: the command line says whether the far agent can be reached.
+#[test]
+fn d11_agents_show_names_the_card() {
+    let pair = Pair::new();
+    let far = pair.start_far();
+    let shown = crate::baton(pair.near.path(), &["agents", "show", "skill-creator"]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert!(shown.stdout.contains("reachable at 127.0.0.1"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("Skill Creation Assistant"), "{}", shown.stdout);
+    kill(far);
+    let shown = crate::baton(pair.near.path(), &["agents", "show", "skill-creator"]).stdout;
+    assert!(shown.contains("not reachable: "), "{shown}");
+}
+
 /// The user leaves while the far server is gone.
 #[test]
 fn leaving_needs_no_far_server() {
