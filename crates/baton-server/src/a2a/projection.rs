@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use baton_a2a::model::{
     Artifact, ArtifactUpdate, Message, Metadata, Part, Role, StatusUpdate, StreamItem, TaskState, TaskStatus,
 };
-use baton_core::MessageId;
-use baton_core::event::{Event, EventKind};
+use baton_core::event::{Event, EventKind, RunOutcome};
 use baton_core::message::Visibility;
+use baton_core::usage::Usage;
+use baton_core::{AgentName, MessageId};
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::tasks::ANSWER;
@@ -20,6 +22,7 @@ pub struct TaskProjection {
     context_id: String,
     /// Bytes sent of each text that has not ended.
     sent: HashMap<MessageId, usize>,
+    end: PlainEnd,
     ends: TextEnd,
 }
 
@@ -32,9 +35,74 @@ pub enum TextEnd {
     Whole,
 }
 
+/// Whether the run does nothing but answer, as far as its events tell.
+#[derive(Debug)]
+enum PlainEnd {
+    Open,
+    Ended(RunEnded),
+    No,
+}
+
+/// How a run ended that did nothing but answer.
+#[derive(Debug)]
+pub struct RunEnded {
+    pub agent: AgentName,
+    pub usage: Usage,
+    pub at: Timestamp,
+}
+
+impl PlainEnd {
+    fn add(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::RunStarted { is_held: false }
+            | EventKind::SessionStarted { .. }
+            | EventKind::SessionFinished { .. }
+            | EventKind::TextStarted { .. }
+            | EventKind::TextDelta { .. }
+            | EventKind::TextFinished { .. }
+            | EventKind::Reasoning { .. } => {}
+            EventKind::RunFinished {
+                outcome: RunOutcome::Success, usage, limit: None, answered_by, ..
+            } if matches!(self, Self::Open) => {
+                let agent = answered_by.as_ref().unwrap_or(&event.agent).clone();
+                *self = Self::Ended(RunEnded { agent, usage: *usage, at: event.at });
+            }
+            _ => *self = Self::No,
+        }
+    }
+}
+
 impl TaskProjection {
-    pub fn new(task_id: String, context_id: String, ends: TextEnd) -> Self {
-        Self { task_id, context_id, sent: HashMap::new(), ends }
+    /// `sees_all`: whether the subscriber sees the run from its beginning, and the run is the whole task.
+    pub fn new(task_id: String, context_id: String, ends: TextEnd, sees_all: bool) -> Self {
+        let end = if sees_all { PlainEnd::Open } else { PlainEnd::No };
+        Self { task_id, context_id, sent: HashMap::new(), end, ends }
+    }
+
+    /// The beginning of an item that continues a text of which something was sent, which is most of a stream: the text's id and what is
+    /// added. [`project`](Self::project) would return the same as an update.
+    pub fn appended<'i>(&mut self, item: &'i Item) -> Option<(MessageId, &'i str)> {
+        let Item::Event(published) = item else { return None };
+        let EventKind::TextDelta { message_id, delta } = &published.event.kind else { return None };
+        if published.event.visibility != Visibility::User || delta.is_empty() {
+            return None;
+        }
+        let sent = self.sent.get_mut(message_id).filter(|sent| **sent > 0)?;
+        *sent += delta.len();
+        Some((*message_id, delta))
+    }
+
+    /// An update that appends `text`.
+    pub fn append(&self, id: MessageId, text: &str) -> StreamItem {
+        self.chunk(id, text, true, false)
+    }
+
+    /// The end of a run that did nothing but answer, so that nothing has to be read to describe it.
+    pub fn plain_end(&self) -> Option<&RunEnded> {
+        match &self.end {
+            PlainEnd::Ended(ended) => Some(ended),
+            PlainEnd::Open | PlainEnd::No => None,
+        }
     }
 
     /// The updates for one item; none if the client is not to see it.
@@ -50,6 +118,7 @@ impl TaskProjection {
     }
 
     fn event(&mut self, event: &Event) -> Option<StreamItem> {
+        self.end.add(event);
         if event.visibility != Visibility::User {
             return None;
         }
@@ -75,6 +144,17 @@ impl TaskProjection {
             }
             _ => None,
         }
+    }
+
+    /// The last update of the task.
+    pub fn last(&self, status: TaskStatus, metadata: Metadata) -> StreamItem {
+        StreamItem::StatusUpdate(StatusUpdate {
+            task_id: self.task_id.clone(),
+            context_id: self.context_id.clone(),
+            status,
+            is_final: true,
+            metadata,
+        })
     }
 
     fn working(&self, event: &Event, said: Option<(String, Metadata)>) -> StreamItem {

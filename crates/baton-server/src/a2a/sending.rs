@@ -85,6 +85,11 @@ fn references(message: &Message) -> Vec<String> {
     ids.take(MAX_REFERENCES).cloned().collect()
 }
 
+/// Whether the message names the task that it is a part of.
+pub fn has_parent(params: &SendParams) -> bool {
+    parent_task(&params.message.metadata).or_else(|| parent_task(&params.metadata)).is_some()
+}
+
 fn parent_task(metadata: &Metadata) -> Option<String> {
     let parent = metadata.get("parent_task_id").and_then(Value::as_str)?;
     (parent.len() <= MAX_REFERENCE).then(|| parent.to_owned())

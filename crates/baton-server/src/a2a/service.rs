@@ -90,12 +90,15 @@ pub async fn stream(
     idempotency: Option<Idempotency>,
 ) -> A2aResult<TaskStream> {
     let history = params.configuration.history_length;
+    // What the end of such a task says is not known from its events alone.
+    let continues = params.message.task_id.is_some() || sending::has_parent(&params);
     let terms = SendTerms { form, interest: Interest::Run, idempotency };
     let begun = match sending::send(exchange, params, terms).await? {
         Sent::Run(begun) => *begun,
         Sent::Settled(task) => {
             let thread = super::context::thread_of(&exchange.caller, &task.context_id);
-            return Ok(TaskStream { task: *task, follow: None, thread, base: exchange.base.clone() });
+            let base = exchange.base.clone();
+            return Ok(TaskStream { task: *task, follow: None, thread, base, sees_all: false });
         }
     };
     let Exchange { app, caller, base, .. } = exchange;
@@ -103,10 +106,11 @@ pub async fn stream(
         return subscribe_to(exchange, &begun.task_id, history).await;
     }
     let task = submitted(&begun, history);
+    let sees_all = !continues && task.status.state == TaskState::Submitted;
     let BegunTask { thread, accepted, subscription, .. } = begun;
     let follow = Follow::of_new_run(app.data(caller), subscription, thread, accepted.run_id, accepted.after);
     let follow = Some(follow.counted(&app.metrics));
-    Ok(TaskStream { task, follow, thread, base: base.clone() })
+    Ok(TaskStream { task, follow, thread, base: base.clone(), sees_all })
 }
 
 pub async fn get(exchange: &Exchange, query: &TaskQuery) -> A2aResult<Task> {
@@ -141,7 +145,7 @@ async fn subscribe_to(exchange: &Exchange, task_id: &str, history: Option<u32>) 
         let live = &app.engine.parts.live;
         Follow::new(live, app.data(caller), thread, of, position).counted(&app.metrics)
     });
-    Ok(TaskStream { task, follow, thread, base: base.clone() })
+    Ok(TaskStream { task, follow, thread, base: base.clone(), sees_all: false })
 }
 
 /// Cancels a task. The end of its run is written once, so either the cancellation or the completion wins.

@@ -6,13 +6,16 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use baton_a2a::jsonrpc::{self, RequestId};
-use baton_a2a::model::{Artifact, ArtifactUpdate, Metadata, StatusUpdate, StreamItem, Task};
+use baton_a2a::model::{
+    Artifact, ArtifactUpdate, Metadata, StatusUpdate, StreamItem, Task, TaskState, TaskStatus,
+};
 use baton_a2a::{A2aError, ErrorCode, WireForm, sse};
-use baton_core::{StoreError, ThreadId};
+use baton_core::{MessageId, StoreError, ThreadId};
 use bytes::Bytes;
 use futures_util::Stream;
 use http::{HeaderValue, header};
 use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
 
 use super::chain;
 use super::failure::{A2aFailure, A2aResult};
@@ -77,6 +80,8 @@ pub struct TaskStream {
     pub follow: Option<Follow>,
     pub thread: ThreadId,
     pub base: Option<String>,
+    /// Whether the stream has all events of a task that begins with it.
+    pub sees_all: bool,
 }
 
 /// Streams a task.
@@ -126,6 +131,14 @@ struct Updates {
     format: FrameFormat,
     projection: TaskProjection,
     follow: Follow,
+    append: Option<AppendFrame>,
+}
+
+/// A frame that appends to a text, without what is appended. Most frames of a stream differ in nothing else.
+struct AppendFrame {
+    message_id: MessageId,
+    head: Vec<u8>,
+    tail: Vec<u8>,
 }
 
 fn updates(
@@ -134,18 +147,19 @@ fn updates(
     stream: TaskStream,
     format: FrameFormat,
 ) -> Pin<Box<dyn Stream<Item = Result<Bytes, Cut>> + Send>> {
-    let TaskStream { task, follow, thread, base } = stream;
+    let TaskStream { task, follow, thread, base, sees_all } = stream;
     let mut first = format.frame(&StreamItem::Task(task.clone())).to_vec();
     if follow.is_none() {
         first.extend_from_slice(&format.frame(&final_update(&task)));
     }
-    let projection = TaskProjection::new(task.id.clone(), task.context_id, format.text_end());
+    let projection = TaskProjection::new(task.id.clone(), task.context_id, format.text_end(), sees_all);
     let beat = app.settings.heartbeat;
     let (task_id, closing) = (task.id, app.closing.clone());
     Box::pin(async_stream::stream! {
         yield Ok(Bytes::from(first));
         let Some(follow) = follow else { return };
-        let mut updates = Updates { app, caller, task_id, thread, base, format, projection, follow };
+        let mut updates =
+            Updates { app, caller, task_id, thread, base, format, projection, follow, append: None };
         let mut timer = pin!(sleep_until(Instant::now() + beat));
         let mut closing = pin!(closing.cancelled());
         let mut checked = Instant::now();
@@ -188,7 +202,7 @@ impl Updates {
     async fn outgoing(&mut self, next: Result<Option<Item>, StoreError>) -> Outgoing {
         let failure = match next {
             Ok(Some(item)) => {
-                let frames = arrived(&mut self.follow, &mut self.projection, &self.format, &item);
+                let frames = self.arrived(&item);
                 return if frames.is_empty() { Outgoing::Nothing } else { Outgoing::Frames(frames) };
             }
             Ok(None) => match self.after_run().await {
@@ -213,8 +227,48 @@ impl Updates {
         }
     }
 
-    /// Reads the task after its run has ended or parked.
+    /// The last update of a task whose events tell how it ended.
+    fn plain_end(&self) -> Option<StreamItem> {
+        let ended = self.projection.plain_end()?;
+        // An answer with a schema has a value, which is in no event.
+        let agents = self.app.agents();
+        agents.get(&ended.agent).filter(|agent| agent.output_schema.is_none())?;
+        let status = TaskStatus { timestamp: Some(ended.at), ..TaskStatus::new(TaskState::Completed) };
+        Some(self.projection.last(status, tasks::end_metadata(&ended.agent, ended.usage)))
+    }
+
+    /// The frames of an item and of those behind it that have arrived as well.
+    fn arrived(&mut self, first: &Item) -> Bytes {
+        let mut joined: Vec<u8> = Vec::new();
+        self.add(first, &mut joined);
+        while joined.len() < MAX_JOINED {
+            let Some(item) = self.follow.try_next() else { break };
+            self.add(&item, &mut joined);
+        }
+        joined.into()
+    }
+
+    fn add(&mut self, item: &Item, frames: &mut Vec<u8>) {
+        if let Some((message_id, text)) = self.projection.appended(item) {
+            if self.append.as_ref().is_none_or(|known| known.message_id != message_id) {
+                self.append = AppendFrame::new(&self.projection, &self.format, message_id);
+            }
+            match &self.append {
+                Some(append) => append.write(text, frames),
+                None => {
+                    frames.extend_from_slice(&self.format.frame(&self.projection.append(message_id, text)))
+                }
+            }
+        } else if let Some(update) = self.projection.project(item) {
+            frames.extend_from_slice(&self.format.frame(&update));
+        }
+    }
+
+    /// Reads the task after its run has ended or parked, unless its events tell how.
     async fn after_run(&self) -> A2aResult<AfterRun> {
+        if let Some(end) = self.plain_end() {
+            return Ok(AfterRun::Closes(vec![end]));
+        }
         let Self { app, caller, .. } = self;
         let chain = chain::find(app, caller, &self.task_id).await?;
         if !tasks::state(&chain).closes_stream() {
@@ -229,6 +283,25 @@ impl Updates {
             task.artifacts.iter().filter(|artifact| !is_sent(artifact)).map(|it| whole(&task, it)).collect();
         items.push(final_update(&task));
         Ok(AfterRun::Closes(items))
+    }
+}
+
+impl AppendFrame {
+    /// Written once with a mark in place of the text, so that it is the same in every form.
+    fn new(projection: &TaskProjection, format: &FrameFormat, message_id: MessageId) -> Option<Self> {
+        let mark = Uuid::new_v4().to_string();
+        let frame = format.frame(&projection.append(message_id, &mark));
+        let quoted = format!("\"{mark}\"");
+        let at = std::str::from_utf8(&frame).ok()?.find(&quoted)?;
+        let (head, tail) = (frame[..at].to_vec(), frame[at + quoted.len()..].to_vec());
+        Some(Self { message_id, head, tail })
+    }
+
+    fn write(&self, text: &str, frames: &mut Vec<u8>) {
+        frames.reserve(self.head.len() + text.len() + self.tail.len() + 8);
+        frames.extend_from_slice(&self.head);
+        serde_json::to_writer(&mut *frames, text).expect("a text is JSON, and a vector takes everything");
+        frames.extend_from_slice(&self.tail);
     }
 }
 
@@ -255,28 +328,6 @@ fn fatal(failure: A2aFailure) -> Option<A2aError> {
         A2aFailure::Http(problem) if problem.code == Code::StoreUnavailable => None,
         A2aFailure::Http(problem) => Some(A2aError::new(ErrorCode::Internal, problem.detail)),
     }
-}
-
-/// The frames of an item and of those behind it that have arrived as well.
-fn arrived(
-    follow: &mut Follow,
-    projection: &mut TaskProjection,
-    format: &FrameFormat,
-    first: &Item,
-) -> Bytes {
-    let mut joined: Vec<u8> = Vec::new();
-    let mut add = |item: &Item| -> usize {
-        if let Some(update) = projection.project(item) {
-            joined.extend_from_slice(&format.frame(&update));
-        }
-        joined.len()
-    };
-    let mut length = add(first);
-    while length < MAX_JOINED {
-        let Some(item) = follow.try_next() else { break };
-        length = add(&item);
-    }
-    joined.into()
 }
 
 /// The last update of a stream.

@@ -9,7 +9,7 @@ use baton_core::store::{
     Approval, ApprovalKind, ApprovalStatus, HandoffSession, HandoffState, MessageQuery, PageRequest,
     RunRecord, RunStatus, ThreadMessage,
 };
-use baton_core::{RunId, TenantStore, Usage};
+use baton_core::{AgentName, RunId, TenantStore, Usage};
 use serde_json::{Value, json};
 
 use super::chain::{Chain, MessageRecord};
@@ -162,12 +162,17 @@ fn metadata(chain: &Chain) -> Metadata {
     let record = record(chain);
     let answered_by = chain.last().end.as_ref().and_then(|end| end.answered_by.clone());
     let agent = answered_by.unwrap_or_else(|| chain.last().agent.clone());
-    let mut metadata = Metadata::from_iter([("agent".to_owned(), json!(agent))]);
+    let mut metadata = end_metadata(&agent, usage(chain));
     if let Some(parent) = record.parent_task_id {
         metadata.insert("parent_task_id".to_owned(), json!(parent));
     }
-    metadata.insert(extension::URI.to_owned(), json!({ "usage": usage(chain) }));
     metadata
+}
+
+/// Who answered, and what it cost.
+pub fn end_metadata(agent: &AgentName, usage: Usage) -> Metadata {
+    let usage = json!({ "usage": usage });
+    Metadata::from_iter([("agent".to_owned(), json!(agent)), (extension::URI.to_owned(), usage)])
 }
 
 /// What all runs of the task have used so far. A client that is a Baton adds it to its own ledger.
