@@ -23,7 +23,6 @@ const DEFAULT_AGE: Duration = Duration::from_mins(5);
 const MAX_AGE: Duration = Duration::from_hours(1);
 /// How long an expired card is used before the peer is asked again, after it did not answer.
 const RETRY_AGE: Duration = Duration::from_secs(30);
-const MIN_AGE: Duration = Duration::from_secs(5);
 /// The places of cards below an address.
 const WELL_KNOWN: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
 
@@ -191,7 +190,7 @@ fn age(headers: &HeaderMap) -> Duration {
     let value = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut directives = value.split(',').map(str::trim);
     let seconds = directives.find_map(|one| one.strip_prefix("max-age=")?.parse().ok());
-    seconds.map_or(DEFAULT_AGE, Duration::from_secs).clamp(MIN_AGE, MAX_AGE)
+    seconds.map_or(DEFAULT_AGE, Duration::from_secs).min(MAX_AGE)
 }
 
 #[cfg(test)]

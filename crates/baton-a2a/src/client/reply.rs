@@ -391,23 +391,37 @@ mod tests {
         assert_eq!(texts, 1, "the second text is not a continuation");
     }
 
+    /// The same, with a message that lists the extension.
+    fn extended(mut item: StreamItem) -> StreamItem {
+        if let StreamItem::StatusUpdate(update) = &mut item
+            && let Some(message) = &mut update.status.message
+        {
+            message.extensions.push(URI.to_owned());
+        }
+        item
+    }
+
     #[test]
     fn parts_of_the_extension_are_read_and_not_shown() {
         let part = |value| Part::data(value);
         let accepted = json!({ "type": "handoff_accept", "accepted": true });
-        let events =
-            read(vec![status(TaskState::InputRequired, vec![part(accepted), Part::text("Which name?")])]);
+        let events = read(vec![extended(status(
+            TaskState::InputRequired,
+            vec![part(accepted), Part::text("Which name?")],
+        ))]);
         assert_eq!(events[1], RemoteEvent::HandoffAccepted);
         assert_eq!(end(&events).message, "Which name?");
         let returned = json!({
             "type": "handoff_return", "outcome": "completed", "result_summary": "Made it.", "artifacts_created": ["x"]
         });
-        let events = read(vec![status(TaskState::Completed, vec![part(returned)])]);
+        let events = read(vec![status(TaskState::Completed, vec![part(returned.clone())])]);
+        assert_eq!(end(&events).handoff, None, "data of an answer is content");
+        let events = read(vec![extended(status(TaskState::Completed, vec![part(returned)]))]);
         let (summary, artifacts) = ("Made it.".to_owned(), vec!["x".to_owned()]);
         let expected = HandoffReply::Returned { outcome: ReturnOutcome::Completed, summary, artifacts };
         assert_eq!(end(&events).handoff, Some(expected));
         let declined = json!({ "type": "handoff_decline", "reason": "no time" });
-        let events = read(vec![status(TaskState::Rejected, vec![part(declined)])]);
+        let events = read(vec![extended(status(TaskState::Rejected, vec![part(declined)]))]);
         assert_eq!(end(&events).handoff, Some(HandoffReply::Declined { reason: "no time".into() }));
     }
 

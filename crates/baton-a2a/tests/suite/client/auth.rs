@@ -83,12 +83,15 @@ async fn errors_say_what_to_do_and_no_secret() {
 
 /// A card that names another host does not get the credentials there.
 #[tokio::test]
-async fn credentials_do_not_leave_their_host() {
+async fn credentials_and_messages_do_not_leave_their_host() {
     let peer = Peer::start([]).await;
     peer.change(|script| script.card["url"] = json!("http://evil.example/rpc"));
     let auth = Some(RemoteAuth::Bearer { token: secret() });
     let far = client().connect(&agent(&peer.card_url(), auth)).unwrap();
     let error = read(far.send(message("hi"))).await.1.unwrap_err();
-    assert_eq!(error.kind, RemoteErrorKind::Auth);
+    assert_eq!(error.kind, RemoteErrorKind::Refused);
     assert!(error.message.contains("agent_card_json"), "{error}");
+    let open = client().connect(&agent(&peer.card_url(), None)).unwrap();
+    let error = read(open.send(message("hi"))).await.1.unwrap_err();
+    assert_eq!(error.kind, RemoteErrorKind::Refused, "messages do not either");
 }
