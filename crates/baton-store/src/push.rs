@@ -96,7 +96,7 @@ const TAKE: &str = "
 
 const TAKEN: &str = "
     SELECT p.config_id, p.target, p.delivered, p.attempts, r.user_id
-    FROM push_configs AS p JOIN runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id
+    FROM push_configs AS p JOIN runs AS r ON r.tenant = $1 AND r.run_id = p.run_id
     WHERE p.tenant = $1 AND p.task_id = $2 AND p.config_id = $3";
 
 async fn take(tx: &Tx<'_>, key: &PushKey, lease: Duration) -> Result<Option<TakenPush>, StoreError> {

@@ -31,8 +31,11 @@ fn literals(source: &str) -> Vec<String> {
 }
 
 fn tables() -> BTreeSet<String> {
-    let schema =
-        concat!(include_str!("../../schema/0001.sql"), include_str!("../../schema/0002_budgets.sql"));
+    let schema = concat!(
+        include_str!("../../schema/0001.sql"),
+        include_str!("../../schema/0002_budgets.sql"),
+        include_str!("../../schema/0003_push.sql")
+    );
     let names = schema.split("CREATE TABLE ").skip(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
     // Processes belong to no tenant.
     names.filter(|table| table != "servers").collect()
