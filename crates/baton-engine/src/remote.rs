@@ -3,10 +3,11 @@
 //! - [`session`]: messages to a remote agent and its replies, until there is an answer.
 //! - [`exchange`]: one message and its reply. The id of the remote task is stored before its result is awaited: after a crash the
 //!   same task is followed, and not requested again. A message whose outcome is unknown is sent again with the same id.
-//! - [`publish`]: the text of a reply as listeners see it.
+//! - [`publish`]: the text of a reply as listeners see it. [`billing`]: its row in the ledger.
 //! - [`message`]: what is sent. [`context`]: which conversation of the remote agent continues a thread.
 //! - [`handoff`]: a remote agent is offered a thread, holds it and returns it.
 
+pub(crate) mod billing;
 pub(crate) mod context;
 pub(crate) mod exchange;
 pub(crate) mod handoff;

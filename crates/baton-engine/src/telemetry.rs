@@ -27,7 +27,7 @@ use crate::input::InputSource;
 use crate::models::ModelCandidate;
 use crate::outcome::Outcome;
 use crate::outcome::RunResult;
-use crate::remote::exchange::PROVIDER;
+use crate::remote::billing::PROVIDER;
 use crate::request::StoredRequest;
 use crate::scope::Scope;
 

@@ -8,21 +8,19 @@ use std::time::Duration;
 use baton_core::MessageId;
 use baton_core::chat::Reply;
 use baton_core::event::EventKind;
-use baton_core::ledger::{CallOutcome, Called, LedgerRow};
 use baton_core::remote::{
     RemoteAgent, RemoteEnd, RemoteError, RemoteErrorKind, RemoteEvent, RemoteMessage, RemoteState,
     RemoteStream, RemoteTask,
 };
 use baton_core::store::work::InterruptedCall;
 use baton_core::store::{StepKind, StepState};
-use baton_core::usage::{Cost, Usage};
+use baton_core::usage::Usage;
 use futures_util::StreamExt as _;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use super::billing::BillGuard;
 use super::publish::StreamedReply;
 use crate::bounds::LimitKind;
 use crate::call_span::CallSpan;
@@ -31,8 +29,6 @@ use crate::journal::Record;
 use crate::scope::Scope;
 use crate::telemetry;
 
-/// The provider of remote agents in the ledger.
-pub(crate) const PROVIDER: &str = "a2a";
 /// Path segment of the note with the ids of the remote task.
 const TASK: &str = "task";
 /// How long a cancelled session waits for the remote agent to confirm.
@@ -290,107 +286,4 @@ async fn finish(
 async fn record_task(place: &Scope, task: &RemoteTask) -> Result<(), Failure> {
     let steps = vec![place.at(TASK).step().build(StepKind::Note, StepState::Finished, task)?];
     place.run.recorder.journal.commit(Record { steps, ..Record::default() }).await
-}
-
-/// Writes the ledger row of an exchange, even if it is dropped.
-struct BillGuard<'a> {
-    scope: &'a Scope,
-    call: &'a CallSpan,
-    billed: Usage,
-    at: Timestamp,
-    started: Instant,
-    is_open: bool,
-}
-
-impl<'a> BillGuard<'a> {
-    fn new(scope: &'a Scope, billed: Usage, call: &'a CallSpan) -> Self {
-        Self { scope, call, billed, at: Timestamp::now(), started: Instant::now(), is_open: true }
-    }
-
-    /// The row of an exchange that a crash interrupts. It costs nothing, because the task goes on and has a row of its own.
-    fn interrupted_row(&self) -> LedgerRow {
-        self.row(Usage::default(), CallOutcome::Cancelled, Some("interrupted".to_owned()))
-    }
-
-    /// The row of a finished exchange, and the usage that is billed with it.
-    fn close(&mut self, end: &RemoteEnd) -> (LedgerRow, Usage) {
-        self.is_open = false;
-        let outcome = match end.state {
-            RemoteState::Failed | RemoteState::Rejected => CallOutcome::Failed,
-            RemoteState::Canceled => CallOutcome::Cancelled,
-            _ => CallOutcome::Ok,
-        };
-        let error = (outcome == CallOutcome::Failed).then(|| end.state.word().to_owned());
-        let usage = end.usage.map_or_else(unknown, |total| since(total, self.billed));
-        let row = self.row(usage, outcome, error);
-        self.call.record_usage(&row);
-        (row, end.usage.unwrap_or(self.billed))
-    }
-
-    /// Records a failed exchange: its row, and the end of its text.
-    async fn fail<T>(
-        &mut self,
-        place: &Scope,
-        reply: &StreamedReply,
-        failure: Failure,
-    ) -> Result<T, Failure> {
-        self.is_open = false;
-        let (outcome, error) = match &failure {
-            Failure::Cancelled | Failure::DeadlineReached => (CallOutcome::Cancelled, None),
-            other => (CallOutcome::Failed, Some(other.code().to_owned())),
-        };
-        let row = self.row(unknown(), outcome, error);
-        self.call.record_usage(&row);
-        let events = reply.withdraw(place).into_iter().collect();
-        place.step().begin_soon(StepKind::Turn, &Value::Null, events, vec![row]).await?;
-        Err(failure)
-    }
-
-    fn row(&self, usage: Usage, outcome: CallOutcome, error: Option<String>) -> LedgerRow {
-        LedgerRow {
-            run_id: self.scope.run.run_id,
-            session_id: self.scope.session.id.clone(),
-            agent: self.scope.name().clone(),
-            path: self.scope.path().to_owned(),
-            call: Called::Model { provider: PROVIDER.to_owned(), model: self.scope.name().to_string() },
-            tokens: usage.tokens,
-            estimated: usage.estimated,
-            cost: usage.cost,
-            started_at: self.at,
-            latency_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            outcome,
-            error,
-        }
-    }
-}
-
-impl Drop for BillGuard<'_> {
-    fn drop(&mut self) {
-        if self.is_open {
-            let row = self.row(unknown(), CallOutcome::Cancelled, None);
-            self.call.record_usage(&row);
-            self.scope.run.recorder.ledger.write(row);
-        }
-    }
-}
-
-/// The usage of an agent that reports none.
-fn unknown() -> Usage {
-    Usage { cost: Cost::Unknown(baton_core::Usd::default()), ..Usage::default() }
-}
-
-/// What `total` has more than `billed`. Agents report the usage of a whole task, which may have had several exchanges.
-fn since(total: Usage, billed: Usage) -> Usage {
-    let (now, before) = (total.tokens, billed.tokens);
-    let tokens = baton_core::Tokens {
-        input_tokens: now.input_tokens.saturating_sub(before.input_tokens),
-        output_tokens: now.output_tokens.saturating_sub(before.output_tokens),
-        cached_tokens: now.cached_tokens.saturating_sub(before.cached_tokens),
-        cache_write_tokens: now.cache_write_tokens.saturating_sub(before.cache_write_tokens),
-        reasoning_tokens: now.reasoning_tokens.saturating_sub(before.reasoning_tokens),
-    };
-    let nanos = total.cost.known_part().nanos().saturating_sub(billed.cost.known_part().nanos()).max(0);
-    let usd = baton_core::Usd::from_nanos(nanos);
-    let cost = if matches!(total.cost, Cost::Known(_)) { Cost::Known(usd) } else { Cost::Unknown(usd) };
-    Usage { tokens, cost, estimated: total.estimated }
 }
