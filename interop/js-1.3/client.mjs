@@ -1,13 +1,50 @@
 // Checks a server with the official JavaScript SDK 1.3 as the client: `client.mjs PACKAGES URL TRANSPORT VERSION`.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
 
 const [packages, url, transport, version] = process.argv.slice(2);
 const folder = `${packages}/node_modules/@a2a-js/sdk/dist`;
 const sdk = await import(`${folder}/client/index.js`);
-const { SendMessageRequest, TaskState } = await import(`${folder}/index.js`);
+const types = await import(`${folder}/index.js`);
+const { SendMessageRequest, StreamResponse, TaskPushNotificationConfig, TaskState } = types;
 
 const UNKNOWN = '019a0000-0000-7000-8000-000000000000';
+
+/// Receives push notifications on a free port.
+class Receiver {
+  deliveries = [];
+
+  async start() {
+    this.server = createServer(async (request, response) => {
+      const chunks = await request.toArray();
+      const body = JSON.parse(Buffer.concat(chunks).toString());
+      this.deliveries.push([request.headers['x-a2a-notification-token'], body]);
+      response.writeHead(204).end();
+    });
+    await once(this.server.listen(0, '127.0.0.1'), 'listening');
+    this.url = `http://127.0.0.1:${this.server.address().port}/notify`;
+    return this;
+  }
+
+  /// Waits until each token has come with a task that is completed.
+  async untilCompleted(isCompleted, tokens) {
+    const deadline = Date.now() + 20_000;
+    for (;;) {
+      const completed = this.deliveries.filter(([, body]) => isCompleted(body)).map(([token]) => token);
+      if (tokens.every((token) => completed.includes(token))) return;
+      assert.ok(Date.now() < deadline, `no task is completed: ${JSON.stringify(this.deliveries)}`);
+      await setTimeout(50);
+    }
+  }
+
+  stop() {
+    this.server.close();
+    this.server.closeAllConnections();
+  }
+}
 
 const params = (text, more = {}, configuration = {}) =>
   SendMessageRequest.fromJSON({
@@ -79,6 +116,40 @@ async function extendedCard(client) {
   assert.ok(card.capabilities.extendedAgentCard && card.skills.length > 0);
 }
 
+async function push(client) {
+  const receiver = await new Receiver().start();
+  const config = (id, taskId) =>
+    TaskPushNotificationConfig.fromJSON({ id, taskId, url: receiver.url, token: `token-${id}` });
+  const sent = TaskPushNotificationConfig.toJSON(config('sent'));
+  const task = await sendTask(client, 'slow', {}, { returnImmediately: true, taskPushNotificationConfig: sent });
+  for (const id of ['added', 'deleted']) {
+    assert.deepEqual(await client.createTaskPushNotificationConfig(config(id, task.id)), config(id, task.id));
+  }
+  for (const id of ['sent', 'added', 'deleted']) {
+    const found = await client.getTaskPushNotificationConfig({ tenant: '', taskId: task.id, id });
+    assert.deepEqual(found, config(id, task.id));
+  }
+  const listed = async () => {
+    const query = { tenant: '', taskId: task.id, pageSize: 0, pageToken: '' };
+    const { configs } = await client.listTaskPushNotificationConfig(query);
+    return configs.map((it) => it.id).sort();
+  };
+  assert.deepEqual(await listed(), ['added', 'deleted', 'sent']);
+  await client.deleteTaskPushNotificationConfig({ tenant: '', taskId: task.id, id: 'deleted' });
+  assert.deepEqual(await listed(), ['added', 'sent']);
+  const isCompleted = (body) => {
+    if (version === '0.3') {
+      assert.deepEqual([body.kind, body.id], ['task', task.id]);
+      return body.status.state === 'completed';
+    }
+    const [kind, told] = member(StreamResponse.fromJSON(body));
+    assert.deepEqual([kind, told.id], ['task', task.id]);
+    return told.status.state === TaskState.TASK_STATE_COMPLETED;
+  };
+  await receiver.untilCompleted(isCompleted, ['token-sent', 'token-added']);
+  receiver.stop();
+}
+
 async function errors(client) {
   const named = (reason) => (error) => {
     const all = `${error.name} ${error.constructor.name} ${error.reason} ${error.code} ${error.message}`;
@@ -91,7 +162,7 @@ async function errors(client) {
   await assert.rejects(client.sendMessage(params('more', { taskId: done.id, contextId: done.contextId })), /ended/);
 }
 
-const CHECKS = [send, stream, get, cancel, resubscribe, extendedCard, errors];
+const CHECKS = [send, stream, get, cancel, resubscribe, extendedCard, push, errors];
 
 const legacyCompat = { enabled: version === '0.3' };
 const factory = new sdk.ClientFactory({
