@@ -130,7 +130,9 @@ impl Http {
                 Err(RemoteError::new(RemoteErrorKind::Timeout, message))
             }
             Ok(Err(error)) => Err(unreachable(&request.url, error)),
-            Ok(Ok(response)) if response.status().is_redirection() => {
+            Ok(Ok(response))
+                if response.status().is_redirection() && response.status() != StatusCode::NOT_MODIFIED =>
+            {
                 let message = format!(
                     "{} redirects to another place, which is not followed: configure the final address",
                     host_of(&request.url)

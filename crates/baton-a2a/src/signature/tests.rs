@@ -88,7 +88,7 @@ fn changed_cards_are_refused() {
     assert_eq!(verify(&unsigned, &signer.key_set()), Err(SignatureError::Unsigned));
     let mut damaged = original;
     damaged["signatures"] =
-        json!([{"protected": "e30", "signature": "x"}, {"protected": "!", "signature": ""}]);
+        json!([{"protected": "e30", "signature": "x"}, {"protected": "!", "signature": "y"}]);
     assert_eq!(verify(&damaged, &signer.key_set()), Err(SignatureError::Untrusted));
 }
 

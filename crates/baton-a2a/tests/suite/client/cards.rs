@@ -22,7 +22,11 @@ async fn card_is_found_and_cached() {
     for _ in 0..3 {
         assert_eq!(read(far.send(message("hi"))).await.1.unwrap().text, "Done");
     }
-    assert_eq!(peer.card_requests(), 3, "it is asked for again when its time is over");
+    assert_eq!(
+        peer.card_requests(),
+        3,
+        "it is asked for again when its time is over, and an unchanged one is used"
+    );
     peer.change(|script| {
         script.replies.extend([done(), done()]);
         script.card_headers = vec![("cache-control", "max-age=600".to_owned())];
