@@ -47,6 +47,8 @@ pub(super) enum CardSource {
 pub(super) struct CachedCard {
     known: KnownCard,
     etag: Option<String>,
+    /// How long the peer lets it be used.
+    age: Duration,
     fresh_until: Instant,
 }
 
@@ -149,7 +151,8 @@ async fn fetch_from(http: &Http, url: &Url, old: Option<&CachedCard>) -> Result<
     let (status, headers) = (response.status(), response.headers().clone());
     if let (StatusCode::NOT_MODIFIED, Some(old)) = (status, old) {
         let (known, etag) = (old.known.clone(), old.etag.clone());
-        return Ok(CachedCard { known, etag, fresh_until: Instant::now() + age(&headers) });
+        let age = if headers.contains_key(CACHE_CONTROL) { age(&headers) } else { old.age };
+        return Ok(CachedCard { known, etag, age, fresh_until: Instant::now() + age });
     }
     if let Some(error) = auth_error(&response, http.has_credentials()) {
         return Err(error);
@@ -176,7 +179,8 @@ async fn fetch_from(http: &Http, url: &Url, old: Option<&CachedCard>) -> Result<
     let card = read(&document, &format!("the card of {host}"))?;
     let known = KnownCard { card: Arc::new(card), document: Arc::new(document), url: Some(url.clone()) };
     let etag = headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    Ok(CachedCard { known, etag, fresh_until: Instant::now() + age(&headers) })
+    let age = age(&headers);
+    Ok(CachedCard { known, etag, age, fresh_until: Instant::now() + age })
 }
 
 fn read(document: &Value, what: &str) -> Result<AgentCard, RemoteError> {
