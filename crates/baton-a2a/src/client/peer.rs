@@ -107,12 +107,12 @@ impl Peer {
 
     async fn reachability(&self) -> Reachability {
         match self.cards.card(&self.http).await {
-            Ok(known) => self.described(&known),
+            Ok(known) => Self::described(&known),
             Err(error) => Reachability::Unreachable(error.message),
         }
     }
 
-    fn described(&self, known: &KnownCard) -> Reachability {
+    fn described(known: &KnownCard) -> Reachability {
         match endpoints(known) {
             Ok(endpoints) => {
                 let host = endpoints.first().map(|first| host_of(&first.url)).unwrap_or_default();

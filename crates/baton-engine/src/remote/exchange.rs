@@ -198,19 +198,14 @@ async fn read(
             }
             Some(Ok(RemoteEvent::HandoffAccepted)) => {}
             Some(Ok(RemoteEvent::Progress(text))) => {
-                let text = baton_core::text::head(text.trim(), MAX_PROGRESS_CHARS);
-                if progress.admits(&text) {
+                if let Some(text) = progress.admit(&text) {
                     place.trace(EventKind::Status { text }).await;
                 }
             }
             Some(Ok(RemoteEvent::Text(delta))) => reply.add(place, delta).await,
             Some(Ok(RemoteEvent::Ended(end))) => break Some(*end),
-            Some(Err(error)) => {
-                let failure = Failure::Remote { agent: place.name().clone(), error };
-                return bill.fail(place, &reply, failure).await;
-            }
-            None => {
-                let error = RemoteError::new(RemoteErrorKind::Malformed, "its reply ended without a result");
+            None | Some(Err(_)) => {
+                let error = event.and_then(Result::err).unwrap_or_else(no_result);
                 let failure = Failure::Remote { agent: place.name().clone(), error };
                 return bill.fail(place, &reply, failure).await;
             }
@@ -238,14 +233,20 @@ struct ProgressLimit {
 }
 
 impl ProgressLimit {
-    fn admits(&mut self, text: &str) -> bool {
+    /// The text to store, if it is to be stored.
+    fn admit(&mut self, text: &str) -> Option<String> {
+        let text = baton_core::text::head(text.trim(), MAX_PROGRESS_CHARS);
         let is_new = self.count < MAX_PROGRESS && self.last != text;
         if is_new {
             self.count += 1;
-            text.clone_into(&mut self.last);
+            self.last.clone_from(&text);
         }
-        is_new
+        is_new.then_some(text)
     }
+}
+
+fn no_result() -> RemoteError {
+    RemoteError::new(RemoteErrorKind::Malformed, "its reply ended without a result")
 }
 
 /// The end of a reply that a limit has cut off.

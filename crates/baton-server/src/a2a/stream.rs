@@ -256,7 +256,7 @@ impl Updates {
             match &self.append {
                 Some(append) => append.write(text, frames),
                 None => {
-                    frames.extend_from_slice(&self.format.frame(&self.projection.append(message_id, text)))
+                    frames.extend_from_slice(&self.format.frame(&self.projection.append(message_id, text)));
                 }
             }
         } else if let Some(update) = self.projection.project(item) {

@@ -80,7 +80,7 @@ pub async fn a_delivery_is_made_by_one_process_at_a_time(store: &dyn Store) {
     assert!(is_due(store, &key).await, "the process that took it was killed, and its lease is over");
     let late = tenant.take_push(key.clone(), LEASE).await.unwrap().unwrap();
     let mut other = config(task, "one");
-    other.target.url = "https://example.org/".to_owned();
+    "https://example.org/".clone_into(&mut other.target.url);
     tenant.put_push_config(other, MOST).await.unwrap();
     tenant.settle_push(key.clone(), late.until, PushOutcome::Ended).await.unwrap();
     assert!(is_due(store, &key).await, "the new address was not notified yet");
@@ -101,7 +101,7 @@ pub async fn configurations_belong_to_their_task(store: &dyn Store) {
     let refused = owner.put_push_config(config(task, "three"), MOST).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))), "{refused:?}");
     let mut other = config(task, "two");
-    other.target.url = "https://example.org/".to_owned();
+    "https://example.org/".clone_into(&mut other.target.url);
     owner.put_push_config(other.clone(), MOST).await.unwrap();
     assert_eq!(owner.push_configs(task).await.unwrap(), [config(task, "one"), other]);
 

@@ -132,10 +132,7 @@ async fn serve(
     let ui = (!args.no_ui).then(UiSite::embedded);
     let settings = ServerSettings { ui, ..serving::settings(project)? };
     let webhook = Webhook::of(&project.config.approvals)?;
-    let observer = Arc::clone(&metrics) as Arc<dyn Observer>;
-    let observer = webhook.as_ref().map_or(Arc::clone(&observer), |webhook| webhook.observe(observer));
-    let push = settings.a2a.as_ref().and_then(|a2a| a2a.push.clone());
-    let observer = push.map_or(Arc::clone(&observer), |push| push.wake.observe(observer));
+    let observer = observer(&metrics, webhook.as_ref(), &settings);
     let Wired { engine, servers } = wiring::wire_server(project, team.agents.clone(), observer).await?;
     let (store, running) = (Arc::clone(&engine.parts.store), Arc::clone(&engine));
     let config = project.config.agents.clone();
@@ -188,6 +185,18 @@ async fn serve(
     servers.shutdown().await;
     store.close().await?;
     Ok(Exit::Ok)
+}
+
+/// Everything that is told of events: metrics, and what sends notifications.
+fn observer(
+    metrics: &Arc<Metrics>,
+    webhook: Option<&Webhook>,
+    settings: &ServerSettings,
+) -> Arc<dyn Observer> {
+    let observer = Arc::clone(metrics) as Arc<dyn Observer>;
+    let observer = webhook.map_or(Arc::clone(&observer), |webhook| webhook.observe(observer));
+    let push = settings.a2a.as_ref().and_then(|a2a| a2a.push.as_ref());
+    push.map_or(Arc::clone(&observer), |push| push.wake.observe(observer))
 }
 
 /// A project of its own that is gone afterwards.
