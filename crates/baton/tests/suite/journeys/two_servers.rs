@@ -4,11 +4,13 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::person::Person;
 use super::walk::{answer, slack_alert};
 use super::{CONNECTING, LEFT, WISH, project, skill};
+use crate::provider::{Provider, Reply};
 use crate::served::Served;
 
 /// A fixed address for a server that is started again on another port.
@@ -193,4 +195,46 @@ fn leaving_needs_no_far_server() {
     let left = ada.say("exit");
     assert_eq!(left.sentences(), [LEFT], "{:?}", left.events);
     assert_eq!(ada.context()["is_handoff_active"], false);
+}
+
+/// A project with one agent whose model has a price.
+fn priced(provider: &Provider, head: &str) -> TempDir {
+    let dir = crate::run::project(&provider.base_url, head);
+    let config = dir.path().join("baton.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{text}price = {{ input = 1, output = 10 }}\n")).unwrap();
+    dir
+}
+
+/// What the far server used is part of what the near server reports, in tokens and in money.
+#[test]
+fn d11_usage_of_another_server_adds_up() {
+    let far_provider = Provider::start(vec![Reply::Text(&["Forty-two."])]);
+    let far_dir = priced(&far_provider, "");
+    let far = Served::start(far_dir.path());
+    let call =
+        Reply::Call { tool: "call_agent", arguments: r#"{"specialist": "far", "mission": "How many?"}"# };
+    let near_provider = Provider::start(vec![call, Reply::Text(&["It is forty-two."])]);
+    let near_dir = priced(&near_provider, "agents: [far]");
+    let remote = format!(
+        "---\ndescription: Elsewhere.\nkind: remote\nagent_card_url: http://{}/a2a/a\n---\n",
+        far.address
+    );
+    std::fs::write(near_dir.path().join("agents/far.md"), remote).unwrap();
+    let near = Served::start(near_dir.path());
+    let path = format!("/api/v1/threads/{}/messages", uuid::Uuid::new_v4());
+    let text = near.read("POST", &path, "application/json", r#"{"content": "How many?"}"#);
+    let (_, body) = text.split_once("\r\n\r\n").unwrap();
+    let answered: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let own = |server: &Served| {
+        let runs = server.get("/api/v1/runs");
+        runs["data"][0]["usage"].clone()
+    };
+    let (far_usage, usage) = (own(&far), &answered["usage"]);
+    assert_eq!(far_usage["input_tokens"], 12, "{far_usage}");
+    assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(36), &json!(9)), "{answered}");
+    assert_eq!((&usage["cost_known"], &usage["cost_usd"]), (&json!(true), &json!("0.000126")), "three calls");
+    assert_eq!(far_usage["cost_usd"], "0.000042", "one of them");
+    near_provider.finish();
+    far_provider.finish();
 }
