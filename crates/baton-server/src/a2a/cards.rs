@@ -49,9 +49,13 @@ pub async fn card(State(app): State<App>, request: Request) -> ApiResult<Respons
     let agent = addressed(&app, path_param(&mut parts, &app, "agent").await.as_deref())?;
     let is_root = !parts.uri.path().starts_with("/a2a/");
     let base = base_url(&app, &parts.headers).ok_or_else(no_address)?;
-    let card = signed(&app, build(&app, &agent, &base, is_root, Detail::Public), &base);
-    let written = written(&app, &card, version(&parts.headers, &parts.uri).as_deref());
-    Ok(cached(&written, &parts.headers))
+    let card = build(&app, &agent, &base, is_root, Detail::Public);
+    let version = version(&parts.headers, &parts.uri);
+    let unsigned = written(&app, &card, version.as_deref());
+    Ok(cached(&unsigned, &parts.headers, || match signer(&app) {
+        Some(_) => written(&app, &signed(&app, card, &base), version.as_deref()),
+        None => unsigned.clone(),
+    }))
 }
 
 /// The card of an authenticated caller: with what the agent can delegate to.
@@ -204,8 +208,10 @@ fn written(app: &App, card: &AgentCard, version: Option<&str>) -> String {
     .to_string()
 }
 
-fn cached(body: &str, headers: &HeaderMap) -> Response {
-    let tag = format!("\"{}\"", HEXLOWER.encode(&Sha256::digest(body)[..16]));
+/// The response with `body`, or without one if the client has it. The tag is that of the card without its signatures, which differ each
+/// time.
+fn cached(unsigned: &str, headers: &HeaderMap, body: impl FnOnce() -> String) -> Response {
+    let tag = format!("\"{}\"", HEXLOWER.encode(&Sha256::digest(unsigned)[..16]));
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let is_known =
         known.flat_map(|value| value.split(',')).any(|known| known.trim().trim_start_matches("W/") == tag);
@@ -213,7 +219,7 @@ fn cached(body: &str, headers: &HeaderMap) -> Response {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-        (kind, body.to_owned()).into_response()
+        (kind, body()).into_response()
     };
     let answer = response.headers_mut();
     answer.insert(header::CACHE_CONTROL, HeaderValue::from_static(MAX_AGE));
