@@ -112,7 +112,6 @@ macro_rules! methods {
             /// The method with the form in which its name was written. A name of 1.0 has no slash.
             pub fn parse(name: &str) -> Option<(Self, WireForm)> {
                 match name {
-                    "" => None,
                     $($old => Some((Self::$name, WireForm::V03)), $new => Some((Self::$name, WireForm::V10)),)*
                     _ => None,
                 }

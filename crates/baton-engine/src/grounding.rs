@@ -28,7 +28,7 @@ const MAX_QUERY: usize = 300;
 pub(crate) enum EvidenceRequest {
     /// The engine makes this call in place of the model, whose answer is dropped.
     Search(ToolCall),
-    /// The model is told to call a tool.
+    /// A user message that asks the model to call a tool.
     Instruct(String),
 }
 

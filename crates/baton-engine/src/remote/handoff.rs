@@ -80,7 +80,7 @@ pub(crate) async fn offer(child: &Scope, handoff: &HandoffSession, input: &Input
                     }
                 }
                 Some(Err(error)) => return Err(Failure::Remote { agent: child.name().clone(), error }),
-                None => return Err(failure(child, "it did not answer the handoff")),
+                None => return Err(unanswered(child.agent(), "it did not answer the handoff")),
             }
         }
     };
@@ -89,8 +89,8 @@ pub(crate) async fn offer(child: &Scope, handoff: &HandoffSession, input: &Input
         biased;
         () = child.cancel.cancelled() => Err(Failure::Cancelled),
         decided = deciding => decided,
-        () = tokio::time::sleep(DECISION_TIME) => Err(failure(child, "it did not accept the handoff in time")),
-        () = tokio::time::sleep_until(deadline) => Err(failure(child, "it did not accept the handoff in time")),
+        () = tokio::time::sleep(DECISION_TIME) => Err(unanswered(child.agent(), NOT_IN_TIME)),
+        () = tokio::time::sleep_until(deadline) => Err(unanswered(child.agent(), NOT_IN_TIME)),
     };
     if let Err(failure) = decided {
         if let Some(task) = &open.task.task_id {
@@ -129,10 +129,10 @@ pub(crate) async fn offer_outside(
                 Decision::Declined(reason) => return Err(declined(target, reason)),
             }
         }
-        Err(malformed(target, "it did not answer the handoff"))
+        Err(unanswered(target, "it did not answer the handoff"))
     };
     let decided = tokio::time::timeout(DECISION_TIME, reading).await;
-    let decided = decided.unwrap_or_else(|_| Err(malformed(target, "it did not accept the handoff in time")));
+    let decided = decided.unwrap_or_else(|_| Err(unanswered(target, NOT_IN_TIME)));
     match decided {
         Ok(()) => Ok(link),
         Err(failure) => {
@@ -146,7 +146,10 @@ fn declined(target: &Agent, reason: String) -> Failure {
     Failure::HandoffRejected { agent: target.name.clone(), reason }
 }
 
-fn malformed(target: &Agent, message: &str) -> Failure {
+const NOT_IN_TIME: &str = "it did not accept the handoff in time";
+
+/// The failure of an agent that neither accepts nor declines.
+fn unanswered(target: &Agent, message: &str) -> Failure {
     let error = RemoteError::new(RemoteErrorKind::Timeout, message);
     Failure::Remote { agent: target.name.clone(), error }
 }

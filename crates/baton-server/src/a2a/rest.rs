@@ -48,10 +48,16 @@ impl FromRequest<App> for RestCall {
             Err(A2aFailure::Protocol(error)) => Err(error),
             Err(A2aFailure::Http(problem)) => return Err(problem),
         };
-        let is_old = uri.path().split('/').any(|segment| segment == "v1");
-        let form = if is_old { WireForm::V03Rest } else { WireForm::V10 };
+        let form = form_of(uri.path());
         Ok(Self { exchange, form, method, uri, body, task, config })
     }
+}
+
+/// The version by the path: 0.3 has the prefix `/v1`, at the root or below an agent.
+fn form_of(path: &str) -> WireForm {
+    let below_agent = path.strip_prefix("/a2a/").and_then(|rest| rest.split_once('/'));
+    let operation = below_agent.map_or(path.trim_start_matches('/'), |(_, operation)| operation);
+    if operation.starts_with("v1/") { WireForm::V03Rest } else { WireForm::V10 }
 }
 
 impl RestCall {
@@ -185,6 +191,7 @@ pub async fn tasks(call: RestCall) -> ApiResult<Response> {
 
 pub async fn set_push_config(call: RestCall) -> ApiResult<Response> {
     let result = async {
+        call.exchange.check_version()?;
         let (task_id, _) = call.task()?;
         let config = call.form.decode_task_push_config(&call.json()?, Some(task_id))?;
         Ok(call.form.encode_task_push_config(&push::set(&call.exchange, config, call.form).await?))
@@ -194,6 +201,7 @@ pub async fn set_push_config(call: RestCall) -> ApiResult<Response> {
 
 pub async fn list_push_configs(call: RestCall) -> ApiResult<Response> {
     let result = async {
+        call.exchange.check_version()?;
         let configs = push::list(&call.exchange, call.push_query()?).await?;
         Ok(call.form.encode_push_config_list(&configs))
     };
@@ -202,6 +210,7 @@ pub async fn list_push_configs(call: RestCall) -> ApiResult<Response> {
 
 pub async fn get_push_config(call: RestCall) -> ApiResult<Response> {
     let result = async {
+        call.exchange.check_version()?;
         let config = push::get(&call.exchange, call.push_query()?).await?;
         Ok(call.form.encode_task_push_config(&config))
     };
@@ -210,6 +219,7 @@ pub async fn get_push_config(call: RestCall) -> ApiResult<Response> {
 
 pub async fn delete_push_config(call: RestCall) -> ApiResult<Response> {
     let result = async {
+        call.exchange.check_version()?;
         push::delete(&call.exchange, call.push_query()?).await?;
         Ok(Value::Object(Map::new()))
     };
@@ -219,4 +229,19 @@ pub async fn delete_push_config(call: RestCall) -> ApiResult<Response> {
 pub async fn extended_card(call: RestCall) -> ApiResult<Response> {
     let card = call.exchange.check_version().and_then(|()| cards::extended(&call.exchange, call.form));
     call.answer(card)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prefix_tells_the_version() {
+        for old in ["/v1/message:send", "/v1/tasks/1", "/a2a/assistant/v1/card", "/a2a/v1/v1/tasks"] {
+            assert_eq!(form_of(old), WireForm::V03Rest, "{old}");
+        }
+        for new in ["/message:send", "/tasks/v1", "/a2a/assistant/tasks", "/a2a/v1/message:send"] {
+            assert_eq!(form_of(new), WireForm::V10, "{new}");
+        }
+    }
 }

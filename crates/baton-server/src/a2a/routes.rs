@@ -74,12 +74,13 @@ fn rest_routes(table: &mut Table, base: &str) {
     let path = |rest: &str| format!("{base}{rest}");
     let card = if base.ends_with("/v1") { "/card" } else { "/extendedAgentCard" };
     let configs = path("/tasks/{id}/pushNotificationConfigs");
-    let (read, write) = (Some("run"), Some("run"));
-    table.add(&path("/message:send"), &[(HttpMethod::Post, THREAD_WRITE, write)], post(rest::send));
+    // These wait for a run.
+    let run = Some("run");
+    table.add(&path("/message:send"), &[(HttpMethod::Post, THREAD_WRITE, run)], post(rest::send));
     let stream = post(rest::send_streaming);
-    table.add(&path("/message:stream"), &[(HttpMethod::Post, THREAD_WRITE, write)], stream);
+    table.add(&path("/message:stream"), &[(HttpMethod::Post, THREAD_WRITE, run)], stream);
     table.add(&path("/tasks"), &[(HttpMethod::Get, THREAD_READ, None)], get(rest::tasks));
-    let task = [(HttpMethod::Get, THREAD_READ, None), (HttpMethod::Post, THREAD_READ, read)];
+    let task = [(HttpMethod::Get, THREAD_READ, None), (HttpMethod::Post, THREAD_READ, run)];
     table.add(&path("/tasks/{id}"), &task, get(rest::task).post(rest::task));
     let both = [(HttpMethod::Get, THREAD_READ, None), (HttpMethod::Post, THREAD_WRITE, None)];
     table.add(&configs, &both, get(rest::list_push_configs).post(rest::set_push_config));

@@ -95,7 +95,7 @@ pub fn respond(app: &App, caller: &Caller, stream: TaskStream, format: FrameForm
     event_stream(Body::from_stream(body))
 }
 
-/// A stream with one frame, for an error after which nothing follows.
+/// A response of server-sent events.
 pub fn event_stream(body: Body) -> Response {
     let mut response = body.into_response();
     let headers = response.headers_mut();

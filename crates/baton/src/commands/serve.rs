@@ -187,7 +187,7 @@ async fn serve(
     Ok(Exit::Ok)
 }
 
-/// Everything that is told of events: metrics, and what sends notifications.
+/// The observers of the engine's events: metrics, the webhook and push notifications.
 fn observer(
     metrics: &Arc<Metrics>,
     webhook: Option<&Webhook>,

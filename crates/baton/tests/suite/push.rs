@@ -108,7 +108,7 @@ fn d10_configurations_are_kept_shown_and_deleted() {
     let mut params = message(&Value::Null);
     params["configuration"] = json!({});
     let task = rpc(&served, "message/send", &params)["result"]["id"].clone();
-    // Nobody listens at this address: deliveries fail, and nothing else does.
+    // The port is closed, so every delivery fails.
     let set = |id: Value| {
         let mut config = config("http://127.0.0.1:9/hooks");
         config["id"] = id;

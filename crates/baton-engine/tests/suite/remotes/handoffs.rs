@@ -74,7 +74,7 @@ async fn c03_thread_goes_to_a_remote_agent_and_returns() {
     assert_eq!(rows, [2], "the total of the task was 7 before and is 9 now");
 }
 
-/// C-3: an agent that declines leaves the thread where it is, and its reason is told.
+/// C-3: if the agent declines, the thread stays with its holder, and the user sees the reason.
 #[tokio::test]
 async fn c03_declined_handoff_leaves_the_thread() {
     let model = Scripted::default().script("a", [transfer("b"), ScriptedTurn::text("Then I do it.")]);

@@ -24,7 +24,7 @@ fn answer(text: &str) -> ScriptedReply {
     ScriptedReply::task("t1").say(text).ends(RemoteState::Completed, text, "")
 }
 
-/// All that the model of an agent was told last.
+/// The last request to the model of an agent, as text.
 pub(super) fn told_to(model: &Scripted, agent: &str) -> String {
     let asked = asked_of(model, agent);
     asked.last().map(|last| format!("{:?}", last.messages)).unwrap_or_default()

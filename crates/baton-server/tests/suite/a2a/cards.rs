@@ -31,7 +31,7 @@ async fn d11_the_card_is_at_both_paths_and_of_the_schema() {
     let maker: Value = site.get("/a2a/maker/.well-known/agent-card.json").await.json().await.unwrap();
     check("AgentCard", &maker);
     assert_eq!((&maker["name"], &maker["url"]), (&json!("Skill Maker"), &json!(site.url("/a2a/maker"))));
-    assert_eq!(site.get("/a2a/nobody/.well-known/agent-card.json").await.status(), 404);
+    assert_eq!(site.get("/a2a/unknown/.well-known/agent-card.json").await.status(), 404);
     site.end().await;
 }
 

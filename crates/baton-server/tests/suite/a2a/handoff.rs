@@ -149,7 +149,7 @@ async fn a_stream_of_a_handoff_ends_with_its_question() {
     site.end().await;
 }
 
-/// A message that makes the assistant hand the thread over is one task as well, whoever answers its question.
+/// A message that starts a handoff without the extension is one task as well, also if the holder's question is answered on another interface.
 #[tokio::test]
 async fn a_workflow_question_is_answered_in_the_same_task() {
     for by_the_page in [false, true] {

@@ -133,7 +133,7 @@ async fn each_agent_has_its_own_path() {
         let answer = super::call(site.http.post(site.url(path)), "message/send", &text("Hi")).await;
         assert_eq!(said(&answer["result"]["artifacts"][0]), "From the other.");
     }
-    assert_eq!(site.post("/a2a/nobody", &json!({})).await.status(), 404);
+    assert_eq!(site.post("/a2a/unknown", &json!({})).await.status(), 404);
     site.end().await;
 }
 

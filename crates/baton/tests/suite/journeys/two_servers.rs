@@ -138,7 +138,7 @@ fn d11_handoff_survives_the_death_of_either_server() {
     let first = ada.say(WISH).said();
     kill(far);
     let down = ada.say("Read the report");
-    assert!(!down.is_well(), "the user is told that the agent is down: {:?}", down.events);
+    assert!(!down.is_well(), "the run fails because the agent is down: {:?}", down.events);
     let far = pair.start_far();
     kill(near);
     let near = pair.start_near();
@@ -167,7 +167,7 @@ fn c03_far_agent_declines() {
     let declined = ada.say(WISH);
     assert_eq!(ada.context()["is_handoff_active"], false);
     let heard = format!("{:?}", declined.events);
-    assert!(heard.contains("finish that first"), "the reason is told: {heard}");
+    assert!(heard.contains("finish that first"), "the answer has the reason: {heard}");
 }
 
 /// D11: the command line says whether the far agent can be reached.
