@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::agents::Agents;
+use crate::approvals::remote_question;
 use crate::bounds::InvocationError;
 use crate::engine::{Engine, RunHandle};
 use crate::execute;
@@ -264,6 +265,9 @@ impl Engine {
         if status.is_final() {
             let thread = store.run(run).await?.thread_id;
             self.parts.live.changed(tenant, thread);
+            // A run that waited had no process that could cancel what it waited for.
+            let approvals = store.run_approvals(run).await?;
+            remote_question::cancel_tasks(&self.parts.extensions, &self.agents(), &approvals);
         }
         Ok(status)
     }

@@ -4,8 +4,8 @@ use baton_core::event::{ApprovalEvent, EventKind};
 use baton_core::message::Visibility;
 use baton_core::remote::{RemoteEnd, RemoteState, RemoteTask};
 use baton_core::store::{
-    ApprovalKind, ApprovalOutcome, ApprovalPreview, ApprovalRequest, ApprovalStatus, NewEvent, StepKind,
-    StepState,
+    Approval, ApprovalKind, ApprovalOutcome, ApprovalPreview, ApprovalRequest, ApprovalStatus, NewEvent,
+    StepKind, StepState,
 };
 use baton_core::text::head;
 use baton_core::tool::Risk;
@@ -14,14 +14,20 @@ use serde_json::{Value, json};
 
 use super::policy::ASK_USER;
 use super::request::{WAIT, approval_id, digest};
+use crate::agents::Agents;
 use crate::audit;
+use crate::extensions::Extensions;
 use crate::failure::Failure;
 use crate::guardrails;
 use crate::journal::Record;
+use crate::remote;
 use crate::scope::Scope;
 
 /// Maximum characters of a question.
 const MAX_QUESTION_CHARS: usize = 4_000;
+
+/// The argument with the id of the task that waits for the answer.
+const REMOTE_TASK: &str = "remote_task_id";
 
 /// What became of a question.
 #[derive(Debug)]
@@ -120,11 +126,25 @@ fn question(end: &RemoteEnd) -> String {
     head(&text, MAX_QUESTION_CHARS)
 }
 
+/// Cancels the remote tasks whose questions were cancelled together with their run, in the background.
+pub(crate) fn cancel_tasks(extensions: &Extensions, agents: &Agents, approvals: &[Approval]) {
+    for approval in approvals.iter().filter(|one| one.outcome.status == ApprovalStatus::Cancelled) {
+        let task = approval.request.arguments[REMOTE_TASK].as_str();
+        let agent = agents.get(&approval.request.agent).filter(|agent| agent.kind.is_remote());
+        if let (Some(task), Some(agent)) = (task, agent) {
+            match remote::connect(extensions, agent) {
+                Ok(remote) => remote.cancel_in_background(task),
+                Err(failure) => tracing::warn!(%failure, "a remote task could not be cancelled"),
+            }
+        }
+    }
+}
+
 fn request(place: &Scope, question: String, state: RemoteState, task: &RemoteTask) -> ApprovalRequest {
     // Read by the A2A server, whose own task then waits for the same.
     let auth_required = state == RemoteState::AuthRequired;
     let arguments =
-        json!({ "question": question, "auth_required": auth_required, "remote_task_id": task.task_id });
+        json!({ "question": question, "auth_required": auth_required, REMOTE_TASK: task.task_id });
     let digest = digest(ASK_USER, &arguments);
     let created_at = Timestamp::now();
     let expiry = place.run.extensions.approvals.of(&place.run.caller.tenant).expiry;

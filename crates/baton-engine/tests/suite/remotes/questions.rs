@@ -2,7 +2,7 @@
 
 use baton_core::message::Part;
 use baton_core::remote::RemoteState;
-use baton_core::store::{ApprovalKind, RunStatus};
+use baton_core::store::{ApprovalKind, Cancel, RunStatus};
 use baton_engine::{DecisionInput, Engine, RunRequest, Verdict};
 use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::json;
@@ -67,5 +67,21 @@ async fn denied_question_cancels_the_remote_task() {
     engine.decide(&caller.tenant, end.waits_for[0].approval_id, &caller.user, denied).await.unwrap();
     let end = engine.attend(&caller.tenant, caller.thread_id, id, 0).finish().await;
     assert_eq!(end.answer.unwrap().text, "Not booked.");
+    assert_eq!(remotes.cancelled(), ["t1"]);
+}
+
+/// D11: no process works on a run that waits, so the request to cancel it cancels the remote task.
+#[tokio::test]
+async fn d11_cancelling_a_waiting_run_cancels_the_remote_task() {
+    let model = Scripted::default().script("a", [calls_b()]);
+    let remotes = ScriptedRemotes::default()
+        .script("b", [ScriptedReply::task("t1").ends(RemoteState::InputRequired, "", "Which day?")]);
+    let (parts, request) = setup(&model, &remotes).parts().await;
+    let engine = Engine::new(parts);
+    let run = engine.start(request.clone()).await.unwrap();
+    let id = run.id;
+    assert_eq!(run.finish().await.status, RunStatus::Waiting);
+    let status = engine.cancel(&request.caller.tenant, id, Cancel::Abort).await.unwrap();
+    assert_eq!(status, RunStatus::Cancelled);
     assert_eq!(remotes.cancelled(), ["t1"]);
 }
