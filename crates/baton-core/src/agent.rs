@@ -6,6 +6,7 @@
 mod guardrail;
 mod mcp;
 mod model;
+mod name_pattern;
 mod patterns;
 mod remote;
 mod skill;
@@ -26,6 +27,7 @@ use crate::money::Usd;
 pub use guardrail::{Guard, GuardCheck, Guardrails, PATTERN_BYTES, PiiKind};
 pub use mcp::McpServer;
 pub use model::{Effort, InvalidModel, ModelName, Sampling};
+pub use name_pattern::{AgentPattern, InvalidAgentPattern};
 pub use patterns::{
     Advisor, Advisors, Button, Caching, Collaboration, Delegation, Destination, OnQuorumFail, Quorum, Router,
     RoutingMode, Strategy, Synthesis, Team, TerminationMode,

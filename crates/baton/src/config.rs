@@ -4,10 +4,12 @@ mod a2a;
 mod auth;
 mod environment;
 mod sections;
+mod tenants;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use baton_core::TenantId;
 use baton_core::budget::Budgets;
 use serde::Deserialize;
 
@@ -16,9 +18,9 @@ pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
 pub use sections::{
     AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, Feature, Features, Handoff, LimitsConfig, LogFormat,
     Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SearchDocsConfig,
-    ServerConfig, ShellConfig, StoreConfig, Telemetry, TenantApprovals, TenantConfig, ToolsConfig,
-    WebFetchConfig,
+    ServerConfig, ShellConfig, StoreConfig, Telemetry, ToolsConfig, WebFetchConfig,
 };
+pub use tenants::{TenantApprovals, TenantConfig, TenantLimits, TenantRetention};
 
 pub const FILE_NAME: &str = baton_agents::files::PROJECT_FILE;
 
@@ -36,7 +38,7 @@ pub struct Config {
     pub approvals: ApprovalsConfig,
     pub budgets: Budgets,
     /// By the name of the tenant.
-    pub tenants: BTreeMap<String, TenantConfig>,
+    pub tenants: BTreeMap<TenantId, TenantConfig>,
     pub auth: Auth,
     pub a2a: A2aConfig,
     pub features: Features,

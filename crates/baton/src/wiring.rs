@@ -165,7 +165,7 @@ fn approvals(config: &Config) -> ApprovalSettings {
             ask_at: own.ask_at.map_or(default.ask_at, risk),
             expiry: own.expiry.map_or(default.expiry, baton_core::HumanDuration::get),
         };
-        (name.clone(), terms)
+        (name.as_str().to_owned(), terms)
     });
     ApprovalSettings { default, tenants: tenants.collect() }
 }

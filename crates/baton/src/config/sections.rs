@@ -258,21 +258,6 @@ impl Default for ApprovalsConfig {
     }
 }
 
-/// What a tenant changes of the settings for all.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TenantConfig {
-    pub approvals: TenantApprovals,
-}
-
-/// What is left out is as for all tenants.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TenantApprovals {
-    pub ask_at: Option<ApprovalLevel>,
-    pub expiry: Option<HumanDuration>,
-}
-
 choices! {
     pub enum ApprovalLevel {
         Low = "low",
@@ -397,7 +382,10 @@ pub struct LimitsConfig {
     pub max_upload_bytes: u64,
     /// Open at once, of all clients together.
     pub max_connections: NonZeroU32,
+    /// Per tenant.
     pub max_concurrent_runs: u32,
+    /// Long tool output that is kept for the threads of one tenant.
+    pub max_spooled_bytes: u64,
 }
 
 impl Default for LimitsConfig {
@@ -409,11 +397,11 @@ impl Default for LimitsConfig {
             max_upload_bytes: 10 << 20,
             max_connections: many(10_000),
             max_concurrent_runs: 1000,
+            max_spooled_bytes: 1 << 30,
         }
     }
 }
 
-/// What is shown of sub-agents.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
