@@ -6,6 +6,7 @@
 //! - [`serve`]: connections, from accept to drain.
 //! - [`router`]: all routes and their layers. [`openapi`] documents them, and the documented requirements are enforced
 //!   ([`access`]).
+//! - [`client_address`]: where a request comes from, also through proxies.
 //! - [`identity`]: authentication. [`guards`]: checks that run before any handler.
 //! - [`strict`]: extractors for JSON and parameters that point at the mistake. [`problem`]: error responses; [`explanation`]:
 //!   their documentation.
@@ -21,6 +22,7 @@ pub mod a2a;
 pub mod access;
 pub mod app;
 pub mod await_end;
+pub mod client_address;
 pub mod explanation;
 pub mod guards;
 pub mod identity;

@@ -10,6 +10,7 @@ use http::{HeaderValue, Uri};
 use serde::Deserialize;
 
 use crate::a2a::settings::A2aSettings;
+use crate::client_address::TrustedProxies;
 use crate::identity;
 use crate::ui::UiSite;
 
@@ -21,6 +22,8 @@ pub struct ServerSettings {
     pub main: Option<AgentName>,
     /// Origins whose pages may call this server. Empty allows only its own.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// Proxies that say for which client they ask.
+    pub trusted_proxies: TrustedProxies,
     /// The web UI; `None` serves only the API.
     pub ui: Option<UiSite>,
     /// A2A; `None` does not serve it.
@@ -61,6 +64,7 @@ impl Default for ServerSettings {
             limits: RequestLimits::default(),
             main: None,
             allowed_origins: Vec::new(),
+            trusted_proxies: TrustedProxies::default(),
             ui: None,
             a2a: None,
             heartbeat: Duration::from_secs(15),

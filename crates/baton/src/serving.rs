@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use baton_a2a::signature::CardSigner;
 use baton_server::a2a::push::sender::PushService;
 use baton_server::a2a::settings::A2aSettings;
+use baton_server::client_address::TrustedProxies;
 use baton_server::settings::{RequestLimits, ServerSettings};
 use secrecy::ExposeSecret as _;
 
@@ -63,6 +64,7 @@ pub fn limits(config: &Config) -> ServerSettings {
     ServerSettings {
         limits,
         allowed_origins: config.server.allowed_origins.clone(),
+        trusted_proxies: TrustedProxies::new(config.server.trusted_proxies.clone()),
         grace: config.server.grace.get(),
         drain: config.server.drain.get(),
         ..ServerSettings::default()
@@ -98,6 +100,7 @@ mod tests {
             ("server", "allowed_origins = [\"*\"]"),
             ("server", "allowed_origins = [\"https://app.example.com/\"]"),
             ("server", "grace = \"soon\""),
+            ("server", "trusted_proxies = [\"proxy.internal\"]"),
             ("limits", "requests_per_minute = 0"),
             ("limits", "max_connections = 0"),
         ] {

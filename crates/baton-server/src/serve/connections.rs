@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::io;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use tower::Service as _;
 use super::pulse::{IdleTimeouts, Pulse};
 use super::socket::Socket;
 use crate::app::App;
+use crate::client_address::TrustedProxies;
 use crate::settings::RequestLimits;
 
 /// Back-off after `accept` fails, for example because of too many open files.
@@ -45,6 +47,7 @@ const PING: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Connections {
     router: Router,
+    trusted_proxies: TrustedProxies,
     http1: http1::Builder,
     /// Reads the version from the connection.
     either: auto::Builder<Tasks>,
@@ -77,6 +80,7 @@ impl Connections {
         let (tasks, cut) = (TaskTracker::new(), CancellationToken::new());
         Self {
             router: crate::router(app),
+            trusted_proxies: app.settings.trusted_proxies.clone(),
             http1: http1_builder(limits),
             either: either_builder(limits, Tasks { tasks: tasks.clone(), cut: cut.clone() }),
             patience: IdleTimeouts { first: limits.read_timeout, between: limits.keep_alive },
@@ -94,7 +98,7 @@ impl Connections {
             loop {
                 let place = self.place(&mut full).await;
                 match listener.accept().await {
-                    Ok((stream, _)) => self.begin(stream, place),
+                    Ok((stream, peer)) => self.begin(stream, peer.ip(), place),
                     // The client disconnected before it was accepted.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) => {
@@ -121,15 +125,19 @@ impl Connections {
         free().acquire_owned().await.expect("never closed")
     }
 
-    fn begin(self: &Arc<Self>, stream: TcpStream, place: OwnedSemaphorePermit) {
+    fn begin(self: &Arc<Self>, stream: TcpStream, peer: IpAddr, place: OwnedSemaphorePermit) {
         let socket = Socket::new(stream, place, self.tasks.token());
-        self.tasks.spawn(Box::pin(Arc::clone(self).serve(socket)));
+        self.tasks.spawn(Box::pin(Arc::clone(self).serve(socket, peer)));
     }
 
-    async fn serve(self: Arc<Self>, socket: Socket) {
+    async fn serve(self: Arc<Self>, socket: Socket, peer: IpAddr) {
         let pulse = Pulse::new();
         let asked = pulse.clone();
-        let service = service_fn(|request| answer(self.router.clone(), &asked, request));
+        let service = service_fn(|mut request: Request<Incoming>| {
+            let client = self.trusted_proxies.client(peer, request.headers());
+            request.extensions_mut().insert(client);
+            answer(self.router.clone(), &asked, request)
+        });
         // Decided here: a connection that reads the preface itself gives HTTP/1 its first bytes apart from the rest, for which
         // hyper doubles the buffer of the connection to 16 KiB.
         let may_be_http2 = tokio::select! {

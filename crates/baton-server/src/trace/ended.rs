@@ -17,6 +17,7 @@ use tracing::field::Empty;
 
 use super::KnownCaller;
 use crate::app::App;
+use crate::client_address::ClientAddress;
 use crate::metrics::Metrics;
 use crate::problem::Code;
 use crate::ui;
@@ -28,11 +29,12 @@ const PAGE: &str = "ui";
 /// Polled every few seconds by machines, so successes are not logged.
 const PROBES: [&str; 4] = ["/livez", "/readyz", "/healthz", "/metrics"];
 
-/// What was asked, without anything that a caller made up: no path, no query, no header.
+/// What was asked and from where, without anything that a caller made up: no path, no query, no header.
 pub(super) struct RequestSummary {
     method: Method,
     route: Option<MatchedPath>,
     is_page: bool,
+    client: Option<ClientAddress>,
     since: Instant,
 }
 
@@ -40,7 +42,8 @@ impl RequestSummary {
     pub(super) fn of(request: &Request, app: &App) -> Self {
         let route = request.extensions().get::<MatchedPath>().cloned();
         let is_page = route.is_none() && ui::is_page(app, request);
-        Self { method: request.method().clone(), route, is_page, since: Instant::now() }
+        let client = request.extensions().get().copied();
+        Self { method: request.method().clone(), route, is_page, client, since: Instant::now() }
     }
 
     fn route(&self) -> &str {
@@ -123,6 +126,7 @@ impl Drop for RequestEndLog {
         let duration_ms = u64::try_from(self.asked.since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (tenant_id, user_id) =
             self.known.0.get().map(|caller| (caller.tenant.as_str(), caller.user.as_str())).unzip();
+        let client = self.asked.client.map(tracing::field::display);
         let Some(status) = self.status.map(|status| status.as_u16()) else {
             tracing::info!(
                 method,
@@ -131,14 +135,35 @@ impl Drop for RequestEndLog {
                 trace_id,
                 tenant_id,
                 user_id,
+                client,
                 "left before there was an answer"
             );
             return;
         };
         if self.asked.is_probe() && status < 400 {
-            tracing::debug!(method, route, status, duration_ms, trace_id, tenant_id, user_id, "answered");
+            tracing::debug!(
+                method,
+                route,
+                status,
+                duration_ms,
+                trace_id,
+                tenant_id,
+                user_id,
+                client,
+                "answered"
+            );
         } else {
-            tracing::info!(method, route, status, duration_ms, trace_id, tenant_id, user_id, "answered");
+            tracing::info!(
+                method,
+                route,
+                status,
+                duration_ms,
+                trace_id,
+                tenant_id,
+                user_id,
+                client,
+                "answered"
+            );
         }
     }
 }

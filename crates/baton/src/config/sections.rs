@@ -9,6 +9,7 @@ use baton_core::{AgentName, HumanDuration, InvalidId, choices};
 use baton_engine::EnrichFormat;
 use baton_models::ProviderSettings;
 use baton_models::settings::{ModelSettings, TimeoutSettings};
+use baton_server::client_address::ProxyNetwork;
 use baton_server::settings::AllowedOrigin;
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -19,6 +20,8 @@ pub struct ServerConfig {
     pub listen: String,
     /// Pages of these origins may call the server from a browser.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// Addresses and networks of proxies that say for which client they ask.
+    pub trusted_proxies: Vec<ProxyNetwork>,
     /// How long running runs may go on after the server was asked to end.
     pub drain: HumanDuration,
     /// How long new connections are still answered before that, so that a load balancer can notice.
@@ -30,6 +33,7 @@ impl Default for ServerConfig {
         Self {
             listen: "127.0.0.1:8420".into(),
             allowed_origins: Vec::new(),
+            trusted_proxies: Vec::new(),
             drain: HumanDuration::from_secs(20),
             grace: HumanDuration::from_secs(0),
         }
