@@ -232,6 +232,10 @@ pub enum StoreError {
     /// Transient: a locked file, a restarting database.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// The commit was sent, and its reply is lost: the change is made completely or not at all. The same call can be repeated
+    /// where it carries its own id (messages, appends, uploads); otherwise read first.
+    #[error("whether the change was made is not known: {0}")]
+    OutcomeUnknown(String),
     #[error("there is no space left to store anything: {0}")]
     Full(String),
     /// Requires manual repair.
@@ -247,7 +251,7 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Full(_))
+        matches!(self, Self::Unavailable(_) | Self::OutcomeUnknown(_) | Self::Full(_))
     }
 
     /// Whether a handoff prevents the change.
@@ -270,6 +274,7 @@ impl StoreError {
             Self::InvalidCursor => "invalid_request",
             Self::Fenced => "superseded",
             Self::Unavailable(_) => "store_unavailable",
+            Self::OutcomeUnknown(_) => "outcome_unknown",
             Self::Full(_) => "store_full",
             Self::Corrupt(_) | Self::Unreadable(_) => "store_corrupt",
             Self::Failed(_) => "store_failed",

@@ -79,6 +79,8 @@ codes! {
     AgentUnavailable = "agent_unavailable", SERVICE_UNAVAILABLE, "Agent unavailable";
     /// The store is unavailable or full.
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "Store unavailable";
+    /// The commit was sent, and its reply is lost.
+    OutcomeUnknown = "outcome_unknown", SERVICE_UNAVAILABLE, "Outcome unknown";
     /// The response did not start in time.
     TimedOut = "timed_out", SERVICE_UNAVAILABLE, "Timed out";
     /// The keys for verifying tokens cannot be fetched.
@@ -205,6 +207,12 @@ impl From<StoreError> for Problem {
                 tracing::warn!(%error, trace_id = trace::current(), "the store is unavailable");
                 let detail = "the store is unavailable at the moment; nothing was changed, try again";
                 return Self::new(Code::StoreUnavailable, detail).retry_after(Duration::from_secs(1));
+            }
+            StoreError::OutcomeUnknown(_) => {
+                tracing::warn!(%error, trace_id = trace::current(), "the outcome of a change is unknown");
+                let detail = "the connection to the store was lost during the commit: the change may have been made. Repeat the \
+                    request with the same Idempotency-Key if it had one; otherwise read the current state first";
+                return Self::new(Code::OutcomeUnknown, detail).retry_after(Duration::from_secs(1));
             }
             StoreError::Corrupt(_) | StoreError::Unreadable(_) | StoreError::Failed(_) => {
                 return Self::internal(&error);

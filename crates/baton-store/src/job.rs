@@ -116,6 +116,7 @@ pub(crate) fn is_refusal(error: &StoreError) -> bool {
     !matches!(
         error,
         StoreError::Unavailable(_)
+            | StoreError::OutcomeUnknown(_)
             | StoreError::Full(_)
             | StoreError::Corrupt(_)
             | StoreError::Unreadable(_)

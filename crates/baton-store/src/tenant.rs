@@ -42,7 +42,10 @@ impl Tenant {
                 Driver::Sqlite(sqlite) => sqlite.write(tenant, job).await?,
                 Driver::Postgres(postgres) => postgres.write(tenant, about, job).await?,
             }
-            answer.await.map_err(|_| closed())?
+            // The job was queued: it may have been committed before its reply was dropped.
+            answer
+                .await
+                .map_err(|_| StoreError::OutcomeUnknown("the store stopped before it replied".to_owned()))?
         })
     }
 

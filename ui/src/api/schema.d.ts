@@ -1999,7 +1999,7 @@ export interface components {
         /** @description RFC 9457. `code` is stable; `/docs` explains each. */
         ProblemBody: {
             /** @enum {string} */
-            code: "unauthenticated" | "permission_denied" | "foreign_origin" | "thread_not_found" | "not_found" | "agent_not_found" | "invalid_thread_id" | "invalid_request" | "method_not_allowed" | "not_acceptable" | "unsupported_media_type" | "payload_too_large" | "uri_too_long" | "headers_too_large" | "request_timeout" | "upgrade_required" | "thread_busy" | "handoff_active" | "no_active_handoff" | "handoff_rejected" | "conflict" | "approval_decided" | "approval_expired" | "approval_changed" | "idempotency_conflict" | "cursor_expired" | "rate_limited" | "too_many_runs" | "budget_exhausted" | "agent_unavailable" | "store_unavailable" | "timed_out" | "identity_unavailable" | "draining" | "internal";
+            code: "unauthenticated" | "permission_denied" | "foreign_origin" | "thread_not_found" | "not_found" | "agent_not_found" | "invalid_thread_id" | "invalid_request" | "method_not_allowed" | "not_acceptable" | "unsupported_media_type" | "payload_too_large" | "uri_too_long" | "headers_too_large" | "request_timeout" | "upgrade_required" | "thread_busy" | "handoff_active" | "no_active_handoff" | "handoff_rejected" | "conflict" | "approval_decided" | "approval_expired" | "approval_changed" | "idempotency_conflict" | "cursor_expired" | "rate_limited" | "too_many_runs" | "budget_exhausted" | "agent_unavailable" | "store_unavailable" | "outcome_unknown" | "timed_out" | "identity_unavailable" | "draining" | "internal";
             /** @description What happened and what to do. */
             detail: string;
             errors?: components["schemas"]["FieldErrorBody"][];
@@ -2605,7 +2605,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemBody"];
             };
         };
-        /** @description `store_unavailable`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server. */
+        /** @description `store_unavailable`, `outcome_unknown`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server. After `outcome_unknown`, repeat with the same `Idempotency-Key`, or read first. */
         Unavailable: {
             headers: {
                 /** @description Seconds to wait. */
@@ -4034,7 +4034,7 @@ export interface operations {
             };
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
-            /** @description `store_unavailable`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server. */
+            /** @description `store_unavailable`, `outcome_unknown`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server. After `outcome_unknown`, repeat with the same `Idempotency-Key`, or read first. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4930,7 +4930,7 @@ export interface operations {
             414: components["responses"]["UriTooLong"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
-            /** @description `store_unavailable`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server. */
+            /** @description `store_unavailable`, `outcome_unknown`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server. After `outcome_unknown`, repeat with the same `Idempotency-Key`, or read first. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5088,7 +5088,7 @@ export interface operations {
             414: components["responses"]["UriTooLong"];
             431: components["responses"]["HeadersTooLarge"];
             500: components["responses"]["Internal"];
-            /** @description `store_unavailable`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server. */
+            /** @description `store_unavailable`, `outcome_unknown`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server. After `outcome_unknown`, repeat with the same `Idempotency-Key`, or read first. */
             503: {
                 headers: {
                     [name: string]: unknown;

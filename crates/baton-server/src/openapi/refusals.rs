@@ -124,7 +124,7 @@ const ALL: &[RefusalResponse] = &[
         "503",
         "Unavailable",
         RefusalScope::Always,
-        "`store_unavailable`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server.",
+        "`store_unavailable`, `outcome_unknown`, `identity_unavailable`, `timed_out` or `draining`: not now. Try again when `Retry-After` says, or at once on another server. After `outcome_unknown`, repeat with the same `Idempotency-Key`, or read first.",
     ),
 ];
 

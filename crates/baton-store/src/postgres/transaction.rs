@@ -150,18 +150,18 @@ impl PgTransaction {
         }
     }
 
-    /// Commits. If the connection is lost before the reply, the outcome is unknown and the error says so.
+    /// Commits. Only a reply of the server that refuses the commit is a definite failure. If the connection is lost before the
+    /// reply, or the server stops while it commits, the outcome is unknown.
     pub(super) async fn commit(&self) -> Result<(), PostgresFault> {
         self.verdict(Ok(()))?;
         let committed = self.client.batch_execute("COMMIT").await;
         self.is_over.store(true, Ordering::Relaxed);
         committed.map_err(|error| {
+            let is_refused = error.code().is_some();
             let fault = PostgresFault::from(error);
             match fault.kind {
-                FaultKind::Lost => {
-                    StoreError::Unavailable(format!("whether it was written is not known: {}", fault.error))
-                        .into()
-                }
+                FaultKind::Lost => StoreError::OutcomeUnknown(fault.error.to_string()).into(),
+                _ if !is_refused => StoreError::OutcomeUnknown(fault.error.to_string()).into(),
                 _ => fault,
             }
         })

@@ -12,7 +12,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement, ToSql};
 
-use super::fault::fault;
+use super::fault::{commit_fault, fault};
 use super::file::DatabaseFile;
 use crate::insert::{Insert, SIZES};
 use crate::migrate;
@@ -126,6 +126,13 @@ impl SqliteConnection {
         statement.execute([]).map(drop).map_err(|error| fault(&error))
     }
 
+    /// Commits. After an I/O error the commit may be in the write-ahead log: a recovery after a crash would then apply it.
+    pub(crate) fn commit(&self) -> Result<(), StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached("COMMIT").map_err(|error| fault(&error))?;
+        statement.execute([]).map(drop).map_err(|error| commit_fault(&error))
+    }
+
     /// Rolls back, if a transaction is open: some errors end it already.
     pub(crate) fn roll_back(&self) {
         let connection = self.lock();
@@ -233,6 +240,7 @@ pub(super) fn at(path: &Path, error: StoreError) -> StoreError {
     let named = |text: String| format!("{}: {text}", path.display());
     match error {
         StoreError::Unavailable(text) => StoreError::Unavailable(named(text)),
+        StoreError::OutcomeUnknown(text) => StoreError::OutcomeUnknown(named(text)),
         StoreError::Full(text) => StoreError::Full(named(text)),
         StoreError::Corrupt(text) => StoreError::Corrupt(named(text)),
         StoreError::Failed(text) => StoreError::Failed(named(text)),

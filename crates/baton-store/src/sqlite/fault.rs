@@ -20,3 +20,27 @@ pub(crate) fn fault(error: &Error) -> StoreError {
         _ => StoreError::Failed(text),
     }
 }
+
+/// Maps an error of `COMMIT`. A lock or a full disk is a definite failure: SQLite reports them before the commit is complete in the
+/// log.
+pub(crate) fn commit_fault(error: &Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::SystemIoFailure) => StoreError::OutcomeUnknown(error.to_string()),
+        _ => fault(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_io_error_leaves_the_outcome_of_a_commit_unknown() {
+        let error = |code| Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        let fsync = error(rusqlite::ffi::SQLITE_IOERR_FSYNC);
+        assert!(matches!(commit_fault(&fsync), StoreError::OutcomeUnknown(_)));
+        assert!(matches!(fault(&fsync), StoreError::Unavailable(_)), "of any other statement");
+        assert!(matches!(commit_fault(&error(rusqlite::ffi::SQLITE_FULL)), StoreError::Full(_)));
+        assert!(matches!(commit_fault(&error(rusqlite::ffi::SQLITE_BUSY)), StoreError::Unavailable(_)));
+    }
+}

@@ -134,8 +134,12 @@ pub(super) fn commit_all(connection: &SqliteConnection, shared: &MeterShared, jo
                 queued.answer(outcome);
             }
         }
-        // A lock fails all jobs. A full disk may only fail one large job, so it does not end here.
-        Err(error) if matches!(error, StoreError::Unavailable(_)) || jobs.len() == 1 => {
+        // A lock fails all jobs, and jobs with an unknown outcome must not run again. A full disk may only fail one large job, so it
+        // does not end here.
+        Err(error)
+            if matches!(error, StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_))
+                || jobs.len() == 1 =>
+        {
             for queued in jobs {
                 queued.answer(Err(error.clone()));
             }
@@ -158,7 +162,7 @@ fn commit(
 ) -> Result<Vec<WriteOutcome>, StoreError> {
     connection.control("BEGIN IMMEDIATE")?;
     shared.meter.executed(2);
-    let done = attempt(connection, shared, jobs).and_then(|done| connection.control("COMMIT").map(|()| done));
+    let done = attempt(connection, shared, jobs).and_then(|done| connection.commit().map(|()| done));
     match done {
         Ok(done) => {
             shared.meter.committed(done.writes);
