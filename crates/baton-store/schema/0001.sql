@@ -122,7 +122,8 @@ CREATE INDEX runs_waiting ON runs (tenant, status, run_id) WHERE status = 'waiti
 -- Those whose process has to be asked to end them.
 CREATE INDEX runs_to_cancel ON runs (tenant, run_id) WHERE status = 'running' AND cancel IS NOT NULL;
 
--- What the runs of a thread recorded, one row per append: its events, steps and changes of sessions, each a JSON array or null.
+-- What the runs of a thread recorded, one row per append: its events, steps and changes of sessions, each a line with a JSON array,
+-- compressed (`journal/content.rs`).
 -- `last_seq` is the number of its last event, or of the last one before it if it has none; `record` is its place among the records
 -- of the thread. Where `text_of` is the number of a message, the text of that message is left out of the JSON, and so is the id of
 -- the run (`once.rs`). Rows up to 8 kB stay in their page on PostgreSQL.
@@ -132,9 +133,7 @@ CREATE TABLE journal (
     last_seq BIGINT NOT NULL,
     record BIGINT NOT NULL,
     run_id UUID NOT NULL,
-    events TEXT,
-    steps TEXT,
-    sessions TEXT,
+    content BYTEA NOT NULL,
     text_of BIGINT,
     PRIMARY KEY (thread_number, tenant, last_seq, record)
 ) WITH (toast_tuple_target = 8160);

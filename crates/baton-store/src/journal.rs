@@ -1,7 +1,9 @@
 //! The journal: what an append recorded, as one row of its thread.
 //!
 //! A run writes its events, steps and changes of sessions together, and they are read by thread or by run, so each append is one
-//! row with three JSON arrays. A row per record would cost a statement and a page each.
+//! row with three JSON arrays, compressed together ([`content`]). A row per record would cost a statement and a page each.
+
+mod content;
 
 use std::borrow::Cow;
 
@@ -18,6 +20,7 @@ use crate::insert::{ColumnKind, Insert};
 use crate::once::{self, StoredTexts};
 use crate::value::{Row, SqlValue, row_values};
 use crate::work::Numbers;
+use content::{Arrays, Content};
 
 pub(crate) static INSERT: Insert = Insert::new(
     "journal",
@@ -26,9 +29,7 @@ pub(crate) static INSERT: Insert = Insert::new(
         ("last_seq", ColumnKind::Int),
         ("record", ColumnKind::Int),
         ("run_id", ColumnKind::Uuid),
-        ("events", ColumnKind::Text),
-        ("steps", ColumnKind::Text),
-        ("sessions", ColumnKind::Text),
+        ("content", ColumnKind::Bytes),
         ("text_of", ColumnKind::Int),
     ],
     "",
@@ -127,10 +128,12 @@ fn stored_kind(kind: &EventKind) -> Cow<'_, EventKind> {
     }
 }
 
-/// Reads the columns `last_seq, run_id, events, parts` as events of a thread. `parts` are those of the message in `text_of`.
+/// Reads the columns `last_seq, run_id, content, parts` as events of a thread. `parts` are those of the message in `text_of`.
 pub(crate) fn events(thread_id: ThreadId, row: &Row) -> Result<Vec<Event>, StoreError> {
     let run_id = row.parse(1)?;
-    let stored: Vec<StoredEvent> = once::json(run_id, row, 2, 3)?;
+    let content = Content::read(row, 2)?;
+    let Some(events) = content.events() else { return Ok(Vec::new()) };
+    let stored: Vec<StoredEvent> = once::json(run_id, events, row, 3)?;
     let first = (row.count(0)? + 1).saturating_sub(stored.len() as u64);
     let mut paths = PrefixCompressor::default();
     let read = |(seq, StoredEvent(at, agent, path, visibility, kind))| {
@@ -142,9 +145,11 @@ pub(crate) fn events(thread_id: ThreadId, row: &Row) -> Result<Vec<Event>, Store
     (first..).zip(stored).map(read).collect()
 }
 
-/// Reads the columns `steps, parts` as steps. `parts` are those of the message in `text_of`.
+/// Reads the columns `content, parts` as steps. `parts` are those of the message in `text_of`.
 pub(crate) fn steps(run: RunId, row: &Row) -> Result<Vec<Step>, StoreError> {
-    let stored: Vec<StoredStep> = once::json(run, row, 0, 1)?;
+    let content = Content::read(row, 0)?;
+    let Some(steps) = content.steps() else { return Ok(Vec::new()) };
+    let stored: Vec<StoredStep> = once::json(run, steps, row, 1)?;
     let (mut paths, mut sessions) = (PrefixCompressor::default(), PrefixCompressor::default());
     let read = |StoredStep(path, session, kind, state, at, data)| {
         let (path, session_id) =
@@ -154,9 +159,11 @@ pub(crate) fn steps(run: RunId, row: &Row) -> Result<Vec<Step>, StoreError> {
     stored.into_iter().map(read).collect()
 }
 
-/// Reads column `at` as changes of sessions. They contain no text of a message, so no column has its parts.
+/// Reads column `at`, the content, as changes of sessions. They contain no text of a message, so no column has its parts.
 pub(crate) fn sessions(run: RunId, row: &Row, at: usize) -> Result<Vec<SessionChange>, StoreError> {
-    let stored: Vec<StoredSession> = once::json(run, row, at, usize::MAX)?;
+    let content = Content::read(row, at)?;
+    let Some(sessions) = content.sessions() else { return Ok(Vec::new()) };
+    let stored: Vec<StoredSession> = once::json(run, sessions, row, usize::MAX)?;
     let (mut paths, mut sessions) = (PrefixCompressor::default(), PrefixCompressor::default());
     let read = |StoredSession(session, agent, path, status, at)| {
         let (path, session_id) =
@@ -200,8 +207,9 @@ pub(crate) fn row(
     let ([events, steps], text_of) = texts.refer([events, steps]);
     // A path may equal the text of a message, and sessions are read without messages.
     let sessions = texts.without_run(array(sessions)?);
+    let content = Arrays { events, steps, sessions }.compress();
     let (thread, run, record) = (numbers.thread, claim.run_id, numbers.record);
-    Ok(Some(row_values![thread, last_seq, record, run, events, steps, sessions, text_of]))
+    Ok(Some(row_values![thread, last_seq, record, run, content, text_of]))
 }
 
 /// Returns the row of a single event for [`INSERT`]. `thread` is the number of its thread.
@@ -209,21 +217,21 @@ pub(crate) fn row_of_event(thread: u64, event: &Event, record: u64) -> Result<Ve
     let Event { seq, run_id, at, agent, path, visibility, kind, .. } = event;
     let path = PrefixCompressor::default().compress(path);
     let events = array([EventRow(nanos(*at), agent, path, *visibility, stored_kind(kind))].into_iter())?;
-    let none = SqlValue::Null;
-    Ok(row_values![thread, *seq, record, *run_id, events, none.clone(), none.clone(), none])
+    let content = Arrays { events, ..Arrays::default() }.compress();
+    Ok(row_values![thread, *seq, record, *run_id, content, SqlValue::Null])
 }
 
-/// Null if there is nothing to store.
-fn array<T: Serialize>(items: impl Iterator<Item = T>) -> Result<SqlValue, StoreError> {
+/// Empty if there are no items.
+fn array<T: Serialize>(items: impl Iterator<Item = T>) -> Result<String, StoreError> {
     let mut items = items.peekable();
     if items.peek().is_none() {
-        return Ok(SqlValue::Null);
+        return Ok(String::new());
     }
     let mut json = serde_json::Serializer::new(Vec::with_capacity(USUAL_LENGTH));
     let fault =
         |error: &dyn std::fmt::Display| StoreError::Failed(format!("cannot be written as JSON: {error}"));
     (&mut json).collect_seq(items).map_err(|error| fault(&error))?;
-    String::from_utf8(json.into_inner()).map(SqlValue::Text).map_err(|error| fault(&error))
+    String::from_utf8(json.into_inner()).map_err(|error| fault(&error))
 }
 
 /// Most arrays are shorter.

@@ -10,9 +10,10 @@ use std::borrow::Cow;
 use baton_core::message::{Message, Part};
 use baton_core::{Role, RunId, StoreError};
 use memchr::memmem::Finder;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::value::{Row, SqlValue};
+use crate::value::Row;
 
 /// Shorter texts cost less than a reference.
 const SHORTEST: usize = 32;
@@ -34,7 +35,7 @@ impl StoredTexts {
         for (number, message) in (first..).zip(messages) {
             match message.parts.as_slice() {
                 [Part::Text { text }] if message.role == Role::Assistant && text.len() >= SHORTEST => {
-                    texts.push((StoredText::new(literal(text)?, 0), number));
+                    texts.push((StoredText::new(to_json(text)?, 0), number));
                 }
                 _ => {}
             }
@@ -43,7 +44,7 @@ impl StoredTexts {
     }
 
     /// Replaces the run's id and the text of one message in all `columns`. Also returns the number of that message, if any.
-    pub(crate) fn refer<const N: usize>(&self, mut columns: [SqlValue; N]) -> ([SqlValue; N], Option<u64>) {
+    pub(crate) fn refer<const N: usize>(&self, mut columns: [String; N]) -> ([String; N], Option<u64>) {
         let mut found = None;
         for (text, number) in &self.texts {
             for column in &mut columns {
@@ -62,7 +63,7 @@ impl StoredTexts {
     }
 
     /// Replaces the run's id, in a column without texts of messages.
-    pub(crate) fn without_run(&self, mut column: SqlValue) -> SqlValue {
+    pub(crate) fn without_run(&self, mut column: String) -> String {
         self.run.replace(&mut column, RUN_MARK);
         column
     }
@@ -91,8 +92,7 @@ impl StoredText {
     }
 
     /// Replaces in a text, without an allocation if there is nothing to replace. Returns whether there was.
-    fn replace(&self, column: &mut SqlValue, mark: &str) -> bool {
-        let SqlValue::Text(json) = column else { return false };
+    fn replace(&self, json: &mut String, mark: &str) -> bool {
         let (mut shorter, mut copied) = (String::new(), 0);
         for place in self.part.find_iter(json.as_bytes()) {
             let Some(start) = place.checked_sub(self.from).filter(|start| *start >= copied) else { continue };
@@ -115,9 +115,8 @@ impl StoredText {
     }
 }
 
-/// Reverses [`StoredTexts::refer`] for column `at`. Column `parts` holds the parts of the message, or null.
-fn whole(run: RunId, row: &Row, at: usize, parts: usize) -> Result<Cow<'_, str>, StoreError> {
-    let json = row.text(at)?;
+/// Reverses [`StoredTexts::refer`]. Column `parts` of the row holds the parts of the message, or null.
+fn whole<'a>(run: RunId, json: &'a str, row: &Row, parts: usize) -> Result<Cow<'a, str>, StoreError> {
     // The run's id first: the text of the message may contain any character.
     let json = if json.contains(RUN_MARK) {
         json.replace(RUN_MARK, &run.to_string()).into()
@@ -128,22 +127,22 @@ fn whole(run: RunId, row: &Row, at: usize, parts: usize) -> Result<Cow<'_, str>,
     let [Part::Text { text }] = parts.as_slice() else {
         return Err(StoreError::Unreadable("a row refers to a message that is not a text".to_owned()));
     };
-    Ok(json.replace(MARK, &literal(text)?).into())
+    Ok(json.replace(MARK, &to_json(text)?).into())
 }
 
 /// Same as [`whole`], deserialized.
 pub(crate) fn json<T: DeserializeOwned>(
     run: RunId,
+    json: &str,
     row: &Row,
-    at: usize,
     parts: usize,
 ) -> Result<T, StoreError> {
-    serde_json::from_str(&whole(run, row, at, parts)?)
-        .map_err(|_| StoreError::Unreadable(format!("column {at} of a row has unexpected JSON")))
+    serde_json::from_str(&whole(run, json, row, parts)?)
+        .map_err(|_| StoreError::Unreadable("a row has unexpected JSON".to_owned()))
 }
 
-fn literal(text: &str) -> Result<String, StoreError> {
-    serde_json::to_string(text)
+pub(crate) fn to_json(value: &(impl Serialize + ?Sized)) -> Result<String, StoreError> {
+    serde_json::to_string(value)
         .map_err(|error| StoreError::Failed(format!("cannot be written as JSON: {error}")))
 }
 
@@ -156,6 +155,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::value::SqlValue;
 
     fn message(text: &str) -> Message {
         Message {
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_short_text_is_kept_as_it_is() {
         let texts = StoredTexts::of(RunId::from_uuid(Uuid::nil()), 1, &[message("yes")]).unwrap();
-        assert_eq!(texts.refer([SqlValue::from("[\"yes\"]")]), ([SqlValue::from("[\"yes\"]")], None));
+        assert_eq!(texts.refer(["[\"yes\"]".to_owned()]), (["[\"yes\"]".to_owned()], None));
     }
 
     proptest! {
@@ -183,14 +183,13 @@ mod tests {
             let texts = StoredTexts::of(run, number, std::slice::from_ref(&message)).unwrap();
             let session = format!("{run}:sub_research_0000002a");
             let json = json!({"answer": text, "before": before, "more": [text, format!("{before}{text}")], "in": session});
-            let written = SqlValue::json(&json).unwrap();
-            let ([short], referred) = texts.refer([written.clone()]);
+            let written = json.to_string();
+            let ([shorter], referred) = texts.refer([written.clone()]);
             prop_assert_eq!(referred, Some(number));
-            let SqlValue::Text(shorter) = &short else { panic!("not a text") };
             prop_assert!(!shorter.contains(&serde_json::to_string(&text).unwrap()));
             prop_assert!(!shorter.contains(&run.to_string()));
-            let row = Row(vec![short, SqlValue::json(&message.parts).unwrap()]);
-            prop_assert_eq!(SqlValue::Text(whole(run, &row, 0, 1).unwrap().into_owned()), written);
+            let row = Row(vec![SqlValue::json(&message.parts).unwrap()]);
+            prop_assert_eq!(whole(run, &shorter, &row, 0).unwrap().into_owned(), written);
         }
     }
 }

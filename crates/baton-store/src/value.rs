@@ -85,6 +85,12 @@ impl From<String> for SqlValue {
     }
 }
 
+impl From<Vec<u8>> for SqlValue {
+    fn from(value: Vec<u8>) -> Self {
+        Self::Blob(value)
+    }
+}
+
 impl From<&Arc<[u8]>> for SqlValue {
     fn from(value: &Arc<[u8]>) -> Self {
         Self::SharedBlob(Arc::clone(value))

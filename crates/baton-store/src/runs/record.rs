@@ -187,7 +187,7 @@ fn read(row: &Row) -> Result<RunRecord, StoreError> {
         attempts: u32::try_from(row.count(8)?).unwrap_or(u32::MAX),
         message_number: row.count(9)?,
         request: row.json(10)?,
-        end: row.optional(11, |row, at| once::json(run_id, row, at, 21))?,
+        end: row.optional(11, |row, at| once::json(run_id, row.text(at)?, row, 21))?,
         cancel: row.optional(12, Row::choice)?,
         usage: ledger::sum(row, 13)?,
     })

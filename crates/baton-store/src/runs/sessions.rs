@@ -39,10 +39,10 @@ macro_rules! changes {
             "WITH r AS (",
             page!($which),
             ")
-            SELECT r.run_id, r.thread_id, r.status, r.finished_at, j.sessions
+            SELECT r.run_id, r.thread_id, r.status, r.finished_at, j.content
             FROM r ",
             rows_of_run!(),
-            " AND j.sessions IS NOT NULL
+            "
             ORDER BY r.run_id DESC, j.last_seq, j.record"
         )
     };

@@ -9,12 +9,12 @@ use crate::value::params;
 
 const OF_RUN: &str = concat!(
     "WITH r AS (SELECT run_id, thread_number, first_seq, last_seq FROM runs WHERE tenant = $1 AND run_id = $2)
-    SELECT j.steps, m.parts
+    SELECT j.content, m.parts
     FROM r ",
     rows_of_run!(),
     "
     LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_number = j.thread_number AND m.number = j.text_of
-    WHERE j.steps IS NOT NULL
+    WHERE j.content IS NOT NULL
     ORDER BY j.last_seq, j.record"
 );
 

@@ -8,13 +8,13 @@ use crate::journal;
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue, params};
 
-/// Rows per query. Each has at least one event, usually several.
+/// Rows per query. Most have several events. Those without any follow, with the same number, the row with the event before them.
 const ROWS: u32 = 64;
 
 /// The columns of [`journal::events`].
 macro_rules! columns {
     () => {
-        "j.last_seq, j.run_id, j.events, m.parts"
+        "j.last_seq, j.run_id, j.content, m.parts"
     };
 }
 
@@ -24,8 +24,8 @@ const OF_THREAD: &str = concat!(
     "
     FROM journal AS j
     LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_number = j.thread_number AND m.number = j.text_of
-    WHERE j.tenant = $1 AND j.thread_number = $2 AND j.last_seq > $3 AND j.events IS NOT NULL
-    ORDER BY j.last_seq
+    WHERE j.tenant = $1 AND j.thread_number = $2 AND j.last_seq > $3
+    ORDER BY j.last_seq, j.record
     LIMIT $4"
 );
 
@@ -35,9 +35,9 @@ const OF_RUN: &str = concat!(
     "
     FROM journal AS j
     LEFT JOIN messages AS m ON m.tenant = $1 AND m.thread_number = j.thread_number AND m.number = j.text_of
-    WHERE j.tenant = $1 AND j.thread_number = $2 AND j.last_seq > $3 AND j.events IS NOT NULL AND j.last_seq <= $5
+    WHERE j.tenant = $1 AND j.thread_number = $2 AND j.last_seq > $3 AND j.last_seq <= $5
         AND j.run_id = $6
-    ORDER BY j.last_seq
+    ORDER BY j.last_seq, j.record
     LIMIT $4"
 );
 

@@ -8,11 +8,11 @@ use jiff::SignedDuration;
 use super::{claim, park};
 use crate::budgets::settle;
 use crate::insert::Changes;
-use crate::once::StoredTexts;
+use crate::once::{self, StoredTexts};
 use crate::runs::ledger;
 use crate::threads::{self, history};
 use crate::tx::Tx;
-use crate::value::{Row, SqlValue, params, row_values};
+use crate::value::{Row, params, row_values};
 use crate::{approvals, handoffs, journal, outputs, patterns};
 
 pub(super) async fn append(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Appended, StoreError> {
@@ -237,7 +237,7 @@ fn finish(
 ) -> Result<(), StoreError> {
     let RunEnd { status, end } = end;
     let last_seq = numbers.event + append.events.len() as u64 - 1;
-    let ([result], text_of) = texts.refer([SqlValue::json(end)?]);
+    let ([result], text_of) = texts.refer([once::to_json(end)?]);
     let mut values = row_values![claim.run_id, *status, result, text_of, tx.now(), last_seq];
     match &append.agent {
         Some(agent) => {
