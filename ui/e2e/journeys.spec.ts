@@ -36,7 +36,7 @@ async function createSkill(page: Page, baton: Baton, turns: [string, string][], 
   await expect(chat.times(READY).first(), 'J2.6').toBeVisible();
   await chat.answer('Assistant', ACTIVE);
   await expect(chat.exit, 'J2.7: the main assistant has the thread').toBeHidden();
-  expect(baton.project.read('.agents/skills/.tenants/default/slack-alert/SKILL.md'), 'J2.5').toContain('name: slack-alert');
+  expect(baton.project.run('skills', 'show', 'slack-alert'), 'J2.5').toContain('name: slack-alert');
 }
 
 test.describe('without a model', () => {

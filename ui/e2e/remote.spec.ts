@@ -37,7 +37,7 @@ test('an agent of another server takes the conversation, creates a skill there a
   await chat.say('yes');
   await expect(chat.times(READY).first()).toBeVisible();
   await expect(chat.exit, 'the main assistant has the thread').toBeHidden();
-  expect(there.project.read('.agents/skills/.tenants/default/slack-alert/SKILL.md')).toContain('name: slack-alert');
+  expect(there.project.run('skills', 'show', 'slack-alert')).toContain('name: slack-alert');
 });
 
 test('a conversation with an agent of another server can be left while that server is down', async ({ page, start }) => {

@@ -5,7 +5,7 @@
 //!
 //! One module per noun: [`thread`], [`run`], [`work`] (claims, steps and everything a run writes), [`handoff`], [`approval`],
 //! [`notification`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`], [`output`] (long tool output),
-//! [`budget`] (budgets that runs share), [`push`] (push notifications of A2A tasks).
+//! [`budget`] (budgets that runs share), [`push`] (push notifications of A2A tasks), [`skill`] (skills that people created).
 
 use std::fmt;
 use std::future::Future;
@@ -33,6 +33,7 @@ pub mod page;
 pub mod pattern;
 pub mod push;
 pub mod run;
+pub mod skill;
 pub mod thread;
 pub mod usage;
 pub mod work;
@@ -59,6 +60,7 @@ pub use push::{PushConfig, PushConfigs, PushKey, PushOutcome, PushTarget, TakenP
 pub use run::{
     AcceptedRun, Cancel, NewRun, OnBusy, RunEndData, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
 };
+pub use skill::{CreatedSkills, NewSkill, SkillSaving, SkillSummary, StoredSkill};
 pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};
 pub use usage::{UsageBy, UsageLine, UsageQuery, Usages};
 pub use work::{
@@ -156,6 +158,7 @@ pub trait TenantStore:
     + Feedbacks
     + Outputs
     + BudgetAccounts
+    + CreatedSkills
     + fmt::Debug
 {
     fn tenant(&self) -> &TenantId;

@@ -46,6 +46,8 @@ pub struct Policy {
     pub enrich_format: EnrichFormat,
     /// Limits of cost and tokens.
     pub budgets: Budgets,
+    /// Bytes of long tool output that are kept for the threads of one tenant.
+    pub max_spooled_bytes: u64,
 }
 
 impl Default for Policy {
@@ -68,6 +70,7 @@ impl Default for Policy {
             max_open_handoffs: 1000,
             enrich_format: EnrichFormat::Fenced,
             budgets: Budgets::default(),
+            max_spooled_bytes: u64::MAX,
         }
     }
 }

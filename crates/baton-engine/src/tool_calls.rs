@@ -24,7 +24,7 @@ use crate::approvals::gate::{self, Consent, Permit, segment};
 use crate::engine_tool::{CallSite, EngineTool, SessionEnding, ToolOutcome};
 use crate::failure::Failure;
 use crate::fence::Fence;
-use crate::output_spool::Fitted;
+use crate::output_spool::{self, Fitted};
 use crate::scope::Scope;
 use crate::telemetry;
 use crate::toolset::{SessionTool, Toolset};
@@ -268,7 +268,7 @@ impl CallBatch<'_> {
             Err(error) => (error_text(&error), Vec::new(), Some(error.shortened(MAX_ERROR_CHARS))),
         };
         let failed = error.is_some();
-        let Fitted { text: output, spooled } = scope.run.recorder.spool.fit(&scope.session.id, text);
+        let Fitted { text: output, spooled } = output_spool::fit(&scope, text).await;
         let mark = self.toolset.is_untrusted(&call.name).then(|| Fence::new().mark().to_owned());
         let content: Arc<str> = output.as_str().into();
         let event = EventKind::ToolReturned { call_id: call.id.clone(), output, failed };

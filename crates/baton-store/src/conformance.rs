@@ -37,6 +37,7 @@ pub mod outputs;
 pub mod push;
 pub mod results;
 pub mod runs;
+pub mod skills;
 pub mod starting;
 pub mod sweeping;
 pub mod system;
@@ -180,6 +181,13 @@ macro_rules! each_property {
             outputs::spooled_output_is_written_with_its_append_or_not_at_all,
             outputs::spooled_output_is_deleted_with_its_thread,
             outputs::spooled_output_is_swept_once_its_run_has_ended,
+            outputs::spooled_bytes_are_counted_per_tenant,
+            skills::a_draft_becomes_a_skill_once,
+            skills::of_many_that_save_a_name_at_once_one_succeeds,
+            skills::a_skill_outlives_its_thread_and_a_draft_does_not,
+            skills::a8_skills_and_drafts_belong_to_their_tenant,
+            skills::skills_and_drafts_are_limited_in_number,
+            skills::a_skill_is_audited_with_its_effect,
             ways::a_hop_counts_once,
             ways::the_most_frequent_way_comes_first,
             feedback::a_later_rating_replaces_an_earlier_one,

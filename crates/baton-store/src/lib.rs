@@ -39,6 +39,7 @@ mod pending;
 mod postgres;
 mod push;
 mod runs;
+mod skills;
 mod sqlite;
 mod sweep;
 mod system;

@@ -20,6 +20,10 @@ impl Outputs for Tenant {
             Box::pin(slice(tx, *run, *handle, *offset, *limit))
         })
     }
+
+    fn spooled_bytes(&self) -> Pending<'_, u64> {
+        self.read((), |tx, ()| Box::pin(total(tx)))
+    }
 }
 
 const CHUNK_BYTES: u64 = SpooledOutput::CHUNK_BYTES as u64;
@@ -79,6 +83,13 @@ async fn slice(
     Ok(OutputSlice { bytes, offset: offset.min(size), size })
 }
 
+const TOTAL: &str =
+    "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM tool_outputs WHERE tenant = $1 AND chunk = 0";
+
+async fn total(tx: &Tx<'_>) -> Result<u64, StoreError> {
+    tx.first(TOTAL, &[]).await?.map_or(Ok(0), |row| row.count(0))
+}
+
 /// Maximum number of outputs that one write deletes, so that a sweep does not block other writes for long.
 pub(crate) const DELETED_AT_ONCE: u64 = 16;
 
@@ -108,5 +119,7 @@ mod tests {
             let plan = plan(sql);
             assert!(plan.iter().all(|line| line.starts_with("SEARCH ")), "{sql}: {plan:?}");
         }
+        let plan = plan(TOTAL);
+        assert!(plan[0].contains("USING COVERING INDEX tool_outputs_sizes"), "{plan:?}");
     }
 }

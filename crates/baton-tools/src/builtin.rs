@@ -12,7 +12,7 @@ use crate::read_output::ReadOutput;
 use crate::save_skill::SaveSkill;
 use crate::search_docs::SearchDocs;
 use crate::shell::{Shell, ShellSettings};
-use crate::skills::SkillFolder;
+use crate::skills::{SkillFolder, SkillLibrary};
 use crate::validate_skill::ValidateSkill;
 use crate::web::Reach;
 use crate::web_fetch::WebFetch;
@@ -30,7 +30,7 @@ pub struct ToolSettings {
     /// What `write_file` leaves alone beside hidden files and `baton.toml`: the agent folders. Relative paths start at
     /// the work folder.
     pub protected: Vec<PathBuf>,
-    /// What the skill tools fill. File tools do not look into the folders of tenants below it.
+    /// The shared skills.
     pub skills: SkillFolder,
     /// Which addresses `web_fetch` may reach beside the public ones.
     pub web: Reach,
@@ -50,14 +50,14 @@ impl Default for ToolSettings {
     }
 }
 
-/// The tools of [`baton_core::agent::BUILT_IN_TOOLS`], sorted by name; without `shell` unless it is enabled. `read_output`
-/// reads from `store`.
+/// The tools of [`baton_core::agent::BUILT_IN_TOOLS`], sorted by name; without `shell` unless it is enabled. Created skills
+/// and what `read_output` reads are in `store`.
 pub fn built_in(settings: &ToolSettings, store: &Arc<dyn Store>) -> Vec<Arc<dyn Tool>> {
-    let (skills, private) = (&settings.skills, settings.skills.private());
+    let skills = SkillLibrary::new(settings.skills.clone(), Arc::clone(store));
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(AskUser::default()),
-        Arc::new(ListFiles::without(private.to_vec())),
-        Arc::new(ReadFile::without(private.to_vec())),
+        Arc::new(ListFiles::default()),
+        Arc::new(ReadFile::default()),
         Arc::new(ReadOutput::new(Arc::clone(store))),
         Arc::new(SaveSkill::new(skills.clone())),
         Arc::new(SearchDocs::new(settings.docs_dirs.clone())),

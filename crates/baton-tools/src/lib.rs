@@ -9,7 +9,7 @@
 //! - [`search_docs`] over [`search`]: documents as sections, ranked.
 //! - [`web_fetch`] over [`web`]: which addresses may be reached, and web pages as readable text.
 //! - [`shell`]: one command in a process group of its own.
-//! - [`skills`]: the store of Agent Skills; [`write_skill`], [`validate_skill`] and [`save_skill`] fill it.
+//! - [`skills`]: Agent Skills, of files and of the store; [`write_skill`], [`validate_skill`] and [`save_skill`] make them.
 //! - [`read_output`]: more of an output that was too long for a model, from the store.
 //! - [`ask_user`]: a question that the engine puts to a person.
 //!
@@ -37,4 +37,4 @@ pub mod write_file;
 pub mod write_skill;
 
 pub use builtin::{SKILLS_DIR, ToolSettings, built_in};
-pub use skills::{SkillFolder, SkillProblem, SkillStrictness, validate};
+pub use skills::{SkillFolder, SkillLibrary, SkillProblem, SkillStrictness, validate};

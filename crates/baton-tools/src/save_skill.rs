@@ -6,19 +6,18 @@ use baton_core::tool::{Effect, Risk, ToolFuture};
 use baton_core::{CallContext, HumanDuration, Tool, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
-use crate::offload::offload;
 use crate::schema::{arguments, object};
-use crate::skills::{DraftOwner, Saved, SkillFolder};
+use crate::skills::{Saved, SkillLibrary};
 use crate::validate_skill::ValidateSkillArguments;
 
 #[derive(Debug)]
 pub struct SaveSkill {
     spec: ToolSpec,
-    skills: SkillFolder,
+    skills: SkillLibrary,
 }
 
 impl SaveSkill {
-    pub fn new(skills: SkillFolder) -> Self {
+    pub fn new(skills: SkillLibrary) -> Self {
         let spec = ToolSpec {
             name: "save_skill".to_owned(),
             description: "Saves the draft of a skill, so that agents can use it from now on. Refused when the draft breaks the \
@@ -46,16 +45,13 @@ impl Tool for SaveSkill {
         let skills = self.skills.clone();
         Box::pin(async move {
             let name = arguments::<ValidateSkillArguments>(input)?.name()?;
-            let output = offload(move |_| {
-                let saved = skills.save(&DraftOwner::from(context.as_ref()), &name)?;
-                let name = name.as_str();
-                let text = match saved {
-                    Saved::Now => format!("Saved the skill `{name}`. It can be used from now on."),
-                    Saved::Before => format!("The skill `{name}` was saved before. It can be used."),
-                };
-                Ok(ToolOutput::from(text).with_artifact(name))
-            });
-            output.await
+            let saved = skills.save(&context, &name).await?;
+            let name = name.as_str();
+            let text = match saved {
+                Saved::Now => format!("Saved the skill `{name}`. It can be used from now on."),
+                Saved::Before => format!("The skill `{name}` was saved before. It can be used."),
+            };
+            Ok(ToolOutput::from(text).with_artifact(name))
         })
     }
 }

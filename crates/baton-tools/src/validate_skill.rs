@@ -1,6 +1,5 @@
 //! `validate_skill`: whether a draft keeps the rules and would be used when it should.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use baton_core::agent::SkillName;
@@ -9,17 +8,15 @@ use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::offload::offload;
 use crate::schema::{arguments, object};
+use crate::skills::check::validate_text;
 use crate::skills::triggers::{Trial, TriggerVerdict, try_all};
-use crate::skills::{
-    CheckSeverity, DraftOwner, SkillFolder, SkillProblem, SkillStrictness, head, read_file, slug, validate,
-};
+use crate::skills::{CheckSeverity, SkillLibrary, SkillProblem, SkillStrictness, head, slug};
 
 #[derive(Debug)]
 pub struct ValidateSkill {
     spec: ToolSpec,
-    skills: SkillFolder,
+    skills: SkillLibrary,
 }
 
 #[derive(Debug, Deserialize)]
@@ -35,7 +32,7 @@ impl ValidateSkillArguments {
 }
 
 impl ValidateSkill {
-    pub fn new(skills: SkillFolder) -> Self {
+    pub fn new(skills: SkillLibrary) -> Self {
         let spec = ToolSpec {
             name: "validate_skill".to_owned(),
             description: "Checks the draft of a skill against the rules of Agent Skills and tries its triggers and near misses. \
@@ -63,18 +60,16 @@ impl Tool for ValidateSkill {
         let skills = self.skills.clone();
         Box::pin(async move {
             let name = arguments::<ValidateSkillArguments>(input)?.name()?;
-            let text =
-                offload(move |_| report(&name, &skills.find(&DraftOwner::from(context.as_ref()), &name)?));
-            Ok(text.await?.into())
+            let (folder, text) = skills.find(&context, &name).await?;
+            Ok(report(&name, &folder, &text)?.into())
         })
     }
 }
 
 /// For people too: it is shown in the conversation.
-fn report(name: &SkillName, folder: &Path) -> Result<String, ToolError> {
-    let problems = validate(folder, SkillStrictness::Strict);
-    let text = read_file(folder).unwrap_or_default();
-    let trials = head::read(&text).map(|(head, _)| try_all(&head)).unwrap_or_default();
+fn report(name: &SkillName, folder: &str, text: &str) -> Result<String, ToolError> {
+    let problems = validate_text(text, folder, SkillStrictness::Strict);
+    let trials = head::read(text).map(|(head, _)| try_all(&head)).unwrap_or_default();
     let is_error = |problem: &&SkillProblem| problem.severity == CheckSeverity::Error;
     let contradictions = trials.iter().filter(|trial| trial.is_contradiction()).count();
     let errors = problems.iter().filter(is_error).count() + contradictions;

@@ -6,19 +6,18 @@ use baton_core::tool::{Effect, Risk, ToolFuture};
 use baton_core::{CallContext, HumanDuration, Tool, ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
-use crate::offload::offload;
 use crate::schema::{arguments, object, texts};
+use crate::skills::SkillLibrary;
 use crate::skills::draft::{SkillDraft, Wishes};
-use crate::skills::{DraftOwner, SkillFolder};
 
 #[derive(Debug)]
 pub struct WriteSkill {
     spec: ToolSpec,
-    skills: SkillFolder,
+    skills: SkillLibrary,
 }
 
 impl WriteSkill {
-    pub fn new(skills: SkillFolder) -> Self {
+    pub fn new(skills: SkillLibrary) -> Self {
         let spec = ToolSpec {
             name: "write_skill".to_owned(),
             description: "Writes a draft of an Agent Skill (SKILL.md) from what was collected, and returns the file. Writing \
@@ -56,18 +55,14 @@ impl Tool for WriteSkill {
         let skills = self.skills.clone();
         Box::pin(async move {
             let draft = SkillDraft::new(&arguments::<Wishes>(input)?)?;
-            let output = offload(move |abandoned| {
-                let (name, file) = (&draft.name, draft.file());
-                abandoned.check()?;
-                skills.write_draft(&DraftOwner::from(context.as_ref()), name, &file)?;
-                let fence = fence(&file);
-                let text = format!(
-                    "Draft of the skill `{}`, not saved yet:\n\n{fence}markdown\n{file}{fence}",
-                    name.as_str()
-                );
-                Ok(ToolOutput::from(text).with_artifact(name.as_str()))
-            });
-            output.await
+            let (name, file) = (&draft.name, draft.file());
+            skills.write_draft(&context, name, &file).await?;
+            let fence = fence(&file);
+            let text = format!(
+                "Draft of the skill `{}`, not saved yet:\n\n{fence}markdown\n{file}{fence}",
+                name.as_str()
+            );
+            Ok(ToolOutput::from(text).with_artifact(name.as_str()))
         })
     }
 }

@@ -23,7 +23,7 @@ use baton_offline::Offline;
 use baton_store::Database;
 use baton_tools::shell::ShellSettings;
 use baton_tools::web::Reach;
-use baton_tools::{SKILLS_DIR, SkillFolder, ToolSettings};
+use baton_tools::{SKILLS_DIR, SkillFolder, SkillLibrary, ToolSettings};
 use jiff::SignedDuration;
 use secrecy::SecretString;
 use tokio::sync::watch;
@@ -84,10 +84,10 @@ pub async fn wire_server(
     Ok(Wired { engine, servers })
 }
 
-/// The same for looking only: nothing is kept, and no store is made.
-pub async fn wire_without_store(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
+/// The same for looking only: a store that does not exist is not created.
+pub async fn wire_to_look(project: &Project, agents: Arc<Agents>) -> anyhow::Result<Wired> {
     let servers = servers(project)?;
-    let store: Arc<dyn Store> = Arc::new(baton_store::open("sqlite::memory:", &project.root).await?);
+    let store: Arc<dyn Store> = Arc::new(store_to_look(project).await?);
     let engine = Engine::new(parts(project, agents, servers.clone(), store)?);
     Ok(Wired { engine, servers })
 }
@@ -96,6 +96,20 @@ pub async fn wire_without_store(project: &Project, agents: Arc<Agents>) -> anyho
 pub async fn store(project: &Project) -> anyhow::Result<Database> {
     let opened = baton_store::open(&project.config.store.url, &root(project)).await;
     opened.context("cannot open the store").map_err(|error| Exit::Invalid.because(error))
+}
+
+/// The same for looking only: an empty store in memory if there is none.
+pub async fn store_to_look(project: &Project) -> anyhow::Result<Database> {
+    if has_store(project) {
+        return store(project).await;
+    }
+    Ok(baton_store::open("sqlite::memory:", &project.root).await?)
+}
+
+/// Whether there is a store. A file exists once something was written; a database server exists, or opening it fails.
+pub fn has_store(project: &Project) -> bool {
+    let files = baton_store::files(&project.config.store.url, &project.root);
+    files.first().is_none_or(|file| file.exists())
 }
 
 /// How long a command waits at its end for a store that does not answer.
@@ -118,7 +132,7 @@ fn parts(
     let extensions = Extensions {
         tools: baton_tools::built_in(&settings, &store),
         servers: Some(Arc::new(Mcp(servers))),
-        skills: Some(Arc::new(settings.skills)),
+        skills: Some(Arc::new(SkillLibrary::new(settings.skills, Arc::clone(&store)))),
         remotes: Some(Arc::new(remote_agents(project)?)),
         team_hooks: None,
         shown_output_bytes: SHOWN_OUTPUT_BYTES,
@@ -179,7 +193,7 @@ fn risk(level: ApprovalLevel) -> Option<Risk> {
     }
 }
 
-/// What `[orchestration]`, `[handoff]`, `[features]` and `[budgets]` allow.
+/// What `[orchestration]`, `[handoff]`, `[features]`, `[budgets]` and `[limits]` allow.
 fn policy(config: &Config) -> anyhow::Result<Policy> {
     let orchestration = &config.orchestration;
     let patterns = orchestration.sub_agent_tool_allowlist.iter().map(|pattern| ToolPattern::parse(pattern));
@@ -205,6 +219,7 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
         recent_messages: config.handoff.recent_messages,
         enrich_format: orchestration.enrich_format,
         budgets: config.budgets,
+        max_spooled_bytes: config.limits.max_spooled_bytes,
         ..Policy::default()
     })
 }
@@ -288,7 +303,7 @@ fn secret(text: &str) -> Option<SecretString> {
     if text.is_empty() { None } else { Some(SecretString::from(text)) }
 }
 
-/// Where skills are: the folder that tools which know Agent Skills share.
+/// The shared skills, in the folder that other programs which know Agent Skills use too.
 pub(crate) fn skills(project: &Project) -> SkillFolder {
     SkillFolder::new(root(project).join(SKILLS_DIR))
 }

@@ -104,6 +104,9 @@ pub trait Outputs: Send + Sync {
         offset: u64,
         limit: u32,
     ) -> Pending<'_, OutputSlice>;
+
+    /// Bytes of all spooled output of the tenant.
+    fn spooled_bytes(&self) -> Pending<'_, u64>;
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use baton_core::agent::SkillName;
 use baton_core::budget::BudgetKey;
 use baton_core::event::Event;
 use baton_core::ledger::LedgerRow;
@@ -28,8 +29,9 @@ use baton_core::store::thread::{MessageQuery, Thread, ThreadMessage, Threads};
 use baton_core::store::usage::{UsageLine, UsageQuery, Usages};
 use baton_core::store::work::{Append, Appended, Claim, Claimed, Owner, RunStart, StartedRun, Step, Work};
 use baton_core::store::{
-    BudgetAccounts, BudgetState, HandoffSession, Handoffs, LeaseRenewal, NewHandoff, Page, PageRequest,
-    Pending, Reservation, Reserved, Retention, Store, StoreError, StoreLoad, Swept,
+    BudgetAccounts, BudgetState, CreatedSkills, HandoffSession, Handoffs, LeaseRenewal, NewHandoff, NewSkill,
+    Page, PageRequest, Pending, Reservation, Reserved, Retention, SkillSaving, SkillSummary, Store,
+    StoreError, StoreLoad, StoredSkill, Swept,
 };
 use baton_core::{HandoffId, MessageId, RunId, SessionId, TenantId, TenantStore, ThreadId, UserId};
 use jiff::Timestamp;
@@ -355,6 +357,40 @@ impl Outputs for MortalTenant {
         limit: u32,
     ) -> Pending<'_, OutputSlice> {
         self.life.read(self.inner.output_slice(run, handle, offset, limit))
+    }
+    fn spooled_bytes(&self) -> Pending<'_, u64> {
+        self.life.read(self.inner.spooled_bytes())
+    }
+}
+
+impl CreatedSkills for MortalTenant {
+    fn put_skill_draft(
+        &self,
+        thread: ThreadId,
+        name: &SkillName,
+        text: &str,
+        most: u32,
+    ) -> Pending<'_, bool> {
+        let (name, text) = (name.clone(), text.to_owned());
+        Box::pin(
+            async move { self.life.write(|| self.inner.put_skill_draft(thread, &name, &text, most)).await },
+        )
+    }
+    fn skill_draft(&self, thread: ThreadId, name: &SkillName) -> Pending<'_, Option<String>> {
+        self.life.read(self.inner.skill_draft(thread, name))
+    }
+    fn save_skill(&self, skill: NewSkill, entry: AuditEntry, most: u32) -> Pending<'_, SkillSaving> {
+        Box::pin(async move { self.life.write(|| self.inner.save_skill(skill, entry, most)).await })
+    }
+    fn skills(&self) -> Pending<'_, Vec<SkillSummary>> {
+        self.life.read(self.inner.skills())
+    }
+    fn skill(&self, name: &SkillName) -> Pending<'_, Option<StoredSkill>> {
+        self.life.read(self.inner.skill(name))
+    }
+    fn delete_skill(&self, name: &SkillName, entry: AuditEntry) -> Pending<'_, bool> {
+        let name = name.clone();
+        Box::pin(async move { self.life.write(|| self.inner.delete_skill(&name, entry)).await })
     }
 }
 

@@ -56,6 +56,33 @@ async fn read(
     store.output_slice(run, handle, BYTES as u64 - 10, 100).await
 }
 
+/// The tool ran, so its result is no failure: the model gets the beginning, and reads why there is no more.
+#[tokio::test]
+async fn a_tenant_with_too_much_spooled_output_gets_the_beginning_only() {
+    let calls: Arc<AtomicUsize> = Arc::default();
+    let twice = [ScriptedTurn::call("look", &json!({})), ScriptedTurn::call("look", &json!({}))];
+    let turns = twice.into_iter().chain([ScriptedTurn::text("Done")]);
+    let model = Scripted::default().script("a", turns);
+    let setup = Setup::new(&model).tool(long_tool(&calls));
+    let ran = setup.policy(|policy| policy.max_spooled_bytes = BYTES as u64 + 10).run().await;
+    assert_eq!((ran.answer(), calls.load(Ordering::SeqCst)), ("Done", 2));
+    let asked = model.asked();
+    let results: Vec<_> = asked
+        .last()
+        .unwrap()
+        .messages
+        .iter()
+        .filter_map(|message| match message {
+            ChatMessage::Tool(result) => Some(result.clone()),
+            _ => None,
+        })
+        .collect();
+    assert!(results[0].content.contains("Read on with read_output"), "{}", results[0].content);
+    let refused =
+        "The rest was not kept: the tenant's limit of 200010 bytes for long tool output is reached.";
+    assert!(results[1].content.contains(refused) && !results[1].failed, "{}", results[1].content);
+}
+
 #[tokio::test]
 async fn long_output_is_in_the_store_before_the_model_is_called_again() {
     let calls = Arc::default();

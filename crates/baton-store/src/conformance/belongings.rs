@@ -14,6 +14,7 @@ use super::fixture::{
     Home, LEASE, TestWorker, agent, answered, call, happened, in_seconds, new_run, now, once, session, step,
     user,
 };
+use super::skills;
 
 /// What [`fill`] has written.
 #[derive(Debug)]
@@ -56,6 +57,7 @@ pub(super) async fn fill(tenant: &Home<'_>) -> Owned {
     tenant.put_artifact(artifact(&owned), None, b"bytes".to_vec()).await.unwrap();
     tenant.record_hop(hop(&owned)).await.unwrap();
     tenant.put_feedback(feedback(&owned)).await.unwrap();
+    skills::fill(&**tenant, owned.thread).await;
     owned
 }
 

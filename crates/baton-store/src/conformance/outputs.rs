@@ -100,6 +100,18 @@ pub async fn spooled_output_is_deleted_with_its_thread(store: &dyn Store) {
     assert!(read(&*kept.tenant, kept.run, stays, 0, 10).await.is_ok());
 }
 
+pub async fn spooled_bytes_are_counted_per_tenant(store: &dyn Store) {
+    let mut worker = TestWorker::start(store).await;
+    assert_eq!(worker.tenant.spooled_bytes().await, Ok(0));
+    for size in [10, 2 * CHUNK + 1] {
+        worker.append(spooled(worker.run, &text(size)).1).await;
+    }
+    assert_eq!(worker.tenant.spooled_bytes().await, Ok(2 * CHUNK as u64 + 11));
+    assert_eq!(tenant(store).spooled_bytes().await, Ok(0));
+    worker.tenant.delete_thread(worker.thread, None).await.unwrap();
+    assert_eq!(worker.tenant.spooled_bytes().await, Ok(0));
+}
+
 /// All of it, however much; that of a run that waits stays.
 pub async fn spooled_output_is_swept_once_its_run_has_ended(store: &dyn Store) {
     const OUTPUTS: u64 = 40;

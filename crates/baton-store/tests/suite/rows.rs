@@ -77,12 +77,15 @@ fn file(folder: &TempDir) -> rusqlite::Connection {
 
 /// Tables of which a thread owns something, and those that outlive it.
 async fn deleting_leaves_nothing(opened: &Opened) {
-    let schema =
-        concat!(include_str!("../../schema/0001.sql"), include_str!("../../schema/0002_budgets.sql"));
+    let schema = concat!(
+        include_str!("../../schema/0001.sql"),
+        include_str!("../../schema/0002_budgets.sql"),
+        include_str!("../../schema/0005_skills.sql")
+    );
     let tables = schema.split("CREATE TABLE ").skip(1).map(|rest| rest.split(' ').next().unwrap());
     // Processes belong to no tenant.
     let tables: Vec<&str> = tables.filter(|table| *table != "servers").collect();
-    let stays = ["tenants", "audit", "audit_names", "audit_chains", "patterns", "budget_accounts"];
+    let stays = ["tenants", "audit", "audit_names", "audit_chains", "patterns", "budget_accounts", "skills"];
     let not_of_a_thread = ["audit_seals", "api_keys", "results"];
     fill_tenant(opened.store(), &TenantId::parse("other").unwrap()).await;
     let tenant = acme(opened.store());

@@ -34,7 +34,8 @@ fn tables() -> BTreeSet<String> {
     let schema = concat!(
         include_str!("../../schema/0001.sql"),
         include_str!("../../schema/0002_budgets.sql"),
-        include_str!("../../schema/0003_push.sql")
+        include_str!("../../schema/0003_push.sql"),
+        include_str!("../../schema/0005_skills.sql")
     );
     let names = schema.split("CREATE TABLE ").skip(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
     // Processes belong to no tenant.

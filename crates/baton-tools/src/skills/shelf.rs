@@ -1,6 +1,5 @@
 //! The skills of one folder, read once and again only when they change.
 
-use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use baton_core::{SkillHead, SkillOrigin};
 use super::{FILE, head, read_file};
 
 /// More of one folder are not looked at.
-pub(super) const MAX_SKILLS: usize = 2_000;
+const MAX_SKILLS: usize = 2_000;
 /// Names that are looked at in one folder, skills or not.
 const MAX_ENTRIES: usize = 20_000;
 /// A file that was changed this shortly before it was read may change again without its times telling so.
@@ -27,12 +26,9 @@ pub struct FoundSkill {
     pub folder: PathBuf,
 }
 
-/// What was read of folders so far.
-#[derive(Debug, Default)]
-pub(super) struct Shelves(Mutex<HashMap<PathBuf, Arc<Shelf>>>);
-
 /// One folder, as it was when it was last looked at; sorted by the names of its folders.
-type Shelf = Vec<Seen>;
+#[derive(Debug, Default)]
+pub(super) struct Shelf(Mutex<Arc<Vec<Seen>>>);
 
 #[derive(Debug)]
 struct Seen {
@@ -70,26 +66,17 @@ impl SkillStamp {
     }
 }
 
-impl Shelves {
+impl Shelf {
     /// The skills in `dir`, one folder each, sorted by name. Small faults are overlooked; a skill without a description cannot be
     /// chosen and is left out.
-    pub(super) fn list(&self, dir: &Path, origin: SkillOrigin) -> Vec<FoundSkill> {
-        let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(dir).cloned();
-        let before = before.unwrap_or_default();
-        let seen: Shelf = folders(dir)
-            .into_iter()
-            .filter_map(|folder| look(folder, origin, &before))
-            .take(MAX_SKILLS)
-            .collect();
+    pub(super) fn list(&self, dir: &Path) -> Vec<FoundSkill> {
+        let before = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let seen: Vec<Seen> =
+            folders(dir).into_iter().filter_map(|folder| look(folder, &before)).take(MAX_SKILLS).collect();
         let mut found: Vec<FoundSkill> = seen.iter().filter_map(|one| one.found.clone()).collect();
         found.sort_by(|a, b| a.head.name.cmp(&b.head.name));
         found.dedup_by(|a, b| a.head.name == b.head.name);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.is_empty() {
-            all.remove(dir);
-        } else {
-            all.insert(dir.to_owned(), Arc::new(seen));
-        }
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(seen);
         found
     }
 }
@@ -104,24 +91,25 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
     folders
 }
 
-fn look(folder: PathBuf, origin: SkillOrigin, before: &Shelf) -> Option<Seen> {
+fn look(folder: PathBuf, before: &[Seen]) -> Option<Seen> {
     // Reading something else than a file, such as a pipe, might never end.
     let file = fs::metadata(folder.join(FILE)).ok().filter(Metadata::is_file)?;
     let stamp = SkillStamp::of(&file);
     let known = before.binary_search_by(|seen| seen.folder.cmp(&folder)).ok().map(|at| &before[at]);
     let found = match known {
         Some(seen) if seen.is_settled && seen.stamp == stamp => seen.found.clone(),
-        _ => load(&folder, origin),
+        _ => load(&folder),
     };
     Some(Seen { is_settled: stamp.is_settled(), folder, stamp, found })
 }
 
-fn load(folder: &Path, origin: SkillOrigin) -> Option<FoundSkill> {
+fn load(folder: &Path) -> Option<FoundSkill> {
     let text = read_file(folder).ok()?;
     let (head, _) = head::read(&text).ok()?;
     let description = head.text("description").filter(|text| !text.trim().is_empty())?.trim().to_owned();
     let of_folder = folder.file_name().and_then(|name| SkillName::parse(&name.to_string_lossy()).ok());
     let name = of_folder.or_else(|| SkillName::parse(head.text("name")?.trim()).ok())?;
+    let origin = SkillOrigin::Shared;
     Some(FoundSkill { head: Arc::new(SkillHead { name, description, origin }), folder: folder.to_owned() })
 }
 
@@ -135,13 +123,13 @@ mod tests {
         fs::write(dir.join(name).join(FILE), text).unwrap();
     }
 
-    fn described(shelves: &Shelves, dir: &Path) -> Vec<String> {
-        shelves.list(dir, SkillOrigin::Shared).iter().map(|found| found.head.description.clone()).collect()
+    fn described(shelf: &Shelf, dir: &Path) -> Vec<String> {
+        shelf.list(dir).iter().map(|found| found.head.description.clone()).collect()
     }
 
     #[test]
     fn changes_are_seen_and_the_rest_is_not_read_again() {
-        let (dir, shelves) = (tempfile::tempdir().unwrap(), Shelves::default());
+        let (dir, shelves) = (tempfile::tempdir().unwrap(), Shelf::default());
         write(dir.path(), "a", "One.");
         assert_eq!(described(&shelves, dir.path()), ["One."]);
         write(dir.path(), "a", "Two.");
@@ -149,16 +137,16 @@ mod tests {
         assert_eq!(described(&shelves, dir.path()), ["Two.", "Old."], "just changed, the same size");
         // Once the file has rested, it is the stamp that decides: what is kept is not read again.
         let long_ago = SystemTime::now() - Duration::from_mins(1);
-        let shelf: Shelf = folders(dir.path())
+        let shelf: Vec<Seen> = folders(dir.path())
             .into_iter()
-            .filter_map(|folder| look(folder, SkillOrigin::Shared, &Vec::new()))
+            .filter_map(|folder| look(folder, &[]))
             .map(|seen| Seen { is_settled: true, ..seen })
             .collect();
-        let kept = look(dir.path().join("a"), SkillOrigin::Shared, &shelf).unwrap().found.unwrap();
+        let kept = look(dir.path().join("a"), &shelf).unwrap().found.unwrap();
         assert!(Arc::ptr_eq(&kept.head, &shelf[0].found.as_ref().unwrap().head));
         let file = fs::File::options().write(true).open(dir.path().join("a").join(FILE)).unwrap();
         file.set_modified(long_ago).unwrap();
-        let read = look(dir.path().join("a"), SkillOrigin::Shared, &shelf).unwrap().found.unwrap();
+        let read = look(dir.path().join("a"), &shelf).unwrap().found.unwrap();
         assert!(!Arc::ptr_eq(&read.head, &kept.head), "another stamp, read again");
         fs::remove_dir_all(dir.path().join("a")).unwrap();
         assert_eq!(described(&shelves, dir.path()), ["Old."]);

@@ -1,19 +1,25 @@
 //! From what a person says to a skill that agents can use.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use baton_core::agent::SkillName;
-use baton_core::{CallContext, TenantId, ThreadId, Tool, ToolError};
+use baton_core::store::NewRun;
+use baton_core::{
+    CallContext, Message, MessageId, Part, Role, RunId, SkillOrigin, SkillSource as _, Store, TenantId,
+    ThreadId, Tool, ToolError, Visibility,
+};
 use baton_tools::save_skill::SaveSkill;
-use baton_tools::skills::CheckSeverity;
+use baton_tools::skills::{CheckSeverity, export};
 use baton_tools::validate_skill::ValidateSkill;
 use baton_tools::write_skill::WriteSkill;
-use baton_tools::{SkillFolder, SkillStrictness, validate};
+use baton_tools::{SkillFolder, SkillLibrary, SkillStrictness, validate};
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::{call, context};
+use crate::{call, context, memory};
 
 mod conversations;
 mod tenants;
@@ -41,26 +47,51 @@ fn acme() -> TenantId {
     context(Path::new("/")).tenant
 }
 
-/// A call of another tenant, in the same thread.
-fn foreign(tenant: &str) -> Arc<CallContext> {
-    Arc::new(CallContext { tenant: TenantId::parse(tenant).unwrap(), ..context(Path::new("/")) })
+/// Makes sure that the thread of a call exists.
+async fn begin(store: &Arc<dyn Store>, context: &CallContext) {
+    let message = Message {
+        id: MessageId::from_uuid(Uuid::new_v4()),
+        run_id: RunId::from_uuid(Uuid::now_v7()),
+        role: Role::User,
+        agent: None,
+        visibility: Visibility::User,
+        parts: vec![Part::text("Make a skill")],
+        created_at: Timestamp::now(),
+    };
+    let run = NewRun::new(context.thread_id, context.user.clone(), context.agent.clone(), message);
+    store.tenant(&context.tenant).accept(run).await.unwrap();
+}
+
+/// A new store in which the thread of [`context`] exists.
+async fn store() -> Arc<dyn Store> {
+    let store = memory().await;
+    begin(&store, &context(Path::new("/"))).await;
+    store
+}
+
+/// The shared skills of a folder, and those of a new store.
+async fn library(dir: &Path) -> SkillLibrary {
+    SkillLibrary::new(SkillFolder::new(dir), store().await)
+}
+
+/// A call of another tenant, in a thread with the same id.
+async fn foreign(store: &Arc<dyn Store>, tenant: &str) -> Arc<CallContext> {
+    let context = CallContext { tenant: TenantId::parse(tenant).unwrap(), ..context(Path::new("/")) };
+    begin(store, &context).await;
+    Arc::new(context)
 }
 
 /// A call of the same tenant in another conversation.
-fn elsewhere() -> Arc<CallContext> {
-    Arc::new(CallContext { thread_id: ThreadId::random(), ..context(Path::new("/")) })
-}
-
-/// Where the conversation of [`context`] keeps a draft.
-fn draft(dir: &Path, name: &str) -> PathBuf {
-    let thread = context(dir).thread_id.to_string();
-    dir.join(".drafts/acme").join(thread).join(name)
+async fn elsewhere(store: &Arc<dyn Store>) -> Arc<CallContext> {
+    let context = CallContext { thread_id: ThreadId::random(), ..context(Path::new("/")) };
+    begin(store, &context).await;
+    Arc::new(context)
 }
 
 #[tokio::test]
 async fn a_skill_is_written_checked_and_saved() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = SkillFolder::new(dir.path());
+    let skills = library(dir.path()).await;
     let text = call(&WriteSkill::new(skills.clone()), slack_alert(), Path::new("/")).await.unwrap();
     insta::assert_snapshot!(text, @r#"
     Draft of the skill `slack-alert`, not saved yet:
@@ -111,7 +142,7 @@ async fn a_skill_is_written_checked_and_saved() {
     Ask one short question for what the steps need and the request does not say. Do not guess about anything that sends, deletes, pays or publishes.
     ```
     "#);
-    assert!(skills.all(&acme()).is_empty(), "a draft is not a skill");
+    assert!(skills.list(&acme()).await.unwrap().is_empty(), "a draft is not a skill");
     let report = by_name(&ValidateSkill::new(skills.clone()), "Slack Alert").await.unwrap();
     insta::assert_snapshot!(report, @r#"
     `slack-alert` keeps the rules of Agent Skills.
@@ -135,28 +166,32 @@ async fn a_skill_is_written_checked_and_saved() {
         by_name(&save, "Slack Alert").await.unwrap(),
         "The skill `slack-alert` was saved before. It can be used."
     );
-    is_saved_alone(&skills, dir.path());
+    is_saved(&skills, dir.path()).await;
 }
 
-/// The file, and nothing of how it was made.
-fn is_saved_alone(skills: &SkillFolder, dir: &Path) {
-    let listed = skills.all(&acme());
-    assert_eq!(listed.len(), 1);
-    assert_eq!(listed[0].folder, dir.join(".tenants/acme/slack-alert"));
-    assert!(listed[0].head.description.starts_with("Turns an incident report"));
-    assert!(skills.file(&acme(), &name("slack-alert")).unwrap().body().starts_with("# Slack Alert"));
-    assert!(skills.file(&acme(), &name("other")).is_err());
-    assert_eq!(validate(&listed[0].folder, SkillStrictness::Strict), []);
-    let saved: Vec<_> =
-        fs::read_dir(&listed[0].folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(saved, ["SKILL.md"]);
-    assert!(!draft(dir, "slack-alert").exists());
+/// In the store, and as a folder where it is exported to.
+async fn is_saved(skills: &SkillLibrary, dir: &Path) {
+    let listed = skills.list(&acme()).await.unwrap();
+    assert_eq!((listed.len(), listed[0].origin), (1, SkillOrigin::Created));
+    assert!(listed[0].description.starts_with("Turns an incident report"));
+    let file = skills.read(&acme(), &name("slack-alert")).await.unwrap().unwrap();
+    assert!(file.body().starts_with("# Slack Alert"));
+    assert_eq!(skills.read(&acme(), &name("other")).await.unwrap(), None);
+    assert_eq!(fs::read_dir(dir).unwrap().count(), 0, "no file is written");
+    let exported = export(dir, &name("slack-alert"), &file.text).unwrap();
+    assert_eq!(exported, dir.join("slack-alert/SKILL.md"));
+    assert_eq!(validate(&dir.join("slack-alert"), SkillStrictness::Strict), []);
+    assert_eq!(fs::read_to_string(&exported).unwrap(), file.text);
+    assert!(export(dir, &name("slack-alert"), &file.text).is_ok(), "the same again");
+    assert!(export(dir, &name("slack-alert"), "another").is_err());
+    let left: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["slack-alert"]);
 }
 
 #[tokio::test]
 async fn names_in_use_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = SkillFolder::new(dir.path());
+    let skills = library(dir.path()).await;
     let write = WriteSkill::new(skills.clone());
     call(&write, slack_alert(), Path::new("/")).await.unwrap();
     by_name(&SaveSkill::new(skills.clone()), "slack-alert").await.unwrap();
@@ -170,14 +205,14 @@ async fn names_in_use_are_refused() {
 #[tokio::test]
 async fn a_broken_draft_is_reported_and_not_saved() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = SkillFolder::new(dir.path());
+    let skills = library(dir.path()).await;
     let mut wishes = slack_alert();
     wishes["non_triggers"] = json!("write slack alerts");
     call(&WriteSkill::new(skills.clone()), wishes, Path::new("/")).await.unwrap();
     let error = by_name(&ValidateSkill::new(skills.clone()), "slack-alert").await.unwrap_err();
     assert!(error.to_string().contains("it says the same as the trigger “write a slack alert”"), "{error}");
-    let file = draft(dir.path(), "slack-alert").join("SKILL.md");
-    fs::write(&file, "---\nname: Slack\nversion: 1\n---\n").unwrap();
+    let broken = "---\nname: Slack\nversion: 1\n---\n";
+    skills.write_draft(&context(Path::new("/")), &name("slack-alert"), broken).await.unwrap();
     let error = by_name(&ValidateSkill::new(skills.clone()), "slack-alert").await.unwrap_err();
     insta::assert_snapshot!(error, @r#"
     failed: `slack-alert` is not ready, 4 things must be corrected.
@@ -195,13 +230,13 @@ async fn a_broken_draft_is_reported_and_not_saved() {
     "#);
     let error = by_name(&SaveSkill::new(skills.clone()), "slack-alert").await.unwrap_err();
     assert_eq!(error.code(), "execution");
-    assert!(skills.all(&acme()).is_empty());
+    assert!(skills.list(&acme()).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn something_must_be_said() {
     let dir = tempfile::tempdir().unwrap();
-    let write = WriteSkill::new(SkillFolder::new(dir.path()));
+    let write = WriteSkill::new(library(dir.path()).await);
     for (key, value) in [("name", " "), ("purpose", "\u{0}\n"), ("steps", ""), ("steps", "\n- \n")] {
         let mut wishes = slack_alert();
         wishes[key] = json!(value);
@@ -258,7 +293,7 @@ fn rules_are_strict_for_us_and_lenient_for_others() {
             "{folder}"
         );
     }
-    let listed = SkillFolder::new(dir.path()).all(&acme());
+    let listed = SkillFolder::new(dir.path()).all();
     let names: Vec<&str> = listed.iter().map(|found| found.head.name.as_str()).collect();
     assert_eq!(names, ["angle", "extra", "good", "list", "long", "nested", "none", "number", "other"]);
 }
@@ -279,5 +314,5 @@ fn folders_that_are_no_skills() {
         );
         assert_eq!(problems.len(), 1);
     }
-    assert!(SkillFolder::new(dir.path()).all(&acme()).is_empty());
+    assert!(SkillFolder::new(dir.path()).all().is_empty());
 }

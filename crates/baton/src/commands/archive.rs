@@ -86,12 +86,8 @@ fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
 
 impl Archive {
     async fn open(project: &Project) -> anyhow::Result<Self> {
-        let is_there = is_there(project);
-        let store = if is_there {
-            wiring::store(project).await?
-        } else {
-            baton_store::open("sqlite::memory:", &project.root).await?
-        };
+        let is_there = wiring::has_store(project);
+        let store = wiring::store_to_look(project).await?;
         let tenant = store.tenant(&super::tenant());
         Ok(Self { store, tenant, is_there })
     }
@@ -201,12 +197,6 @@ impl Archive {
 /// Among these a beginning of an id is looked for.
 fn newest() -> PageRequest {
     PageRequest::first(PageRequest::MAX_LIMIT)
-}
-
-/// A database server is there or an error; a file is there once something was written to it.
-fn is_there(project: &Project) -> bool {
-    let files = baton_store::files(&project.config.store.url, &project.root);
-    files.first().is_none_or(|file| file.exists())
 }
 
 /// Which piece of a list is wanted.

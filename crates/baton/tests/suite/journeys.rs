@@ -65,7 +65,9 @@ fn edit(dir: &TempDir, agent: &str, from: &str, to: &str) {
     std::fs::write(file, text.replacen(from, to, 1)).unwrap();
 }
 
-/// Where a skill is that was made in a conversation.
-fn skill(dir: &Path, tenant: &str, name: &str) -> std::path::PathBuf {
-    dir.join(".agents/skills/.tenants").join(tenant).join(name).join("SKILL.md")
+/// The file of a skill that was made in a conversation, as another process sees it.
+fn skill(dir: &Path, tenant: &str, name: &str) -> Option<String> {
+    let shown = crate::baton(dir, &["skills", "show", name, "--tenant", tenant, "--json"]);
+    let shown: Option<serde_json::Value> = serde_json::from_str(&shown.stdout).ok();
+    shown.and_then(|skill| skill["text"].as_str().map(str::to_owned))
 }

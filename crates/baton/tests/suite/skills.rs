@@ -25,8 +25,16 @@ fn project() -> tempfile::TempDir {
     fs::write(dir.path().join("agents/assistant.md"), agent).unwrap();
     let skills = dir.path().join(".agents/skills");
     skill(&skills.join("for-all"), "For everybody.");
-    skill(&skills.join(".tenants/default/slack-alert"), "Writes Slack alerts about incidents.");
-    skill(&skills.join(".tenants/acme/secret-sauce"), "Only theirs.");
+    for (tenant, name, description) in [
+        ("default", "slack-alert", "Writes Slack alerts about incidents."),
+        ("acme", "secret-sauce", "Only theirs."),
+    ] {
+        skill(&dir.path().join("import").join(name), description);
+        let path = format!("import/{name}");
+        let imported = baton(dir.path(), &["skills", "import", &path, "--tenant", tenant]);
+        assert_eq!(imported.code, 0, "{}", imported.stderr);
+    }
+    fs::remove_dir_all(dir.path().join("import")).unwrap();
     dir
 }
 
@@ -46,11 +54,7 @@ fn skills_are_listed_and_shown() {
     assert_eq!(names, [&json!("for-all"), &json!("secret-sauce")]);
     let shown = baton(dir.path(), &["skills", "show", "slack-alert"]);
     assert!(shown.stdout.starts_with("---\nname: slack-alert\n"), "{}", shown.stdout);
-    assert!(
-        shown.stderr.contains(".agents/skills/.tenants/default/slack-alert/SKILL.md"),
-        "{}",
-        shown.stderr
-    );
+    assert!(shown.stderr.contains("created by the people of the tenant `default`"), "{}", shown.stderr);
     let shown: Value =
         serde_json::from_str(&baton(dir.path(), &["skills", "show", "for-all", "--json"]).stdout).unwrap();
     assert_eq!((&shown["origin"], &shown["description"]), (&json!("shared"), &json!("For everybody.")));
@@ -63,6 +67,44 @@ fn skills_are_listed_and_shown() {
     let none = baton(empty.path(), &["skills", "list"]);
     assert_eq!(none.code, 0);
     assert!(none.stderr.contains("There are no skills yet"), "{}", none.stderr);
+}
+
+#[test]
+fn a_created_skill_is_exported_imported_and_deleted() {
+    let dir = project();
+    let run = |args: &[&str]| baton(dir.path(), &[&["skills"], args].concat());
+    let exported = run(&["export", "slack-alert", "out"]);
+    assert_eq!(
+        (exported.code, exported.stdout.as_str()),
+        (0, "out/slack-alert/SKILL.md\n"),
+        "{}",
+        exported.stderr
+    );
+    let shown: Value = serde_json::from_str(&run(&["show", "slack-alert", "--json"]).stdout).unwrap();
+    let file = fs::read_to_string(dir.path().join("out/slack-alert/SKILL.md")).unwrap();
+    assert_eq!(shown["text"], json!(file));
+    assert_eq!(run(&["validate", "out/slack-alert"]).code, 0);
+    assert_eq!(run(&["export", "slack-alert", "out"]).code, 0, "the same again");
+    fs::write(dir.path().join("out/slack-alert/SKILL.md"), "changed").unwrap();
+    assert_eq!(run(&["export", "slack-alert", "out"]).code, 1, "nothing is overwritten");
+    let foreign = run(&["export", "secret-sauce", "out"]);
+    assert!(foreign.code == 1 && foreign.stderr.contains("no skill `secret-sauce`"), "{}", foreign.stderr);
+
+    assert_eq!(run(&["import", "out/slack-alert", "--tenant", "acme"]).code, 3, "it breaks the rules");
+    fs::write(dir.path().join("out/slack-alert/SKILL.md"), &file).unwrap();
+    assert_eq!(run(&["import", "out/slack-alert", "--tenant", "acme"]).code, 0);
+    let again = run(&["import", "out/slack-alert/SKILL.md", "--tenant", "acme"]);
+    assert!(again.stdout.ends_with("which had it before\n"), "{}{}", again.stdout, again.stderr);
+
+    assert_eq!(run(&["delete", "slack-alert"]).code, 0);
+    let none = run(&["delete", "slack-alert"]);
+    assert!(none.code == 1 && none.stderr.contains("no skill `slack-alert`"), "{}", none.stderr);
+    assert_eq!(run(&["show", "slack-alert", "--tenant", "acme"]).code, 0, "that of another tenant stays");
+    let shared = run(&["delete", "for-all"]);
+    assert!(shared.code == 1 && shared.stderr.contains("shared skill"), "{}", shared.stderr);
+    let trail = baton(dir.path(), &["audit", "--action", "skill.delete", "--json"]).stdout;
+    let trail: Value = serde_json::from_str(&trail).unwrap();
+    assert_eq!(trail["data"][0]["detail"], json!({ "skill": "slack-alert" }), "{trail}");
 }
 
 #[test]

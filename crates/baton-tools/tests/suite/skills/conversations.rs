@@ -1,16 +1,17 @@
 //! C-25: whatever people say, the skill that comes of it is valid by the reference validator of Agent Skills.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use baton_core::SkillSource as _;
 use baton_tools::save_skill::SaveSkill;
+use baton_tools::skills::export;
 use baton_tools::validate_skill::ValidateSkill;
 use baton_tools::write_skill::WriteSkill;
-use baton_tools::{SkillFolder, SkillStrictness, validate};
+use baton_tools::{SkillStrictness, validate};
 use serde_json::{Value, json};
 
-use super::{acme, by_name};
+use super::{acme, by_name, library, name};
 use crate::call;
 
 /// What conversations collected, each with the name that comes of it.
@@ -98,7 +99,7 @@ fn refused(folder: &Path) -> Option<String> {
 #[tokio::test]
 async fn c_25_every_conversation_gives_a_skill_that_the_reference_validator_accepts() {
     let dir = tempfile::tempdir().unwrap();
-    let skills = SkillFolder::new(dir.path());
+    let skills = library(dir.path()).await;
     let (write, try_it, save) =
         (WriteSkill::new(skills.clone()), ValidateSkill::new(skills.clone()), SaveSkill::new(skills.clone()));
     let conversations = [conversations(), hostile()].concat();
@@ -109,14 +110,16 @@ async fn c_25_every_conversation_gives_a_skill_that_the_reference_validator_acce
             .unwrap_or_else(|error| panic!("{called}: {error}"));
         by_name(&try_it, called).await.unwrap_or_else(|error| panic!("{called}: {error}"));
         by_name(&save, called).await.unwrap_or_else(|error| panic!("{called}: {error}"));
-        let is_there = |folder: &Path| folder.join(expected).join("SKILL.md").is_file();
-        assert!(expected.is_empty() || is_there(&dir.path().join(".tenants/acme")), "{expected}");
+        let is_there = async |called: &str| skills.read(&acme(), &name(called)).await.unwrap().is_some();
+        assert!(expected.is_empty() || is_there(expected).await, "{expected}");
     }
-    let saved = skills.all(&acme());
+    let saved = skills.list(&acme()).await.unwrap();
     assert_eq!(saved.len(), conversations.len(), "each is there, and can be used");
-    let folders: BTreeSet<PathBuf> = saved.iter().map(|found| found.folder.clone()).collect();
-    for folder in &folders {
-        assert_eq!(folder.parent(), Some(dir.path().join(".tenants/acme").as_path()), "nothing got out");
+    for head in &saved {
+        let file = skills.read(&acme(), &head.name).await.unwrap().unwrap();
+        let exported = export(dir.path(), &head.name, &file.text).unwrap();
+        let folder = exported.parent().unwrap();
+        assert_eq!(folder.parent(), Some(dir.path()), "nothing got out");
         assert_eq!(validate(folder, SkillStrictness::Strict), [], "{}", folder.display());
         assert_eq!(refused(folder), None, "{}", folder.display());
     }

@@ -77,7 +77,7 @@ async fn look(
     let agents = Arc::clone(agents);
     let Wired { engine, servers } = match args.thread {
         Some(_) => wiring::wire(project, agents).await?,
-        None => wiring::wire_without_store(project, agents).await?,
+        None => wiring::wire_to_look(project, agents).await?,
     };
     let thread_id = args.thread.unwrap_or_else(ThreadId::random);
     let caller = RunCaller { tenant: tenant(), user: user(), thread_id };

@@ -1,12 +1,12 @@
 //! C-25: whatever people say, the skill that comes of it is valid by the reference validator of Agent Skills.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::person::Person;
-use super::project;
 use super::walk::{Answers, answer};
+use super::{project, skill};
 use crate::served::Served;
 
 fn answers<'a>(of: &[(&'a str, &'a str)]) -> Answers<'a> {
@@ -139,7 +139,6 @@ fn c_25_every_conversation_ends_in_a_skill_that_the_reference_validator_accepts(
     let conversations = [CONVERSATIONS, &[(WISH, &winded, "long-winded")]].concat();
     let dir = project("");
     let served = Served::start(dir.path());
-    let saved = dir.path().join(".agents/skills/.tenants/default");
     for (wish, own, expected) in &conversations {
         let (ada, answers) = (Person::new(&served), answers(own));
         let begun = ada.say(wish);
@@ -147,14 +146,16 @@ fn c_25_every_conversation_ends_in_a_skill_that_the_reference_validator_accepts(
         let (answered, last) = answer(&ada, &answers, begun.said(), "");
         let name = answers["name"];
         assert!(last.ends_with("skill is now active."), "{name}: {answered:?}: {last}");
-        assert!(expected.is_empty() || saved.join(expected).join("SKILL.md").is_file(), "{name}: {last}");
+        assert!(expected.is_empty() || skill(dir.path(), "default", expected).is_some(), "{name}: {last}");
     }
-    let folders: BTreeSet<PathBuf> =
-        std::fs::read_dir(&saved).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(folders.len(), conversations.len(), "each is there: {folders:?}");
     let listed = Person::new(&served).get("/api/v1/skills");
-    assert_eq!(listed["data"].as_array().unwrap().len(), conversations.len(), "and can be used: {listed}");
-    for folder in folders {
+    let names: BTreeSet<&str> =
+        listed["data"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), conversations.len(), "each is there, and can be used: {listed}");
+    for name in names {
+        let exported = crate::baton(dir.path(), &["skills", "export", name, "exported"]);
+        assert_eq!(exported.stdout, format!("exported/{name}/SKILL.md\n"), "{}", exported.stderr);
+        let folder = dir.path().join("exported").join(name);
         assert_eq!(refused(&folder), None, "{}", folder.display());
     }
 }

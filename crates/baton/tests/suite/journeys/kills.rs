@@ -27,8 +27,7 @@ fn kill(mut served: Served) {
 /// What was saved, but for its name.
 fn written(dir: &Path, name: &str) -> String {
     let folder = name.to_lowercase().replace(' ', "-");
-    let text = std::fs::read_to_string(skill(dir, "default", &folder))
-        .unwrap_or_else(|_| panic!("{name} is not saved"));
+    let text = skill(dir, "default", &folder).unwrap_or_else(|| panic!("{name} is not saved"));
     text.replace(name, "NAME").replace(&folder, "NAME")
 }
 

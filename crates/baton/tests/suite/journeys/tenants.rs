@@ -51,10 +51,9 @@ fn h_6_a20_x16_a_skill_is_its_tenants_and_needs_a_right() {
     let used = bob.say("Please send a Slack alert to the team about the report").said();
     assert!(!used.contains("I use the skill"), "{used}");
     assert!(make(&bob).ends_with(ACTIVE), "the same name is free for others");
-    assert!(
-        skill(dir.path(), "acme", "slack-alert").is_file()
-            && skill(dir.path(), "globex", "slack-alert").is_file()
-    );
+    for tenant in ["acme", "globex"] {
+        assert!(skill(dir.path(), tenant, "slack-alert").is_some(), "{tenant}");
+    }
 
     foreign([&bob, &carl], &ada);
     refused(&carl);
