@@ -173,6 +173,7 @@ async fn engine(store: &str) -> Arc<Engine> {
             work_dir: ".".into(),
         }),
         policy: Arc::new(Policy::default()),
+        tenants: baton_engine::Tenants::default(),
         store: Arc::new(store),
         agents: tokio::sync::watch::Sender::new(Arc::new(agents)).subscribe(),
         identity: baton::identity::identity(),

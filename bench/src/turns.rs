@@ -275,6 +275,7 @@ pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str)
             work_dir: ".".into(),
         }),
         // High enough for a hundred at once.
+        tenants: baton_engine::Tenants::default(),
         policy: Arc::new(Policy {
             max_concurrent_delegations: 100,
             max_live_children: 100,

@@ -208,6 +208,25 @@ impl Graph {
         }
     }
 
+    /// Only these agents, and what they do with each other.
+    #[must_use]
+    pub fn only(&self, is_shown: impl Fn(&AgentName) -> bool) -> Self {
+        let node = |node: &AgentNode| {
+            let mut node = node.clone();
+            node.answers.retain(&is_shown);
+            node.order.iter_mut().for_each(|stage| stage.agents.retain(&is_shown));
+            node.order.retain(|stage| !stage.agents.is_empty());
+            node
+        };
+        let is_agent = |to: &str| AgentName::parse(to).is_ok_and(|to| is_shown(&to));
+        let edges = self.edges.iter().filter(|line| is_shown(&line.from) && is_agent(&line.to));
+        Self {
+            main: self.main.clone().filter(&is_shown),
+            agents: self.agents.iter().filter(|node| is_shown(&node.id)).map(node).collect(),
+            edges: edges.cloned().collect(),
+        }
+    }
+
     /// Targets that lines lead to and that are no agents.
     pub fn missing(&self) -> BTreeSet<&str> {
         let known: BTreeSet<&str> = self.agents.iter().map(|node| node.id.as_str()).collect();

@@ -182,6 +182,7 @@ rules! {
     UnreachableState = "unreachable-state", Error, "Every workflow state can be reached from the first.";
     RemoteUnused = "remote-unused", Warning, "A remote agent has its own model, tools and prompt.";
     UnknownMain = "unknown-main", Error, "`agents.main` and `agents.fallback` in baton.toml name agents of the roster.";
+    InvalidTenant = "invalid-tenant", Error, "`[tenants.<name>]` in baton.toml names agents and models that exist, with every agent that those need.";
     InvalidMcp = "invalid-mcp", Error, "`.mcp.json` describes MCP servers.";
     NoAgents = "no-agents", Error, "There is at least one agent.";
     TooManyProblems = "too-many-problems", Error, "A file has fewer than a thousand problems.";

@@ -9,6 +9,7 @@ mod model;
 mod name_pattern;
 mod patterns;
 mod remote;
+mod restrict;
 mod skill;
 mod takeover;
 mod tool;

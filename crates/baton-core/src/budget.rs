@@ -72,6 +72,15 @@ impl BudgetLimit {
         u32::try_from(cost.max(tokens).unwrap_or_default()).unwrap_or(u32::MAX)
     }
 
+    /// This limit, and `other` in a dimension where this one has no value.
+    #[must_use]
+    pub fn over(self, other: Self) -> Self {
+        Self {
+            max_cost_usd: self.max_cost_usd.or(other.max_cost_usd),
+            max_tokens: self.max_tokens.or(other.max_tokens),
+        }
+    }
+
     /// The lower of two limits in each dimension.
     #[must_use]
     pub fn lower(self, other: Self) -> Self {
@@ -252,6 +261,21 @@ pub struct Budgets {
 }
 
 impl Budgets {
+    /// These limits, and those of `others` where these have none.
+    #[must_use]
+    pub fn over(self, others: Self) -> Self {
+        let periods = |own: PeriodLimits, other: PeriodLimits| PeriodLimits {
+            day: own.day.over(other.day),
+            month: own.month.over(other.month),
+        };
+        Self {
+            run: self.run.over(others.run),
+            thread: self.thread.over(others.thread),
+            user: periods(self.user, others.user),
+            tenant: periods(self.tenant, others.tenant),
+        }
+    }
+
     /// Whether runs share a budget, so that their calls are reserved in the store.
     pub fn has_shared(&self) -> bool {
         self.shared().iter().any(BudgetLimit::is_set)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use baton_core::event::Event;
 use baton_core::store::{Owner, Retention};
-use baton_core::{RunId, Store};
+use baton_core::{RunId, Store, TenantId};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,7 @@ use crate::policy::Policy;
 use crate::recounted_accounts::RecountedAccounts;
 use crate::registry::{WorkerLifetime, Workers};
 use crate::run_state::RunResources;
+use crate::tenants::Tenants;
 
 /// The dependencies and settings of an engine.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct EngineParts {
     pub extensions: Arc<Extensions>,
     /// How agents may invoke each other.
     pub policy: Arc<Policy>,
+    /// What some tenants have instead of `models`, `policy` and all of `agents`.
+    pub tenants: Tenants,
     pub store: Arc<dyn Store>,
     /// The current roster. Each run keeps the one it was claimed with.
     pub agents: watch::Receiver<Arc<Agents>>,
@@ -77,19 +80,35 @@ impl Engine {
         Arc::new(Self { parts, workers, lease, recounted: Arc::default() })
     }
 
-    /// What a new run shares with the others.
-    pub(crate) fn run_resources(&self) -> RunResources {
+    /// What a new run shares with the others of its tenant.
+    pub(crate) fn run_resources(&self, tenant: &TenantId) -> RunResources {
         RunResources {
-            agents: self.agents(),
-            policy: Arc::clone(&self.parts.policy),
-            models: Arc::clone(&self.parts.models),
+            agents: self.agents(tenant),
+            policy: Arc::clone(self.policy(tenant)),
+            models: Arc::clone(self.models(tenant)),
             extensions: Arc::clone(&self.parts.extensions),
             recounted: Arc::clone(&self.recounted),
         }
     }
 
-    pub(crate) fn agents(&self) -> Arc<Agents> {
+    /// The agents that a tenant may see and use.
+    pub fn agents(&self, tenant: &TenantId) -> Arc<Agents> {
+        self.parts.tenants.agents(tenant, self.all_agents())
+    }
+
+    /// The agents of all tenants together.
+    pub fn all_agents(&self) -> Arc<Agents> {
         Arc::clone(&self.parts.agents.borrow())
+    }
+
+    /// The policy for the runs of a tenant.
+    pub fn policy(&self, tenant: &TenantId) -> &Arc<Policy> {
+        self.parts.tenants.policy(tenant, &self.parts.policy)
+    }
+
+    /// The models of a tenant.
+    pub fn models(&self, tenant: &TenantId) -> &Arc<ModelRegistry> {
+        self.parts.tenants.models(tenant, &self.parts.models)
     }
 }
 

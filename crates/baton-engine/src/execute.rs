@@ -156,7 +156,7 @@ impl Execution<'_> {
         journal: Journal,
         tokens: CancelTokens,
     ) -> Arc<RunState> {
-        let (resources, store) = (self.engine.run_resources(), Arc::clone(self.store));
+        let (resources, store) = (self.engine.run_resources(self.store.tenant()), Arc::clone(self.store));
         Arc::new(RunState::new(resources, store, record, before, journal, tokens))
     }
 

@@ -3,7 +3,7 @@
 //! In reading order:
 //!
 //! - [`engine`]: configuration and handles. [`request`](mod@request): requests for runs. [`task`]: what a run does with its message.
-//!   [`extensions`]: tools and callbacks of the embedding program. [`agents`]: the roster. [`classifier`]: the agent for a message
+//!   [`extensions`]: tools and callbacks of the embedding program. [`agents`]: the roster. [`tenants`]: settings of single tenants. [`classifier`]: the agent for a message
 //!   that names none.
 //! - [`workers`]: accepts messages and runs one worker per thread, known to [`registry`]. [`execute`]: one run from its claim to its
 //!   end. [`run_start`] and [`run_end`]: its first and its last record.
@@ -105,6 +105,7 @@ mod steps;
 pub mod structured_output;
 pub mod task;
 pub mod telemetry;
+pub mod tenants;
 mod text_calls;
 pub mod tool_calls;
 pub mod toolset;
@@ -133,3 +134,4 @@ pub use registry::WorkerLifetime;
 pub use request::{Overrides, PreApproval, RunCaller, RunRequest, SubmitOptions};
 pub use results::{results, results_in};
 pub use task::{DelegationPlan, HandoffTransition, RunTask};
+pub use tenants::{TenantSettings, Tenants};

@@ -122,6 +122,12 @@ impl ModelRegistry {
         self
     }
 
+    /// The same providers and aliases with another default model.
+    #[must_use]
+    pub fn with_default(&self, default: ModelName) -> Self {
+        Self { default, ..self.clone() }
+    }
+
     /// The models of an agent, in order of preference. Unknown names are skipped. If all are unknown, the default model is used.
     pub fn candidates(&self, agent: &Agent) -> Result<Vec<ModelCandidate>, Failure> {
         let mut found: Vec<ModelCandidate> =

@@ -240,5 +240,5 @@ fn preview_run_state(engine: &Arc<Engine>, caller: &RunCaller, agent: &AgentName
     let (journal, _) = Journal::open(sink);
     let before = Before { steps: Vec::new(), rows: Vec::new(), handoff: None };
     let ends = CancelTokens { stop: CancellationToken::new(), cancel: CancellationToken::new() };
-    RunState::new(engine.run_resources(), store, &run, before, journal, ends)
+    RunState::new(engine.run_resources(&caller.tenant), store, &run, before, journal, ends)
 }

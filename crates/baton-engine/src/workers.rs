@@ -107,7 +107,7 @@ impl Engine {
 
     /// Checks a request before anything is stored.
     pub(crate) fn check(&self, request: &RunRequest) -> Result<(), Failure> {
-        let agents = self.agents();
+        let agents = self.agents(&request.caller.tenant);
         if !agents.contains_key(&request.agent) {
             return Err(Failure::NoAgent(request.agent.clone()));
         }
@@ -232,8 +232,8 @@ impl Engine {
         run: &mut NewRun,
         request: &StoredRequest,
     ) -> (Option<RoutingDecision>, RunStart) {
-        let agents = self.agents();
-        let route = NewRoute { policy: &self.parts.policy, agents: &agents, tenant };
+        let agents = self.agents(tenant);
+        let route = NewRoute { policy: self.policy(tenant), agents: &agents, tenant };
         let routing = route.decide(&run.agent, &request.task, &text_of(&run.message.parts));
         // The first record does not contain the request, so the run's JSON of it is not copied.
         let as_json = std::mem::take(&mut run.request);
@@ -267,7 +267,7 @@ impl Engine {
             self.parts.live.changed(tenant, thread);
             // A run that waited had no process that could cancel what it waited for.
             let approvals = store.run_approvals(run).await?;
-            remote_question::cancel_tasks(&self.parts.extensions, &self.agents(), &approvals);
+            remote_question::cancel_tasks(&self.parts.extensions, &self.all_agents(), &approvals);
         }
         Ok(status)
     }

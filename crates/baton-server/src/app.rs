@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use baton_agui::AgentProfiles;
-use baton_core::{AgentName, Store, TenantStore, ThreadId};
+use baton_core::{AgentName, Store, TenantId, TenantStore, ThreadId};
 use baton_engine::classifier::Classification;
 use baton_engine::{Agents, Engine, Interest, Subscription};
 use jiff::Timestamp;
@@ -22,9 +22,12 @@ use crate::roster::RosterState;
 use crate::settings::ServerSettings;
 use crate::system::Inspect;
 
-/// Chooses the agent for a message that names none. The error says why no agent can answer.
-pub type Choose =
-    Box<dyn Fn(&Agents, &str) -> Result<(AgentName, Option<Classification>), String> + Send + Sync>;
+/// Chooses the agent for a message that names none, among the agents of a tenant. The error says why no agent can answer.
+pub type Choose = Box<
+    dyn Fn(Option<&TenantId>, &Agents, &str) -> Result<(AgentName, Option<Classification>), String>
+        + Send
+        + Sync,
+>;
 
 /// The components of the server.
 pub struct ServerParts {
@@ -114,13 +117,23 @@ impl AppInner {
         self.engine.parts.live.subscribe(&caller.tenant, thread, interest)
     }
 
-    pub fn agents(&self) -> Arc<Agents> {
-        Arc::clone(&self.engine.parts.agents.borrow())
+    /// The agents that the caller's tenant may see and use. Handlers show no others.
+    pub fn agents(&self, caller: &Principal) -> Arc<Agents> {
+        self.engine.agents(&caller.tenant)
     }
 
-    /// Display data of the agents.
+    /// The agent for a message of the caller that names none.
+    pub fn first_agent(
+        &self,
+        caller: &Principal,
+        message: &str,
+    ) -> Result<(AgentName, Option<Classification>), String> {
+        (self.choose)(Some(&caller.tenant), &self.agents(caller), message)
+    }
+
+    /// Display data of the agents of all tenants. A stream shows only those that its thread involves.
     pub fn profiles(&self) -> Arc<AgentProfiles> {
-        let agents = self.agents();
+        let agents = self.engine.all_agents();
         let mut known = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
             Some((of, profiles)) if Arc::ptr_eq(of, &agents) => Arc::clone(profiles),

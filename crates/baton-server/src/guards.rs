@@ -10,6 +10,7 @@ pub mod origins;
 pub mod panics;
 mod rate;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -34,16 +35,25 @@ const COME_BACK: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Guards {
     rate: Rate,
+    /// Of tenants with their own limit.
+    own_rates: HashMap<TenantId, Rate>,
 }
 
 impl Guards {
     pub fn new(limits: &RequestLimits) -> Self {
-        Self { rate: Rate::new(limits.requests_per_minute) }
+        let own = limits.tenants.iter().filter_map(|(tenant, own)| {
+            own.requests_per_minute.map(|most| (tenant.clone(), Rate::new(most)))
+        });
+        Self { rate: Rate::new(limits.requests_per_minute), own_rates: own.collect() }
+    }
+
+    fn rate(&self, tenant: &TenantId) -> &Rate {
+        self.own_rates.get(tenant).unwrap_or(&self.rate)
     }
 
     /// Applies the rate limit to requests outside of routes, such as messages over a WebSocket.
     pub fn admit(&self, tenant: &TenantId) -> ApiResult<()> {
-        self.rate.admit(tenant).pause.map_or(Ok(()), |pause| Err(too_many(pause)))
+        self.rate(tenant).admit(tenant).pause.map_or(Ok(()), |pause| Err(too_many(pause)))
     }
 }
 
@@ -119,7 +129,7 @@ async fn admit(
         origins::trust(request.headers(), request.uri(), &app.settings.allowed_origins)?;
     }
     let caller = Caller(app.identity.authenticate(request.headers()).await?);
-    let now = rate_limit.insert(app.guards.rate.admit(&caller.tenant));
+    let now = rate_limit.insert(app.guards.rate(&caller.tenant).admit(&caller.tenant));
     if let Some(pause) = now.pause {
         return Err(too_many(pause));
     }

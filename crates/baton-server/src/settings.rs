@@ -1,11 +1,12 @@
 //! The operator's configuration of the server.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
-use baton_core::AgentName;
+use baton_core::{AgentName, TenantId};
 use http::{HeaderValue, Uri};
 use serde::Deserialize;
 
@@ -20,6 +21,8 @@ pub struct ServerSettings {
     pub limits: RequestLimits,
     /// The default agent, if it does not depend on the message. Used only to display the roster.
     pub main: Option<AgentName>,
+    /// What some tenants have instead.
+    pub tenant_mains: HashMap<TenantId, AgentName>,
     /// Origins whose pages may call this server. Empty allows only its own.
     pub allowed_origins: Vec<AllowedOrigin>,
     /// Proxies that say for which client they ask.
@@ -48,6 +51,8 @@ pub struct RequestLimits {
     pub max_header_bytes: usize,
     /// Open runs of a tenant.
     pub max_concurrent_runs: u32,
+    /// What some tenants have instead.
+    pub tenants: HashMap<TenantId, TenantRequestLimits>,
     pub max_connections: usize,
     /// Limit for the first headers of a connection, and for each body.
     pub read_timeout: Duration,
@@ -57,12 +62,35 @@ pub struct RequestLimits {
     pub request_timeout: Duration,
 }
 
+impl ServerSettings {
+    /// The default agent of a tenant, if it does not depend on the message.
+    pub fn main_of(&self, tenant: &TenantId) -> Option<&AgentName> {
+        self.tenant_mains.get(tenant).or(self.main.as_ref())
+    }
+}
+
+/// Limits of one tenant. `None` is as for all.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TenantRequestLimits {
+    pub requests_per_minute: Option<NonZeroU32>,
+    pub max_concurrent_runs: Option<u32>,
+}
+
+impl RequestLimits {
+    /// Open runs that a tenant may have.
+    pub fn max_concurrent_runs_of(&self, tenant: &TenantId) -> u32 {
+        let own = self.tenants.get(tenant).and_then(|own| own.max_concurrent_runs);
+        own.unwrap_or(self.max_concurrent_runs)
+    }
+}
+
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
             auth: identity::AuthSettings::default(),
             limits: RequestLimits::default(),
             main: None,
+            tenant_mains: HashMap::new(),
             allowed_origins: Vec::new(),
             trusted_proxies: TrustedProxies::default(),
             ui: None,
@@ -83,6 +111,7 @@ impl Default for RequestLimits {
             max_url_bytes: 8 << 10,
             max_header_bytes: 32 << 10,
             max_concurrent_runs: 1000,
+            tenants: HashMap::new(),
             max_connections: 10_000,
             read_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),

@@ -16,8 +16,8 @@ use serde::Deserialize;
 pub use a2a::A2aConfig;
 pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
 pub use sections::{
-    AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, Feature, Features, Handoff, LimitsConfig, LogFormat,
-    Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SearchDocsConfig,
+    AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, BusUrl, Feature, Features, Handoff, LimitsConfig,
+    LogFormat, Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SearchDocsConfig,
     ServerConfig, ShellConfig, StoreConfig, Telemetry, ToolsConfig, WebFetchConfig,
 };
 pub use tenants::{TenantApprovals, TenantConfig, TenantLimits, TenantRetention};
@@ -83,7 +83,7 @@ impl Config {
             .map_err(|error| ConfigError::Invalid { path: path.to_owned(), message: error.to_string() })?;
         let overrides: Vec<_> = environment::overrides(variables).collect();
         if overrides.is_empty() {
-            return Ok(config);
+            return config.consistent(path);
         }
         let mut table: toml::Table = toml::from_str(text)
             .map_err(|error| ConfigError::Invalid { path: path.to_owned(), message: error.to_string() })?;
@@ -94,10 +94,19 @@ impl Config {
                 return Err(ConfigError::Environment { name: entry.name, message });
             }
         }
-        table.try_into().map_err(|error: toml::de::Error| ConfigError::Invalid {
+        let config: Self = table.try_into().map_err(|error: toml::de::Error| ConfigError::Invalid {
             path: path.to_owned(),
             message: error.to_string(),
-        })
+        })?;
+        config.consistent(path)
+    }
+
+    /// Refuses keys that contradict each other.
+    fn consistent(self, path: &Path) -> Result<Self, ConfigError> {
+        match self.bus.contradiction(&self.store) {
+            Some(message) => Err(ConfigError::Invalid { path: path.to_owned(), message }),
+            None => Ok(self),
+        }
     }
 
     /// The nearest `baton.toml` in `start` or above it, written as a person in the current folder would.
@@ -131,6 +140,38 @@ pub(crate) fn position_in_agents(text: &str, key: &str, expected: &str) -> Optio
     (value.get_ref() == expected).then(|| value.span())
 }
 
+/// Where a value is in the section of a tenant: an entry of `agents`, or the value of `main` or `model`. Without such an entry, the
+/// place of the whole list.
+pub(crate) fn position_in_tenant(
+    text: &str,
+    tenant: &str,
+    key: &str,
+    expected: &str,
+) -> Option<std::ops::Range<usize>> {
+    #[derive(Deserialize)]
+    struct ConfigFile {
+        tenants: BTreeMap<String, TenantSection>,
+    }
+    #[derive(Deserialize)]
+    struct TenantSection {
+        agents: Option<toml::Spanned<Vec<toml::Spanned<String>>>>,
+        main: Option<toml::Spanned<String>>,
+        model: Option<toml::Spanned<String>>,
+    }
+    let mut file = toml::from_str::<ConfigFile>(text).ok()?;
+    let TenantSection { agents, main, model } = file.tenants.remove(tenant)?;
+    match key {
+        "main" => main.map(|value| value.span()),
+        "model" => model.map(|value| value.span()),
+        _ => {
+            let list = agents?;
+            let whole = list.span();
+            let entry = list.into_inner().into_iter().find(|entry| entry.get_ref() == expected);
+            Some(entry.map_or(whole, |entry| entry.span()))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,7 +183,7 @@ listen = "127.0.0.1:8420"
 [store]
 url = "sqlite://baton.db"
 [bus]
-url = "memory:"
+url = "auto"
 [agents]
 dirs = ["agents"]
 main = "assistant"
@@ -187,6 +228,128 @@ max_concurrent_runs = 1000
     #[test]
     fn the_contracts_values_are_the_defaults() {
         assert_eq!(parse(CONTRACT, &[]).unwrap(), Config::default());
+    }
+
+    /// The fields of the tables, as their files declare them.
+    fn fields() -> Vec<String> {
+        let files = [
+            include_str!("config.rs"),
+            include_str!("config/sections.rs"),
+            include_str!("config/tenants.rs"),
+            include_str!("config/auth.rs"),
+            include_str!("config/a2a.rs"),
+        ];
+        let lines = files.iter().flat_map(|file| file.split("#[cfg(test)]").next().unwrap().lines());
+        let field =
+            |line: &str| line.strip_prefix("    pub ")?.split_once(": ").map(|(name, _)| name.to_owned());
+        // Functions have a space, and `retention` of a tenant has no keys of its own yet.
+        let is_key = |name: &String| !name.contains(' ') && name != "retention";
+        lines.filter_map(field).filter(is_key).collect()
+    }
+
+    /// All code of the crate that is no test.
+    fn code(folder: &Path) -> String {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let read = |path: PathBuf| {
+            if path.is_dir() {
+                return code(&path);
+            }
+            std::fs::read_to_string(&path).unwrap().split("#[cfg(test)]").next().unwrap().to_owned()
+        };
+        entries.map(read).collect()
+    }
+
+    /// A key without an effect would be a field that nothing reads.
+    #[test]
+    fn every_key_is_read_and_documented() {
+        let code = code(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        let docs = include_str!("../../../docs/configuration.md");
+        let fields = fields();
+        assert!(fields.len() > 70, "{fields:?}");
+        for field in fields {
+            let is_word = |text: &str, at: usize| {
+                let after = text[at..].chars().next();
+                !after.is_some_and(|c| c.is_alphanumeric() || c == '_')
+            };
+            let read = format!(".{field}");
+            let is_read = code.match_indices(&read).any(|(at, _)| is_word(&code, at + read.len()));
+            assert!(is_read, "`{field}` is accepted and has no effect");
+            let is_documented = docs.match_indices(&field).any(|(at, _)| is_word(docs, at + field.len()));
+            // What `keys` holds are two keys.
+            assert!(is_documented || field == "keys", "`{field}` is not in docs/configuration.md");
+        }
+        assert!(!docs.contains("everything else"), "every key has an effect of its own");
+    }
+
+    #[test]
+    fn the_documented_sections_of_variables_are_those_that_count() {
+        let docs = include_str!("../../../docs/configuration.md");
+        let (_, list) = docs.split_once("- Sections are ").unwrap();
+        let (list, _) = list.split_once(". `[tools]`").unwrap();
+        let mut listed: Vec<String> = list.split('`').skip(1).step_by(2).map(str::to_lowercase).collect();
+        let mut known: Vec<&str> = environment::SECTIONS.to_vec();
+        listed.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(listed, known);
+        for name in [
+            "BATON_CONFIG",
+            "BATON_LOG",
+            "BATON_JWT_SECRET",
+            "BATON_NOTIFY_SECRET",
+            "BATON_CARD_KEY",
+            "BATON_API_KEY",
+        ] {
+            assert!(docs.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_bus_that_does_not_exist_is_refused() {
+        for url in ["nats://127.0.0.1:4222", "redis://x", ""] {
+            let error = parse(&format!("[bus]\nurl = \"{url}\"\n"), &[]).unwrap_err().to_string();
+            assert!(error.contains("line 2") && error.contains("Remove `bus.url`"), "{url}: {error}");
+        }
+        let error = parse("", &[("BATON_BUS_URL", "nats://x")]).unwrap_err().to_string();
+        assert!(error.contains("BATON_BUS_URL") && error.contains("there is no such bus"), "{error}");
+        for (bus, store, fits) in [
+            ("auto", "sqlite://baton.db", true),
+            ("auto", "postgres://db/baton", true),
+            ("memory:", "sqlite://baton.db", true),
+            ("memory:", "postgres://db/baton", false),
+            ("postgres:", "postgres://db/baton", true),
+            ("postgres:", "sqlite://baton.db", false),
+        ] {
+            let text = format!("[bus]\nurl = \"{bus}\"\n[store]\nurl = \"{store}\"\n");
+            assert_eq!(parse(&text, &[]).is_ok(), fits, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tenant_has_its_own_settings() {
+        let text = r#"
+            [budgets.run]
+            max_tokens = 10
+            max_cost_usd = 1
+            [tenants.acme]
+            agents = ["support", "billing-*"]
+            main = "support"
+            model = "fast"
+            [tenants.acme.limits]
+            requests_per_minute = 60
+            max_concurrent_runs = 5
+            max_spooled_bytes = 1000
+            [tenants.acme.budgets.run]
+            max_tokens = 20
+        "#;
+        let config = parse(text, &[]).unwrap();
+        let acme = &config.tenants["acme"];
+        let agents: Vec<&str> = acme.agents.iter().flatten().map(|pattern| pattern.as_str()).collect();
+        assert_eq!(
+            (agents.as_slice(), acme.limits.max_spooled_bytes),
+            (&["support", "billing-*"][..], Some(1000))
+        );
+        let run = acme.budgets.over(config.budgets).run;
+        assert_eq!((run.max_tokens, run.max_cost_usd.unwrap().to_string()), (Some(20), "$1.00".to_owned()));
     }
 
     #[test]

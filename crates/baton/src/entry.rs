@@ -1,6 +1,6 @@
 //! Who answers first, as `[agents]` of the configuration says.
 
-use baton_core::AgentName;
+use baton_core::{AgentName, TenantId};
 use baton_engine::Agents;
 use baton_engine::classifier::{Classification, choose};
 
@@ -52,6 +52,20 @@ impl EntryChoice {
                 Ok(Self::ByMessage { fallback, threshold: config.threshold })
             }
         }
+    }
+
+    /// The same for one tenant: its own `main` wins, and a `fallback` that it may not use does not count.
+    pub fn for_tenant(
+        config: &config::Config,
+        tenant: Option<&TenantId>,
+        agents: &Agents,
+    ) -> Result<Self, Unknown> {
+        let Some(own) = tenant.and_then(|tenant| config.tenants.get(tenant)) else {
+            return Self::of(&config.agents, agents);
+        };
+        let main = own.main.clone().map_or_else(|| config.agents.main.clone(), Main::Agent);
+        let fallback = config.agents.fallback.clone().filter(|name| agents.contains_key(name));
+        Self::of(&config::AgentsConfig { main, fallback, ..config.agents.clone() }, agents)
     }
 
     /// Whether every message goes to this one.

@@ -4,7 +4,7 @@
 //!
 //! - [`config`]: `baton.toml`, the environment, and the defaults under both.
 //! - [`project`]: a folder with agents and its configuration, ready to be loaded.
-//! - [`entry`]: who answers first.
+//! - [`entry`]: who answers first. [`tenants`]: whether the sections of tenants fit the agents.
 //! - [`wiring`]: the engine with its models and tools, as the configuration says; [`serving`]: the same for the server.
 //! - [`cli`]: the command line; one file per command in [`commands`]. [`report`] and [`progress`] are what people see.
 //! - [`identity`]: who this process is among those that share a store.
@@ -40,6 +40,7 @@ pub mod push;
 pub mod report;
 pub mod serving;
 pub mod telemetry;
+pub mod tenants;
 pub mod testing;
 pub mod webhook;
 pub mod wiring;

@@ -63,14 +63,20 @@ impl Project {
 
     /// What agent files may refer to besides each other.
     pub fn known(&self) -> KnownNames {
-        let mut known = KnownNames::default();
-        known.model_aliases.extend(self.config.models.aliases.keys().cloned());
-        known.providers.extend(WELL_KNOWN.iter().map(|(name, _)| (*name).to_owned()));
-        known.providers.extend(self.config.models.providers.keys().cloned());
+        let mut known = Self::known_models(&self.config);
         known.mcp_servers = self.config.mcp.servers.keys().cloned().collect();
         known.mcp_servers.extend(self.mcp_json().unwrap_or_default());
         let models = self.config.models.clone();
         known.prices = Prices::new(move |names| first_unpriced(&models, names));
+        known
+    }
+
+    /// The models that can be referred to.
+    pub fn known_models(config: &Config) -> KnownNames {
+        let mut known = KnownNames::default();
+        known.model_aliases.extend(config.models.aliases.keys().cloned());
+        known.providers.extend(WELL_KNOWN.iter().map(|(name, _)| (*name).to_owned()));
+        known.providers.extend(config.models.providers.keys().cloned());
         known
     }
 

@@ -10,10 +10,10 @@ use baton_a2a::signature::CardSigner;
 use baton_server::a2a::push::sender::PushService;
 use baton_server::a2a::settings::A2aSettings;
 use baton_server::client_address::TrustedProxies;
-use baton_server::settings::{RequestLimits, ServerSettings};
+use baton_server::settings::{RequestLimits, ServerSettings, TenantRequestLimits};
 use secrecy::ExposeSecret as _;
 
-use crate::config::{A2aConfig, Config};
+use crate::config::{A2aConfig, Config, TenantConfig};
 use crate::exit::Exit;
 use crate::project::Project;
 use crate::push::HttpSender;
@@ -29,7 +29,9 @@ pub fn settings(project: &Project) -> anyhow::Result<ServerSettings> {
         Some(settings) => Some(with_services(settings, &project.config.a2a)?),
         None => None,
     };
-    Ok(ServerSettings { auth: auth_settings(project)?, main, a2a, ..limits(&project.config) })
+    let mains = project.config.tenants.iter();
+    let tenant_mains = mains.filter_map(|(tenant, own)| Some((tenant.clone(), own.main.clone()?))).collect();
+    Ok(ServerSettings { auth: auth_settings(project)?, main, tenant_mains, a2a, ..limits(&project.config) })
 }
 
 /// Names the private key that agent cards are signed with.
@@ -59,6 +61,7 @@ pub fn limits(config: &Config) -> ServerSettings {
         max_upload_bytes: bytes(given.max_upload_bytes),
         max_connections: bytes(given.max_connections.get().into()),
         max_concurrent_runs: given.max_concurrent_runs,
+        tenants: config.tenants.iter().map(|(tenant, own)| (tenant.clone(), tenant_limits(own))).collect(),
         ..RequestLimits::default()
     };
     ServerSettings {
@@ -68,6 +71,13 @@ pub fn limits(config: &Config) -> ServerSettings {
         grace: config.server.grace.get(),
         drain: config.server.drain.get(),
         ..ServerSettings::default()
+    }
+}
+
+fn tenant_limits(own: &TenantConfig) -> TenantRequestLimits {
+    TenantRequestLimits {
+        requests_per_minute: own.limits.requests_per_minute,
+        max_concurrent_runs: own.limits.max_concurrent_runs,
     }
 }
 

@@ -14,7 +14,7 @@ use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFut
 use baton_core::{Store, TenantId};
 use baton_engine::{
     Agents, ApprovalSettings, ApprovalTerms, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry,
-    Observer, Policy, Switch, ThreadChannels, WorkerLifetime,
+    Observer, Policy, Switch, TenantSettings, Tenants, ThreadChannels, WorkerLifetime,
 };
 use baton_mcp::Servers;
 use baton_models::registry::key_variable;
@@ -73,9 +73,11 @@ pub async fn wire_server(
     let store: Arc<dyn Store> = Arc::new(store(project).await?);
     let now = Arc::clone(&agents.borrow());
     let parts = parts(project, now, servers.clone(), store)?;
-    let models = models(&project.config, providers_within_reach(&project.config, &agents.borrow()))?;
+    let config = &project.config;
+    let models = Arc::new(models(config, providers_within_reach(config, &agents.borrow()))?);
     let engine = Engine::new(EngineParts {
-        models: Arc::new(models),
+        tenants: tenants(config, &parts.policy, &models),
+        models,
         agents,
         worker_lifetime: WorkerLifetime::UntilDone,
         observer: Some(observer),
@@ -139,10 +141,12 @@ fn parts(
         work_dir: root(project),
         approvals: approvals(config),
     };
+    let (policy, models) = (policy(config)?, Arc::new(models(config, providers(config, &agents))?));
     Ok(EngineParts {
-        models: Arc::new(models(config, providers(config, &agents))?),
         extensions: Arc::new(extensions),
-        policy: Arc::new(policy(config)?),
+        tenants: tenants(config, &policy, &models),
+        policy: Arc::new(policy),
+        models,
         store,
         agents: watch::Sender::new(agents).subscribe(),
         identity: identity(),
@@ -224,6 +228,22 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
     })
 }
 
+/// What `[tenants.<name>]` says, for tenants that have such a section.
+fn tenants(config: &Config, policy: &Policy, models: &Arc<ModelRegistry>) -> Tenants {
+    let settings = config.tenants.iter().map(|(tenant, own)| {
+        let budgets = own.budgets.over(config.budgets);
+        let spooled = own.limits.max_spooled_bytes.unwrap_or(policy.max_spooled_bytes);
+        let own_policy = Policy { budgets, max_spooled_bytes: spooled, ..policy.clone() };
+        let settings = TenantSettings {
+            agents: own.agents.clone(),
+            policy: (own_policy != *policy).then(|| Arc::new(own_policy)),
+            models: own.model.clone().map(|model| Arc::new(models.with_default(model))),
+        };
+        (tenant.clone(), settings)
+    });
+    settings.collect()
+}
+
 pub(crate) fn switch(feature: &Feature) -> Switch {
     match feature {
         Feature::Switch(true) => Switch::On,
@@ -262,7 +282,8 @@ fn models(config: &Config, wanted: BTreeSet<String>) -> anyhow::Result<ModelRegi
 /// Providers that some model name leads to.
 pub(crate) fn providers(config: &Config, agents: &Agents) -> BTreeSet<String> {
     let named = agents.values().flat_map(|agent| &agent.model);
-    let all = named.chain(config.models.aliases.values()).chain([&config.models.default]);
+    let of_tenants = config.tenants.values().filter_map(|own| own.model.as_ref());
+    let all = named.chain(config.models.aliases.values()).chain([&config.models.default]).chain(of_tenants);
     let providers = all.filter_map(|name| match name {
         ModelName::Provider { provider, .. } => Some(provider.clone()),
         ModelName::Alias(_) => None,

@@ -49,7 +49,7 @@ impl Engine {
     /// Whether the message is an exit word of the agent that holds the thread.
     async fn leaves(&self, store: &dyn TenantStore, run: &NewRun) -> Result<bool, Failure> {
         let Some(open) = store.open_handoff_of(run.thread_id).await? else { return Ok(false) };
-        let agents = self.agents();
+        let agents = self.agents(store.tenant());
         let holder = agents.get(&open.target_agent_id);
         let terms = holder.and_then(|holder| holder.accepts_handoff.as_ref());
         Ok(terms.is_some_and(|terms| is_exit(&terms.exit_words, &text_of(&run.message.parts))))

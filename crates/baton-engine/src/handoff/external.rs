@@ -35,7 +35,7 @@ impl Engine {
     ) -> Result<Option<HandoffSession>, Failure> {
         let store = self.parts.store.tenant(tenant);
         let Some(handoff) = store.open_handoff_of(thread).await? else { return Ok(None) };
-        let Some(end) = overdue_end(&self.agents(), &handoff, Timestamp::now()) else {
+        let Some(end) = overdue_end(&self.agents(tenant), &handoff, Timestamp::now()) else {
             return Ok(Some(handoff));
         };
         if store.thread(thread, None).await?.active_run.is_some() {
@@ -54,11 +54,11 @@ impl Engine {
     /// Negotiates with the target and gives it the thread. Returns once the lease is stored; the run in which the target greets
     /// the user is submitted, not awaited.
     pub async fn start_handoff(self: &Arc<Self>, request: StartHandoff) -> Result<HandoffStarted, Failure> {
-        let agents = self.agents();
         let (tenant, thread) = (&request.caller.tenant, request.caller.thread_id);
+        let agents = self.agents(tenant);
         let target = agents.get(&request.target).ok_or_else(|| Failure::NoAgent(request.target.clone()))?;
         let store = self.parts.store.tenant(tenant);
-        negotiate(&self.parts.models, target, &request.rights)?;
+        negotiate(self.models(tenant), target, &request.rights)?;
         if let Some(open) = self.open_handoff(tenant, thread).await? {
             return self.behind(&*store, open, &request).await;
         }
@@ -94,7 +94,7 @@ impl Engine {
         open: HandoffSession,
         request: &StartHandoff,
     ) -> Result<HandoffStarted, Failure> {
-        let agents = self.agents();
+        let agents = self.agents(store.tenant());
         let holder = agents.get(&open.target_agent_id);
         let sentence = match holder {
             Some(holder) => messages::occupied_message(holder),
@@ -114,7 +114,7 @@ impl Engine {
         request: &StartHandoff,
         source: AgentName,
     ) -> Result<NewHandoff, Failure> {
-        let policy = &self.parts.policy;
+        let policy = self.policy(store.tenant());
         let thread = request.caller.thread_id;
         let messages = store.messages(thread, MessageQuery::last(request.recent_messages)).await?;
         // Defaults to the user's last message, not the last answer.
@@ -124,7 +124,7 @@ impl Engine {
             ("", None) => request.reason.clone(),
             (summary, _) => summary.to_owned(),
         };
-        let summary = match self.agents().get(&source) {
+        let summary = match self.agents(store.tenant()).get(&source) {
             Some(giver) => crate::redaction::redact(giver, &summary),
             None => summary,
         };
@@ -234,8 +234,8 @@ impl Engine {
         exit: ExitRequest,
         handoff: HandoffId,
     ) -> Result<(HandoffSession, RunId), Failure> {
-        let agents = self.agents();
         let (tenant, thread) = (&exit.caller.tenant, exit.caller.thread_id);
+        let agents = self.agents(tenant);
         let store = self.parts.store.tenant(tenant);
         let kept = store.handoff(handoff).await?;
         if kept.thread_id != thread {
@@ -252,7 +252,7 @@ impl Engine {
                 "it cannot be gone on with: it is done, or what was collected is gone",
             ));
         }
-        negotiate(&self.parts.models, target, &exit.rights)?;
+        negotiate(self.models(tenant), target, &exit.rights)?;
         let handoff = change_stored(&*store, kept, |handoff| activate(handoff, target, &Map::new())).await?;
         let run = self.announce(&exit, target.name.clone(), &handoff, HandoffTransition::Resumed).await?;
         Ok((handoff, run))
@@ -266,7 +266,7 @@ impl Engine {
         handoff: &HandoffSession,
         change: HandoffTransition,
     ) -> Result<RunId, Failure> {
-        let agents = self.agents();
+        let agents = self.agents(&exit.caller.tenant);
         let agent = if agents.contains_key(&agent) { agent } else { handoff.target_agent_id.clone() };
         // The run belongs to the thread's owner. An administrator's rights must not extend to that run.
         let rights = if exit.is_administrator { Rights::default() } else { exit.rights.clone() };
@@ -290,7 +290,7 @@ impl Engine {
     /// holder, nor answers one that waits. Reads the store only if the text is an exit word of some agent.
     pub(crate) async fn leave_at_once(self: &Arc<Self>, request: &RunRequest) -> Result<(), Failure> {
         let text = text_of(&request.input);
-        let agents = self.agents();
+        let agents = self.agents(&request.caller.tenant);
         let terms = || agents.values().filter_map(|agent| agent.accepts_handoff.as_ref());
         if !matches!(request.task, RunTask::Answer) || !terms().any(|terms| is_exit(&terms.exit_words, &text))
         {
@@ -337,7 +337,7 @@ impl Engine {
         if open.state != HandoffState::Active || open.target_agent_id == run.agent {
             return Ok(());
         }
-        let agents = self.agents();
+        let agents = self.agents(store.tenant());
         let holder = agents.get(&open.target_agent_id);
         let is_exclusive =
             |agent: &baton_core::Agent| agent.accepts_handoff.as_ref().is_some_and(|terms| terms.exclusive);
@@ -463,7 +463,7 @@ impl Engine {
         if !handoff.state.is_open() {
             return Ok(());
         }
-        let agents = self.agents();
+        let agents = self.all_agents();
         let holder = agents.get(&handoff.target_agent_id);
         let sentence =
             holder.map_or_else(|| "the handoff is active".to_owned(), |one| messages::occupied_message(one));

@@ -46,7 +46,7 @@ impl Engine {
         new: &NewHandoff,
     ) -> Result<Vec<(baton_core::Role, String)>, Failure> {
         let messages = store.messages(new.thread_id, MessageQuery::last(new.notes.recent)).await?;
-        let agents = self.agents();
+        let agents = self.agents(store.tenant());
         let giver = agents.get(&new.source_agent_id);
         let masked = |text: String| giver.map_or_else(|| text.clone(), |giver| redact(giver, &text));
         Ok(messages.into_iter().map(|one| (one.message.role, masked(one.message.text()))).collect())
@@ -54,7 +54,7 @@ impl Engine {
 
     /// Cancels the remote task of a handoff that has ended.
     pub(super) fn release_remote(&self, handoff: &HandoffSession) {
-        let agents = self.agents();
+        let agents = self.all_agents();
         if let Some(target) = agents.get(&handoff.target_agent_id) {
             self.release_link(target, handoff.notes.remote.as_deref());
         }

@@ -221,6 +221,7 @@ impl Setup {
                 work_dir: PathBuf::from("."),
             }),
             policy: Arc::new(self.policy),
+            tenants: baton_engine::Tenants::default(),
             store: Arc::new(store),
             agents: watch::Sender::new(agents).subscribe(),
             identity: ProcessIdentity { owner: Owner("test".into()), is_gone: |_| false },

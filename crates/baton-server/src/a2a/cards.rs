@@ -7,10 +7,11 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use baton_a2a::card::{
     AgentCard, Capabilities, HTTP_JSON, Interface, JSONRPC, SchemeKind, SecurityRequirement, SecurityScheme,
-    VERSION_03, VERSION_10,
+    Skill, VERSION_03, VERSION_10,
 };
 use baton_a2a::signature::CardSigner;
 use baton_a2a::{WireForm, wire};
+use baton_core::AgentName;
 use baton_core::agent::Agent;
 use data_encoding::HEXLOWER;
 use http::uri::Authority;
@@ -24,7 +25,7 @@ use super::settings::CardForm;
 use super::{parts, push, skills};
 use crate::app::App;
 use crate::guards::origins::is_loopback;
-use crate::identity::AuthenticationMode;
+use crate::identity::{AuthenticationMode, Principal};
 use crate::named;
 use crate::problem::{ApiResult, Code, Problem};
 use crate::routes::handoff;
@@ -46,10 +47,13 @@ pub fn base_url(app: &App, headers: &HeaderMap) -> Option<String> {
 /// The public card, for everyone.
 pub async fn card(State(app): State<App>, request: Request) -> ApiResult<Response> {
     let (mut parts, _) = request.into_parts();
-    let agent = addressed(&app, path_param(&mut parts, &app, "agent").await.as_deref())?;
+    let agent = match path_param(&mut parts, &app, "agent").await {
+        Some(name) => named::public_agent(&app, &name)?,
+        None => named::public_agent(&app, public_main(&app)?.as_str())?,
+    };
     let is_root = !parts.uri.path().starts_with("/a2a/");
     let base = base_url(&app, &parts.headers).ok_or_else(no_address)?;
-    let card = build(&app, &agent, &base, is_root, Detail::Public);
+    let card = build(&app, &agent, &base, is_root, Vec::new());
     let version = version(&parts.headers, &parts.uri);
     let unsigned = written(&app, &card, version.as_deref());
     Ok(cached(&unsigned, &parts.headers, || match signer(&app) {
@@ -60,18 +64,23 @@ pub async fn card(State(app): State<App>, request: Request) -> ApiResult<Respons
 
 /// The card of an authenticated caller: with what the agent can delegate to.
 pub fn extended(exchange: &Exchange, form: WireForm) -> A2aResult<Value> {
-    let name = exchange.agent.as_ref().map(|agent| agent.name.as_str());
-    let agent = addressed(&exchange.app, name)?;
+    let Exchange { app, caller, .. } = exchange;
+    let agent = match &exchange.agent {
+        Some(agent) => Arc::clone(agent),
+        None => named::agent(app, caller, handoff::main(app, caller)?.as_str())?,
+    };
     let base = exchange.base.as_deref().ok_or_else(no_address)?;
-    let card = build(&exchange.app, &agent, base, name.is_none(), Detail::Extended);
-    let card = signed(&exchange.app, card, base);
+    let delegated = skills::delegated(&agent, &app.agents(caller));
+    let card = build(app, &agent, base, exchange.agent.is_none(), delegated);
+    let card = signed(app, card, base);
     Ok(form.encode_card(&card))
 }
 
 /// The card as the native API shows it. Without a known address the paths are relative to this server.
-pub fn native_card(app: &App, agent: &Agent, headers: &HeaderMap) -> Value {
+pub fn native_card(app: &App, caller: &Principal, agent: &Agent, headers: &HeaderMap) -> Value {
     let base = base_url(app, headers).unwrap_or_default();
-    let card = build(app, agent, &base, false, Detail::Extended);
+    let delegated = skills::delegated(agent, &app.agents(caller));
+    let card = build(app, agent, &base, false, delegated);
     match app.settings.a2a.as_ref().map(|settings| settings.card).unwrap_or_default() {
         CardForm::V10 => WireForm::V10.encode_card(&card),
         CardForm::V03 => WireForm::V03.encode_card(&card),
@@ -79,11 +88,10 @@ pub fn native_card(app: &App, agent: &Agent, headers: &HeaderMap) -> Value {
     }
 }
 
-fn addressed(app: &App, name: Option<&str>) -> ApiResult<Arc<Agent>> {
-    match name {
-        Some(name) => named::agent(app, name),
-        None => named::agent(app, handoff::main(app)?.as_str()),
-    }
+/// The main agent, as those see it who are of no tenant.
+fn public_main(app: &App) -> ApiResult<AgentName> {
+    let (main, _) = (app.choose)(None, &app.engine.all_agents(), "").map_err(handoff::no_main)?;
+    Ok(main)
 }
 
 fn no_address() -> Problem {
@@ -91,20 +99,10 @@ fn no_address() -> Problem {
     Problem::new(Code::NotFound, detail)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Detail {
-    Public,
-    /// With the skills of the agents that it works with.
-    Extended,
-}
-
-fn build(app: &App, agent: &Agent, base: &str, is_root: bool, detail: Detail) -> AgentCard {
-    let agents = app.agents();
+/// `delegated` are the skills of the agents that it works with, for callers that are authenticated.
+fn build(app: &App, agent: &Agent, base: &str, is_root: bool, delegated: Vec<Skill>) -> AgentCard {
     let modes = || vec!["text/plain".to_owned(), "application/json".to_owned()];
-    let mut skills = vec![skills::own(agent)];
-    if detail == Detail::Extended {
-        skills.extend(skills::delegated(agent, &agents));
-    }
+    let skills = [vec![skills::own(agent)], delegated].concat();
     let (security_schemes, security) = security(app);
     AgentCard {
         name: agent.display_name.clone(),

@@ -65,7 +65,7 @@ pub async fn begin(
     let start = StartHandoff {
         caller: engine_caller(caller, thread),
         source: None,
-        fallback: handoff::main(app)?,
+        fallback: handoff::main(app, caller)?,
         target: target.clone(),
         context_summary: context(&request),
         reason: request.handoff_reason.clone(),
@@ -148,9 +148,9 @@ fn target(exchange: &Exchange, request: &HandoffRequest) -> A2aResult<AgentName>
         return Ok(agent.name.clone());
     }
     if request.target_agent_id.is_empty() {
-        return Ok(handoff::main(&exchange.app)?);
+        return Ok(handoff::main(&exchange.app, &exchange.caller)?);
     }
-    let found = named::agent(&exchange.app, &request.target_agent_id);
+    let found = named::agent(&exchange.app, &exchange.caller, &request.target_agent_id);
     found.map(|agent| agent.name.clone()).map_err(|problem| A2aFailure::invalid(problem.detail))
 }
 

@@ -214,7 +214,7 @@ async fn submit(
     };
     let options = || SubmitOptions {
         idempotency: idempotency.clone(),
-        max_active: Some(app.settings.limits.max_concurrent_runs),
+        max_active: Some(app.settings.limits.max_concurrent_runs_of(&exchange.caller.tenant)),
     };
     let named = body(content.clone(), agent.as_ref());
     match messages::submit(app, caller, trace, thread, named, options()).await {

@@ -42,15 +42,16 @@ pub fn routes() -> OpenApiRouter<App> {
     extensions(("x-permission" = json!("agent:read"))))]
 async fn list_agents(
     State(app): State<App>,
+    caller: Caller,
     Params(params): Params<AgentParams>,
 ) -> ApiResult<Json<Listed<AgentView>>> {
-    let roster = newest(&app);
+    let (agents, graph) = (app.agents(&caller), graph(&app, &caller));
     let is_wanted = |agent: &&Arc<Agent>| params.all == Some(true) || !agent.badge.hidden;
     let is_name = |text: &str| AgentName::parse(text).is_ok();
-    let wanted = roster.iter().filter(is_wanted);
+    let wanted = agents.values().filter(is_wanted);
     let page =
         page::cut(wanted, |agent| agent.name.as_str(), is_name, &page::request(params.limit, params.cursor))?;
-    Ok(Json(Listed::of(page, |agent| AgentView::of(agent, roster.graph()))))
+    Ok(Json(Listed::of(page, |agent| AgentView::of(agent, &graph))))
 }
 
 /// One agent: its definition with every default filled in, and what is worth knowing about its file.
@@ -60,13 +61,17 @@ async fn list_agents(
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
             description = "`agent_not_found`; `nearest` lists the names that may have been meant.")),
     extensions(("x-permission" = json!("agent:read"))))]
-async fn get_agent(State(app): State<App>, Segment(name): Segment) -> ApiResult<Json<AgentDetail>> {
+async fn get_agent(
+    State(app): State<App>,
+    caller: Caller,
+    Segment(name): Segment,
+) -> ApiResult<Json<AgentDetail>> {
     let roster = newest(&app);
-    let agent = named::agent(&app, &name)?;
+    let agent = named::agent(&app, &caller, &name)?;
     let root = &app.engine.parts.extensions.work_dir;
     let diagnostics = roster.problems_of(&agent.name).map(|problem| DiagnosticView::of(problem, root));
     Ok(Json(AgentDetail {
-        agent: AgentView::of(&agent, roster.graph()),
+        agent: AgentView::of(&agent, &graph(&app, &caller)),
         file: roster.file(&agent.name).map(|file| within(root, file)),
         definition: definition(&agent),
         diagnostics: diagnostics.collect(),
@@ -83,11 +88,12 @@ async fn get_agent(State(app): State<App>, Segment(name): Segment) -> ApiResult<
     extensions(("x-permission" = json!("agent:read"))))]
 async fn get_card(
     State(app): State<App>,
+    caller: Caller,
     Segment(name): Segment,
     headers: HeaderMap,
 ) -> ApiResult<Json<serde_json::Value>> {
-    let agent = named::agent(&app, &name)?;
-    Ok(Json(a2a::native_card(&app, &agent, &headers)))
+    let agent = named::agent(&app, &caller, &name)?;
+    Ok(Json(a2a::native_card(&app, &caller, &agent, &headers)))
 }
 
 /// Said where the caller does not say what the person asks.
@@ -110,8 +116,8 @@ async fn get_prompt(
     Segment(name): Segment,
     Params(params): Params<PromptParams>,
 ) -> ApiResult<Json<PromptView>> {
-    let agent = named::agent(&app, &name)?;
-    let giver = params.from.as_ref().map(|from| named::agent(&app, from.as_str())).transpose()?;
+    let agent = named::agent(&app, &caller, &name)?;
+    let giver = params.from.as_ref().map(|from| named::agent(&app, &caller, from.as_str())).transpose()?;
     let from = giver.as_ref().map(|giver| (&giver.name, params.via.unwrap_or(Via::Call)));
     let message = params.message.as_deref().unwrap_or(SOMETHING);
     if message.chars().count() > LONGEST_MESSAGE {
@@ -150,14 +156,27 @@ fn unseen(failure: Failure) -> Problem {
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
             description = "`agent_not_found`; `nearest` lists the names that may have been meant.")),
     extensions(("x-permission" = json!("agent:read"))))]
-async fn get_graph(State(app): State<App>, Params(params): Params<GraphParams>) -> ApiResult<Json<Graph>> {
-    let roster = newest(&app);
-    let main = app.settings.main.clone().filter(|main| roster.get(main).is_some());
+async fn get_graph(
+    State(app): State<App>,
+    caller: Caller,
+    Params(params): Params<GraphParams>,
+) -> ApiResult<Json<Graph>> {
+    let graph = graph(&app, &caller);
+    let main = app.settings.main_of(&caller.tenant).filter(|main| app.agents(&caller).contains_key(*main));
     let graph = match &params.agent {
-        Some(name) => roster.graph().around(&named::agent(&app, name.as_str())?.name),
-        None => roster.graph().clone(),
+        Some(name) => graph.around(&named::agent(&app, &caller, name.as_str())?.name),
+        None => graph,
     };
-    Ok(Json(Graph { main, ..graph }))
+    Ok(Json(Graph { main: main.cloned(), ..graph }))
+}
+
+/// The graph of the agents that the caller's tenant may see.
+fn graph(app: &App, caller: &Caller) -> Graph {
+    let (roster, tenants) = (newest(app), &app.engine.parts.tenants);
+    if !tenants.is_restricted(&caller.tenant) {
+        return roster.graph().clone();
+    }
+    roster.graph().only(|name| tenants.permits(&caller.tenant, name))
 }
 
 /// It does not change while it is looked at, whatever happens to the files.

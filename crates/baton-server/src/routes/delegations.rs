@@ -12,9 +12,10 @@ use baton_engine::{
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::handoff;
 use crate::app::App;
 use crate::await_end::await_end;
-use crate::identity::Caller;
+use crate::identity::{Caller, Principal};
 use crate::named;
 use crate::problem::{ApiResult, Code, Problem};
 use crate::response_format::ResponseFormat;
@@ -64,10 +65,8 @@ async fn delegate(
     Repeatable { body, idempotency }: Repeatable<DelegationRequest>,
 ) -> ApiResult<Response> {
     let message = body.message.clone();
-    let delegation = meant(&app, &body)?;
-    let (agent, entry) = (app.choose)(&app.agents(), &message).map_err(|reason| {
-        Problem::new(Code::AgentUnavailable, format!("there is no main agent: {reason}"))
-    })?;
+    let delegation = meant(&app, &caller, &body)?;
+    let (agent, entry) = app.first_agent(&caller, &message).map_err(handoff::no_main)?;
     let request = RunRequest {
         caller: OnBehalfOf { tenant: caller.tenant.clone(), user: caller.user.clone(), thread_id },
         agent,
@@ -80,7 +79,10 @@ async fn delegate(
         trace: Some((*trace.0).clone()),
         metadata: None,
     };
-    let terms = SubmitOptions { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
+    let terms = SubmitOptions {
+        idempotency,
+        max_active: Some(app.settings.limits.max_concurrent_runs_of(&caller.tenant)),
+    };
     let subscription = app.subscribe(&caller, thread_id, form.interest());
     let accepted = app.engine.submit(request, terms).await?;
     match form {
@@ -96,7 +98,7 @@ async fn delegate(
 }
 
 /// What the caller means, or what is wrong with it.
-fn meant(app: &App, body: &DelegationRequest) -> ApiResult<DelegationPlan> {
+fn meant(app: &App, caller: &Principal, body: &DelegationRequest) -> ApiResult<DelegationPlan> {
     let wrong = |pointer: &str, detail: &str| {
         Problem::new(Code::InvalidRequest, "the body is not what this route takes").at(pointer, detail)
     };
@@ -111,7 +113,7 @@ fn meant(app: &App, body: &DelegationRequest) -> ApiResult<DelegationPlan> {
         return Err(wrong("/timeout_ms", "1 to 600000 milliseconds"));
     }
     Ok(DelegationPlan {
-        agents: agents(app, &body.agents)?,
+        agents: agents(app, caller, &body.agents)?,
         strategy: body.strategy.unwrap_or(StrategyWord::Parallel).into(),
         timeout: HumanDuration::from_millis(timeout),
         synthesis: body.synthesis.unwrap_or(SynthesisWord::Concat).into(),
@@ -119,12 +121,12 @@ fn meant(app: &App, body: &DelegationRequest) -> ApiResult<DelegationPlan> {
 }
 
 /// All of them exist and let others ask them.
-fn agents(app: &App, names: &[String]) -> ApiResult<Vec<AgentName>> {
+fn agents(app: &App, caller: &Principal, names: &[String]) -> ApiResult<Vec<AgentName>> {
     let mut agents = Vec::new();
     for (at, text) in names.iter().enumerate() {
         let pointer = format!("/agents/{at}");
-        let agent =
-            named::agent(app, text).map_err(|problem| problem.at(&pointer, "there is no such agent"))?;
+        let agent = named::agent(app, caller, text)
+            .map_err(|problem| problem.at(&pointer, "there is no such agent"))?;
         if !agent.can_be_orchestrated {
             let detail = format!(
                 "`{}` may not be involved by others; its file says `can_be_orchestrated: false`",

@@ -30,7 +30,7 @@ use crate::wire::handoff::request::{ResumeBody, ReturnBody};
 use crate::wire::handoff::{HandoffResumed, HandoffReturn, HandoffView};
 use crate::wire::problem::ProblemBody;
 use audited_action::AuditedAction;
-pub(crate) use start::{main, start};
+pub(crate) use start::{main, no_main, start};
 
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -59,7 +59,7 @@ async fn show_handoff(
     let open = app.engine.open_handoff(&caller.tenant, thread_id).await?;
     let open =
         open.ok_or_else(|| Problem::new(Code::NoActiveHandoff, "no handoff is active on this thread"))?;
-    Ok(Json(HandoffView::of(&caller.tenant, open, &app.agents())))
+    Ok(Json(HandoffView::of(&caller.tenant, open, &app.agents(&caller))))
 }
 
 /// Leaves a handoff: the thread is back at once, whatever the agent that had it is doing. What was collected is kept, so that it can
@@ -155,7 +155,7 @@ async fn resume_handoff(
             about
         })
         .await?;
-    let handoff = HandoffView::of(&caller.tenant, handoff, &app.agents());
+    let handoff = HandoffView::of(&caller.tenant, handoff, &app.agents(&caller));
     Ok(Json(HandoffResumed { handoff, run_id }))
 }
 
@@ -197,5 +197,5 @@ fn about(handoff: &HandoffSession) -> serde_json::Value {
 }
 
 fn returned(app: &App, caller: &Caller, handoff: HandoffSession) -> HandoffReturn {
-    HandoffReturn::of(&caller.tenant, handoff, &app.agents())
+    HandoffReturn::of(&caller.tenant, handoff, &app.agents(&caller))
 }

@@ -72,7 +72,7 @@ async fn readyz(State(app): State<App>, Params(wanted): Params<Wanted>) -> ApiRe
     app.store().tenants().await?;
     let checks = wanted.verbose.map(|_| Checks {
         store: "ok",
-        agents: app.agents().len(),
+        agents: app.engine.all_agents().len(),
         runs_at_work: app.engine.active_threads(),
     });
     Ok(Json(Health { status: "ready", checks }))

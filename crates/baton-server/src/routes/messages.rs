@@ -70,7 +70,10 @@ async fn send(
     RespondAsync(is_async): RespondAsync,
     Repeatable { body, idempotency }: Repeatable<SendMessage>,
 ) -> ApiResult<Response> {
-    let terms = SubmitOptions { idempotency, max_active: Some(app.settings.limits.max_concurrent_runs) };
+    let terms = SubmitOptions {
+        idempotency,
+        max_active: Some(app.settings.limits.max_concurrent_runs_of(&caller.tenant)),
+    };
     let subscription = app.subscribe(&caller, thread, form.interest());
     let accepted = submit(&app, &caller, &trace, thread, body, terms).await?;
     if is_async {
@@ -123,13 +126,11 @@ pub async fn submit(
     let input = resolve(app, caller, thread, content.0).await?;
     let overrides = Overrides { is_named: agent.is_some(), ..Overrides::default() };
     let (agent, entry) = match agent {
-        Some(name) => (named::agent(app, &name)?.name.clone(), None),
-        None => {
-            (app.choose)(&app.agents(), &parts_to_text(&input, IncludedParts::Text)).map_err(|error| {
-                tracing::error!(error, "no agent can answer");
-                Problem::new(Code::AgentUnavailable, "no agent is there to answer; name one with `agent`")
-            })?
-        }
+        Some(name) => (named::agent(app, caller, &name)?.name.clone(), None),
+        None => app.first_agent(caller, &parts_to_text(&input, IncludedParts::Text)).map_err(|error| {
+            tracing::error!(error, "no agent can answer");
+            Problem::new(Code::AgentUnavailable, "no agent is there to answer; name one with `agent`")
+        })?,
     };
     let request = RunRequest {
         caller: engine_caller(caller, thread),
@@ -165,9 +166,9 @@ async fn answered(app: &App, caller: &Principal, record: RunRecord) -> ApiResult
         run_id: record.run_id,
         thread_id: record.thread_id,
         status: record.status.word().to_owned(),
-        message: message.map(|message| MessageView::of(message, &app.agents())),
+        message: message.map(|message| MessageView::of(message, &app.agents(caller))),
         agent: end.answered_by.unwrap_or(record.agent),
-        handoff: held.map(|handoff| HeldBy::of(handoff, &app.agents())),
+        handoff: held.map(|handoff| HeldBy::of(handoff, &app.agents(caller))),
         results: results(&*store, record.run_id).await?.into_iter().map(Into::into).collect(),
         usage: record.usage.into(),
         approvals: open.map(Into::into).collect(),

@@ -23,8 +23,8 @@ async fn show_system(State(app): State<App>, caller: Caller) -> Json<SystemView>
     let vitals = Vitals {
         version: app.version,
         is_store_ok: app.store().tenants().await.is_ok(),
-        default_model: app.engine.parts.models.default_model(),
-        agents: app.agents().len(),
+        default_model: app.engine.models(&caller.tenant).default_model(),
+        agents: app.agents(&caller).len(),
         active_runs: app.engine.active_threads(),
         started_at: app.started_at,
         shows_details: caller.may(METRICS_READ),

@@ -14,8 +14,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::identity::Caller;
 use crate::identity::roles::{EVERYTHING, TRACE_READ};
+use crate::identity::{Caller, Principal};
 use crate::problem::ApiResult;
 use crate::strict::{Params, ThreadPath};
 use crate::trace::Trace;
@@ -50,7 +50,7 @@ async fn list_threads(
         None => data.threads(user.as_ref(), page).await?,
     };
     let open = open_handoffs(&app, &caller, &found).await?;
-    let (main, agents) = (main(&app), app.agents());
+    let (main, agents) = (main(&app, &caller), app.agents(&caller));
     Ok(Json(Listed::of(found, |thread| {
         let open = open.get(&thread.thread_id);
         ThreadView::of(&caller.tenant, thread, main.as_ref()).with_handoff(open, &agents)
@@ -88,8 +88,8 @@ async fn show_thread(
     let thread = data.thread(thread_id, caller.scope()).await?;
     let open = open_handoff(&app, &caller, &thread).await?;
     let resumable = data.resumable_handoffs(thread_id).await?;
-    let view = ThreadView::of(&caller.tenant, thread, main(&app).as_ref());
-    Ok(Json(ThreadContext::of(view, open.as_ref(), resumable, &app.agents())))
+    let view = ThreadView::of(&caller.tenant, thread, main(&app, &caller).as_ref());
+    Ok(Json(ThreadContext::of(view, open.as_ref(), resumable, &app.agents(&caller))))
 }
 
 /// The open handoff of a thread. One whose time is over is ended first.
@@ -144,8 +144,8 @@ async fn end_run(app: &App, caller: &Caller, thread: &Thread) -> ApiResult<()> {
 }
 
 /// Who answers in a thread without a holder.
-fn main(app: &App) -> Option<AgentName> {
-    (app.choose)(&app.agents(), "").ok().map(|(agent, _)| agent)
+fn main(app: &App, caller: &Principal) -> Option<AgentName> {
+    app.first_agent(caller, "").ok().map(|(agent, _)| agent)
 }
 
 /// Whose things are listed: the caller's own, unless they may see more and do not want less.

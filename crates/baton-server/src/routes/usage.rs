@@ -32,7 +32,7 @@ async fn get_usage(
     Params(params): Params<UsageParams>,
 ) -> ApiResult<Json<UsageReport>> {
     let store = app.data(&caller);
-    let budgets = &app.engine.parts.policy.budgets;
+    let budgets = &app.engine.policy(&caller.tenant).budgets;
     if let Some(thread) = params.thread_id {
         store.thread(thread, None).await?;
     }

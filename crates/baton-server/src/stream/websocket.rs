@@ -147,7 +147,7 @@ impl SocketConversation {
             SocketRequest::Message(message) => {
                 caller.demand("thread:write")?;
                 let terms = SubmitOptions {
-                    max_active: Some(app.settings.limits.max_concurrent_runs),
+                    max_active: Some(app.settings.limits.max_concurrent_runs_of(&caller.tenant)),
                     ..SubmitOptions::default()
                 };
                 let accepted = messages::submit(app, caller, trace, *thread, message, terms).await?;

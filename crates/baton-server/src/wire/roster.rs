@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use baton_agents::Diagnostic;
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -36,13 +37,19 @@ pub enum RosterStatus {
 }
 
 impl RosterView {
-    pub fn of(state: &RosterState, root: &Path) -> Self {
+    pub fn of(
+        state: &RosterState,
+        agents: usize,
+        is_shown: impl Fn(&Diagnostic) -> bool,
+        root: &Path,
+    ) -> Self {
+        let findings = state.findings().filter(|problem| is_shown(problem));
         Self {
             status: if state.is_current() { RosterStatus::Current } else { RosterStatus::LastGood },
-            agents: state.roster.len(),
+            agents,
             loaded_at: state.loaded_at,
             checked_at: state.checked_at,
-            diagnostics: state.findings().map(|problem| DiagnosticView::of(problem, root)).collect(),
+            diagnostics: findings.map(|problem| DiagnosticView::of(problem, root)).collect(),
         }
     }
 }

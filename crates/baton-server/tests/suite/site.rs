@@ -142,6 +142,7 @@ impl Plan {
             models: Arc::new(self.models.with_timeouts(timeouts)),
             extensions: Arc::new(extensions(self.skills)),
             policy: Arc::new(self.policy),
+            tenants: baton_engine::Tenants::default(),
             store,
             agents: watch::Sender::new(Arc::new(agents)).subscribe(),
             identity: process_identity(),
@@ -156,7 +157,7 @@ impl Plan {
         let parts = baton_server::ServerParts {
             engine,
             roster: rosters.subscribe(),
-            choose: Box::new(move |_, _| Ok((main.clone(), None))),
+            choose: Box::new(move |_, _, _| Ok((main.clone(), None))),
             inspect: self.inspect,
             metrics,
             settings: self.settings,

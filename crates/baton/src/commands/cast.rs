@@ -10,7 +10,7 @@ use crate::cli::Common;
 use crate::entry::{EntryChoice, Unknown};
 use crate::exit::Exit;
 use crate::project::Project;
-use crate::report;
+use crate::{report, tenants};
 
 /// A project whose agents can be asked something.
 pub(super) struct Cast {
@@ -32,9 +32,11 @@ impl Cast {
         let roster = draft.finish()?;
         let agents: Arc<Agents> =
             Arc::new(roster.iter().map(|agent| (agent.name.clone(), Arc::clone(agent))).collect());
+        let all: Vec<_> = agents.values().map(|agent| &**agent).collect();
+        tenants::refuse(&project, &all)?;
         let entry = match named {
             Some(name) => EntryChoice::Agent(name),
-            None => EntryChoice::of(&project.config.agents, &agents)
+            None => EntryChoice::for_tenant(&project.config, Some(&super::tenant()), &agents)
                 .map_err(|unknown| no_agent(&unknown, &roster))?,
         };
         Ok(Some(Self { project, agents, entry }))

@@ -25,7 +25,7 @@ use crate::exit::Exit;
 use crate::project::Project;
 use crate::webhook::Webhook;
 use crate::wiring::{self, Wired};
-use crate::{report, serving};
+use crate::{report, serving, tenants};
 use baton_server::a2a::push::notifier;
 
 /// How long tasks may take to be dropped at the end.
@@ -86,6 +86,7 @@ impl LiveRoster {
         let roster = Arc::new(draft.finish()?);
         let first = agents(&roster);
         EntryChoice::of(&project.config.agents, &first).map_err(|unknown| Exit::Invalid.because(unknown))?;
+        tenants::refuse(project, &first.values().map(|agent| &**agent).collect::<Vec<_>>())?;
         let (rosters, roster) = watch::channel(RosterState::loaded(roster));
         let (teams, agents) = watch::channel(first);
         let watch = if project.config.agents.watch { Some(follow(project, rosters, teams)?) } else { None };
@@ -99,8 +100,14 @@ fn follow(
     rosters: watch::Sender<RosterState>,
     teams: watch::Sender<Arc<Agents>>,
 ) -> Result<Watch, WatchError> {
+    let config = project.config.clone();
     Watch::start(project.dirs.clone(), project.known(), Strictness::Lenient, move |reload| match reload {
         Reload::Loaded(roster) => {
+            for problem in
+                tenants::problems(&config, &roster.iter().map(|agent| &**agent).collect::<Vec<_>>())
+            {
+                tracing::warn!(%problem, "a tenant's section of baton.toml does not fit the agents any more");
+            }
             tracing::info!(agents = roster.len(), "the agents were loaded again");
             teams.send_replace(agents(&roster));
             rosters.send_replace(RosterState::loaded(roster));
@@ -135,13 +142,14 @@ async fn serve(
     let observer = observer(&metrics, webhook.as_ref(), &settings);
     let Wired { engine, servers } = wiring::wire_server(project, team.agents.clone(), observer).await?;
     let (store, running) = (Arc::clone(&engine.parts.store), Arc::clone(&engine));
-    let config = project.config.agents.clone();
+    let config = project.config.clone();
     let inspect = serving::inspect(project, &team.agents.borrow(), servers.clone());
     let app = App::new(baton_server::ServerParts {
         engine,
         roster: team.roster.clone(),
-        choose: Box::new(move |agents, message| {
-            let entry = EntryChoice::of(&config, agents).map_err(|unknown| unknown.to_string())?;
+        choose: Box::new(move |tenant, agents, message| {
+            let entry = EntryChoice::for_tenant(&config, tenant, agents);
+            let entry = entry.map_err(|unknown| unknown.to_string())?;
             Ok(entry.first(agents, message))
         }),
         inspect,

@@ -13,6 +13,7 @@ use crate::config;
 use crate::exit::Exit;
 use crate::project::{self, Project};
 use crate::report::{self, ValidationReport};
+use crate::tenants;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -73,6 +74,7 @@ fn add_project(project: &Project, args: &Args, report: &mut ValidationReport) {
     if let Some(problem) = missing_main(project, &draft) {
         report.add(0, [problem]);
     }
+    report.add(0, invalid_tenants(project, &draft));
 }
 
 fn add(project: &Project, args: &Args, report: &mut ValidationReport) -> RosterDraft {
@@ -115,6 +117,22 @@ fn add_mcp_json(project: &Project, report: &mut ValidationReport) {
 fn draft(project: &Project, args: &Args) -> RosterDraft {
     let strictness = if args.strict { Strictness::Strict } else { Strictness::Lenient };
     project.draft().with_strictness(strictness)
+}
+
+/// What `[tenants.<name>]` says and cannot work.
+fn invalid_tenants(project: &Project, draft: &RosterDraft) -> Vec<Diagnostic> {
+    let Some(file) = project.file.as_ref().filter(|_| draft.agents().next().is_some()) else {
+        return Vec::new();
+    };
+    let agents: Vec<&baton_core::Agent> = draft.agents().map(|entry| &*entry.agent).collect();
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let problems = tenants::problems(&project.config, &agents).into_iter().map(|problem| {
+        let span = problem.position(&text).map(|at| Span::new(at.start, at.end));
+        let location = SourceFile::new(file, text.clone()).locate(span.unwrap_or_default());
+        let message = format!("tenant `{}`: {}", problem.tenant, problem.message);
+        Diagnostic::new(Rule::InvalidTenant, location, message, problem.help)
+    });
+    problems.collect()
 }
 
 /// An agent that `[agents]` names and the roster does not have.

@@ -1,7 +1,7 @@
 //! `BATON_<SECTION>_<KEY>` as overrides of `baton.toml`.
 
 /// Sections that a variable can name. `BATON_CONFIG` and the like are not overrides.
-const SECTIONS: &[&str] = &[
+pub(super) const SECTIONS: &[&str] = &[
     "server",
     "store",
     "bus",
@@ -9,6 +9,7 @@ const SECTIONS: &[&str] = &[
     "models",
     "approvals",
     "auth",
+    "a2a",
     "features",
     "orchestration",
     "handoff",

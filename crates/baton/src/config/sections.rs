@@ -53,16 +53,50 @@ impl Default for StoreConfig {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// How servers that share a store learn of each other's events. The store decides it, so nothing else can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bus {
-    /// `memory:` or `nats://…`.
-    pub url: String,
+    pub url: BusUrl,
 }
 
-impl Default for Bus {
-    fn default() -> Self {
-        Self { url: "memory:".into() }
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(try_from = "String")]
+pub enum BusUrl {
+    /// What fits the store.
+    #[default]
+    Auto,
+    /// In force with SQLite.
+    Memory,
+    /// In force with PostgreSQL.
+    Postgres,
+}
+
+impl TryFrom<String> for BusUrl {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "auto" => Ok(Self::Auto),
+            "memory:" => Ok(Self::Memory),
+            "postgres:" => Ok(Self::Postgres),
+            _ => Err("there is no such bus: servers learn of each other's events from the store they share. Remove `bus.url`, \
+                      or write \"auto\""
+                .to_owned()),
+        }
+    }
+}
+
+impl Bus {
+    /// Why the bus is not the one of this store, if it is not.
+    pub fn contradiction(&self, store: &StoreConfig) -> Option<String> {
+        let is_postgres = store.url.starts_with("postgres");
+        let (named, has) = match self.url {
+            BusUrl::Memory if is_postgres => ("memory:", "PostgreSQL, whose servers share \"postgres:\""),
+            BusUrl::Postgres if !is_postgres => ("postgres:", "SQLite, which has \"memory:\""),
+            _ => return None,
+        };
+        Some(format!("`bus.url` is \"{named}\", and the store is {has}: write \"auto\", or remove it"))
     }
 }
 

@@ -14,6 +14,7 @@ const NOT_ABOUT_ONE_FILE: &[Rule] = &[
     Rule::TooLarge,
     Rule::NoAgents,
     Rule::UnknownMain,
+    Rule::InvalidTenant,
     Rule::InvalidMcp,
     Rule::TooManyProblems,
 ];

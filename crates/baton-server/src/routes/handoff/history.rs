@@ -33,7 +33,7 @@ pub(super) async fn list_handoffs(
         app.engine.open_handoff(&caller.tenant, thread_id).await?;
     }
     let handoffs = app.data(&caller).handoffs(thread_id).await?;
-    let agents = app.agents();
+    let agents = app.agents(&caller);
     let data = handoffs.into_iter().map(|handoff| PastHandoff::of(handoff, &agents)).collect();
     Ok(Json(Listed::whole(data)))
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::audited_action::AuditedAction;
 use super::{about, own};
 use crate::app::App;
-use crate::identity::Caller;
+use crate::identity::{Caller, Principal};
 use crate::named;
 use crate::problem::{ApiResult, Code, Problem};
 use crate::routes::messages::engine_caller;
@@ -89,13 +89,13 @@ fn meant(
         return Err(untrue.into_iter().fold(problem, |problem, at| problem.at(at.pointer, at.detail)));
     }
     let agent = |text: &str, pointer: &str| {
-        let found = named::agent(app, text).map(|agent| agent.name.clone());
+        let found = named::agent(app, caller, text).map(|agent| agent.name.clone());
         found.map_err(|problem| problem.at(pointer, "there is no such agent"))
     };
     Ok(baton_engine::StartHandoff {
         caller: engine_caller(caller, thread_id),
         source: body.source_agent_id.as_deref().map(|text| agent(text, "/source_agent_id")).transpose()?,
-        fallback: main(app)?,
+        fallback: main(app, caller)?,
         target: agent(&body.target_agent_id, "/target_agent_id")?,
         context_summary: body.context_summary.unwrap_or_default(),
         reason: body.handoff_reason,
@@ -110,11 +110,13 @@ fn meant(
 }
 
 /// Who answers in a thread without a holder.
-pub(crate) fn main(app: &App) -> ApiResult<AgentName> {
-    let (main, _) = (app.choose)(&app.agents(), "").map_err(|reason| {
-        Problem::new(Code::AgentUnavailable, format!("there is no main agent: {reason}"))
-    })?;
+pub(crate) fn main(app: &App, caller: &Principal) -> ApiResult<AgentName> {
+    let (main, _) = app.first_agent(caller, "").map_err(no_main)?;
     Ok(main)
+}
+
+pub(crate) fn no_main(reason: String) -> Problem {
+    Problem::new(Code::AgentUnavailable, format!("there is no main agent: {reason}"))
 }
 
 /// Who gets the thread back from the one that has it now, and so gives it to the next.

@@ -46,7 +46,7 @@ pub(super) async fn list_messages(
     let found = app.data(&caller).messages(thread_id, more).await?;
     let (found, next_cursor) = cut(found, query.limit as usize);
     let ratings = ratings(&app, &caller, thread_id, &found).await?;
-    let agents = app.agents();
+    let agents = app.agents(&caller);
     let view = |message: ThreadMessage| {
         let rating = ratings.get(&message.message.id).copied().map(Thumb);
         MessageView { rating, ..MessageView::of(message, &agents) }

@@ -45,6 +45,6 @@ pub(super) async fn rename_thread(
     };
     trail::record(&app, &caller, Some(&trace), audit_record).await?;
     let open = open_handoff(&app, &caller, &renamed).await?;
-    let view = ThreadView::of(&caller.tenant, renamed, main(&app).as_ref());
-    Ok(Json(view.with_handoff(open.as_ref(), &app.agents())))
+    let view = ThreadView::of(&caller.tenant, renamed, main(&app, &caller).as_ref());
+    Ok(Json(view.with_handoff(open.as_ref(), &app.agents(&caller))))
 }

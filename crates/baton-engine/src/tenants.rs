@@ -1,0 +1,126 @@
+//! What one tenant has in place of the settings for all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use baton_core::agent::AgentPattern;
+use baton_core::{AgentName, TenantId};
+
+use crate::agents::Agents;
+use crate::models::ModelRegistry;
+use crate::policy::Policy;
+
+/// The settings of one tenant. `None` is as for all.
+#[derive(Debug, Clone, Default)]
+pub struct TenantSettings {
+    /// The agents that the tenant may see and use.
+    pub agents: Option<Vec<AgentPattern>>,
+    pub policy: Option<Arc<Policy>>,
+    pub models: Option<Arc<ModelRegistry>>,
+}
+
+/// The settings of all tenants that have their own.
+#[derive(Debug, Default)]
+pub struct Tenants {
+    own: HashMap<TenantId, TenantSettings>,
+    /// The roster of each tenant with `agents`, after the roster of all agents that it was made of.
+    rosters: Mutex<HashMap<TenantId, (Arc<Agents>, Arc<Agents>)>>,
+}
+
+impl FromIterator<(TenantId, TenantSettings)> for Tenants {
+    fn from_iter<T: IntoIterator<Item = (TenantId, TenantSettings)>>(own: T) -> Self {
+        Self { own: own.into_iter().collect(), rosters: Mutex::default() }
+    }
+}
+
+impl Tenants {
+    fn patterns(&self, tenant: &TenantId) -> Option<&[AgentPattern]> {
+        self.own.get(tenant)?.agents.as_deref()
+    }
+
+    /// Whether the tenant has a roster of its own.
+    pub fn is_restricted(&self, tenant: &TenantId) -> bool {
+        self.patterns(tenant).is_some()
+    }
+
+    /// Whether the tenant may see and use an agent.
+    pub fn permits(&self, tenant: &TenantId, agent: &AgentName) -> bool {
+        self.patterns(tenant).is_none_or(|patterns| is_permitted(patterns, agent))
+    }
+
+    /// Whether every tenant may see an agent, so that it is no secret of some of them.
+    pub fn is_for_all(&self, agent: &AgentName) -> bool {
+        self.own.keys().all(|tenant| self.permits(tenant, agent))
+    }
+
+    /// The agents that a tenant may use, without references to others. Made once per roster.
+    pub(crate) fn agents(&self, tenant: &TenantId, all: Arc<Agents>) -> Arc<Agents> {
+        let Some(patterns) = self.patterns(tenant) else { return all };
+        let mut rosters = self.rosters.lock().unwrap_or_else(PoisonError::into_inner);
+        match rosters.get(tenant) {
+            Some((of, own)) if Arc::ptr_eq(of, &all) => Arc::clone(own),
+            _ => {
+                let own = Arc::new(restricted(&all, patterns));
+                rosters.insert(tenant.clone(), (all, Arc::clone(&own)));
+                own
+            }
+        }
+    }
+
+    pub(crate) fn policy<'a>(&'a self, tenant: &TenantId, default: &'a Arc<Policy>) -> &'a Arc<Policy> {
+        self.own.get(tenant).and_then(|own| own.policy.as_ref()).unwrap_or(default)
+    }
+
+    pub(crate) fn models<'a>(
+        &'a self,
+        tenant: &TenantId,
+        default: &'a Arc<ModelRegistry>,
+    ) -> &'a Arc<ModelRegistry> {
+        self.own.get(tenant).and_then(|own| own.models.as_ref()).unwrap_or(default)
+    }
+}
+
+fn is_permitted(patterns: &[AgentPattern], agent: &AgentName) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(agent))
+}
+
+fn restricted(all: &Agents, patterns: &[AgentPattern]) -> Agents {
+    let own = all.iter().filter(|(name, _)| is_permitted(patterns, name));
+    own.map(|(name, agent)| {
+        let own = agent.restricted(|other| is_permitted(patterns, other));
+        (name.clone(), own.map_or_else(|| Arc::clone(agent), Arc::new))
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_core::agent::Agent;
+
+    fn name(text: &str) -> AgentName {
+        AgentName::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_roster_is_restricted_once_and_others_are_shared() {
+        let agents = ["support", "billing", "secret"].map(|text| {
+            let mut agent = Agent::plain(name(text), "Helps.", "You help.");
+            agent.agents = vec![name("secret")];
+            (name(text), Arc::new(agent))
+        });
+        let all: Arc<Agents> = Arc::new(agents.into_iter().collect());
+        let [acme, other] = ["acme", "other"].map(|id| TenantId::parse(id).unwrap());
+        let patterns = ["support", "bill*"].map(|text| AgentPattern::parse(text).unwrap());
+        let own = TenantSettings { agents: Some(patterns.to_vec()), ..TenantSettings::default() };
+        let tenants = Tenants::from_iter([(acme.clone(), own)]);
+        let own = tenants.agents(&acme, Arc::clone(&all));
+        assert_eq!(own.keys().map(AgentName::as_str).collect::<Vec<_>>(), ["billing", "support"]);
+        assert!(own.values().all(|agent| agent.agents.is_empty()));
+        assert!(Arc::ptr_eq(&own, &tenants.agents(&acme, Arc::clone(&all))));
+        assert!(Arc::ptr_eq(&all, &tenants.agents(&other, Arc::clone(&all))));
+        assert!(tenants.is_for_all(&name("support")) && !tenants.is_for_all(&name("secret")));
+        let reloaded = Arc::new(Agents::clone(&all));
+        assert!(!Arc::ptr_eq(&own, &tenants.agents(&acme, reloaded)));
+    }
+}
