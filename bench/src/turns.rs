@@ -287,7 +287,8 @@ pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str)
         lease: HeartbeatConfig::default(),
         flush: Duration::from_millis(50),
         worker_lifetime: WorkerLifetime::UntilDone,
-        retention: Retention { workflow_state: jiff::SignedDuration::from_hours(1) },
+        retention: Retention { workflow_state: jiff::SignedDuration::from_hours(1) }.into(),
+        storage: baton_engine::storage::StorageLimits::default(),
         live: ThreadChannels::new(),
         observer: None,
     })

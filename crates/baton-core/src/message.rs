@@ -68,6 +68,15 @@ pub enum Part {
 }
 
 impl Part {
+    /// Bytes of the content, for limits of what is stored.
+    pub fn bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::Text { text } => text.len(),
+            other => serde_json::to_vec(other).map_or(0, |json| json.len()),
+        };
+        bytes as u64
+    }
+
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }

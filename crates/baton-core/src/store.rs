@@ -5,7 +5,8 @@
 //!
 //! One module per noun: [`thread`], [`run`], [`work`] (claims, steps and everything a run writes), [`handoff`], [`approval`],
 //! [`notification`], [`artifact`], [`audit`], [`pattern`], [`key`], [`cache`], [`usage`], [`feedback`], [`output`] (long tool output),
-//! [`budget`] (budgets that runs share), [`push`] (push notifications of A2A tasks), [`skill`] (skills that people created).
+//! [`budget`] (budgets that runs share), [`push`] (push notifications of A2A tasks), [`skill`] (skills that people created),
+//! [`lifecycle`] (retention and erasure).
 
 use std::fmt;
 use std::future::Future;
@@ -27,6 +28,7 @@ pub mod cache;
 pub mod feedback;
 pub mod handoff;
 pub mod key;
+pub mod lifecycle;
 pub mod notification;
 pub mod output;
 pub mod page;
@@ -52,6 +54,7 @@ pub use handoff::{
     NotifiedParty, WorkflowState,
 };
 pub use key::{ApiKey, Keys};
+pub use lifecycle::{Erasure, HistoryRetention, Lifecycle};
 pub use notification::{NextNotification, Notifications, TakenNotification};
 pub use output::{OutputHandle, OutputSlice, Outputs, SpooledOutput};
 pub use page::{Order, Page, PageRequest};
@@ -120,6 +123,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// that another process left unsealed.
     fn seal_audit(&self) -> Pending<'_, u64>;
 
+    /// Takes or renews a duty that one process of the installation has at a time, such as sweeping. Returns whether this process has it
+    /// now, for the time of the lease.
+    fn take_duty(&self, duty: &'static str, owner: &Owner, lease: Duration) -> Pending<'_, bool>;
+
+    /// Writes erased data out of the database's own files where Baton can do that: SQLite's log is merged into its file, in which
+    /// deleted content is overwritten.
+    fn purge_files(&self) -> Pending<'_, ()>;
+
     /// Load counters.
     fn load(&self) -> StoreLoad;
 
@@ -159,6 +170,7 @@ pub trait TenantStore:
     + Outputs
     + BudgetAccounts
     + CreatedSkills
+    + Lifecycle
     + fmt::Debug
 {
     fn tenant(&self) -> &TenantId;
@@ -239,6 +251,9 @@ pub enum StoreError {
     /// where it carries its own id (messages, appends, uploads); otherwise read first.
     #[error("whether the change was made is not known: {0}")]
     OutcomeUnknown(String),
+    /// The limit of stored bytes of the user or the tenant.
+    #[error("the {whose} has reached the limit of {limit} stored bytes: delete threads, then try again")]
+    StorageFull { whose: &'static str, limit: u64 },
     #[error("there is no space left to store anything: {0}")]
     Full(String),
     /// Requires manual repair.
@@ -278,6 +293,7 @@ impl StoreError {
             Self::Fenced => "superseded",
             Self::Unavailable(_) => "store_unavailable",
             Self::OutcomeUnknown(_) => "outcome_unknown",
+            Self::StorageFull { .. } => "storage_full",
             Self::Full(_) => "store_full",
             Self::Corrupt(_) | Self::Unreadable(_) => "store_corrupt",
             Self::Failed(_) => "store_failed",

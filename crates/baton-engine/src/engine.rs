@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::event::Event;
-use baton_core::store::{Owner, Retention};
-use baton_core::{RunId, Store, TenantId};
+use baton_core::store::Owner;
+use baton_core::{RunId, Store, StoreError, TenantId, UserId};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +15,7 @@ use crate::agents::Agents;
 use crate::extensions::Extensions;
 use crate::failure::Failure;
 use crate::heartbeat::{HeartbeatConfig, ProcessHeartbeat};
+use crate::lifecycle::RetentionSettings;
 use crate::live::ThreadChannels;
 use crate::models::ModelRegistry;
 use crate::observer::Observer;
@@ -23,6 +24,7 @@ use crate::policy::Policy;
 use crate::recounted_accounts::RecountedAccounts;
 use crate::registry::{WorkerLifetime, Workers};
 use crate::run_state::RunResources;
+use crate::storage::{StorageLimits, StorageSums};
 use crate::tenants::Tenants;
 
 /// The dependencies and settings of an engine.
@@ -44,7 +46,8 @@ pub struct EngineParts {
     pub flush: Duration,
     /// How long a worker serves the thread of a message that this process accepted.
     pub worker_lifetime: WorkerLifetime,
-    pub retention: Retention,
+    pub retention: RetentionSettings,
+    pub storage: StorageLimits,
     /// The channels by which clients subscribe to threads.
     pub live: Arc<ThreadChannels>,
     pub observer: Option<Arc<dyn Observer>>,
@@ -72,12 +75,13 @@ pub struct Engine {
     pub(crate) lease: ProcessHeartbeat,
     /// Shared by all runs.
     recounted: Arc<RecountedAccounts>,
+    storage: StorageSums,
 }
 
 impl Engine {
     pub fn new(parts: EngineParts) -> Arc<Self> {
         let (workers, lease) = (Workers::default(), ProcessHeartbeat::default());
-        Arc::new(Self { parts, workers, lease, recounted: Arc::default() })
+        Arc::new(Self { parts, workers, lease, recounted: Arc::default(), storage: StorageSums::default() })
     }
 
     /// What a new run shares with the others of its tenant.
@@ -89,6 +93,19 @@ impl Engine {
             extensions: Arc::clone(&self.parts.extensions),
             recounted: Arc::clone(&self.recounted),
         }
+    }
+
+    /// Checks the limits of stored bytes before something is stored. Without limits nothing is read.
+    pub async fn check_storage(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+        adding: u64,
+    ) -> Result<(), StoreError> {
+        if self.parts.storage == StorageLimits::default() {
+            return Ok(());
+        }
+        self.storage.check(self.parts.storage, &*self.parts.store.tenant(tenant), user, adding).await
     }
 
     /// The agents that a tenant may see and use.

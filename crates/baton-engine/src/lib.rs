@@ -8,6 +8,7 @@
 //! - [`workers`]: accepts messages and runs one worker per thread, known to [`registry`]. [`execute`]: one run from its claim to its
 //!   end. [`run_start`] and [`run_end`]: its first and its last record.
 //! - [`heartbeat`]: the lease that keeps this process's claims. [`recovery`]: takes over runs whose process is gone.
+//!   [`lifecycle`]: retention and erasure. [`export`]: all data of a user.
 //! - [`journal`]: stores records and then publishes events. [`listener`]: the waiter of a run. [`live`]: the subscribers of a
 //!   thread. [`observer`]: metrics. [`audit`]: audit entries. [`hops`]: passes of the baton.
 //! - [`run_state`]: what all parts of a run share. [`scope`]: one agent at one path of a run. [`steps`]: effects that happen once.
@@ -52,6 +53,7 @@ mod compile_cache;
 pub mod engine;
 mod engine_tool;
 mod execute;
+pub mod export;
 pub mod extensions;
 pub mod failure;
 mod fence;
@@ -69,6 +71,7 @@ mod journal;
 mod json;
 mod lease;
 pub mod ledger;
+pub mod lifecycle;
 mod listener;
 pub mod live;
 mod model_speed;
@@ -102,6 +105,7 @@ pub mod session_info;
 mod skillset;
 mod stage;
 mod steps;
+pub mod storage;
 pub mod structured_output;
 pub mod task;
 pub mod telemetry;

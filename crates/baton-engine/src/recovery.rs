@@ -8,7 +8,6 @@ use baton_core::store::{Retention, Swept};
 use baton_core::{Store, StoreError, TenantId, ThreadId};
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::engine::{Engine, ProcessIdentity};
@@ -18,7 +17,6 @@ use crate::registry::WorkerLifetime;
 const BATCH_SIZE: u32 = 64;
 /// Approvals that expire at the same time. The store writes them together.
 const MAX_EXPIRING: usize = 16;
-const SWEEP_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Releases the runs of processes that are certainly gone. Returns how many there were.
 pub async fn release_dead_owners(store: &dyn Store, identity: &ProcessIdentity) -> Result<u64, StoreError> {
@@ -75,7 +73,11 @@ impl Engine {
     /// Takes over due runs and seals the audit trail every `every`; ends expired handoffs and sweeps every hour. Never returns:
     /// the caller owns the task.
     pub async fn run_maintenance(self: Arc<Self>, every: Duration) {
-        let mut next_sweep = Instant::now();
+        // A sweep may take minutes, and does not delay the rest.
+        tokio::join!(self.take_over_regularly(every), self.sweep_regularly());
+    }
+
+    async fn take_over_regularly(self: &Arc<Self>, every: Duration) {
         loop {
             if let Err(error) = self.wake_due_threads().await {
                 tracing::warn!(%error, "cannot query threads with runs to take over");
@@ -83,18 +85,11 @@ impl Engine {
             if let Err(error) = self.parts.store.seal_audit().await {
                 tracing::warn!(%error, "cannot seal the audit trail");
             }
-            if Instant::now() >= next_sweep {
-                next_sweep = Instant::now() + SWEEP_INTERVAL;
-                self.end_expired_everywhere().await;
-                if let Err(error) = sweep(&*self.parts.store, self.parts.retention).await {
-                    tracing::warn!(%error, "cannot sweep");
-                }
-            }
             tokio::time::sleep(every).await;
         }
     }
 
-    async fn end_expired_everywhere(self: &Arc<Self>) {
+    pub(crate) async fn end_expired_everywhere(self: &Arc<Self>) {
         let tenants = self.parts.store.tenants().await.unwrap_or_default();
         for tenant in tenants {
             if let Err(error) = self.end_expired(&self.parts.store.tenant(&tenant)).await {

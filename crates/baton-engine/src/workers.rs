@@ -11,7 +11,7 @@ use baton_core::store::{
     AcceptedRun, ApprovalRequest, ApprovalStatus, Cancel, Claimed, NewRun, OnBusy, RunRecord, RunStart,
     RunStatus, StartedRun,
 };
-use baton_core::{MessageId, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId, UserId};
+use baton_core::{MessageId, Part, Rights, RunId, StoreError, TenantId, TenantStore, ThreadId, UserId};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -123,6 +123,11 @@ impl Engine {
     ) -> Result<(AcceptedRun, bool), Failure> {
         let PendingRun { mut run, request } = new;
         let (run_id, on_busy) = (run.run_id, run.on_busy);
+        let bytes = run.message.parts.iter().map(Part::bytes).sum();
+        if let Err(error) = self.check_storage(&key.0, &run.user_id, bytes).await {
+            self.workers.take(run_id);
+            return Err(error.into());
+        }
         let store = self.parts.store.tenant(&key.0);
         let (routing, start) = self.beginning(&key.0, &mut run, &request);
         // Looked up first: after the write, the thread's active run may be another one, even this one.

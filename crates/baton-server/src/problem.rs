@@ -54,6 +54,8 @@ codes! {
     NotAcceptable = "not_acceptable", NOT_ACCEPTABLE, "Not acceptable";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "Payload too large";
+    /// The limit of stored bytes of the user or the tenant is reached.
+    StorageFull = "storage_full", PAYLOAD_TOO_LARGE, "Storage full";
     UriTooLong = "uri_too_long", URI_TOO_LONG, "URI too long";
     HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "Headers too large";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "Request timeout";
@@ -195,6 +197,7 @@ impl From<StoreError> for Problem {
             StoreError::TooManyRuns(_) => {
                 return Self::new(Code::TooManyRuns, error.to_string()).retry_after(Duration::from_secs(1));
             }
+            StoreError::StorageFull { .. } => Code::StorageFull,
             StoreError::HandoffActive(_) => Code::HandoffActive,
             StoreError::TooManyHandoffs(_) => Code::HandoffRejected,
             StoreError::Conflict(_)

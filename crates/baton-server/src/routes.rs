@@ -22,6 +22,7 @@ mod skills;
 mod system;
 mod threads;
 mod usage;
+mod users;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -43,6 +44,7 @@ pub fn all() -> OpenApiRouter<App> {
         .merge(artifacts::routes())
         .merge(feedback::routes())
         .merge(usage::routes())
+        .merge(users::routes())
         .merge(audit::routes())
         .merge(patterns::routes())
         .merge(me::routes())

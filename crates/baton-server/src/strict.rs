@@ -7,7 +7,7 @@ pub mod repeatable;
 
 pub use json::{Checked, Strict};
 pub(crate) use json::{body, optional_body, parse};
-pub use path::{HandoffPath, RunPath, ThreadPath, ToolPath};
+pub use path::{HandoffPath, RunPath, ThreadPath, ToolPath, UserPath};
 pub use query::Params;
 pub use repeatable::Repeatable;
 

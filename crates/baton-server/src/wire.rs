@@ -28,3 +28,4 @@ pub mod system;
 pub mod text;
 pub mod thread;
 pub mod usage;
+pub mod user;

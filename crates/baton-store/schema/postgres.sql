@@ -26,7 +26,7 @@ END $$;
 GRANT USAGE ON SCHEMA baton TO baton_app;
 GRANT SELECT ON baton_schema TO baton_app;
 -- Processes belong to no tenant.
-GRANT SELECT, INSERT, UPDATE, DELETE ON servers TO baton_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON servers, duties TO baton_app;
 
 -- Every table that has a tenant, also those of migrations to come: rows of another tenant cannot be seen, and not be written.
 DO $$

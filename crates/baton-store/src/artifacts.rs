@@ -32,6 +32,8 @@ const PUT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (tenant, artifact_id) DO NOTHING";
 
+const COUNT: &str = "UPDATE thread_work SET bytes = bytes + $3 WHERE tenant = $1 AND thread_id = $2";
+
 /// Stores the length of `bytes` as the size and ignores the artifact's own `size`.
 async fn put(
     tx: &Tx<'_>,
@@ -54,7 +56,7 @@ async fn put(
     let params = params![*artifact_id, *thread_id, *run_id, name, media_type, size, *created_at, bytes];
     match tx.execute(PUT, params).await? {
         0 => Err(StoreError::Conflict("the artifact")),
-        _ => Ok(()),
+        _ => tx.execute(COUNT, params![*thread_id, size]).await.map(drop),
     }
 }
 

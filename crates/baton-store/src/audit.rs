@@ -4,11 +4,13 @@
 //! - [`chain`]: the chain of an entry, and the hashes. [`stored`]: entries as rows. [`ends`]: the last position of each chain.
 //! - [`seal`]: one hash over all chains, about once a second. [`verify`]: recomputes every hash.
 //! - [`list`]: entries of all chains in one order. [`find`]: which rows have entries about a thread or of an actor or action.
+//! - [`people`]: names, which are not part of the entries.
 
 mod chain;
 mod ends;
 mod find;
 mod list;
+mod people;
 pub(crate) mod seal;
 mod stored;
 mod verify;
@@ -23,6 +25,7 @@ pub(crate) use chain::chain_of;
 use find::Found;
 pub(crate) use find::forget_number;
 use list::AuditPosition;
+pub(crate) use people::forget_name;
 use serde_json::Value as Json;
 pub(crate) use stored::AuditLine;
 
@@ -78,6 +81,7 @@ pub(crate) fn about(entry: AuditEntry, thread: ThreadId, run: Option<RunId>) -> 
 /// decrease.
 pub(crate) async fn write(tx: &Tx<'_>, lines: &mut [AuditLine]) -> Result<(), StoreError> {
     find::number(tx, lines).await?;
+    people::hide(tx, lines).await?;
     let mut chains: BTreeMap<u8, Vec<&AuditLine>> = BTreeMap::new();
     for line in &*lines {
         // Several chains let writers pass each other. SQLite has one writer, and one chain is one row per transaction.

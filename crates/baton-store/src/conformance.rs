@@ -31,6 +31,7 @@ pub mod handoffs;
 pub mod history;
 pub mod isolation;
 pub mod keys;
+pub mod lifecycle;
 pub mod limiting;
 pub mod notifications;
 pub mod outputs;
@@ -77,6 +78,11 @@ macro_rules! each_property {
             threads::a_renamed_title_survives_later_messages,
             threads::a_thread_counts_its_queued_runs,
             threads::a_deleted_thread_leaves_nothing,
+            lifecycle::h9_costs_outlive_their_thread,
+            lifecycle::h9_an_expired_thread_is_deleted_unless_something_is_open,
+            lifecycle::h9_events_of_old_runs_are_removed,
+            lifecycle::h9_an_erased_user_leaves_only_costs,
+            lifecycle::one_process_has_a_duty,
             threads::whoever_works_on_a_deleted_thread_notices,
             history::a12_recent_messages_are_the_last_in_order,
             history::a13_a6_messages_of_every_agent_are_in_one_conversation,

@@ -128,6 +128,11 @@ fn stored_kind(kind: &EventKind) -> Cow<'_, EventKind> {
     }
 }
 
+/// Column `at`, the content, with a text replaced by another. `None` if it does not have it.
+pub(crate) fn replaced(row: &Row, at: usize, from: &str, to: &str) -> Result<Option<SqlValue>, StoreError> {
+    Ok(Content::read(row, at)?.replaced(from, to))
+}
+
 /// Reads the columns `last_seq, run_id, content, parts` as events of a thread. `parts` are those of the message in `text_of`.
 pub(crate) fn events(thread_id: ThreadId, row: &Row) -> Result<Vec<Event>, StoreError> {
     let run_id = row.parse(1)?;

@@ -10,6 +10,7 @@
 //! - [`journal`]: what an append recorded, as one row. [`insert`]: inserts into many tables at once. [`closing`]: writes deferred to the commit. [`meter`]: counters.
 //! - [`pending`]: rows that a transaction of SQLite inserts together. [`once`]: texts stored once. [`page`]: pagination. [`value`]: parameters and rows.
 //! - [`migrate`]: the schema and its versions. [`system`]: queries across tenants.
+//! - [`lifecycle`]: retention and erasure. [`sweep`]: data that expires by itself. [`backup`]: a copy of a SQLite file.
 //! - [`conformance`]: tests that every store must pass; public, so that other stores can run them.
 
 #![allow(rustdoc::private_intra_doc_links, reason = "the map of the crate names its private modules too")]
@@ -17,6 +18,7 @@
 mod approvals;
 mod artifacts;
 mod audit;
+mod backup;
 mod budgets;
 mod cache;
 mod closing;
@@ -27,6 +29,7 @@ mod insert;
 mod job;
 mod journal;
 mod keys;
+mod lifecycle;
 mod meter;
 mod migrate;
 mod notifications;
@@ -50,4 +53,5 @@ mod usage;
 mod value;
 mod work;
 
+pub use backup::backup;
 pub use open::{Database, files, open};

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use baton_core::store::StoreLoad;
 
@@ -15,6 +16,9 @@ pub(crate) struct Meter {
     statements: AtomicU64,
 }
 
+/// Each token with the time at which it was read.
+type TokensByName = HashMap<String, (String, Instant)>;
+
 /// State shared by all transactions of a store.
 #[derive(Debug, Default)]
 pub(crate) struct MeterShared {
@@ -22,11 +26,41 @@ pub(crate) struct MeterShared {
     tenants: Mutex<HashSet<Arc<str>>>,
     /// For each tenant and run limit, the number of runs that may be opened without counting.
     rooms: Mutex<HashMap<(Arc<str>, u32), u64>>,
+    /// For each tenant, the tokens of names in the audit trail, and when each was read.
+    audit_tokens: Mutex<HashMap<Arc<str>, TokensByName>>,
     /// Tenants close to their limit of open runs.
     short: Mutex<HashSet<Arc<str>>>,
 }
 
+/// Another process may erase a user: a token is read again after this time.
+const TOKEN_LIFETIME: Duration = Duration::from_mins(1);
+/// Tokens of a tenant that are remembered.
+const TOKENS: usize = 10_000;
+
 impl MeterShared {
+    /// The token of a name in the audit trail, if it was read not long ago.
+    pub(crate) fn audit_token(&self, tenant: &str, name: &str) -> Option<String> {
+        let tokens = self.audit_tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let (token, read_at) = tokens.get(tenant)?.get(name)?;
+        (read_at.elapsed() < TOKEN_LIFETIME).then(|| token.clone())
+    }
+
+    pub(crate) fn know_audit_token(&self, tenant: &str, name: &str, token: &str) {
+        let mut tokens = self.audit_tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = tokens.entry(tenant.into()).or_default();
+        if known.len() >= TOKENS {
+            known.clear();
+        }
+        known.insert(name.to_owned(), (token.to_owned(), Instant::now()));
+    }
+
+    pub(crate) fn forget_audit_token(&self, tenant: &str, name: &str) {
+        let mut tokens = self.audit_tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = tokens.get_mut(tenant) {
+            known.remove(name);
+        }
+    }
+
     /// Whether the tenant is certainly in `tenants`.
     pub(crate) fn is_known(&self, tenant: &str) -> bool {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner).contains(tenant)

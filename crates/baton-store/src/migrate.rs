@@ -13,6 +13,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../schema/0002_budgets.sql"),
     include_str!("../schema/0003_push.sql"),
     include_str!("../schema/0005_skills.sql"),
+    include_str!("../schema/0008_lifecycle.sql"),
 ];
 
 /// "BTN1" in ASCII: distinguishes a Baton store from other SQLite files.

@@ -43,13 +43,13 @@ pub fn files(url: &str, base: &Path) -> Vec<PathBuf> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum StoreUrl {
+pub(crate) enum StoreUrl {
     Memory,
     File(DatabaseFile),
     Postgres(String),
 }
 
-fn address(url: &str, base: &Path) -> Result<StoreUrl, StoreError> {
+pub(crate) fn address(url: &str, base: &Path) -> Result<StoreUrl, StoreError> {
     let wrong = |what: &str| {
         let help = "use sqlite://file, sqlite::memory: or postgres://user@host/database";
         Err(StoreError::Failed(format!("`store.url` {what}; {help}")))

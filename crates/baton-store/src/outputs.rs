@@ -93,18 +93,23 @@ async fn total(tx: &Tx<'_>) -> Result<u64, StoreError> {
 /// Maximum number of outputs that one write deletes, so that a sweep does not block other writes for long.
 pub(crate) const DELETED_AT_ONCE: u64 = 16;
 
-const ENDED: &str = "SELECT o.run_id, o.output_id FROM tool_outputs AS o
+const ENDED: &str = "SELECT o.run_id, o.output_id, r.thread_id, o.size FROM tool_outputs AS o
     JOIN runs AS r ON r.tenant = $1 AND r.run_id = o.run_id
     WHERE o.tenant = $1 AND o.chunk = 0 AND r.finished_at IS NOT NULL
     LIMIT $2";
 
 const DELETE: &str = "DELETE FROM tool_outputs WHERE tenant = $1 AND run_id = $2 AND output_id = $3";
 
+const UNCOUNT: &str = "UPDATE thread_work SET bytes = bytes - $3 WHERE tenant = $1 AND thread_id = $2";
+
 /// Deletes up to [`DELETED_AT_ONCE`] outputs of finished runs, which are no longer read. Returns the number deleted.
 pub(crate) async fn delete_ended(tx: &Tx<'_>) -> Result<u64, StoreError> {
     let ended = tx.query(ENDED, params![DELETED_AT_ONCE]).await?;
     let deleted = ended.len() as u64;
-    tx.execute_each(DELETE, ended.into_iter().map(|row| row.0)).await?;
+    for row in ended {
+        tx.execute(DELETE, &row.0[..2]).await?;
+        tx.execute(UNCOUNT, &row.0[2..]).await?;
+    }
     Ok(deleted)
 }
 

@@ -1,6 +1,6 @@
 //! Deletes expired data.
 
-use baton_core::store::{Pending, Retention, Swept};
+use baton_core::store::{Lifecycle as _, Pending, Retention, Swept};
 use baton_core::{StoreError, TenantId, TenantStore};
 use jiff::Timestamp;
 
@@ -27,6 +27,7 @@ impl TenantStore for Tenant {
                     self.write(JobSubject::Tenant, (), |tx, ()| Box::pin(outputs::delete_ended(tx))).await?;
                 swept.spooled_outputs += deleted;
             }
+            self.finish_deletions().await?;
             Ok(swept)
         })
     }

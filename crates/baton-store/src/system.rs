@@ -120,6 +120,21 @@ const RELEASE: SystemStatement = SystemStatement {
     postgres: "DELETE FROM servers WHERE owner = $1",
 };
 
+/// Returns a row if the process has the duty now.
+const TAKE_DUTY: SystemStatement = SystemStatement {
+    sqlite: "INSERT INTO duties (name, owner, lease_until) VALUES ($2, $3, $4)
+        ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
+        WHERE duties.owner = excluded.owner OR duties.lease_until < $5
+        RETURNING owner",
+    postgres: "INSERT INTO duties (name, owner, lease_until)
+        SELECT $1, $2, clock.now + $3
+        FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) AS clock
+        ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
+        WHERE duties.owner = excluded.owner
+            OR duties.lease_until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+        RETURNING owner",
+};
+
 const UNSEALED: SystemStatement = SystemStatement {
     sqlite: "SELECT tenant FROM audit_chains GROUP BY tenant
         HAVING sum(CASE WHEN chain < 16 THEN entries ELSE -entries END) <> 0",
@@ -227,6 +242,41 @@ impl Driver {
             }
         };
         claims.first().map_or(Ok(0), |row| row.count(0))
+    }
+
+    pub(crate) async fn take_duty(
+        &self,
+        duty: &'static str,
+        owner: Owner,
+        lease: Duration,
+    ) -> Result<bool, StoreError> {
+        let taken = match self {
+            Self::Sqlite(sqlite) => {
+                let now = Timestamp::now();
+                let until = now.saturating_add(lease).unwrap_or(Timestamp::MAX);
+                let values = [
+                    SqlValue::from(duty),
+                    SqlValue::from(&*owner.0),
+                    SqlValue::from(until),
+                    SqlValue::from(now),
+                ];
+                sqlite.change(move |connection| connection.query(TAKE_DUTY.sqlite, "", &values)).await?
+            }
+            Self::Postgres(postgres) => {
+                let micros = u64::try_from(lease.as_micros()).unwrap_or(u64::MAX).min(1 << 60);
+                let values = [SqlValue::from(duty), SqlValue::from(&*owner.0), SqlValue::from(micros)];
+                postgres.system(TAKE_DUTY.postgres, &values).await?
+            }
+        };
+        Ok(!taken.is_empty())
+    }
+
+    /// Merges SQLite's log into its file, as far as no reader needs it. PostgreSQL does this by itself.
+    pub(crate) async fn purge_files(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.change(SqliteConnection::truncate_log).await,
+            Self::Postgres(_) => Ok(()),
+        }
     }
 
     /// Tenants whose audit trail has entries after its last seal.

@@ -121,6 +121,14 @@ impl Store for Database {
         Box::pin(seal::seal_all(self))
     }
 
+    fn take_duty(&self, duty: &'static str, owner: &Owner, lease: Duration) -> Pending<'_, bool> {
+        Box::pin(self.driver.take_duty(duty, owner.clone(), lease))
+    }
+
+    fn purge_files(&self) -> Pending<'_, ()> {
+        Box::pin(self.driver.purge_files())
+    }
+
     fn load(&self) -> StoreLoad {
         match &*self.driver {
             Driver::Sqlite(sqlite) => sqlite.load(),

@@ -7,8 +7,11 @@ mod find;
 pub(crate) mod history;
 mod last_seqs;
 
-use baton_core::store::{MessageQuery, Page, PageRequest, Pending, Thread, ThreadMessage, Threads, micros};
+use baton_core::store::{
+    Lifecycle as _, MessageQuery, Page, PageRequest, Pending, Thread, ThreadMessage, Threads, micros,
+};
 use baton_core::{Event, StoreError, ThreadId, UserId};
+pub(crate) use delete::{delete_expired, delete_part, is_deletion_left};
 use uuid::Uuid;
 
 use crate::closing::know_tenant;
@@ -61,8 +64,15 @@ impl Threads for Tenant {
     }
 
     fn delete_thread(&self, thread: ThreadId, user: Option<&UserId>) -> Pending<'_, ()> {
-        self.write(JobSubject::Thread(thread), (thread, user.cloned()), |tx, (thread, user)| {
+        let input = (thread, user.cloned());
+        let deletion = self.write(JobSubject::Thread(thread), input, |tx, (thread, user)| {
             Box::pin(delete::delete(tx, *thread, user.as_ref()))
+        });
+        Box::pin(async move {
+            if deletion.await? {
+                self.finish_deletions().await?;
+            }
+            Ok(())
         })
     }
 

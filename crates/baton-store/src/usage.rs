@@ -1,6 +1,7 @@
 //! Usage reports.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use baton_core::store::{Pending, UsageBy, UsageLine, UsageQuery, Usages};
 use baton_core::usage::Cost;
@@ -22,6 +23,13 @@ impl Usages for Tenant {
 macro_rules! calls {
     () => {
         "FROM ledger AS l WHERE l.tenant = $1 AND l.started_at >= $2 AND l.started_at < $3"
+    };
+}
+
+/// Same as `calls!`, of deleted threads.
+macro_rules! past_calls {
+    () => {
+        "FROM past_calls AS l WHERE l.tenant = $1 AND l.started_at >= $2 AND l.started_at < $3"
     };
 }
 
@@ -51,35 +59,50 @@ macro_rules! sums {
     };
 }
 
-/// One SQL text per filter, so that the planner can skip the join.
+/// One SQL text per filter, so that the planner can skip the join, and per table. The runs of the two tables are different, so their
+/// sums add up.
 struct UsageStatement {
-    of_all: &'static str,
-    of_user: &'static str,
+    of_all: [&'static str; 2],
+    of_user: [&'static str; 2],
 }
 
 const BY_AGENT: UsageStatement = UsageStatement {
-    of_all: sums!("l.agent", calls!()),
-    of_user: sums!("l.agent", calls_in_runs!(), " AND r.user_id = $4"),
+    of_all: [sums!("l.agent", calls!()), sums!("l.agent", past_calls!())],
+    of_user: [
+        sums!("l.agent", calls_in_runs!(), " AND r.user_id = $4"),
+        sums!("l.agent", past_calls!(), " AND l.user_id = $4"),
+    ],
 };
 
 const BY_USER: UsageStatement = UsageStatement {
-    of_all: sums!("r.user_id", calls_in_runs!()),
-    of_user: sums!("r.user_id", calls_in_runs!(), " AND r.user_id = $4"),
+    of_all: [sums!("r.user_id", calls_in_runs!()), sums!("l.user_id", past_calls!())],
+    of_user: [
+        sums!("r.user_id", calls_in_runs!(), " AND r.user_id = $4"),
+        sums!("l.user_id", past_calls!(), " AND l.user_id = $4"),
+    ],
 };
 
 const BY_MODEL: UsageStatement = UsageStatement {
-    of_all: sums!("l.provider || '/' || l.name", calls!(), " AND l.kind = 'model'"),
-    of_user: sums!(
-        "l.provider || '/' || l.name",
-        calls_in_runs!(),
-        " AND r.user_id = $4 AND l.kind = 'model'"
-    ),
+    of_all: [
+        sums!("l.provider || '/' || l.name", calls!(), " AND l.kind = 'model'"),
+        sums!("l.provider || '/' || l.name", past_calls!(), " AND l.kind = 'model'"),
+    ],
+    of_user: [
+        sums!("l.provider || '/' || l.name", calls_in_runs!(), " AND r.user_id = $4 AND l.kind = 'model'"),
+        sums!("l.provider || '/' || l.name", past_calls!(), " AND l.user_id = $4 AND l.kind = 'model'"),
+    ],
 };
 
 /// Grouped by days since 1970-01-01 UTC.
 const BY_DAY: UsageStatement = UsageStatement {
-    of_all: sums!("l.started_at / 86400000000", calls!()),
-    of_user: sums!("l.started_at / 86400000000", calls_in_runs!(), " AND r.user_id = $4"),
+    of_all: [
+        sums!("l.started_at / 86400000000", calls!()),
+        sums!("l.started_at / 86400000000", past_calls!()),
+    ],
+    of_user: [
+        sums!("l.started_at / 86400000000", calls_in_runs!(), " AND r.user_id = $4"),
+        sums!("l.started_at / 86400000000", past_calls!(), " AND l.user_id = $4"),
+    ],
 };
 
 async fn usage(tx: &Tx<'_>, query: &UsageQuery) -> Result<Vec<UsageLine>, StoreError> {
@@ -91,11 +114,17 @@ async fn usage(tx: &Tx<'_>, query: &UsageQuery) -> Result<Vec<UsageLine>, StoreE
     };
     let since = query.since.map_or(SqlValue::Int(i64::MIN), SqlValue::from);
     let until = query.until.map_or(SqlValue::Int(i64::MAX), SqlValue::from);
-    let rows = match &query.user_id {
-        Some(user) => tx.query(question.of_user, params![since, until, user]).await?,
-        None => tx.query(question.of_all, params![since, until]).await?,
+    let (statements, values) = match &query.user_id {
+        Some(user) => (question.of_user, params![since, until, user].to_vec()),
+        None => (question.of_all, params![since, until].to_vec()),
     };
-    let mut lines = rows.iter().map(|row| read(query.by, row)).collect::<Result<Vec<UsageLine>, _>>()?;
+    let mut lines = BTreeMap::new();
+    for sql in statements {
+        for row in tx.query(sql, &values).await? {
+            add(&mut lines, read(query.by, &row)?);
+        }
+    }
+    let mut lines: Vec<UsageLine> = lines.into_values().collect();
     if query.by == UsageBy::Day {
         lines.sort_by(|a, b| a.key.cmp(&b.key));
     } else {
@@ -105,6 +134,18 @@ async fn usage(tx: &Tx<'_>, query: &UsageQuery) -> Result<Vec<UsageLine>, StoreE
         });
     }
     Ok(lines)
+}
+
+fn add(lines: &mut BTreeMap<String, UsageLine>, line: UsageLine) {
+    match lines.get_mut(&line.key) {
+        Some(known) => {
+            known.runs += line.runs;
+            known.model_calls += line.model_calls;
+            known.tool_calls += line.tool_calls;
+            known.usage += line.usage;
+        }
+        None => drop(lines.insert(line.key.clone(), line)),
+    }
 }
 
 fn read(by: UsageBy, row: &Row) -> Result<UsageLine, StoreError> {
@@ -145,7 +186,9 @@ mod tests {
     #[test]
     fn a_sum_reads_the_calls_of_its_time_and_nothing_else() {
         for question in [BY_AGENT, BY_USER, BY_MODEL, BY_DAY] {
-            for sql in [question.of_all, question.of_user] {
+            for [sql, past] in [question.of_all, question.of_user] {
+                let plan_of_past = plan(past);
+                assert!(plan_of_past[0].starts_with("SEARCH l USING "), "{plan_of_past:#?}");
                 let plan = plan(sql);
                 let ledger =
                     "SEARCH l USING INDEX ledger_by_time (tenant=? AND started_at>? AND started_at<?)";

@@ -92,6 +92,11 @@ pub enum Command {
     /// Make, list or revoke API keys for the server
     #[command(subcommand)]
     Keys(commands::keys::Command),
+    /// Export or erase all data of a user
+    #[command(subcommand)]
+    Users(commands::users::Command),
+    /// Copy a SQLite store to a file, also while a server uses it
+    Backup(commands::backup::Args),
     /// Start a project: baton.toml and a first set of agents
     Init(commands::init::Args),
     /// Print the description of the HTTP API, as OpenAPI 3.1
@@ -141,6 +146,8 @@ impl Cli {
             Command::Usage(args) => commands::usage::run(&self.common, &args),
             Command::Audit(args) => commands::audit::run(&self.common, &args),
             Command::Keys(command) => commands::keys::run(&self.common, &command),
+            Command::Users(command) => commands::users::run(&self.common, &command),
+            Command::Backup(args) => commands::backup::run(&self.common, &args),
             Command::Init(args) => commands::init::run(&args),
             Command::Openapi => commands::openapi::run(),
             Command::Completions(args) => commands::completions::run(&args),

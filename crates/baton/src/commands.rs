@@ -4,6 +4,7 @@ pub mod agents;
 pub mod approvals;
 mod archive;
 pub mod audit;
+pub mod backup;
 mod cast;
 pub mod chat;
 pub mod completions;
@@ -24,6 +25,7 @@ mod signals;
 pub mod skills;
 pub mod threads;
 pub mod usage;
+pub mod users;
 pub mod validate;
 
 use std::io::{ErrorKind, Write as _};

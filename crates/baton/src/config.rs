@@ -3,6 +3,7 @@
 mod a2a;
 mod auth;
 mod environment;
+mod retention;
 mod sections;
 mod tenants;
 
@@ -15,6 +16,7 @@ use serde::Deserialize;
 
 pub use a2a::A2aConfig;
 pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
+pub use retention::{Kept, RetentionConfig};
 pub use sections::{
     AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, BusUrl, Feature, Features, Handoff, LimitsConfig,
     LogFormat, Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SearchDocsConfig,
@@ -45,6 +47,7 @@ pub struct Config {
     pub orchestration: Orchestration,
     pub handoff: Handoff,
     pub limits: LimitsConfig,
+    pub retention: RetentionConfig,
     pub telemetry: Telemetry,
 }
 

@@ -12,6 +12,8 @@ use baton_core::agent::{McpServer, ModelName, ToolPattern};
 use baton_core::store::Retention;
 use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFuture};
 use baton_core::{Store, TenantId};
+use baton_engine::lifecycle::RetentionSettings;
+use baton_engine::storage::StorageLimits;
 use baton_engine::{
     Agents, ApprovalSettings, ApprovalTerms, Engine, EngineParts, Extensions, HeartbeatConfig, ModelRegistry,
     Observer, Policy, Switch, TenantSettings, Tenants, ThreadChannels, WorkerLifetime,
@@ -28,7 +30,7 @@ use jiff::SignedDuration;
 use secrecy::SecretString;
 use tokio::sync::watch;
 
-use crate::config::{ApprovalLevel, Config, Feature};
+use crate::config::{ApprovalLevel, Config, Feature, TenantConfig};
 use crate::exit::Exit;
 use crate::identity::identity;
 use crate::project::Project;
@@ -153,10 +155,26 @@ fn parts(
         lease: HeartbeatConfig::default(),
         flush: FLUSH,
         worker_lifetime: WorkerLifetime::WhileAwaited,
-        retention: Retention { workflow_state: state_retention },
+        retention: retention(config, Retention { workflow_state: state_retention }),
+        storage: StorageLimits {
+            per_user: config.limits.max_stored_bytes_per_user,
+            per_tenant: config.limits.max_stored_bytes_per_tenant,
+        },
         live: ThreadChannels::new(),
         observer: None,
     })
+}
+
+/// What `[retention]` says, and `[tenants.<name>.retention]` for some.
+fn retention(config: &Config, default: Retention) -> RetentionSettings {
+    let of_tenant = |(name, tenant): (&TenantId, &TenantConfig)| {
+        (name.clone(), config.retention.of_tenant(&tenant.retention))
+    };
+    RetentionSettings {
+        default,
+        history: config.retention.of_all(),
+        tenants: config.tenants.iter().map(of_tenant).collect(),
+    }
 }
 
 /// Connects to remote agents. A secret is the variable that the agent's file names, or the file of `<name>_FILE`.

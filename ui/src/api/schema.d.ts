@@ -751,6 +751,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/users/{user_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erases a user of the tenant: their threads with all they own, API keys, feedback and files
+         * @description Their active runs are ended first. Costs are kept under a pseudonym. The request is durable: it is completed even if the server stops.
+         */
+        delete: operations["erase_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users/{user_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All data of a user of the tenant, one JSON object per line, each with a `type`
+         * @description The last line has the type `end`: without it, the export is incomplete.
+         */
+        get: operations["export_user"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/docs": {
         parameters: {
             query?: never;
@@ -1298,6 +1338,13 @@ export interface components {
             label?: string;
             problem?: string;
             to: string;
+        };
+        /** @description An erasure. The audit trail names it by its id. */
+        ErasureView: {
+            /** Format: uuid */
+            erasure_id: string;
+            /** @description `completed` or `in_progress`. */
+            status: string;
         };
         /** @description One AG-UI 1.0 event. What each type carries, AG-UI says; what Baton adds is in `metadata.baton`. */
         EventView: {
@@ -1999,7 +2046,7 @@ export interface components {
         /** @description RFC 9457. `code` is stable; `/docs` explains each. */
         ProblemBody: {
             /** @enum {string} */
-            code: "unauthenticated" | "permission_denied" | "foreign_origin" | "thread_not_found" | "not_found" | "agent_not_found" | "invalid_thread_id" | "invalid_request" | "method_not_allowed" | "not_acceptable" | "unsupported_media_type" | "payload_too_large" | "uri_too_long" | "headers_too_large" | "request_timeout" | "upgrade_required" | "thread_busy" | "handoff_active" | "no_active_handoff" | "handoff_rejected" | "conflict" | "approval_decided" | "approval_expired" | "approval_changed" | "idempotency_conflict" | "cursor_expired" | "rate_limited" | "too_many_runs" | "budget_exhausted" | "agent_unavailable" | "store_unavailable" | "outcome_unknown" | "timed_out" | "identity_unavailable" | "draining" | "internal";
+            code: "unauthenticated" | "permission_denied" | "foreign_origin" | "thread_not_found" | "not_found" | "agent_not_found" | "invalid_thread_id" | "invalid_request" | "method_not_allowed" | "not_acceptable" | "unsupported_media_type" | "payload_too_large" | "storage_full" | "uri_too_long" | "headers_too_large" | "request_timeout" | "upgrade_required" | "thread_busy" | "handoff_active" | "no_active_handoff" | "handoff_rejected" | "conflict" | "approval_decided" | "approval_expired" | "approval_changed" | "idempotency_conflict" | "cursor_expired" | "rate_limited" | "too_many_runs" | "budget_exhausted" | "agent_unavailable" | "store_unavailable" | "outcome_unknown" | "timed_out" | "identity_unavailable" | "draining" | "internal";
             /** @description What happened and what to do. */
             detail: string;
             errors?: components["schemas"]["FieldErrorBody"][];
@@ -2567,7 +2614,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemBody"];
             };
         };
-        /** @description `payload_too_large` */
+        /** @description `payload_too_large`, or `storage_full`: the user or tenant has stored as much as it may. */
         PayloadTooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -3995,7 +4042,7 @@ export interface operations {
                 };
             };
             408: components["responses"]["RequestTimeout"];
-            /** @description `payload_too_large` */
+            /** @description `payload_too_large`, or `storage_full`: the user or tenant has stored as much as it may. */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -4818,6 +4865,81 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    erase_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the user */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Nothing is left of the user. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureView"];
+                };
+            };
+            /** @description The erasure continues. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureView"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    export_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the user */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description JSON Lines */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["UriTooLong"];

@@ -228,7 +228,8 @@ impl Setup {
             lease: HeartbeatConfig::default(),
             flush: Duration::ZERO,
             worker_lifetime: WorkerLifetime::UntilDone,
-            retention: Retention { workflow_state: SignedDuration::from_hours(720) },
+            retention: Retention { workflow_state: SignedDuration::from_hours(720) }.into(),
+            storage: baton_engine::storage::StorageLimits::default(),
             live: ThreadChannels::new(),
             observer: None,
         };

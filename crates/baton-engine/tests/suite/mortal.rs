@@ -29,9 +29,9 @@ use baton_core::store::thread::{MessageQuery, Thread, ThreadMessage, Threads};
 use baton_core::store::usage::{UsageLine, UsageQuery, Usages};
 use baton_core::store::work::{Append, Appended, Claim, Claimed, Owner, RunStart, StartedRun, Step, Work};
 use baton_core::store::{
-    BudgetAccounts, BudgetState, CreatedSkills, HandoffSession, Handoffs, LeaseRenewal, NewHandoff, NewSkill,
-    Page, PageRequest, Pending, Reservation, Reserved, Retention, SkillSaving, SkillSummary, Store,
-    StoreError, StoreLoad, StoredSkill, Swept,
+    BudgetAccounts, BudgetState, CreatedSkills, Erasure, HandoffSession, Handoffs, LeaseRenewal, Lifecycle,
+    NewHandoff, NewSkill, Page, PageRequest, Pending, Reservation, Reserved, Retention, SkillSaving,
+    SkillSummary, Store, StoreError, StoreLoad, StoredSkill, Swept,
 };
 use baton_core::{HandoffId, MessageId, RunId, SessionId, TenantId, TenantStore, ThreadId, UserId};
 use jiff::Timestamp;
@@ -171,6 +171,14 @@ impl Store for Mortal {
         self.life.read(self.inner.seal_audit())
     }
 
+    fn take_duty(&self, duty: &'static str, owner: &Owner, lease: Duration) -> Pending<'_, bool> {
+        self.life.read(self.inner.take_duty(duty, owner, lease))
+    }
+
+    fn purge_files(&self) -> Pending<'_, ()> {
+        self.life.read(self.inner.purge_files())
+    }
+
     fn load(&self) -> StoreLoad {
         self.inner.load()
     }
@@ -193,6 +201,38 @@ impl TenantStore for MortalTenant {
 
     fn sweep(&self, retention: Retention) -> Pending<'_, Swept> {
         self.life.read(self.inner.sweep(retention))
+    }
+}
+
+impl Lifecycle for MortalTenant {
+    fn expired_threads(&self, before: Timestamp, limit: u32) -> Pending<'_, Vec<ThreadId>> {
+        self.life.read(self.inner.expired_threads(before, limit))
+    }
+    fn delete_expired_thread(&self, thread: ThreadId, before: Timestamp) -> Pending<'_, bool> {
+        self.life.read(self.inner.delete_expired_thread(thread, before))
+    }
+    fn finish_deletions(&self) -> Pending<'_, ()> {
+        self.life.read(self.inner.finish_deletions())
+    }
+    fn delete_events(
+        &self,
+        before: Timestamp,
+        after: Option<RunId>,
+        limit: u32,
+    ) -> Pending<'_, Option<RunId>> {
+        self.life.read(self.inner.delete_events(before, after, limit))
+    }
+    fn begin_erasure(&self, user: &UserId, entry: AuditEntry) -> Pending<'_, Erasure> {
+        self.life.read(self.inner.begin_erasure(user, entry))
+    }
+    fn open_erasures(&self) -> Pending<'_, Vec<Erasure>> {
+        self.life.read(self.inner.open_erasures())
+    }
+    fn finish_erasure(&self, erasure: Uuid) -> Pending<'_, ()> {
+        self.life.read(self.inner.finish_erasure(erasure))
+    }
+    fn stored_bytes(&self, user: Option<&UserId>) -> Pending<'_, u64> {
+        self.life.read(self.inner.stored_bytes(user))
     }
 }
 

@@ -105,6 +105,7 @@ async fn store(
         size: bytes.len() as u64,
         created_at: Timestamp::now(),
     };
+    app.engine.check_storage(&caller.tenant, &caller.user, stored.size).await?;
     app.data(caller).put_artifact(stored.clone(), Some(&caller.user), bytes).await?;
     let audit_record = AuditRecord {
         action: "artifact.create",

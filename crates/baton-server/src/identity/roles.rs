@@ -19,6 +19,8 @@ pub const USAGE_READ: &str = "usage:read";
 pub const AUDIT_READ: &str = "audit:read";
 /// The numbers of the whole server, all tenants together. No role but `admin` has it by default.
 pub const METRICS_READ: &str = "metrics:read";
+/// Erasing and exporting all data of a user. No role but `admin` has it by default.
+pub const ADMIN_USERS: &str = "admin:users";
 /// Everything, also what has no name here.
 pub const EVERYTHING: &str = "admin:*";
 
@@ -38,6 +40,7 @@ pub const PERMISSIONS: &[&str] = &[
     USAGE_READ,
     AUDIT_READ,
     METRICS_READ,
+    ADMIN_USERS,
     EVERYTHING,
 ];
 

@@ -92,7 +92,12 @@ const ALL: &[RefusalResponse] = &[
         RefusalScope::Somewhere,
         "`cursor_expired`: what came after this place is not kept any more.",
     ),
-    refusal("413", "PayloadTooLarge", RefusalScope::Always, "`payload_too_large`"),
+    refusal(
+        "413",
+        "PayloadTooLarge",
+        RefusalScope::Always,
+        "`payload_too_large`, or `storage_full`: the user or tenant has stored as much as it may.",
+    ),
     refusal("414", "UriTooLong", RefusalScope::Always, "`uri_too_long`"),
     refusal(
         "415",

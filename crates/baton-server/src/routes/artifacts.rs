@@ -65,6 +65,7 @@ async fn create_artifact(
         size: upload.bytes.len() as u64,
         created_at: Timestamp::now(),
     };
+    app.engine.check_storage(&caller.tenant, &caller.user, artifact.size).await?;
     app.data(&caller).put_artifact(artifact.clone(), Some(&caller.user), upload.bytes).await?;
     let audit_record = AuditRecord {
         action: "artifact.create",

@@ -46,6 +46,9 @@ pub async fn join(
 ) -> ApiResult<JoinedStream> {
     let store = app.data(caller);
     let StreamPosition { thread, of, after } = place;
+    if let Of::Run(run) = of {
+        must_have_events(&*store, run).await?;
+    }
     let mut view = StreamView::new(thread, detail, app.profiles());
     let mut first = Bytes::new();
     if let Some(run) = under_way(&*store, place).await? {
@@ -55,6 +58,15 @@ pub async fn join(
     let follow =
         Follow::new(&app.engine.parts.live, Arc::clone(&store), thread, of, after).counted(&app.metrics);
     Ok(JoinedStream { follow, view, first, caller: caller.clone() })
+}
+
+/// The stream of a run whose events were removed (`[retention] events`) would never end.
+async fn must_have_events(store: &dyn TenantStore, run: RunId) -> ApiResult<()> {
+    if store.run_events(run, 0, 1).await?.is_empty() && store.run(run).await?.status.is_final() {
+        let detail = "the events of this run are not kept any more; its messages, result and cost are";
+        return Err(Problem::new(Code::CursorExpired, detail));
+    }
+    Ok(())
 }
 
 /// Joins a run that was just accepted. The subscription must be older than the run: a new run is followed without reading.

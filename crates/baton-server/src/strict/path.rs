@@ -1,7 +1,7 @@
 //! Ids in paths.
 
 use axum::extract::{FromRequestParts, RawPathParams};
-use baton_core::{HandoffId, RunId, ThreadId};
+use baton_core::{HandoffId, RunId, ThreadId, UserId};
 use http::request::Parts;
 
 use crate::problem::{Code, Problem};
@@ -65,5 +65,22 @@ impl<S: Send + Sync> FromRequestParts<S> for HandoffPath {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let text = part(parts, state, "handoff_id").await.unwrap_or_default();
         HandoffId::parse(&text).map(Self).map_err(|_| Problem::not_found("handoff"))
+    }
+}
+
+/// `{user_id}`.
+#[derive(Debug, Clone)]
+pub struct UserPath(pub UserId);
+
+impl<S: Send + Sync> FromRequestParts<S> for UserPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = part(parts, state, "user_id").await.unwrap_or_default();
+        let invalid = |error: baton_core::InvalidId| {
+            let detail = super::shortened(error.to_string());
+            Problem::new(Code::InvalidRequest, detail.clone()).at("user_id", detail)
+        };
+        UserId::parse(&text).map(Self).map_err(invalid)
     }
 }

@@ -81,17 +81,30 @@ async fn no_route_gives_anybody_what_is_not_theirs() {
         let mine = authorized(&site, Some(&ada), Method::GET, &filled(path, &owned), None).await;
         assert_eq!(mine.status(), status, "{path}");
     }
+    let carols = authorized(&site, Some(&admin), Method::GET, "/api/v1/threads?user_id=carol", None).await;
+    let carols: Value = carols.json().await.unwrap();
+    assert_eq!(carols["data"].as_array().map(Vec::len), Some(1), "nobody has erased her: {carols}");
     site.end().await;
 }
 
 async fn site() -> Site {
-    let model = Scripted::default().script("assistant", [ScriptedTurn::text(SECRET)]);
+    let model =
+        Scripted::default().script("assistant", [ScriptedTurn::text(SECRET), ScriptedTurn::text(SECRET)]);
     let nobody = |settings: &mut baton_server::ServerSettings| {
         settings.auth.roles.insert("powerless".to_owned(), Vec::new());
         settings.limits.requests_per_minute = NonZeroU32::MAX;
     };
     let skills = Arc::new(Made::by("acme", SKILL, &format!("Grows {SECRET}.")));
     Plan::new(&model).required().settings(nobody).skills(skills).start().await
+}
+
+/// A user of her tenant with a thread of their own, to erase and export.
+async fn other_user(site: &Site) -> String {
+    let key = site.key("acme", "carol", &["user"]).await;
+    let path = format!("/api/v1/threads/{}/messages", Uuid::new_v4());
+    let sent = site.http.post(site.url(&path)).bearer_auth(key).header("accept", "application/json");
+    sent.json(&json!({ "content": SECRET })).send().await.unwrap().error_for_status().unwrap();
+    "carol".to_owned()
 }
 
 /// Ada's thread with a message, its run, a file, and whatever else a route can point at.
@@ -117,6 +130,7 @@ async fn belongings(site: &Site, ada: &str) -> Belongings {
         ("tool", "shell".to_owned()),
         ("file", "style.css".to_owned()),
         ("skill", SKILL.to_owned()),
+        ("user_id", other_user(site).await),
     ])
 }
 

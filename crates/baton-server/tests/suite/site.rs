@@ -149,7 +149,8 @@ impl Plan {
             lease: self.lease,
             flush: Duration::ZERO,
             worker_lifetime: WorkerLifetime::UntilDone,
-            retention: Retention { workflow_state: SignedDuration::from_hours(720) },
+            retention: Retention { workflow_state: SignedDuration::from_hours(720) }.into(),
+            storage: baton_engine::storage::StorageLimits::default(),
             live: ThreadChannels::new(),
             observer: Some(Arc::clone(&metrics) as Arc<dyn baton_engine::Observer>),
         });

@@ -5,7 +5,7 @@ use baton_core::store::{AuditEntry, AuditQuery, Audited, Order, Page, PageReques
 
 use super::chain::{self, hex};
 use super::ends::chain_at;
-use super::{find, stored};
+use super::{find, people, stored};
 use crate::page::{self, Ordered};
 use crate::tx::Tx;
 use crate::value::{Row, SqlValue};
@@ -96,6 +96,7 @@ pub(super) async fn list(
     page: &PageRequest,
     last: Option<AuditPosition>,
 ) -> Result<Page<Audited>, StoreError> {
+    let query = &people::with_token(tx, query).await?;
     let wanted = page::with_next(page) as usize;
     let mut found = match query.thread_id {
         Some(thread) => {
@@ -113,7 +114,10 @@ pub(super) async fn list(
         }
     };
     found.truncate(wanted);
-    Ok(page::cut(found, page.size(), |last| page::ordered(query.order, AuditPosition::cursor(last))))
+    let mut page =
+        page::cut(found, page.size(), |last| page::ordered(query.order, AuditPosition::cursor(last)));
+    people::show(tx, &mut page.data).await?;
+    Ok(page)
 }
 
 /// Sorts entries of two sources. Both may have an entry about a thread that was deleted and created again in one transaction.

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use super::chain::{self, Hash};
 use super::ends::ChainEnd;
+use super::people;
 use crate::insert::{ColumnKind, Insert};
 use crate::value::{Row, SqlValue, row_values};
 
@@ -81,6 +82,9 @@ pub(crate) struct AuditLine {
     /// If it is known already.
     pub(super) thread_number: Option<u64>,
     pub(super) actor: String,
+    on_behalf_of: Option<String>,
+    /// The user that the detail names.
+    detail_user: Option<String>,
     pub(super) action: String,
     text: String,
 }
@@ -106,8 +110,50 @@ impl AuditLine {
         serde_json::to_writer(&mut text, &line).map_err(|error| fault(&error))?;
         let text = String::from_utf8(text).map_err(|error| fault(&error))?;
         let (thread, actor, action) = (entry.thread_id, actor.into_owned(), action.into_owned());
-        Ok(Self { thread, thread_number, actor, action, text })
+        let on_behalf_of = entry.on_behalf_of.clone();
+        let detail_user = people::in_detail(&entry.detail).map(str::to_owned);
+        Ok(Self { thread, thread_number, actor, on_behalf_of, detail_user, action, text })
     }
+
+    /// The names of people and agents in the entry.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        [Some(&self.actor), self.on_behalf_of.as_ref(), self.detail_user.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+    }
+
+    /// Replaces names, in the text too. A quotation mark within a text is escaped, so a field is found by its name and value: the actor
+    /// is the first such field, because only the action is before it; the principal is the last one.
+    pub(super) fn rename<'n>(&mut self, new: impl Fn(&str) -> Option<&'n str>) {
+        if let Some(name) = new(&self.actor) {
+            let place = self.text.find(&field("actor", &self.actor));
+            self.replace(place, "actor", &self.actor.clone(), name);
+            name.clone_into(&mut self.actor);
+        }
+        if let Some(old) = self.on_behalf_of.take()
+            && let Some(name) = new(&old)
+        {
+            let place = self.text.rfind(&field("on_behalf_of", &old));
+            self.replace(place, "on_behalf_of", &old, name);
+        }
+        if let Some(old) = self.detail_user.take()
+            && let Some(name) = new(&old)
+        {
+            self.text = self.text.replace(&field("user_id", &old), &field("user_id", name));
+        }
+    }
+
+    fn replace(&mut self, place: Option<usize>, key: &str, old: &str, new: &str) {
+        if let Some(start) = place {
+            self.text.replace_range(start..start + field(key, old).len(), &field(key, new));
+        }
+    }
+}
+
+/// A field as it is in the text of an entry.
+fn field(key: &str, value: &str) -> String {
+    format!("\"{key}\":{}", Json::from(value))
 }
 
 fn without_nul(text: &str) -> Cow<'_, str> {
@@ -197,6 +243,31 @@ mod tests {
             text,
             r#"{"action":"run.start","actor":"ada","decision":"allowed","detail":{"a":2,"b":[{"x":"a\nb","y":1}]}}"#
         );
+    }
+
+    #[test]
+    fn names_are_replaced_where_they_are_names() {
+        let detail =
+            json!({"actor": "ada", "note": "\"actor\":\"ada\"", "on_behalf_of": "eve", "user_id": "bob"});
+        let entry = AuditEntry {
+            detail,
+            on_behalf_of: Some("eve".to_owned()),
+            ..entry("ada", "\"actor\":\"ada\"", "on_behalf_of")
+        };
+        let mut line = AuditLine::new(&entry, None).unwrap();
+        assert_eq!(line.names().collect::<Vec<_>>(), ["ada", "eve", "bob"]);
+        line.rename(|name| match name {
+            "ada" => Some("~1"),
+            "eve" => Some("~2"),
+            _ => Some("~3"),
+        });
+        let read: Line = serde_json::from_str(&line.text).unwrap();
+        assert_eq!((read.actor.as_str(), read.on_behalf_of.as_deref()), ("~1", Some("~2")));
+        assert_eq!(read.action, entry.action);
+        let expected =
+            json!({"actor": "ada", "note": "\"actor\":\"ada\"", "on_behalf_of": "eve", "user_id": "~3"});
+        assert_eq!(read.detail, expected);
+        assert_eq!(line.actor, "~1");
     }
 
     #[test]

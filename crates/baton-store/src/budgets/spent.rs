@@ -25,6 +25,14 @@ macro_rules! sums {
 const OF_TENANT: &str =
     sums!("FROM ledger AS l WHERE l.tenant = $1 AND l.started_at >= $2 AND l.started_at < $3");
 
+/// Of deleted threads.
+const PAST_OF_TENANT: &str =
+    sums!("FROM past_calls AS l WHERE l.tenant = $1 AND l.started_at >= $2 AND l.started_at < $3");
+
+const PAST_OF_USER: &str = sums!(
+    "FROM past_calls AS l WHERE l.tenant = $1 AND l.user_id = $4 AND l.started_at >= $2 AND l.started_at < $3"
+);
+
 /// `CROSS JOIN` makes SQLite begin with the runs: the tenant has many more calls. `+` keeps it from searching the calls of a run by
 /// their time, among all calls of the tenant.
 const OF_USER: &str = sums!(
@@ -39,12 +47,19 @@ const OF_THREAD: &str = sums!(
         AND r.thread_number = (SELECT thread_number FROM thread_work WHERE tenant = $1 AND thread_id = $2)"
 );
 
-/// The calls of an account in the ledger. Those of deleted threads are missing.
+/// The calls of an account in the ledger, including those of deleted threads.
 pub(super) async fn in_ledger(tx: &Tx<'_>, key: &BudgetKey) -> Result<Amount, StoreError> {
     let (since, until) = (key.starts_at, key.ends_at().unwrap_or(Timestamp::MAX));
     let row = match key.scope {
-        BudgetScope::Tenant => tx.first(OF_TENANT, params![since, until]).await?,
-        BudgetScope::User => tx.first(OF_USER, params![since, until, key.subject.as_str()]).await?,
+        BudgetScope::Tenant => {
+            let past = tx.first(PAST_OF_TENANT, params![since, until]).await?;
+            return both(tx.first(OF_TENANT, params![since, until]).await?, past);
+        }
+        BudgetScope::User => {
+            let values = params![since, until, key.subject.as_str()];
+            let past = tx.first(PAST_OF_USER, values).await?;
+            return both(tx.first(OF_USER, values).await?, past);
+        }
         BudgetScope::Thread => {
             let thread = ThreadId::parse(&key.subject);
             let thread = thread.map_err(|error| StoreError::Unreadable(error.to_string()))?;
@@ -54,6 +69,11 @@ pub(super) async fn in_ledger(tx: &Tx<'_>, key: &BudgetKey) -> Result<Amount, St
         BudgetScope::Run | BudgetScope::Agent => None,
     };
     row.map_or(Ok(Amount::default()), |row| sum(&row, 0))
+}
+
+fn both(one: Option<Row>, other: Option<Row>) -> Result<Amount, StoreError> {
+    let amount = |row: Option<Row>| row.map_or(Ok(Amount::default()), |row| sum(&row, 0));
+    Ok(amount(one)?.plus(amount(other)?))
 }
 
 /// Combines the millions and the remainder of cost and tokens.
@@ -72,7 +92,7 @@ mod tests {
 
     #[test]
     fn recounting_reads_the_calls_of_one_account() {
-        for sql in [OF_TENANT, OF_USER, OF_THREAD] {
+        for sql in [OF_TENANT, OF_USER, OF_THREAD, PAST_OF_TENANT, PAST_OF_USER] {
             let plan = plan(sql);
             assert!(!plan.iter().any(|line| line.starts_with("SCAN ")), "{plan:#?}");
         }

@@ -99,6 +99,11 @@ impl Content {
         self.line(2)
     }
 
+    /// The content with a text replaced by another, or `None` if it does not have it.
+    pub(super) fn replaced(&self, from: &str, to: &str) -> Option<SqlValue> {
+        self.0.contains(from).then(|| SqlValue::Blob(compress(&self.0.replace(from, to))))
+    }
+
     fn line(&self, number: usize) -> Option<&str> {
         self.0.split('\n').nth(number).filter(|line| !line.is_empty())
     }

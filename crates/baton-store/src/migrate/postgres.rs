@@ -11,6 +11,11 @@ const OLDEST: i32 = 15;
 /// Advisory lock held while migrating, so that only one of several starting servers migrates. "BATON" in ASCII.
 const LOCK: i64 = 0x42_4154_4F4E;
 
+/// Another server that starts may be migrating.
+const WAIT_FOR_MIGRATION: &str = "SET LOCAL lock_timeout = '60s'";
+/// While a migration waits for a table, all later statements on that table wait behind it: it gives up before they do harm.
+const WAIT_FOR_TABLE: &str = "SET LOCAL lock_timeout = '5s'";
+
 const SCHEMA: &str = "DO $$ BEGIN IF to_regnamespace('baton') IS NULL THEN CREATE SCHEMA baton; END IF; END $$; \
      SET LOCAL search_path = baton, pg_temp; \
      CREATE TABLE IF NOT EXISTS baton_schema (version BIGINT NOT NULL)";
@@ -34,6 +39,7 @@ pub(crate) async fn postgres(client: &mut Client) -> Result<(), StoreError> {
         seen if seen > known => Err(newer(version)),
         _ => match migrate(client).await {
             Err(fault) if fault.kind == FaultKind::Forbidden => Err(forbidden(client, &fault).await),
+            Err(fault) if fault.kind == FaultKind::Locked => Err(locked()),
             migrated => Ok(migrated?),
         },
     }
@@ -87,7 +93,9 @@ async fn version(client: &impl GenericClient) -> Result<i64, PostgresFault> {
 
 async fn migrate(client: &mut Client) -> Result<(), PostgresFault> {
     let transaction = client.transaction().await?;
+    transaction.batch_execute(WAIT_FOR_MIGRATION).await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    transaction.batch_execute(WAIT_FOR_TABLE).await?;
     let version = version(&transaction).await?;
     let seen = usize::try_from(version).unwrap_or_default();
     let Some(missing) = MIGRATIONS.get(seen..) else { return Err(newer(version).into()) };
@@ -103,6 +111,15 @@ async fn migrate(client: &mut Client) -> Result<(), PostgresFault> {
     let mark = format!("DELETE FROM baton_schema; INSERT INTO baton_schema VALUES ({})", MIGRATIONS.len());
     transaction.batch_execute(&mark).await?;
     Ok(transaction.commit().await?)
+}
+
+/// The transaction was rolled back.
+fn locked() -> StoreError {
+    StoreError::Unavailable(
+        "its schema has to be migrated, and a table is locked by a long transaction (see pg_stat_activity) or another server \
+         migrates it: nothing was migrated; end the transaction or wait, then start again"
+            .to_owned(),
+    )
 }
 
 /// Names the statements that an administrator has to run once.

@@ -29,6 +29,8 @@ pub(crate) enum FaultKind {
     Lost,
     /// The user of the URL lacks the permission.
     Forbidden,
+    /// A lock was not free in time.
+    Locked,
     Other,
 }
 
@@ -93,6 +95,7 @@ fn kind(state: &SqlState) -> FaultKind {
         "25P02" => FaultKind::Aftermath,
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" => FaultKind::Lost,
         "42501" => FaultKind::Forbidden,
+        "55P03" => FaultKind::Locked,
         code if code.starts_with("08") => FaultKind::Lost,
         _ => FaultKind::Other,
     }

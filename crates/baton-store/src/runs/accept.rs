@@ -276,11 +276,12 @@ const JOIN: &str = concat!(
     "
     INSERT INTO thread_work
         (tenant, thread_id, user_id, messages, runs, queued, active_run, owner, epoch, last_seq, records, appended,
-        appended_run, appended_seq)
-    VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+        appended_run, appended_seq, bytes)
+    VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14)
     ON CONFLICT (tenant, thread_id) DO UPDATE
     SET messages = thread_work.messages + 1,
         runs = thread_work.runs + 1,
+        bytes = thread_work.bytes + excluded.bytes,
         queued = thread_work.queued + CASE WHEN ",
     begins!(),
     " THEN 0 ELSE 1 END,
@@ -339,7 +340,8 @@ async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<ClaimStart<'_>>) -> Resul
         append.map_or(0, |append| append.number),
         is_counted.then_some(run.run_id),
         is_counted,
-        only_if_idle
+        only_if_idle,
+        bytes_of(run)
     ];
     let Some(row) = tx.first(JOIN, params).await? else {
         check(tx, run).await?;
@@ -362,17 +364,17 @@ async fn join(tx: &Tx<'_>, run: &NewRun, start: Option<ClaimStart<'_>>) -> Resul
 const CREATE: &str = "
     INSERT INTO thread_work
         (tenant, thread_id, user_id, messages, runs, queued, active_run, owner, epoch, last_seq, records, appended,
-        appended_run, appended_seq)
-    VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+        appended_run, appended_seq, bytes)
+    VALUES ($1, $2, $3, 1, 1, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 
 const START: &str = "
     UPDATE thread_work
     SET messages = messages + 1, runs = runs + 1, active_run = $3, owner = $4, epoch = epoch + 1, last_seq = $5,
-        records = $6, appended = $7, appended_run = $8, appended_seq = $9
+        records = $6, appended = $7, appended_run = $8, appended_seq = $9, bytes = bytes + $10
     WHERE tenant = $1 AND thread_number = $2";
 
 const QUEUE: &str = "
-    UPDATE thread_work SET messages = messages + 1, runs = runs + 1, queued = queued + 1
+    UPDATE thread_work SET messages = messages + 1, runs = runs + 1, queued = queued + 1, bytes = bytes + $3
     WHERE tenant = $1 AND thread_number = $2";
 
 /// Same as [`join`], for SQLite: nothing else can have changed the thread since [`check`] read it, so a simple statement is enough.
@@ -403,18 +405,22 @@ async fn join_found(
     match (found.number, begun) {
         (None, _) => {
             let mut values = row_values![run.thread_id, &run.user_id, queued, active, owner, epoch, last_seq];
-            values.extend(row_values![last_record, number, appended_run, appended_seq]);
+            values.extend(row_values![last_record, number, appended_run, appended_seq, bytes_of(run)]);
             tx.execute(CREATE, &values).await?;
             place.thread = tx.last_number();
         }
         (Some(_), Some(_)) => {
-            let counted = params![last_seq, last_record, number, appended_run, appended_seq];
+            let counted = params![last_seq, last_record, number, appended_run, appended_seq, bytes_of(run)];
             let values = [params![thread, active, owner].as_slice(), counted].concat();
             tx.execute(START, &values).await?;
         }
-        (Some(_), None) => drop(tx.execute(QUEUE, params![thread]).await?),
+        (Some(_), None) => drop(tx.execute(QUEUE, params![thread, bytes_of(run)]).await?),
     }
     Ok(place)
+}
+
+fn bytes_of(run: &NewRun) -> u64 {
+    history::bytes(std::slice::from_ref(&run.message))
 }
 
 static RUN: Insert = Insert::new(

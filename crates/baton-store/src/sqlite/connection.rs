@@ -83,11 +83,11 @@ impl SqliteConnection {
             .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
             .map_err(|error| fault(&error))?;
         // FULL: a commit survives a power failure; group commit amortizes the sync. A frequently written page is copied from
-        // the log to the file once per 16 MiB of log.
+        // the log to the file once per 16 MiB of log. Deleted content is overwritten, so that erased data is in no free page.
         connection
             .execute_batch(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
-                PRAGMA wal_autocheckpoint = 4096;",
+                PRAGMA wal_autocheckpoint = 4096; PRAGMA secure_delete = ON;",
             )
             .map_err(|error| fault(&error))
     }
@@ -131,6 +131,23 @@ impl SqliteConnection {
         let connection = self.lock();
         let mut statement = connection.prepare_cached("COMMIT").map_err(|error| fault(&error))?;
         statement.execute([]).map(drop).map_err(|error| commit_fault(&error))
+    }
+
+    /// Writes a copy of the database to an empty file, from one snapshot. Keeps application id and schema version.
+    pub(crate) fn copy_to(&self, target: &Path) -> Result<(), StoreError> {
+        let target = target.to_str().ok_or_else(|| StoreError::Failed("the path is not UTF-8".to_owned()))?;
+        let connection = self.lock();
+        connection.execute("VACUUM INTO ?1", [target]).map(drop).map_err(|error| fault(&error))
+    }
+
+    /// Merges the log into the file and empties it. A reader may keep a part of it in use, which the next call merges.
+    pub(crate) fn truncate_log(&self) -> Result<(), StoreError> {
+        let connection = self.lock();
+        let merged = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        match merged.map_err(|error| fault(&error))? {
+            0 => Ok(()),
+            _ => Err(StoreError::Unavailable("the log is in use".to_owned())),
+        }
     }
 
     /// Rolls back, if a transaction is open: some errors end it already.

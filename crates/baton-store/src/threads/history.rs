@@ -1,7 +1,7 @@
 //! Messages of a thread.
 
 use baton_core::store::{MessageQuery, ThreadMessage, micros};
-use baton_core::{Message, MessageId, StoreError, ThreadId};
+use baton_core::{Message, MessageId, Part, StoreError, ThreadId};
 use jiff::Timestamp;
 
 use super::must_exist;
@@ -129,6 +129,11 @@ pub(crate) fn rows(thread: u64, first: u64, messages: &[Message]) -> Result<Vec<
         Ok(row_values![thread, number, id, run, role, agent, visibility, parts, at])
     };
     (first..).zip(messages).map(row).collect()
+}
+
+/// Bytes that messages add to the sum of their thread.
+pub(crate) fn bytes(messages: &[Message]) -> u64 {
+    messages.iter().flat_map(|message| &message.parts).map(Part::bytes).sum()
 }
 
 /// The message as it is read back: with its time in microseconds.

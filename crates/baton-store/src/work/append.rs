@@ -1,7 +1,7 @@
 //! Appends: the results of a run, written atomically.
 
 use baton_core::store::work::RunEnd;
-use baton_core::store::{Append, Appended, Claim, Claimed, RunStatus};
+use baton_core::store::{Append, Appended, Claim, Claimed, RunStatus, SpooledOutput};
 use baton_core::{HandoffId, RunId, StoreError};
 use jiff::SignedDuration;
 
@@ -89,7 +89,7 @@ pub(super) fn rows(
 /// the run ends.
 const RESERVE: &str = "
     UPDATE thread_work
-    SET last_seq = last_seq + $7, messages = messages + $8, records = records + $9,
+    SET last_seq = last_seq + $7, messages = messages + $8, records = records + $9, bytes = bytes + $12,
         appended = $6, appended_run = $3, appended_seq = last_seq + 1,
         holder = CASE WHEN handoff_id IS NULL THEN coalesce($10, holder) ELSE holder END,
         active_run = CASE WHEN CAST($11 AS BIGINT) = 1 THEN NULL ELSE active_run END,
@@ -106,7 +106,9 @@ async fn reserve(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Option<N
     let (events, messages, records) = counts(append);
     let (holder, ends) = (append.holder.as_ref(), append.end.is_some());
     let (owner, number) = (&*owner.0, append.number);
-    let params = params![*thread_id, *run_id, owner, *epoch, number, events, messages, records, holder, ends];
+    let bytes = bytes(append);
+    let params =
+        params![*thread_id, *run_id, owner, *epoch, number, events, messages, records, holder, ends, bytes];
     let Some(row) = tx.first(RESERVE, params).await? else { return Ok(None) };
     Ok(Some(Numbers {
         event: row.count(0)? + 1 - events,
@@ -123,6 +125,12 @@ fn counts(append: &Append) -> (u64, u64, u64) {
     (append.events.len() as u64, append.messages.len() as u64, records(append))
 }
 
+/// How many bytes an append adds to the sum of its thread.
+fn bytes(append: &Append) -> u64 {
+    let outputs = append.outputs.iter().map(SpooledOutput::size).sum::<u64>();
+    history::bytes(&append.messages) + outputs
+}
+
 const FOUND: &str = "SELECT last_seq, messages, records, queued, last_handoff, thread_number
     FROM thread_work
     WHERE tenant = $1 AND thread_id = $2 AND active_run = $3 AND owner = $4 AND epoch = $5 AND appended + 1 = $6";
@@ -130,7 +138,8 @@ const FOUND: &str = "SELECT last_seq, messages, records, queued, last_handoff, t
 const COUNT: &str = "
     UPDATE thread_work
     SET last_seq = $3, messages = $4, records = $5, appended = $6, appended_run = $7, appended_seq = $8,
-        holder = CASE WHEN handoff_id IS NULL THEN coalesce($9, holder) ELSE holder END, active_run = $10, owner = $11
+        holder = CASE WHEN handoff_id IS NULL THEN coalesce($9, holder) ELSE holder END, active_run = $10, owner = $11,
+        bytes = bytes + $12
     WHERE tenant = $1 AND thread_number = $2";
 
 /// Same as [`reserve`], for SQLite: nothing else can change the thread between the two statements, and the second one finds its
@@ -163,7 +172,8 @@ async fn reserve_found(tx: &Tx<'_>, claim: &Claim, append: &Append) -> Result<Op
         numbers.event,
         holder,
         active,
-        owner
+        owner,
+        bytes(append)
     ];
     tx.execute(COUNT, params).await?;
     Ok(Some(numbers))

@@ -76,17 +76,29 @@ fn file(folder: &TempDir) -> rusqlite::Connection {
 }
 
 /// Tables of which a thread owns something, and those that outlive it.
-async fn deleting_leaves_nothing(opened: &Opened) {
+async fn deleting_leaves_nothing(opened: &Opened, is_long: bool) {
     let schema = concat!(
         include_str!("../../schema/0001.sql"),
         include_str!("../../schema/0002_budgets.sql"),
-        include_str!("../../schema/0005_skills.sql")
+        include_str!("../../schema/0005_skills.sql"),
+        include_str!("../../schema/0008_lifecycle.sql")
     );
     let tables = schema.split("CREATE TABLE ").skip(1).map(|rest| rest.split(' ').next().unwrap());
     // Processes belong to no tenant.
-    let tables: Vec<&str> = tables.filter(|table| *table != "servers").collect();
-    let stays = ["tenants", "audit", "audit_names", "audit_chains", "patterns", "budget_accounts", "skills"];
-    let not_of_a_thread = ["audit_seals", "api_keys", "results"];
+    let tables: Vec<&str> = tables.filter(|table| !["servers", "duties"].contains(table)).collect();
+    let stays = [
+        "tenants",
+        "audit",
+        "audit_names",
+        "audit_chains",
+        "patterns",
+        "budget_accounts",
+        "skills",
+        "past_calls",
+        "audit_people",
+    ];
+    let not_of_a_thread =
+        ["audit_seals", "api_keys", "results", "past_calls", "deleted_threads", "erasures", "event_sweeps"];
     fill_tenant(opened.store(), &TenantId::parse("other").unwrap()).await;
     let tenant = acme(opened.store());
     let owned = fill_tenant(opened.store(), tenant.tenant()).await;
@@ -95,6 +107,10 @@ async fn deleting_leaves_nothing(opened: &Opened) {
     };
     for table in &tables {
         assert!(rows(table).await > 0 || not_of_a_thread.contains(table), "{table} should have something");
+    }
+    if is_long {
+        // Its messages and events are deleted in parts.
+        opened.execute("UPDATE thread_work SET records = records + 5000 WHERE tenant = 'acme'").await;
     }
     tenant.delete_thread(owned.thread, None).await.unwrap();
     for table in &tables {
@@ -134,10 +150,12 @@ async fn unreadable_rows_are_skipped_on_sqlite() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_a_thread_leaves_nothing_on_sqlite() {
-    deleting_leaves_nothing(&Opened::sqlite().await).await;
+    deleting_leaves_nothing(&Opened::sqlite().await, false).await;
+    deleting_leaves_nothing(&Opened::sqlite().await, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_a_thread_leaves_nothing_on_postgres() {
-    deleting_leaves_nothing(&Opened::postgres().await).await;
+    deleting_leaves_nothing(&Opened::postgres().await, false).await;
+    deleting_leaves_nothing(&Opened::postgres().await, true).await;
 }

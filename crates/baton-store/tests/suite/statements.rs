@@ -35,11 +35,12 @@ fn tables() -> BTreeSet<String> {
         include_str!("../../schema/0001.sql"),
         include_str!("../../schema/0002_budgets.sql"),
         include_str!("../../schema/0003_push.sql"),
-        include_str!("../../schema/0005_skills.sql")
+        include_str!("../../schema/0005_skills.sql"),
+        include_str!("../../schema/0008_lifecycle.sql")
     );
     let names = schema.split("CREATE TABLE ").skip(1).map(|rest| rest.split(' ').next().unwrap().to_owned());
     // Processes belong to no tenant.
-    names.filter(|table| table != "servers").collect()
+    names.filter(|table| table != "servers" && table != "duties").collect()
 }
 
 /// How often a piece of SQL reads or writes a table.

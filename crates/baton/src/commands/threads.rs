@@ -200,7 +200,7 @@ async fn held(archive: &Archive, thread: &Thread) -> Result<String, StoreError> 
     Ok(format!("{}, {more}{}", count(thread.total_messages, "message"), count(runs.data.len() as u64, "run")))
 }
 
-fn confirmed(question: &str) -> std::io::Result<bool> {
+pub(super) fn confirmed(question: &str) -> std::io::Result<bool> {
     let mut stderr = anstream::stderr();
     write!(stderr, "{question}")?;
     stderr.flush()?;

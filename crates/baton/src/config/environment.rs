@@ -14,6 +14,7 @@ pub(super) const SECTIONS: &[&str] = &[
     "orchestration",
     "handoff",
     "limits",
+    "retention",
     "telemetry",
 ];
 

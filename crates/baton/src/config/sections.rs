@@ -422,6 +422,9 @@ pub struct LimitsConfig {
     pub max_connections: NonZeroU32,
     /// Per tenant.
     pub max_concurrent_runs: u32,
+    /// Bytes of messages, files and long tool outputs. Unlimited if not set.
+    pub max_stored_bytes_per_user: Option<u64>,
+    pub max_stored_bytes_per_tenant: Option<u64>,
     /// Long tool output that is kept for the threads of one tenant.
     pub max_spooled_bytes: u64,
 }
@@ -435,6 +438,8 @@ impl Default for LimitsConfig {
             max_upload_bytes: 10 << 20,
             max_connections: many(10_000),
             max_concurrent_runs: 1000,
+            max_stored_bytes_per_user: None,
+            max_stored_bytes_per_tenant: None,
             max_spooled_bytes: 1 << 30,
         }
     }

@@ -7,7 +7,7 @@ use baton_core::budget::Budgets;
 use baton_core::{AgentName, HumanDuration};
 use serde::Deserialize;
 
-use super::ApprovalLevel;
+use super::{ApprovalLevel, Kept};
 
 /// A key that is left out is as for all tenants.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -41,7 +41,10 @@ pub struct TenantApprovals {
     pub expiry: Option<HumanDuration>,
 }
 
-/// What `[retention]` has for all tenants.
+/// Replaces the keys of `[retention]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct TenantRetention {}
+pub struct TenantRetention {
+    pub threads: Option<Kept>,
+    pub events: Option<Kept>,
+}

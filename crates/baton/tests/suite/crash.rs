@@ -78,7 +78,7 @@ fn calls(names: &[&str]) -> String {
 }
 
 /// A project whose agent may use the shell.
-fn project(base_url: &str, store: &str) -> tempfile::TempDir {
+pub(crate) fn project(base_url: &str, store: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("agents")).unwrap();
     let agent = "---\ndescription: Helps.\ntools: [shell]\n---\nYou help.\n";

@@ -15,6 +15,7 @@ mod fixtures;
 mod hostile_files;
 mod interop;
 mod journeys;
+mod lifecycle;
 mod local_models;
 mod postgres;
 mod prompts;
