@@ -10,7 +10,7 @@ use crate::list_files::ListFiles;
 use crate::read_file::ReadFile;
 use crate::read_output::ReadOutput;
 use crate::save_skill::SaveSkill;
-use crate::search_docs::SearchDocs;
+use crate::search_docs::{DocFolders, SearchDocs};
 use crate::shell::{Shell, ShellSettings};
 use crate::skills::SkillFolder;
 use crate::validate_skill::ValidateSkill;
@@ -25,12 +25,12 @@ pub const SKILLS_DIR: &str = ".agents/skills";
 /// What an operator decides. Paths are absolute, or relative to the folder the process runs in.
 #[derive(Debug, Clone)]
 pub struct ToolSettings {
-    /// What `search_docs` searches.
-    pub docs_dirs: Vec<PathBuf>,
-    /// What `write_file` leaves alone beside hidden files and `baton.toml`: the agent folders. Relative paths start at
-    /// the work folder.
+    /// What `search_docs` searches, and `read_file` reads if the work folder has no such file.
+    pub docs: DocFolders,
+    /// What file tools neither read nor write beside hidden files and `baton.toml`: the agent folders, the database, the
+    /// workspaces of others. Relative paths start at the work folder.
     pub protected: Vec<PathBuf>,
-    /// What the skill tools fill. File tools do not look into the folders of tenants below it.
+    /// What the skill tools fill.
     pub skills: SkillFolder,
     /// Which addresses `web_fetch` may reach beside the public ones.
     pub web: Reach,
@@ -41,7 +41,7 @@ pub struct ToolSettings {
 impl Default for ToolSettings {
     fn default() -> Self {
         Self {
-            docs_dirs: vec![PathBuf::from("docs")],
+            docs: DocFolders { shared: vec![PathBuf::from("docs")], ..DocFolders::default() },
             protected: vec![PathBuf::from("agents")],
             skills: SkillFolder::new(SKILLS_DIR),
             web: Reach::default(),
@@ -53,17 +53,17 @@ impl Default for ToolSettings {
 /// The tools of [`baton_core::agent::BUILT_IN_TOOLS`], sorted by name; without `shell` unless it is enabled. `read_output`
 /// reads from `store`.
 pub fn built_in(settings: &ToolSettings, store: &Arc<dyn Store>) -> Vec<Arc<dyn Tool>> {
-    let (skills, private) = (&settings.skills, settings.skills.private());
+    let (skills, docs, protected) = (&settings.skills, &settings.docs, &settings.protected);
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(AskUser::default()),
-        Arc::new(ListFiles::without(private.to_vec())),
-        Arc::new(ReadFile::without(private.to_vec())),
+        Arc::new(ListFiles::without(protected.clone())),
+        Arc::new(ReadFile::new(protected.clone(), docs.clone(), skills.dir().to_owned())),
         Arc::new(ReadOutput::new(Arc::clone(store))),
         Arc::new(SaveSkill::new(skills.clone())),
-        Arc::new(SearchDocs::new(settings.docs_dirs.clone())),
+        Arc::new(SearchDocs::new(docs.clone(), protected)),
         Arc::new(ValidateSkill::new(skills.clone())),
         Arc::new(WebFetch::new(settings.web.clone())),
-        Arc::new(WriteFile::new(settings.protected.clone())),
+        Arc::new(WriteFile::new(protected.clone())),
         Arc::new(WriteSkill::new(skills.clone())),
     ];
     if let Some(shell) = &settings.shell {

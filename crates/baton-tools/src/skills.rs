@@ -92,9 +92,9 @@ impl SkillFolder {
         Self { dir: dir.into(), shelves: Arc::default() }
     }
 
-    /// What only Baton itself reads: no tool for files may show one tenant what another made.
-    pub fn private(&self) -> [PathBuf; 2] {
-        folders::private(&self.dir)
+    /// The folder of the skills that all tenants share. Those of tenants are in hidden folders below it.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// All that a tenant can use, sorted by name. What its own people made wins over a shared skill that got the same name later.

@@ -17,8 +17,8 @@ pub use a2a::A2aConfig;
 pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
 pub use sections::{
     AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, Feature, Features, Handoff, LimitsConfig, LogFormat,
-    Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SearchDocsConfig,
-    ServerConfig, ShellConfig, StoreConfig, Telemetry, ToolsConfig, WebFetchConfig,
+    Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SandboxConfig, SandboxMode,
+    SearchDocsConfig, ServerConfig, ShellConfig, StoreConfig, Telemetry, ToolsConfig, WebFetchConfig,
 };
 pub use tenants::{TenantApprovals, TenantConfig, TenantLimits, TenantRetention};
 
@@ -34,6 +34,7 @@ pub struct Config {
     pub agents: AgentsConfig,
     pub models: ModelsConfig,
     pub tools: ToolsConfig,
+    pub sandbox: SandboxConfig,
     pub mcp: McpServers,
     pub approvals: ApprovalsConfig,
     pub budgets: Budgets,

@@ -30,11 +30,6 @@ impl From<&CallContext> for DraftOwner {
     }
 }
 
-/// Everything that is not for all tenants.
-pub(super) fn private(skills: &Path) -> [PathBuf; 2] {
-    [skills.join(TENANTS), skills.join(DRAFTS)]
-}
-
 pub(super) fn of_tenant(skills: &Path, tenant: &TenantId) -> PathBuf {
     below(skills.join(TENANTS), tenant)
 }

@@ -13,6 +13,7 @@ const SECTIONS: &[&str] = &[
     "orchestration",
     "handoff",
     "limits",
+    "sandbox",
     "telemetry",
 ];
 

@@ -10,7 +10,7 @@ use baton_tools::read_file::ReadFile;
 use baton_tools::save_skill::SaveSkill;
 use baton_tools::validate_skill::ValidateSkill;
 use baton_tools::write_skill::WriteSkill;
-use baton_tools::{SkillFolder, SkillStrictness, validate};
+use baton_tools::{DocFolders, SkillFolder, SkillStrictness, validate};
 use serde_json::json;
 
 use super::{acme, by_name, draft, elsewhere, foreign, name, slack_alert};
@@ -75,8 +75,8 @@ async fn a19_file_tools_do_not_show_what_tenants_made() {
     .await
     .unwrap();
     std::os::unix::fs::symlink(".agents/skills/.tenants/acme", work.path().join("link")).unwrap();
-    let (read, list) =
-        (ReadFile::without(skills.private().to_vec()), ListFiles::without(skills.private().to_vec()));
+    let read = ReadFile::new(Vec::new(), DocFolders::default(), work.path().join(".agents/skills"));
+    let list = ListFiles::default();
     for path in [
         ".agents/skills/.tenants/acme/slack-alert/SKILL.md",
         ".agents/skills/for-all/../.tenants/acme/slack-alert/SKILL.md",
@@ -85,15 +85,15 @@ async fn a19_file_tools_do_not_show_what_tenants_made() {
         draft(&work.path().join(".agents/skills"), "b").join("SKILL.md").to_str().unwrap(),
     ] {
         let error = call(&read, json!({ "path": path }), work.path()).await.unwrap_err();
-        assert!(error.to_string().contains("does not exist"), "{path}: {error}");
+        assert!(error.to_string().contains("is protected"), "{path}: {error}");
     }
     for path in [".agents/skills/.tenants", ".agents/skills/.tenants/acme", "link", ".agents/skills/.drafts"]
     {
         let error = call(&list, json!({ "path": path }), work.path()).await.unwrap_err();
-        assert!(error.to_string().contains("does not exist"), "{path}: {error}");
+        assert!(error.to_string().contains("is protected"), "{path}: {error}");
     }
-    let all = call(&list, json!({"path": ".agents", "recursive": true}), work.path()).await.unwrap();
-    assert!(all.contains("for-all/SKILL.md") && !all.contains("acme"), "{all}");
+    let all = call(&list, json!({"recursive": true}), work.path()).await.unwrap();
+    assert_eq!(all, "link (link)");
     let shared = call(&read, json!({"path": ".agents/skills/for-all/SKILL.md"}), work.path()).await.unwrap();
     assert!(shared.contains("For everybody"));
 }
