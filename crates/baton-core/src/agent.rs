@@ -26,7 +26,7 @@ use crate::id::AgentName;
 use crate::money::Usd;
 
 pub use guardrail::{Guard, GuardCheck, Guardrails, PATTERN_BYTES, PiiKind};
-pub use mcp::McpServer;
+pub use mcp::{McpServer, StdioAccess};
 pub use model::{Effort, InvalidModel, ModelName, Sampling};
 pub use name_pattern::{AgentPattern, InvalidAgentPattern};
 pub use patterns::{

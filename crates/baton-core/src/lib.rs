@@ -10,6 +10,7 @@
 //! - [`model`], [`tool`], [`skill`], [`remote`]: traits for language models, tools, Agent Skills and agents on other servers.
 //!   Adapters implement them, the engine calls them.
 //! - [`workflow`]: the state machine of a workflow, and the trait for guides that work without a model.
+//! - [`workspace`]: the trait for the files of a thread.
 //! - [`store`]: the trait for durable data, one tenant at a time.
 //! - [`usage`], [`money`], [`ledger`], [`budget`]: tokens, costs, the rows that record them, and their limits.
 //! - [`permission`], [`rights`]: what a caller may do.
@@ -52,6 +53,7 @@ pub mod tool;
 pub mod trace;
 pub mod usage;
 pub mod workflow;
+pub mod workspace;
 
 pub use agent::Agent;
 pub use chat::{ChatMessage, Reply, ToolCall, ToolResult};
@@ -74,3 +76,4 @@ pub use tool::{CallContext, Tool, ToolError, ToolOutput, ToolSpec};
 pub use trace::TraceParent;
 pub use usage::{Tokens, Usage};
 pub use workflow::WorkflowGuide;
+pub use workspace::{WorkspaceError, WorkspaceFile, Workspaces};

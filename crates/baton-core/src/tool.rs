@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -34,10 +34,12 @@ pub type ToolFuture = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>>
 
 /// A source of tools that are discovered at run time, such as MCP servers.
 pub trait ToolSource: Send + Sync + fmt::Debug {
-    /// The tools of one server for one tenant. Tenants never share a server process.
+    /// The tools of one server for one tenant and, if threads have workspaces, for the one whose workspace is given. Neither
+    /// tenants nor workspaces share a server process.
     fn tools<'a>(
         &'a self,
         tenant: &'a TenantId,
+        workspace: Option<&'a Path>,
         server: &'a str,
         definition: &'a McpServer,
     ) -> ToolsFuture<'a>;
@@ -90,8 +92,17 @@ pub struct CallContext {
     pub agent: AgentName,
     /// The folder that file tools are confined to.
     pub work_dir: PathBuf,
+    /// Whether `work_dir` is the workspace of the thread, which is created when a tool first uses it.
+    pub has_workspace: bool,
     /// Trace context to propagate.
     pub trace: Option<TraceParent>,
+}
+
+impl CallContext {
+    /// The workspace of the thread, if threads have one.
+    pub fn workspace(&self) -> Option<&Path> {
+        self.has_workspace.then_some(&*self.work_dir)
+    }
 }
 
 /// Output of a tool: text for the model, and the names of what the call created.

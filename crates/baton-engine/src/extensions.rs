@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_core::tool::{Tool, ToolSource};
-use baton_core::{AgentName, RemoteAgents, RunId, SkillSource, TenantId, ThreadId};
+use baton_core::{AgentName, RemoteAgents, RunId, SkillSource, TenantId, ThreadId, Workspaces};
 use serde::{Deserialize, Serialize};
 
 use crate::approvals::ApprovalSettings;
@@ -25,8 +25,10 @@ pub struct Extensions {
     pub shown_output_bytes: usize,
     /// When tool calls wait for a person.
     pub approvals: ApprovalSettings,
-    /// The directory that file tools are confined to.
+    /// The directory of the project. Tools are confined to it if threads have no workspaces.
     pub work_dir: PathBuf,
+    /// The folders that the tools of each thread are confined to.
+    pub workspaces: Option<Arc<dyn Workspaces>>,
 }
 
 /// Callbacks around the rounds of a team. They are called between rounds, one at a time, and must return quickly because the team

@@ -1,6 +1,7 @@
 //! [`RunState`] is what all parts of a run share.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -128,6 +129,12 @@ pub(crate) struct RunResources {
 }
 
 impl RunState {
+    /// The workspace of the thread, if threads have one.
+    pub(crate) fn workspace(&self) -> Option<PathBuf> {
+        let workspaces = self.extensions.workspaces.as_ref()?;
+        Some(workspaces.path(&self.caller.tenant, self.caller.thread_id))
+    }
+
     pub(crate) fn new(
         resources: RunResources,
         store: Arc<dyn TenantStore>,

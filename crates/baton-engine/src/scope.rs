@@ -230,6 +230,7 @@ impl Scope {
     /// The context of a tool call: the trace has the current call as its parent.
     pub(crate) fn call_context(&self) -> Arc<CallContext> {
         let (caller, request) = (&self.run.caller, &self.run.request);
+        let workspace = self.run.workspace();
         Arc::new(CallContext {
             tenant: caller.tenant.clone(),
             user: caller.user.clone(),
@@ -237,7 +238,8 @@ impl Scope {
             run_id: self.run.run_id,
             session_id: self.session.id.clone(),
             agent: self.name().clone(),
-            work_dir: self.run.extensions.work_dir.clone(),
+            has_workspace: workspace.is_some(),
+            work_dir: workspace.unwrap_or_else(|| self.run.extensions.work_dir.clone()),
             trace: match &self.span {
                 Some(span) => span.trace(request.trace.as_ref()),
                 None => request.trace.clone(),

@@ -221,8 +221,9 @@ async fn listed(scope: &Scope) -> Vec<Arc<dyn Tool>> {
         extensions.tools.iter().filter(|tool| permitted(scope, tool.spec())).cloned().collect();
     let source = extensions.servers.as_ref();
     let named = servers(agent);
+    let workspace = if named.is_empty() { None } else { scope.run.workspace() };
     let asked = named.iter().filter_map(|(server, definition)| {
-        let tools = source?.tools(&scope.run.caller.tenant, server, definition);
+        let tools = source?.tools(&scope.run.caller.tenant, workspace.as_deref(), server, definition);
         Some(async move { (server, tools.await) })
     });
     for (server, found) in join_all(asked).await {

@@ -290,6 +290,12 @@ impl Engine {
         if let Some(active) = active {
             self.workers.cancel(active, Cancel::Abort);
         }
+        // After the thread, so that no thread loses its files. What a crash leaves behind here is swept later.
+        if let Some(workspaces) = &self.parts.extensions.workspaces
+            && let Err(error) = workspaces.delete(tenant, thread).await
+        {
+            tracing::warn!(%tenant, %thread, %error, "cannot delete a workspace");
+        }
         Ok(())
     }
 

@@ -1,10 +1,11 @@
-//! One server for one tenant: started when it is needed, and again when it has died.
+//! One server for one tenant and workspace: started when it is needed, and again when it has died.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use baton_core::agent::McpServer;
-use baton_core::{HumanDuration, TenantId, ToolError};
+use baton_core::{CallContext, HumanDuration, TenantId, ToolError};
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use tokio_util::sync::CancellationToken;
 
@@ -20,9 +21,11 @@ const HEALTHY: Duration = Duration::from_secs(10);
 const MAX_REST: Duration = Duration::from_mins(1);
 
 pub(crate) struct McpClient {
-    pub tenant: TenantId,
+    tenant: TenantId,
     name: String,
     server: McpServer,
+    /// The workspace of the thread that the process belongs to. A server behind HTTP has none.
+    workspace: Option<PathBuf>,
     /// Whether the hints of its tools count.
     is_trusted: bool,
     settings: Arc<McpSettings>,
@@ -47,12 +50,13 @@ impl McpClient {
         tenant: TenantId,
         name: String,
         server: McpServer,
+        workspace: Option<PathBuf>,
         is_trusted: bool,
         settings: Arc<McpSettings>,
         stopped: CancellationToken,
     ) -> Self {
         let (live, history) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { tenant, name, server, is_trusted, settings, stopped, live, history }
+        Self { tenant, name, server, workspace, is_trusted, settings, stopped, live, history }
     }
 
     pub async fn offers(&self) -> Result<Arc<[Arc<ToolOffer>]>, McpError> {
@@ -125,7 +129,8 @@ impl McpClient {
             history.died(dead.uptime(), self.settings.back_off);
         }
         history.check(&self.name)?;
-        match McpConnection::start(&self.name, &self.server, &self.settings).await {
+        match McpConnection::start(&self.name, &self.server, &self.settings, self.workspace.as_deref()).await
+        {
             Ok(connection) => {
                 history.last_failure = None;
                 self.keep(Arc::new(connection))
@@ -172,6 +177,12 @@ impl McpClient {
 
     pub fn is_running(&self) -> bool {
         self.live().is_some()
+    }
+
+    /// Whether a call of this caller may reach the server.
+    pub fn serves(&self, context: &CallContext) -> bool {
+        let is_own = |workspace: &PathBuf| context.workspace() == Some(workspace);
+        context.tenant == self.tenant && self.workspace.as_ref().is_none_or(is_own)
     }
 
     pub fn server(&self) -> &McpServer {

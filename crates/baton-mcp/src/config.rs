@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use baton_core::agent::McpServer;
+use baton_core::agent::{McpServer, StdioAccess};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
@@ -48,6 +48,11 @@ struct ServerEntry {
     url: Option<String>,
     #[serde(default)]
     headers: IndexMap<String, String>,
+    /// Baton's own keys for its sandbox.
+    #[serde(default)]
+    network: bool,
+    #[serde(default)]
+    read: Vec<String>,
 }
 
 fn server(name: &str, value: serde_json::Value) -> Result<McpServer, String> {
@@ -59,7 +64,8 @@ fn server(name: &str, value: serde_json::Value) -> Result<McpServer, String> {
     let entry: ServerEntry = serde_json::from_value(value).map_err(|error| error.to_string())?;
     match (entry.kind.as_deref(), entry.command, entry.url) {
         (None | Some("stdio"), Some(command), None) => {
-            Ok(McpServer::Stdio { command, args: entry.args, env: entry.env })
+            let access = StdioAccess { network: entry.network, read: entry.read };
+            Ok(McpServer::Stdio { command, args: entry.args, env: entry.env, access })
         }
         // A server of the retired SSE transport usually speaks streamable HTTP today; if not, starting it says so.
         (None | Some("http" | "streamable-http" | "streamableHttp" | "sse"), None, Some(url)) => {

@@ -1,5 +1,6 @@
 //! A running server, from its handshake to its end.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -50,13 +51,22 @@ struct ListedTools {
 }
 
 impl McpConnection {
-    pub async fn start(name: &str, server: &McpServer, settings: &McpSettings) -> Result<Self, McpError> {
-        let Resolved { server, secrets } = Resolved::new(server, &settings.environment)
+    pub async fn start(
+        name: &str,
+        server: &McpServer,
+        settings: &McpSettings,
+        workspace: Option<&Path>,
+    ) -> Result<Self, McpError> {
+        let environment = match workspace {
+            Some(workspace) => settings.environment.with_workspace(workspace),
+            None => settings.environment.clone(),
+        };
+        let Resolved { server, secrets } = Resolved::new(server, &environment)
             .map_err(|reason| McpError::Variable { server: name.to_owned(), reason })?;
         let changes = ToolListChanges::default();
         let listener = NotificationListener(Arc::clone(&changes));
         let lost = Arc::<AtomicBool>::default();
-        let (service, process) = opening::open(&server, listener, &lost, settings)
+        let (service, process) = opening::open(&server, listener, &lost, settings, workspace)
             .await
             .map_err(|reason| McpError::Start { server: name.to_owned(), reason: secrets.hide(&reason) })?;
         tracing::info!(

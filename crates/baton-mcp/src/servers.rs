@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::client::McpClient;
+use crate::confinement::McpSandbox;
 use crate::connection::McpConnection;
 use crate::error::McpError;
 use crate::status::ServerState;
@@ -35,6 +37,8 @@ pub struct McpSettings {
     /// Names of configured servers whose hints about their tools are believed.
     pub trusted: BTreeSet<String>,
     pub environment: Environment,
+    /// `None` runs processes with all rights of Baton.
+    pub sandbox: Option<McpSandbox>,
 }
 
 impl Default for McpSettings {
@@ -47,6 +51,7 @@ impl Default for McpSettings {
             max_processes: 32,
             trusted: BTreeSet::new(),
             environment: Environment::of_process(),
+            sandbox: None,
         }
     }
 }
@@ -68,6 +73,7 @@ struct ServersInner {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ServerKey {
     tenant: TenantId,
+    workspace: Option<PathBuf>,
     name: String,
     description: String,
     is_trusted: bool,
@@ -89,19 +95,26 @@ impl Servers {
         self.0.configured.keys().cloned().collect()
     }
 
-    /// The tools of a configured server. Starts it if this tenant has not used it yet.
-    pub async fn tools(&self, tenant: &TenantId, server: &str) -> Result<Vec<Arc<dyn Tool>>, McpError> {
-        self.tools_of(tenant, server, &McpServer::Configured).await
+    /// The servers that were configured, without those that agent files describe.
+    pub fn configured(&self) -> impl Iterator<Item = &McpServer> {
+        self.0.configured.values()
     }
 
-    /// The tools of a server as an agent file describes it; the name alone stands for a configured one.
+    /// The tools of a configured server. Starts it if this tenant has not used it yet.
+    pub async fn tools(&self, tenant: &TenantId, server: &str) -> Result<Vec<Arc<dyn Tool>>, McpError> {
+        self.tools_of(tenant, None, server, &McpServer::Configured).await
+    }
+
+    /// The tools of a server as an agent file describes it; the name alone stands for a configured one. With a workspace, a
+    /// server that is a process has it as its folder, and only calls of the same workspace reach it.
     pub async fn tools_of(
         &self,
         tenant: &TenantId,
+        workspace: Option<&Path>,
         name: &str,
         server: &McpServer,
     ) -> Result<Vec<Arc<dyn Tool>>, McpError> {
-        let client = self.client(tenant, name, server)?;
+        let client = self.client(tenant, workspace, name, server)?;
         let offers = client.offers().await?;
         let tool =
             |offer: &Arc<_>| Arc::new(McpTool::new(Arc::clone(offer), Arc::clone(&client))) as Arc<dyn Tool>;
@@ -131,16 +144,30 @@ impl Servers {
         stop(connections).await;
     }
 
-    fn client(&self, tenant: &TenantId, name: &str, server: &McpServer) -> Result<Arc<McpClient>, McpError> {
+    fn client(
+        &self,
+        tenant: &TenantId,
+        workspace: Option<&Path>,
+        name: &str,
+        server: &McpServer,
+    ) -> Result<Arc<McpClient>, McpError> {
         // An agent file may describe another server under the name of a trusted one.
         let (server, is_trusted) = match server {
-            McpServer::Configured => (self.configured(name)?, self.0.settings.trusted.contains(name)),
+            McpServer::Configured => (self.find(name)?, self.0.settings.trusted.contains(name)),
             described => (described.clone(), false),
         };
         // Inside the runtime, which a constructor need not be.
         self.0.sweeper.get_or_init(|| sweep(&self.0));
         let description = serde_json::to_string(&server).unwrap_or_default();
-        let key = ServerKey { tenant: tenant.clone(), name: name.to_owned(), description, is_trusted };
+        let is_process = matches!(server, McpServer::Stdio { .. });
+        let workspace = workspace.filter(|_| is_process).map(Path::to_owned);
+        let key = ServerKey {
+            tenant: tenant.clone(),
+            workspace: workspace.clone(),
+            name: name.to_owned(),
+            description,
+            is_trusted,
+        };
         let mut clients = self.0.clients();
         if self.0.stopped.is_cancelled() {
             return Err(McpError::Stopped);
@@ -148,11 +175,12 @@ impl Servers {
         if let Some(client) = clients.get(&key) {
             return Ok(Arc::clone(client));
         }
-        if matches!(server, McpServer::Stdio { .. }) {
+        if is_process {
             self.make_room(&mut clients, tenant, name)?;
         }
         let (settings, stopped) = (Arc::clone(&self.0.settings), self.0.stopped.clone());
-        let client = McpClient::new(tenant.clone(), name.to_owned(), server, is_trusted, settings, stopped);
+        let (tenant, name) = (tenant.clone(), name.to_owned());
+        let client = McpClient::new(tenant, name, server, workspace, is_trusted, settings, stopped);
         let client = Arc::new(client);
         clients.insert(key, Arc::clone(&client));
         Ok(client)
@@ -188,7 +216,7 @@ impl Servers {
         if count < most { Ok(()) } else { Err(McpError::TooMany { server: name.to_owned(), most }) }
     }
 
-    fn configured(&self, name: &str) -> Result<McpServer, McpError> {
+    fn find(&self, name: &str) -> Result<McpServer, McpError> {
         let configured = &self.0.configured;
         configured.get(name).cloned().ok_or_else(|| McpError::UnknownServer {
             name: name.to_owned(),

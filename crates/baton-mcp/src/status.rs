@@ -83,7 +83,8 @@ mod tests {
     use crate::servers::McpSettings;
 
     fn stdio(command: &str) -> McpServer {
-        McpServer::Stdio { command: command.to_owned(), args: Vec::new(), env: IndexMap::new() }
+        let access = baton_core::agent::StdioAccess::default();
+        McpServer::Stdio { command: command.to_owned(), args: Vec::new(), env: IndexMap::new(), access }
     }
 
     #[tokio::test]
@@ -97,7 +98,7 @@ mod tests {
         let at_first = vec![idle("files", Transport::Stdio), idle("web", Transport::Http)];
         assert_eq!(servers.status(&acme), at_first);
         assert!(servers.tools(&acme, "files").await.is_err());
-        assert!(servers.tools_of(&acme, "own", &stdio("no-such-program-7732")).await.is_err());
+        assert!(servers.tools_of(&acme, None, "own", &stdio("no-such-program-7732")).await.is_err());
         let seen = servers.status(&acme);
         let names: Vec<&str> = seen.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["files", "web", "own"]);

@@ -82,8 +82,8 @@ impl McpTool {
     }
 
     fn request(&self, arguments: Value, context: &CallContext) -> Result<CallToolRequestParams, ToolError> {
-        if context.tenant != self.client.tenant {
-            return Err(ToolError::NotPermitted("this tool belongs to another tenant".to_owned()));
+        if !self.client.serves(context) {
+            return Err(ToolError::NotPermitted("this tool belongs to another tenant or thread".to_owned()));
         }
         let request = traced(CallToolRequestParams::new(self.offer.name.clone()), context.trace.as_ref());
         match arguments {

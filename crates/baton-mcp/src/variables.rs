@@ -1,9 +1,10 @@
 //! `${VAR}` and `${VAR:-default}` in the description of a server.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
-use baton_core::agent::McpServer;
+use baton_core::agent::{McpServer, StdioAccess};
 use indexmap::IndexMap;
 
 /// Where variables come from. Given by the caller, so that tests and tenants can have their own.
@@ -24,6 +25,13 @@ impl Environment {
 
     pub fn get(&self, name: &str) -> Option<String> {
         (self.0)(name)
+    }
+
+    /// The same with `WORKSPACE`, the folder that a server can write to.
+    #[must_use]
+    pub(crate) fn with_workspace(&self, folder: &Path) -> Self {
+        let (others, folder) = (self.clone(), folder.display().to_string());
+        Self::new(move |name| if name == "WORKSPACE" { Some(folder.clone()) } else { others.get(name) })
     }
 }
 
@@ -55,10 +63,14 @@ impl Resolved {
         let mut fill = |text: &String| expand(text, environment, &mut secrets);
         let server = match server {
             McpServer::Configured => McpServer::Configured,
-            McpServer::Stdio { command, args, env } => McpServer::Stdio {
+            McpServer::Stdio { command, args, env, access } => McpServer::Stdio {
                 command: fill(command)?,
                 args: args.iter().map(&mut fill).collect::<Result<_, _>>()?,
                 env: fill_values(env, &mut fill)?,
+                access: StdioAccess {
+                    network: access.network,
+                    read: access.read.iter().map(&mut fill).collect::<Result<_, _>>()?,
+                },
             },
             McpServer::Http { url, headers } => {
                 McpServer::Http { url: fill(url)?, headers: fill_values(headers, &mut fill)? }

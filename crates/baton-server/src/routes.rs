@@ -9,6 +9,7 @@ mod delegations;
 mod docs;
 mod events;
 mod feedback;
+mod files;
 pub(crate) mod handoff;
 mod health;
 mod me;
@@ -42,6 +43,7 @@ pub fn all() -> OpenApiRouter<App> {
         .merge(roster::routes())
         .merge(skills::routes())
         .merge(artifacts::routes())
+        .merge(files::routes())
         .merge(feedback::routes())
         .merge(usage::routes())
         .merge(users::routes())

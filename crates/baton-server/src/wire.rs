@@ -10,6 +10,7 @@ pub mod budget;
 pub mod delegation;
 pub mod event;
 pub mod feedback;
+pub mod file;
 pub mod graph;
 pub mod handoff;
 pub mod me;

@@ -5,10 +5,10 @@
 //! - [`builtin`]: the settings, and the list of all tools made from them.
 //! - [`schema`]: arguments in and out of JSON. [`offload`]: work that blocks, off the async threads.
 //! - [`work_dir`]: the folder that file tools cannot leave; [`read_file`], [`write_file`] and [`list_files`] use it.
-//! - [`protected`]: what [`write_file`] leaves alone even there.
+//! - [`protected`]: what they leave alone even there. [`workspaces`]: the work folders of threads.
 //! - [`search_docs`] over [`search`]: documents as sections, ranked.
 //! - [`web_fetch`] over [`web`]: which addresses may be reached, and web pages as readable text.
-//! - [`shell`]: one command in a process group of its own.
+//! - [`shell`]: one command in a sandbox.
 //! - [`skills`]: Agent Skills, of files and of the store; [`write_skill`], [`validate_skill`] and [`save_skill`] make them.
 //! - [`read_output`]: more of an output that was too long for a model, from the store.
 //! - [`ask_user`]: a question that the engine puts to a person.
@@ -33,8 +33,10 @@ pub mod validate_skill;
 pub mod web;
 pub mod web_fetch;
 pub mod work_dir;
+pub mod workspaces;
 pub mod write_file;
 pub mod write_skill;
 
 pub use builtin::{SKILLS_DIR, ToolSettings, built_in};
+pub use search_docs::DocFolders;
 pub use skills::{SkillFolder, SkillLibrary, SkillProblem, SkillStrictness, validate};

@@ -1,7 +1,8 @@
 //! `list_files`: what is in the work folder.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::offload::{Abandoned, offload};
 use crate::schema::{arguments, object};
-use crate::work_dir::{WorkDir, io};
+use crate::work_dir::{OpenFolder, WorkDir, io};
 
 const DEFAULT_ENTRIES: usize = 200;
 const MAX_ENTRIES: usize = 2_000;
@@ -24,8 +25,8 @@ const MAX_DEPTH: usize = 32;
 #[derive(Debug)]
 pub struct ListFiles {
     spec: ToolSpec,
-    /// What is left alone as if it were not there.
-    private: Vec<PathBuf>,
+    /// What is left out beside hidden files and `baton.toml`.
+    protected: Vec<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -40,7 +41,7 @@ impl Default for ListFiles {
         let spec = ToolSpec {
             name: "list_files".to_owned(),
             description: "Lists files and folders of the work folder, sorted by name, one per line with the size in bytes; \
-                          folders end in `/`. With `recursive` everything below is listed, except inside hidden folders."
+                          folders end in `/`. With `recursive` everything below is listed. Hidden files and folders are left out."
                 .to_owned(),
             parameters: object(
                 json!({
@@ -54,13 +55,13 @@ impl Default for ListFiles {
             risk: Risk::Low,
             timeout: HumanDuration::from_secs(30),
         };
-        Self { spec, private: Vec::new() }
+        Self { spec, protected: Vec::new() }
     }
 }
 
 impl ListFiles {
-    pub fn without(private: Vec<PathBuf>) -> Self {
-        Self { private, ..Self::default() }
+    pub fn without(protected: Vec<PathBuf>) -> Self {
+        Self { protected, ..Self::default() }
     }
 }
 
@@ -74,13 +75,16 @@ impl Tool for ListFiles {
     }
 
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
-        let private = self.private.clone();
+        let protected = self.protected.clone();
         Box::pin(async move {
             let wanted: ListFilesArguments = arguments(input)?;
             let text = offload(move |abandoned| {
                 let path = wanted.path.unwrap_or_default();
-                let folder = WorkDir::open(&context.work_dir)?.without(&private).folder(&path)?;
+                let work_dir = WorkDir::of(&context, &protected)?;
+                let OpenFolder { folder, names } = work_dir.folder(&path)?;
                 let mut listing = Listing {
+                    work_dir: &work_dir,
+                    names,
                     lines: Vec::new(),
                     limit: wanted.limit.unwrap_or(DEFAULT_ENTRIES).clamp(1, MAX_ENTRIES),
                     recursive: wanted.recursive.unwrap_or(false),
@@ -105,6 +109,9 @@ fn prefix(path: &str) -> String {
 }
 
 struct Listing<'a> {
+    work_dir: &'a WorkDir,
+    /// Of the folders from the work folder to the one that is read.
+    names: Vec<OsString>,
     lines: Vec<String>,
     limit: usize,
     recursive: bool,
@@ -126,7 +133,7 @@ impl Listing<'_> {
             match FileType::from_raw_mode(status.st_mode) {
                 FileType::Directory => {
                     self.lines.push(format!("{shown}/"));
-                    if self.recursive && depth < MAX_DEPTH && !name.as_bytes().starts_with(b".") {
+                    if self.recursive && depth < MAX_DEPTH {
                         self.below(folder, &name, &shown, depth)?;
                     }
                 }
@@ -147,7 +154,12 @@ impl Listing<'_> {
     ) -> Result<(), ToolError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(folder, name, flags, Mode::empty()) {
-            Ok(inner) => self.add(&inner, &format!("{shown}/"), depth + 1),
+            Ok(inner) => {
+                self.names.push(OsStr::from_bytes(name.as_bytes()).to_owned());
+                let added = self.add(&inner, &format!("{shown}/"), depth + 1);
+                self.names.pop();
+                added
+            }
             // A folder that may not be read is listed without its content.
             Err(_) => Ok(()),
         }
@@ -166,7 +178,10 @@ impl Listing<'_> {
                 self.is_cut = true;
                 break;
             }
-            names.push(entry.file_name().to_owned());
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if !self.work_dir.protects(&self.names, name) {
+                names.push(entry.file_name().to_owned());
+            }
         }
         names.sort();
         Ok(names)

@@ -1,10 +1,11 @@
-//! What `write_file` leaves alone: files that decide what the next run may do.
+//! What file tools neither read nor write: the server's own files.
 //!
-//! Text that a model read could otherwise make it plant a command or a permission: in hidden files such as `.mcp.json`
-//! and `.git/hooks`, in `baton.toml`, or in the agents themselves. Names are compared without case, because a file
-//! system may do so too.
+//! Text that a model read could otherwise make it plant a command or a permission, or tell secrets: in hidden files such as
+//! `.mcp.json` and `.git/hooks`, in `baton.toml`, in the agents themselves, or in the database. Names are compared without case,
+//! because a file system may do so too. Links are resolved, and hard links are recognised by the file that they lead to.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 const CONFIG: &str = "baton.toml";
@@ -12,12 +13,16 @@ const CONFIG: &str = "baton.toml";
 const LINKED: [&str; 2] = [CONFIG, ".mcp.json"];
 /// Links that lead to nothing yet, one after another.
 const MAX_HOPS: usize = 8;
+/// Files of protected folders that a file with several names is compared with.
+const MAX_COMPARED: usize = 10_000;
 
 /// Made for one work folder.
 #[derive(Debug)]
 pub struct Protected {
     root: Vec<String>,
     places: Vec<Vec<String>>,
+    /// The same as paths.
+    paths: Vec<PathBuf>,
 }
 
 impl Protected {
@@ -27,14 +32,29 @@ impl Protected {
         Self::at(root, paths.iter().map(PathBuf::as_path).chain(linked))
     }
 
-    /// Only these, and what is below them.
-    pub fn only(root: &Path, paths: &[PathBuf]) -> Self {
-        Self::at(root, paths.iter().map(PathBuf::as_path))
+    fn at<'a>(root: &Path, paths: impl Iterator<Item = &'a Path>) -> Self {
+        let paths: Vec<PathBuf> = paths.map(|path| resolved(&root.join(path), MAX_HOPS)).collect();
+        Self { root: folded(root), places: paths.iter().map(|path| folded(path)).collect(), paths }
     }
 
-    fn at<'a>(root: &Path, paths: impl Iterator<Item = &'a Path>) -> Self {
-        let places = paths.map(|path| folded(&resolved(&root.join(path), MAX_HOPS))).collect();
-        Self { root: folded(root), places }
+    /// Whether a file that has several names is also at or below a protected place. For few files: it looks at all of them.
+    pub fn has_file(&self, device: u64, inode: u64) -> bool {
+        let is_it = |path: &Path| {
+            path.symlink_metadata().is_ok_and(|found| (found.dev(), found.ino()) == (device, inode))
+        };
+        let mut open = self.paths.clone();
+        let mut compared = 0;
+        while let Some(path) = open.pop() {
+            compared += 1;
+            // Rather refuse than miss one.
+            if compared > MAX_COMPARED || is_it(&path) {
+                return true;
+            }
+            if let Ok(entries) = path.read_dir() {
+                open.extend(entries.flatten().map(|entry| entry.path()));
+            }
+        }
+        false
     }
 
     /// Hidden files and folders, and the configuration: wherever they are.

@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolSpec};
+use baton_core::{CallContext, HumanDuration, TenantId, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::builtin::SKILLS_DIR;
 use crate::offload::offload;
 use crate::schema::{arguments, object};
-use crate::work_dir::WorkDir;
+use crate::search_docs::DocFolders;
+use crate::work_dir::{PathError, WorkDir};
 
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 const DEFAULT_LINES: usize = 400;
@@ -24,8 +26,10 @@ const MAX_PAGE_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct ReadFile {
     spec: ToolSpec,
-    /// What is left alone as if it were not there.
-    private: Vec<PathBuf>,
+    protected: Vec<PathBuf>,
+    docs: DocFolders,
+    /// The folder of the skills that all tenants share.
+    skills: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,7 +45,8 @@ impl Default for ReadFile {
             name: "read_file".to_owned(),
             description: "Reads a text file of the work folder. Long files come in pages of lines; the first line of the \
                           result says which lines it holds and where to read on. Use list_files first when you do not know \
-                          the path. Files named .env, .env.local and the like hold secrets and are refused."
+                          the path. A document that search_docs found is read by the path that it showed. Hidden files, baton.toml \
+                          and the agent folders are protected and refused."
                 .to_owned(),
             parameters: object(
                 json!({
@@ -55,13 +60,24 @@ impl Default for ReadFile {
             risk: Risk::Low,
             timeout: HumanDuration::from_secs(30),
         };
-        Self { spec, private: Vec::new() }
+        Self { spec, protected: Vec::new(), docs: DocFolders::default(), skills: None }
     }
 }
 
 impl ReadFile {
-    pub fn without(private: Vec<PathBuf>) -> Self {
-        Self { private, ..Self::default() }
+    /// Leaves what is at or below the protected paths alone, beside hidden files and `baton.toml`. Reads shared documents and the
+    /// files of shared skills as well.
+    pub fn new(protected: Vec<PathBuf>, docs: DocFolders, skills: PathBuf) -> Self {
+        Self { protected, docs, skills: Some(skills), ..Self::default() }
+    }
+}
+
+impl ReadFile {
+    /// The folders that all may read, with their names for models: that which `search_docs` shows, and the usual one of skills.
+    fn shared(&self, tenant: &TenantId) -> Vec<(String, PathBuf)> {
+        let name = |dir: &PathBuf| Some((dir.file_name()?.to_str()?.to_owned(), dir.clone()));
+        let skills = self.skills.iter().map(|dir| (SKILLS_DIR.to_owned(), dir.clone()));
+        self.docs.of(tenant).iter().filter_map(name).chain(skills).collect()
     }
 }
 
@@ -75,16 +91,31 @@ impl Tool for ReadFile {
     }
 
     fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
-        let private = self.private.clone();
+        let protected = self.protected.clone();
+        let shared = self.shared(&context.tenant);
         Box::pin(async move {
             let wanted: ReadFileArguments = arguments(input)?;
             let text = offload(move |_| {
-                let file = WorkDir::open(&context.work_dir)?.without(&private).file(&wanted.path)?;
-                read(&file, &wanted)
+                let file = WorkDir::of(&context, &protected)?.file(&wanted.path);
+                let file = match file {
+                    Err(error @ (PathError::Missing(_) | PathError::Protected(_))) => {
+                        document(&shared, &protected, &wanted.path).ok_or(error)
+                    }
+                    file => file,
+                };
+                read(&file?, &wanted)
             });
             Ok(text.await?.into())
         })
     }
+}
+
+/// A shared file by the path that a model knows: that of the folder, and its path below.
+fn document(shared: &[(String, PathBuf)], protected: &[PathBuf], path: &str) -> Option<File> {
+    shared.iter().find_map(|(name, dir)| {
+        let below = path.strip_prefix(name)?.strip_prefix('/')?;
+        WorkDir::open(dir, protected).and_then(|dir| dir.file(below)).ok()
+    })
 }
 
 fn read(file: &File, wanted: &ReadFileArguments) -> Result<String, ToolError> {

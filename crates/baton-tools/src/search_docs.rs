@@ -1,10 +1,11 @@
 //! `search_docs`: the sections of the documents that answer a question.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
-use baton_core::{CallContext, HumanDuration, Tool, ToolSpec};
+use baton_core::{CallContext, HumanDuration, TenantId, Tool, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,10 +21,26 @@ const SUGGESTIONS: usize = 5;
 /// Of a word that is suggested, in letters.
 const SHORTEST_HINT: usize = 5;
 
+/// The folders with shared documents, which no tool writes to.
+#[derive(Debug, Clone, Default)]
+pub struct DocFolders {
+    /// For all tenants.
+    pub shared: Vec<PathBuf>,
+    /// Of tenants that have their own: all their folders, the shared ones included.
+    pub tenants: BTreeMap<TenantId, Vec<PathBuf>>,
+}
+
+impl DocFolders {
+    pub fn of(&self, tenant: &TenantId) -> &[PathBuf] {
+        self.tenants.get(tenant).unwrap_or(&self.shared)
+    }
+}
+
 #[derive(Debug)]
 pub struct SearchDocs {
     spec: ToolSpec,
-    corpus: Arc<Corpus>,
+    shared: Arc<Corpus>,
+    tenants: BTreeMap<TenantId, Arc<Corpus>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -33,8 +50,8 @@ struct SearchDocsArguments {
 }
 
 impl SearchDocs {
-    /// Nothing is read before the first question.
-    pub fn new(dirs: Vec<PathBuf>) -> Self {
+    /// Leaves out what is at or below the protected paths. Nothing is read before the first question.
+    pub fn new(docs: DocFolders, protected: &[PathBuf]) -> Self {
         let spec = ToolSpec {
             name: "search_docs".to_owned(),
             description: "Searches the documentation and returns the sections that fit best, each with its file, headings, \
@@ -53,7 +70,13 @@ impl SearchDocs {
             risk: Risk::Low,
             timeout: HumanDuration::from_secs(60),
         };
-        Self { spec, corpus: Arc::new(Corpus::new(dirs)) }
+        let corpus = |dirs| Arc::new(Corpus::new(dirs, protected.to_vec()));
+        let tenants = docs.tenants.into_iter().map(|(tenant, dirs)| (tenant, corpus(dirs)));
+        Self { spec, tenants: tenants.collect(), shared: corpus(docs.shared) }
+    }
+
+    fn corpus(&self, tenant: &TenantId) -> &Arc<Corpus> {
+        self.tenants.get(tenant).unwrap_or(&self.shared)
     }
 }
 
@@ -66,8 +89,8 @@ impl Tool for SearchDocs {
         true
     }
 
-    fn call(&self, input: Value, _: Arc<CallContext>) -> ToolFuture {
-        let corpus = self.corpus.clone();
+    fn call(&self, input: Value, context: Arc<CallContext>) -> ToolFuture {
+        let corpus = Arc::clone(self.corpus(&context.tenant));
         Box::pin(async move {
             let SearchDocsArguments { query, limit } = arguments(input)?;
             let limit = limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);

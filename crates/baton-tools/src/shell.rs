@@ -1,11 +1,13 @@
-//! `shell`: one command in the work folder.
+//! `shell`: one command in the work folder, in a sandbox.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use baton_core::tool::{Effect, Risk, ToolFuture};
 use baton_core::{CallContext, HumanDuration, Tool, ToolError, ToolSpec};
+use baton_sandbox::{Launcher, Limits, Sandbox};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -16,7 +18,9 @@ mod output;
 use group::ProcessGroup;
 use output::{ShellOutput, ShellPipes};
 
+use crate::offload::offload;
 use crate::schema::{arguments, object};
+use crate::work_dir::create_private;
 
 /// How long output is waited for after the command ended. It is there already, unless a process that left the group
 /// still holds the pipe.
@@ -31,12 +35,26 @@ pub struct ShellSettings {
     /// Further names of environment variables that commands may see.
     pub environment: Vec<String>,
     pub timeout: HumanDuration,
+    /// `None` runs commands with all rights of the server.
+    pub sandbox: Option<ShellSandbox>,
 }
 
 impl Default for ShellSettings {
     fn default() -> Self {
-        Self { environment: Vec::new(), timeout: HumanDuration::from_mins(2) }
+        Self { environment: Vec::new(), timeout: HumanDuration::from_mins(2), sandbox: None }
     }
+}
+
+/// What commands may use, beside the work folder and the files of the system.
+#[derive(Debug, Clone)]
+pub struct ShellSandbox {
+    pub launcher: Arc<Launcher>,
+    pub network: bool,
+    /// Files and folders that commands can read and execute.
+    pub read_only: Vec<PathBuf>,
+    /// Files of the server that commands do not see where they are in the work folder.
+    pub hidden: Vec<PathBuf>,
+    pub limits: Limits,
 }
 
 #[derive(Debug)]
@@ -98,9 +116,13 @@ impl Tool for Shell {
 }
 
 /// Dropping the future ends the whole group.
-async fn run(command: &str, settings: &ShellSettings, context: &CallContext) -> Result<String, ToolError> {
+async fn run(
+    command: &str,
+    settings: &ShellSettings,
+    context: &Arc<CallContext>,
+) -> Result<String, ToolError> {
     let failed = |error: std::io::Error| ToolError::Execution(format!("the command could not run: {error}"));
-    let mut child = prepare(command, settings, context).spawn().map_err(failed)?;
+    let mut child = prepare(command, settings, context).await?.spawn().map_err(failed)?;
     // Declared after the child and so dropped before it: the leader's id is not free for others until it is reaped.
     let group = ProcessGroup::led_by(&child);
     let mut pipes = ShellPipes::of(&mut child);
@@ -122,16 +144,65 @@ async fn run(command: &str, settings: &ShellSettings, context: &CallContext) -> 
     Ok(output.shown(status))
 }
 
-fn prepare(command: &str, settings: &ShellSettings, context: &CallContext) -> Command {
-    let mut sh = Command::new("sh");
-    sh.arg("-c").arg(command).current_dir(&context.work_dir).env_clear();
+async fn prepare(
+    command: &str,
+    settings: &ShellSettings,
+    context: &Arc<CallContext>,
+) -> Result<Command, ToolError> {
+    let mut sh = match &settings.sandbox {
+        Some(sandbox) => {
+            let (sandbox, timeout, context) = (sandbox.clone(), settings.timeout, Arc::clone(context));
+            Command::from(offload(move |_| confined(&sandbox, timeout, &context)).await?)
+        }
+        None => {
+            let work_dir = work_folder(context)?;
+            let mut sh = Command::new("sh");
+            sh.current_dir(work_dir).env_clear();
+            sh
+        }
+    };
+    sh.arg("-c").arg(command);
     let names = ENVIRONMENT.iter().copied().chain(settings.environment.iter().map(String::as_str));
+    let home = settings.sandbox.as_ref().map(|_| context.work_dir.as_os_str().to_owned());
     for name in names {
-        if let Some(value) = std::env::var_os(name) {
+        // The home folder of the server's user is not in the sandbox.
+        let own = home.clone().filter(|_| name == "HOME");
+        if let Some(value) = own.or_else(|| std::env::var_os(name)) {
             sh.env(name, value);
         }
     }
     sh.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     sh.process_group(0).kill_on_drop(true);
-    sh
+    Ok(sh)
+}
+
+/// The work folder without links. The workspace of a thread is created if it does not exist.
+fn work_folder(context: &CallContext) -> Result<PathBuf, ToolError> {
+    let failed = |error: std::io::Error| ToolError::Execution(format!("the work folder: {error}"));
+    if let Some(workspace) = context.workspace() {
+        create_private(workspace).map_err(failed)?;
+    }
+    context.work_dir.canonicalize().map_err(failed)
+}
+
+/// `sh` in a sandbox. Blocks: the first call finds out how to confine it.
+fn confined(
+    settings: &ShellSandbox,
+    timeout: HumanDuration,
+    context: &CallContext,
+) -> Result<std::process::Command, ToolError> {
+    let root = work_folder(context)?;
+    let hidden: Vec<PathBuf> = settings.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    if let Some(around) = hidden.iter().find(|path| root.starts_with(path)) {
+        let reason = format!("the work folder is inside {}, which commands must not see", around.display());
+        return Err(ToolError::NotPermitted(reason));
+    }
+    let limits = Limits { cpu: Some(timeout.get()), wall: Some(timeout.get() + GRACE), ..settings.limits };
+    let sandbox = Sandbox {
+        hidden: hidden.into_iter().filter(|path| path.starts_with(&root)).collect(),
+        read_only: settings.read_only.clone(),
+        network: settings.network,
+        ..Sandbox::new(root, limits)
+    };
+    sandbox.command(&settings.launcher, "sh").map_err(|error| ToolError::NotPermitted(error.to_string()))
 }

@@ -9,10 +9,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use baton_core::ToolError;
-use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, open, openat, readlinkat};
+use baton_core::{CallContext, ToolError};
+use rustix::fs::{
+    FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, mkdirat, open, openat, readlinkat,
+};
 use rustix::io::Errno;
 
 use crate::protected::{Protected, is_secret};
@@ -30,8 +33,8 @@ pub enum PathError {
     #[error("`{0}` leads out of the work folder; use a path relative to it")]
     Escapes(String),
     #[error(
-        "`{0}` is protected: hidden files and folders, baton.toml and the agent folders are changed by people only; \
-         write to another path"
+        "`{0}` is protected: tools neither read nor write hidden files and folders, baton.toml, the agent folders and the \
+         server's data; use another path"
     )]
     Protected(String),
     #[error("`{0}` is not read: files named .env… hold secrets; ask the user for the values that you need")]
@@ -72,69 +75,83 @@ pub struct WorkDir {
     root: OwnedFd,
     /// Both as configured and without links, to recognise absolute paths that lead inside.
     paths: [PathBuf; 2],
-    /// What no tool looks into, as if it were not there.
-    private: Option<Protected>,
+    protected: Protected,
+}
+
+/// A folder that is open, and its name below the work folder.
+#[derive(Debug)]
+pub struct OpenFolder {
+    pub folder: OwnedFd,
+    pub names: Vec<OsString>,
 }
 
 impl WorkDir {
-    pub fn open(path: &Path) -> Result<Self, PathError> {
+    /// The work folder of a call without the protected paths, which are absolute or relative to it. The workspace of a thread is
+    /// created if it does not exist; no file of the server is in it.
+    pub fn of(context: &CallContext, protected: &[PathBuf]) -> Result<Self, PathError> {
+        let Some(workspace) = context.workspace() else { return Self::open(&context.work_dir, protected) };
+        create_private(workspace)
+            .map_err(|error| PathError::Io { path: workspace.display().to_string(), error })?;
+        Self::open(workspace, &[])
+    }
+
+    pub fn open(path: &Path, protected: &[PathBuf]) -> Result<Self, PathError> {
         let shown = || path.display().to_string();
         let real = path.canonicalize().map_err(|error| PathError::Io { path: shown(), error })?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(&real, flags, Mode::empty()).map_err(|errno| io(&shown(), errno))?;
-        Ok(Self { root, paths: [path.to_owned(), real], private: None })
+        let protected = Protected::new(&real, protected);
+        Ok(Self { root, paths: [path.to_owned(), real], protected })
     }
 
-    /// The same without these folders, which hold what is not for every tenant.
-    #[must_use]
-    pub fn without(self, paths: &[PathBuf]) -> Self {
-        // They may be given relative to the folder the process runs in.
-        let paths: Vec<PathBuf> = paths.iter().filter_map(|path| std::path::absolute(path).ok()).collect();
-        let private = Protected::only(&self.paths[1], &paths);
-        Self { private: Some(private), ..self }
+    /// Whether tools leave alone what has this name in an open folder of the work folder.
+    pub fn protects(&self, folder: &[OsString], name: &OsStr) -> bool {
+        Protected::has_name(name) || self.protected.covers(folder, name)
     }
 
-    /// The paths are relative to this folder, or absolute.
-    pub fn protected(&self, paths: &[PathBuf]) -> Protected {
-        Protected::new(&self.paths[1], paths)
-    }
-
-    /// Opens a file that exists, for reading; none that holds secrets by its name.
+    /// Opens a file that exists, for reading.
     pub fn file(&self, path: &str) -> Result<File, PathError> {
-        if Path::new(path).file_name().is_some_and(is_secret) {
-            return Err(PathError::Secret(path.to_owned()));
-        }
-        let place = self.walk(path, None)?.into_place()?;
-        if is_secret(&place.name) {
-            return Err(PathError::Secret(path.to_owned()));
-        }
+        let place = self.walk(path, Access::Read)?.into_place()?;
         // Without `NONBLOCK`, opening a named pipe would wait for somebody to write into it.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&place.folder, &place.name, flags, Mode::empty()).map_err(|e| io(path, e))?;
         let status = fstat(&file).map_err(|errno| io(path, errno))?;
-        match FileType::from_raw_mode(status.st_mode) {
-            FileType::RegularFile => Ok(File::from(file)),
-            _ => Err(PathError::NotAFile(path.to_owned())),
+        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+            return Err(PathError::NotAFile(path.to_owned()));
         }
+        // Of a work folder such as `/`: it shows the environment of processes.
+        let is_process = fstatfs(&file).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC);
+        let is_protected = || status.st_nlink > 1 && self.protected.has_file(status.st_dev, status.st_ino);
+        if is_process || is_protected() {
+            return Err(PathError::Protected(path.to_owned()));
+        }
+        Ok(File::from(file))
     }
 
-    pub fn folder(&self, path: &str) -> Result<OwnedFd, PathError> {
-        let mut walk = self.walk(path, None)?;
+    pub fn folder(&self, path: &str) -> Result<OpenFolder, PathError> {
+        let mut walk = self.walk(path, Access::Read)?;
         if let Some(name) = walk.reach_end()? {
             walk.enter(&name)?;
         }
-        walk.into_folder()
+        let names = std::mem::take(&mut walk.names);
+        // A path that ends in `..` ends in a folder that was only passed.
+        if let Some((last, above)) = names.split_last()
+            && self.protected.covers(above, last)
+        {
+            return Err(PathError::Protected(path.to_owned()));
+        }
+        Ok(OpenFolder { folder: walk.into_folder()?, names })
     }
 
     /// Where `path` leads, whether or not something is there, for writing. Makes missing folders.
-    pub fn place(&self, path: &str, protected: &Protected) -> Result<ResolvedFile, PathError> {
-        self.walk(path, Some(protected))?.into_place()
+    pub fn place(&self, path: &str) -> Result<ResolvedFile, PathError> {
+        self.walk(path, Access::Write)?.into_place()
     }
 
-    fn walk<'a>(&'a self, path: &'a str, writing: Option<&'a Protected>) -> Result<PathWalk<'a>, PathError> {
+    fn walk<'a>(&'a self, path: &'a str, access: Access) -> Result<PathWalk<'a>, PathError> {
         let root = self.root.try_clone().map_err(|error| PathError::Io { path: path.to_owned(), error })?;
         let (open, names, todo) = (vec![root], Vec::new(), Vec::new());
-        let mut walk = PathWalk { dir: self, path, open, names, todo, links: 0, writing };
+        let mut walk = PathWalk { dir: self, path, open, names, todo, links: 0, access };
         if path.len() > MAX_PATH_BYTES {
             return Err(PathError::TooComplex(path.chars().take(64).collect()));
         }
@@ -159,8 +176,14 @@ struct PathWalk<'a> {
     /// What is still to walk, next last.
     todo: Vec<PathStep>,
     links: usize,
-    /// What may not be written; missing folders are made. `None` when the path is only read.
-    writing: Option<&'a Protected>,
+    access: Access,
+}
+
+/// What a path is walked for. Missing folders are made for writing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
 }
 
 enum PathStep {
@@ -198,7 +221,10 @@ impl PathWalk<'_> {
                 }
                 PathStep::Into(name) => {
                     // Also the names of links: `.mcp.json` is protected wherever it leads.
-                    if self.writing.is_some() && Protected::has_name(&name) {
+                    if self.access == Access::Read && is_secret(&name) {
+                        return Err(PathError::Secret(self.path.to_owned()));
+                    }
+                    if Protected::has_name(&name) {
                         return Err(self.protected());
                     }
                     match self.link(&name)? {
@@ -234,11 +260,8 @@ impl PathWalk<'_> {
         if self.open.len() > MAX_DEPTH {
             return Err(PathError::TooComplex(self.path.to_owned()));
         }
-        if self.dir.private.as_ref().is_some_and(|private| private.covers(&self.names, name)) {
-            return Err(PathError::Missing(self.path.to_owned()));
-        }
         let mut opened = openat(self.here(), name, FOLDER, Mode::empty());
-        if matches!(opened, Err(Errno::NOENT)) && self.writing.is_some() {
+        if matches!(opened, Err(Errno::NOENT)) && self.access == Access::Write {
             self.check(name)?;
             match mkdirat(self.here(), name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => opened = openat(self.here(), name, FOLDER, Mode::empty()),
@@ -250,12 +273,9 @@ impl PathWalk<'_> {
         Ok(())
     }
 
-    /// Whether something may be written under this name, here.
+    /// Whether something may be read or written under this name, here.
     fn check(&self, name: &OsStr) -> Result<(), PathError> {
-        match self.writing {
-            Some(protected) if protected.covers(&self.names, name) => Err(self.protected()),
-            _ => Ok(()),
-        }
+        if self.dir.protected.covers(&self.names, name) { Err(self.protected()) } else { Ok(()) }
     }
 
     fn here(&self) -> impl AsFd {
@@ -278,6 +298,11 @@ impl PathWalk<'_> {
     fn escapes(&self) -> PathError {
         PathError::Escapes(self.path.to_owned())
     }
+}
+
+/// Creates a folder that only the server's user can enter, and those above it.
+pub fn create_private(path: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Also used by the tools for what happens after a path was resolved.

@@ -75,8 +75,7 @@ impl Tool for WriteFile {
                 return Err(ToolError::Limit(format!("a file has at most {MAX_BYTES} bytes")));
             }
             let text = offload(move |abandoned| {
-                let work_dir = WorkDir::open(&context.work_dir)?;
-                let place = work_dir.place(&path, &work_dir.protected(&protected))?;
+                let place = WorkDir::of(&context, &protected)?.place(&path)?;
                 write(&place, &path, &content, abandoned)?;
                 Ok(format!("Wrote {path} ({} bytes).", content.len()))
             });

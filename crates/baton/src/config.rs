@@ -19,8 +19,9 @@ pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
 pub use retention::{Kept, RetentionConfig};
 pub use sections::{
     AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, BusUrl, Feature, Features, Handoff, LimitsConfig,
-    LogFormat, Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SearchDocsConfig,
-    ServerConfig, ShellConfig, StoreConfig, Telemetry, ToolsConfig, WebFetchConfig,
+    LogFormat, Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SandboxConfig,
+    SandboxMode, SearchDocsConfig, ServerConfig, ShellConfig, StoreConfig, Telemetry, ToolsConfig,
+    WebFetchConfig,
 };
 pub use tenants::{TenantApprovals, TenantConfig, TenantLimits, TenantRetention};
 
@@ -36,6 +37,7 @@ pub struct Config {
     pub agents: AgentsConfig,
     pub models: ModelsConfig,
     pub tools: ToolsConfig,
+    pub sandbox: SandboxConfig,
     pub mcp: McpServers,
     pub approvals: ApprovalsConfig,
     pub budgets: Budgets,

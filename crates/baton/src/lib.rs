@@ -30,6 +30,7 @@
 pub mod cli;
 pub mod commands;
 pub mod config;
+mod confinement;
 pub mod entry;
 pub mod exit;
 pub mod identity;

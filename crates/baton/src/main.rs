@@ -9,5 +9,7 @@ use clap::Parser as _;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // A command or MCP server in a sandbox is started by another process of this binary.
+    baton_sandbox::launch_if_requested();
     baton::cli::Cli::parse().run().into()
 }

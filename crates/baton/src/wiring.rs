@@ -11,7 +11,7 @@ use baton_a2a::signature::JwkSet;
 use baton_core::agent::{McpServer, ModelName, ToolPattern};
 use baton_core::store::Retention;
 use baton_core::tool::{Risk, SHOWN_OUTPUT_BYTES, ToolError, ToolSource, ToolsFuture};
-use baton_core::{Store, TenantId};
+use baton_core::{Store, TenantId, Workspaces};
 use baton_engine::lifecycle::RetentionSettings;
 use baton_engine::storage::StorageLimits;
 use baton_engine::{
@@ -25,12 +25,13 @@ use baton_offline::Offline;
 use baton_store::Database;
 use baton_tools::shell::ShellSettings;
 use baton_tools::web::Reach;
-use baton_tools::{SKILLS_DIR, SkillFolder, SkillLibrary, ToolSettings};
+use baton_tools::{DocFolders, SKILLS_DIR, SkillFolder, SkillLibrary, ToolSettings};
 use jiff::SignedDuration;
 use secrecy::SecretString;
 use tokio::sync::watch;
 
 use crate::config::{ApprovalLevel, Config, Feature, TenantConfig};
+use crate::confinement;
 use crate::exit::Exit;
 use crate::identity::identity;
 use crate::project::Project;
@@ -141,6 +142,7 @@ fn parts(
         team_hooks: None,
         shown_output_bytes: SHOWN_OUTPUT_BYTES,
         work_dir: root(project),
+        workspaces: confinement::workspaces(project).map(|found| Arc::new(found) as Arc<dyn Workspaces>),
         approvals: approvals(config),
     };
     let (policy, models) = (policy(config)?, Arc::new(models(config, providers(config, &agents))?));
@@ -271,7 +273,7 @@ pub(crate) fn switch(feature: &Feature) -> Switch {
 }
 
 /// The folder of the project; the current one is written as an empty path.
-fn root(project: &Project) -> PathBuf {
+pub(crate) fn root(project: &Project) -> PathBuf {
     if project.root == Path::new("") { PathBuf::from(".") } else { project.root.clone() }
 }
 
@@ -350,24 +352,25 @@ pub(crate) fn skills(project: &Project) -> SkillFolder {
 fn tools(project: &Project) -> ToolSettings {
     let root = root(project);
     let tools = &project.config.tools;
-    let shell = ShellSettings { environment: tools.shell.env.clone(), ..ShellSettings::default() };
+    let shell = ShellSettings {
+        environment: tools.shell.env.clone(),
+        sandbox: confinement::shell_sandbox(project),
+        ..ShellSettings::default()
+    };
+    let folders = |dirs: &[PathBuf]| dirs.iter().map(|dir| root.join(dir)).collect::<Vec<_>>();
+    let shared = folders(&tools.search_docs.dirs);
+    let own = project.config.tenants.iter().filter(|(_, tenant)| !tenant.docs.is_empty());
+    let own = own.map(|(name, tenant)| (name.clone(), [shared.clone(), folders(&tenant.docs)].concat()));
     ToolSettings {
-        docs_dirs: tools.search_docs.dirs.iter().map(|dir| root.join(dir)).collect(),
+        docs: DocFolders { tenants: own.collect(), shared },
         skills: skills(project),
         web: Reach {
             allow_private: tools.web_fetch.allow_private,
             allowed_hosts: tools.web_fetch.allow_hosts.clone(),
         },
         shell: tools.shell.enabled.then_some(shell),
-        protected: protected(project),
+        protected: confinement::server_files(project),
     }
-}
-
-/// What an agent writes must not decide what the next run may do, nor change what was kept.
-fn protected(project: &Project) -> Vec<PathBuf> {
-    let store = baton_store::files(&project.config.store.url, &root(project));
-    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    project.dirs.iter().cloned().chain(store).map(absolute).collect()
 }
 
 /// Servers of `.mcp.json` and of `baton.toml`, which wins.
@@ -388,6 +391,7 @@ fn servers(project: &Project) -> anyhow::Result<Servers> {
     let settings = baton_mcp::McpSettings {
         max_processes,
         trusted: mcp.trusted.clone(),
+        sandbox: confinement::mcp_sandbox(project),
         ..baton_mcp::McpSettings::default()
     };
     Ok(Servers::new(configured, settings))
@@ -401,11 +405,12 @@ impl ToolSource for Mcp {
     fn tools<'a>(
         &'a self,
         tenant: &'a TenantId,
+        workspace: Option<&'a Path>,
         server: &'a str,
         definition: &'a McpServer,
     ) -> ToolsFuture<'a> {
         Box::pin(async move {
-            let tools = self.0.tools_of(tenant, server, definition).await;
+            let tools = self.0.tools_of(tenant, workspace, server, definition).await;
             tools.map_err(|error| ToolError::Transport(error.to_string()))
         })
     }

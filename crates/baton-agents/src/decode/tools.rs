@@ -1,7 +1,7 @@
 //! `tools`, `disallowed_tools`, `approvals`, `mcp_servers`, `skills`.
 
 use baton_core::AgentName;
-use baton_core::agent::{ApprovalRules, McpServer, SkillName, Skills, ToolAccess, ToolPattern};
+use baton_core::agent::{ApprovalRules, McpServer, SkillName, Skills, StdioAccess, ToolAccess, ToolPattern};
 use indexmap::IndexMap;
 
 use super::AgentDecoder;
@@ -278,6 +278,7 @@ impl<'a> AgentDecoder<'a> {
                 command,
                 args: section.get("args").map(|n| self.texts(n)).unwrap_or_default(),
                 env: section.get("env").map(|n| self.text_map(n)).unwrap_or_default(),
+                access: StdioAccess::default(),
             }),
             (None, Some(url)) => Some(McpServer::Http {
                 url,

@@ -15,11 +15,21 @@ pub enum McpServer {
         command: String,
         args: Vec<String>,
         env: IndexMap<String, String>,
+        #[serde(default)]
+        access: StdioAccess,
     },
     Http {
         url: String,
         headers: IndexMap<String, String>,
     },
+}
+
+/// What the process of a server may use in a sandbox, beside its workspace and the files of the system.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StdioAccess {
+    pub network: bool,
+    /// Files and folders that it can read and execute.
+    pub read: Vec<String>,
 }
 
 /// Prints names only: values of variables and headers may be secrets, and debug output ends up in logs.
@@ -46,8 +56,12 @@ mod tests {
     #[test]
     fn debugging_shows_no_secret() {
         let secret = || IndexMap::from([("TOKEN".to_owned(), "s3cret".to_owned())]);
-        let stdio =
-            McpServer::Stdio { command: "run".into(), args: vec!["--key=s3cret".into()], env: secret() };
+        let stdio = McpServer::Stdio {
+            command: "run".into(),
+            args: vec!["--key=s3cret".into()],
+            env: secret(),
+            access: StdioAccess::default(),
+        };
         let http = McpServer::Http { url: "https://x/?key=s3cret".into(), headers: secret() };
         let shown = format!("{stdio:?} {http:?}");
         assert!(shown.contains("TOKEN") && !shown.contains("s3cret"), "{shown}");

@@ -219,6 +219,7 @@ impl Setup {
                     ..ApprovalSettings::default()
                 },
                 work_dir: PathBuf::from("."),
+                workspaces: None,
             }),
             policy: Arc::new(self.policy),
             tenants: baton_engine::Tenants::default(),

@@ -125,6 +125,7 @@ impl baton_core::tool::ToolSource for Hangs {
     fn tools<'a>(
         &'a self,
         _: &'a baton_core::TenantId,
+        _: Option<&'a std::path::Path>,
         _: &'a str,
         _: &'a baton_core::agent::McpServer,
     ) -> baton_core::tool::ToolsFuture<'a> {

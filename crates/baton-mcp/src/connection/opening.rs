@@ -1,5 +1,6 @@
 //! Starting a server and shaking hands with it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -12,9 +13,9 @@ use rmcp::{RoleClient, ServiceExt};
 
 use super::NotificationListener;
 use super::failure::chain;
-use crate::http;
 use crate::process::ChildProcess;
 use crate::servers::McpSettings;
+use crate::{confinement, http};
 
 type OpenedConnection = RunningService<RoleClient, NotificationListener>;
 
@@ -24,11 +25,13 @@ pub(super) async fn open(
     listener: NotificationListener,
     lost: &Arc<AtomicBool>,
     settings: &McpSettings,
+    workspace: Option<&Path>,
 ) -> Result<(OpenedConnection, Option<ChildProcess>), String> {
     match server {
-        McpServer::Stdio { command, args, env } => {
+        McpServer::Stdio { command, args, env, access } => {
+            let program = confinement::program(command, access, settings, workspace).await?;
             let (process, (stdout, stdin)) =
-                ChildProcess::spawn(command, args, env, &settings.environment)
+                ChildProcess::spawn(program, args, env, &settings.environment)
                     .map_err(|error| format!("`{command}` cannot be run: {error}"))?;
             // Long lines are dealt with before they get here.
             let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(usize::MAX);

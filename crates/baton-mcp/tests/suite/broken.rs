@@ -1,6 +1,6 @@
 //! Servers that do not do what they should.
 
-use baton_core::agent::McpServer;
+use baton_core::agent::{McpServer, StdioAccess};
 use baton_core::tool::{Effect, Risk};
 use baton_core::{HumanDuration, ToolError};
 use baton_mcp::{McpError, McpSettings};
@@ -32,7 +32,12 @@ async fn a_server_that_ends_at_once() {
 
 #[tokio::test]
 async fn a_server_that_does_not_exist() {
-    let server = McpServer::Stdio { command: "baton-no-such-program".into(), args: vec![], env: [].into() };
+    let server = McpServer::Stdio {
+        command: "baton-no-such-program".into(),
+        args: vec![],
+        env: [].into(),
+        access: StdioAccess::default(),
+    };
     let error = start_error(server, settings()).await;
     assert!(error.contains("`baton-no-such-program` cannot be run: No such file"), "{error}");
 }
@@ -74,7 +79,8 @@ async fn a_server_that_never_starts_rests() {
 #[tokio::test]
 async fn a_missing_variable_is_named() {
     let env = [("TOKEN".to_owned(), "${NOT_SET}".to_owned())].into();
-    let server = McpServer::Stdio { command: "node".into(), args: vec![], env };
+    let server =
+        McpServer::Stdio { command: "node".into(), args: vec![], env, access: StdioAccess::default() };
     let error = servers(server).tools(&tenant("acme"), "it").await.unwrap_err();
     assert!(matches!(error, McpError::Variable { .. }));
     assert!(error.to_string().contains("`NOT_SET` is not set"), "{error}");

@@ -34,12 +34,12 @@ async fn tenants_have_their_own_processes() {
 #[tokio::test]
 async fn an_agent_can_bring_its_own_server() {
     let servers = servers(own("exit"));
-    let tools = servers.tools_of(&tenant("acme"), "mine", &own("serve")).await.unwrap();
+    let tools = servers.tools_of(&tenant("acme"), None, "mine", &own("serve")).await.unwrap();
     assert!(tools.iter().any(|tool| tool.spec().name == "mcp:mine/pid"));
-    servers.tools_of(&tenant("acme"), "mine", &own("serve")).await.unwrap();
+    servers.tools_of(&tenant("acme"), None, "mine", &own("serve")).await.unwrap();
     assert_eq!(servers.process_ids().len(), 1);
     // The same name with another description is another server.
-    assert!(servers.tools_of(&tenant("acme"), "mine", &own("exit")).await.is_err());
+    assert!(servers.tools_of(&tenant("acme"), None, "mine", &own("exit")).await.is_err());
 
     let unknown = servers.tools(&tenant("acme"), "mine").await.unwrap_err();
     assert_eq!(unknown.to_string(), "no MCP server is called `mine`; configured are: it");
@@ -114,7 +114,7 @@ async fn a_tenant_has_no_more_processes_than_it_may() {
     let described = |number: &str| node(&[&fixture("server.mjs"), "serve", number]);
     let servers = servers_with(own("serve"), McpSettings { max_processes: 2, ..settings() });
     let of = async |number: &str| {
-        let tools = servers.tools_of(&tenant("acme"), "it", &described(number)).await?;
+        let tools = servers.tools_of(&tenant("acme"), None, "it", &described(number)).await?;
         Ok::<_, McpError>(Tools { tenant: "acme", tools })
     };
     let first = of("first").await.unwrap();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_core::agent::McpServer;
+use baton_core::agent::{McpServer, StdioAccess};
 use baton_core::{
     AgentName, CallContext, HumanDuration, RunId, SessionId, TenantId, ThreadId, Tool, ToolError, UserId,
 };
@@ -32,6 +32,7 @@ pub fn node(args: &[&str]) -> McpServer {
         command: "node".into(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         env: [("TOKEN".to_owned(), "${SECRET}".to_owned())].into(),
+        access: StdioAccess::default(),
     }
 }
 
@@ -73,6 +74,7 @@ pub fn context(tenant_name: &str) -> Arc<CallContext> {
         session_id: SessionId::root(run_id),
         agent: AgentName::parse("helper").unwrap(),
         work_dir: PathBuf::new(),
+        has_workspace: false,
         trace: None,
     })
 }

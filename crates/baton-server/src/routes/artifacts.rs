@@ -122,7 +122,10 @@ async fn download_artifact(
     if is_known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }
-    describe(response.headers_mut(), &artifact, &tag);
+    let kind =
+        if artifact::is_loaded_by_pages(&artifact.media_type) { "text/plain" } else { &artifact.media_type };
+    describe(response.headers_mut(), kind, &artifact.name);
+    response.headers_mut().extend(HeaderValue::from_str(&tag).ok().map(|tag| (ETAG, tag)));
     Ok(response)
 }
 
@@ -137,19 +140,17 @@ fn gone(error: StoreError) -> Problem {
     }
 }
 
-fn describe(headers: &mut HeaderMap, artifact: &Artifact, tag: &str) {
+/// Says that a file is to be saved under this name, and that no browser opens or runs it.
+pub(super) fn describe(headers: &mut HeaderMap, kind: &str, name: &str) {
     let text = |text: &str| HeaderValue::from_str(text).ok();
-    let kind =
-        if artifact::is_loaded_by_pages(&artifact.media_type) { "text/plain" } else { &artifact.media_type };
     let kind = text(kind).unwrap_or(HeaderValue::from_static(artifact::ANY));
     headers.insert(CONTENT_TYPE, kind);
-    let disposition = format!("attachment; filename*=UTF-8''{}", encoded(&artifact.name));
+    let disposition = format!("attachment; filename*=UTF-8''{}", encoded(name));
     let disposition = text(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
     headers.insert(CONTENT_DISPOSITION, disposition);
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private"));
-    headers.extend(text(tag).map(|tag| (ETAG, tag)));
 }
 
 /// RFC 8187: everything but letters, digits and a few marks as its bytes.

@@ -188,6 +188,9 @@ fn filled(path: &str, values: &Belongings) -> String {
     for (name, value) in values {
         path = path.replace(&format!("{{{name}}}"), value);
     }
+    if path.ends_with("/files/content") {
+        path += "?path=notes.md";
+    }
     assert!(!path.contains('{'), "{path}: tell the matrix what to point at");
     path
 }

@@ -190,6 +190,7 @@ fn extensions(skills: Option<Arc<dyn SkillSource>>) -> Extensions {
         shown_output_bytes: baton_core::tool::SHOWN_OUTPUT_BYTES,
         approvals: ApprovalSettings::asking_at(None),
         work_dir: PathBuf::from("."),
+        workspaces: None,
     }
 }
 

@@ -22,6 +22,8 @@ const EXTENSIONS: &[&str] = &["md", "markdown", "mdx", "txt", "text", "rst", "ad
 #[derive(Debug)]
 pub struct Corpus {
     dirs: Vec<PathBuf>,
+    /// Files and folders that are no documents, wherever the folders are.
+    protected: Vec<PathBuf>,
     /// Held while files are read, so that two questions at once read them only once.
     state: Mutex<CorpusState>,
 }
@@ -47,14 +49,16 @@ struct FoundFile {
 
 #[derive(Default)]
 struct FolderWalk {
+    /// Without links, as the paths of the walk are.
+    protected: Vec<PathBuf>,
     found: BTreeMap<PathBuf, FoundFile>,
     bytes: u64,
     left_out: usize,
 }
 
 impl Corpus {
-    pub fn new(dirs: Vec<PathBuf>) -> Self {
-        Self { dirs, state: Mutex::default() }
+    pub fn new(dirs: Vec<PathBuf>, protected: Vec<PathBuf>) -> Self {
+        Self { dirs, protected, state: Mutex::default() }
     }
 
     /// The index as of now. Only files that changed since the last call are read. Blocks.
@@ -73,11 +77,13 @@ impl Corpus {
     }
 
     fn walk(&self, abandoned: &Abandoned) -> Result<FolderWalk, ToolError> {
-        let mut walk = FolderWalk::default();
+        let protected = self.protected.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let mut walk = FolderWalk { protected, ..FolderWalk::default() };
         for dir in &self.dirs {
             // The last part is enough to recognise the folder, and shows nothing of the machine.
             let name = dir.file_name().map(|name| name.to_string_lossy().into_owned());
-            walk.folder(dir, &name.unwrap_or_default(), 0, abandoned)?;
+            let Ok(dir) = dir.canonicalize() else { continue };
+            walk.folder(&dir, &name.unwrap_or_default(), 0, abandoned)?;
         }
         Ok(walk)
     }
@@ -101,7 +107,7 @@ impl FolderWalk {
             // Of the entry itself: links are neither folders nor files here.
             let Ok(kind) = entry.file_type() else { continue };
             let shown = if shown.is_empty() { name.clone() } else { format!("{shown}/{name}") };
-            if name.starts_with('.') {
+            if name.starts_with('.') || self.protected.contains(&entry.path()) {
                 continue;
             }
             if kind.is_dir() && depth < MAX_DEPTH {

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use baton_tools::DocFolders;
 use baton_tools::list_files::ListFiles;
 use baton_tools::read_file::ReadFile;
 use baton_tools::write_file::WriteFile;
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 use crate::{call, refusal};
 
 /// `work` with a few files, and a secret beside it.
-fn folders() -> (TempDir, std::path::PathBuf) {
+fn folders() -> (TempDir, PathBuf) {
     let outer = tempfile::tempdir().unwrap();
     let work = outer.path().join("work");
     fs::create_dir_all(work.join("notes/deep")).unwrap();
@@ -183,15 +184,15 @@ async fn listings_are_sorted_and_bounded() {
     fs::write(work.join("a.txt"), "12345").unwrap();
     symlink("..", work.join("up")).unwrap();
     let list = async |arguments| call(&ListFiles::default(), arguments, &work).await.unwrap();
-    assert_eq!(list(json!({})).await, ".git/\na.txt (5 bytes)\nnotes/\nup (link)");
+    assert_eq!(list(json!({})).await, "a.txt (5 bytes)\nnotes/\nup (link)");
     assert_eq!(
         list(json!({"recursive": true})).await,
-        ".git/\na.txt (5 bytes)\nnotes/\nnotes/deep/\nnotes/plan.md (14 bytes)\nup (link)"
+        "a.txt (5 bytes)\nnotes/\nnotes/deep/\nnotes/plan.md (14 bytes)\nup (link)"
     );
     assert_eq!(list(json!({"path": "./notes/"})).await, "notes/deep/\nnotes/plan.md (14 bytes)");
     assert_eq!(list(json!({"path": "notes/deep"})).await, "The folder is empty.");
-    let cut = list(json!({"limit": 2})).await;
-    assert!(cut.starts_with(".git/\na.txt (5 bytes)\n… and more"), "{cut}");
+    let cut = list(json!({"limit": 1})).await;
+    assert!(cut.starts_with("a.txt (5 bytes)\n… and more"), "{cut}");
     assert_eq!(refusal(&ListFiles::default(), json!({"path": "a.txt"}), &work).await, "execution");
 }
 
@@ -312,7 +313,54 @@ async fn files_with_secrets_are_not_read() {
         assert_eq!(error.code(), "not_permitted", "{path}");
         assert!(error.to_string().contains("secrets"), "{path}: {error}");
     }
-    for path in ["env", ".gitignore"] {
-        assert!(read(&work, path).await.contains("KEY=1"), "{path}");
+    assert!(read(&work, "env").await.contains("KEY=1"));
+}
+
+/// The same for the server's own files: by any path, link, hard link or spelling.
+#[tokio::test]
+async fn files_of_the_server_are_not_read() {
+    let (_outer, work) = folders();
+    fs::create_dir_all(work.join("agents/team")).unwrap();
+    for name in [".mcp.json", "baton.toml", "baton.db", "agents/team/a.md", "other.md"] {
+        fs::write(work.join(name), "SECRET").unwrap();
     }
+    symlink("agents", work.join("a")).unwrap();
+    symlink("../baton.db", work.join("notes/db.md")).unwrap();
+    for (file, link) in [("baton.toml", "t.md"), ("baton.db", "b.md"), ("agents/team/a.md", "notes/m.md")] {
+        fs::hard_link(work.join(file), work.join(link)).unwrap();
+    }
+    fs::hard_link(work.join("other.md"), work.join("same.md")).unwrap();
+    let protected = vec![PathBuf::from("agents"), work.join("baton.db")];
+    let (read, list) = (
+        ReadFile::new(protected.clone(), DocFolders::default(), work.join("skills")),
+        ListFiles::without(protected),
+    );
+    for path in [
+        ".mcp.json",
+        ".MCP.json",
+        "baton.toml",
+        "BATON.toml",
+        "notes/../baton.toml",
+        "baton.db",
+        "notes/db.md",
+        "agents/team/a.md",
+        "a/team/a.md",
+        "t.md",
+        "b.md",
+        "notes/m.md",
+        work.join("agents/team/a.md").to_str().unwrap(),
+    ] {
+        let error = call(&read, json!({ "path": path }), &work).await.unwrap_err();
+        assert_eq!(error.code(), "not_permitted", "{path}: {error}");
+        assert!(!error.to_string().contains("SECRET"), "{path}: {error}");
+    }
+    for path in ["agents", "a", "agents/team", "agents/team/..", "a/team"] {
+        assert_eq!(refusal(&list, json!({ "path": path }), &work).await, "not_permitted", "{path}");
+    }
+    let all = call(&list, json!({"recursive": true}), &work).await.unwrap();
+    assert!(!all.contains("baton.") && !all.contains("agents") && !all.contains("mcp"), "{all}");
+    let other = call(&read, json!({"path": "same.md"}), &work).await.unwrap();
+    assert!(other.contains("SECRET"), "a file of the project may have two names");
+    let root = call(&read, json!({"path": "proc/self/environ"}), Path::new("/")).await.unwrap_err();
+    assert_eq!(root.code(), "not_permitted", "{root}");
 }

@@ -32,6 +32,7 @@ fn context(work_dir: &Path) -> CallContext {
         session_id: SessionId::root(run_id),
         agent: AgentName::parse("knowledge").unwrap(),
         work_dir: work_dir.to_owned(),
+        has_workspace: false,
         trace: None,
     }
 }

@@ -1,15 +1,20 @@
 //! The right section comes first.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use baton_tools::search_docs::SearchDocs;
+use baton_tools::search_docs::{DocFolders, SearchDocs};
 use serde_json::json;
 
 use crate::call;
 
+fn over(dir: impl AsRef<Path>) -> SearchDocs {
+    let docs = DocFolders { shared: vec![dir.as_ref().to_owned()], ..DocFolders::default() };
+    SearchDocs::new(docs, &[])
+}
+
 fn fixtures() -> SearchDocs {
-    SearchDocs::new(vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/docs"))])
+    over(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/docs"))
 }
 
 async fn search(tool: &SearchDocs, query: &str) -> String {
@@ -71,14 +76,14 @@ async fn nothing_found_suggests_words() {
         search(&fixtures(), "zzz").await,
         "Nothing found for \"zzz\" in 4 documents. Try other words."
     );
-    let empty = SearchDocs::new(vec![PathBuf::from("/nonexistent")]);
+    let empty = over("/nonexistent");
     assert_eq!(search(&empty, "x").await, "Nothing found for \"x\": there are no documents to search.");
 }
 
 #[tokio::test]
 async fn changes_are_seen() {
     let dir = tempfile::tempdir().unwrap();
-    let tool = SearchDocs::new(vec![dir.path().to_owned()]);
+    let tool = over(dir.path());
     let file = dir.path().join("a.md");
     assert!(search(&tool, "saxophone").await.starts_with("Nothing found"));
     fs::write(&file, "# Music\nA saxophone.\n").unwrap();
@@ -104,7 +109,7 @@ async fn only_documents_inside_are_read() {
     std::os::unix::fs::symlink("../secret.md", docs.join("link.md")).unwrap();
     std::os::unix::fs::symlink("../other", docs.join("folder")).unwrap();
     std::os::unix::fs::symlink(".", docs.join("circle")).unwrap();
-    let tool = SearchDocs::new(vec![docs]);
+    let tool = over(docs);
     let text = search(&tool, "needle").await;
     assert!(text.starts_with("Nothing found for \"needle\" in 1 document."), "{text}");
     assert!(text.ends_with("1 files are too large, or too many, to be searched."), "{text}");

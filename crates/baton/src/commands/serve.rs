@@ -25,7 +25,7 @@ use crate::exit::Exit;
 use crate::project::Project;
 use crate::webhook::Webhook;
 use crate::wiring::{self, Wired};
-use crate::{report, serving, tenants};
+use crate::{confinement, report, serving, tenants};
 use baton_server::a2a::push::notifier;
 
 /// How long tasks may take to be dropped at the end.
@@ -142,6 +142,12 @@ async fn serve(
     let observer = observer(&metrics, webhook.as_ref(), &settings);
     let Wired { engine, servers } = wiring::wire_server(project, team.agents.clone(), observer).await?;
     let (store, running) = (Arc::clone(&engine.parts.store), Arc::clone(&engine));
+    tokio::task::block_in_place(|| confinement::check(project, &servers))?;
+    let workspaces = confinement::workspaces(project);
+    if let Some(workspaces) = &workspaces {
+        // Before a thread can begin with the id of one whose files were not deleted.
+        confinement::sweep(workspaces, &*store).await;
+    }
     let config = project.config.clone();
     let inspect = serving::inspect(project, &team.agents.borrow(), servers.clone());
     let app = App::new(baton_server::ServerParts {
@@ -167,6 +173,9 @@ async fn serve(
         background.spawn(webhook.run(Arc::clone(&store)));
     }
     background.spawn(notifier::run(notified));
+    if let Some(workspaces) = workspaces {
+        background.spawn(confinement::keep_sweeping(workspaces, Arc::clone(&store)));
+    }
     if args.open {
         background.spawn(browser::open(greeting::url(server.address)));
     }

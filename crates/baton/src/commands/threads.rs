@@ -6,7 +6,7 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use baton_core::message::{Role, Visibility};
 use baton_core::store::{MessageQuery, PageRequest, RunQuery, Thread, ThreadMessage};
-use baton_core::{AgentName, StoreError, TenantId, ThreadId, UserId};
+use baton_core::{AgentName, StoreError, TenantId, ThreadId, UserId, Workspaces as _};
 use baton_engine::Agents;
 use baton_server::wire::thread::{ProgressView, ResumableView};
 use jiff::Timestamp;
@@ -16,7 +16,9 @@ use super::archive::{self, Archive, PagingArgs};
 use super::reference::Reference;
 use super::{print, print_json, tenant, user};
 use crate::cli::Common;
+use crate::confinement;
 use crate::exit::Exit;
+use crate::project::Project;
 use crate::report::conversation;
 use crate::report::figures::{count, moment};
 use crate::report::table::{Column, Table, facts, line};
@@ -78,7 +80,7 @@ pub fn run(common: &Common, command: &Command) -> anyhow::Result<Exit> {
             let agents = super::everybody(&project).unwrap_or_default();
             show(archive, &agents, thread, *json, *internal).await
         }
-        Command::Delete { thread, yes } => delete(archive, thread, *yes).await,
+        Command::Delete { thread, yes } => delete(archive, &project, thread, *yes).await,
     })
 }
 
@@ -177,7 +179,12 @@ fn said(thread: &ThreadContextJson, ThreadMessage { message, .. }: &ThreadMessag
     conversation::entry(&format!("{speaker}{hidden}"), Some(message.created_at), &words)
 }
 
-async fn delete(archive: &Archive, named: &Reference<ThreadId>, yes: bool) -> anyhow::Result<Exit> {
+async fn delete(
+    archive: &Archive,
+    project: &Project,
+    named: &Reference<ThreadId>,
+    yes: bool,
+) -> anyhow::Result<Exit> {
     let id = archive.thread_id(named).await?;
     let thread = archive.tenant.thread(id, None).await?;
     let title = line(&thread.title);
@@ -189,6 +196,9 @@ async fn delete(archive: &Archive, named: &Reference<ThreadId>, yes: bool) -> an
     // The audit trail names who did it; a thread of another user can only be deleted as the system.
     let local = user();
     archive.tenant.delete_thread(id, Some(&local).filter(|local| thread.user_id == **local)).await?;
+    if let Some(workspaces) = confinement::workspaces(project) {
+        workspaces.delete(archive.tenant.tenant(), id).await?;
+    }
     print(&format!("deleted thread {id} (“{title}”: {held})\n"))?;
     Ok(Exit::Ok)
 }

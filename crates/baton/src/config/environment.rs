@@ -15,6 +15,7 @@ pub(super) const SECTIONS: &[&str] = &[
     "handoff",
     "limits",
     "retention",
+    "sandbox",
     "telemetry",
 ];
 

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use baton_core::agent::{McpServer, ModelName};
+use baton_core::agent::{McpServer, ModelName, StdioAccess};
 use baton_core::{AgentName, HumanDuration, InvalidId, choices};
 use baton_engine::EnrichFormat;
 use baton_models::ProviderSettings;
 use baton_models::settings::{ModelSettings, TimeoutSettings};
+use baton_sandbox::Limits;
 use baton_server::client_address::ProxyNetwork;
 use baton_server::settings::AllowedOrigin;
 use indexmap::IndexMap;
@@ -45,11 +46,54 @@ impl Default for ServerConfig {
 pub struct StoreConfig {
     /// `sqlite://file` or `postgres://…`.
     pub url: String,
+    /// The folder of the threads' workspaces. Relative to the folder of `baton.toml`.
+    pub data: PathBuf,
 }
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { url: "sqlite://baton.db".into() }
+        Self { url: "sqlite://baton.db".into(), data: "data".into() }
+    }
+}
+
+/// What programs that Baton starts may consume: commands of `shell` and MCP servers.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SandboxConfig {
+    /// Memory of all processes of one program together.
+    pub memory_bytes: u64,
+    pub processes: NonZeroU32,
+    /// Of one file.
+    pub file_bytes: u64,
+    /// Of all files of a workspace.
+    pub disk_bytes: u64,
+}
+
+impl Default for SandboxConfig {
+    fn default() -> Self {
+        let Limits { memory_bytes, processes, file_bytes, disk_bytes, .. } = Limits::default();
+        let processes = NonZeroU32::new(processes).expect("not zero");
+        Self { memory_bytes, processes, file_bytes, disk_bytes }
+    }
+}
+
+impl SandboxConfig {
+    pub fn limits(&self) -> Limits {
+        Limits {
+            memory_bytes: self.memory_bytes,
+            processes: self.processes.get(),
+            file_bytes: self.file_bytes,
+            disk_bytes: self.disk_bytes,
+            ..Limits::default()
+        }
+    }
+}
+
+choices! {
+    /// Whether programs are confined.
+    pub enum SandboxMode {
+        On = "on",
+        Off = "off",
     }
 }
 
@@ -209,12 +253,25 @@ pub struct WebFetchConfig {
 }
 
 /// Off unless enabled: it runs commands on the machine that Baton runs on.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShellConfig {
     pub enabled: bool,
     /// Environment variables that commands see, beside a few harmless ones.
     pub env: Vec<String>,
+    /// `off` runs commands with all rights of the server.
+    pub sandbox: SandboxMode,
+    /// Whether commands can use the network, loopback included.
+    pub network: bool,
+    /// Files and folders that commands can read and execute, beside those of the system.
+    pub read: Vec<PathBuf>,
+}
+
+impl Default for ShellConfig {
+    fn default() -> Self {
+        let (env, read) = (Vec::new(), Vec::new());
+        Self { enabled: false, env, sandbox: SandboxMode::On, network: false, read }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -238,12 +295,14 @@ pub struct McpServers {
     pub trusted: BTreeSet<String>,
     /// Processes that one tenant may have at once.
     pub max_processes_per_tenant: NonZeroU32,
+    /// Whether server processes are confined. By default they are if `auth.mode` is `required`.
+    pub sandbox: Option<SandboxMode>,
 }
 
 impl Default for McpServers {
     fn default() -> Self {
         let max_processes_per_tenant = NonZeroU32::new(32).expect("not zero");
-        Self { servers: IndexMap::new(), trusted: BTreeSet::new(), max_processes_per_tenant }
+        Self { servers: IndexMap::new(), trusted: BTreeSet::new(), max_processes_per_tenant, sandbox: None }
     }
 }
 
@@ -256,6 +315,8 @@ struct McpServerTable {
     env: IndexMap<String, String>,
     url: Option<String>,
     headers: IndexMap<String, String>,
+    network: bool,
+    read: Vec<String>,
 }
 
 fn mcp_servers<'de, D: serde::Deserializer<'de>>(
@@ -263,7 +324,10 @@ fn mcp_servers<'de, D: serde::Deserializer<'de>>(
 ) -> Result<IndexMap<String, McpServer>, D::Error> {
     let tables = IndexMap::<String, McpServerTable>::deserialize(deserializer)?;
     let servers = tables.into_iter().map(|(name, table)| match (table.command, table.url) {
-        (Some(command), None) => Ok((name, McpServer::Stdio { command, args: table.args, env: table.env })),
+        (Some(command), None) => {
+            let access = StdioAccess { network: table.network, read: table.read };
+            Ok((name, McpServer::Stdio { command, args: table.args, env: table.env, access }))
+        }
         (None, Some(url)) => Ok((name, McpServer::Http { url, headers: table.headers })),
         _ => {
             Err(serde::de::Error::custom(format!("the MCP server `{name}` needs either `command` or `url`")))

@@ -1,6 +1,7 @@
 //! `[tenants.<name>]`: what one tenant has in place of the settings for all.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use baton_core::agent::{AgentPattern, ModelName};
 use baton_core::budget::Budgets;
@@ -24,6 +25,8 @@ pub struct TenantConfig {
     pub budgets: Budgets,
     pub approvals: TenantApprovals,
     pub retention: TenantRetention,
+    /// Folders with documents for this tenant, beside those of `[tools.search_docs]`.
+    pub docs: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]

@@ -12,7 +12,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-agents", &["baton-core"]),
     ("baton-agui", &["baton-core"]),
     ("baton-engine", &["baton-core", "baton-sanitize"]),
-    ("baton-mcp", &["baton-core"]),
+    ("baton-mcp", &["baton-core", "baton-sandbox"]),
+    ("baton-sandbox", &[]),
     ("baton-sanitize", &[]),
     (
         "baton-server",
@@ -21,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-models", &["baton-core"]),
     ("baton-offline", &["baton-core"]),
     ("baton-store", &["baton-core"]),
-    ("baton-tools", &["baton-core"]),
+    ("baton-tools", &["baton-core", "baton-sandbox"]),
     (
         "baton",
         &[
@@ -31,6 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "baton-agui",
             "baton-engine",
             "baton-mcp",
+            "baton-sandbox",
             "baton-sanitize",
             "baton-server",
             "baton-models",

@@ -32,7 +32,7 @@ pub fn definition(agent: &Agent) -> Value {
 fn server_view(server: &McpServer) -> Value {
     match server {
         McpServer::Configured => json!("configured"),
-        McpServer::Stdio { command, args, env } => json!({ "stdio": {
+        McpServer::Stdio { command, args, env, .. } => json!({ "stdio": {
             "command": program(command),
             "args": vec![MASKED; args.len()],
             "env": names(env.keys()),
@@ -74,7 +74,7 @@ fn auth_type(auth: &RemoteAuth) -> &'static str {
 #[cfg(test)]
 mod tests {
     use baton_core::AgentName;
-    use baton_core::agent::SecretName;
+    use baton_core::agent::{SecretName, StdioAccess};
     use indexmap::IndexMap;
 
     use super::*;
@@ -88,6 +88,7 @@ mod tests {
             command: "/home/hunter2/bin/serve".into(),
             args: vec!["--as".into(), "hunter2".into()],
             env: secret(),
+            access: StdioAccess::default(),
         };
         let http = |url: &str| McpServer::Http { url: url.into(), headers: secret() };
         agent.mcp_servers.insert("files".into(), stdio);

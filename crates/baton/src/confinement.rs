@@ -1,0 +1,117 @@
+//! What tools may use of this machine: the workspaces of threads, and the sandbox of programs.
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use baton_core::Store;
+use baton_core::agent::McpServer;
+use baton_mcp::{McpSandbox, Servers};
+use baton_sandbox::{Isolation, Launcher};
+use baton_tools::shell::ShellSandbox;
+use baton_tools::workspaces::ThreadWorkspaces;
+
+use crate::config::{AuthMode, SandboxMode};
+use crate::exit::Exit;
+use crate::project::Project;
+use crate::wiring::root;
+
+/// How often workspaces are looked for whose threads do not exist any more.
+const SWEEP_INTERVAL: Duration = Duration::from_mins(10);
+
+/// One for the process: it tries once how programs can be confined.
+static LAUNCHER: LazyLock<Arc<Launcher>> = LazyLock::new(|| Arc::new(Launcher::current()));
+
+/// The workspaces of threads. A project with `auth.mode = "open"` has none: its tools use the folder of the project.
+pub(crate) fn workspaces(project: &Project) -> Option<ThreadWorkspaces> {
+    (project.config.auth.mode == AuthMode::Required).then(|| ThreadWorkspaces::new(data(project)))
+}
+
+fn data(project: &Project) -> PathBuf {
+    root(project).join(&project.config.store.data)
+}
+
+/// The server's own files, which no tool reads or writes: the configuration, the agents, the database, the data folder.
+pub(crate) fn server_files(project: &Project) -> Vec<PathBuf> {
+    let root = root(project);
+    let store = baton_store::files(&project.config.store.url, &root);
+    let config = project.file.iter().cloned().chain([root.join(".mcp.json"), data(project)]);
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    project.dirs.iter().cloned().chain(store).chain(config).map(absolute).collect()
+}
+
+/// The same with secrets that lie beside them, for programs, which know no rule for hidden files.
+fn hidden_files(project: &Project) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root(project)).into_iter().flatten().flatten();
+    let secrets = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b".env"));
+    server_files(project).into_iter().chain(secrets.map(|entry| entry.path())).collect()
+}
+
+/// The sandbox of `shell`; `None` if it is switched off.
+pub(crate) fn shell_sandbox(project: &Project) -> Option<ShellSandbox> {
+    let shell = &project.config.tools.shell;
+    (shell.sandbox == SandboxMode::On).then(|| ShellSandbox {
+        launcher: Arc::clone(&LAUNCHER),
+        network: shell.network,
+        read_only: shell.read.iter().map(|path| root(project).join(path)).collect(),
+        hidden: hidden_files(project),
+        limits: project.config.sandbox.limits(),
+    })
+}
+
+/// The sandbox of MCP servers; `None` if it is switched off, as it is by default where everybody is the operator.
+pub(crate) fn mcp_sandbox(project: &Project) -> Option<McpSandbox> {
+    let is_required = project.config.auth.mode == AuthMode::Required;
+    let mode = project.config.mcp.sandbox;
+    let is_on = mode.map_or(is_required, |mode| mode == SandboxMode::On);
+    is_on.then(|| McpSandbox {
+        launcher: Arc::clone(&LAUNCHER),
+        project: root(project),
+        hidden: hidden_files(project),
+        limits: project.config.sandbox.limits(),
+    })
+}
+
+/// Refuses to start a server that cannot confine what it is configured to start. Blocks.
+pub(crate) fn check(project: &Project, servers: &Servers) -> anyhow::Result<()> {
+    let shell = project.config.tools.shell.enabled && shell_sandbox(project).is_some();
+    let is_process = |server: &McpServer| matches!(server, McpServer::Stdio { .. });
+    let has_processes = servers.configured().any(is_process);
+    let mcp = has_processes && mcp_sandbox(project).is_some();
+    let section = match (shell, mcp) {
+        (true, _) => "tools.shell",
+        (false, true) => "mcp",
+        (false, false) => return Ok(()),
+    };
+    let explained = || {
+        format!(
+            "programs of `[{section}]` cannot be confined; `sandbox = \"off\"` there starts them with all rights of the server"
+        )
+    };
+    let isolation = LAUNCHER.isolation().with_context(explained);
+    if isolation.map_err(|error| Exit::Invalid.because(error))? == Isolation::Landlock {
+        tracing::warn!(
+            "user namespaces are not available: programs are confined by Landlock alone, without limits of total memory, disk \
+             space and time"
+        );
+    }
+    Ok(())
+}
+
+/// Deletes workspaces whose threads do not exist, which a crash or another process has left.
+pub(crate) async fn sweep(workspaces: &ThreadWorkspaces, store: &dyn Store) {
+    match workspaces.sweep(store).await {
+        Ok(0) => {}
+        Ok(deleted) => tracing::info!(deleted, "workspaces of deleted threads were deleted"),
+        Err(error) => tracing::warn!(%error, "cannot look for workspaces of deleted threads"),
+    }
+}
+
+/// The same now and then. Never returns.
+pub(crate) async fn keep_sweeping(workspaces: ThreadWorkspaces, store: Arc<dyn Store>) {
+    loop {
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        sweep(&workspaces, &*store).await;
+    }
+}

@@ -1,0 +1,239 @@
+//! Commands and MCP servers: what they see of the machine, and what they can consume.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use baton_sandbox::{Isolation, Launcher};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use serde_json::{Value, json};
+
+use super::{Call, Installation, Person, SECRET, SERVER_SECRET, mcp, probe, read_file, shell, write_file};
+use crate::served::Served;
+
+#[test]
+fn h3_programs_see_neither_the_environment_of_the_server_nor_its_processes() {
+    let installation = Installation::new("");
+    let served = installation.serve();
+    let pid = served.child.id();
+    assert!(
+        String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/environ")).unwrap()).contains(SERVER_SECRET.1)
+    );
+    let eve = installation.person(&served, "globex", "eve");
+    eve.attack(&[
+        shell("env; set; cat /proc/self/environ /proc/1/environ"),
+        shell(format!("cat /proc/{pid}/environ; tr '\\0' '\\n' < /proc/{pid}/environ; ls -l /proc/{pid}/")),
+        shell("for p in /proc/[0-9]*; do cat $p/environ; cat $p/root/proc/1/environ; done"),
+        ("mcp__probe__environment", json!({})),
+        mcp("mcp__probe__read", format!("/proc/{pid}/environ")),
+        mcp("mcp__probe__read", "/proc/1/environ"),
+    ]);
+    let seen = eve.calls(&[shell(format!("kill -9 {pid}; kill -9 -1; echo done")), shell("ps ax | wc -l")]);
+    assert!(seen.contains("done") || seen.contains("exit code"), "{seen}");
+    assert_eq!(eve.ask("GET", "/livez", "").0, 200, "the server was not killed");
+}
+
+#[test]
+fn h3_the_network_needs_permission() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    listener.set_nonblocking(true).unwrap();
+    let installation = Installation::new("");
+    let served = installation.serve();
+    let eve = installation.person(&served, "globex", "eve");
+    let connect: Call = ("mcp__probe__connect", json!({ "port": port }));
+    let udp = "const s = require('node:dgram').createSocket('udp4'); s.on('error', (e) => console.log('refused', e.code)); \
+               s.send('x', 53, '127.0.0.1', (e) => { console.log(e ? 'refused ' + e.code : 'sent'); process.exit(); })";
+    let tried = eve.calls(&[
+        connect.clone(),
+        shell(format!(
+            "exec 3<>/dev/tcp/127.0.0.1/{port}; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected'"
+        )),
+        shell(format!("node -e \"{udp}\"")),
+    ]);
+    assert!(tried.contains("refused") && !tried.contains("connected") && !tried.contains("sent"), "{tried}");
+    assert!(listener.accept().is_err(), "no connection was made");
+
+    // The same with permission.
+    let installation = Installation::new("network = true\n");
+    let mut allowed = probe();
+    allowed["network"] = json!(true);
+    let servers = json!({"mcpServers": {"probe": allowed}});
+    fs::write(installation.path().join(".mcp.json"), servers.to_string()).unwrap();
+    let served = installation.serve();
+    let eve = installation.person(&served, "globex", "eve");
+    let bash = format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected'");
+    let made = eve.calls(&[connect, shell(bash)]);
+    assert_eq!(made.matches("connected").count(), 2, "{made}");
+}
+
+/// Processes, memory and files. The server answers others meanwhile.
+#[test]
+fn h3_programs_are_bounded() {
+    let limits =
+        "[sandbox]\nmemory_bytes = 209715200\nprocesses = 64\nfile_bytes = 33554432\ndisk_bytes = 67108864\n";
+    let installation = Installation::new(limits);
+    let served = installation.serve();
+    let (ada, eve) =
+        (installation.person(&served, "acme", "ada"), installation.person(&served, "globex", "eve"));
+    std::thread::scope(|scope| {
+        let bomb =
+            scope.spawn(|| eve.elsewhere().calls(&[shell("f() { f | f & }; f; sleep 1; f; echo end")]));
+        let hogs = scope.spawn(|| {
+            let one = "node -e \"const all = []; for (;;) all.push(Buffer.alloc(1 << 20, 1))\"; echo one ended";
+            let many = "for i in 1 2 3 4 5 6 7 8; do head -c 60000000 /dev/zero | tail -n 1 | sleep 5 & done; wait; echo survived";
+            eve.elsewhere().calls(&[shell(one), shell(many)])
+        });
+        let filler = scope.spawn(|| {
+            let large = "head -c 100000000 /dev/zero > large; ls -l large";
+            let many = "i=0; while :; do head -c 10000000 /dev/zero > f$i; i=$((i+1)); done";
+            let person = eve.elsewhere();
+            let answers = [person.calls(&[shell(large)]), person.calls(&[shell(many)])];
+            let used: u64 = fs::read_dir(installation.workspace(&person))
+                .unwrap()
+                .flatten()
+                .map(|file| file.metadata().unwrap().len())
+                .sum();
+            let emptied = person.calls(&[shell("rm -f f* large; ls; echo emptied")]);
+            (answers, used, emptied)
+        });
+        for _ in 0..5 {
+            let answer = ada.calls(&[write_file("a.md", "still"), read_file("a.md")]);
+            assert!(answer.contains("still"), "{answer}");
+        }
+        let bomb = bomb.join().unwrap();
+        assert!(bomb.contains("fork"), "{bomb}");
+        let hogs = hogs.join().unwrap();
+        assert!(hogs.contains("one ended") || hogs.contains("of memory were used"), "{hogs}");
+        let ([large, many], used, emptied) = filler.join().unwrap();
+        assert!(large.contains("33554432"), "{large}");
+        assert!(many.contains("more than 64 MiB"), "{many}");
+        assert!(used < 1 << 30, "{used}");
+        assert!(emptied.contains("emptied"), "a full work folder can be emptied: {emptied}");
+    });
+    assert_eq!(ada.ask("GET", "/readyz", "").0, 200);
+}
+
+/// Also what made itself a session of its own, and what is left when the server is killed.
+#[test]
+fn h3_nothing_outlives_a_command_or_the_server() {
+    let installation = Installation::new("");
+    let mut served = installation.serve();
+    let eve = installation.person(&served, "globex", "eve");
+    let tick = "setsid sh -c 'while :; do date +%N > tick; sleep 0.05; done' > /dev/null 2>&1 &";
+    eve.calls(&[shell(format!("{tick} sleep 0.3; cat tick"))]);
+    let file = installation.workspace(&eve).join("tick");
+    assert!(file.exists());
+    until_still(&file);
+    fs::remove_file(&file).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let path = format!("/api/v1/threads/{}/messages", eve.thread);
+            let script = serde_json::to_string(&[shell(format!("{tick} sleep 1000"))]).unwrap();
+            let body = json!({ "content": script }).to_string();
+            let asked = std::panic::catch_unwind(|| eve.ask("POST", &path, &body));
+            assert!(asked.is_err(), "the server was killed");
+        });
+        while !file.exists() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        served.child.kill().unwrap();
+        served.child.wait().unwrap();
+    });
+    until_still(&file);
+}
+
+/// Waits until a file that is written all the time is written no more.
+fn until_still(file: &Path) {
+    loop {
+        let before = fs::read_to_string(file).unwrap_or_default();
+        std::thread::sleep(Duration::from_secs(1));
+        if fs::read_to_string(file).unwrap_or_default() == before {
+            return;
+        }
+    }
+}
+
+/// Runs `work` in a thread whose processes cannot use these system calls.
+fn without<T: Send>(calls: &[i64], work: impl FnOnce() -> T + Send) -> T {
+    let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
+    let (refused, arch) = (SeccompAction::Errno(1), std::env::consts::ARCH.try_into().unwrap());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).unwrap();
+    let filter = BpfProgram::try_from(filter).unwrap();
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            seccompiler::apply_filter(&filter).unwrap();
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+const NO_NAMESPACES: i64 = libc::SYS_unshare;
+const NO_LANDLOCK: i64 = libc::SYS_landlock_create_ruleset;
+
+#[test]
+fn h3_a_server_without_a_sandbox_refuses_to_start() {
+    let installation = Installation::new("");
+    let serve = || {
+        let args = ["serve", "--listen", "127.0.0.1:0"];
+        Command::new(env!("CARGO_BIN_EXE_baton"))
+            .args(args)
+            .current_dir(installation.path())
+            .output()
+            .unwrap()
+    };
+    let refused = without(&[NO_NAMESPACES, NO_LANDLOCK], serve);
+    let problem = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(3), "{problem}");
+    assert!(problem.contains("no sandbox") && problem.contains("sandbox = \"off\""), "{problem}");
+    // What is switched off needs none.
+    let config = fs::read_to_string(installation.path().join("baton.toml")).unwrap();
+    let config = config.replace("enabled = true", "enabled = true\nsandbox = \"off\"");
+    fs::write(installation.path().join("baton.toml"), config + "[mcp]\nsandbox = \"off\"\n").unwrap();
+    let served = without(&[NO_NAMESPACES, NO_LANDLOCK], || installation.serve());
+    let eve = installation.person(&served, "globex", "eve");
+    assert!(eve.calls(&[shell("echo $((40 + 2)) is here")]).contains("42 is here"));
+}
+
+/// In a container without user namespaces.
+#[test]
+fn h3_landlock_alone_confines_programs() {
+    let installation = Installation::new("");
+    let served = without(&[NO_NAMESPACES], || installation.serve());
+    let eve = installation.person(&served, "globex", "eve");
+    let root = installation.path().canonicalize().unwrap();
+    let (root, pid) = (root.display(), served.child.id());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    eve.attack(&[
+        shell(format!(
+            "cat {root}/baton.toml {root}/.mcp.json {root}/agents/a.md {root}/baton.db /proc/{pid}/environ"
+        )),
+        shell(format!(
+            "ls {root} {root}/data; chmod 0 {root}/baton.toml; kill -9 {pid}; echo x > {root}/baton.toml"
+        )),
+        shell(format!("ln -s {root}/baton.toml l; cat l; ln {root}/baton.toml h; cat h")),
+        read_file("l"),
+        mcp("mcp__probe__read", installation.path().join("baton.toml")),
+        ("mcp__probe__connect", json!({ "port": port })),
+    ]);
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "no connection was made");
+    let own = eve.calls(&[shell("echo mine > a.md; cat a.md"), mcp("mcp__probe__read", "a.md")]);
+    assert_eq!(own.matches("mine").count(), 2, "{own}");
+    assert!(fs::read_to_string(installation.path().join("baton.toml")).unwrap().contains(SECRET));
+}
+
+#[test]
+fn this_machine_has_namespaces() {
+    let launcher = Launcher::at(env!("CARGO_BIN_EXE_baton"));
+    assert_eq!(
+        launcher.isolation(),
+        Ok(Isolation::Namespaces),
+        "the other tests here show nothing without them"
+    );
+    assert!(Launcher::at("/bin/false").isolation().is_err());
+}
