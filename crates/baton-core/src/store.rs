@@ -57,7 +57,8 @@ pub use page::{Order, Page, PageRequest};
 pub use pattern::{Hop, HopKind, Pattern, Patterns};
 pub use push::{PushConfig, PushConfigs, PushKey, PushOutcome, PushTarget, TakenPush};
 pub use run::{
-    AcceptedRun, Cancel, NewRun, OnBusy, RunEndData, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
+    AcceptedRun, Cancel, NewRun, OnBusy, RunEndData, RunLimits, RunQuery, RunRecord, RunStatus, Runs,
+    SessionRecord,
 };
 pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};
 pub use usage::{UsageBy, UsageLine, UsageQuery, Usages};
@@ -117,6 +118,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Call about once a second; it costs nothing if this process has written nothing since. The first call also seals entries
     /// that another process left unsealed.
     fn seal_audit(&self) -> Pending<'_, u64>;
+
+    /// One trivial query, to find out whether the store answers.
+    fn ping(&self) -> Pending<'_, ()>;
 
     /// Load counters.
     fn load(&self) -> StoreLoad;
@@ -207,6 +211,9 @@ pub enum StoreError {
     /// The tenant's limit of open runs is reached.
     #[error("{0} runs are active, which is the limit: wait for one to end")]
     TooManyRuns(u32),
+    /// The user's limit of open runs is reached.
+    #[error("you have {0} active runs, which is the limit of a user: wait for one to end")]
+    TooManyRunsOfUser(u32),
     #[error("an active handoff already exists for this thread: {0}")]
     HandoffActive(HandoffId),
     /// Exactly one question is open on the thread, and the message may be its answer.
@@ -265,7 +272,7 @@ impl StoreError {
             Self::ThreadNotFound => "thread_not_found",
             Self::NotFound(_) => "not_found",
             Self::ThreadBusy(_) => "thread_busy",
-            Self::TooManyRuns(_) => "too_many_runs",
+            Self::TooManyRuns(_) | Self::TooManyRunsOfUser(_) => "too_many_runs",
             Self::HandoffActive(_) => "handoff_active",
             Self::QuestionOpen => "question_open",
             Self::TooManyHandoffs(_) => "handoff_rejected",

@@ -10,7 +10,7 @@ mod docs;
 mod events;
 mod feedback;
 pub(crate) mod handoff;
-mod health;
+pub mod health;
 mod me;
 pub(crate) mod messages;
 mod patterns;

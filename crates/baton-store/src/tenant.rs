@@ -121,6 +121,10 @@ impl Store for Database {
         Box::pin(seal::seal_all(self))
     }
 
+    fn ping(&self) -> Pending<'_, ()> {
+        Box::pin(self.driver.ping())
+    }
+
     fn load(&self) -> StoreLoad {
         match &*self.driver {
             Driver::Sqlite(sqlite) => sqlite.load(),

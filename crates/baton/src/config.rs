@@ -18,7 +18,7 @@ pub use auth::{Auth, AuthMode, Jwt, JwtKeys};
 pub use sections::{
     AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, Feature, Features, Handoff, LimitsConfig, LogFormat,
     Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SearchDocsConfig,
-    ServerConfig, ShellConfig, StoreConfig, Telemetry, ToolsConfig, WebFetchConfig,
+    ServerConfig, ShellConfig, StoreConfig, Telemetry, TlsConfig, ToolsConfig, WebFetchConfig,
 };
 pub use tenants::{TenantApprovals, TenantConfig, TenantLimits, TenantRetention};
 

@@ -10,6 +10,7 @@ use baton_a2a::signature::CardSigner;
 use baton_server::a2a::push::sender::PushService;
 use baton_server::a2a::settings::A2aSettings;
 use baton_server::client_address::TrustedProxies;
+use baton_server::serve::tls::TlsSettings;
 use baton_server::settings::{RequestLimits, ServerSettings};
 use secrecy::ExposeSecret as _;
 
@@ -29,7 +30,10 @@ pub fn settings(project: &Project) -> anyhow::Result<ServerSettings> {
         Some(settings) => Some(with_services(settings, &project.config.a2a)?),
         None => None,
     };
-    Ok(ServerSettings { auth: auth_settings(project)?, main, a2a, ..limits(&project.config) })
+    let tls = project.config.server.tls.as_ref();
+    let tls =
+        tls.map(|tls| TlsSettings { cert: project.root.join(&tls.cert), key: project.root.join(&tls.key) });
+    Ok(ServerSettings { auth: auth_settings(project)?, main, a2a, tls, ..limits(&project.config) })
 }
 
 /// Names the private key that agent cards are signed with.
@@ -58,12 +62,17 @@ pub fn limits(config: &Config) -> ServerSettings {
         max_body_bytes: bytes(given.max_body_bytes),
         max_upload_bytes: bytes(given.max_upload_bytes),
         max_connections: bytes(given.max_connections.get().into()),
+        max_connections_per_address: bytes(given.max_connections_per_address.get().into()),
+        max_streams_per_user: bytes(given.max_streams_per_user.into()),
+        max_streams_per_tenant: bytes(given.max_streams_per_tenant.into()),
         max_concurrent_runs: given.max_concurrent_runs,
+        max_concurrent_runs_per_user: given.max_concurrent_runs_per_user,
         ..RequestLimits::default()
     };
     ServerSettings {
         limits,
         allowed_origins: config.server.allowed_origins.clone(),
+        behind_proxy: config.server.behind_proxy,
         trusted_proxies: TrustedProxies::new(config.server.trusted_proxies.clone()),
         grace: config.server.grace.get(),
         drain: config.server.drain.get(),

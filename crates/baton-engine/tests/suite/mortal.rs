@@ -169,6 +169,10 @@ impl Store for Mortal {
         self.life.read(self.inner.seal_audit())
     }
 
+    fn ping(&self) -> Pending<'_, ()> {
+        self.life.read(self.inner.ping())
+    }
+
     fn load(&self) -> StoreLoad {
         self.inner.load()
     }
