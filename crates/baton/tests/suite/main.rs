@@ -4,6 +4,7 @@
 
 mod approvals;
 mod architecture;
+mod attacks;
 mod chat;
 mod commands;
 mod contention;
