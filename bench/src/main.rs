@@ -5,6 +5,7 @@
 
 mod agents;
 mod approvals;
+mod attacks;
 mod cpu;
 mod floor;
 mod handoffs;
@@ -28,6 +29,7 @@ const BENCHES: &[Bench] = &[
     ("store", store::run),
     ("server", server::run),
     ("streams", server::streams::run),
+    ("attacks", attacks::run),
     ("floor", floor::run),
 ];
 

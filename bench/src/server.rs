@@ -75,7 +75,8 @@ impl ServedProcess {
         let config = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\n[agents]\nmain = \"{}\"\n\
              [models]\ndefault = \"bench/m\"\n[models.providers.bench]\nbase_url = \"{}\"\n{}\
-             [limits]\nrequests_per_minute = 100000000\nmax_concurrent_runs = 100000\n",
+             [limits]\nrequests_per_minute = 100000000\nmax_concurrent_runs = 100000\n\
+             max_connections_per_address = 100000\nmax_streams_per_tenant = 100000\n",
             models[0],
             provider.base_url,
             known_models(models)

@@ -125,7 +125,8 @@ pub fn baton(dir: &Path, provider: &ProviderProcess) -> ServedProcess {
     let config = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\n[agents]\nmain = \"s1\"\n\
          [models]\ndefault = \"bench/few\"\n[models.providers.bench]\nbase_url = \"{}\"\n{}\
-         [limits]\nrequests_per_minute = 100000000\nmax_concurrent_runs = 100000\n",
+         [limits]\nrequests_per_minute = 100000000\nmax_concurrent_runs = 100000\n\
+             max_connections_per_address = 100000\nmax_streams_per_tenant = 100000\n",
         provider.base_url,
         known_models(&agents().iter().map(|agent| agent.model.as_str()).collect::<Vec<_>>())
     );

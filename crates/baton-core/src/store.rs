@@ -61,7 +61,8 @@ pub use page::{Order, Page, PageRequest};
 pub use pattern::{Hop, HopKind, Pattern, Patterns};
 pub use push::{PushConfig, PushConfigs, PushKey, PushOutcome, PushTarget, TakenPush};
 pub use run::{
-    AcceptedRun, Cancel, NewRun, OnBusy, RunEndData, RunQuery, RunRecord, RunStatus, Runs, SessionRecord,
+    AcceptedRun, Cancel, NewRun, OnBusy, RunEndData, RunLimits, RunQuery, RunRecord, RunStatus, Runs,
+    SessionRecord,
 };
 pub use skill::{CreatedSkills, NewSkill, SkillSaving, SkillSummary, StoredSkill};
 pub use thread::{MessageQuery, Thread, ThreadMessage, Threads};
@@ -130,6 +131,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Writes erased data out of the database's own files where Baton can do that: SQLite's log is merged into its file, in which
     /// deleted content is overwritten.
     fn purge_files(&self) -> Pending<'_, ()>;
+
+    /// One trivial query, to find out whether the store answers.
+    fn ping(&self) -> Pending<'_, ()>;
 
     /// Load counters.
     fn load(&self) -> StoreLoad;
@@ -222,6 +226,9 @@ pub enum StoreError {
     /// The tenant's limit of open runs is reached.
     #[error("{0} runs are active, which is the limit: wait for one to end")]
     TooManyRuns(u32),
+    /// The user's limit of open runs is reached.
+    #[error("you have {0} active runs, which is the limit of a user: wait for one to end")]
+    TooManyRunsOfUser(u32),
     #[error("an active handoff already exists for this thread: {0}")]
     HandoffActive(HandoffId),
     /// Exactly one question is open on the thread, and the message may be its answer.
@@ -283,7 +290,7 @@ impl StoreError {
             Self::ThreadNotFound => "thread_not_found",
             Self::NotFound(_) => "not_found",
             Self::ThreadBusy(_) => "thread_busy",
-            Self::TooManyRuns(_) => "too_many_runs",
+            Self::TooManyRuns(_) | Self::TooManyRunsOfUser(_) => "too_many_runs",
             Self::HandoffActive(_) => "handoff_active",
             Self::QuestionOpen => "question_open",
             Self::TooManyHandoffs(_) => "handoff_rejected",

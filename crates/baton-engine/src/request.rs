@@ -2,8 +2,8 @@
 
 use baton_core::agent::AgentLimits;
 use baton_core::message::Part;
-use baton_core::store::OnBusy;
 use baton_core::store::run::Idempotency;
+use baton_core::store::{OnBusy, RunLimits};
 use baton_core::{AgentName, HumanDuration, Rights, TenantId, ThreadId, TraceParent, Usd, UserId, choices};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,8 +53,8 @@ pub struct RunRequest {
 #[derive(Debug, Clone, Default)]
 pub struct SubmitOptions {
     pub idempotency: Option<Idempotency>,
-    /// Refuses the message if the tenant has this many runs queued or active.
-    pub max_active: Option<u32>,
+    /// Refuses the message if this many runs are queued or active.
+    pub limits: RunLimits,
 }
 
 /// The part of a request that is stored beside its message: enough to restart the run after a crash.

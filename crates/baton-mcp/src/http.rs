@@ -90,6 +90,8 @@ impl HttpClient {
         }
         reqwest::Client::builder()
             .redirect(Policy::custom(follow_at_home))
+            // rmcp reads answers as a whole: a compressed one could be a thousand times larger than what was sent.
+            .no_gzip()
             // rmcp does not read every answer to its end, which stalls connections that are used again.
             .pool_max_idle_per_host(0)
             .build()

@@ -30,5 +30,19 @@ mod skills;
 mod stream;
 mod tasks;
 
+use axum::body::Body;
+use axum::extract::Request;
+use http_body_util::BodyExt as _;
+
 pub use cards::native_card;
 pub use routes::routes;
+
+/// The request, if it cancels a task. Its body must be in memory.
+pub async fn only_cancel(request: Request) -> Option<Request> {
+    if request.uri().path().ends_with(":cancel") {
+        return Some(request);
+    }
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.ok()?.to_bytes();
+    rpc::is_cancel(&body).then(|| Request::from_parts(parts, Body::from(body)))
+}

@@ -11,6 +11,8 @@ use utoipa::openapi::{OpenApi, PathItem};
 pub const EXTENSION: &str = "x-permission";
 /// OpenAPI extension of an operation: `run`, `upload`, or absent.
 pub const WORK: &str = "x-work";
+/// OpenAPI extension of an operation: which requests the rate limit does not apply to.
+pub const RATE_LIMIT: &str = "x-rate-limit";
 const PUBLIC: &str = "public";
 const SIGNED_IN: &str = "signed-in";
 
@@ -35,11 +37,23 @@ pub enum RequestWork {
     Upload,
 }
 
+/// Whether the rate limit of the tenant applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RateLimiting {
+    #[default]
+    Applies,
+    /// Leaving and stopping work always, also for a tenant that has used up its requests.
+    Exempt,
+    /// The same for an A2A route that cancels, among other things.
+    ExemptCancel,
+}
+
 /// The requirement and kind of work of one method of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRoute {
     pub requirement: Requirement,
     pub work: RequestWork,
+    pub rate_limiting: RateLimiting,
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +72,9 @@ impl Access {
                     demand(operation).unwrap_or_else(|| panic!("{method} {path} has no {EXTENSION}"));
                 let work = work(operation)
                     .unwrap_or_else(|word| panic!("{method} {path} has an unknown {WORK}: {word}"));
-                (method, AccessRoute { requirement, work })
+                let rate_limiting = rate_limiting(operation)
+                    .unwrap_or_else(|word| panic!("{method} {path} has an unknown {RATE_LIMIT}: {word}"));
+                (method, AccessRoute { requirement, work, rate_limiting })
             });
             (path.clone(), methods.collect())
         });
@@ -89,6 +105,15 @@ fn work(operation: &Operation) -> Result<RequestWork, &str> {
         None => Ok(RequestWork::Quick),
         Some("run") => Ok(RequestWork::Run),
         Some("upload") => Ok(RequestWork::Upload),
+        Some(other) => Err(other),
+    }
+}
+
+fn rate_limiting(operation: &Operation) -> Result<RateLimiting, &str> {
+    match said(operation, RATE_LIMIT) {
+        None => Ok(RateLimiting::Applies),
+        Some("exempt") => Ok(RateLimiting::Exempt),
+        Some("exempt-cancel") => Ok(RateLimiting::ExemptCancel),
         Some(other) => Err(other),
     }
 }

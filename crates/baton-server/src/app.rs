@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use baton_agui::AgentProfiles;
+use baton_core::store::RunLimits;
 use baton_core::{AgentName, Store, TenantId, TenantStore, ThreadId};
 use baton_engine::classifier::Classification;
 use baton_engine::{Agents, Engine, Interest, Subscription};
@@ -16,10 +17,12 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::Access;
 use crate::guards::Guards;
-use crate::identity::{Authenticator, Principal};
+use crate::identity::{AuthenticationMode, Authenticator, Principal};
 use crate::metrics::Metrics;
+use crate::readiness::Readiness;
 use crate::roster::RosterState;
 use crate::settings::ServerSettings;
+use crate::stream::permits::StreamPermits;
 use crate::system::Inspect;
 
 /// Chooses the agent for a message that names none, among the agents of a tenant. The error says why no agent can answer.
@@ -56,6 +59,8 @@ pub struct AppInner {
     pub started_at: Timestamp,
     pub identity: Authenticator,
     pub guards: Guards,
+    pub streams: StreamPermits,
+    pub readiness: Readiness,
     /// The requirements of each route.
     pub access: Access,
     /// Built once per roster and shared by all streams.
@@ -78,6 +83,7 @@ impl App {
         let ServerParts { engine, roster, choose, inspect, metrics, settings, version } = parts;
         let identity = Authenticator::new(&settings.auth, Arc::clone(&engine.parts.store));
         let guards = Guards::new(&settings.limits);
+        let streams = StreamPermits::new(&settings.limits, settings.auth.mode);
         // Built once for both: each route makes its description together with its handler, which takes milliseconds in all.
         let a2a = if settings.a2a.is_some() { crate::a2a::routes() } else { OpenApiRouter::new() };
         let (routes, described) = crate::routes::all().merge(a2a).merge(doors).split_for_parts();
@@ -93,6 +99,8 @@ impl App {
             started_at: Timestamp::now(),
             identity,
             guards,
+            streams,
+            readiness: Readiness::default(),
             access,
             profiles: Mutex::default(),
             draining: CancellationToken::new(),
@@ -115,6 +123,14 @@ impl AppInner {
     /// Subscribes to a thread of the caller's tenant.
     pub fn subscribe(&self, caller: &Principal, thread: ThreadId, interest: Interest) -> Subscription {
         self.engine.parts.live.subscribe(&caller.tenant, thread, interest)
+    }
+
+    /// How many runs a caller may have open. In open mode there is only one user, who may have all of the tenant.
+    pub fn run_limits(&self, caller: &Principal) -> RunLimits {
+        let limits = &self.settings.limits;
+        let has_users = self.settings.auth.mode == AuthenticationMode::Required;
+        let user = has_users.then_some(limits.max_concurrent_runs_per_user);
+        RunLimits { tenant: Some(limits.max_concurrent_runs_of(&caller.tenant)), user }
     }
 
     /// The agents that the caller's tenant may see and use. Handlers show no others.

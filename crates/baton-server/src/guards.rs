@@ -19,8 +19,10 @@ use axum::response::{IntoResponse, Response};
 use baton_core::TenantId;
 use http::{Method, StatusCode};
 
-use crate::access::{AccessRoute, RequestWork, Requirement};
+use crate::a2a;
+use crate::access::{AccessRoute, RateLimiting, RequestWork, Requirement};
 use crate::app::App;
+use crate::client_address::ClientAddress;
 use crate::identity::{AuthenticationMode, Caller};
 use crate::problem::{ApiResult, Code, Problem};
 use crate::settings::RequestLimits;
@@ -86,7 +88,12 @@ async fn answer(
         return Err(Problem::new(Code::Draining, detail).retry_after(COME_BACK));
     }
     in_time(limits.request_timeout, admit(app, route, path, &mut request, rate_limit)).await??;
-    let request = body::read(request, route.work, limits).await?;
+    let mut request = body::read(request, route.work, limits).await?;
+    if let Some(RateLimitState { pause: Some(pause), .. }) = rate_limit
+        && route.rate_limiting == RateLimiting::ExemptCancel
+    {
+        request = a2a::only_cancel(request).await.ok_or_else(|| too_many(*pause))?;
+    }
     // A run has no timeout, and a stream starts immediately.
     if route.work == RequestWork::Run {
         return Ok(next.run(request).await);
@@ -126,12 +133,19 @@ async fn admit(
         return Ok(());
     }
     if app.settings.auth.mode == AuthenticationMode::Open {
-        origins::trust(request.headers(), request.uri(), &app.settings.allowed_origins)?;
+        origins::trust(request.headers(), request.uri(), &app.settings)?;
     }
-    let caller = Caller(app.identity.authenticate(request.headers()).await?);
-    let now = rate_limit.insert(app.guards.rate(&caller.tenant).admit(&caller.tenant));
-    if let Some(pause) = now.pause {
-        return Err(too_many(pause));
+    let from = request.extensions().get::<ClientAddress>().copied();
+    let from = from.ok_or_else(|| Problem::internal(&"a request without a client address"))?;
+    let caller = Caller(app.identity.authenticate(request.headers(), from).await?);
+    if route.rate_limiting != RateLimiting::Exempt {
+        let now = rate_limit.insert(app.guards.rate(&caller.tenant).admit(&caller.tenant));
+        // Whether a request that may be exempt is so can be in its body.
+        if let Some(pause) = now.pause
+            && route.rate_limiting == RateLimiting::Applies
+        {
+            return Err(too_many(pause));
+        }
     }
     if let Requirement::Permission(permission) = &route.requirement
         && let Err(problem) = caller.demand(permission)

@@ -1,10 +1,12 @@
 //! Authentication. Only the credential determines tenant, user and roles, never a body or another header.
 //!
-//! [`credential`] extracts the credential of a request. API keys ([`key`]) are looked up through the [`keyring`]; tokens
+//! [`credential`] extracts the credential of a request. [`attempts`] limits failures per address. API keys ([`key`]) are looked up through the [`keyring`]; tokens
 //! ([`token`]) are verified with keys ([`keyset`]) that are configured or published ([`jwks`]). [`roles`] maps roles to
 //! permissions, [`refusal`] lists the errors.
 
+mod attempts;
 mod credential;
+mod generations;
 pub mod jwks;
 pub mod key;
 mod keyring;
@@ -15,6 +17,7 @@ pub mod token;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::FromRequestParts;
 use baton_core::{Permission, Rights, Store, TenantId, UserId};
@@ -22,12 +25,14 @@ use http::HeaderMap;
 use http::request::Parts;
 use jiff::Timestamp;
 
+use self::attempts::AttemptLimits;
 use self::credential::Credential;
 use self::key::Digest;
 use self::keyring::Keyring;
 use self::refusal::AuthRefusal;
 use self::roles::Roles;
 use self::token::TokenVerifier;
+use crate::client_address::{AddressKey, ClientAddress};
 use crate::problem::{ApiResult, Problem};
 
 #[derive(Debug, Clone, Default)]
@@ -107,40 +112,53 @@ pub struct Authenticator {
     local: Arc<Principal>,
     roles: Arc<Roles>,
     keyring: Keyring,
+    attempts: Arc<AttemptLimits>,
     tokens: Option<Arc<TokenVerifier>>,
 }
 
 impl Authenticator {
     pub fn new(settings: &AuthSettings, store: Arc<dyn Store>) -> Self {
         let roles = Arc::new(Roles::new(&settings.roles));
+        let attempts = Arc::new(AttemptLimits::new(Instant::now()));
         Self {
             mode: settings.mode,
             local: Arc::new(Principal::local()),
-            keyring: Keyring::new(store, Arc::clone(&roles)),
+            keyring: Keyring::new(store, Arc::clone(&roles), Arc::clone(&attempts)),
+            attempts,
             roles,
             tokens: settings.tokens.clone(),
         }
     }
 
-    pub async fn authenticate(&self, headers: &HeaderMap) -> ApiResult<Arc<Principal>> {
+    /// Failures are limited per address. Keys that were good before are not affected by them.
+    pub async fn authenticate(&self, headers: &HeaderMap, from: ClientAddress) -> ApiResult<Arc<Principal>> {
         match self.mode {
             AuthenticationMode::Open => Ok(Arc::clone(&self.local)),
-            AuthenticationMode::Required => Ok(self.identify(headers).await?),
+            AuthenticationMode::Required => Ok(self.identify(headers, from.into()).await?),
         }
     }
 
-    async fn identify(&self, headers: &HeaderMap) -> Result<Arc<Principal>, AuthRefusal> {
-        match credential::of(headers)? {
-            Credential::Key(key) => self.keyring.owner(Digest::of(key)).await,
-            Credential::Token(token) => {
-                let tokens = self.tokens.as_ref().ok_or(AuthRefusal::Invalid("tokens are not accepted"))?;
-                let claims = tokens.verify(token).await?;
-                let valid = Valid::Until(claims.end());
-                let token::Claims { sub, tenant_id, roles, .. } = claims;
-                let rights = self.roles.rights(&roles);
-                Ok(Arc::new(Principal { tenant: tenant_id, user: sub, roles, rights, valid }))
-            }
+    async fn identify(&self, headers: &HeaderMap, from: AddressKey) -> Result<Arc<Principal>, AuthRefusal> {
+        let count = |refusal| self.count(refusal, from);
+        match credential::of(headers).map_err(count)? {
+            Credential::Key(key) => self.keyring.owner(Digest::of(key), Some(from)).await,
+            Credential::Token(token) => self.verify(token).await.map_err(count),
         }
+    }
+
+    /// Counts a failed authentication; the keyring counts those of keys.
+    fn count(&self, refusal: AuthRefusal, from: AddressKey) -> AuthRefusal {
+        let is_failed = matches!(refusal, AuthRefusal::Invalid(_) | AuthRefusal::Expired);
+        if is_failed && !self.attempts.take(from, Instant::now()) { AuthRefusal::Busy } else { refusal }
+    }
+
+    async fn verify(&self, token: &str) -> Result<Arc<Principal>, AuthRefusal> {
+        let tokens = self.tokens.as_ref().ok_or(AuthRefusal::Invalid("tokens are not accepted"))?;
+        let claims = tokens.verify(token).await?;
+        let valid = Valid::Until(claims.end());
+        let token::Claims { sub, tenant_id, roles, .. } = claims;
+        let rights = self.roles.rights(&roles);
+        Ok(Arc::new(Principal { tenant: tenant_id, user: sub, roles, rights, valid }))
     }
 
     /// Whether an earlier authentication is still valid. Cheap enough for every heartbeat of every stream.
@@ -150,7 +168,7 @@ impl Authenticator {
             Valid::Until(end) => Timestamp::now() < end,
             // If the store is unavailable, the authentication stays valid.
             Valid::UnlessRevoked(digest) => {
-                !matches!(self.keyring.owner(digest).await, Err(AuthRefusal::Invalid(_)))
+                !matches!(self.keyring.owner(digest, None).await, Err(AuthRefusal::Invalid(_)))
             }
         }
     }

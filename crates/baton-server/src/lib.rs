@@ -15,7 +15,7 @@
 //!   [`prefer`]: whether the caller waits at all.
 //! - [`stream`]: live events of a thread over SSE and WebSocket.
 //! - [`ui`]: the web UI, on every path outside the API.
-//! - [`trail`]: audit records. [`metrics`]: Prometheus metrics. [`trace`]: trace ids.
+//! - [`readiness`]: the cached health of the store. [`trail`]: audit records. [`metrics`]: Prometheus metrics. [`trace`]: trace ids.
 //! - [`system`]: facts about the store, the models and the MCP servers that only the binary knows.
 
 pub mod a2a;
@@ -31,6 +31,7 @@ pub mod named;
 pub mod openapi;
 pub mod prefer;
 pub mod problem;
+pub mod readiness;
 pub mod response_format;
 pub mod roster;
 pub mod router;

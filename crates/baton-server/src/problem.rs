@@ -42,6 +42,8 @@ codes! {
     PermissionDenied = "permission_denied", FORBIDDEN, "Permission denied";
     /// A page of another origin, or a foreign host name, uses a server in open mode.
     ForeignOrigin = "foreign_origin", FORBIDDEN, "Foreign origin";
+    /// A proxy passes requests on to a server in open mode.
+    ForwardedRequest = "forwarded_request", FORBIDDEN, "Forwarded request";
     /// The thread does not exist or belongs to another user. Callers cannot distinguish these cases.
     ThreadNotFound = "thread_not_found", NOT_FOUND, "Thread not found";
     /// Like `ThreadNotFound`, for any other resource.
@@ -77,12 +79,18 @@ codes! {
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many requests";
     /// The tenant's limit of open runs is reached.
     TooManyRuns = "too_many_runs", TOO_MANY_REQUESTS, "Too many runs";
+    /// The user's or the tenant's limit of open streams is reached.
+    TooManyStreams = "too_many_streams", TOO_MANY_REQUESTS, "Too many streams";
+    /// The limit of connections of the client's address is reached.
+    TooManyConnections = "too_many_connections", TOO_MANY_REQUESTS, "Too many connections";
     BudgetExhausted = "budget_exhausted", PAYMENT_REQUIRED, "Budget exhausted";
     AgentUnavailable = "agent_unavailable", SERVICE_UNAVAILABLE, "Agent unavailable";
     /// The store is unavailable or full.
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "Store unavailable";
     /// The commit was sent, and its reply is lost.
     OutcomeUnknown = "outcome_unknown", SERVICE_UNAVAILABLE, "Outcome unknown";
+    /// The limit of connections of the server is reached.
+    Overloaded = "overloaded", SERVICE_UNAVAILABLE, "Server overloaded";
     /// The response did not start in time.
     TimedOut = "timed_out", SERVICE_UNAVAILABLE, "Timed out";
     /// The keys for verifying tokens cannot be fetched.
@@ -194,7 +202,7 @@ impl From<StoreError> for Problem {
             StoreError::ThreadBusy(run) => {
                 return Self::new(Code::ThreadBusy, error.to_string()).with("run_id", run.to_string());
             }
-            StoreError::TooManyRuns(_) => {
+            StoreError::TooManyRuns(_) | StoreError::TooManyRunsOfUser(_) => {
                 return Self::new(Code::TooManyRuns, error.to_string()).retry_after(Duration::from_secs(1));
             }
             StoreError::StorageFull { .. } => Code::StorageFull,

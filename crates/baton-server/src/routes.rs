@@ -11,7 +11,7 @@ mod events;
 mod feedback;
 mod files;
 pub(crate) mod handoff;
-mod health;
+pub mod health;
 mod me;
 pub(crate) mod messages;
 mod patterns;

@@ -1,9 +1,11 @@
 //! The server's life: bind, accept, serve and drain.
 
+pub mod admission;
 mod connections;
 mod files;
 mod pulse;
 mod socket;
+pub mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +18,9 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::identity::AuthenticationMode;
 use crate::stream::glance;
+use admission::RESERVE;
 use connections::Connections;
+use tls::{Tls, TlsError};
 
 /// Interval between searches for orphaned runs.
 const WATCH: Duration = Duration::from_secs(1);
@@ -35,6 +39,14 @@ pub enum ServeError {
          127.0.0.1, or set `auth.mode = \"required\"` and create a key with `baton keys create`"
     )]
     OpenToAll(SocketAddr),
+    #[error(
+        "{0} can be reached from other machines, and without TLS keys and conversations cross the network as plain text: set \
+         `server.tls = {{ cert = \"…\", key = \"…\" }}`, or `server.behind_proxy = true` if a proxy in front of this server encrypts, or \
+         listen on 127.0.0.1"
+    )]
+    Unencrypted(SocketAddr),
+    #[error("`server.tls`: {0}")]
+    Tls(#[from] TlsError),
 }
 
 /// The outcome of the runs that were active when shutdown began.
@@ -51,6 +63,7 @@ pub struct Drained {
 pub struct Server {
     app: App,
     listener: TcpListener,
+    tls: Option<Arc<Tls>>,
     pub address: SocketAddr,
 }
 
@@ -60,24 +73,34 @@ impl Server {
         if app.settings.auth.mode == AuthenticationMode::Open && !address.ip().is_loopback() {
             return Err(ServeError::OpenToAll(address));
         }
-        files::raise_fd_limit(app.settings.limits.max_connections);
+        let settings = &app.settings;
+        if settings.tls.is_none() && !settings.behind_proxy && !address.ip().is_loopback() {
+            return Err(ServeError::Unencrypted(address));
+        }
+        let tls = settings.tls.clone().map(Tls::load).transpose()?.map(Arc::new);
+        files::raise_fd_limit(settings.limits.max_connections.saturating_add(RESERVE));
         let failed = |error| ServeError::Listen { address, error };
         let listener = listen(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { app, listener, address })
+        Ok(Self { app, listener, tls, address })
     }
 
     /// Serves until `end` resolves, then drains: accepts no new work, finishes or abandons the active runs, and asks streams to
     /// reconnect.
     pub async fn run(self, end: impl Future<Output = ()> + Send) -> Drained {
-        let Self { app, listener, .. } = self;
+        let Self { app, listener, tls, .. } = self;
         let own = TaskTracker::new();
         let engine = Arc::clone(&app.engine);
         let draining = app.draining.clone();
         own.spawn(async move { draining.run_until_cancelled(engine.run_maintenance(WATCH)).await });
-        let connections = Arc::new(Connections::new(&app));
+        if let Some(tls) = tls.clone() {
+            let leaving = app.closing.clone();
+            own.spawn(async move { leaving.run_until_cancelled(tls.watch()).await });
+        }
+        let connections = Arc::new(Connections::new(&app, tls));
         own.spawn(Arc::clone(&connections).accept(listener));
-        let _ends = (app.draining.clone().drop_guard(), connections.ends_with());
+        let _ends =
+            (app.draining.clone().drop_guard(), app.closing.clone().drop_guard(), connections.ends_with());
         let watching = CancellationToken::new();
         let watched = watching.clone().run_until_cancelled_owned(glance::watch(app.clone()));
         own.spawn(watched);

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::a2a::settings::A2aSettings;
 use crate::client_address::TrustedProxies;
 use crate::identity;
+use crate::serve::tls::TlsSettings;
 use crate::ui::UiSite;
 
 #[derive(Debug, Clone)]
@@ -25,6 +26,10 @@ pub struct ServerSettings {
     pub tenant_mains: HashMap<TenantId, AgentName>,
     /// Origins whose pages may call this server. Empty allows only its own.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// Without it, connections are not encrypted.
+    pub tls: Option<TlsSettings>,
+    /// Whether a proxy encrypts, so that other addresses than loopback need no TLS here.
+    pub behind_proxy: bool,
     /// Proxies that say for which client they ask.
     pub trusted_proxies: TrustedProxies,
     /// The web UI; `None` serves only the API.
@@ -53,7 +58,14 @@ pub struct RequestLimits {
     pub max_concurrent_runs: u32,
     /// What some tenants have instead.
     pub tenants: HashMap<TenantId, TenantRequestLimits>,
+    /// Open runs of one user.
+    pub max_concurrent_runs_per_user: u32,
     pub max_connections: usize,
+    /// Open connections of one address, or of one IPv6 network of 64 bits. Trusted proxies are not limited.
+    pub max_connections_per_address: usize,
+    /// Open streams of one user.
+    pub max_streams_per_user: usize,
+    pub max_streams_per_tenant: usize,
     /// Limit for the first headers of a connection, and for each body.
     pub read_timeout: Duration,
     /// Maximum idle time between two requests. Longer than the idle timeout of common load balancers, 60 s.
@@ -63,6 +75,11 @@ pub struct RequestLimits {
 }
 
 impl ServerSettings {
+    /// The scheme of this server's own URLs.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
     /// The default agent of a tenant, if it does not depend on the message.
     pub fn main_of(&self, tenant: &TenantId) -> Option<&AgentName> {
         self.tenant_mains.get(tenant).or(self.main.as_ref())
@@ -92,6 +109,8 @@ impl Default for ServerSettings {
             main: None,
             tenant_mains: HashMap::new(),
             allowed_origins: Vec::new(),
+            tls: None,
+            behind_proxy: false,
             trusted_proxies: TrustedProxies::default(),
             ui: None,
             a2a: None,
@@ -112,7 +131,11 @@ impl Default for RequestLimits {
             max_header_bytes: 32 << 10,
             max_concurrent_runs: 1000,
             tenants: HashMap::new(),
+            max_concurrent_runs_per_user: 100,
             max_connections: 10_000,
+            max_connections_per_address: 1000,
+            max_streams_per_user: 100,
+            max_streams_per_tenant: 5000,
             read_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(75),
             request_timeout: Duration::from_secs(30),

@@ -4,13 +4,14 @@
 //! - [`view`]: events as AG-UI, for one subscriber with its permissions, each with its resume position. [`frames`]: their
 //!   encoding.
 //! - [`resume`]: the state that a client needs when it reconnects in the middle of a run.
-//! - [`sse`] and [`websocket`]: the two transports.
+//! - [`sse`] and [`websocket`]: the two transports. [`permits`]: how many may be open.
 //!
 //! A subscriber never delays a run, and disconnecting does not end it.
 
 pub mod follow;
 pub mod frames;
 pub mod glance;
+pub mod permits;
 pub mod resume;
 pub mod sse;
 pub mod view;
@@ -49,9 +50,10 @@ pub enum Outgoing {
 /// Everything for one subscriber, in order, until the run ends, the thread or run is gone, the credential expires, or the
 /// server shuts down. The timer and the shutdown future are created once per stream, not per event.
 pub fn listen(app: App, joined: JoinedStream) -> Pin<Box<dyn Stream<Item = Outgoing> + Send>> {
-    let JoinedStream { mut follow, mut view, first, caller } = joined;
+    let JoinedStream { mut follow, mut view, first, caller, permit } = joined;
     let beat = app.settings.heartbeat;
     Box::pin(async_stream::stream! {
+        let _permit = permit;
         if !first.is_empty() {
             yield Outgoing::Frames(first);
         }

@@ -99,6 +99,7 @@ macro_rules! each_property {
             accepting::the_same_request_at_the_same_time_is_done_once,
             accepting::an_idempotency_key_is_free_again_when_its_time_is_over,
             limiting::as_many_runs_are_open_as_may_be,
+            limiting::runs_of_one_user_are_limited,
             limiting::a_run_that_has_ended_makes_room,
             limiting::a_repeated_request_needs_no_room,
             limiting::what_is_refused_leaves_no_trace,

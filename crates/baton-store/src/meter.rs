@@ -24,8 +24,8 @@ type TokensByName = HashMap<String, (String, Instant)>;
 pub(crate) struct MeterShared {
     pub(crate) meter: Arc<Meter>,
     tenants: Mutex<HashSet<Arc<str>>>,
-    /// For each tenant and run limit, the number of runs that may be opened without counting.
-    rooms: Mutex<HashMap<(Arc<str>, u32), u64>>,
+    /// For each tenant and run limit, the runs that may be opened without counting.
+    rooms: Mutex<HashMap<(Arc<str>, u32), Room>>,
     /// For each tenant, the tokens of names in the audit trail, and when each was read.
     audit_tokens: Mutex<HashMap<Arc<str>, TokensByName>>,
     /// Tenants close to their limit of open runs.
@@ -36,6 +36,11 @@ pub(crate) struct MeterShared {
 const TOKEN_LIFETIME: Duration = Duration::from_mins(1);
 /// Tokens of a tenant that are remembered.
 const TOKENS: usize = 10_000;
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    left: u64,
+    open_at_most: u64,
+}
 
 impl MeterShared {
     /// The token of a name in the audit trail, if it was read not long ago.
@@ -69,28 +74,34 @@ impl MeterShared {
     /// Whether a run may be opened without counting the open runs.
     pub(crate) fn has_room(&self, tenant: &str, most: u32) -> bool {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        rooms.get(&(tenant.into(), most)).is_some_and(|room| *room > 0)
+        rooms.get(&(tenant.into(), most)).is_some_and(|room| room.left > 0)
     }
 
     /// Takes one of the runs that may be opened without counting. Returns `false` if there is none.
     pub(crate) fn take_room(&self, tenant: &str, most: u32) -> bool {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         match rooms.get_mut(&(tenant.into(), most)) {
-            Some(room) if *room > 0 => {
-                *room -= 1;
+            Some(room) if room.left > 0 => {
+                room.left -= 1;
                 true
             }
             _ => false,
         }
     }
 
-    /// Sets the number of runs that may be opened without counting.
-    pub(crate) fn set_room(&self, tenant: &str, most: u32, room: u64) {
+    /// The most runs that can be open, as far as this process knows; `None` if they have to be counted.
+    pub(crate) fn open_at_most(&self, tenant: &str, most: u32) -> Option<u64> {
+        let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms.get(&(tenant.into(), most)).map(|room| room.open_at_most)
+    }
+
+    /// Sets the number of runs that may be opened without counting, after `open` were counted.
+    pub(crate) fn set_room(&self, tenant: &str, most: u32, left: u64, open: u64) {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        if room == 0 {
+        if left == 0 {
             rooms.remove(&(tenant.into(), most));
         } else {
-            rooms.insert((tenant.into(), most), room);
+            rooms.insert((tenant.into(), most), Room { left, open_at_most: open + left });
         }
     }
 

@@ -147,7 +147,18 @@ const KEY: SystemStatement = SystemStatement {
     postgres: "SELECT * FROM system_key($1)",
 };
 
+const PING: SystemStatement =
+    SystemStatement { sqlite: "SELECT 1 FROM tenants LIMIT 1", postgres: "SELECT 1" };
+
 impl Driver {
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.ask(|connection| connection.query(PING.sqlite, "", &[])).await?,
+            Self::Postgres(postgres) => postgres.system(PING.postgres, &[]).await?,
+        };
+        Ok(())
+    }
+
     pub(crate) async fn tenants(&self) -> Result<Vec<TenantId>, StoreError> {
         let rows = match self {
             Self::Sqlite(sqlite) => {

@@ -129,6 +129,10 @@ impl Store for Database {
         Box::pin(self.driver.purge_files())
     }
 
+    fn ping(&self) -> Pending<'_, ()> {
+        Box::pin(self.driver.ping())
+    }
+
     fn load(&self) -> StoreLoad {
         match &*self.driver {
             Driver::Sqlite(sqlite) => sqlite.load(),

@@ -119,7 +119,7 @@ impl Cli {
         let watched = self.command.watched();
         let settings = self.common.telemetry();
         let traces = if watched.makes_runs { Exporter::new(&settings)? } else { None };
-        logs::start(settings.log_format, watched.usual, traces.as_ref())?;
+        let _logs = logs::start(settings.log_format, watched.usual, traces.as_ref())?;
         let exit = self.perform();
         if let Some(traces) = traces {
             let is_signalled = matches!(exit, Ok(Exit::HungUp | Exit::Interrupted | Exit::Terminated));

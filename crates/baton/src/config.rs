@@ -20,7 +20,7 @@ pub use retention::{Kept, RetentionConfig};
 pub use sections::{
     AgentsConfig, ApprovalLevel, ApprovalsConfig, Bus, BusUrl, Feature, Features, Handoff, LimitsConfig,
     LogFormat, Main, McpServers, ModelsConfig, Orchestration, OtlpEndpoint, ProviderConfig, SandboxConfig,
-    SandboxMode, SearchDocsConfig, ServerConfig, ShellConfig, StoreConfig, Telemetry, ToolsConfig,
+    SandboxMode, SearchDocsConfig, ServerConfig, ShellConfig, StoreConfig, Telemetry, TlsConfig, ToolsConfig,
     WebFetchConfig,
 };
 pub use tenants::{TenantApprovals, TenantConfig, TenantLimits, TenantRetention};

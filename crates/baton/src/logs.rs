@@ -1,9 +1,11 @@
-//! What is logged: one line for each event, on stderr, without secrets and addresses. `BATON_LOG` says how much, `BATON_LOG_FORMAT`
-//! in which form: text for people, or JSON ([`json`]).
+//! What is logged: one line for each event, on stderr, without secrets and personal data. `BATON_LOG` says how much,
+//! `BATON_LOG_FORMAT` in which form: text for people, or JSON ([`json`]). A server never waits for the reader of its log ([`queue`]).
 
 mod json;
+mod queue;
 
 use std::io::{IsTerminal as _, Write};
+use std::sync::OnceLock;
 
 use baton_core::choice::Choice as _;
 use baton_engine::telemetry::{CONTEXT, TARGET};
@@ -18,9 +20,10 @@ use tracing_subscriber::{Layer, registry};
 
 use crate::config::{ConfigError, LogFormat};
 use crate::progress;
-use crate::report::visible;
+use crate::report::{self, visible};
 use crate::telemetry::{Exporter, Spans};
 use json::Json;
+use queue::LineQueue;
 
 const VARIABLE: &str = "BATON_LOG";
 const FORMAT: &str = "BATON_LOG_FORMAT";
@@ -45,7 +48,7 @@ impl Usual {
 
 /// Logs from here on, and sends spans if there is a collector for them. A program that uses Baton as a library and logs already keeps
 /// its own way of doing so.
-pub fn start(format: LogFormat, usual: Usual, traces: Option<&Exporter>) -> Result<(), ConfigError> {
+pub fn start(format: LogFormat, usual: Usual, traces: Option<&Exporter>) -> Result<LogGuard, ConfigError> {
     let level = std::env::var(VARIABLE).ok();
     let filter = filter(level.as_deref(), usual)?;
     let style = match asked_format()?.unwrap_or(format) {
@@ -55,8 +58,43 @@ pub fn start(format: LogFormat, usual: Usual, traces: Option<&Exporter>) -> Resu
         LogFormat::Text => Style::Full,
     };
     let spans = traces.map(Exporter::spans);
-    let _ = tracing::dispatcher::set_global_default(dispatch(filter, style, std::io::stderr, spans));
-    Ok(())
+    let queue = match usual {
+        Usual::Everything => LineQueue::start(std::io::stderr(), style.notice()).ok(),
+        Usual::Warnings => None,
+    };
+    let dispatch = match queue.clone() {
+        Some(queue) => dispatch(filter, style, move || queue.clone(), spans),
+        None => dispatch(filter, style, std::io::stderr, spans),
+    };
+    let _ = tracing::dispatcher::set_global_default(dispatch);
+    if let Some(queue) = queue {
+        let _ = QUEUE.set(queue);
+    }
+    Ok(LogGuard(()))
+}
+
+/// The queue of a server's log.
+static QUEUE: OnceLock<LineQueue> = OnceLock::new();
+
+/// Writes the last lines when dropped, at the end of the command.
+#[derive(Debug)]
+#[must_use = "lines that wait are lost at the end without it"]
+pub struct LogGuard(());
+
+impl Drop for LogGuard {
+    fn drop(&mut self) {
+        if let Some(queue) = QUEUE.get() {
+            queue.flush();
+        }
+    }
+}
+
+/// Writes a sentence for people between the lines of the log, without waiting for the reader of a server's.
+pub fn tell(text: &str) {
+    match QUEUE.get() {
+        Some(queue) => queue.send(format!("{text}\n").into_bytes()),
+        None => report::tell(text),
+    }
 }
 
 fn asked_format() -> Result<Option<LogFormat>, ConfigError> {
@@ -77,6 +115,25 @@ enum Style {
     Full,
     Json,
 }
+
+impl Style {
+    /// The line in place of those that were dropped.
+    fn notice(self) -> queue::Notice {
+        match self {
+            Self::Short | Self::Full => |count| format!("WARN {count} {DROPPED}\n"),
+            Self::Json => |count| {
+                let at = jiff::Timestamp::now();
+                let line = serde_json::json!({
+                    "timestamp": at, "level": "WARN", "target": module_path!(), "message": DROPPED,
+                    "fields": { "dropped": count },
+                });
+                format!("{line}\n")
+            },
+        }
+    }
+}
+
+const DROPPED: &str = "log lines were dropped, because stderr is not read fast enough";
 
 /// Lines that pass the filter, to wherever `out` writes, and spans to where they are sent.
 fn dispatch<W>(filter: Targets, style: Style, out: W, spans: Option<Spans>) -> Dispatch

@@ -10,6 +10,7 @@ use baton_a2a::signature::CardSigner;
 use baton_server::a2a::push::sender::PushService;
 use baton_server::a2a::settings::A2aSettings;
 use baton_server::client_address::TrustedProxies;
+use baton_server::serve::tls::TlsSettings;
 use baton_server::settings::{RequestLimits, ServerSettings, TenantRequestLimits};
 use secrecy::ExposeSecret as _;
 
@@ -31,7 +32,11 @@ pub fn settings(project: &Project) -> anyhow::Result<ServerSettings> {
     };
     let mains = project.config.tenants.iter();
     let tenant_mains = mains.filter_map(|(tenant, own)| Some((tenant.clone(), own.main.clone()?))).collect();
-    Ok(ServerSettings { auth: auth_settings(project)?, main, tenant_mains, a2a, ..limits(&project.config) })
+    let tls = project.config.server.tls.as_ref();
+    let tls =
+        tls.map(|tls| TlsSettings { cert: project.root.join(&tls.cert), key: project.root.join(&tls.key) });
+    let auth = auth_settings(project)?;
+    Ok(ServerSettings { auth, main, tenant_mains, a2a, tls, ..limits(&project.config) })
 }
 
 /// Names the private key that agent cards are signed with.
@@ -60,13 +65,18 @@ pub fn limits(config: &Config) -> ServerSettings {
         max_body_bytes: bytes(given.max_body_bytes),
         max_upload_bytes: bytes(given.max_upload_bytes),
         max_connections: bytes(given.max_connections.get().into()),
+        max_connections_per_address: bytes(given.max_connections_per_address.get().into()),
+        max_streams_per_user: bytes(given.max_streams_per_user.into()),
+        max_streams_per_tenant: bytes(given.max_streams_per_tenant.into()),
         max_concurrent_runs: given.max_concurrent_runs,
         tenants: config.tenants.iter().map(|(tenant, own)| (tenant.clone(), tenant_limits(own))).collect(),
+        max_concurrent_runs_per_user: given.max_concurrent_runs_per_user,
         ..RequestLimits::default()
     };
     ServerSettings {
         limits,
         allowed_origins: config.server.allowed_origins.clone(),
+        behind_proxy: config.server.behind_proxy,
         trusted_proxies: TrustedProxies::new(config.server.trusted_proxies.clone()),
         grace: config.server.grace.get(),
         drain: config.server.drain.get(),

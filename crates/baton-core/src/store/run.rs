@@ -56,6 +56,15 @@ choices! {
     }
 }
 
+/// How many runs may be queued or running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RunLimits {
+    /// Of the tenant.
+    pub tenant: Option<u32>,
+    /// Of the user.
+    pub user: Option<u32>,
+}
+
 /// A message to be processed. Creates its thread if necessary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRun {
@@ -72,6 +81,8 @@ pub struct NewRun {
     pub idempotency: Option<Idempotency>,
     /// Refuses if the tenant has this many runs queued or running.
     pub max_active: Option<u32>,
+    /// Refuses if the user has this many runs queued or running. Requests that arrive together may exceed it slightly.
+    pub max_active_of_user: Option<u32>,
     /// Fails with [`StoreError::HandoffActive`](super::StoreError::HandoffActive) while a handoff is open on the thread.
     pub unless_held: bool,
     /// Fails with [`StoreError::QuestionOpen`](super::StoreError::QuestionOpen) while a run waits for the answer to
@@ -94,6 +105,7 @@ impl NewRun {
             on_busy: OnBusy::Enqueue,
             idempotency: None,
             max_active: None,
+            max_active_of_user: None,
             unless_held: false,
             unless_asked: false,
             answers: None,

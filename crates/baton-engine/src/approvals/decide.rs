@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_core::store::run::Idempotency;
-use baton_core::store::{Approval, ApprovalKind, ApprovalRequest, ApprovalStatus, Decision};
+use baton_core::store::{Approval, ApprovalKind, ApprovalRequest, ApprovalStatus, Decision, RunLimits};
 use baton_core::{Rights, RunId, StoreError, TenantId, ThreadId, UserId};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -44,8 +44,8 @@ pub struct DecisionInput {
     pub trace_id: Option<String>,
     /// With the answer to a workflow's question, which is a message: the rights of its run.
     pub rights: Rights,
-    /// The same: how many active runs the tenant may have.
-    pub max_active: Option<u32>,
+    /// The same: how many runs may be active.
+    pub limits: RunLimits,
 }
 
 impl DecisionInput {
@@ -61,7 +61,7 @@ impl DecisionInput {
             idempotency: None,
             trace_id: None,
             rights: Rights::all(),
-            max_active: None,
+            limits: RunLimits::default(),
         }
     }
 }
@@ -112,10 +112,10 @@ impl Engine {
     ) -> Result<Approval, DecideError> {
         let store = self.parts.store.tenant(tenant);
         let asked = store.approval(approval_id).await?;
-        let (rights, max_active) = (input.rights.clone(), input.max_active);
+        let (rights, limits) = (input.rights.clone(), input.limits);
         let decision = check_decision(&asked, by, input)?;
         if asked.request.is_workflow_question() {
-            return Box::pin(self.answer_workflow(tenant, &asked, decision, rights, max_active)).await;
+            return Box::pin(self.answer_workflow(tenant, &asked, decision, rights, limits)).await;
         }
         let decided = match store.decide(decision).await {
             Err(StoreError::Conflict(_)) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_core::message::Part;
-use baton_core::store::{Approval, ApprovalStatus, Decision, OnBusy};
+use baton_core::store::{Approval, ApprovalStatus, Decision, OnBusy, RunLimits};
 use baton_core::{Rights, RunId, StoreError, TenantId};
 use serde_json::Value;
 use uuid::Uuid;
@@ -25,7 +25,7 @@ impl Engine {
         asked: &Approval,
         decision: Decision,
         rights: Rights,
-        max_active: Option<u32>,
+        limits: RunLimits,
     ) -> Result<Approval, DecideError> {
         if decision.by != asked.user_id {
             return Err(DecideError::NotTheUser);
@@ -46,7 +46,7 @@ impl Engine {
             metadata: None,
         };
         self.check(&request).map_err(DecideError::Message)?;
-        let options = SubmitOptions { idempotency: decision.idempotency.clone(), max_active };
+        let options = SubmitOptions { idempotency: decision.idempotency.clone(), limits };
         let mut new = new_run(RunId::from_uuid(Uuid::now_v7()), request, options).map_err(refusal)?;
         new.run.unless_asked = false;
         new.run.answers = Some(Box::new(decision));

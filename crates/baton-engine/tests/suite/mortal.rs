@@ -179,6 +179,10 @@ impl Store for Mortal {
         self.life.read(self.inner.purge_files())
     }
 
+    fn ping(&self) -> Pending<'_, ()> {
+        self.life.read(self.inner.ping())
+    }
+
     fn load(&self) -> StoreLoad {
         self.inner.load()
     }

@@ -41,7 +41,7 @@ pub fn base_url(app: &App, headers: &HeaderMap) -> Option<String> {
         return Some(url.trim_end_matches('/').to_owned());
     }
     let host: Authority = headers.get(header::HOST)?.to_str().ok()?.parse().ok()?;
-    is_loopback(host.host()).then(|| format!("http://{host}"))
+    is_loopback(host.host()).then(|| format!("{}://{host}", app.settings.scheme()))
 }
 
 /// The public card, for everyone.

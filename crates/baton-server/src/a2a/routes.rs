@@ -9,7 +9,7 @@ use utoipa::openapi::{OpenApi, OpenApiBuilder, Paths};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{cards, rest, rpc};
-use crate::access::{EXTENSION, WORK};
+use crate::access::{EXTENSION, RATE_LIMIT, WORK};
 use crate::app::App;
 use crate::identity::roles::{AGENT_READ, THREAD_READ, THREAD_WRITE};
 use crate::ui;
@@ -31,18 +31,22 @@ struct Table {
 impl Table {
     fn add(&mut self, path: &str, declared: &[Declared], methods: MethodRouter<App>) {
         for (method, requirement, work) in declared {
-            self.paths.add_path_operation(path, vec![method.clone()], operation(requirement, *work));
+            let operation = operation(path, method, requirement, *work);
+            self.paths.add_path_operation(path, vec![method.clone()], operation);
         }
         self.router = std::mem::take(&mut self.router).route(path, methods);
     }
 }
 
-fn operation(requirement: &str, work: Option<&str>) -> Operation {
+fn operation(path: &str, method: &HttpMethod, requirement: &str, work: Option<&str>) -> Operation {
     let extensions = ExtensionsBuilder::new().add(EXTENSION, requirement);
     let extensions = match work {
         Some(work) => extensions.add(WORK, work),
         None => extensions,
     };
+    // JSON-RPC has cancellations among its methods, REST has them behind the id of a task.
+    let may_cancel = *method == HttpMethod::Post && (requirement == RPC.1 || path.ends_with("/tasks/{id}"));
+    let extensions = if may_cancel { extensions.add(RATE_LIMIT, "exempt-cancel") } else { extensions };
     OperationBuilder::new().extensions(Some(extensions.build())).build()
 }
 

@@ -52,6 +52,12 @@ pub async fn handle(exchange: Exchange, request: Request) -> ApiResult<Response>
     Ok(response)
 }
 
+/// Whether a body is a request to cancel a task.
+pub fn is_cancel(body: &[u8]) -> bool {
+    let parsed = jsonrpc::Request::parse(body).ok().and_then(|request| Method::parse(&request.method));
+    matches!(parsed, Some((Method::CancelTask, _)))
+}
+
 /// Errors have the status 200: the envelope says what they are.
 fn failed(id: &RequestId, error: &A2aError, form: WireForm) -> Response {
     Json(jsonrpc::failure(id, error, form)).into_response()

@@ -212,10 +212,8 @@ async fn submit(
         metadata: Some(record.to_metadata()),
         resume: Vec::new(),
     };
-    let options = || SubmitOptions {
-        idempotency: idempotency.clone(),
-        max_active: Some(app.settings.limits.max_concurrent_runs_of(&exchange.caller.tenant)),
-    };
+    let options =
+        || SubmitOptions { idempotency: idempotency.clone(), limits: app.run_limits(&exchange.caller) };
     let named = body(content.clone(), agent.as_ref());
     match messages::submit(app, caller, trace, thread, named, options()).await {
         Err(problem) if problem.code == Code::HandoffActive && agent.is_some() => {

@@ -21,6 +21,7 @@ use crate::await_end::await_end;
 use crate::problem::Code;
 use crate::routes::{handoff, runs};
 use crate::stream::follow::{Follow, Of};
+use crate::stream::permits::StreamPermit;
 use crate::trail;
 
 /// How long a cancellation waits for the run to end.
@@ -93,24 +94,26 @@ pub async fn stream(
     // What the end of such a task says is not known from its events alone.
     let continues = params.message.task_id.is_some() || sending::has_parent(&params);
     let terms = SendTerms { form, interest: Interest::Run, idempotency };
+    // Before the run is started for it.
+    let permit = exchange.app.streams.open(&exchange.caller)?;
     let begun = match sending::send(exchange, params, terms).await? {
         Sent::Run(begun) => *begun,
         Sent::Settled(task) => {
             let thread = super::context::thread_of(&exchange.caller, &task.context_id);
             let base = exchange.base.clone();
-            return Ok(TaskStream { task: *task, follow: None, thread, base, sees_all: false });
+            return Ok(TaskStream { task: *task, follow: None, thread, base, sees_all: false, permit });
         }
     };
     let Exchange { app, caller, base, .. } = exchange;
     if !begun.accepted.is_new {
-        return subscribe_to(exchange, &begun.task_id, history).await;
+        return subscribe_to(exchange, &begun.task_id, history, permit).await;
     }
     let task = submitted(&begun, history);
     let sees_all = !continues && task.status.state == TaskState::Submitted;
     let BegunTask { thread, accepted, subscription, .. } = begun;
     let follow = Follow::of_new_run(app.data(caller), subscription, thread, accepted.run_id, accepted.after);
     let follow = Some(follow.counted(&app.metrics));
-    Ok(TaskStream { task, follow, thread, base: base.clone(), sees_all })
+    Ok(TaskStream { task, follow, thread, base: base.clone(), sees_all, permit })
 }
 
 pub async fn get(exchange: &Exchange, query: &TaskQuery) -> A2aResult<Task> {
@@ -120,7 +123,8 @@ pub async fn get(exchange: &Exchange, query: &TaskQuery) -> A2aResult<Task> {
 
 /// Follows a task that has not ended.
 pub async fn subscribe(exchange: &Exchange, task_id: &str, form: WireForm) -> A2aResult<TaskStream> {
-    let stream = subscribe_to(exchange, task_id, None).await?;
+    let permit = exchange.app.streams.open(&exchange.caller)?;
+    let stream = subscribe_to(exchange, task_id, None, permit).await?;
     if stream.task.status.state.is_terminal() {
         let message = "the task has ended; get it instead";
         return Err(match form {
@@ -133,7 +137,12 @@ pub async fn subscribe(exchange: &Exchange, task_id: &str, form: WireForm) -> A2
 
 /// The position is read first: events after it are followed, and those before it are part of the snapshot. Events between the two are
 /// sent again, which changes nothing.
-async fn subscribe_to(exchange: &Exchange, task_id: &str, history: Option<u32>) -> A2aResult<TaskStream> {
+async fn subscribe_to(
+    exchange: &Exchange,
+    task_id: &str,
+    history: Option<u32>,
+    permit: StreamPermit,
+) -> A2aResult<TaskStream> {
     let Exchange { app, caller, base, .. } = exchange;
     let found = chain::find(app, caller, task_id).await?;
     let thread = found.first().thread_id;
@@ -145,7 +154,7 @@ async fn subscribe_to(exchange: &Exchange, task_id: &str, history: Option<u32>) 
         let live = &app.engine.parts.live;
         Follow::new(live, app.data(caller), thread, of, position).counted(&app.metrics)
     });
-    Ok(TaskStream { task, follow, thread, base: base.clone(), sees_all: false })
+    Ok(TaskStream { task, follow, thread, base: base.clone(), sees_all: false, permit })
 }
 
 /// Cancels a task. The end of its run is written once, so either the cancellation or the completion wins.

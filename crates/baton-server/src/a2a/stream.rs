@@ -26,6 +26,7 @@ use crate::identity::Caller;
 use crate::metrics::StreamKind;
 use crate::problem::Code;
 use crate::stream::follow::{Follow, Item, Of};
+use crate::stream::permits::StreamPermit;
 
 /// Pause before the store is read again after a transient error.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -82,6 +83,7 @@ pub struct TaskStream {
     pub base: Option<String>,
     /// Whether the stream has all events of a task that begins with it.
     pub sees_all: bool,
+    pub permit: StreamPermit,
 }
 
 /// Streams a task.
@@ -147,7 +149,7 @@ fn updates(
     stream: TaskStream,
     format: FrameFormat,
 ) -> Pin<Box<dyn Stream<Item = Result<Bytes, Cut>> + Send>> {
-    let TaskStream { task, follow, thread, base, sees_all } = stream;
+    let TaskStream { task, follow, thread, base, sees_all, permit } = stream;
     let mut first = format.frame(&StreamItem::Task(task.clone())).to_vec();
     if follow.is_none() {
         first.extend_from_slice(&format.frame(&final_update(&task)));
@@ -156,6 +158,7 @@ fn updates(
     let beat = app.settings.heartbeat;
     let (task_id, closing) = (task.id, app.closing.clone());
     Box::pin(async_stream::stream! {
+        let _permit = permit;
         yield Ok(Bytes::from(first));
         let Some(follow) = follow else { return };
         let mut updates =

@@ -5,7 +5,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use bytes::BytesMut;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use tokio::time::{Instant, timeout_at};
@@ -23,6 +24,7 @@ pub async fn read(request: Request, work: RequestWork, limits: &RequestLimits) -
         RequestWork::Quick | RequestWork::Run => (limits.max_body_bytes, limits.read_timeout),
     };
     let (parts, body) = request.into_parts();
+    refuse_encoded(&parts.headers)?;
     let promised = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     if promised.is_some_and(|promised: u64| promised > u64::try_from(most).unwrap_or(u64::MAX)) {
         return Err(too_large(most));
@@ -32,6 +34,16 @@ pub async fn read(request: Request, work: RequestWork, limits: &RequestLimits) -
     }
     let body = collect(body, most, patience).await?;
     Ok(Request::from_parts(parts, Body::from(body.freeze())))
+}
+
+/// A compressed body could be a thousand times larger than what was sent, so none is decompressed.
+fn refuse_encoded(headers: &HeaderMap) -> ApiResult<()> {
+    let is_plain = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).iter().all(is_plain) {
+        return Ok(());
+    }
+    let detail = "compressed bodies are not accepted; send the body without `Content-Encoding`";
+    Err(Problem::new(Code::UnsupportedMediaType, detail).at("Content-Encoding", "leave it out"))
 }
 
 /// Copies each chunk, because many tiny chunks would keep the large buffers they arrived in alive.

@@ -9,7 +9,7 @@ use tower_http::cors::CorsLayer;
 
 use crate::prefer;
 use crate::problem::{ApiResult, Code, Problem};
-use crate::settings::AllowedOrigin;
+use crate::settings::{AllowedOrigin, ServerSettings};
 use crate::trace;
 
 /// How long a browser may cache a preflight response.
@@ -46,10 +46,24 @@ pub fn layer(allowed: &[AllowedOrigin]) -> Option<CorsLayer> {
     (!allowed.is_empty()).then_some(layer)
 }
 
+/// Refuses requests that a proxy passes on, for open mode: their real clients would all be administrators.
+pub fn direct(headers: &HeaderMap) -> ApiResult<()> {
+    let marks = |name: &HeaderName| {
+        let name = name.as_str();
+        matches!(name, "forwarded" | "via" | "x-real-ip") || name.starts_with("x-forwarded-")
+    };
+    let Some(name) = headers.keys().find(|name| marks(name)) else { return Ok(()) };
+    let detail = format!(
+        "a proxy passed this request on (`{name}`), and without authentication each of its clients would be an administrator: set \
+         `auth.mode = \"required\"` and `server.trusted_proxies` in baton.toml, or connect without the proxy"
+    );
+    Err(Problem::new(Code::ForwardedRequest, detail))
+}
+
 /// Protects open mode, in which every local client is an administrator. A page in a local browser could otherwise use this
 /// server, by DNS rebinding to 127.0.0.1 or through a WebSocket. The host must therefore be a loopback name, and the origin
 /// must be this server's own or an allowed one.
-pub fn trust(headers: &HeaderMap, uri: &Uri, allowed: &[AllowedOrigin]) -> ApiResult<()> {
+pub fn trust(headers: &HeaderMap, uri: &Uri, settings: &ServerSettings) -> ApiResult<()> {
     let host = headers.get(header::HOST).map(|host| host.to_str().ok()?.parse().ok());
     let host: Option<Authority> = host.unwrap_or_else(|| uri.authority().cloned());
     if !host.as_ref().is_some_and(|host| is_loopback(host.host())) {
@@ -58,8 +72,10 @@ pub fn trust(headers: &HeaderMap, uri: &Uri, allowed: &[AllowedOrigin]) -> ApiRe
         return Err(Problem::new(Code::ForeignOrigin, detail));
     }
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let own = host.map(|host| format!("http://{host}"));
-    if own.is_some_and(|own| own == *origin) || allowed.iter().any(|known| known.header() == origin) {
+    let own = host.map(|host| format!("{}://{host}", settings.scheme()));
+    if own.is_some_and(|own| own == *origin)
+        || settings.allowed_origins.iter().any(|known| known.header() == origin)
+    {
         return Ok(());
     }
     let detail = "a page of another origin may not use this server; `server.allowed_origins` says which may";

@@ -1,7 +1,6 @@
 //! Rate limit per tenant, with a burst of one minute's requests.
 //!
-//! Only tenants are counted. A request without a valid credential costs one hash lookup, and the address means nothing behind a
-//! proxy.
+//! Only tenants are counted here; failed authentications are limited per address by the identity layer.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,15 +1,17 @@
 //! Keys that were looked up, for a few seconds: not every request asks the store, and a key that was revoked is refused soon.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use baton_core::Store;
 
+use super::attempts::AttemptLimits;
+use super::generations::Generations;
 use super::key::Digest;
 use super::refusal::AuthRefusal;
 use super::roles::Roles;
 use super::{Principal, Valid};
+use crate::client_address::AddressKey;
 
 /// After this long one request looks the key up again, while others still use what is known;
 const FRESH: Duration = Duration::from_secs(3);
@@ -17,34 +19,50 @@ const FRESH: Duration = Duration::from_secs(3);
 const LONGEST: Duration = Duration::from_secs(5);
 /// A key that does not exist never will, because keys are made at random.
 const UNKNOWN: Duration = Duration::from_mins(1);
-/// How many keys are remembered, and as many that do not exist.
-const CAPACITY: usize = 10_000;
-/// How many keys that do not exist the store is asked for at once, and then in a second.
-const BURST: f64 = 1000.0;
-const PER_SECOND: f64 = 100.0;
+const UNKNOWN_KEY: AuthRefusal = AuthRefusal::Invalid("an unknown or revoked key");
 
 #[derive(Debug)]
 pub(super) struct Keyring {
     store: Arc<dyn Store>,
     roles: Arc<Roles>,
+    attempts: Arc<AttemptLimits>,
     memory: Mutex<Memory>,
 }
 
 impl Keyring {
-    pub(super) fn new(store: Arc<dyn Store>, roles: Arc<Roles>) -> Self {
-        Self { store, roles, memory: Mutex::new(Memory::new(Instant::now())) }
+    pub(super) fn new(store: Arc<dyn Store>, roles: Arc<Roles>, attempts: Arc<AttemptLimits>) -> Self {
+        Self { store, roles, attempts, memory: Mutex::new(Memory::new()) }
     }
 
-    /// Whose key it is.
-    pub(super) async fn owner(&self, digest: Digest) -> Result<Arc<Principal>, AuthRefusal> {
-        let unknown = || AuthRefusal::Invalid("an unknown or revoked key");
+    /// Whose key it is. A key that was not good before counts as a failed authentication of `from` until it is found, and is not
+    /// looked up if there were too many; keys of open streams have no `from`.
+    pub(super) async fn owner(
+        &self,
+        digest: Digest,
+        from: Option<AddressKey>,
+    ) -> Result<Arc<Principal>, AuthRefusal> {
         // Before the store is asked: what it says is at least as new as this.
         let now = Instant::now();
-        match self.memory().recall(digest, now)? {
-            Recalled::Known(principal) => return Ok(principal),
-            Recalled::Unknown => return Err(unknown()),
-            Recalled::Ask => {}
+        let recalled = self.memory().recall(digest, now);
+        let counted = match &recalled {
+            Recalled::Known(principal) => return Ok(Arc::clone(principal)),
+            Recalled::AskAgain => None,
+            Recalled::Ask | Recalled::Unknown => from,
+        };
+        if counted.is_some_and(|from| !self.attempts.take(from, now)) {
+            return Err(AuthRefusal::Busy);
         }
+        if recalled == Recalled::Unknown {
+            return Err(UNKNOWN_KEY);
+        }
+        let found = self.look_up(digest, now).await;
+        if let (Some(from), Ok(_) | Err(AuthRefusal::Store(_))) = (counted, &found) {
+            self.attempts.give_back(from);
+        }
+        found
+    }
+
+    async fn look_up(&self, digest: Digest, now: Instant) -> Result<Arc<Principal>, AuthRefusal> {
         let found = self.store.key(&digest.hex()).await?;
         let principal = found.map(|(tenant, key)| {
             let rights = self.roles.rights(&key.roles);
@@ -52,7 +70,7 @@ impl Keyring {
             Arc::new(Principal { tenant, user: key.user_id, roles: key.roles, rights, valid })
         });
         self.memory().keep(digest, principal.clone(), now);
-        principal.ok_or_else(unknown)
+        principal.ok_or(UNKNOWN_KEY)
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
@@ -63,9 +81,8 @@ impl Keyring {
 
 #[derive(Debug)]
 struct Memory {
-    known: Generations<KnownKey>,
-    unknown: Generations<Instant>,
-    guesses: TokenBucket,
+    known: Generations<Digest, KnownKey>,
+    unknown: Generations<Digest, Instant>,
 }
 
 #[derive(Debug)]
@@ -81,30 +98,28 @@ struct KnownKey {
 enum Recalled {
     Known(Arc<Principal>),
     Unknown,
+    /// Not known, or long ago.
     Ask,
+    /// It was good before.
+    AskAgain,
 }
 
 impl Memory {
-    fn new(now: Instant) -> Self {
-        Self { known: Generations::new(), unknown: Generations::new(), guesses: TokenBucket::new(now) }
+    fn new() -> Self {
+        Self { known: Generations::new(), unknown: Generations::new() }
     }
 
-    /// Keys that were good before may always be looked up. For others there is a budget, so that guessing does not keep the
-    /// store busy; a look-up that finds a key gets its permit back.
-    fn recall(&mut self, digest: Digest, now: Instant) -> Result<Recalled, AuthRefusal> {
+    fn recall(&mut self, digest: Digest, now: Instant) -> Recalled {
         if let Some(known) = self.known.get(&digest) {
             let age = now.saturating_duration_since(known.asked);
             if age >= LONGEST || (age >= FRESH && !known.is_asked_again) {
                 known.is_asked_again = true;
-                return Ok(Recalled::Ask);
+                return Recalled::AskAgain;
             }
-            return Ok(Recalled::Known(Arc::clone(&known.principal)));
+            return Recalled::Known(Arc::clone(&known.principal));
         }
         let since = self.unknown.get(&digest).map(|since| now.saturating_duration_since(*since));
-        if since.is_some_and(|since| since < UNKNOWN) {
-            return Ok(Recalled::Unknown);
-        }
-        if self.guesses.take(now) { Ok(Recalled::Ask) } else { Err(AuthRefusal::Busy) }
+        if since.is_some_and(|since| since < UNKNOWN) { Recalled::Unknown } else { Recalled::Ask }
     }
 
     fn keep(&mut self, digest: Digest, principal: Option<Arc<Principal>>, asked: Instant) {
@@ -114,9 +129,6 @@ impl Memory {
             return;
         };
         let before = self.known.get(&digest).map(|known| known.asked);
-        if before.is_none() {
-            self.guesses.give_back();
-        }
         // Of two who asked, the one who asked first may be answered last.
         if before.is_none_or(|before| before <= asked) {
             self.known.insert(digest, KnownKey { principal, asked, is_asked_again: false });
@@ -124,69 +136,9 @@ impl Memory {
     }
 }
 
-/// At most [`CAPACITY`] entries. Those that were not used since half as many others came are forgotten first.
-#[derive(Debug)]
-struct Generations<V> {
-    young: HashMap<Digest, V>,
-    old: HashMap<Digest, V>,
-}
-
-impl<V> Generations<V> {
-    fn new() -> Self {
-        Self { young: HashMap::new(), old: HashMap::new() }
-    }
-
-    fn get(&mut self, digest: &Digest) -> Option<&mut V> {
-        if let Some(value) = self.old.remove(digest) {
-            self.insert(*digest, value);
-        }
-        self.young.get_mut(digest)
-    }
-
-    fn insert(&mut self, digest: Digest, value: V) {
-        self.old.remove(&digest);
-        if self.young.len() >= CAPACITY / 2 && !self.young.contains_key(&digest) {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(digest, value);
-    }
-
-    fn remove(&mut self, digest: &Digest) {
-        self.young.remove(digest);
-        self.old.remove(digest);
-    }
-}
-
-/// A bucket that fills again.
-#[derive(Debug)]
-struct TokenBucket {
-    left: f64,
-    at: Instant,
-}
-
-impl TokenBucket {
-    fn new(now: Instant) -> Self {
-        Self { left: BURST, at: now }
-    }
-
-    fn take(&mut self, now: Instant) -> bool {
-        let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.left = (self.left + passed * PER_SECOND).min(BURST);
-        self.at = self.at.max(now);
-        let is_enough = self.left >= 1.0;
-        if is_enough {
-            self.left -= 1.0;
-        }
-        is_enough
-    }
-
-    fn give_back(&mut self) {
-        self.left = (self.left + 1.0).min(BURST);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::generations::CAPACITY;
     use super::*;
 
     fn digest(number: usize) -> Digest {
@@ -197,8 +149,8 @@ mod tests {
         Arc::new(Principal::local())
     }
 
-    fn is_known(recalled: &Result<Recalled, AuthRefusal>) -> bool {
-        matches!(recalled, Ok(Recalled::Known(_)))
+    fn is_known(recalled: &Recalled) -> bool {
+        matches!(recalled, Recalled::Known(_))
     }
 
     /// Whatever happens to the request that looks a key up again: after five seconds no key is accepted without a look-up.
@@ -206,68 +158,51 @@ mod tests {
     fn one_asks_again_first_and_then_everybody() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        let mut memory = Memory::new(start);
-        assert_eq!(memory.recall(digest(1), start), Ok(Recalled::Ask));
+        let mut memory = Memory::new();
+        assert_eq!(memory.recall(digest(1), start), Recalled::Ask);
         memory.keep(digest(1), Some(principal()), start);
         assert!(is_known(&memory.recall(digest(1), at(2900))));
-        assert_eq!(memory.recall(digest(1), at(3000)), Ok(Recalled::Ask), "one");
+        assert_eq!(memory.recall(digest(1), at(3000)), Recalled::AskAgain, "one");
         assert!(is_known(&memory.recall(digest(1), at(4900))), "while the others go on");
-        assert_eq!(memory.recall(digest(1), at(5000)), Ok(Recalled::Ask), "it never came back");
-        assert_eq!(memory.recall(digest(1), at(5000)), Ok(Recalled::Ask));
+        assert_eq!(memory.recall(digest(1), at(5000)), Recalled::AskAgain, "it never came back");
+        assert_eq!(memory.recall(digest(1), at(5000)), Recalled::AskAgain);
         memory.keep(digest(1), None, at(5000));
-        assert_eq!(memory.recall(digest(1), at(5001)), Ok(Recalled::Unknown), "it was revoked");
+        assert_eq!(memory.recall(digest(1), at(5001)), Recalled::Unknown, "it was revoked");
     }
 
     #[test]
     fn an_answer_that_is_late_does_not_replace_a_newer_one() {
         let start = Instant::now();
         let later = start + Duration::from_secs(4);
-        let mut memory = Memory::new(start);
+        let mut memory = Memory::new();
         memory.keep(digest(1), Some(principal()), later);
         memory.keep(digest(1), Some(principal()), start);
         assert!(is_known(&memory.recall(digest(1), start + Duration::from_secs(6))));
     }
 
     #[test]
-    fn guessing_costs_neither_memory_nor_the_store() {
+    fn guessing_costs_no_memory() {
         let start = Instant::now();
-        let mut memory = Memory::new(start);
+        let mut memory = Memory::new();
         memory.keep(digest(0), Some(principal()), start);
-        let mut asked = 0;
         for guess in 1..50_000 {
-            if memory.recall(digest(guess), start) == Ok(Recalled::Ask) {
-                memory.keep(digest(guess), None, start);
-                asked += 1;
-            }
+            assert_eq!(memory.recall(digest(guess), start), Recalled::Ask);
+            memory.keep(digest(guess), None, start);
         }
-        assert_eq!(asked, 1000);
+        assert!(memory.unknown.len() <= CAPACITY);
         assert!(is_known(&memory.recall(digest(0), start)), "who is known is not pushed out");
-        assert_eq!(memory.recall(digest(0), start + LONGEST), Ok(Recalled::Ask), "and is looked up again");
-        assert_eq!(memory.recall(digest(60_000), start), Err(AuthRefusal::Busy));
-        assert_eq!(memory.recall(digest(60_000), start + Duration::from_secs(1)), Ok(Recalled::Ask));
+        assert_eq!(memory.recall(digest(0), start + LONGEST), Recalled::AskAgain, "and is looked up again");
     }
 
     #[test]
     fn as_many_keys_as_there_are_may_begin_at_once() {
         let start = Instant::now();
-        let mut memory = Memory::new(start);
+        let mut memory = Memory::new();
         for number in 0..30_000 {
-            assert_eq!(memory.recall(digest(number), start), Ok(Recalled::Ask), "{number}");
+            assert_eq!(memory.recall(digest(number), start), Recalled::Ask, "{number}");
             memory.keep(digest(number), Some(principal()), start);
         }
-        assert!(memory.known.young.len() + memory.known.old.len() <= CAPACITY);
+        assert!(memory.known.len() <= CAPACITY);
         assert!(is_known(&memory.recall(digest(29_999), start)));
-    }
-
-    #[test]
-    fn what_is_used_stays() {
-        let mut some = Generations::new();
-        for number in 0..3 * CAPACITY {
-            some.insert(digest(number), ());
-            assert!(some.get(&digest(0)).is_some());
-        }
-        assert!(some.young.len() + some.old.len() <= CAPACITY);
-        some.remove(&digest(0));
-        assert!(some.get(&digest(0)).is_none());
     }
 }

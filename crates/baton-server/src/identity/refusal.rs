@@ -14,7 +14,7 @@ pub(super) enum AuthRefusal {
     Invalid(&'static str),
     /// Only those hear it who had a valid token.
     Expired,
-    /// Too many keys that do not exist were tried; whether this one does is found out later.
+    /// Too many failed authentications from this address; whether this one would fail is found out later.
     Busy,
     /// The token cannot be verified at the moment.
     NoKeys,
@@ -39,7 +39,8 @@ impl From<AuthRefusal> for Problem {
             AuthRefusal::Invalid(_) => Self::new(Code::Unauthenticated, "the credential is not valid"),
             AuthRefusal::Expired => Self::new(Code::Unauthenticated, "the token has expired"),
             AuthRefusal::Busy => {
-                let detail = "too many unknown keys are being tried; wait as long as `Retry-After` says";
+                let detail =
+                    "too many failed authentications from your address; wait as long as `Retry-After` says";
                 Self::new(Code::RateLimited, detail).retry_after(second)
             }
             AuthRefusal::NoKeys => {

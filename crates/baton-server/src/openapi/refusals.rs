@@ -60,7 +60,7 @@ const ALL: &[RefusalResponse] = &[
         "403",
         "Forbidden",
         RefusalScope::Always,
-        "`permission_denied`: none of the caller's roles has the permission. Or `foreign_origin`: another site's page is asking.",
+        "`permission_denied`: none of the caller's roles has the permission. Or `foreign_origin`: another site's page is asking. Or `forwarded_request`: a proxy passed the request on to a server in open mode.",
     ),
     refusal(
         "404",
@@ -116,7 +116,7 @@ const ALL: &[RefusalResponse] = &[
         "429",
         "TooManyRequests",
         RefusalScope::SignedIn,
-        "`rate_limited` or `too_many_runs`: wait as long as `Retry-After` says.",
+        "`rate_limited`, `too_many_runs`, `too_many_streams` or `too_many_connections`: wait as long as `Retry-After` says.",
     ),
     refusal("431", "HeadersTooLarge", RefusalScope::Always, "`headers_too_large`"),
     refusal(

@@ -141,7 +141,7 @@ async fn try_decide(
     let input = DecisionInput {
         idempotency: request,
         rights: caller.rights.clone(),
-        max_active: Some(app.settings.limits.max_concurrent_runs_of(&caller.tenant)),
+        limits: app.run_limits(caller),
         ..body.input(trace.0.trace_id())
     };
     let decided = app.engine.decide(&caller.tenant, approval_id, &caller.user, input).await;

@@ -79,17 +79,16 @@ async fn delegate(
         trace: Some((*trace.0).clone()),
         metadata: None,
     };
-    let terms = SubmitOptions {
-        idempotency,
-        max_active: Some(app.settings.limits.max_concurrent_runs_of(&caller.tenant)),
-    };
+    let terms = SubmitOptions { idempotency, limits: app.run_limits(&caller) };
+    let permit = (form == ResponseFormat::Events).then(|| app.streams.open(&caller)).transpose()?;
     let subscription = app.subscribe(&caller, thread_id, form.interest());
     let accepted = app.engine.submit(request, terms).await?;
-    match form {
-        ResponseFormat::Events => {
-            Ok(sse::respond(&app, join_accepted(&app, &caller, thread_id, &accepted, subscription).await?))
+    match permit {
+        Some(permit) => {
+            let joined = join_accepted(&app, &caller, thread_id, &accepted, subscription, permit).await?;
+            Ok(sse::respond(&app, joined))
         }
-        ResponseFormat::Json => {
+        None => {
             let record = await_end(&app, &caller.tenant, &accepted, subscription).await?;
             let results = results(&*app.data(&caller), record.run_id).await?;
             Ok(Json(DelegationView::of(record, results)).into_response())

@@ -137,10 +137,11 @@ async fn of_run(
 
 /// Join a thread over WebSocket.
 ///
-/// The same events, and a way back: `{"type": "message", "content": …}`, `{"type": "cancel"}`, `{"type": "exit_handoff"}`,
+/// The same events, each with its number as `id` to reconnect with, and a way back: `{"type": "message", "content": …}`, `{"type": "cancel"}`, `{"type": "exit_handoff"}`,
 /// `{"type": "approve", "approval_id": …, "decision": …}`.
 #[utoipa::path(get, path = "/api/v1/threads/{thread_id}/ws", tag = "streams", operation_id = "join_by_websocket",
-    params(("thread_id" = String, Path, format = Uuid), Since),
+    params(("thread_id" = String, Path, format = Uuid), Since,
+        ("Last-Event-ID" = Option<u64>, Header, description = "The number of the last event that is known")),
     responses(
         (status = 101, description = "AG-UI events, one in each message"),
         (status = 404, body = ProblemBody, content_type = "application/problem+json"),
@@ -153,6 +154,7 @@ async fn by_websocket(
     caller: Caller,
     trace: Trace,
     ThreadPath(thread): ThreadPath,
+    LastEventId(last): LastEventId,
     Params(from): Params<Since>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> ApiResult<Response> {
@@ -160,7 +162,7 @@ async fn by_websocket(
     app.data(&caller).thread(thread, caller.scope()).await?;
     let upgrade = upgrade
         .map_err(|_| Problem::new(Code::UpgradeRequired, "connect to this route with a WebSocket client"))?;
-    let place = StreamPosition { thread, of: Of::Thread, after: after(&app, from.after) };
+    let place = StreamPosition { thread, of: Of::Thread, after: after(&app, last.or(from.after)) };
     let joined = join(&app, &caller, place, detail).await?;
     Ok(websocket::respond(app, caller, trace, thread, upgrade, joined))
 }

@@ -71,7 +71,7 @@ async fn show_handoff(
             description = "`thread_not_found`: there is no such thread, or it belongs to another user."),
         (status = 409, body = ProblemBody, content_type = "application/problem+json",
             description = "`no_active_handoff`: no handoff is active on this thread.")),
-    extensions(("x-permission" = json!("signed-in"))))]
+    extensions(("x-permission" = json!("signed-in")), ("x-rate-limit" = json!("exempt"))))]
 async fn exit_handoff(
     State(app): State<App>,
     caller: Caller,

@@ -17,6 +17,9 @@ use crate::problem::{ApiResult, Code, Problem};
 use crate::strict::Params;
 use crate::wire::problem::ProblemBody;
 
+/// Answered also on connections beyond the limits.
+pub const PATHS: [&str; 3] = ["/livez", "/readyz", "/healthz"];
+
 pub fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(livez))
@@ -69,7 +72,7 @@ async fn readyz(State(app): State<App>, Params(wanted): Params<Wanted>) -> ApiRe
     if app.is_draining() {
         return Err(Problem::new(Code::Draining, "the server is about to end"));
     }
-    app.store().tenants().await?;
+    app.readiness.check(app.store()).await?;
     let checks = wanted.verbose.map(|_| Checks {
         store: "ok",
         agents: app.engine.all_agents().len(),

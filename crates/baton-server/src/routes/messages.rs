@@ -70,20 +70,20 @@ async fn send(
     RespondAsync(is_async): RespondAsync,
     Repeatable { body, idempotency }: Repeatable<SendMessage>,
 ) -> ApiResult<Response> {
-    let terms = SubmitOptions {
-        idempotency,
-        max_active: Some(app.settings.limits.max_concurrent_runs_of(&caller.tenant)),
-    };
+    let terms = SubmitOptions { idempotency, limits: app.run_limits(&caller) };
+    let permit =
+        (form == ResponseFormat::Events && !is_async).then(|| app.streams.open(&caller)).transpose()?;
     let subscription = app.subscribe(&caller, thread, form.interest());
     let accepted = submit(&app, &caller, &trace, thread, body, terms).await?;
     if is_async {
         return at_once(&app, &caller, thread, accepted).await;
     }
-    match form {
-        ResponseFormat::Events => {
-            Ok(sse::respond(&app, join_accepted(&app, &caller, thread, &accepted, subscription).await?))
+    match permit {
+        Some(permit) => {
+            let joined = join_accepted(&app, &caller, thread, &accepted, subscription, permit).await?;
+            Ok(sse::respond(&app, joined))
         }
-        ResponseFormat::Json => {
+        None => {
             let record = await_end(&app, &caller.tenant, &accepted, subscription).await?;
             let answered = answered(&app, &caller, record).await?;
             match exhausted(&answered) {

@@ -90,7 +90,7 @@ async fn show_run(
     responses((status = 200, body = CancelledView),
         (status = 404, body = ProblemBody, content_type = "application/problem+json",
             description = "`not_found`: there is no such run, or it belongs to another user.")),
-    extensions(("x-permission" = json!("signed-in"))))]
+    extensions(("x-permission" = json!("signed-in")), ("x-rate-limit" = json!("exempt"))))]
 async fn cancel_run(
     State(app): State<App>,
     caller: Caller,

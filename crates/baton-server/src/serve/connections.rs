@@ -19,15 +19,18 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tower::Service as _;
 
+use super::admission::{Admission, Admitted, ConnectionRefusal, RESERVE_TIME};
 use super::pulse::{IdleTimeouts, Pulse};
 use super::socket::Socket;
+use super::tls::Tls;
 use crate::app::App;
 use crate::client_address::TrustedProxies;
 use crate::settings::RequestLimits;
@@ -44,6 +47,20 @@ const SEND_BUFFER: usize = 32 << 10;
 /// Interval of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(20);
 
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+struct Peer {
+    address: IpAddr,
+    /// Why only health checks are answered.
+    refusal: Option<ConnectionRefusal>,
+}
+
+/// A connection that is ready for HTTP, and whether it may be HTTP/2.
+enum Transport {
+    Plain(Socket, bool),
+    Encrypted(Box<TlsStream<Socket>>, bool),
+}
+
 #[derive(Debug)]
 pub struct Connections {
     router: Router,
@@ -52,7 +69,8 @@ pub struct Connections {
     /// Reads the version from the connection.
     either: auto::Builder<Tasks>,
     patience: IdleTimeouts,
-    connection_permits: Arc<Semaphore>,
+    admission: Admission,
+    tls: Option<Arc<Tls>>,
     tasks: TaskTracker,
     /// Cancelled to stop accepting. Open connections end after their current request.
     leaving: CancellationToken,
@@ -75,7 +93,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
 }
 
 impl Connections {
-    pub fn new(app: &App) -> Self {
+    pub fn new(app: &App, tls: Option<Arc<Tls>>) -> Self {
         let limits = &app.settings.limits;
         let (tasks, cut) = (TaskTracker::new(), CancellationToken::new());
         Self {
@@ -84,7 +102,8 @@ impl Connections {
             http1: http1_builder(limits),
             either: either_builder(limits, Tasks { tasks: tasks.clone(), cut: cut.clone() }),
             patience: IdleTimeouts { first: limits.read_timeout, between: limits.keep_alive },
-            connection_permits: Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS))),
+            admission: Admission::new(limits, app.settings.trusted_proxies.clone()),
+            tls,
             tasks,
             leaving: CancellationToken::new(),
             cut,
@@ -96,9 +115,8 @@ impl Connections {
         let accepting = async {
             let (mut full, mut failed) = (Seldom::default(), Seldom::default());
             loop {
-                let place = self.place(&mut full).await;
                 match listener.accept().await {
-                    Ok((stream, peer)) => self.begin(stream, peer.ip(), place),
+                    Ok((stream, peer)) => self.begin(stream, peer.ip(), &mut full),
                     // The client disconnected before it was accepted.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) => {
@@ -113,46 +131,81 @@ impl Connections {
         self.leaving.run_until_cancelled(accepting).await;
     }
 
-    /// Waits for a permit. Meanwhile, new connections stay in the system's backlog.
-    async fn place(&self, full: &mut Seldom) -> OwnedSemaphorePermit {
-        let free = || Arc::clone(&self.connection_permits);
-        if let Ok(place) = free().try_acquire_owned() {
-            return place;
+    fn begin(self: &Arc<Self>, stream: TcpStream, address: IpAddr, full: &mut Seldom) {
+        let socket = |permit| Socket::new(stream, permit, self.tasks.token());
+        match self.admission.admit(address) {
+            Admitted::Fully(permit) => {
+                let peer = Peer { address, refusal: None };
+                self.tasks.spawn(Box::pin(Arc::clone(self).serve(socket(Some(permit)), peer)));
+            }
+            Admitted::ToReserve(refusal, token) => {
+                if full.is_time() {
+                    tracing::warn!(%address, ?refusal, "connections beyond the limits of `[limits]` are refused");
+                }
+                let peer = Peer { address, refusal: Some(refusal) };
+                let serving = tokio::time::timeout(RESERVE_TIME, Arc::clone(self).serve(socket(None), peer));
+                self.tasks.spawn(Box::pin(async move { token.run_until_cancelled(serving).await }));
+            }
         }
-        if full.is_time() {
-            tracing::warn!("as many connections as `limits.max_connections` allows; more have to wait");
-        }
-        free().acquire_owned().await.expect("never closed")
     }
 
-    fn begin(self: &Arc<Self>, stream: TcpStream, peer: IpAddr, place: OwnedSemaphorePermit) {
-        let socket = Socket::new(stream, place, self.tasks.token());
-        self.tasks.spawn(Box::pin(Arc::clone(self).serve(socket, peer)));
-    }
-
-    async fn serve(self: Arc<Self>, socket: Socket, peer: IpAddr) {
-        let pulse = Pulse::new();
-        let asked = pulse.clone();
-        let service = service_fn(|mut request: Request<Incoming>| {
-            let client = self.trusted_proxies.client(peer, request.headers());
-            request.extensions_mut().insert(client);
-            answer(self.router.clone(), &asked, request)
-        });
-        // Decided here: a connection that reads the preface itself gives HTTP/1 its first bytes apart from the rest, for which
-        // hyper doubles the buffer of the connection to 16 KiB.
-        let may_be_http2 = tokio::select! {
+    async fn serve(self: Arc<Self>, socket: Socket, peer: Peer) {
+        let transport = tokio::select! {
             biased;
-            may_be_http2 = socket.may_be_http2() => may_be_http2,
+            transport = self.negotiate(socket) => transport,
             () = self.cut.cancelled() => return,
             () = self.leaving.cancelled() => return,
             () = tokio::time::sleep(self.patience.first) => return,
         };
-        if may_be_http2 {
-            let connection = self.either.serve_connection_with_upgrades(TokioIo::new(socket), service);
+        match transport {
+            Some(Transport::Plain(socket, is_http2)) => self.converse(socket, is_http2, peer).await,
+            // Boxed: it is large, and most connections are not encrypted here.
+            Some(Transport::Encrypted(stream, is_http2)) => {
+                Box::pin(self.converse(*stream, is_http2, peer)).await;
+            }
+            None => {}
+        }
+    }
+
+    /// Finds out the version of HTTP, after the handshake of TLS. `None` if that fails.
+    ///
+    /// Decided here: a connection that reads the preface of HTTP/2 itself gives HTTP/1 its first bytes apart from the rest, for
+    /// which hyper doubles the buffer of the connection to 16 KiB.
+    async fn negotiate(&self, socket: Socket) -> Option<Transport> {
+        let Some(tls) = &self.tls else {
+            let may_be_http2 = socket.may_be_http2().await;
+            return Some(Transport::Plain(socket, may_be_http2));
+        };
+        match Box::pin(tls.accept(socket)).await {
+            Ok((stream, is_http2)) => Some(Transport::Encrypted(Box::new(stream), is_http2)),
+            Err(error) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                None
+            }
+        }
+    }
+
+    async fn converse<S>(&self, stream: S, is_http2: bool, peer: Peer)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let pulse = Pulse::new();
+        let asked = pulse.clone();
+        let service = service_fn(|mut request: Request<Incoming>| {
+            let client = self.trusted_proxies.client(peer.address, request.headers());
+            request.extensions_mut().insert(client);
+            if let Some(refusal) = peer.refusal {
+                request.extensions_mut().insert(refusal);
+            }
+            answer(self.router.clone(), &asked, request)
+        });
+        let stream = TokioIo::new(stream);
+        if is_http2 {
+            let connection = self.either.serve_connection_with_upgrades(stream, service);
             // Boxed: it is large, and most connections are not HTTP/2.
             Box::pin(self.attend(connection, &pulse, auto::UpgradeableConnection::graceful_shutdown)).await;
         } else {
-            let connection = self.http1.serve_connection(TokioIo::new(socket), service).with_upgrades();
+            let connection = self.http1.serve_connection(stream, service).with_upgrades();
             self.attend(connection, &pulse, http1::UpgradeableConnection::graceful_shutdown).await;
         }
     }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::admission::ConnectionPermit;
 
 /// Time without acknowledgement after which the peer is considered gone.
 const UNACKNOWLEDGED: Duration = Duration::from_mins(1);
@@ -23,14 +24,15 @@ const LINGER: Duration = Duration::from_secs(2);
 pub struct Socket {
     stream: TcpStream,
     ending: Option<Pin<Box<Sleep>>>,
-    _place: OwnedSemaphorePermit,
+    /// `None` in the reserve.
+    _permit: Option<ConnectionPermit>,
     _known: TaskTrackerToken,
 }
 
 impl Socket {
-    pub fn new(stream: TcpStream, place: OwnedSemaphorePermit, known: TaskTrackerToken) -> Self {
+    pub fn new(stream: TcpStream, permit: Option<ConnectionPermit>, known: TaskTrackerToken) -> Self {
         prepare(&stream);
-        Self { stream, ending: None, _place: place, _known: known }
+        Self { stream, ending: None, _permit: permit, _known: known }
     }
 
     /// Waits for the first bytes and reports whether the preface of HTTP/2 begins with them. They stay unread. Cancel safe.

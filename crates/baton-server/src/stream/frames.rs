@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 /// Fits the frames of most items.
 const BUFFER: usize = 1024;
+const ID: &str = "id: ";
 const DATA: &[u8] = b"\ndata: ";
 const END: &[u8] = b"\n\n";
 
@@ -38,7 +39,7 @@ impl FrameEncoder {
         if self.buffer.capacity() == 0 {
             self.buffer.reserve(BUFFER);
         }
-        write!(self.buffer, "id: {id}").expect("memory can be written");
+        write!(self.buffer, "{ID}{id}").expect("memory can be written");
         self.buffer.extend_from_slice(DATA);
         write_json(&mut self.writer, &mut self.buffer);
         self.buffer.extend_from_slice(END);
@@ -56,14 +57,15 @@ impl FrameEncoder {
     }
 }
 
-/// The JSON of each frame, without copying.
-pub fn events(frames: &Bytes) -> impl Iterator<Item = Bytes> {
+/// The id and the JSON of each frame, without copying.
+pub fn events(frames: &Bytes) -> impl Iterator<Item = (u64, Bytes)> {
     let mut rest = frames.clone();
     std::iter::from_fn(move || {
         // The JSON contains no line breaks.
         let end = rest.windows(END.len()).position(|at| at == END)?;
         let frame = rest.split_to(end + END.len());
-        let start = frame.windows(DATA.len()).position(|at| at == DATA)? + DATA.len();
-        Some(frame.slice(start..end))
+        let id_end = frame.windows(DATA.len()).position(|at| at == DATA)?;
+        let id = std::str::from_utf8(&frame[ID.len()..id_end]).ok()?.parse().ok()?;
+        Some((id, frame.slice(id_end + DATA.len()..end)))
     })
 }

@@ -9,6 +9,7 @@ use baton_engine::Subscription;
 use bytes::Bytes;
 
 use super::follow::{Follow, Of};
+use super::permits::StreamPermit;
 use super::view::StreamView;
 use crate::app::App;
 use crate::identity::Caller;
@@ -35,6 +36,7 @@ pub struct JoinedStream {
     pub first: Bytes,
     /// The subscriber; the stream ends when its credential expires.
     pub caller: Caller,
+    pub permit: StreamPermit,
 }
 
 /// Joins a stream at a position. The caller must be allowed to read the thread.
@@ -43,6 +45,17 @@ pub async fn join(
     caller: &Caller,
     place: StreamPosition,
     detail: Detail,
+) -> ApiResult<JoinedStream> {
+    let permit = app.streams.open(caller)?;
+    join_with(app, caller, place, detail, permit).await
+}
+
+async fn join_with(
+    app: &App,
+    caller: &Caller,
+    place: StreamPosition,
+    detail: Detail,
+    permit: StreamPermit,
 ) -> ApiResult<JoinedStream> {
     let store = app.data(caller);
     let StreamPosition { thread, of, after } = place;
@@ -57,7 +70,7 @@ pub async fn join(
     // Joined last: the preamble covers everything up to `after`, and later events follow.
     let follow =
         Follow::new(&app.engine.parts.live, Arc::clone(&store), thread, of, after).counted(&app.metrics);
-    Ok(JoinedStream { follow, view, first, caller: caller.clone() })
+    Ok(JoinedStream { follow, view, first, caller: caller.clone(), permit })
 }
 
 /// The stream of a run whose events were removed (`[retention] events`) would never end.
@@ -69,23 +82,25 @@ async fn must_have_events(store: &dyn TenantStore, run: RunId) -> ApiResult<()> 
     Ok(())
 }
 
-/// Joins a run that was just accepted. The subscription must be older than the run: a new run is followed without reading.
+/// Joins a run that was just accepted. The subscription and the permit must be older than the run: a new run is followed without
+/// reading, and is not started for a stream that is refused.
 pub async fn join_accepted(
     app: &App,
     caller: &Caller,
     thread: ThreadId,
     accepted: &AcceptedRun,
     subscription: Subscription,
+    permit: StreamPermit,
 ) -> ApiResult<JoinedStream> {
     let run = accepted.run_id;
     if !accepted.is_new {
-        return join(app, caller, StreamPosition { thread, of: Of::Run(run), after: 0 }, Detail::Person)
-            .await;
+        let place = StreamPosition { thread, of: Of::Run(run), after: 0 };
+        return join_with(app, caller, place, Detail::Person, permit).await;
     }
     let follow = Follow::of_new_run(app.data(caller), subscription, thread, run, accepted.after);
     let follow = follow.counted(&app.metrics);
     let view = StreamView::new(thread, Detail::Person, app.profiles());
-    Ok(JoinedStream { follow, view, first: Bytes::new(), caller: caller.clone() })
+    Ok(JoinedStream { follow, view, first: Bytes::new(), caller: caller.clone(), permit })
 }
 
 /// The unfinished run that the client's last event belongs to.

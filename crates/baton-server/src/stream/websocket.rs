@@ -141,15 +141,16 @@ impl SocketConversation {
         if !self.app.identity.is_still(&self.caller).await {
             return Err(Problem::new(Code::Unauthenticated, EXPIRED));
         }
-        self.app.guards.admit(&self.caller.tenant)?;
         let Self { app, caller, trace, thread } = self;
-        match strict::parse::<SocketRequest>(text.as_bytes())? {
+        let request = strict::parse::<SocketRequest>(text.as_bytes());
+        // Leaving and stopping always work.
+        if !matches!(request, Ok(SocketRequest::Cancel { .. } | SocketRequest::ExitHandoff {})) {
+            app.guards.admit(&caller.tenant)?;
+        }
+        match request? {
             SocketRequest::Message(message) => {
                 caller.demand("thread:write")?;
-                let terms = SubmitOptions {
-                    max_active: Some(app.settings.limits.max_concurrent_runs_of(&caller.tenant)),
-                    ..SubmitOptions::default()
-                };
+                let terms = SubmitOptions { limits: app.run_limits(caller), ..SubmitOptions::default() };
                 let accepted = messages::submit(app, caller, trace, *thread, message, terms).await?;
                 Ok(json!({ "request": "message", "run_id": accepted.run_id }))
             }
@@ -218,9 +219,8 @@ async fn next_text(back: &mut SplitStream<WebSocket>) -> Option<String> {
 async fn say(out: &mut SplitSink<WebSocket, Message>, outgoing: Outgoing) -> bool {
     match outgoing {
         Outgoing::Frames(sent) => {
-            for event in frames::events(&sent) {
-                let text = Utf8Bytes::try_from(event).expect("JSON is UTF-8");
-                if !send(out, Message::Text(text)).await {
+            for (id, event) in frames::events(&sent) {
+                if !send(out, Message::Text(numbered(id, &event))).await {
                     return false;
                 }
             }
@@ -236,6 +236,13 @@ async fn say(out: &mut SplitSink<WebSocket, Message>, outgoing: Outgoing) -> boo
             false
         }
     }
+}
+
+/// The event with the field `id`, which is what `id:` is in server-sent events: the number to reconnect with.
+fn numbered(id: u64, event: &[u8]) -> Utf8Bytes {
+    let members = event.strip_suffix(b"}").expect("an event is an object with a type");
+    let text = [members, format!(",\"id\":{id}}}").as_bytes()].concat();
+    Utf8Bytes::try_from(text).expect("JSON is UTF-8")
 }
 
 /// Returns `false` if the client does not accept the message in time.

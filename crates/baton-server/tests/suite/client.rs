@@ -115,6 +115,81 @@ impl Site {
     }
 }
 
+/// An open WebSocket on a thread.
+pub struct Socket {
+    wire: crate::wire::Wire,
+    rest: Vec<u8>,
+}
+
+impl Socket {
+    /// Joins after the event `after`, with `?after=`.
+    pub async fn join(site: &Site, thread: &str, query: &str) -> Self {
+        let mut wire = crate::wire::Wire::connect(site.address).await;
+        let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13";
+        let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+        let path = format!("/api/v1/threads/{thread}/ws?{query}");
+        wire.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{upgrade}\r\n{key}\r\n\r\n")).await;
+        let mut socket = Self { wire, rest: Vec::new() };
+        while socket.head_end().is_none() {
+            socket.more().await;
+        }
+        let end = socket.head_end().expect("just found");
+        let head: Vec<u8> = socket.rest.drain(..end).collect();
+        assert!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
+        socket
+    }
+
+    fn head_end(&self) -> Option<usize> {
+        self.rest.windows(4).position(|at| at == b"\r\n\r\n").map(|at| at + 4)
+    }
+
+    async fn more(&mut self) {
+        use tokio::io::AsyncReadExt as _;
+        let reading = self.wire.0.read_buf(&mut self.rest);
+        let read = tokio::time::timeout(LONG, reading).await.expect("it comes").expect("more");
+        assert!(read > 0, "the server hung up");
+    }
+
+    /// The next event, without its `id`, which becomes that of the frame.
+    pub async fn next(&mut self) -> Frame {
+        loop {
+            if let Some(text) = self.next_text() {
+                let mut event: Value = serde_json::from_str(&text).expect("JSON");
+                let id = event.as_object_mut().expect("an object").remove("id").expect("a number");
+                return Frame { id: id.as_u64().expect("a number"), event };
+            }
+            self.more().await;
+        }
+    }
+
+    /// A text message that has arrived in full. Others are left out.
+    fn next_text(&mut self) -> Option<String> {
+        loop {
+            let [kind, length, rest @ ..] = &self.rest[..] else { return None };
+            let (start, length) = match *length {
+                126 => (4, usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?))),
+                127 => (10, usize::try_from(u64::from_be_bytes(rest.get(..8)?.try_into().ok()?)).ok()?),
+                short => (2, usize::from(short)),
+            };
+            let is_text = kind & 0x0f == 1;
+            let payload = self.rest.get(start..start + length)?.to_vec();
+            self.rest.drain(..start + length);
+            if is_text {
+                return Some(String::from_utf8(payload).expect("text"));
+            }
+        }
+    }
+
+    /// Up to and including the end of a run.
+    pub async fn until_end(&mut self) -> Vec<Frame> {
+        let mut frames = vec![self.next().await];
+        while !frames.last().expect("one").is_end() {
+            frames.push(self.next().await);
+        }
+        frames
+    }
+}
+
 /// What the person has read in the end: snapshots replace, pieces are added.
 pub fn text_of(frames: &[Frame]) -> String {
     let mut texts: Vec<(String, String)> = Vec::new();

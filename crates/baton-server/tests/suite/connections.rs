@@ -115,7 +115,7 @@ async fn a_connection_that_is_not_used_is_closed_and_one_that_is_stays() {
 }
 
 #[tokio::test]
-async fn who_comes_when_all_places_are_taken_waits_for_one() {
+async fn connection_beyond_the_limit_is_refused_and_health_checks_are_answered() {
     let site = plan().settings(|settings| settings.limits.max_connections = 2).start().await;
     let mut first = Wire::connect(site.address).await;
     first.send("GET /test/stream HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
@@ -123,12 +123,29 @@ async fn who_comes_when_all_places_are_taken_waits_for_one() {
     let mut second = Wire::connect(site.address).await;
     second.send(PING).await;
     second.until("ok").await;
-    let mut third = Wire::connect(site.address).await;
-    third.send(PING).await;
-    let waiting = tokio::time::timeout(Duration::from_millis(300), third.0.readable()).await;
-    assert!(waiting.is_err(), "nobody answers while all places are taken");
+    let refused = exchange(site.address, "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("\"overloaded\""), "{refused}");
+    let head = refused.to_lowercase();
+    assert!(head.contains("retry-after: 5") && head.contains("connection: close"), "{refused}");
+    for path in ["/livez", "/readyz", "/healthz"] {
+        let probe = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let answer = exchange(site.address, probe).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
     drop(second);
-    third.until("HTTP/1.1 200").await;
+    let again = async {
+        loop {
+            let answer = exchange(
+                site.address,
+                "GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+            )
+            .await;
+            if answer.starts_with("HTTP/1.1 200") {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(LONG, again).await.expect("there is room again");
     site.end().await;
 }
 
@@ -181,7 +198,10 @@ async fn without_files() {
 async fn a_stream_costs_little_memory() {
     const STREAMS: usize = 1000;
     let site = plan()
-        .settings(|settings| settings.limits.requests_per_minute = std::num::NonZeroU32::MAX)
+        .settings(|settings| {
+            settings.limits.requests_per_minute = std::num::NonZeroU32::MAX;
+            settings.limits.max_connections_per_address = 2 * STREAMS;
+        })
         .start()
         .await;
     let open = async || {

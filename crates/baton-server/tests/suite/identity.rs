@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use baton_core::store::PageRequest;
 use baton_core::{Permission, TenantId};
 use baton_models::scripted::{Scripted, ScriptedTurn};
+use baton_server::client_address::ClientAddress;
 use baton_server::identity::Principal;
 use baton_server::identity::roles::PERMISSIONS;
 use http::HeaderMap;
@@ -18,6 +19,8 @@ use serde_json::Value;
 use crate::client::{Frame, Frames};
 use crate::person::new_thread;
 use crate::site::{LONG, Plan, Site, memory};
+
+const HERE: ClientAddress = ClientAddress(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
 /// A route that everybody may use who is somebody.
 const ANY: &str = "/version";
@@ -42,7 +45,7 @@ impl Site {
             http::header::AUTHORIZATION,
             format!("Bearer {credential}").parse().unwrap(),
         )]);
-        self.app.identity.authenticate(&headers).await.expect("accepted")
+        self.app.identity.authenticate(&headers, HERE).await.expect("accepted")
     }
 }
 
@@ -181,7 +184,7 @@ async fn the_credential_alone_decides_the_tenant() {
     for name in ["x-tenant-id", "x-tenant", "tenant", "x-user-id", "x-roles", "x-forwarded-user", "cookie"] {
         headers.insert(name, "globex".parse().unwrap());
     }
-    let ann = site.app.identity.authenticate(&headers).await.unwrap();
+    let ann = site.app.identity.authenticate(&headers, HERE).await.unwrap();
     assert_eq!((ann.tenant.as_str(), ann.user.as_str()), ("acme", "ann"));
     assert_eq!((&ann.roles[..], ann.may("thread:write")), (&["viewer".to_owned()][..], false));
     let request = site.http.get(site.url("/version?tenant_id=globex")).bearer_auth(&key);
@@ -246,7 +249,7 @@ async fn open_mode_is_for_this_machine_only() {
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(problem["code"], "foreign_origin");
     assert!(!problem.to_string().contains("evil.example"), "{problem}");
-    assert_eq!(Principal::local(), *site.app.identity.authenticate(&HeaderMap::new()).await.unwrap());
+    assert_eq!(Principal::local(), *site.app.identity.authenticate(&HeaderMap::new(), HERE).await.unwrap());
     site.end().await;
 }
 

@@ -112,7 +112,7 @@ impl Subscriber {
 }
 
 fn json(frames: &Bytes) -> impl Iterator<Item = Value> {
-    frames::events(frames).map(|event| serde_json::from_slice(&event).unwrap())
+    frames::events(frames).map(|(_, event)| serde_json::from_slice(&event).unwrap())
 }
 
 fn tenant() -> TenantId {

@@ -22,6 +22,7 @@ mod identity;
 mod isolation;
 mod joining;
 mod journey3;
+mod limits;
 mod made_up;
 mod me;
 mod observe;

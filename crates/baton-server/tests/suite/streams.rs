@@ -7,7 +7,7 @@ use baton_models::scripted::{Scripted, ScriptedTurn};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::client::{Frame, Frames, text_of};
+use crate::client::{Frame, Frames, Socket, text_of};
 use crate::site::{LONG, Plan, Site};
 
 fn thread() -> String {
@@ -76,28 +76,51 @@ async fn a_client_that_leaves_at_any_event_and_comes_back_misses_nothing_and_get
     site.end().await;
 }
 
+/// The same over a WebSocket, whose frames have the ids of the server-sent events.
+#[tokio::test]
+async fn websocket_that_reconnects_at_any_frame_misses_nothing_and_gets_nothing_twice() {
+    let (site, thread, run) = long_run().await;
+    for detail in ["person", "trace"] {
+        let sent = site.listen(&format!("/api/v1/runs/{run}/events?detail={detail}"), 0).await.all().await;
+        let mut socket = Socket::join(&site, &thread, &format!("detail={detail}")).await;
+        let whole = socket.until_end().await;
+        assert_eq!(whole, sent, "the same frames with the same ids");
+        for cut in 1..whole.len() {
+            let last = whole[cut - 1].id;
+            let mut socket = Socket::join(&site, &thread, &format!("detail={detail}&after={last}")).await;
+            check_sum(&whole, cut, &socket.until_end().await, detail);
+        }
+    }
+    site.end().await;
+}
+
 async fn leave_and_come_back(site: &Site, path: &str, whole: &[Frame]) {
     for cut in 1..whole.len() {
-        let had = &whole[..cut];
-        let last = had.last().unwrap().id;
-        let mut frames = site.listen(path, last).await;
-        let rest = frames.until(Frame::is_end).await;
-        let (first, rest) = split(&rest, last);
-        // What was not confirmed by its number comes again: its group had not ended.
-        let confirmed: Vec<&Frame> = had
-            .iter()
-            .filter(|frame| frame.event["metadata"]["baton"]["seq"].as_u64().unwrap() <= last)
-            .collect();
-        let sum: Vec<&Frame> = confirmed.into_iter().chain(rest).collect();
-        assert_eq!(sum, whole.iter().collect::<Vec<_>>(), "cut after event {cut} on {path}");
-        if last > 0 {
-            let kinds = kinds(first);
-            assert_eq!(
-                kinds[..3],
-                ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT"],
-                "cut after event {cut}"
-            );
-        }
+        let last = whole[cut - 1].id;
+        let rest = site.listen(path, last).await.until(Frame::is_end).await;
+        check_sum(whole, cut, &rest, path);
+    }
+}
+
+/// What a client had when it left after `cut` frames, and what it got when it came back, are everything.
+fn check_sum(whole: &[Frame], cut: usize, rest: &[Frame], path: &str) {
+    let had = &whole[..cut];
+    let last = had.last().unwrap().id;
+    let (first, rest) = split(rest, last);
+    // What was not confirmed by its number comes again: its group had not ended.
+    let confirmed: Vec<&Frame> = had
+        .iter()
+        .filter(|frame| frame.event["metadata"]["baton"]["seq"].as_u64().unwrap() <= last)
+        .collect();
+    let sum: Vec<&Frame> = confirmed.into_iter().chain(rest).collect();
+    assert_eq!(sum, whole.iter().collect::<Vec<_>>(), "cut after event {cut} on {path}");
+    if last > 0 {
+        let kinds = kinds(first);
+        assert_eq!(
+            kinds[..3],
+            ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT"],
+            "cut after event {cut}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! How many runs of a tenant may be open at once.
 
 use baton_core::store::{AcceptedRun, AuditQuery, Cancel, NewRun, OnBusy, RunQuery, RunStatus};
-use baton_core::{Store, StoreError, TenantStore, ThreadId};
+use baton_core::{Store, StoreError, TenantStore, ThreadId, UserId};
 use futures_util::future::join_all;
 
 use super::fixture::{LEASE, TestWorker, new_run, once, page, tenant, user};
@@ -43,6 +43,35 @@ pub async fn as_many_runs_are_open_as_may_be(store: &dyn Store) {
     assert!(is_full(&*tenant, 31).await, "but counts");
     assert!(!is_full(&*tenant, 32).await);
     assert!(is_full(&*tenant, 0).await);
+}
+
+/// A user's limit counts only their own runs, and those that have ended do not count.
+pub async fn runs_of_one_user_are_limited(store: &dyn Store) {
+    let tenant = tenant(store);
+    let of = |name: &str, all: Option<u32>| {
+        let user_id = UserId::parse(name).unwrap();
+        NewRun {
+            user_id,
+            max_active: all,
+            max_active_of_user: Some(3),
+            ..new_run(ThreadId::random(), "Hello")
+        }
+    };
+    // Also when the tenant's own limit makes counting unnecessary most of the time.
+    for all in [None, Some(1000), Some(8)] {
+        let mut open = Vec::new();
+        for _ in 0..3 {
+            open.push(tenant.accept(of("ann", all)).await.unwrap().run_id);
+        }
+        let refused = tenant.accept(of("ann", all)).await;
+        assert_eq!(refused, Err(StoreError::TooManyRunsOfUser(3)), "{all:?}");
+        open.push(tenant.accept(of("bob", all)).await.unwrap().run_id);
+        tenant.cancel_run(open[0], Cancel::Abort).await.unwrap();
+        open.push(tenant.accept(of("ann", all)).await.unwrap().run_id);
+        for run in open {
+            tenant.cancel_run(run, Cancel::Abort).await.unwrap();
+        }
+    }
 }
 
 /// Whether it was done, cancelled or deleted, and only once.

@@ -111,6 +111,11 @@ fn is_lost(error: &Error) -> bool {
 fn text(error: &Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(answer), _) => format!("{} ({})", answer.message(), answer.code().code()),
+        (None, Some(cause)) if cause.to_string().contains("does not support TLS") => {
+            let help =
+                "connections to another machine are encrypted unless `store.url` says `sslmode=disable`";
+            format!("{error}: {cause}; {help}")
+        }
         (None, Some(cause)) => format!("{error}: {cause}"),
         (None, None) => error.to_string(),
     }

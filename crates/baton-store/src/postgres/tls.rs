@@ -13,7 +13,7 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub(super) enum TlsTrust {
-    /// `sslmode=prefer`: encrypts if the server supports it and accepts any certificate. An active attacker could disable
+    /// `sslmode=prefer`, also the default on this machine: encrypts if the server supports it and accepts any certificate. An active attacker could disable
     /// encryption anyway.
     Anyone,
     /// The certificate authorities of the operating system.

@@ -58,7 +58,7 @@ pub(crate) async fn arrive(
         return Ok(Arrived::Before(first));
     }
     // Check before the first write: a refusal then does not affect other jobs of the transaction.
-    let found = match futures_util::try_join!(check(tx, run), room::look(tx, run.max_active)) {
+    let found = match futures_util::try_join!(check(tx, run), room::look(tx, run)) {
         // The conflict may be this very request, accepted by another server in the meantime.
         Err(refusal) if is_refusal(&refusal) => {
             return repeated(tx, run).await?.map(Arrived::Before).ok_or(refusal);

@@ -3,9 +3,13 @@
 //! Runs are counted in their index, never beyond the limit. A process that finds free capacity opens a sixteenth of it without
 //! counting again; close to the limit every run is counted. SQLite has a single writer, so that count is exact. On PostgreSQL
 //! an advisory lock of the tenant, held until the commit, serializes transactions close to the limit.
+//!
+//! The limit per user is checked only while the tenant has as many open runs as one user may have, so that it costs nothing
+//! otherwise. It is not exact: runs that are accepted at the same moment do not see each other.
 
 use std::sync::{Arc, PoisonError};
 
+use baton_core::store::NewRun;
 use baton_core::{RunId, StoreError};
 use uuid::Uuid;
 
@@ -25,6 +29,13 @@ const LOCK: &str = "SELECT 1 FROM pg_advisory_xact_lock(hashtextextended('baton 
 const COUNT_OTHERS: &str = "SELECT count(*) FROM (
         SELECT 1 FROM runs
         WHERE tenant = $1 AND finished_at IS NULL AND status <> 'waiting' AND run_id <> ALL ($3)
+        LIMIT $2
+    ) AS open";
+
+const COUNT_OF_USER: &str = "SELECT count(*) FROM (
+        SELECT 1 FROM runs
+        WHERE tenant = $1 AND finished_at IS NULL AND status <> 'waiting' AND user_id = $3
+        ORDER BY thread_number, ordinal
         LIMIT $2
     ) AS open";
 
@@ -49,8 +60,23 @@ impl OpenRuns {
     }
 }
 
-/// Refuses if the limit is reached, without writing.
-pub(super) async fn look(tx: &Tx<'_>, most: Option<u32>) -> Result<(), StoreError> {
+/// Refuses if a limit is reached, without writing.
+pub(super) async fn look(tx: &Tx<'_>, run: &NewRun) -> Result<(), StoreError> {
+    look_at_tenant(tx, run.max_active).await?;
+    look_at_user(tx, run).await
+}
+
+async fn look_at_user(tx: &Tx<'_>, run: &NewRun) -> Result<(), StoreError> {
+    let Some(most) = run.max_active_of_user else { return Ok(()) };
+    let of_tenant = run.max_active.and_then(|all| tx.shared.open_at_most(tx.tenant, all));
+    if of_tenant.is_some_and(|open| open < u64::from(most)) {
+        return Ok(());
+    }
+    let open = count(tx, COUNT_OF_USER, params![most, &run.user_id]).await?;
+    if open < u64::from(most) { Ok(()) } else { Err(StoreError::TooManyRunsOfUser(most)) }
+}
+
+async fn look_at_tenant(tx: &Tx<'_>, most: Option<u32>) -> Result<(), StoreError> {
     let Some(most) = most.filter(|most| !tx.shared.has_room(tx.tenant, *most)) else { return Ok(()) };
     let turn = known(tx, |room| Arc::clone(&room.turn));
     let _turn = turn.lock().await;
@@ -87,7 +113,7 @@ async fn check(tx: &Tx<'_>, most: u32) -> Result<(), StoreError> {
     }
     let left = known(tx, |room| room.left(most));
     tx.shared.set_short(tx.tenant, left < SHARE);
-    tx.shared.set_room(tx.tenant, most, left / SHARE);
+    tx.shared.set_room(tx.tenant, most, left / SHARE, u64::from(most) - left);
     if left == 0 { Err(StoreError::TooManyRuns(most)) } else { Ok(()) }
 }
 
@@ -121,7 +147,12 @@ mod tests {
 
     #[test]
     fn open_runs_are_counted_in_their_index() {
-        let plan = plan(COUNT);
-        assert!(plan.iter().any(|line| line == "SEARCH runs USING INDEX runs_open (tenant=?)"), "{plan:?}");
+        for sql in [COUNT, COUNT_OF_USER] {
+            let plan = plan(sql);
+            assert!(
+                plan.iter().any(|line| line == "SEARCH runs USING INDEX runs_open (tenant=?)"),
+                "{plan:?}"
+            );
+        }
     }
 }

@@ -25,7 +25,7 @@ use crate::exit::Exit;
 use crate::project::Project;
 use crate::webhook::Webhook;
 use crate::wiring::{self, Wired};
-use crate::{confinement, report, serving, tenants};
+use crate::{confinement, logs, report, serving, tenants};
 use baton_server::a2a::push::notifier;
 
 /// How long tasks may take to be dropped at the end.
@@ -138,6 +138,7 @@ async fn serve(
     let metrics = Arc::new(Metrics::default());
     let ui = (!args.no_ui).then(UiSite::embedded);
     let settings = ServerSettings { ui, ..serving::settings(project)? };
+    let scheme = settings.scheme();
     let webhook = Webhook::of(&project.config.approvals)?;
     let observer = observer(&metrics, webhook.as_ref(), &settings);
     let Wired { engine, servers } = wiring::wire_server(project, team.agents.clone(), observer).await?;
@@ -166,7 +167,7 @@ async fn serve(
     let notified = app.clone();
     let bound = Server::bind(app, address);
     let server = bound.map_err(|error| Exit::Invalid.because(error))?;
-    greeting::print(server.address, ui, project.config.auth.mode);
+    greeting::print(scheme, server.address, ui, project.config.auth.mode);
     // Aborted at the end of this function; the browser itself keeps running.
     let mut background = JoinSet::new();
     if let Some(webhook) = webhook {
@@ -177,7 +178,7 @@ async fn serve(
         background.spawn(confinement::keep_sweeping(workspaces, Arc::clone(&store)));
     }
     if args.open {
-        background.spawn(browser::open(greeting::url(server.address)));
+        background.spawn(browser::open(greeting::url(scheme, server.address)));
     }
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let serving = server.run(async {
@@ -191,13 +192,13 @@ async fn serve(
     }
     let runs = running.active_threads();
     drop(running);
-    report::tell(&format!("shutting down: waiting for {runs} runs (Ctrl-C again to stop now)"));
+    logs::tell(&format!("shutting down: waiting for {runs} runs (Ctrl-C again to stop now)"));
     let drained = tokio::select! {
         drained = &mut serving => drained,
         exit = signals.any() => return Ok(exit),
     };
     if drained.left > 0 {
-        report::tell(&format!("{} runs go on when the server is started again", drained.left));
+        logs::tell(&format!("{} runs go on when the server is started again", drained.left));
     }
     servers.shutdown().await;
     store.close().await?;

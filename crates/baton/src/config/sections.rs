@@ -21,6 +21,10 @@ pub struct ServerConfig {
     pub listen: String,
     /// Pages of these origins may call the server from a browser.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// PEM files of a certificate chain and its key, relative to the folder of `baton.toml`.
+    pub tls: Option<TlsConfig>,
+    /// Whether a proxy in front of this server encrypts.
+    pub behind_proxy: bool,
     /// Addresses and networks of proxies that say for which client they ask.
     pub trusted_proxies: Vec<ProxyNetwork>,
     /// How long running runs may go on after the server was asked to end.
@@ -29,11 +33,20 @@ pub struct ServerConfig {
     pub grace: HumanDuration,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:8420".into(),
             allowed_origins: Vec::new(),
+            tls: None,
+            behind_proxy: false,
             trusted_proxies: Vec::new(),
             drain: HumanDuration::from_secs(20),
             grace: HumanDuration::from_secs(0),
@@ -484,11 +497,17 @@ pub struct LimitsConfig {
     pub max_upload_bytes: u64,
     /// Open at once, of all clients together.
     pub max_connections: NonZeroU32,
+    /// Of one address, or of one IPv6 network of 64 bits.
+    pub max_connections_per_address: NonZeroU32,
+    /// Open at once: SSE, WebSocket and A2A.
+    pub max_streams_per_user: u32,
+    pub max_streams_per_tenant: u32,
     /// Per tenant.
     pub max_concurrent_runs: u32,
     /// Bytes of messages, files and long tool outputs. Unlimited if not set.
     pub max_stored_bytes_per_user: Option<u64>,
     pub max_stored_bytes_per_tenant: Option<u64>,
+    pub max_concurrent_runs_per_user: u32,
     /// Long tool output that is kept for the threads of one tenant.
     pub max_spooled_bytes: u64,
 }
@@ -501,9 +520,13 @@ impl Default for LimitsConfig {
             max_body_bytes: 1 << 20,
             max_upload_bytes: 10 << 20,
             max_connections: many(10_000),
+            max_connections_per_address: many(1000),
+            max_streams_per_user: 100,
+            max_streams_per_tenant: 5000,
             max_concurrent_runs: 1000,
             max_stored_bytes_per_user: None,
             max_stored_bytes_per_tenant: None,
+            max_concurrent_runs_per_user: 100,
             max_spooled_bytes: 1 << 30,
         }
     }

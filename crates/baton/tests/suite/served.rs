@@ -31,9 +31,16 @@ impl Served {
         Self::spawn(dir, &[], env, Stdio::from(log))
     }
 
+    /// The same with a log that is a pipe without a reader.
+    pub fn start_unread(dir: &Path, env: &[(&str, &str)]) -> Self {
+        Self::spawn(dir, &[], env, Stdio::piped())
+    }
+
     fn spawn(dir: &Path, args: &[&str], env: &[(&str, &str)], log: Stdio) -> Self {
+        let listen: &[&str] = if args.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
         let mut child = Command::new(env!("CARGO_BIN_EXE_baton"))
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .arg("serve")
+            .args(listen)
             .args(args)
             .envs(env.iter().copied())
             .current_dir(dir)
@@ -44,7 +51,8 @@ impl Served {
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").expect("an address").to_owned();
+        let (_, address) = line.trim().split_once("://").expect("an address");
+        let address = address.to_owned();
         Self { child, address }
     }
 

@@ -9,22 +9,22 @@ use baton_server::ui::UiSite;
 use crate::config::AuthMode;
 use crate::report;
 
-pub fn print(address: SocketAddr, ui: Option<UiSite>, mode: AuthMode) {
+pub fn print(scheme: &str, address: SocketAddr, ui: Option<UiSite>, mode: AuthMode) {
     let mut out = anstream::stdout().lock();
-    let _ = writeln!(out, "http://{address}");
+    let _ = writeln!(out, "{scheme}://{address}");
     let _ = out.flush();
-    report::tell(&text(&url(address), ui, mode));
+    report::tell(&text(&url(scheme, address), ui, mode));
 }
 
 /// The address for a browser on this machine: `0.0.0.0` and `::` mean all addresses and cannot be opened.
-pub fn url(mut address: SocketAddr) -> String {
+pub fn url(scheme: &str, mut address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         });
     }
-    format!("http://{address}")
+    format!("{scheme}://{address}")
 }
 
 fn text(url: &str, ui: Option<UiSite>, mode: AuthMode) -> String {
@@ -88,7 +88,7 @@ mod tests {
             ("[::]:8420", "http://[::1]:8420"),
             ("10.0.0.7:80", "http://10.0.0.7:80"),
         ] {
-            assert_eq!(url(bound.parse().unwrap()), expected);
+            assert_eq!(url("http", bound.parse().unwrap()), expected);
         }
     }
 }
