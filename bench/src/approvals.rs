@@ -173,7 +173,7 @@ async fn engine(store: &str) -> Arc<Engine> {
             work_dir: ".".into(),
         }),
         policy: Arc::new(Policy::default()),
-        tenants: baton_engine::Tenants::default(),
+        tenants: baton::engine::Tenants::default(),
         store: Arc::new(store),
         agents: tokio::sync::watch::Sender::new(Arc::new(agents)).subscribe(),
         identity: baton::identity::identity(),
@@ -181,7 +181,7 @@ async fn engine(store: &str) -> Arc<Engine> {
         flush: Duration::from_millis(50),
         worker_lifetime: WorkerLifetime::UntilDone,
         retention: Retention { workflow_state: jiff::SignedDuration::from_hours(1) }.into(),
-        storage: baton_engine::storage::StorageLimits::default(),
+        storage: baton::engine::storage::StorageLimits::default(),
         live: ThreadChannels::new(),
         observer: None,
     })

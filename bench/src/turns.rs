@@ -275,7 +275,7 @@ pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str)
             work_dir: ".".into(),
         }),
         // High enough for a hundred at once.
-        tenants: baton_engine::Tenants::default(),
+        tenants: baton::engine::Tenants::default(),
         policy: Arc::new(Policy {
             max_concurrent_delegations: 100,
             max_live_children: 100,
@@ -288,7 +288,7 @@ pub async fn engine_of(sources: &[Arc<SourceFile>], base_url: &str, store: &str)
         flush: Duration::from_millis(50),
         worker_lifetime: WorkerLifetime::UntilDone,
         retention: Retention { workflow_state: jiff::SignedDuration::from_hours(1) }.into(),
-        storage: baton_engine::storage::StorageLimits::default(),
+        storage: baton::engine::storage::StorageLimits::default(),
         live: ThreadChannels::new(),
         observer: None,
     })

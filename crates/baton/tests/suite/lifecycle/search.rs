@@ -56,7 +56,7 @@ fn sqlite(file: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for table in tables {
         let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
-        let columns: Vec<String> = statement.column_names().iter().map(ToString::to_string).collect();
+        let columns: Vec<String> = statement.column_names().map(ToString::to_string).collect();
         let mut rows = statement.query([]).unwrap();
         while let Some(row) = rows.next().unwrap() {
             for (at, column) in columns.iter().enumerate() {
