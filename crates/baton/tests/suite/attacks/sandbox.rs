@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use baton_sandbox::{Isolation, Launcher};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Call, Installation, Person, SECRET, SERVER_SECRET, mcp, probe, read_file, shell, write_file};
-use crate::served::Served;
+use super::{Call, Installation, SECRET, SERVER_SECRET, mcp, probe, read_file, shell, write_file};
 
 #[test]
 fn h3_programs_see_neither_the_environment_of_the_server_nor_its_processes() {
