@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use axum::Router;
 use baton_agui::AgentProfiles;
@@ -21,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::roster::RosterState;
 use crate::settings::ServerSettings;
 use crate::system::Inspect;
+use crate::trail::Aggregates;
 
 /// Chooses the agent for a message that names none, among the agents of a tenant. The error says why no agent can answer.
 pub type Choose = Box<
@@ -56,6 +58,8 @@ pub struct AppInner {
     pub started_at: Timestamp,
     pub identity: Authenticator,
     pub guards: Guards,
+    /// Audit entries that are aggregated over time.
+    pub aggregates: Aggregates,
     /// The requirements of each route.
     pub access: Access,
     /// Built once per roster and shared by all streams.
@@ -93,6 +97,7 @@ impl App {
             started_at: Timestamp::now(),
             identity,
             guards,
+            aggregates: Aggregates::new(Instant::now()),
             access,
             profiles: Mutex::default(),
             draining: CancellationToken::new(),

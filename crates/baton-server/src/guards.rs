@@ -21,6 +21,8 @@ use http::{Method, StatusCode};
 
 use crate::access::{AccessRoute, RequestWork, Requirement};
 use crate::app::App;
+use crate::client_address::ClientAddress;
+use crate::identity::refusal::AuthRefusal;
 use crate::identity::{AuthenticationMode, Caller};
 use crate::problem::{ApiResult, Code, Problem};
 use crate::settings::RequestLimits;
@@ -128,7 +130,13 @@ async fn admit(
     if app.settings.auth.mode == AuthenticationMode::Open {
         origins::trust(request.headers(), request.uri(), &app.settings.allowed_origins)?;
     }
-    let caller = Caller(app.identity.authenticate(request.headers()).await?);
+    let authenticated = app.identity.authenticate(request.headers()).await;
+    if let Some(reason) = authenticated.as_ref().err().and_then(AuthRefusal::failure)
+        && let Some(from) = request.extensions().get::<ClientAddress>()
+    {
+        trail::failed(app, *from, request.extensions().get::<Trace>(), reason).await;
+    }
+    let caller = Caller(authenticated?);
     let now = rate_limit.insert(app.guards.rate(&caller.tenant).admit(&caller.tenant));
     if let Some(pause) = now.pause {
         return Err(too_many(pause));

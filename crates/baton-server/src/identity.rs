@@ -7,13 +7,14 @@
 mod credential;
 pub mod jwks;
 pub mod key;
+mod key_uses;
 mod keyring;
 mod keyset;
 pub mod refusal;
 pub mod roles;
 pub mod token;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -21,9 +22,11 @@ use baton_core::{Permission, Rights, Store, TenantId, UserId};
 use http::HeaderMap;
 use http::request::Parts;
 use jiff::Timestamp;
+use uuid::Uuid;
 
 use self::credential::Credential;
 use self::key::Digest;
+use self::key_uses::KeyUses;
 use self::keyring::Keyring;
 use self::refusal::AuthRefusal;
 use self::roles::Roles;
@@ -37,6 +40,8 @@ pub struct AuthSettings {
     pub roles: BTreeMap<String, Vec<Permission>>,
     /// Accepted besides API keys.
     pub tokens: Option<Arc<TokenVerifier>>,
+    /// Tenants whose users may hold permissions that reach beyond a tenant ([`roles::INSTALLATION`]).
+    pub operators: Vec<TenantId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +61,17 @@ pub struct Principal {
     pub rights: Rights,
     /// For long-lived connections such as streams.
     pub valid: Valid,
+    /// Whether the tenant operates the installation.
+    pub is_operator: bool,
+    /// The API key that the caller has used.
+    pub key: Option<UsedKey>,
+}
+
+/// The API key of a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsedKey {
+    pub key_id: Uuid,
+    pub expires_at: Option<Timestamp>,
 }
 
 /// How long an authentication is valid.
@@ -77,11 +93,14 @@ impl Principal {
             roles: vec![roles::ADMIN.to_owned()],
             rights: Rights::all(),
             valid: Valid::Always,
+            is_operator: true,
+            key: None,
         }
     }
 
+    /// Whether the caller has a permission. One that reaches beyond a tenant is granted to operators of the installation only.
     pub fn may(&self, permission: &str) -> bool {
-        self.rights.allow(permission)
+        (self.is_operator || !roles::INSTALLATION.contains(&permission)) && self.rights.allow(permission)
     }
 
     pub fn demand(&self, permission: &str) -> ApiResult<()> {
@@ -107,38 +126,53 @@ pub struct Authenticator {
     local: Arc<Principal>,
     roles: Arc<Roles>,
     keyring: Keyring,
+    uses: KeyUses,
     tokens: Option<Arc<TokenVerifier>>,
 }
 
 impl Authenticator {
     pub fn new(settings: &AuthSettings, store: Arc<dyn Store>) -> Self {
-        let roles = Arc::new(Roles::new(&settings.roles));
+        let roles = Arc::new(Roles::new(&settings.roles).operated_by(&settings.operators));
         Self {
             mode: settings.mode,
             local: Arc::new(Principal::local()),
             keyring: Keyring::new(store, Arc::clone(&roles)),
             roles,
+            uses: KeyUses::default(),
             tokens: settings.tokens.clone(),
         }
     }
 
-    pub async fn authenticate(&self, headers: &HeaderMap) -> ApiResult<Arc<Principal>> {
+    pub fn roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    /// When keys were last used, since the last call.
+    pub fn take_key_uses(&self) -> HashMap<TenantId, Vec<(Uuid, Timestamp)>> {
+        self.uses.take()
+    }
+
+    pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Arc<Principal>, AuthRefusal> {
         match self.mode {
             AuthenticationMode::Open => Ok(Arc::clone(&self.local)),
-            AuthenticationMode::Required => Ok(self.identify(headers).await?),
+            AuthenticationMode::Required => self.identify(headers).await,
         }
     }
 
     async fn identify(&self, headers: &HeaderMap) -> Result<Arc<Principal>, AuthRefusal> {
         match credential::of(headers)? {
-            Credential::Key(key) => self.keyring.owner(Digest::of(key)).await,
+            Credential::Key(key) => {
+                let owner = self.keyring.owner(Digest::of(key)).await?;
+                self.uses.note(&owner);
+                Ok(owner)
+            }
             Credential::Token(token) => {
                 let tokens = self.tokens.as_ref().ok_or(AuthRefusal::Invalid("tokens are not accepted"))?;
                 let claims = tokens.verify(token).await?;
                 let valid = Valid::Until(claims.end());
-                let token::Claims { sub, tenant_id, roles, .. } = claims;
-                let rights = self.roles.rights(&roles);
-                Ok(Arc::new(Principal { tenant: tenant_id, user: sub, roles, rights, valid }))
+                let token::Claims { user, tenant, roles, .. } = claims;
+                let (rights, is_operator) = (self.roles.rights(&roles), self.roles.is_operator(&tenant));
+                Ok(Arc::new(Principal { tenant, user, roles, rights, valid, is_operator, key: None }))
             }
         }
     }

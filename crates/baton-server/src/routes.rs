@@ -11,6 +11,7 @@ mod events;
 mod feedback;
 pub(crate) mod handoff;
 mod health;
+mod keys;
 mod me;
 pub(crate) mod messages;
 mod patterns;
@@ -47,6 +48,7 @@ pub fn all() -> OpenApiRouter<App> {
         .merge(users::routes())
         .merge(audit::routes())
         .merge(patterns::routes())
+        .merge(keys::routes())
         .merge(me::routes())
         .merge(system::routes())
         .merge(health::routes())

@@ -12,6 +12,7 @@ pub mod event;
 pub mod feedback;
 pub mod graph;
 pub mod handoff;
+pub mod key;
 pub mod me;
 pub mod message;
 pub mod page;

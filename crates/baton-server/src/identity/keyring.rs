@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use baton_core::Store;
+use jiff::Timestamp;
 
 use super::key::Digest;
 use super::refusal::AuthRefusal;
 use super::roles::Roles;
-use super::{Principal, Valid};
+use super::{Principal, UsedKey, Valid};
 
 /// After this long one request looks the key up again, while others still use what is known;
 const FRESH: Duration = Duration::from_secs(3);
@@ -37,6 +38,15 @@ impl Keyring {
 
     /// Whose key it is.
     pub(super) async fn owner(&self, digest: Digest) -> Result<Arc<Principal>, AuthRefusal> {
+        let owner = self.find(digest).await?;
+        let end = owner.key.and_then(|key| key.expires_at);
+        if end.is_some_and(|end| end <= Timestamp::now()) {
+            return Err(AuthRefusal::Invalid("an expired key"));
+        }
+        Ok(owner)
+    }
+
+    async fn find(&self, digest: Digest) -> Result<Arc<Principal>, AuthRefusal> {
         let unknown = || AuthRefusal::Invalid("an unknown or revoked key");
         // Before the store is asked: what it says is at least as new as this.
         let now = Instant::now();
@@ -47,9 +57,11 @@ impl Keyring {
         }
         let found = self.store.key(&digest.hex()).await?;
         let principal = found.map(|(tenant, key)| {
-            let rights = self.roles.rights(&key.roles);
-            let valid = Valid::UnlessRevoked(digest);
-            Arc::new(Principal { tenant, user: key.user_id, roles: key.roles, rights, valid })
+            let rights = self.roles.limited(&key.roles, key.scopes.as_deref());
+            let (valid, is_operator) = (Valid::UnlessRevoked(digest), self.roles.is_operator(&tenant));
+            let used = Some(UsedKey { key_id: key.key_id, expires_at: key.expires_at });
+            let (user, roles) = (key.user_id, key.roles);
+            Arc::new(Principal { tenant, user, roles, rights, valid, is_operator, key: used })
         });
         self.memory().keep(digest, principal.clone(), now);
         principal.ok_or_else(unknown)
